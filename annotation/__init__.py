@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from plumbline.statistics.group_sequential import Blocks, Criterion, looks
     from plumbline.statistics.reliability import icc, split_half_reliability, z_scores
     from plumbline.statistics.severity import severity
-    from plumbline.statistics.truth import dawid_skene, glad, majority
+    from plumbline.statistics.truth import dawid_skene, majority
     from plumbline.study.campaign import AcceptanceSpec
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "alpha",
     "dawid_skene",
     "draw_sample",
-    "glad",
     "icc",
     "import_ratings",
     "judge",
@@ -53,7 +52,7 @@ __getattr__, __dir__ = lazily(
         "plumbline.statistics.group_sequential": ["Blocks", "Criterion", "looks"],
         "plumbline.statistics.reliability": ["icc", "split_half_reliability", "z_scores"],
         "plumbline.statistics.severity": ["severity"],
-        "plumbline.statistics.truth": ["dawid_skene", "glad", "majority"],
+        "plumbline.statistics.truth": ["dawid_skene", "majority"],
         "plumbline.study.campaign": ["AcceptanceSpec"],
     },
 )

@@ -59,9 +59,7 @@ def invite(
         raise StudyError(f"{study.file} names nobody in raters.people; add names there, or to the command")
     if study.raters.people is not None and (others := [name for name in invited if name not in study.raters.people]):
         raise StudyError(f"{study.file}: raters.people does not name {others[0]!r}; add the name there first")
-    work = _work(
-        CampaignRecords.open(study), ours=has_rating_page(study, connection)
-    )  # refused before accounts are made
+    work = _work(CampaignRecords.open(study), ours=has_rating_page(connection))  # refused before accounts are made
     drawn = accounts.add(connection, home, invited)
     reads = accounts.languages(connection, home)
     with attach(connection) as argilla:

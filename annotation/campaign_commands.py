@@ -8,13 +8,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
-from annotation.adjudication import (
-    ADJUDICATIONS,
-    DisputedPairs,
-    judged_text,
-    publish_review,
-)
-from annotation.anchoring import ABOUT, anchoring_lines, read_anchoring, suggestions_to_show
 from annotation.annotators import unread_lines
 from annotation.argilla import accounts
 from annotation.argilla.client import connect
@@ -22,20 +15,18 @@ from annotation.argilla.publish import Publication
 from annotation.argilla.simulate import simulate
 from annotation.argilla.training import training_lines
 from annotation.campaign_records import OFFERED, PAIRS, RATINGS, SUPPLY, VERDICTS, CampaignRecords
-from annotation.comparison import comparison_text
 from annotation.csv_answers import collect_csv, columns_of, export
 from annotation.human.records import ANSWERS
 from annotation.human.tasks import read_tasks, task_lines
-from annotation.judges.check import beside_text
-from annotation.judges.decisions import FILE as WITH_JUDGES
-from annotation.judges.decisions import different, judged_means, read_beside, write_beside
+from annotation.judges.check import means_text
+from annotation.judges.differences import differences_text
+from annotation.judges.outcome import read_outcome
 from annotation.names import known_names, named, pseudonym_of
 from annotation.offering import alone
 from annotation.options import home_of
 from annotation.preview import write_preview
 from annotation.ratings.ratings import decide, withdraw
 from annotation.ratings.review import review_text, waiting_text
-from annotation.records import Adjudication
 from annotation.rounds import collected_files, put_out, shown_files, take_in
 from annotation.sampling.candidates import flagged_supply
 from annotation.sampling.controls import ControlDesign
@@ -65,9 +56,9 @@ from plumbline import cli
 from plumbline.errors import StudyError
 from plumbline.manifest import stage
 from plumbline.reading import read_text
-from plumbline.records import SUGGESTED, Pair
+from plumbline.records import Pair
 from plumbline.resources import installing
-from plumbline.study import Study, load_study
+from plumbline.study import Study
 from plumbline.study.campaign import RatersSpec
 from plumbline.words import count
 
@@ -122,8 +113,6 @@ def sample(options: argparse.Namespace) -> int:
     more = f"{kinds['positive']} positive and {kinds['negative']} negative controls, {count(kinds['repeat'], 'repeat')}"
     if not judging.transforms:
         more = f"{count(kinds['known'], 'known item')}, {count(kinds['repeat'], 'repeat')}"
-    if kinds[SUGGESTED]:
-        more += f", {count(kinds[SUGGESTED], item)} that will show judges' scores and never count (raters.suggestions)"
     print(
         f"{study.name}: {count(len(pairs), item)} drawn, and {more}"
         f" -> {study.folder / 'pairs.parquet'}, controls.parquet"
@@ -165,17 +154,12 @@ def publish_pairs(options: argparse.Namespace) -> int:
     records = CampaignRecords.open(study)
     pairs = records.pairs  # no server is started to say that there are none
     read_items(study, rubric := rubric_to_ask(records)[0])
-    suggestions = suggestions_to_show(study)
     with connect(home) as argilla:
         reads = accounts.languages_at(argilla, home)
         done, training = put_out(study, home, argilla)
     new, datasets, workspaces = sum(done.new.values()), len(done.new), ", ".join(done.admission.readers)
     sent = count(new, f"new {study.called.item}")
     print(f"{study.name}: {sent} published in {count(datasets, 'dataset')}; workspaces: {workspaces}")
-    if suggestions:
-        item = study.called.item
-        print(f"  an experiment: {len(suggestions)} {item}s show judges' scores as suggestions and count in no verdict,"
-              " since raters are drawn towards what they see (raters.suggestions)")  # fmt: skip
     changed = [*done.corrections(), *done.withdrawals(), *done.replacements(), *done.opened()]
     for line in [*changed, *training_lines(training)]:
         print(f"  {line}")
@@ -230,7 +214,6 @@ def collect_answers(options: argparse.Namespace) -> int:
     study, home = cli.study_of(options), home_of(options)
     if bool(options.csv) != bool(options.columns):
         raise StudyError("--csv and --columns go together: the file, and the meaning of its columns")
-    adjudicated = list[Adjudication]()
     if options.csv:
         with stage(study, "collect", shown_files(study.folder), collected_files(study.folder)):
             columns = columns_of(asked_rubric(CampaignRecords.open(study)).asked(), options.columns)
@@ -238,16 +221,13 @@ def collect_answers(options: argparse.Namespace) -> int:
     else:
         CampaignRecords.open(study).need(PAIRS)  # no server is started to say that there are none
         with connect(home, existing=True) as argilla:
-            ratings, adjudicated = take_in(study, home, argilla, replace=options.replace)
+            ratings = take_in(study, home, argilla, replace=options.replace)
     answers = ratings.drop_duplicates(["pair_id", "rater_id"])  # a rating for each question or candidate
     counts = answers["status"].value_counts()
     parts = ", ".join(f"{counts.get(status, 0):,} {status}" for status in ("submitted", "draft", "discarded"))
     simulated = f", {int(answers['simulated'].sum()):,} of them simulated" if answers["simulated"].any() else ""
     number = f"{count(len(ratings), 'rating')} in {count(len(answers), 'answer')}"
     print(f"{study.name}: {number} ({parts}{simulated}) -> {study.folder / 'ratings.parquet'}")
-    if adjudicated:
-        read = len({(adjudication.pair_id, adjudication.adjudicator) for adjudication in adjudicated})
-        print(f"  {count(read, 'adjudication')} (not ratings) -> {study.folder / ADJUDICATIONS.name}")
     return 0
 
 
@@ -255,11 +235,10 @@ def review(options: argparse.Namespace) -> int:
     """Show the evidence for a decision about a rater, or record the decision."""
     if options.reason is not None and not (options.exclude or options.keep):
         raise StudyError("--reason goes with --exclude or --keep: name the rater that it is about")
-    if bool(options.adjudicate) != bool(options.by):
-        raise StudyError("--adjudicate and --by go together: the number of pairs, and the adjudicators' names")
     study = cli.study_of(options)
-    if options.judged or options.adjudicate:
-        return _judged(study, options)
+    if options.judged:
+        print(differences_text(Evidence.open(study)))
+        return 0
     evidence = Evidence.read(study)
     evidence.refuse_other_rules()
     names = known_names(home_of(options), study.name)
@@ -293,48 +272,19 @@ def review(options: argparse.Namespace) -> int:
     return 0
 
 
-def _judged(study: Study, options: argparse.Namespace) -> int:
-    """Show where people and judges differ most, or put these pairs before adjudicators."""
-    if not options.adjudicate:
-        names = known_names(home_of(options), study.name)
-        evidence = Evidence.open(study)
-        print(judged_text(DisputedPairs.of(evidence), evidence.models(ADJUDICATIONS), names))
-        return 0
-    people = [name for name in map(str.strip, options.by.split(",")) if name]
-    with connect(home_of(options), existing=True) as argilla:
-        done = publish_review(study, argilla, options.adjudicate, people)
-        reads = accounts.languages_at(argilla, home_of(options))
-    new, whom = sum(done.new.values()), ", ".join(people)
-    print(
-        f"{study.name}: {count(len(done.pairs), 'pair')} for {whom} to adjudicate ({new} new), in {', '.join(done.new)}"
-    )
-    print(
-        "  they see judges' scores as suggestions and people's answers without names; their own answers are not ratings"
-    )
-    for name, number in done.rated.items():
-        print(f"  {name} has also rated {number} of these pairs; these adjudications are marked")
-    for name in people:
-        if strange := sorted(done.languages - set(reads.get(name, done.languages))):
-            print(f"  some of these texts are in {', '.join(strange)}, which {name} does not read")
-    shown = f"{study.command('review')} --judged"
-    print(f"  when they are done, run `{study.command('collect')}`, then `{shown}`")
-    return 0
-
-
 def reach_verdicts(options: argparse.Namespace) -> int:
     """Reach the verdicts; print agreement, verdicts, doubts and the judges' part."""
     study = cli.study_of(options)
     inputs = [study.folder / "pairs.parquet", study.folder / "ratings.parquet"]
-    outputs = [study.folder / name for name in ("agreement.json", "verdicts.json", "pair_means.parquet", WITH_JUDGES)]
+    outputs = [study.folder / name for name in ("agreement.json", "verdicts.json", "pair_means.parquet")]
     people = study.judging.does_tasks
     outputs += [study.folder / ANSWERS] if people else []
     answered: list[str] = []
     with alone(study), stage(study, "accept", inputs, outputs) as manifest:
-        done = accept(study, options.amend, judged_means)
+        done = accept(study, options.amend)
         if people:
             answered = answers_lines(done)
-        judges, why_not = read_beside(done.evidence, done.verdicts)
-        write_beside(study.folder, done.verdicts, judges)
+        judges, why_not = read_outcome(done.evidence, done.verdicts)
     status = read_status(done.evidence, datetime.now(UTC), done.verdicts, manifest)
     lines = headline(status, done.verdicts)
     print("\n".join([*lines, *([SIMULATED] if status.simulated else [])]), end="\n\n")
@@ -347,17 +297,14 @@ def reach_verdicts(options: argparse.Namespace) -> int:
     print(
         f"Verdicts, study {study.name}\n\n"
         + "\n".join(rules)
-        + f"\n\n{doubts_text([*done.doubts, *different(judges)], study.judging, judged=True)}"
+        + f"\n\n{doubts_text(done.doubts, study.judging, judged=True)}"
     )
     if len(looks := looks_frame(done.verdicts)):
         print(f"\nLooks after blocks, study {study.name}\n\n{looks_text(looks)}")
         if len(unbiased := unbiased_frame(done.verdicts)):
             print(f"\n{unbiased_text(unbiased)}\n{WHY_UNBIASED}.")
     if judges or why_not:
-        print(f"\nJudges beside people, study {study.name}\n\n{beside_text(judges) if judges else why_not}")
-    if study.raters.suggestions == "half":
-        effects = anchoring_lines(read_anchoring(done.evidence))
-        print("\n".join([f"\nAnchoring, study {study.name}\n", ABOUT, "", *effects]))
+        print(f"\nJudges beside people, study {study.name}\n\n{means_text(judges) if judges else why_not}")
     return 0
 
 
@@ -391,13 +338,6 @@ def withdraw_pairs(options: argparse.Namespace) -> int:
         print(f"  to update Argilla, run `{study.command('publish')}`; pairs with answers or drafts stay there")
     if evidence.has(VERDICTS):
         print(f"  run `{study.command('accept')}` again")
-    return 0
-
-
-def compare(options: argparse.Namespace) -> int:
-    """Compare waves, or campaigns."""
-    second = load_study(options.other, options.other_exports or options.exports) if options.other else None
-    print(comparison_text(cli.study_of(options), second))
     return 0
 
 

@@ -23,7 +23,6 @@ from annotation.records import (
     OfferedAgain,
     Offering,
     PairMean,
-    Review,
     RuleSet,
     Supply,
     TakenLook,
@@ -58,7 +57,6 @@ OFFERED = RecordFile("offered.json", Offering, "publish", noted=True, advice=_ON
 AGAIN = RecordFile("offered_again.json", OfferedAgain, "publish", noted=True, advice=_ONCE)
 BLOCK_LOOKS = RecordFile("block_looks.json", TakenLook, "publish", noted=True, advice=_ONCE)
 LOOKS = RecordFile("looks.json", Look, "accept", noted=True, advice=_ONCE)
-REVIEWS = RecordFile("reviews.json", Review, "review", "--adjudicate N --by NAMES", noted=True)
 VERDICTS = RecordFile("verdicts.json", Verdict, "accept")
 AGREEMENT = RecordFile("agreement.json", Group, "accept")
 PAIR_MEANS = RecordFile("pair_means.parquet", PairMean, "accept")
@@ -322,11 +320,6 @@ class CampaignRecords(StudyRecords):
     def looks(self) -> list[Look]:
         """The times at which verdicts were reached, the oldest first, without those that changed nothing."""
         return self.models(LOOKS)
-
-    @functools.cached_property
-    def reviews(self) -> list[Review]:
-        """The times at which pairs were given to adjudicators, who see judges' scores."""
-        return self.models(REVIEWS)
 
     @functools.cached_property
     def verdicts(self) -> list[Verdict]:

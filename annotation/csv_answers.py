@@ -263,8 +263,7 @@ _SAME_SAMPLE = (
 _SOURCES = ("argilla", "mturk", "prolific", "link")
 _OF_SUBJECTS = ("fields", "expected", "queue")  # columns of other subjects than pairs
 _MORE = {
-    "control": "kind of check on the rater (positive, negative, known, repeat); suggested: shown with judges' scores,"
-    " in an experiment; empty for the sample",
+    "control": "kind of check on the rater (positive, negative, known, repeat); empty for the sample",
     "source": "source of the answer: argilla, mturk, prolific, link, or file (without the file's name, which may name a"
     " person)",
     "withdrawn": "the reason why a person withdrew the pair; empty if nobody did",

@@ -128,8 +128,6 @@ def plan(parser: argparse.ArgumentParser) -> None:
         " (default: the study's, or pocock)")  # fmt: skip
     add("--pilot", metavar="FILE", type=cli.local, help="ratings.parquet of a pilot or an imported study; its"
         " standard deviations replace --spread, --bias and --noise")  # fmt: skip
-    add("--judge-correlation", type=correlation, metavar="RHO", help="also print the savings from a language"
-        " model whose scores have this correlation (-1 to 1) with pairs' mean ratings")  # fmt: skip
     add("--seed", type=cli.seed, metavar="N", help="seed of the simulation (default: the sample's)")
 
 
@@ -168,7 +166,7 @@ def collect(parser: argparse.ArgumentParser) -> None:
 
 
 def review(parser: argparse.ArgumentParser) -> None:
-    """Decisions about raters, and pairs to adjudicate."""
+    """Add the options of `review`."""
     add_campaign_options(parser)
     deciding = parser.add_mutually_exclusive_group()
     deciding.add_argument(
@@ -188,13 +186,6 @@ def review(parser: argparse.ArgumentParser) -> None:
     deciding.add_argument(
         "--judged", action="store_true", help="show the pairs on which people and judges differ most, after `accept`"
     )
-    deciding.add_argument(
-        "--adjudicate",
-        type=cli.count,
-        metavar="N",
-        help="send N of these pairs to adjudicators in Argilla, with judges' scores as suggestions",
-    )
-    parser.add_argument("--by", metavar="NAMES", default="", help="user names of the adjudicators, such as eva,tom")
 
 
 def accept(parser: argparse.ArgumentParser) -> None:
@@ -216,15 +207,6 @@ def withdraw(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--take-back", action="store_true", help="let pairs that were withdrawn count again")
     parser.add_argument(
         "--reason", metavar="TEXT", default="", help="your reason; it is recorded, and every report shows it"
-    )
-
-
-def compare_campaigns(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `compare`."""
-    cli.add_study_options(parser)
-    parser.add_argument("--other", metavar="FILE", help="another study that rated the same pairs")
-    parser.add_argument(
-        "--other-exports", metavar="DIR", help="the place of that study's records, if it is not --exports"
     )
 
 

@@ -40,7 +40,7 @@ from plumbline.statistics.intervals import (
     wilson,
 )
 from plumbline.study import Study
-from plumbline.study.campaign import RatersSpec, RuleSpec
+from plumbline.study.campaign import RuleSpec
 from plumbline.study.crowd import PaySpec
 from plumbline.study.datasets import Text, Texts
 from plumbline.study.judged import VerdictUnit
@@ -167,7 +167,7 @@ def verdict_prices(sizes: Iterable[VerdictSize], raters: int, pay: PaySpec) -> l
 
 def verdict_lines(study: Study, texts: Texts, size: tuple[int, int], pay: PaySpec) -> list[str]:
     """Return a line for each kind of verdict: how many, on how many pairs each, and their cost."""
-    sizes = verdict_sizes(study, texts, _drawn(study.raters, size[0]))
+    sizes = verdict_sizes(study, texts, size[0])
     item, rows = study.called.item, verdict_prices(sizes, size[1], pay)
     number = sum(row.verdicts for row in rows)
     table = columns(
@@ -190,11 +190,6 @@ def verdict_lines(study: Study, texts: Texts, size: tuple[int, int], pay: PaySpe
 def some(names: Sequence[str]) -> str:
     """Return the names in words; if there are many, their number and the ends."""
     return ", ".join(names) if len(names) <= _NAMED else f"{len(names)}, from {names[0]} to {names[-1]}"
-
-
-def _drawn(raters: RatersSpec, counting: int) -> int:
-    """Return how many pairs must be drawn for this many to count."""
-    return 2 * counting if raters.suggestions == "half" else counting
 
 
 def _place(size: VerdictSize) -> str:
@@ -435,7 +430,7 @@ def plan(
         latent_mean(strange[0], 1.0, scale_of(design, rules[0]))  # says why not
     seed = study.sample.seed if seed is None else seed
     texts = judged_texts(study, rubric)[0]
-    verdicts = {pairs: verdict_sizes(study, texts, _drawn(study.raters, pairs)) for pairs, _ in sizes}
+    verdicts = {pairs: verdict_sizes(study, texts, pairs) for pairs, _ in sizes}
     rows = []
     for rule, (pairs, raters) in itertools.product(rules, dict.fromkeys(sizes)):
         cost, of_verdict = pricing.price(pairs, raters), least_pairs(verdicts[pairs], rule)

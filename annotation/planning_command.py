@@ -9,7 +9,6 @@ from typing import Literal
 
 import pandas as pd
 
-from annotation.judges.powered import savings, savings_text
 from annotation.needed import measured_variation, needed_text
 from annotation.planning import (
     PAIRS,
@@ -29,17 +28,16 @@ from plumbline.errors import StudyError
 from plumbline.frames import that_count
 from plumbline.statistics.group_sequential import Blocks
 from plumbline.study import Study
-from plumbline.study.campaign import AcceptanceSpec, RatersSpec, RuleSpec
+from plumbline.study.campaign import AcceptanceSpec, RuleSpec
 from plumbline.study.crowd import PaySpec
-from plumbline.study.reach import counted, verdict_sizes
-from plumbline.study.subject import ItemNames
+from plumbline.study.reach import verdict_sizes
 from plumbline.words import count
 
 _AWAY = (-0.5, 0.0, 0.3, 0.5, 1.0)  # true means to try with looks, from the threshold
 
 
 def plan_study(options: argparse.Namespace) -> int:
-    """Print the plan and the judges' savings."""
+    """Print the plan."""
     study = cli.study_of(options)
     if options.pilot is not None:
         print(_take_pilot(options))
@@ -51,12 +49,6 @@ def plan_study(options: argparse.Namespace) -> int:
     print(plan_text(study, options))
     if options.blocks or (study.raters.blocks and one_threshold):
         print(f"\n{looks_text(study, options)}")
-    if options.judge_correlation is not None:
-        rubric, correlation = load_rubric(study), options.judge_correlation
-        pricing = Pricing.of(study, rubric, Design.of(study, rubric))
-        sizes = sizes_asked(own_size(study.raters, study.sample.pairs), options)
-        table = savings(pricing, study.judge_pool, correlation, sizes)
-        print(f"\n{savings_text(table, correlation, study.acceptance)}")
     return 0
 
 
@@ -73,7 +65,7 @@ def plan_text(study: Study, options: argparse.Namespace) -> str:
     design = Design.of(study, rubric)
     paid = Pricing.of(study, rubric, design).pay
     rule, assumed = design.rule, RatingVariation(options.spread, options.bias, options.noise)
-    study_size, item = own_size(study.raters, study.sample.pairs), study.called.item
+    study_size, item = (study.sample.pairs, study.raters.per_pair), study.called.item
     sizes = sizes_asked(study_size, options, by_blocks=bool(study.raters.blocks))
     seed = study.sample.seed if options.seed is None else options.seed
     rules = planned_rules(design, study.file)
@@ -95,7 +87,6 @@ def plan_text(study: Study, options: argparse.Namespace) -> str:
             f"Assumed standard deviations, in points: {item}s {assumed.spread:g}, raters' bias {assumed.bias:g},"
             f" noise {assumed.noise:g}",
             *([size] if sizes[0] == study_size else []),
-            *(_halved(study_size[0], study.sample.pairs, study.called) if study.raters.suggestions != "none" else []),
             *([unread] if why_not else []),
             "",
             *(titled if rule.rules else (tables[0], "")),
@@ -118,7 +109,7 @@ def looks_text(study: Study, options: argparse.Namespace) -> str:
         blocks = Blocks(ends, rule.threshold, (float(scale[0]), float(scale[-1])), spending, by)
     except ValueError as error:
         raise StudyError(f"--blocks: {error}") from None
-    size = own_size(study.raters, study.sample.pairs)
+    size = (study.sample.pairs, study.raters.per_pair)
     smallest = min(
         verdict.pairs for verdict in verdict_sizes(study, judged_texts(study, rubric)[0], study.sample.pairs)
     )
@@ -170,21 +161,6 @@ def sizes_asked(
     numbers = options.pairs or ([study_size[0]] if by_blocks else PAIRS)
     sizes = [(pairs, raters) for pairs in numbers for raters in options.raters or RATERS]
     return sizes if options.pairs or options.raters else list(dict.fromkeys([study_size, *sizes]))
-
-
-def own_size(raters: RatersSpec, pairs: int) -> tuple[int, int]:
-    """(pairs of a transformation that can count, raters) of the study itself."""
-    return counted(raters, pairs), raters.per_pair
-
-
-def _halved(counting: int, drawn: int, called: ItemNames) -> list[str]:
-    """Return lines on an experiment's cost, which the rows leave out."""
-    judged, item = called
-    return [
-        f"In the experiment (raters.suggestions: half), {drawn:,} {item}s of each {judged} are rated, {counting:,}",
-        f"count, and the others show judges' scores. Rows are for {item}s that count; the others need as many ratings"
-        " again.",
-    ]
 
 
 def _title(rule: RuleSpec) -> str:

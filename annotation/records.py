@@ -12,31 +12,6 @@ from plumbline.records import Number, Record
 from plumbline.statistics.estimates import Estimate
 from plumbline.study.campaign import RuleSpec
 
-
-class JudgedMean(Record):
-    """The joint estimate of people and judges on one question of a verdict, where they decide it together."""
-
-    question: str = Field(description="name of the question")
-    judges: tuple[str, ...] = Field(description="the judges whose mean score counts")
-    recorded: tuple[str, ...] = Field(description="those judges whose answers come from a file")
-    n_rated: int = Field(description="pairs that people rated and that count")
-    n_judged: int = Field(description="further outputs that judges have seen")
-    n_failed: int = Field(description="pairs and further outputs that lack a judge's score")
-    mean: Number = Field(
-        description="mean estimated from people's ratings and judges' scores; NaN if the judges' scores are refused"
-    )
-    low: Number = Field(description="lower end of this mean's 95% interval")
-    high: Number = Field(description="upper end of this mean's 95% interval")
-    lean_low: Number = Field(description="by people's ratings alone, the mean is above this with 80% certainty")
-    lean_high: Number = Field(description="by people's ratings alone, the mean is below this with 80% certainty")
-    worth: Number = Field(
-        description="number of rated pairs that would be as precise without judges; NaN without variance"
-    )
-    reason: str = Field(default="", description="the reason why the judges' scores are refused; empty if they are used")
-    late: int = Field(default=0, description="number of judgements made after the first rating")
-    judgements: str = Field(description="hash of the judges' inputs and answers that count")
-
-
 Outcome = Literal["accepted", "rejected", "undecided"]
 Fixed = Literal["", "late", "unknown"]  # whether rules were fixed after the first rating; empty: before it
 
@@ -226,13 +201,6 @@ class Verdict(Record):
         default={}, description="hashes of what the verdict rests on, by name, such as pairs.parquet or rubric"
     )
     generator_kind: str = Field(default="", description="the generator's kind, such as recorded, function or outputs")
-    decision_people: Outcome | None = Field(
-        default=None,
-        description="the decision by people's ratings alone, if people and judges decide together; else none",
-    )
-    judged: tuple[JudgedMean, ...] = Field(
-        default=(), description="joint estimates of people and judges, if they decide together; else none"
-    )
     decision_unchecked: Outcome | None = Field(
         default=None, description="the rule's decision, if the verdict waits for a review of its raters; else none"
     )
@@ -270,9 +238,9 @@ class Verdict(Record):
         return self.decision_unchecked or self.decision
 
     @property
-    def alone(self) -> Outcome:
-        """The decision on people's ratings alone."""
-        return self.decision_people or self.by_rule
+    def unit(self) -> tuple[str, str, str]:
+        """Its transformation, language and task."""
+        return self.transformation, self.language, self.task_type
 
 
 class PairMean(Record):
@@ -400,50 +368,3 @@ class Look(Record):
     n_ratings: int = Field(description="ratings that counted, over all questions")
     rests_on: dict[str, str] = Field(description="hashes of what the verdicts rested on, as in `Verdict`")
     decisions: dict[str, int] = Field(description="number of accepted, rejected and undecided verdicts")
-
-
-class Review(Record):
-    """One time that pairs were given to adjudicators, who see judges' scores (`reviews.json`)."""
-
-    at: AwareDatetime = Field(
-        description="time when the pairs were given to adjudicators, UTC; recorded before they are sent to Argilla"
-    )
-    pairs: tuple[str, ...] = Field(description="ids of the pairs to adjudicate")
-    adjudicators: tuple[str, ...] = Field(description="pseudonyms of the adjudicators")
-    judges: tuple[str, ...] = Field(description="the judges whose scores the adjudicators see")
-
-
-class Adjudication(Record):
-    """A person's decision about a pair after the campaign, with judges' scores shown (`adjudications.json`).
-
-    No rating.
-    """
-
-    KEY = ("pair_id", "adjudicator", "question")
-    pair_id: str = Field(description="id of the pair")
-    adjudicator: str = Field(description="pseudonym of the adjudicator")
-    question: str = Field(description="name of the question")
-    value: int | float | None = Field(description="the point on the scale; none if discarded, or without a scale")
-    answer: str = Field(description="answer to a question without a scale: label, labels, order or text")
-    suggested: int | float | None = Field(
-        description="the judges' score that was shown as a suggestion; none if no score was shown"
-    )
-    rated: bool = Field(description="whether the adjudicator is one of the pair's own raters")
-    status: Literal["submitted", "discarded"] = Field(description="discarded: the adjudicator could not say")
-    comment: str = Field(description="the adjudicator's free comment")
-    submitted_at: AwareDatetime = Field(description="when the answer last changed, UTC")
-
-
-class ShownScore(Record):
-    """A judge's score of one pair of an experiment on anchoring, and whether raters see it (`suggestions.json`)."""
-
-    KEY = ("pair_id", "question")
-    pair_id: str = Field(description="id of the pair, in either half of the experiment")
-    shown: bool = Field(
-        description="whether raters see the score as a suggestion; the half of the pairs with `true` is drawn by the"
-        " seed and never counts"
-    )
-    question: str = Field(description="name of the question")
-    value: int | float = Field(description="the mean of the judges' scores, rounded to the nearest point of the scale")
-    agent: str = Field(description="the judge, or the judges whose scores were averaged")
-    label_mass: Number = Field(description="certainty of the judges (mean label mass); NaN if unknown")

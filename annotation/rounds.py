@@ -16,8 +16,6 @@ from pathlib import Path
 import pandas as pd
 
 from annotation import server
-from annotation.adjudication import collect_adjudications
-from annotation.anchoring import suggestions_to_show
 from annotation.argilla import accounts
 from annotation.argilla.accounts import names_at
 from annotation.argilla.client import Argilla, ArgillaUser, DatasetListing, attach
@@ -26,7 +24,6 @@ from annotation.argilla.publish import Publication, publish
 from annotation.argilla.training import publish_training
 from annotation.campaign_records import CONTROLS, PAIRS, CampaignRecords
 from annotation.names import account_pseudonym, remember_names
-from annotation.records import Adjudication
 from annotation.sampling.queues import SCOPES, queues_of
 from annotation.verdicts.counted import Place
 from annotation.verdicts.looks import BlockProgress
@@ -53,14 +50,12 @@ def collected_files(folder: Path) -> list[Path]:
     return [folder / name for name in ("ratings.parquet", "control_ratings.parquet", "members.json")]
 
 
-def take_in(
-    study: Study, home: server.Home, argilla: Argilla, *, replace: bool = False
-) -> tuple[pd.DataFrame, list[Adjudication]]:
-    """Collect raters' answers: the sample's ratings, and adjudications. Raises as `collect`."""
+def take_in(study: Study, home: server.Home, argilla: Argilla, *, replace: bool = False) -> pd.DataFrame:
+    """Collect raters' answers; return the sample's ratings. Raises as `collect`."""
     with stage(study, "collect", shown_files(study.folder), collected_files(study.folder)):
         ratings = collect(study, argilla, replace=replace)
         remember_names(home, study.name, names_at(study.name, argilla))
-        return ratings, collect_adjudications(study, argilla, replace=replace)
+        return ratings
 
 
 def put_out(
@@ -75,7 +70,7 @@ def put_out(
     settings: dict[str, int] = {}
     with stage(study, "publish", shown_files(study.folder), settings=settings):
         reads = accounts.languages_at(argilla, home)
-        done = publish(study, argilla, reads, suggestions_to_show(study), ahead)
+        done = publish(study, argilla, reads, ahead)
         training = publish_training(study, argilla, rubric)
         settings["annotators"] = done.admission.people
     if study.raters.blocks and argilla.connection is not None:

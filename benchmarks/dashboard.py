@@ -126,7 +126,6 @@ def large_study(folder: Path, *, pairs: int = PAIRS, models: int = MODELS) -> St
     ]
     content["seeds"] = list(SEEDS)
     content["sample"]["pairs"] = pairs // len(TRANSFORMATIONS) // len(LANGUAGES)
-    content["judge_pool"] = "all"
     content["acceptance"] = {**content.get("acceptance", {}), "scope": "transformation"}
     content["raters"] = {"per_pair": 3}
     content["evaluation"]["models"] = [{"name": f"maker/model-{number:02}"} for number in range(models)]

@@ -1,4 +1,4 @@
-"""How long verdicts with judges' help take."""
+"""How long means with judges' help take."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ STRATA = 60  # of each transformation: nineteen data sets in thirds by length
 def ppi_seconds() -> Iterator[Measurement]:
     """Seconds for the means with judges of eight transformations: 100,000 outputs judged, 1,000 of them rated."""
     sample, ratings, judging = made_up(np.random.default_rng(1337))
-    rule = AcceptanceSpec(scope="transformation", rule="lower_bound")
-    design = Design(("quality",), (1, 2, 3, 4, 5), 3, rule)
+    design = Design(("quality",), (1, 2, 3, 4, 5), 3, AcceptanceSpec(scope="transformation", rule="lower_bound"))
     rests = basis(sample, ratings, design)
     start = time.perf_counter()
     found = powered_means(rests, judging, design)
@@ -46,7 +45,6 @@ def made_up(draw: np.random.Generator) -> tuple[pd.DataFrame, pd.DataFrame, Judg
             "language": "en",
             "task_type": "sts",
             "stratum": [f"stratum {i // 8 % STRATA}" for i in range(JUDGED)],
-            "wave": 1,
         }
     )
     sample = judged.iloc[:RATED]
@@ -59,4 +57,4 @@ def made_up(draw: np.random.Generator) -> tuple[pd.DataFrame, pd.DataFrame, Judg
     said = judged[["pair_id"]].assign(
         judge="judge", question="quality", order="up", score=scores, status="ok", prompt_hash="p"
     )
-    return sample, ratings, Judging(judged, said, ("judge",), frozenset(sample["pair_id"]))
+    return sample, ratings, Judging(judged, said, ("judge",))

@@ -61,7 +61,7 @@ def _share(url: str) -> float:
     with tempfile.TemporaryDirectory() as folder:
         study = judged_study(Path(folder), pairs, judge)
         server_stats(url)  # forgets what was before
-        command = [sys.executable, "-m", "plumbline", "judge", "run", *study.arguments.split()]
+        command = [sys.executable, "-m", "plumbline", "judge", "run", *study.arguments.split(), "--outputs", str(pairs)]
         subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     stats = server_stats(url)
     expected = 2 * pairs + 1  # the first asks what the server takes
@@ -84,7 +84,7 @@ async def _measure(study: Study) -> dict[str, float]:
     from plumbline.models.asking import all_through  # noqa: PLC0415
 
     (asked,) = questionnaires(study)
-    kept = JudgeProgress(study, asked, draw_judged(study), study.judgements)
+    kept = JudgeProgress(study, asked, draw_judged(study, PAIRS), study.judgements)
     todo = list(kept.jobs())
     asker = await start(study, asked.spec, RecordedJudgements.read, ["1", "2", "3", "4", "5"])
     assert isinstance(asker, JudgeChatClient)
@@ -169,7 +169,6 @@ def judged_study(folder: Path, pairs: int, judge: dict[str, Any]) -> Study:
         "seeds": [1],
         "generator": {"kind": "recorded", "model": "recorded", "path": "outputs.jsonl"},
         "judges": [judge],
-        "judge_pool": "all",
         "attempts": 1,  # the server answers with words
     }
     (folder / "study.yaml").write_text(yaml.safe_dump(study), encoding="utf-8")

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from annotation.planning import latent_mean
 from benchmarks.registry import Measurement, benchmark
-from plumbline.statistics.active import ActiveMean, active_mean, block_probabilities, drawn, in_any_block
 from plumbline.statistics.estimates import Floats
 from plumbline.statistics.group_sequential import ALPHA, Blocks, Criterion, Spending, first, outcomes
 from plumbline.statistics.intervals import over_pairs
@@ -243,67 +242,3 @@ def systems() -> Iterator[Measurement]:
         yield Measurement(f"{name}.share_of_ratings", float(table["share"].mean()), "share")
         high = float(table[table["least"] >= 4]["share"].mean())
         yield Measurement(f"{name}.share_of_ratings_at_4", high, "share")
-
-
-OUTPUTS, CHOSEN = 500, (20, 40, 40)  # that judges score, and the blocks of those that people rate
-
-
-def chosen(
-    rng: np.random.Generator, ratings: Floats, scores: Floats, doubt: Floats, sizes: tuple[int, ...] = CHOSEN
-) -> tuple[ActiveMean, ActiveMean]:
-    """(The mean of outputs that judges chose, block after block; that of as many drawn evenly) of one campaign."""
-    means = []
-    for active in (True, False):
-        values, probabilities = np.full(len(ratings), np.nan), []
-        for size in sizes:
-            probabilities.append(block_probabilities(values, scores, doubt if active else np.ones(len(doubt)), size))
-            left = np.flatnonzero(np.isnan(values))
-            places = left[drawn(probabilities[-1][left], rng)]
-            values[places] = ratings[places]
-        means.append(active_mean(values, scores, in_any_block(probabilities)))
-    return means[0], means[1]
-
-
-def doubted(rng: np.random.Generator, knows: bool) -> tuple[Floats, Floats, Floats]:
-    """Ratings on 1 to 5, a judge's scores that correlate 0.6, and its doubt, which knows its errors or nothing."""
-    sizes, scores = np.exp(0.6 * rng.normal(size=OUTPUTS)), rng.normal(size=OUTPUTS)
-    errors = 1.33 / math.exp(0.36) * sizes * rng.normal(size=OUTPUTS)
-    ratings = np.clip(np.round(3.2 + 0.55 * (scores + errors)), 1, 5)
-    return ratings, scores, sizes if knows else rng.permutation(sizes)
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """Campaigns in which judges chose, beside those in which outputs were drawn evenly."""
-
-    covered: float  #: share of the campaigns whose interval held the mean
-    ratings: float  #: that are as sure, as a share of those drawn evenly: squared width of the intervals
-    variance: float  #: of the means, as a share of that of outputs drawn evenly
-
-
-def chosen_campaigns(
-    rng: np.random.Generator, number: int, knows: bool, people: tuple[Floats, Floats, Floats] | None = None
-) -> Chosen:
-    """Many campaigns: simulated ones, or of `people` (ratings, scores, doubt) whose mean is that of all of them."""
-    simulated_mean = float(np.mean([doubted(np.random.default_rng(seed), knows)[0].mean() for seed in range(1000)]))
-    true = simulated_mean if people is None else float(people[0].mean())
-    rows = []
-    for _ in range(number):
-        means = chosen(rng, *(doubted(rng, knows) if people is None else people))
-        rows.append([float(end) for mean in means for end in (mean.mean.value, mean.mean.low, mean.mean.high)])
-    value, low, high, even, even_low, even_high = np.array(rows).T
-    return Chosen(
-        float(((low <= true) & (true <= high)).mean()),
-        float((high - low).mean() / (even_high - even_low).mean()) ** 2,
-        float(((value - true) ** 2).mean() / ((even - true) ** 2).mean()),
-    )
-
-
-@benchmark
-def judges_choose() -> Iterator[Measurement]:
-    """Judges that choose what people rate, at a correlation of 0.6: their doubt knows their errors, or nothing."""
-    for name, knows, most in (("doubt_knows", True, None), ("doubt_knows_nothing", False, 1.05)):
-        found = chosen_campaigns(np.random.default_rng(1), CAMPAIGNS, knows)
-        yield Measurement(f"ratings_saved.{name}.covered", found.covered, "share", at_least=0.935)
-        yield Measurement(f"ratings_saved.{name}.ratings", found.ratings, "share of even", at_most=most)
-        yield Measurement(f"ratings_saved.{name}.variance", found.variance, "share of even")

@@ -12,9 +12,9 @@ from pandas import CategoricalDtype
 from pydantic import Field
 
 from annotation.campaign_records import RATINGS
-from annotation.judges.decisions import verified_verdicts
 from annotation.records import Verdict
 from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.verification import verified_verdicts
 from plumbline.errors import DataError
 from plumbline.journal import Journal
 from plumbline.manifest import RecordFile, StudyRecords

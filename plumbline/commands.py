@@ -85,8 +85,6 @@ SECTIONS = {
         _annotation("withdraw", "exclude pairs from rating and from results, with a reason",
                     "campaign_commands:withdraw_pairs"),
         _annotation("accept", "compute agreement and verdicts", "campaign_commands:reach_verdicts"),
-        _annotation("compare-campaigns", "compare waves of a campaign, or two campaigns on the same pairs",
-                    "campaign_commands:compare"),
         _annotation("export", "write the ratings as CSV, with a codebook",
                     "campaign_commands:export_ratings"),
         Command("ratings-report", "write the report on raters, agreement and verdicts",

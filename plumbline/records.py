@@ -30,9 +30,6 @@ from plumbline.study.judged import KNOWN, ORIGINAL
 Number = Annotated[float, BeforeValidator(lambda value: math.nan if value is None else value)]
 
 
-SUGGESTED = "suggested"  # kind of a pair that shows judges' scores in an experiment and never counts
-
-
 class Record(BaseModel):
     """Base of all records."""
 
@@ -99,10 +96,9 @@ class Pair(Record):
     language: str = Field(description="language of the original")
     output_language: str = Field(description="intended language of the transformed text")
     seed: int = Field(description="transformation seed")
-    control: Literal["", "positive", "negative", "known", "repeat", "suggested"] = Field(
+    control: Literal["", "positive", "negative", "known", "repeat"] = Field(
         default="",
-        description="kind of check on the rater; empty for a pair of the sample; suggested: drawn like the sample, for"
-        " the half of an experiment that shows judges' scores (`raters.suggestions`)",
+        description="kind of check on the rater; empty for a pair of the sample",
     )
     repeats: str = Field(default="", description="the pair that a repeat shows again; else empty")
     original: str = Field(description="the original text; empty if raters read `fields` instead")
@@ -124,8 +120,8 @@ class Pair(Record):
 
     @property
     def drawn(self) -> bool:
-        """Whether the pair was drawn from outputs, to count or for the experiment, and is no check on raters."""
-        return self.control in ("", SUGGESTED)
+        """Whether the pair was drawn from outputs, and is no check on raters."""
+        return not self.control
 
 
 ARGILLA = "argilla"  # source of ratings given there

@@ -15,9 +15,7 @@ import pandas as pd
 import pytest
 
 from annotation import Design, ac2, alpha, judge, kappa, mean_interval
-from annotation.anchoring import anchoring
 from annotation.campaign_records import CampaignRecords
-from annotation.comparison import compare_campaigns, compare_parts
 from annotation.human.asking import answered
 from annotation.human.records import HumanItem, HumanTask, TaskInstructions
 from annotation.judges.check import length_effects
@@ -29,7 +27,7 @@ from annotation.judges.people import (
     with_each_rater,
 )
 from annotation.ratings.ratings import counting_ratings, decide, withdraw, write_ratings
-from annotation.records import ShownScore, Summary, Verdict
+from annotation.records import Summary, Verdict
 from annotation.rubric import load_rubric
 from annotation.verdicts.acceptance import accept
 from evaluation.tables import drift_by_quality
@@ -142,10 +140,6 @@ def by_pair(made: Made) -> pd.Series:
     return scores(made).set_index("pair_id")["score"]
 
 
-def placed(ratings: pd.DataFrame) -> pd.DataFrame:
-    return ratings.assign(pool=ratings["transformation"])
-
-
 def texts(made: Made) -> pd.DataFrame:
     pairs = CampaignRecords.open(made.study).pairs
     return pd.DataFrame([(one.pair_id, one.original, one.transformed) for one in pairs]).set_axis(
@@ -153,21 +147,9 @@ def texts(made: Made) -> pd.DataFrame:
     )
 
 
-def shown(made: Made) -> list[ShownScore]:
-    return [
-        ShownScore(pair_id=pair, question="quality", shown=place % 2 == 0, value=3, agent="j", label_mass=1.0)
-        for place, pair in enumerate(made.ratings["pair_id"].drop_duplicates())
-    ]
-
-
 def drifted(made: Made) -> pd.DataFrame:
     ids = made.ratings.drop_duplicates("pair_id")[["pair_id", "transformation"]]
     return ids.assign(model="m", drift=0.1, unit_id="")
-
-
-def halves(ratings: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    first = ratings["rater_id"].isin(["a", "b"])
-    return placed(ratings[first]), placed(ratings[~first])
 
 
 def people(ratings: pd.DataFrame) -> list[Any]:
@@ -189,9 +171,6 @@ OF_FRAMES: dict[str, Callable[[pd.DataFrame, Made], Any]] = {
     "pairs' means": lambda own, made: pair_means(own).to_frame(),
     "lengths": lambda own, made: length_effects(own, scores(made), texts(made)),
     "alternative annotators": lambda own, made: alternative_test(own, by_pair(made)).raters,
-    "anchoring": lambda own, made: anchoring(own, shown(made), dict.fromkeys(own["pair_id"], "all")),
-    "campaigns side by side": lambda own, made: pd.DataFrame(compare_campaigns(*halves(own), SCALE)).astype(str),
-    "waves side by side": lambda own, made: pd.DataFrame(compare_parts(*halves(own))).astype(str),
     "answers of people": lambda own, made: pd.DataFrame([one.model_dump() for one in people(own)]),
 }
 

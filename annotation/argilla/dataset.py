@@ -8,8 +8,6 @@ Argilla lets a published dataset's guidelines, titles and descriptions be change
 from __future__ import annotations
 
 import json
-import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -28,7 +26,7 @@ from annotation.wordings import ANSWERING, ASKED, words_in
 from plumbline.errors import ServiceError
 from plumbline.fields import Kind as FieldKind
 from plumbline.fields import fields_of
-from plumbline.records import SUGGESTED, Pair
+from plumbline.records import Pair
 from plumbline.scales import MOST_LEVELS, is_fine
 
 if TYPE_CHECKING:
@@ -280,48 +278,6 @@ def answered(argilla: Argilla, dataset_id: str) -> bool:
     return any(record.get("responses") for record in argilla.records(dataset_id))
 
 
-_NO_AGENT = re.compile(r"[^a-zA-Z0-9-_:./ ]")  # characters that Argilla refuses in an agent's name
-_LONGEST = 200  # the most characters of an agent's name
-
-
-Suggested = Mapping[str, "Sequence[Suggestion]"]  # by pair
-
-
-@dataclass(frozen=True)
-class Suggestion:
-    """An answer that people see before they answer."""
-
-    question: str
-    value: float  #: a point of the question's scale
-    agent: str  #: the name of the judge
-    score: float  #: confidence, from 0 to 1; NaN if unknown
-
-    def as_json(self, questions: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-        """Return the suggestion in Argilla's form; `questions` are the dataset's, by name."""
-        agent = _NO_AGENT.sub("-", self.agent)[:_LONGEST]
-        sure = {} if math.isnan(self.score) else {"score": min(max(self.score, 0.0), 1.0)}
-        question = questions[self.question]
-        value = self.value if question["settings"]["type"] == "rating" else str(self.value)
-        return {"question_id": question["id"], "value": value, "agent": agent, "type": "model"} | sure
-
-
-def questions_of(argilla: Argilla, dataset_id: str) -> dict[str, dict[str, Any]]:
-    """Return a dataset's questions from Argilla's API, by name. Raises ServiceError."""
-    return {
-        question["name"]: question for question in argilla.request("GET", f"/datasets/{dataset_id}/questions")["items"]
-    }
-
-
-def suggestions_for(pairs: Sequence[Pair], suggestions: Suggested) -> Suggested:
-    """Return the suggestions that raters see, by pair.
-
-    Only the experiment's half and its repeats have suggestions.
-    """
-    half = {pair.pair_id for pair in pairs if pair.control == SUGGESTED}
-    sources = {pair.pair_id: pair.repeats or pair.pair_id for pair in pairs}
-    return {pair_id: suggestions[of] for pair_id, of in sources.items() if of in half and of in suggestions}
-
-
 MARK = "drawn"  # in the metadata of datasets and records, as `plumbline_argilla.entries` reads it
 
 
@@ -400,29 +356,23 @@ BATCH = 500  # pairs sent at once; Argilla takes up to 500
 SHOWN = ("language", "output_language")
 
 
-def send_pairs(  # noqa: PLR0913
+def send_pairs(
     argilla: Argilla,
     dataset_id: str,
     name: str,
     pairs: Sequence[Pair],
     beside: Mapping[str, str],
-    suggestions: Suggested | None = None,
     drawing: OrderDrawing | None = None,
 ) -> None:
     """Add new pairs to a dataset, without anything that raters must not know. Raises ServiceError.
 
     `drawing` has the orders drawn for each rater, for datasets that draw them. `beside` are texts for fields beside the
-    pair's own. `suggestions` are shown with some pairs.
+    pair's own.
     """
-    suggested = suggestions or {}
-    questions = questions_of(argilla, dataset_id) if suggested else {}
     drawn = drawing if drawing is not None and pairs and is_marked(argilla, dataset_id) else None
     with tqdm(total=len(pairs), unit="record", desc=f"publishing {name}", disable=not pairs) as bar:
         for start in range(0, len(pairs), BATCH):
             batch = [record_of(pair, beside, drawn) for pair in pairs[start : start + BATCH]]
-            for record in batch:
-                if shown_first := suggested.get(record["external_id"]):
-                    record["suggestions"] = [suggestion.as_json(questions) for suggestion in shown_first]
             argilla.request("PUT", f"/datasets/{dataset_id}/records/bulk", json={"items": batch})
             bar.update(len(batch))
 

@@ -18,7 +18,6 @@ from annotation.argilla.dataset import (
     COMMENT,
     SHOWN,
     QuestionForm,
-    Suggested,
     Words,
     answered,
     give_task,
@@ -26,7 +25,6 @@ from annotation.argilla.dataset import (
     question_of,
     said_in,
     send_pairs,
-    suggestions_for,
 )
 from annotation.human.order import OrderDrawing, drawing_of
 from annotation.names import account_pseudonym
@@ -36,7 +34,6 @@ from annotation.ratings.answers import Answer, last_snapshot
 from annotation.ratings.ratings import excluded_raters, note_again
 from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue, queues_of
-from annotation.sampling.sample import refuse_other_half
 from annotation.server import Connection
 from annotation.training import TrainingItem, read_items
 from annotation.verdicts.counted import Place
@@ -99,7 +96,6 @@ def publish(
     study: Study,
     argilla: Argilla,
     reads: Mapping[str, Sequence[str]] | None = None,
-    suggestions: Suggested | None = None,
     ahead: Mapping[Place, int] | None = None,
 ) -> Publication:
     """Publish the study's pairs, controls and repeats to its annotators.
@@ -110,38 +106,29 @@ def publish(
     exclusion is taken back. Withdrawn pairs are not sent, and removed while nobody has answered them. Fixes the rules
     of the verdicts; a corrected wording reaches the datasets while nobody has answered. Raises StudyError or DataError
     for a sample that is no longer the study's, for rules that changed after the first rating, and for datasets with
-    answers to other questions or words. `suggestions` are shown, by pair, in the half of an experiment
-    (`annotation.anchoring`). In a study with `raters.blocks`, the blocks that the recorded answers open are sent, and
-    `ahead` has the least number of open blocks for each verdict's group. Pairs beyond a block that has decided are
-    removed while nobody has answered them.
+    answers to other questions or words. In a study with `raters.blocks`, the blocks that the recorded answers open are
+    sent, and `ahead` has the least number of open blocks for each verdict's group. Pairs beyond a block that has
+    decided are removed while nobody has answered them.
     """
     with alone(study):
-        return _publish(Evidence.open(study), argilla, reads or {}, suggestions or {}, ahead or {})
+        return _publish(Evidence.open(study), argilla, reads or {}, ahead or {})
 
 
 def _publish(
     records: Evidence,
     argilla: Argilla,
     reads: Mapping[str, Sequence[str]],
-    suggestions: Suggested,
     ahead: Mapping[Place, int],
 ) -> Publication:
     study = records.study
     rubric, pairs = rubric_to_ask(records)[0], records.shown
-    refuse_other_half(study, pairs)
-    shown = suggestions_for(pairs, suggestions)
-    if not suggestions and study.raters.suggestions == "half":
-        raise StudyError(
-            f"{study.file}: raters.suggestions: half shows judges' scores, but there are none; run"
-            f" `{study.command('judge run')}`, then `{study.command('publish')}`"
-        )
     refuse_other_prompts(records, pairs)
     refuse_other_sample(records)
     if wrong := _other_fields(rubric, pairs):
         raise StudyError(f"{study.file}: {wrong}; run `{study.command('sample')}` again")
     training = read_items(study, rubric)
     targets = [
-        _Target.of(study, rubric, queue, queue_pairs, training, ours=has_rating_page(study, argilla.connection))
+        _Target.of(study, rubric, queue, queue_pairs, training, ours=has_rating_page(argilla.connection))
         for queue, queue_pairs in queues_of(pairs).items()
     ]
     _refuse_too_much(targets, f"{study.file}: Argilla cannot show rubric {rubric.name!r}")
@@ -158,7 +145,7 @@ def _publish(
     withdrawn = records.withdrawn
     write_looks(records)
     unopened = records.unopened(ahead)
-    new, corrected = _fill(argilla, targets, {*withdrawn, *unopened}, shown)
+    new, corrected = _fill(argilla, targets, {*withdrawn, *unopened})
     gone, staying = _take_out(argilla, targets, withdrawn)
     spared, _ = _take_out(argilla, targets, records.spared - withdrawn.keys())
     return Publication(
@@ -219,13 +206,9 @@ class _Target:
         return datasets.get((self.workspace, self.name))
 
 
-def has_rating_page(study: Study, connection: Connection | None) -> bool:
-    """Return whether the study's annotators rate on our page.
-
-    They do on our own server, unless they see suggestions of judges.
-    """
-    here = connection is not None and connection.home is not None
-    return here and study.raters.suggestions == "none"
+def has_rating_page(connection: Connection | None) -> bool:
+    """Return whether the study's annotators rate on our page, which our own server alone has."""
+    return connection is not None and connection.home is not None
 
 
 def _take_out(argilla: Argilla, targets: Sequence[_Target], withdrawn: Collection[str]) -> tuple[int, int]:
@@ -287,12 +270,10 @@ def _refuse_answered(argilla: Argilla, rubric_name: str, targets: Sequence[_Targ
     )
 
 
-def _fill(
-    argilla: Argilla, targets: Sequence[_Target], out: Collection[str], shown: Suggested
-) -> tuple[dict[str, int], dict[str, str]]:
+def _fill(argilla: Argilla, targets: Sequence[_Target], out: Collection[str]) -> tuple[dict[str, int], dict[str, str]]:
     """Create missing datasets and send missing pairs, except those that are `out`.
 
-    `shown` are some pairs' suggestions. Returns by dataset how many pairs are new, and the correction of its words.
+    Returns by dataset how many pairs are new, and the correction of its words.
     """
     listed, new, corrected = argilla.datasets(), dict[str, int](), dict[str, str]()
     for target in targets:
@@ -317,7 +298,7 @@ def _fill(
         if not present:  # new, or a crash came before it was marked
             give_task(argilla, dataset_id, target.words.task, target.drawing)
         missing = [target.pairs[pair_id] for pair_id in sorted(target.pairs.keys() - present - set(out))]
-        send_pairs(argilla, dataset_id, target.name, missing, target.words.beside, shown, target.drawing)
+        send_pairs(argilla, dataset_id, target.name, missing, target.words.beside, target.drawing)
         new[target.name] = len(missing)
     return new, corrected
 
@@ -359,18 +340,17 @@ def create_dataset(
 
 @dataclass(frozen=True)
 class ExtraField:
-    """A field outside the rubric, which may be empty."""
+    """A Markdown field outside the rubric, which may be empty; the platform writes it and escapes every text in it."""
 
     name: str
     title: str
-    markdown: bool = False  #: only if the platform writes it and escapes every text in it
 
 
 def settings_of(words: Words, per_pair: int, client: Any, below: ExtraField | None = None) -> rg.Settings:
     """Return a dataset's settings for Argilla; `below` adds a field between the texts and the keys."""
     import argilla as rg  # noqa: PLC0415 (takes a second)
 
-    # Never Markdown: the texts are data, and a rater must see them as they are.
+    # The texts are data, never Markdown: a rater must see them as they are.
     fields = [
         rg.ChatField(name=name, title=title, use_markdown=False, _client=client)
         if words.kinds.get(name) == "chat"
@@ -378,8 +358,8 @@ def settings_of(words: Words, per_pair: int, client: Any, below: ExtraField | No
         for name, title in words.fields.items()
     ]
     if below is not None:
-        extra = {"name": below.name, "title": below.title, "use_markdown": below.markdown}
-        fields.insert(-1, rg.TextField(**extra, required=False, client=client))
+        extra = rg.TextField(name=below.name, title=below.title, use_markdown=True, required=False, client=client)
+        fields.insert(-1, extra)
     return rg.Settings(
         guidelines=words.guidelines,
         fields=fields,

@@ -87,7 +87,7 @@ def publish_training(study: Study, argilla: Argilla, rubric: Rubric) -> dict[str
         for queue, items in by_queue(read_items(study, rubric)).items():
             where = (workspace_name(study.name, queue.languages), queue.dataset(study.name))
             if where[0] in workspaces:
-                words = words_of(study, rubric, queue, items, ours=has_rating_page(study, argilla.connection))
+                words = words_of(study, rubric, queue, items, ours=has_rating_page(argilla.connection))
                 new[where[1]] = _fill(argilla, where, listed.get(where), items, rubric, words)
     return new
 
@@ -106,7 +106,7 @@ def _fill(
     if dataset is not None and not _fits(argilla, dataset, words, wanted, present):
         argilla.request("DELETE", f"/datasets/{dataset.id}")
         dataset, present = None, set()
-    below = ExtraField(RIGHT, words.beside[ASKED], markdown=True)  # its title says that nothing counts
+    below = ExtraField(RIGHT, words.beside[ASKED])  # its title says that nothing counts
     dataset_id = create_dataset(argilla, words, where, ENOUGH, below) if dataset is None else dataset.id
     if not present:
         give_task(argilla, dataset_id, words.task)

@@ -13,8 +13,8 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from annotation.judges.decisions import JudgedOutcome, beside, read_judging
 from annotation.judges.effects import between_judges, length_slope, order_effects
+from annotation.judges.outcome import JudgesOutcome, outcome_of
 from annotation.judges.people import CROWD, against_people, alternative_test, far_ratings, pair_means, with_each_rater
 from annotation.judges.records import over_orders
 from annotation.ratings.ratings import counting_ratings
@@ -24,7 +24,7 @@ from annotation.verdicts.tables import SIMULATED
 from annotation.verdicts.verdicts import refuse_stale
 from plumbline import cli
 from plumbline.scales import nearest_points
-from plumbline.words import count, count_words
+from plumbline.words import count_words
 
 FOLDER = "judge_check"
 Flag = Literal["both", "any"]
@@ -35,41 +35,24 @@ class JudgeCheck:
     """The checks' tables by name, without empty ones."""
 
     tables: Mapping[str, pd.DataFrame]
-    warnings: tuple[str, ...]  #: a line for each verdict that would differ with the judges
     recorded: tuple[str, ...]  #: judges whose judgements come from a file: nobody was asked
     simulated: bool  #: whether ratings are simulated
-    decides: bool = False  #: whether people and judges decide together
 
 
 def check(evidence: Evidence, epsilon: float = CROWD, flag: Flag = "both") -> JudgeCheck:
     """Compare a study's judges with its ratings. Raises DataError if verdicts or judgements are missing."""
-    verdicts = evidence.verdicts
-    refuse_stale(evidence, verdicts)
-    return checked(evidence, beside(evidence, verdicts, read_judging(evidence)), epsilon, flag)
-
-
-def checked(evidence: Evidence, outcome: JudgedOutcome, epsilon: float = CROWD, flag: Flag = "both") -> JudgeCheck:
-    """Return the checks of opened records.
-
-    Where the rules exclude judges from verdicts, they cover agreement alone.
-    """
-    design, judging = evidence.design, outcome.judging
+    refuse_stale(evidence, evidence.verdicts)
+    outcome, design = outcome_of(evidence), evidence.design
+    judging = outcome.judging
     counting = counting_ratings(evidence.collected.sample_ratings, design.per_pair)
     rated = counting[[design.asked(str(name)).kind == "rating" for name in counting["question"]]]
     tables = held_against(rated, judging.judgements, judging.judged, design, epsilon=epsilon, flag=flag)
     if judging.refused and "alternative" in tables:
         refused = tables["alternative"].assign(omega=np.nan, rho=np.nan, passes=False, reason=judging.refused)
         tables["alternative"] = refused
-    shown = evidence.study.acceptance.judges != "none"
-    if shown:
-        tables |= {"together": outcome.together, "decisions": outcome.decisions, "saved": outcome.saved}
-    return JudgeCheck(
-        {name: table for name, table in tables.items() if len(table)},
-        tuple(outcome.warnings) if shown else (),
-        outcome.recorded,
-        outcome.simulated,
-        outcome.decides,
-    )
+    tables["means"] = outcome.means
+    filled = {name: table for name, table in tables.items() if len(table)}
+    return JudgeCheck(filled, outcome.recorded, outcome.simulated)
 
 
 def held_against(
@@ -131,16 +114,10 @@ def length_effects(ratings: pd.DataFrame, scores: pd.DataFrame, judged: pd.DataF
     return pd.DataFrame(rows, columns=["judge", "question", "slope", "low", "high", "reason"])
 
 
-_DECISIONS = (
-    "Decision by people's ratings alone, and by the same rule with the judges' scores as well",
-    {"transformation": "Transformation", "language": "Language", "decision": "People",
-     "with_judges": "People + judges"},
-)  # fmt: skip
 _WHOSE = {"judge": "Judge", "question": "Question"}
 _INTERVAL = {"low": "from", "high": "to"}
 #: table: its title, its columns with their headings
 _SHOWN: Mapping[str, tuple[str, dict[str, str]]] = {
-    "decisions": _DECISIONS,
     "people": (
         "Judges against each pair's mean rating; gap: judge minus people, with its 95% interval",
         {**_WHOSE, "transformation": "Transformation", "n": "Pairs", "failed": "Failed", "spearman": "Spearman",
@@ -158,6 +135,12 @@ _SHOWN: Mapping[str, tuple[str, dict[str, str]]] = {
         "Slope of the gap (judge minus people) over length: points per unit of log length ratio (natural)",
         {**_WHOSE, "slope": "Slope", **_INTERVAL, "reason": ""},
     ),
+    "means": (
+        "People's mean, and the same corrected by the judges' scores of further outputs; no verdict rests on it",
+        {"pool": "Pool", "question": "Question", "n_rated": "Rated", "n_judged": "Judged too", "people_mean": "People",
+         "people_low": "from", "people_high": "to", "mean": "With judges", **_INTERVAL, "worth": "As precise as rated",
+         "reason": ""},
+    ),
     "between": (
         "Agreement between judges",
         {"question": "Question", "first": "Judge", "second": "Judge", "n": "Outputs", "spearman": "Spearman",
@@ -166,45 +149,18 @@ _SHOWN: Mapping[str, tuple[str, dict[str, str]]] = {
 }  # fmt: skip
 
 
-def beside_text(outcome: JudgedOutcome) -> str:
-    """Return the text that `plumbline accept` prints beside verdicts.
-
-    It names recorded judges, decisions, and their basis.
-    """
-    title, columns = _DECISIONS
-    lines = [title, who_decides(decides=outcome.decides), *_recorded(outcome.recorded)]
-    lines += [SIMULATED] if outcome.simulated else []
-    lines += ["", _table(outcome.decisions, columns), "", *basis_lines(outcome.decisions)]
-    return "\n".join([*lines, *saved_lines(outcome.saved)])
+PEOPLE_DECIDE = "People alone decide the verdicts; judges decide nothing."
 
 
-def who_decides(*, decides: bool) -> str:
-    """Return a sentence on who decides the verdicts."""
-    if decides:
-        return "People and judges decide the verdicts together (acceptance.judges: decide)."
-    return "People alone decide the verdicts; judges decide nothing."
+def means_text(outcome: JudgesOutcome) -> str:
+    """Return what `plumbline accept` prints of judges: people's means with their help, and how precise these are."""
+    title, columns = _SHOWN["means"]
+    lines = [title, PEOPLE_DECIDE, *_recorded(outcome.recorded), *([SIMULATED] if outcome.simulated else [])]
+    return "\n".join([*lines, "", _table(outcome.means, columns)])
 
 
 def _recorded(judges: Sequence[str]) -> list[str]:
     return [f"Judges whose answers come from a file: {', '.join(judges)}"] if judges else []
-
-
-def saved_lines(saved: pd.DataFrame | None) -> list[str]:
-    """Return a line on the pairs and ratings that judges have saved so far; no line if all judges are refused."""
-    if saved is None:
-        return []
-    usable = saved[saved["reason"] == ""]
-    if usable.empty:
-        return []
-    pairs, ratings = usable["pairs_saved"].sum(), usable["ratings_saved"].sum()
-    where = f"in {len(usable)} of {len(saved)} groups with separate verdicts; judges are refused in the others"
-    size = f"{count(abs(round(pairs)), 'pair')} ({count(abs(round(ratings)), 'rating')})"
-    line = (
-        f"Saved so far: {size}; without judges, people would rate these too for equally narrow intervals over pairs"
-        if pairs > -0.5  # less than half a pair counts as none
-        else f"Nothing saved so far: these judges make means less precise, as if people had rated {size} fewer"
-    )
-    return [f"{line}{', ' + where if len(usable) < len(saved) else ''}"]
 
 
 def check_text(name: str, checked: JudgeCheck) -> str:
@@ -212,31 +168,17 @@ def check_text(name: str, checked: JudgeCheck) -> str:
     parts = [f"Judges of study {name}", *_recorded(checked.recorded)]
     if checked.simulated:
         parts.append(SIMULATED)
-    parts += [f"Different decision with judges: {line}" for line in checked.warnings]
+    parts.append(PEOPLE_DECIDE)
     for table, (title, columns) in _SHOWN.items():
         if (frame := checked.tables.get(table)) is not None:
             parts.append(f"\n{title}\n\n{_table(frame, columns)}")
-            if table == "decisions":
-                lines = [*basis_lines(frame), *saved_lines(checked.tables.get("saved"))]
-                parts += ["", who_decides(decides=checked.decides), *lines]
     far = len(checked.tables.get("far", ()))
     parts.append(f"\nRatings more than 2 points from the judges, for a person to check: {far} ({FOLDER}/far.csv)")
     return "\n".join(parts)
 
 
-def basis_lines(decided: pd.DataFrame) -> list[str]:
-    """Return the evidence of the decisions with judges, or why there is none; verdicts with the same share a line."""
-    lines = []
-    for column, none in (("rests_on", ""), ("why_not", "judges are refused; ")):
-        for value, verdicts in decided[decided[column] != ""].groupby(column, sort=False):
-            names = dict.fromkeys(verdicts["transformation"] + " (" + verdicts["language"] + ")")
-            lines.append(f"{', '.join(names)}: {none}{value}")
-    return lines
-
-
 def _table(frame: pd.DataFrame, columns: dict[str, str]) -> str:
-    shown = frame.replace({"with_judges": {"": "refused"}}) if "with_judges" in columns else frame
-    rows = [[_cell(row[name]) for name in columns] for row in shown.to_dict("records")]
+    rows = [[_cell(row[name]) for name in columns] for row in frame.to_dict("records")]
     return cli.columns(list(columns.values()), rows)
 
 

@@ -31,12 +31,7 @@ def add_judge_actions(judging: argparse.ArgumentParser) -> None:
         _run,
         "have the study's judges rate outputs, or its models do people's tasks; resumes where it stopped",
     )
-    running.add_argument(
-        "--generator",
-        metavar="MODEL",
-        help="judge the outputs of one of the study's `candidates`, not those of the study's generator",
-    )
-    _add_asking(running)
+    _add_running(running)
     _add_asking(action("gold", _gold, "have judges score pairs that have gold scores, and compare the scores (PTEB)"))
     selecting = action("select", _select, "choose the generator among the study's candidates (HTEB, PTEB)")
     selecting.add_argument(
@@ -49,9 +44,7 @@ def add_judge_actions(judging: argparse.ArgumentParser) -> None:
     selecting.add_argument(
         "--question", default="", help="the question whose scores decide (default: the judges' first question)"
     )
-    checking = action(
-        "check", _check, "compare judges with people's ratings, and show how many ratings they would save"
-    )
+    checking = action("check", _check, "compare judges with people's ratings")
     checking.add_argument(
         "--epsilon",
         type=_share,
@@ -75,6 +68,23 @@ def _examples() -> str:
         "  plumbline judge check --study studies/demo.yaml\n"
         "  plumbline judge select --study studies/hteb_generators.yaml"
     )
+
+
+def _add_running(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--generator",
+        metavar="MODEL",
+        help="judge the outputs of one of the study's `candidates`, not those of the study's generator",
+    )
+    parser.add_argument(
+        "--outputs",
+        type=cli.count,
+        default=0,
+        metavar="N",
+        help="how many outputs of each transformation to rate, the sample's included (default: as many as before, and"
+        " at least twice sample.pairs)",
+    )
+    _add_asking(parser)
 
 
 def _share(value: str) -> float:
@@ -118,13 +128,13 @@ def _run(options: argparse.Namespace) -> int:
     if options.generator:
         study = study.by(study.generator_called(options.generator))
     if options.dry_run:
-        of_judges, pairs = questionnaires(study, options.judge), draw_judged(study, keep=False)
+        of_judges, pairs = questionnaires(study, options.judge), draw_judged(study, options.outputs, keep=False)
         print(forecast(progress_of(study, of_judges, pairs, study.judgements, again=options.again), options.rate))
         return 0
     inputs = study.data_files() if not study.judging.transforms else [study.folder / "texts.parquet", study.outputs]
     recorded = [study.resolve(path) for path in recordings(study.judges)]
     with stage(study, "judge", [*inputs, *recorded], [study.judgements]):
-        done = judge(study, options.judge, again=options.again)
+        done = judge(study, options.judge, options.outputs, again=options.again)
     print(f"{study.name}: judged pairs -> {study.judgements / FILE}")
     for run in done:
         print(f"  {run.line('judgements')}")

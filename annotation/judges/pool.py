@@ -1,8 +1,7 @@
 """The pairs that judges rate: the sample's, and further ones drawn from where the sample ends.
 
 Strata and order are the sample's. A sample never has two near-duplicates, and is likelier to have an output with many
-near-duplicates than one with few, so strata also separate outputs by their number of near-duplicates. Outputs that no
-sample could contain, which `judge_pool: all` judges too, have a stratum without sample pairs (`UNDRAWN`). Then within
+near-duplicates than one with few, so strata also separate outputs by their number of near-duplicates. Then within
 each stratum the rated pairs are a random part of the judged ones. Judges see no controls and no repeats.
 """
 
@@ -14,12 +13,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from annotation.campaign_records import CampaignRecords
-from annotation.judges.records import UNDRAWN, JudgedPair
+from annotation.judges.records import JudgedPair
 from annotation.records import Supply
 from annotation.rubric import load_rubric
 from annotation.sampling.candidates import Candidate, Candidates, DuplicateIndex, Groups, SampleSource
 from annotation.sampling.sample import PoolDrawing, compared
 from generation.jobs import Plan
+from plumbline.errors import StudyError
 from plumbline.identity import identity
 from plumbline.records import Pair
 from plumbline.store import read_records, write_table
@@ -27,19 +27,25 @@ from plumbline.study import Study
 
 FILE = "judged.parquet"
 COMMAND = "judge run"
-_ALL = 10**7  # more outputs than any study has
 _LONGEST = 60  # characters of a stratum's part
 
 
-def draw_judged(study: Study, *, keep: bool = True) -> list[JudgedPair]:
+def draw_judged(study: Study, outputs: int = 0, *, keep: bool = True) -> list[JudgedPair]:
     """Draw the pairs that judges rate; if they are to be kept, write `judgements/judged.parquet`.
 
-    For each transformation: the sample's pairs, then further ones up to `judge_pool`, or as many as exist. With
-    `judge_pool: all`: every usable output; near-duplicates, which no sample could contain, come last and enter no mean.
+    For each transformation: the sample's pairs, then further ones up to `outputs`, or as many as exist. Without a
+    number: as many as were drawn before, and at least twice the sample. Raises StudyError for fewer than the sample.
     """
-    rubric = load_rubric(study)
-    larger = _larger(study, _ALL if study.judge_pool == "all" else study.judge_pool)
-    source: SampleSource = Groups(larger, rubric) if study.subject else Candidates(Plan(larger))
+    if 0 < outputs < study.sample.pairs:
+        raise StudyError(
+            f"--outputs {outputs} is less than `sample.pairs: {study.sample.pairs}` of {study.file}, but judges rate"
+            " all pairs that people rate; name a larger number"
+        )
+    if not outputs:
+        before = read_judged(study) if (study.judgements / FILE).exists() else []
+        outputs = max([2 * study.sample.pairs, *(pair.place for pair in before)])
+    larger = study.model_copy(update={"sample": study.sample.model_copy(update={"pairs": outputs})})
+    source: SampleSource = Groups(larger, load_rubric(study)) if study.subject else Candidates(Plan(larger))
     # Pairs drawn for raters, controls included; empty before sampling, and for a candidate's outputs.
     records = CampaignRecords.open(study)
     sample = records.known_pairs if study.outputs == study.folder / "transformations" else []
@@ -65,18 +71,13 @@ def read_judged(study: Study) -> list[JudgedPair]:
     return read_records(study.judgements / FILE, JudgedPair, study.command(COMMAND))
 
 
-def _larger(study: Study, pairs: int) -> Study:
-    """Return the study with a sample of this many pairs."""
-    return study.model_copy(update={"sample": study.sample.model_copy(update={"pairs": pairs})})
-
-
 def _drawn(source: SampleSource, members: Sequence[str], sample: Sequence[Pair]) -> dict[str, list[tuple[Pair, str]]]:
-    """Return the pairs of each transformation of a pool with their strata: the sample's first, undrawable ones last."""
-    pool, everything = source.study.kinds[members[0]].pool, source.study.judge_pool == "all"
-    before = [pair for pair in sample if pair.pool == pool and (pair.drawn or not everything)]
+    """Return the pairs of each transformation of a pool with their strata, the sample's first."""
+    pool = source.study.kinds[members[0]].pool
+    before = [pair for pair in sample if pair.pool == pool]
     candidates = {name: source.of(name) for name in members}
     every = [candidate for of_name in candidates.values() for candidate in of_name]
-    cache = _SourceCache(_larger(source.study, len(every)) if everything else source.study, source.supply, candidates)
+    cache = _SourceCache(source.study, source.supply, candidates)
     drawn = [*(pair for pair in before if pair.drawn), *PoolDrawing(cache, members, before).sample()]
     keys = {pair.key for pair in drawn}
     more = sorted((candidate for candidate in every if candidate.key not in keys), key=lambda candidate: candidate.rank)
@@ -85,7 +86,6 @@ def _drawn(source: SampleSource, members: Sequence[str], sample: Sequence[Pair])
         near = _near_duplicates(partial(compared, source.study.judging.beside), drawn, more)
     strata = {candidate.key: _stratum(candidate) + _class(near[candidate.key]) for candidate in every}
     pairs = [(pair, strata.get(pair.key, "")) for pair in drawn]
-    pairs += [(candidate.pair, UNDRAWN) for candidate in more if everything]
     return {name: [drawn_pair for drawn_pair in pairs if drawn_pair[0].transformation == name] for name in members}
 
 

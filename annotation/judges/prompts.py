@@ -21,13 +21,12 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from annotation.judges.records import JudgedPair
 from annotation.questions import Question, worded
 from annotation.rubric import Rubric
-from annotation.verdicts.preregistration import prompt_file
 from plumbline.errors import DataError, StudyError, TextUnansweredError, nearest
 from plumbline.fields import PAIR, fields_of, kept
 from plumbline.identity import identity
 from plumbline.journal import record_lines
 from plumbline.models.chat import Attempt, Completion
-from plumbline.prompts import Prompt, read_prompt
+from plumbline.prompts import Prompt, prompt_folders, read_prompt
 from plumbline.records import Pair, Record, nfc
 from plumbline.scales import Continuous
 from plumbline.study.engines import JudgeSpec, Order, Reading
@@ -115,6 +114,17 @@ def load_judge_prompt(path: Path, spec: JudgeSpec, where: str) -> JudgePrompt:
             f"{where}: prompt {prompt.name!r} asks for decimals, which take several tokens; write score: text"
         )
     return prompt
+
+
+def prompt_file(spec: JudgeSpec, resolve: Callable[[str], Path], where: str) -> Path:
+    """Return the file of a judge's prompt. Raises StudyError, which begins with `where`, if no prompt has the name."""
+    if spec.prompt.endswith((".yaml", ".yml")):
+        return resolve(spec.prompt)
+    folders = [folder / "judges" for folder in prompt_folders()]
+    if files := [path for folder in folders if (path := folder / f"{spec.prompt}.yaml").is_file()]:
+        return files[0]
+    names = sorted({path.stem for folder in folders for path in folder.glob("*.yaml")})
+    raise StudyError(f"{where}: no prompt {spec.prompt!r}; {nearest(spec.prompt, names)}")
 
 
 class Questionnaire:

@@ -14,15 +14,13 @@ from pydantic import Field
 from plumbline.frames import filled, need, numbers, once
 from plumbline.records import Number, Pair, Record
 
-UNDRAWN = "undrawn"  # the stratum of outputs that judges rate although no sample could have contained them
-
 
 class JudgedPair(Pair):
     """A pair that judges rate (`judgements/judged.parquet`): from the sample, or drawn in the same way."""
 
     stratum: str = Field(
         description="the stratum it was drawn from: language, task, data set, output language, third by length, number"
-        " of near-duplicates; `undrawn` if no sample could have contained it"
+        " of near-duplicates"
     )
     place: int = Field(
         description="its rank among its transformation's judged pairs, from 1; the sample's pairs come first"
@@ -189,31 +187,6 @@ class Selection(Record):
     study_sha256: str = Field(description="hash of the study's file")
     texts_sha256: str = Field(description="hash of texts.parquet")
     versions: dict[str, str] = Field(description="versions of Python and of the packages that computed the numbers")
-
-
-class BesideVerdict(Record):
-    """A verdict, with the decision of the same rule on people and judges (`verdicts_with_judges.json`)."""
-
-    transformation: str = Field(description="the verdict's transformation")
-    language: str = Field(description="the verdict's language")
-    task_type: str = Field(description="the verdict's task; empty if one verdict covers all tasks")
-    decision: Literal["accepted", "rejected", "undecided"] = Field(description="decision by people's ratings alone")
-    with_judges: Literal["accepted", "rejected", "undecided", ""] = Field(
-        description="decision by the same rule with the judges' scores as well; empty if judges are refused"
-    )
-    reasons: tuple[str, ...] = Field(description="reasons of that decision")
-    rests_on: str = Field(
-        description="by question: rated pairs, judged outputs, and how many rated pairs would be as precise alone"
-    )
-    differ: bool = Field(description="whether the two decisions differ")
-    why_not: str = Field(description="why judges are refused, by question; empty if they are not")
-    judges: tuple[str, ...] = Field(description="the judges; the mean of their scores counts")
-    recorded: tuple[str, ...] = Field(description="the judges that were not asked: their answers come from a file")
-    simulated: bool = Field(description="whether ratings that count are simulated")
-    pairs_sha256: str = Field(description="hash of the sample that the verdict rests on (pairs.parquet)")
-    ratings_sha256: str = Field(description="hash of the ratings that the verdict rests on (ratings.parquet)")
-    rule_id: str = Field(description="hash of the rule")
-    judgements: str = Field(description="hash of the judges' inputs and of their scores that count")
 
 
 KEY = ("judge", "question", "order", "pair_id")

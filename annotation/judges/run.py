@@ -302,15 +302,16 @@ def questionnaires(study: Study, names: Sequence[str] = ()) -> list[Questionnair
     return [Questionnaire(spec, rubric, study.resolve, f"{study.file}: judge {spec.name!r}") for spec in chosen]
 
 
-def judge(study: Study, names: Sequence[str] = (), *, again: bool = False) -> list[JudgeRun]:
+def judge(study: Study, names: Sequence[str] = (), outputs: int = 0, *, again: bool = False) -> list[JudgeRun]:
     """Have the study's judges, or the named ones, rate the pairs that they have not rated.
 
-    Writes `judgements/judged.parquet` and `judgements/<judge>.parquet`. Raises StudyError for judges that cannot be
-    asked the study's questions, ServiceError if a judge cannot work; answers received before stay.
+    `outputs` are how many of each transformation (`annotation.judges.pool.draw_judged`). Writes
+    `judgements/judged.parquet` and `judgements/<judge>.parquet`. Raises StudyError for judges that cannot be asked the
+    study's questions, ServiceError if a judge cannot work; answers received before stay.
     """
     of_judges = questionnaires(study, names)
     with only_one(study.scratch / ".judging.lock", f"judges are running for {study.name!r}"):
-        return judge_pairs(progress_of(study, of_judges, draw_judged(study), study.judgements, again=again))
+        return judge_pairs(progress_of(study, of_judges, draw_judged(study, outputs), study.judgements, again=again))
 
 
 def judge_pairs(progresses: Iterable[JudgeProgress]) -> list[JudgeRun]:

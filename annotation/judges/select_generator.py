@@ -254,7 +254,7 @@ def choose(material: SelectionMaterial, question: str = "") -> GeneratorSelectio
     try:
         common = crossed(_at_each_place(judgements, material.places), chosen_question)
     except ValueError as error:
-        why = f"{error}; with `judge_pool: all` judges rate the same texts of every generator"
+        why = f"{error}; have judges rate more outputs of every generator (`judge run --outputs N`)"
         return replace(chosen_by, tables=tables, why_none=why)
     tables |= tables_of(replace(material, judgements=judgements), common, _scale(material, chosen_question))
     doubts = tuple(_doubts(material, common, tables))

@@ -8,11 +8,11 @@ from typing import Any
 
 import pandas as pd
 
+from annotation.judges.prompts import prompt_file
 from annotation.judges.records import SelectedBy, SelectedFrom, SelectedPair, Selection
 from annotation.judges.run import judge_hash
 from annotation.judges.select_generator import FOLDER, GeneratorSelection, SelectionMaterial
 from annotation.judges.selection import not_told_apart
-from annotation.verdicts.preregistration import prompt_file
 from plumbline import cli
 from plumbline.exhibits.table import Exhibit, as_markdown, csv_bytes
 from plumbline.identity import identity

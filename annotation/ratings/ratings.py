@@ -18,11 +18,11 @@ import pandas as pd
 
 from annotation.campaign_records import AGAIN, CONTROL_RATINGS, DECISIONS, RATINGS, CampaignRecords, withdrawals
 from annotation.names import named
-from annotation.records import Decision, OfferedAgain, Review, Sign
+from annotation.records import Decision, OfferedAgain, Sign
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.identity import identity
 from plumbline.manifest import Manifest
-from plumbline.records import SUGGESTED, Pair, Rating
+from plumbline.records import Pair, Rating
 from plumbline.scales import as_number
 from plumbline.study import Study
 
@@ -150,17 +150,6 @@ def counting_ratings(ratings: pd.DataFrame, per_pair: int, *, with_excluded: boo
     turns["turn"] = turns.groupby("pair").cumcount()
     turn = numbers.merge(turns[[*keys, "turn"]], on=keys, how="left")["turn"]
     return submitted[(turn < per_pair).to_numpy()]
-
-
-def saw_scores(reviews: Sequence[Review], ratings: pd.DataFrame) -> list[str]:
-    """Return the pseudonyms of raters who rated after they had seen judges' scores as adjudicators."""
-    first: dict[str, pd.Timestamp] = {}
-    for review in reviews:
-        for rater in review.adjudicators:
-            first.setdefault(rater, pd.Timestamp(review.at))
-    submitted = ratings[(ratings["status"] == "submitted") & ratings["rater_id"].isin(list(first))]
-    late = submitted["submitted_at"] > submitted["rater_id"].astype(str).map(first)
-    return sorted(submitted.loc[late, "rater_id"].astype(str).unique()) if len(submitted) else []
 
 
 _SHORTEST = 8  # characters of a pair's id that name it; `review` prints twelve
@@ -307,8 +296,6 @@ def _pair_named(study_name: str, name: str, shown: Sequence[Pair]) -> str:
         )
     if matches[0].control == "repeat":
         raise StudyError(f"{name} repeats pair {matches[0].repeats}: withdraw that pair, and its repeat goes too")
-    if matches[0].control == SUGGESTED:
-        raise StudyError(f"{name} shows judges' scores in an experiment, so no verdict counts it; leave it out")
     if matches[0].control:
         raise StudyError(
             f"{name} is a control (positive, negative or with a known answer), which no verdict counts; leave it out"

@@ -52,7 +52,6 @@ def verdicts_exhibit(material: CampaignMaterial) -> Exhibit:
     for verdict in verdicts:
         row = {judged.capitalize(): display(verdict.transformation, pooled=False), where: _place(verdict)}
         row["Decision"] = verdict.decision
-        row |= {"People alone": verdict.alone} if verdict.decision_people else {}
         for summary in rated(verdict.questions):
             mean = Estimate(value=summary.mean, low=summary.low, high=summary.high)
             row[f"{summary.question.capitalize()} [95%]"] = with_interval(mean)
@@ -75,9 +74,9 @@ def verdicts_exhibit(material: CampaignMaterial) -> Exhibit:
         row[f"{item}s".capitalize()] = f"{verdict.n_pairs:,}"
         row["Failed"] = "–" if math.isnan(verdict.failed_share) else f"{verdict.failed_share:.1%}"
         if any(verdict.n_excluded for verdict in material.verdicts):
-            row["With excluded"] = f"{verdict.decision_with_excluded or verdict.alone} ({verdict.n_excluded})"
+            row["With excluded"] = f"{verdict.decision_with_excluded or verdict.by_rule} ({verdict.n_excluded})"
         if any(verdict.n_withdrawn for verdict in material.verdicts):
-            row["With withdrawn"] = f"{verdict.decision_with_withdrawn or verdict.alone} ({verdict.n_withdrawn})"
+            row["With withdrawn"] = f"{verdict.decision_with_withdrawn or verdict.by_rule} ({verdict.n_withdrawn})"
         row["Reasons"] = "; ".join([*in_own_words(verdict.reasons, material.study.called), *kept_out(verdict)])
         rows.append(row)
     return Exhibit("verdicts", "Verdicts", verdict_table(verdicts), pd.DataFrame(rows).fillna("–"))

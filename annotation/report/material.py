@@ -15,7 +15,7 @@ from annotation.campaign_records import NOT_IMPORTED, TRUTH
 from annotation.crowd.summary import CrowdSummary, read_summaries
 from annotation.human.records import HumanTask
 from annotation.human.tasks import read_tasks
-from annotation.judges.decisions import JudgedOutcome, different, read_beside, refuse_other_judgements
+from annotation.judges.outcome import JudgesOutcome, read_outcome
 from annotation.ratings.ratings import counting_ratings, dealt_with
 from annotation.records import Decision, Group, Look, RuleSet, Sign, Supply, Verdict, Wave
 from annotation.rubric import Rubric
@@ -55,7 +55,7 @@ class CampaignMaterial:
     doubts: Sequence[str] = ()  #: what is doubtful about the verdicts
     withdrawals: Sequence[Decision] = ()  #: decisions about pairs
     trained: Sequence[TrainingResult] = ()  #: results of raters on known pairs, which never count
-    beside: JudgedOutcome | None = None  #: the verdicts with LLM judges; None without judges
+    judges: JudgesOutcome | None = None  #: the judges beside the verdicts; None without judges
     judges_left_out: str = ""  #: why judges are left out though they were asked
     unlooked: Sequence[str] = ()  #: the rules by which some raters could not be checked
     adjusted: AdjustedMeans | None = None  #: means adjusted for severity; None before there are verdicts
@@ -137,18 +137,17 @@ def read_material(evidence: Evidence, read_at: datetime | None = None) -> Campai
     evidence.read_whole()
     evidence.refuse_other_rules()
     refuse_edited(evidence, verdicts)
-    refuse_other_judgements(evidence, verdicts)
     material = campaign_material(evidence, read_at)
-    beside, why_not = read_beside(evidence, verdicts)
+    judges, why_not = read_outcome(evidence, verdicts)
     dealt = dealt_with(material.ratings, evidence.withdrawn)
     adjusted = adjusted_means(material.pairs, material.counting, evidence.design, verdicts, dealt)
     return replace(
         material,
         verdicts=verdicts,
         groups=evidence.agreement,
-        doubts=[*doubts_of(evidence, verdicts, material.signs), *different(beside), *turned_lines(adjusted)],
+        doubts=[*doubts_of(evidence, verdicts, material.signs), *turned_lines(adjusted)],
         adjusted=adjusted,
-        beside=beside,
+        judges=judges,
         judges_left_out=why_not,
     )
 

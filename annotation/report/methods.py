@@ -272,7 +272,7 @@ def _wrong(material: CampaignMaterial) -> str:
 
 def _changed(verdicts: Sequence[Verdict], decision: str) -> str:
     """Return how many verdicts would be different by another decision of theirs, in words."""
-    changed = [verdict for verdict in verdicts if getattr(verdict, decision) not in (None, verdict.alone)]
+    changed = [verdict for verdict in verdicts if getattr(verdict, decision) not in (None, verdict.by_rule)]
     return f"{len(changed)} of {count(len(verdicts), 'verdict')}" if changed else "no verdict"
 
 

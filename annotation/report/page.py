@@ -6,14 +6,12 @@ Raters are in it by pseudonym. Their comments are not: people write names into t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 
 import pandas as pd
 
-from annotation.anchoring import ABOUT, ANCHORING_INTERVALS, read_anchoring
-from annotation.campaign_records import CampaignRecords
 from annotation.records import P_IS
 from annotation.report import exhibits, raters
 from annotation.report.charts import (
@@ -32,64 +30,15 @@ from annotation.status.status import read_status
 from annotation.status.text import headline
 from annotation.verdicts.doubts import looked_for
 from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.judged import deciders
 from annotation.verdicts.looks import WHY_UNBIASED
 from annotation.verdicts.preregistration import amendments, fixed_text
-from annotation.verdicts.rules import late_lines
-from annotation.verdicts.tables import SIMULATED, display, looks_frame, number, rule_chances, with_interval
+from annotation.verdicts.rules import late_lines, unchecked
+from annotation.verdicts.tables import SIMULATED, display, looks_frame, rule_chances
 from plumbline.exhibits.page import Figure, Section, write_page
 from plumbline.exhibits.table import Exhibit, Table, csv_bytes, write_files
 from plumbline.fields import fields_of
-from plumbline.statistics.estimates import Estimate
 from plumbline.study import Study
 from plumbline.words import count
-
-NAME = "anchoring"
-
-
-def anchoring_exhibits(material: CampaignMaterial) -> list[Exhibit]:
-    """Return the table; none if the study has no such experiment, or nobody has rated yet."""
-    if material.study.raters.suggestions == "none":
-        return []
-    frame = read_anchoring(CampaignRecords.open(material.study)).assign(simulated=material.simulated)
-    if frame.empty:
-        return []
-    printed = pd.DataFrame(
-        {
-            "Question": frame["question"],
-            "Measure": frame["measure"],
-            "Scores shown": frame["shown"].map(number),
-            "Not shown": frame["hidden"].map(number),
-            "Difference [95%]": [
-                with_interval(Estimate(value=row["difference"], low=row["low"], high=row["high"]))
-                for row in frame.to_dict("records")
-            ],
-            "Pairs": [
-                f"{shown:,} and {hidden:,}" for shown, hidden in zip(frame["n_shown"], frame["n_hidden"], strict=True)
-            ],
-        }
-    )
-    return [
-        Exhibit(
-            NAME,
-            "Ratings of pairs with and without judges' scores shown; verdicts rest only on those without",
-            frame,
-            printed,
-        )
-    ]
-
-
-def anchoring_section(material: CampaignMaterial, tables: Sequence[Exhibit]) -> list[Section]:
-    """Return the section; none without the experiment."""
-    if not tables:
-        return []
-    made_up = [SIMULATED] if material.simulated else []
-    return [
-        Section(
-            "Anchoring: an experiment", [ABOUT, *made_up, *(table.table() for table in tables), ANCHORING_INTERVALS]
-        )
-    ]
-
 
 EACH = 3  # pairs of each kind
 _LONGEST = 300  # characters of a text on the page; the CSV file has all
@@ -208,7 +157,7 @@ def write_report(study: Study, now: datetime | None = None) -> Path:
     frames = {table.name: table.frame for table in tables.values()} | drawn
     write_files(folder, {f"{name}.csv": csv_bytes(frame) for name, frame in frames.items()})
     page = folder / "index.html"
-    title = f"What {deciders(material.verdicts)[0]} decided: study {study.name}"
+    title = f"What people decided: study {study.name}"
     status = read_status(evidence, material.read_at)
     short = Section("In short", [*headline(status, material.verdicts, reported=True)])
     warning = " ".join([*([SIMULATED] if material.simulated else []), *late_lines(material.verdicts)])
@@ -234,7 +183,7 @@ def all_tables(material: CampaignMaterial) -> dict[str, Exhibit]:
     )
     out = {name for name in some if not len(tables[name].frame)}
     out |= set() if material.questions else {"table_2", "agreement"}
-    tables |= {table.name: table for table in (*judge_exhibits(material), *anchoring_exhibits(material))}
+    tables |= {table.name: table for table in judge_exhibits(material)}
     return {name: table for name, table in tables.items() if name not in out}
 
 
@@ -254,7 +203,6 @@ def sections(
         _doubtful(material),
         _decided(material, tables, drawn),
         *judges_section(material, [table for name, table in tables.items() if name.startswith("judges_")]),
-        *anchoring_section(material, [table for name, table in tables.items() if name == NAME]),
         *([Section("Examples", [_EXAMPLES, tables["examples"].table()])] if "examples" in tables else []),
         Section("Methods", methods(material), folded=True),
         _table_two(material, tables, drawn),
@@ -293,7 +241,7 @@ def _decided(material: CampaignMaterial, tables: Mapping[str, Exhibit], drawn: M
     parts: list[str] = (
         [f"{count(len(material.verdicts), 'verdict')}: {listed(parts_of_counts)}."] if parts_of_counts else []
     )
-    parts += [note] if (note := deciders(material.verdicts)[1]) else []
+    parts += [note] if (note := unchecked(material.verdicts)) else []
     for rule_set, what in amendments(material.rules, material.first):
         parts.append(
             f"The rules were changed after the first rating, on {stamp(rule_set.fixed_at)}:"

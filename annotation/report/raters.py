@@ -14,9 +14,9 @@ import pandas as pd
 
 from annotation.crowd import platform as pay
 from annotation.crowd.summary import CrowdSummary
-from annotation.judges.check import length_effects, saved_lines, who_decides
-from annotation.judges.decisions import JudgedOutcome
+from annotation.judges.check import PEOPLE_DECIDE, length_effects
 from annotation.judges.effects import order_effects
+from annotation.judges.outcome import JudgesOutcome
 from annotation.judges.people import AGAINST, against_people
 from annotation.judges.records import over_orders
 from annotation.judges.select_generator import family
@@ -245,42 +245,32 @@ def _number(value: float, form: str) -> str:
 
 
 _ABOUT_JUDGES = (
-    "Judges rated the pairs that people rated, and further outputs. “People + judges” is the decision of the verdict's"
-    " rule on people's ratings and judges' scores together (prediction-powered inference: a judge's constant error"
-    " changes nothing); it shows how much depends on the judges. Worth is the number of rated pairs that would be as"
-    " precise without judges."
+    "Judges rated the pairs that people rated, and further outputs. “With judges” is people's mean, corrected by the"
+    " judges' scores of the further outputs (prediction-powered inference: a judge's constant error changes nothing),"
+    " and “As precise as” the number of rated pairs that would be as precise without judges. "
 )
 
 
 def judge_exhibits(material: CampaignMaterial) -> list[Exhibit]:
     """Return the tables on judges; none if no judges are compared with the verdicts."""
-    if material.beside is None:
+    if material.judges is None:
         return []
-    outcome = material.beside
+    outcome = material.judges
     more = [agreement_exhibit(material, outcome), order_exhibit(material, outcome), length_exhibit(material, outcome)]
-    return [decisions_exhibit(material, outcome), *(table for table in more if len(table.frame))]
+    return [means_exhibit(material, outcome), *(table for table in more if len(table.frame))]
 
 
 def judges_section(material: CampaignMaterial, tables: Sequence[Exhibit]) -> list[Section]:
     """Return the section; none without judges, and only a line if their records cannot be read."""
-    outcome = material.beside
+    outcome = material.judges
     if outcome is None:
         why = material.judges_left_out
         return [Section("Judges beside people", [f"Judges are left out: {why}"])] if why else []
-    decided, *agreeing = tables
-    saved = [f"{line}." for line in saved_lines(outcome.saved)]
-    parts: list[str | Table] = [
-        _ABOUT_JUDGES,
-        who_decides(decides=outcome.decides),
-        *made_up(outcome),
-        decided.table(),
-        *saved,
-        *(table.table() for table in agreeing),
-    ]
-    return [Section("Judges beside people", parts)]
+    parts: list[str | Table] = [_ABOUT_JUDGES + PEOPLE_DECIDE, *made_up(outcome)]
+    return [Section("Judges beside people", [*parts, *(table.table() for table in tables)])]
 
 
-def made_up(outcome: JudgedOutcome) -> list[str]:
+def made_up(outcome: JudgesOutcome) -> list[str]:
     """Return lines on the judges, on recorded scores, on judges' own outputs, and on simulated ratings."""
     models = outcome.judging.judgements.drop_duplicates("judge").sort_values("judge")
     named = [f"{model['judge']} ({model['model']})" for model in models.to_dict("records")]
@@ -297,35 +287,32 @@ def made_up(outcome: JudgedOutcome) -> list[str]:
     return [f"Judges: {', '.join(named)}.{recorded}", *(doubtful if related else []), *_simulated(outcome)]
 
 
-def _simulated(outcome: JudgedOutcome) -> list[str]:
+def _simulated(outcome: JudgesOutcome) -> list[str]:
     return [SIMULATED] if outcome.simulated else []
 
 
-def decisions_exhibit(material: CampaignMaterial, outcome: JudgedOutcome) -> Exhibit:
-    """Return a row for each verdict: people's decision, that of people and judges, and its evidence."""
-    judged = material.study.called.judged.capitalize()
-    rows = [
+def means_exhibit(material: CampaignMaterial, outcome: JudgesOutcome) -> Exhibit:
+    """Return a row for each group and question: people's mean, that with judges, and how precise it is."""
+    frame = outcome.means.assign(recorded=", ".join(outcome.recorded), simulated=outcome.simulated)
+    places = [name for name in ("pool", "language", "task_type") if name in frame]
+    where = [" ".join(filter(None, row)) for row in frame[places[1:]].astype(str).itertuples(index=False, name=None)]
+    printed = pd.DataFrame(
         {
-            judged: display(row["transformation"], pooled=False),
-            "Language": f"{row['language']} {row['task_type']}".strip(),
-            "People": row["decision"],
-            "People + judges": row["with_judges"] or "refused",
-            "Differ": "differ" if row["differ"] else "",
-            "Rests on": "; ".join(
-                filter(None, [row["rests_on"], row["why_not"] and f"people alone: {row['why_not']}"])
-            ),
+            material.study.called.judged.capitalize(): frame["pool"].map(display),
+            "Language": where,
+            "Question": frame["question"],
+            "People [95%]": _intervals(frame, "people_mean", ("people_low", "people_high")),
+            "With judges [95%]": _intervals(frame, "mean"),
+            "Rated, judged too": [f"{n:,}, {m:,}" for n, m in zip(frame["n_rated"], frame["n_judged"], strict=True)],
+            "As precise as": frame["worth"].map(lambda worth: _number(worth, "{:,.0f}")),
+            "Refused": frame["reason"],
         }
-        for row in outcome.decisions.to_dict("records")
-    ]
-    frame = outcome.decisions.assign(
-        judges=", ".join(outcome.judging.judges), recorded=", ".join(outcome.recorded), simulated=outcome.simulated
     )
-    frame = frame.assign(reasons=["; ".join(reasons) for reasons in frame["reasons"]])
-    caption = "Decisions by people, and by people and judges together"
-    return Exhibit("judges_decisions", caption, frame, pd.DataFrame(rows))
+    caption = "People's means, and the same with judges' scores of further outputs; no verdict rests on these"
+    return Exhibit("judges_means", caption, frame, printed)
 
 
-def agreement_exhibit(material: CampaignMaterial, outcome: JudgedOutcome) -> Exhibit:
+def agreement_exhibit(material: CampaignMaterial, outcome: JudgesOutcome) -> Exhibit:
     """Return a row for each judge, question and transformation: the distance of its scores from people's ratings."""
     design = Design.of(material.study, material.rubric)
     scaled = material.counting[material.counting["question"].isin(material.questions)]
@@ -357,7 +344,7 @@ def agreement_exhibit(material: CampaignMaterial, outcome: JudgedOutcome) -> Exh
     return Exhibit("judges_agreement", caption, frame, printed)
 
 
-def order_exhibit(material: CampaignMaterial, outcome: JudgedOutcome) -> Exhibit:
+def order_exhibit(material: CampaignMaterial, outcome: JudgesOutcome) -> Exhibit:
     """Return a row for each judge and question: the effect of the order in which the scale was read."""
     judgements = outcome.judging.judgements
     parts = [
@@ -381,7 +368,7 @@ def order_exhibit(material: CampaignMaterial, outcome: JudgedOutcome) -> Exhibit
     return Exhibit("judges_order", "How much judges' scores change with the order of the scale", frame, printed)
 
 
-def length_exhibit(material: CampaignMaterial, outcome: JudgedOutcome) -> Exhibit:
+def length_exhibit(material: CampaignMaterial, outcome: JudgesOutcome) -> Exhibit:
     """Return a row for each judge and question: the slope of the gap to people over the output's length."""
     scores = over_orders(outcome.judging.judgements)
     scaled = material.counting[material.counting["question"].isin(material.questions)]
@@ -401,6 +388,6 @@ def length_exhibit(material: CampaignMaterial, outcome: JudgedOutcome) -> Exhibi
     return Exhibit("judges_length", caption, frame, printed)
 
 
-def _intervals(frame: pd.DataFrame, column: str) -> list[str]:
-    rows = frame.to_dict("records")
-    return [with_interval(Estimate(value=row[column], low=row["low"], high=row["high"])) for row in rows]
+def _intervals(frame: pd.DataFrame, column: str, ends: tuple[str, str] = ("low", "high")) -> list[str]:
+    rows = frame[[column, *ends]].itertuples(index=False, name=None)
+    return [with_interval(Estimate(value=value, low=low, high=high)) for value, low, high in rows]

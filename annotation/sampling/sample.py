@@ -28,44 +28,14 @@ from annotation.subjects import shown
 from generation.jobs import Plan
 from plumbline.errors import StudyError
 from plumbline.fields import fields_of
-from plumbline.identity import identity
 from plumbline.manifest import Manifest
-from plumbline.records import SUGGESTED, Pair
+from plumbline.records import Pair
 from plumbline.store import write_table
 from plumbline.study import Study, file_hash
 from plumbline.study.campaign import SampleSpec
 from plumbline.study.reach import refuse_unreachable
 from plumbline.study.subjects import Subject
 from plumbline.words import trim
-
-
-def suggested_half(pairs: Sequence[Pair], seed: int) -> list[Pair]:
-    """The pairs that show judges' scores: of each transformation and language every second one by a hash of the seed.
-
-    Where a number is odd, one more counts.
-    """
-    order = sorted(pairs, key=lambda pair: identity("suggested-v1", seed, pair.pair_id))
-    turns: dict[tuple[str, str], int] = {}
-    half = []
-    for pair in order:
-        stratum = (pair.transformation, pair.language)
-        turns[stratum] = turns.get(stratum, 0) + 1
-        if turns[stratum] % 2 == 0:
-            half.append(pair.model_copy(update={"control": SUGGESTED}))
-    return sorted(half, key=lambda pair: pair.pair_id)
-
-
-def refuse_other_half(study: Study, pairs: Iterable[Pair]) -> None:
-    """Raise StudyError if the sample was drawn for another `raters.suggestions`."""
-    has_half = any(pair.control == SUGGESTED for pair in pairs)
-    if has_half == (study.raters.suggestions == "half"):
-        return
-    how = "was drawn with a half that shows judges' scores" if has_half else "was drawn without judges' scores"
-    raise StudyError(
-        f"{study.file}: raters.suggestions is {study.raters.suggestions!r}, but the sample {how}; undo the change, run"
-        f" `{study.command('sample')}` again if no rater was asked yet, or give the new study another name"
-    )
-
 
 COMMAND = "sample"
 
@@ -148,11 +118,7 @@ def draw(study: Study, before: Sequence[Pair] = ()) -> SampleDrawing:
     known_items = groups.known(before) if groups else []
     blocks = block_numbers(study, pairs) if study.raters.blocks else None
     controls = ControlDesign.of(study, rubric).make(pairs, spares, known_items, blocks)
-    halved = suggested_half(pairs, study.sample.seed) if study.raters.suggestions != "none" else []
-    half_ids = {pair.pair_id for pair in halved}
-    return SampleDrawing(
-        [pair for pair in pairs if pair.pair_id not in half_ids], [*controls, *halved], candidates.supply
-    )
+    return SampleDrawing(pairs, controls, candidates.supply)
 
 
 def _of_tasks(study: Study) -> SampleDrawing:
@@ -268,8 +234,8 @@ def _stays(records: CampaignRecords, pairs: Sequence[Pair]) -> bool:
     refuse_other_sample(records)
     if _texts((*records.pairs, *records.known_controls)) != _texts(pairs):
         raise StudyError(
-            f"{records.path(PAIRS)} was {how}, but the study now asks for other pairs (outputs, seed, number, controls,"
-            f" suggestions); undo the change, add pairs to it with `{WAVES.command(records.study)}`, or give the new"
+            f"{records.path(PAIRS)} was {how}, but the study now asks for other pairs (outputs, seed, number,"
+            f" controls); undo the change, add pairs to it with `{WAVES.command(records.study)}`, or give the new"
             " study another name"
         )
     return True
@@ -321,18 +287,12 @@ def _extend(records: CampaignRecords, reason: str) -> Wave:
             f"{study.file}: raters.blocks fix beforehand how many pairs a verdict can rest on, so none can be added;"
             " make a new study of further pairs"
         )
-    if study.raters.suggestions == "half":
-        raise StudyError(
-            f"{study.file}: the sample of an experiment with suggestions is drawn only once; make a new study of"
-            " further pairs"
-        )
     path, pairs, waves = records.path(PAIRS), records.pairs, records.waves
     if not offered(records):
         raise StudyError(
             f"the pairs of {path} were never offered to raters, so there is nothing to extend; run"
             f" `{study.command(COMMAND)}` to draw a new sample of any size"
         )
-    refuse_other_half(study, records.known_controls)
     refuse_other_sample(records, cut_off=True)
     if waves and not is_complete(records, waves[-1]):
         waves = waves[:-1]

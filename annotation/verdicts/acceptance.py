@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -30,11 +30,10 @@ from annotation.ratings.ratings import (
     stays,
     write_ratings,
 )
-from annotation.records import Group, JudgedMean, Look, PairMean, Verdict
+from annotation.records import Group, Look, PairMean, Verdict
 from annotation.verdicts.doubts import doubts_of
 from annotation.verdicts.evidence import Evidence, write_looks
 from annotation.verdicts.held import with_checks
-from annotation.verdicts.judged import Unit, with_judged
 from annotation.verdicts.preregistration import amendment_lines, rules_due, write_rules
 from annotation.verdicts.rules import with_rules_fixed
 from annotation.verdicts.severity import adjusted_means, turned_lines
@@ -45,8 +44,6 @@ from plumbline.scales import on_scale
 from plumbline.store import write_json, write_table
 from plumbline.study import Study
 from plumbline.words import count
-
-Judged = Callable[[Evidence, Sequence[Verdict]], Mapping[Unit, Sequence[JudgedMean]]]
 
 
 @dataclass(frozen=True)
@@ -60,12 +57,11 @@ class Acceptance:
     evidence: Evidence = field(repr=False)  #: the verdicts' evidence, with the rules and looks that were written
 
 
-def accept(study: Study, amend: str | None = None, judged: Judged | None = None) -> Acceptance:
+def accept(study: Study, amend: str | None = None) -> Acceptance:
     """Compute Table 2, verdicts and pairs' means from the collected ratings, and write them.
 
-    Writes `agreement.json`, `verdicts.json` and `pair_means.parquet`. `judged` returns the means of people
-    and judges, for rules that let both decide (`annotation.judges.decisions`). Raises StudyError if the study's rules
-    changed after the first rating and `amend` gives no reason, DataError if nobody has answered yet.
+    Writes `agreement.json`, `verdicts.json` and `pair_means.parquet`. Raises StudyError if the study's rules changed
+    after the first rating and `amend` gives no reason, DataError if nobody has answered yet.
     """
     evidence = _evidence(study)
     _check(evidence)
@@ -77,10 +73,6 @@ def accept(study: Study, amend: str | None = None, judged: Judged | None = None)
     hashes = rests_on(evidence)
     verdicts = with_supply([verdict.model_copy(update={"rests_on": hashes}) for verdict in verdicts], evidence.supply)
     verdicts = with_rules_fixed(verdicts, evidence.changed(rules=rules).rules_fixed[0])
-    if study.acceptance.judges == "decide":
-        if judged is None:
-            raise RuntimeError("people and judges decide, but no judged means were passed")  # a bug of the caller
-        verdicts = with_judged(verdicts, judged(evidence, verdicts), design.rule)
     verdicts = with_checks(verdicts, evidence)
     counting, dealt = counting_ratings(ratings, design.per_pair), dealt_with(ratings, withdrawn)
     seen = _look(looks, verdicts, len(counting), hashes)

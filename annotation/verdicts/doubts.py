@@ -11,12 +11,11 @@ import typing
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from annotation.ratings.ratings import saw_scores, stays
+from annotation.ratings.ratings import stays
 from annotation.ratings.signs import COMMENTS, controls_missed
 from annotation.records import Decision, Sign, Verdict
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.held import look_lines
-from annotation.verdicts.judged import late_judgements
 from annotation.verdicts.tables import display, number, rated, scoped, wrong
 from plumbline.study.subjects import Subject
 from plumbline.words import count
@@ -52,10 +51,8 @@ def doubts_of(evidence: Evidence, verdicts: Sequence[Verdict], signs: Sequence[S
         *_thin(evidence, verdicts),
         *_close(evidence.study.called.item, verdicts),
         *_agreement(verdicts),
-        *_judged(verdicts),
         *_supply(evidence, verdicts),
         *_extended(evidence),
-        *_adjudicators(evidence),
     )
 
 
@@ -106,9 +103,9 @@ def _controls(evidence: Evidence) -> Iterator[str]:
 
 def _exclusions(verdicts: Sequence[Verdict]) -> Iterator[str]:
     turned = [
-        f"{_name(verdict)} is {verdict.alone} instead of {verdict.decision_with_excluded}"
+        f"{_name(verdict)} is {verdict.by_rule} instead of {verdict.decision_with_excluded}"
         for verdict in verdicts
-        if verdict.decision_with_excluded not in (None, verdict.alone)
+        if verdict.decision_with_excluded not in (None, verdict.by_rule)
     ]
     if turned:
         yield f"excluding raters changed {count(len(turned), 'verdict')}: {_some(turned)}"
@@ -152,9 +149,9 @@ def _withdrawals(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[st
             yield f"{line}: choosing {item}s by their ratings can steer the verdict"
             continue
         turned = [
-            f"{_name(verdict)} would be {verdict.decision_with_withdrawn} instead of {verdict.alone}"
+            f"{_name(verdict)} would be {verdict.decision_with_withdrawn} instead of {verdict.by_rule}"
             for verdict in verdicts
-            if verdict.decision_with_withdrawn not in (None, verdict.alone)
+            if verdict.decision_with_withdrawn not in (None, verdict.by_rule)
         ]
         stayed = f"if the withdrawn {item}{'' if len(decisions) == 1 else 's'} had stayed"
         outcome = f"{stayed}, {_some(turned) or 'no verdict would change'}" if verdicts else "there is no verdict yet"
@@ -231,18 +228,6 @@ def _agreement(verdicts: Sequence[Verdict]) -> Iterator[str]:
         yield f"alpha is below {LOW_ALPHA:g} although AC2 is {FAIR_AC2:g} or more: {_some(list(places))}"
 
 
-def _judged(verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """Yield lines on verdicts that people's ratings alone would not have reached."""
-    turned = [
-        f"{_name(verdict)} is {verdict.by_rule}, by people alone {verdict.alone}"
-        for verdict in verdicts
-        if verdict.by_rule != verdict.alone
-    ]
-    if turned:
-        yield f"people and judges decide differently from people alone: {_some(turned)}"
-    yield from late_judgements(verdicts)
-
-
 def _supply(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[str]:
     """Yield a line on outputs that failed and that nobody rated."""
     judged = {(verdict.transformation, verdict.language) for verdict in verdicts if verdict.decision != "undecided"}
@@ -279,12 +264,3 @@ def _some(parts: Sequence[str]) -> str:
     return (
         "; ".join(parts) if len(parts) <= _NAMED + 1 else f"{'; '.join(parts[:_NAMED])}; and {len(parts) - _NAMED} more"
     )
-
-
-def _adjudicators(evidence: Evidence) -> Iterator[str]:
-    """Yield lines on raters who had seen judges' scores, even of other pairs."""
-    if evidence.study.raters.suggestions == "half":
-        yield "raters saw judges' scores on the other half of the pairs, which may have influenced these ratings too"
-    late = saw_scores(evidence.reviews, evidence.collected.of_sample)
-    if late:
-        yield f"{count(len(late), 'rater')} rated after seeing judges' scores as adjudicators: {_some(late)}"

@@ -67,8 +67,6 @@ def judge(  # noqa: PLR0913 (four are names of columns)
     design = Design() if design is None else design
     if not isinstance(design, Design):
         raise ValueError(f"an annotation.Design is needed, not a {type(design).__name__}")
-    if design.rule.judges == "decide":
-        raise ValueError("`judge()` takes only people's ratings, but the design's rule lets judges decide with people")
     if labelled := [name for name in design.questions if design.asked(name).kind != "rating"]:
         raise ValueError(
             f"`judge()` takes only ratings on a scale, but the design asks {labelled[0]!r}, which has no scale"

@@ -8,27 +8,20 @@ the words of what raters are asked (`changes` returns the differences between tw
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from pydantic import Field
 
 from annotation.campaign_records import RULES, CampaignRecords
 from annotation.ratings.ratings import untimed
 from annotation.records import Fixed, RuleSet
 from annotation.rubric import Rubric
-from plumbline.errors import StudyError, nearest
-from plumbline.file_hashes import cached_file_hash
-from plumbline.identity import identity
+from plumbline.errors import StudyError
 from plumbline.manifest import Manifest
-from plumbline.prompts import prompt_folders
-from plumbline.records import SANDBOX, SOURCES, Record
-from plumbline.store import read_batches
+from plumbline.records import SANDBOX, SOURCES
 from plumbline.study import Study
-from plumbline.study.engines import JudgeSpec
 from plumbline.words import count
 
 _LONGEST = 80  # characters of a wording that are quoted
@@ -88,100 +81,22 @@ def _part(text: str, start: int) -> str:
     return f"{'...' if start else ''}{text[start:end]}{'...' if len(text) > end else ''}"
 
 
-JUDGE_COMMAND = "judge run"
-
-
-class _OutputIdentity(Record):
-    """The columns that identify an output that judges rate, and its stratum."""
-
-    pair_id: str = Field(description="id of the output's pair")
-    stratum: str = Field(description="the stratum that it was drawn from")
-
-
-def fixed_judges(study: Study) -> dict[str, Any]:
-    """Judges and the outputs that they rate, as the rules have them: `each` by name, and the judged `pool`."""
-    each = [
-        {
-            **spec.settings(),
-            "settings": identity(*spec.identity()),
-            "prompt": _hash(prompt_file(spec, study.resolve, f"{study.file}: judge {spec.name!r}")),
-            **({"file": _hash(study.resolve(spec.recording))} if spec.kind == "recorded" else {}),
-        }
-        for spec in study.judges
-    ]
-    drawn = _strata(study.judgements, study.command(JUDGE_COMMAND))
-    return {"each": each, "pool": pool_hash(drawn) if drawn else ""}
-
-
-def pool_hash(drawn: Mapping[str, str]) -> str:
-    """Hash of the strata of outputs that judges rate, by pair."""
-    return identity("judged-v1", sorted(drawn.items()))
-
-
-def refuse_undrawn(records: CampaignRecords) -> None:
-    """Raise StudyError if judges decide and their outputs are not drawn yet.
-
-    They are fixed with the other rules, before raters begin.
-    """
-    study = records.study
-    if study.acceptance.judges != "decide":
-        return
-    drawn = _strata(study.judgements, study.command(JUDGE_COMMAND))
-    if not drawn or any(pair.pair_id not in drawn for pair in records.known_pairs):
-        lack = "lack some pairs of the sample" if drawn else "are not drawn yet"
-        raise StudyError(
-            f"{study.file}: acceptance.judges is decide, but the outputs that judges rate {lack}; run"
-            f" `{study.command(JUDGE_COMMAND)}` before raters begin"
-        )
-
-
-def _strata(judgements: Path, command: str) -> dict[str, str]:
-    """Return the strata of the outputs that judges rate, by pair; none before `command` has drawn them."""
-    path = judgements / "judged.parquet"
-    if not path.exists():
-        return {}
-    tables = read_batches(path, _OutputIdentity, command)
-    return {row["pair_id"]: row["stratum"] for table in tables for row in table.to_pylist()}
-
-
-def prompt_file(spec: JudgeSpec, resolve: Callable[[str], Path], where: str) -> Path:
-    """Return the file of a judge's prompt. Raises StudyError, which begins with `where`, if no prompt has the name."""
-    if spec.prompt.endswith((".yaml", ".yml")):
-        return resolve(spec.prompt)
-    folders = [folder / "judges" for folder in prompt_folders()]
-    if files := [path for folder in folders if (path := folder / f"{spec.prompt}.yaml").is_file()]:
-        return files[0]
-    names = sorted({path.stem for folder in folders for path in folder.glob("*.yaml")})
-    raise StudyError(f"{where}: no prompt {spec.prompt!r}; {nearest(spec.prompt, names)}")
-
-
-def _hash(path: Path) -> str:
-    return cached_file_hash(path) if path.exists() else ""
-
-
-def rules_of(study: Study, rubric: Rubric, judges: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the study's rules on judging ratings and raters, with the rubric.
-
-    `rubric` is the study's; `judges` are those of `fixed_judges`, and among the rules where they decide.
-    """
-    shown = study.raters.suggestions
+def rules_of(study: Study, rubric: Rubric) -> dict[str, Any]:
+    """Return the study's rules on judging ratings and raters, with its rubric."""
     return {
         "acceptance": study.acceptance.model_dump(mode="json"),
         "raters": {
             "per_pair": study.raters.per_pair,
-            **({"suggestions": shown} if shown != "none" else {}),
             "blocks": list(study.raters.blocks),
         },
         "sample": {"seed": study.sample.seed},
         "rubric": rubric.model_dump(mode="json"),
-        **({"judges": judges} if study.acceptance.judges == "decide" else {}),
     }
 
 
 def rules_now(records: CampaignRecords) -> dict[str, Any]:
-    """Return the study's present rules (`rules_of`), with its judges if they decide."""
-    judges = fixed_judges(records.study) if records.study.acceptance.judges == "decide" else None
-    return rules_of(records.study, records.rubric, judges)
+    """Return the study's present rules (`rules_of`)."""
+    return rules_of(records.study, records.rubric)
 
 
 def first_rating(ratings: pd.DataFrame) -> datetime | None:
@@ -265,7 +180,6 @@ def _lasting(what: Sequence[str], now: Mapping[str, Any]) -> str:
 
 def fix_rules(records: CampaignRecords) -> None:
     """Fix the study's rules unless they hold already. Raises as `rules_due`."""
-    refuse_undrawn(records)
     write_rules(records, rules_due(records, rules_now(records), records.all_ratings))
 
 

@@ -48,7 +48,6 @@ def verdict_table(verdicts: Sequence[Verdict]) -> pd.DataFrame:
             "language": verdict.language,
             "task_type": verdict.task_type,
             "decision": verdict.decision,
-            **({"decision_people": verdict.decision_people} if verdict.decision_people else {}),
             **({"decision_unchecked": verdict.decision_unchecked} if verdict.decision_unchecked else {}),
             "reasons": "; ".join((*verdict.reasons, *_blocks(verdict))),
             "probability": verdict.probability,
@@ -58,9 +57,9 @@ def verdict_table(verdicts: Sequence[Verdict]) -> pd.DataFrame:
             "without": ", ".join(verdict.without),
             "kept_out_share": verdict.kept_out_share,
             "n_excluded": verdict.n_excluded,
-            "decision_with_excluded": verdict.decision_with_excluded or verdict.alone,
+            "decision_with_excluded": verdict.decision_with_excluded or verdict.by_rule,
             "n_withdrawn": verdict.n_withdrawn,
-            "decision_with_withdrawn": verdict.decision_with_withdrawn or verdict.alone,
+            "decision_with_withdrawn": verdict.decision_with_withdrawn or verdict.by_rule,
         }
         for summary in rated(verdict.questions):
             row |= _cells(summary)

@@ -18,9 +18,8 @@ from annotation.campaign_records import AGREEMENT, PAIR_MEANS, VERDICTS, Campaig
 from annotation.records import Group, PairMean, Verdict
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.held import with_checks
-from annotation.verdicts.judged import unit_of, with_judged
 from annotation.verdicts.rules import in_words, with_rules_fixed
-from annotation.verdicts.verdicts import COMMAND, conclude, with_supply
+from annotation.verdicts.verdicts import COMMAND, conclude, refuse_stale, with_supply
 from plumbline.errors import DataError
 from plumbline.languages import language_name
 
@@ -45,6 +44,20 @@ def refuse_edited(evidence: Evidence, verdicts: Sequence[Verdict]) -> None:
         )
 
 
+def verified_verdicts(evidence: Evidence) -> list[Verdict]:
+    """Return the verdicts reached last, after checking that they follow from the records on disk.
+
+    Raises DataError before verdicts exist, or if ratings contradict them; StudyError for rules that changed without a
+    note.
+    """
+    verdicts = evidence.verdicts
+    if verdicts:
+        evidence.read_all()
+        refuse_stale(evidence, verdicts)
+        refuse_edited(evidence, verdicts)
+    return verdicts
+
+
 def differences(
     evidence: Evidence, verdicts: Sequence[Verdict], means: pd.DataFrame | None, groups: Sequence[Group] | None
 ) -> Iterator[tuple[str, str]]:
@@ -53,8 +66,6 @@ def differences(
     withdrawn = evidence.collected.withdrawn
     due, follow, due_means = conclude(pairs, ratings, evidence.design, None, withdrawn)
     follow = with_rules_fixed(with_supply(follow, evidence.supply), evidence.rules_fixed[0])
-    if evidence.study.acceptance.judges == "decide":  # the judges' own records are checked elsewhere
-        follow = with_judged(follow, {unit_of(verdict): verdict.judged for verdict in verdicts}, evidence.design.rule)
     follow = with_checks(follow, evidence)
     yield from (("verdicts.json", line) for line in _other_verdicts(verdicts, follow))
     if means is not None:
@@ -76,7 +87,7 @@ def refuse_other_file(records: CampaignRecords) -> None:
 
 def _other_verdicts(verdicts: Sequence[Verdict], follow: Sequence[Verdict]) -> Iterator[str]:
     """Yield the differences between verdicts and those that follow, the decisions first."""
-    numbers, right = Counter(map(unit_of, verdicts)), {unit_of(verdict): verdict for verdict in follow}
+    numbers, right = Counter(verdict.unit for verdict in verdicts), {verdict.unit: verdict for verdict in follow}
     for unit, number in numbers.items():
         if unit not in right:
             yield f"has a verdict on {_named(*unit)}, which has no pairs"
@@ -86,10 +97,10 @@ def _other_verdicts(verdicts: Sequence[Verdict], follow: Sequence[Verdict]) -> I
         if unit not in numbers:
             yield f"lacks the verdict on {_named(*unit)}"
     for fields in (("decision",), tuple(Verdict.model_fields)):
-        for verdict in (verdict for verdict in verdicts if unit_of(verdict) in right):
-            written, due = _said(verdict), _said(right[unit_of(verdict)])
+        for verdict in (verdict for verdict in verdicts if verdict.unit in right):
+            written, due = _said(verdict), _said(right[verdict.unit])
             for name in (name for name in written if name.split(".")[0] in fields):
-                yield from _difference(_named(*unit_of(verdict)), name, written[name], due.get(name))
+                yield from _difference(_named(*verdict.unit), name, written[name], due.get(name))
 
 
 def _other_means(means: pd.DataFrame, follow: pd.DataFrame) -> Iterator[str]:

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from annotation.records import Summary, Verdict
 from annotation.statistics.summaries import Design, compact
-from annotation.verdicts.judged import together
 from annotation.verdicts.rules import decide, marks_of, outcomes, short
 from evaluation.tables.scores import axis_means, counting_scores, failures, paired_scores
 from plumbline.statistics.estimates import Floats, percentiles, stream
@@ -52,12 +51,10 @@ def decision_at(verdict: Verdict, rule: AcceptanceSpec) -> str:
     """Return the decision of another rule of the same kind on a verdict's own summaries (`verdicts.rules.decide`).
 
     The rules may differ in their threshold, on which means and intervals do not depend. The decision is `undecided`
-    without summaries, with raters still to be checked, and if judges decide with people and are refused.
+    without summaries, and with raters still to be checked.
     """
-    if verdict.decision_unchecked or not verdict.questions or any(mean.reason for mean in verdict.judged):
+    if verdict.decision_unchecked or not verdict.questions:
         return "undecided"
-    if verdict.judged:
-        return together(verdict, verdict.judged, rule)[0]
     return decide(verdict.questions, verdict.n_pairs, rule)[0]
 
 

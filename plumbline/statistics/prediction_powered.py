@@ -7,7 +7,6 @@ nothing changes nothing, and a constant error of a judge has no effect.
 
 from __future__ import annotations
 
-import bisect
 import math
 from dataclasses import dataclass
 from typing import Literal
@@ -22,19 +21,15 @@ from plumbline.statistics.intervals import (
     known,
     over_pairs,
     over_pairs_and_raters,
-    quantile,
     spread_over_pairs,
 )
 
 Integers = NDArray[np.int64]
 Formula = Literal["small_samples", "published"]
 
-FEWEST_RATED = 30  # fewest rated pairs; with fewer, coverage is too low for skewed ratings (docs/judges_simulated.md)
-SHARE = 0.75  # share of the slope that is used
-CAUTIOUS = 1.1  # factor on the variance, which omits part of the slope's own error (docs/judges_simulated.md)
-_KEPT = 2 * SHARE - SHARE**2  # share of the variance reduction that remains: 0.94
-_CLIP = 0.2  # share of the scale: largest distance of a judge's score from earlier ones, in a bet
-_DOUBT = 1.0  # prior weight against the judge's sum of squared deviations, before bets follow it
+FEWEST_RATED = 30  # fewest rated pairs; with fewer, coverage is too low for skewed ratings
+_SHARE = 0.75  # share of the slope that is used
+_CAUTIOUS = 1.1  # factor on the variance, which omits part of the slope's own error
 
 
 @dataclass(frozen=True)
@@ -84,7 +79,7 @@ def powered(
     made it 0.07 too high with 30 pairs. Each pair is corrected by the slope of the others, so that nothing moves the
     mean, whatever the judge; three quarters of that slope keep 94% of what a judge saves and half of the noise of a
     slope that is not worth having; a tenth more variance keeps the interval's errors to either side below 2.5% with
-    judges that are made to break it (simulations: docs/judges_simulated.md). `published` is that of Angelopoulos, Duchi
+    judges that are made to break it (simulations: docs/method/judges.md). `published` is that of Angelopoulos, Duchi
     and Zrnic (2023, arXiv:2311.01453): the whole slope of all pairs, the normal quantile, divisors n, no tenth; it is
     the regression estimator of survey sampling (Cochran, Sampling Techniques, 3rd ed., chapter 7). In strata: Fisch et
     al. 2024, arXiv:2406.04291, with one b. Strata have the shares that they have among the ratings, whatever they have
@@ -128,14 +123,14 @@ def powered(
         return PoweredMean(shown, shown, 0.0, rho, float(n) if before > 0 else math.nan)
     strata = max(rated.strata.max(), pool.strata.max(initial=0)) + 1
     here, pool_n = (np.bincount(sample.strata, minlength=strata) for sample in (rated, pool))
-    share = (1.0 if published else SHARE) * pool_n / np.maximum(here + pool_n, 1)
+    share = (1.0 if published else _SHARE) * pool_n / np.maximum(here + pool_n, 1)
     means = np.bincount(pool.strata, pool.scores, minlength=strata) / np.maximum(pool_n, 1)
     lam = share[rated.strata] * (slope if published else without)
     adjusted = rated.sums - rated.counts * (lam * (rated.scores - means[rated.strata]))
     of_pool = _spread_of_pool(rated, pool, slope * share, means, published=published)
     of_rated = float(spread_over_pairs(adjusted, rated.counts)) * (n - 1) / (n if published else n - 3)
     value = over_pairs(adjusted, rated.counts).value
-    spread = (of_rated + of_pool) * (1 if published else CAUTIOUS)
+    spread = (of_rated + of_pool) * (1 if published else _CAUTIOUS)
     powered_mean = known(value, np.array(spread), np.array(math.inf if published else n - 2.0))
     if raters:
         powered_mean = adding_raters(powered_mean, np.array(spread), *raters)
@@ -240,61 +235,3 @@ def filled(rated: RatedPairs, pool: Pool) -> tuple[RatedPairs, Pool]:
     scores = np.where(scored, scores, means[strata])
     n = len(rated.scores)
     return RatedPairs(rated.sums, rated.counts, scores[:n], rated.strata), Pool(scores[n:], pool.strata)
-
-
-def effective_pairs(pairs: float, rho: float, pool: float = math.inf) -> float:
-    """Return the number of unaided pairs of the same precision: n (n - 3) / (n - 1) / (1.1 (1 - k r)).
-
-    With r = rho^2 N / (n + N), where `pool` is N, the outputs that are only judged, and rho that with the mean of a
-    pair's raters; k = 1 - (1 - 0.75)^2 is what three quarters of the slope keep. From the variance of `powered`: 100
-    pairs with rho 0.6 and 900 more are worth 128. A judge of which nothing is known costs a tenth and more.
-
-    Args:
-        pairs: rated ones.
-        rho: Pearson's r of the judge's scores with pairs' means.
-        pool: outputs that only the judge has seen.
-
-    Returns:
-        As many pairs.
-
-    >>> round(effective_pairs(100, 0.6, 900))
-    128
-    """
-    if not pool or pairs <= 3:
-        return pairs
-    return pairs / _variance(pairs, rho, pairs + pool)
-
-
-def needed_pairs(pairs: float, rho: float, judged: float = math.inf) -> float:
-    """Return the fewest rated pairs that with a judge give an interval no wider than n0 `pairs` without.
-
-    `judged` are all outputs that are judged, the rated ones among them. Not less than `FEWEST_RATED`, nor more than
-    `pairs`, nor less than half of them: people's ratings must lean by themselves to what judges help to decide, and
-    with half of the pairs they do so as often as the whole would decide (docs/judges_simulated.md).
-
-    Args:
-        pairs: that people alone would need.
-        rho: Pearson's r of the judge's scores with pairs' means.
-        judged: all outputs that are judged.
-
-    Returns:
-        As many pairs.
-
-    >>> needed_pairs(100, 0.8)
-    50.0
-    """
-
-    def wide(n: int) -> bool:
-        return bool(_variance(n, rho, judged) / n * quantile(np.array(n - 2.0)) ** 2 > reach)
-
-    least, most = max(FEWEST_RATED, math.ceil(pairs / 2)), math.ceil(pairs)
-    if least >= most:
-        return float(pairs)
-    reach = float(quantile(np.array(pairs - 1.0)) ** 2 / pairs)
-    return float(min(pairs, least + bisect.bisect_left(range(least, most), True, key=lambda n: not wide(n))))
-
-
-def _variance(pairs: float, rho: float, judged: float) -> float:
-    """Return the variance of a mean of people and judge, as a share of that of people alone."""
-    share = 1.0 if math.isinf(judged) else max(judged - pairs, 0) / judged
-    return CAUTIOUS * (pairs - 1) / (pairs - 3) * (1 - _KEPT * rho**2 * share)

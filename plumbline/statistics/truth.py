@@ -1,4 +1,4 @@
-"""Estimate the true class when raters name one of several: by majority, or by models of raters' accuracy."""
+"""Estimate the true class when raters name one of several: by majority, or by a model of raters' accuracy."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from plumbline.frames import filled, once, with_names
 
 Floats = NDArray[np.float64]
 _LEAST = 1e-300  # smallest probability, so that its logarithm is finite
+_STILL = 1e-8  # probabilities that move less have converged
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ def dawid_skene(
     ratings: pd.DataFrame,
     *,
     smoothing: float = 0.01,
-    iterations: int = 500,
+    iterations: int = 10_000,
     pair: str = "pair_id",
     rater: str = "rater_id",
     value: str = "value",
@@ -123,7 +124,7 @@ def dawid_skene(
 
         P(t | answers) ~ p(t) prod_r pi_r(t, l_r),     pi_r(t, l) ~ s + sum of P(t | answers) over r's items named l,
 
-    in turn from the shares of the majority on, until the likelihood stands still.
+    in turn from the shares of the majority on, until no probability of a class moves by more than 1e-8.
 
     Args:
         ratings: as for `majority`.
@@ -135,7 +136,7 @@ def dawid_skene(
         value: the column of classes.
 
     Returns:
-        The probabilities, and whether the likelihood stood still (to 1e-8 of itself).
+        The probabilities, and whether they stood still.
 
     Raises:
         ValueError: as `majority`, and for smoothing below 0 and fewer iterations than 1.
@@ -158,7 +159,7 @@ def dawid_skene(
         raise ValueError(f"smoothing must be at least 0 and iterations at least 1, not {smoothing} and {iterations}")
     votes = _Votes.of(ratings, pair, rater, value)
     n_classes, n_raters = len(votes.labels), len(votes.raters)
-    beliefs, before = votes.shares(), -np.inf
+    beliefs = votes.shares()
     for iteration in range(1, iterations + 1):
         confusion = np.full((n_raters, n_classes, n_classes), float(smoothing))
         for label in range(n_classes):
@@ -167,86 +168,8 @@ def dawid_skene(
         confusion = np.divide(confusion, of_class, out=np.full_like(confusion, 1 / n_classes), where=of_class > 0)
         logs = np.tile(np.log(np.maximum(beliefs.mean(axis=0), _LEAST)), (len(votes.items), 1))
         np.add.at(logs, votes.item, np.log(np.maximum(confusion, _LEAST))[votes.rater, :, votes.label])
-        highest = logs.max(axis=1, keepdims=True)
-        likely = np.exp(logs - highest)
-        likelihood = float((np.log(likely.sum(axis=1)) + highest[:, 0]).sum())
-        beliefs = likely / likely.sum(axis=1, keepdims=True)
-        if likelihood - before <= 1e-8 * abs(likelihood):
-            return votes.truth(beliefs, iteration)
-        before = likelihood
-    return votes.truth(beliefs, iterations, converged=False)
-
-
-def glad(
-    ratings: pd.DataFrame,
-    *,
-    iterations: int = 100,
-    pair: str = "pair_id",
-    rater: str = "rater_id",
-    value: str = "value",
-) -> Truth:
-    """Estimate the classes where items differ in difficulty: one parameter per rater and per item.
-
-    Rater r names the true class of item i with probability 1 / (1 + exp(-a_r b_i)), b_i > 0, and else any other class;
-    a_r and log b_i have the priors N(1, 1), and classes are equally probable beforehand. Expectation and maximisation
-    (L-BFGS) in turn, from the shares of the majority on, until no probability moves by 0.0001.
-
-    Args:
-        ratings: as for `majority`.
-        iterations: at most.
-        pair: the column of items.
-        rater: the column of raters.
-        value: the column of classes.
-
-    Returns:
-        The probabilities, and whether they stood still.
-
-    Raises:
-        ValueError: as `majority`, and for fewer iterations than 1.
-
-    Source: Whitehill et al. (2009), Whose Vote Should Count More, NIPS, sections 2 and 3.
-
-    >>> import pandas as pd
-    >>> from annotation import glad
-    >>> answers = {"a": "yynnyynn", "b": "yynnyynn", "c": "ynnyynyn"}
-    >>> ratings = pd.DataFrame(
-    ...     [(item, rater, label) for rater, labels in answers.items() for item, label in enumerate(labels)],
-    ...     columns=["pair_id", "rater_id", "value"],
-    ... )
-    >>> "".join(glad(ratings).labels)
-    'yynnyynn'
-
-    """
-    from scipy.optimize import minimize  # noqa: PLC0415 (importing scipy is slow)
-
-    if iterations < 1:
-        raise ValueError(f"iterations must be at least 1, not {iterations}")
-    votes = _Votes.of(ratings, pair, rater, value)
-    n_raters, wrong = len(votes.raters), max(len(votes.labels) - 1, 1)
-    beliefs, numbers = votes.shares(), np.ones(n_raters + len(votes.items))
-    for iteration in range(1, iterations + 1):
-        right = beliefs[votes.item, votes.label]
-        numbers = minimize(_glad_loss, numbers, (votes, right), "L-BFGS-B", jac=True, options={"maxiter": 25}).x
-        ability = numbers[votes.rater] * np.exp(numbers[n_raters + votes.item])
-        hit, miss = -np.logaddexp(0, -ability), -np.logaddexp(0, ability) - np.log(wrong)
-        logs = np.repeat(np.bincount(votes.item, miss, len(votes.items))[:, None], len(votes.labels), axis=1)
-        np.add.at(logs, (votes.item, votes.label), hit - miss)
         likely = np.exp(logs - logs.max(axis=1, keepdims=True))
         before, beliefs = beliefs, likely / likely.sum(axis=1, keepdims=True)
-        if np.abs(beliefs - before).max() < 1e-4:
+        if np.abs(beliefs - before).max() <= _STILL:
             return votes.truth(beliefs, iteration)
     return votes.truth(beliefs, iterations, converged=False)
-
-
-def _glad_loss(numbers: Floats, votes: _Votes, right: Floats) -> tuple[float, Floats]:
-    """Return minus the expected log posterior of abilities and log ease (concatenated), and its gradient."""
-    n_raters = len(votes.raters)
-    ability, ease = numbers[votes.rater], np.exp(numbers[n_raters + votes.item])
-    product = ability * ease
-    likely = right * np.logaddexp(0, -product) + (1 - right) * np.logaddexp(0, product)
-    slope = 1 / (1 + np.exp(-np.clip(product, -500, 500))) - right
-    gradient = np.concatenate([
-        np.bincount(votes.rater, slope * ease, n_raters),
-        np.bincount(votes.item, slope * product, len(votes.items)),
-    ])  # fmt: skip
-    return float(likely.sum() + ((numbers - 1) ** 2).sum() / 2), gradient + numbers - 1

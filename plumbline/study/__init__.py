@@ -10,7 +10,7 @@ import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import (
     BeforeValidator,
@@ -123,10 +123,6 @@ class Study(StudyPart):
     judges: tuple[JudgeSpec, ...] = Field(
         default=(), description="language models that rate outputs or do tasks as people do"
     )
-    judge_pool: int | Literal["all"] = Field(
-        default=1000,
-        description=("pairs per transformation that judges rate, including the sample; `all`: every usable output"),
-    )
     crowd: Annotated[CrowdSpec | None, BeforeValidator(as_is, json_schema_input_type=CrowdSpec | str | None)] = Field(
         default=None, description="settings for crowd workers, or the path of a YAML file with them"
     )
@@ -192,10 +188,10 @@ class Study(StudyPart):
         asking = [name for name in self.transformations if (custom.get(name) or EIGHT[name]).calls]
         if asking and self.generator.kind == "none":
             raise ValueError(f"generator is missing; {asking[0]} needs one: add it")
-        refuse_undecidable(rule, self.raters, judged=bool(self.judges), crowd=bool(self.crowd))
+        refuse_undecidable(rule, self.raters, crowd=bool(self.crowd))
         if self.raters.blocks and self.judging.does_tasks:
             raise ValueError("raters.blocks: a study with subject human cannot be decided in blocks; take them out")
-        refuse_unfit_judges(self.judges, self.judge_pool, self.sample, self.raters, rule)
+        refuse_unfit_judges(self.judges, self.raters)
         for name in self.transformations:
             kind = custom.get(name) or EIGHT[name]
             if kind.meaning == "changed" and not any(kind.pool in clause.pools for clause in rule.rules):

@@ -85,13 +85,6 @@ class RatersSpec(StudyPart):
         default=(), description="simulated raters for rehearsals; leave out in a real campaign"
     )
     simulation_seed: ClassVar[int] = 1337  #: of the simulated raters' answers
-    suggestions: Literal["none", "half"] = Field(
-        default="none",
-        description=(
-            "half: an experiment in which a random half of the pairs shows judges' scores, and no verdict"
-            " counts that half; none: raters see no scores"
-        ),
-    )
     blocks: tuple[Annotated[int, Field(ge=_FEWEST, le=10**7)], ...] = Field(
         default=(),
         description=(
@@ -171,9 +164,6 @@ class RuleSpec(StudyPart):
         return float(self.at_least if self.at_least is not None else self.at_most or 0.0)
 
 
-_BESIDE_JUDGES = 30  # rated pairs; a test keeps it equal to `plumbline.statistics.prediction_powered.FEWEST_RATED`
-
-
 class AcceptanceSpec(StudyPart):
     """The rule that accepts a transformation (HTEB, section 2.4: mean rating of at least 3 on the scale 1 to 5).
 
@@ -231,14 +221,6 @@ class AcceptanceSpec(StudyPart):
     rules: tuple[RuleSpec, ...] = Field(
         default=(), description="a rule for each question, instead of one threshold; all must be met"
     )
-    judges: Literal["none", "report", "decide"] = Field(
-        default="report",
-        description=(
-            "the role of LLM judges in verdicts; they never decide alone. report: people decide, and reports also show"
-            " the decision that people and judges would reach by the same rule; decide: people and judges decide"
-            " together, with judges fixed before raters begin; none: judges are not shown"
-        ),
-    )
 
     @model_validator(mode="after")
     def _rules_fit_together(self) -> AcceptanceSpec:
@@ -259,21 +241,10 @@ class AcceptanceSpec(StudyPart):
         return self
 
     @model_validator(mode="after")
-    def _enough_beside_judges(self) -> AcceptanceSpec:
-        if self.judges == "decide" and self.min_pairs < _BESIDE_JUDGES:
-            raise ValueError(
-                f"`judges: decide` needs verdicts on at least {_BESIDE_JUDGES} rated pairs; set `min_pairs` to"
-                f" {_BESIDE_JUDGES} or more, not {self.min_pairs}"
-            )
-        return self
-
-    @model_validator(mode="after")
     def _has_an_interval(self) -> AcceptanceSpec:
         several = self.stop != "fixed"  # looks
         if self.stop != "blocks" and "spending" in self.model_fields_set:
             raise ValueError("`spending` applies only to `stop: blocks`; leave it out")
-        if self.stop == "blocks" and self.judges == "decide":
-            raise ValueError("`stop: blocks` is valid only for people's ratings; use `judges: report`")
         if self.rules:
             if several and self.interval != "pairs":
                 raise ValueError(f"`stop: {self.stop}` decides by an interval over pairs; set `interval: pairs`")
@@ -303,23 +274,8 @@ class QualityLimits:
     failing: ClassVar[float] = 0.1  #: share of its ratings by failing raters above which a verdict waits
 
 
-def refuse_undecidable(rule: AcceptanceSpec, raters: RatersSpec, *, judged: bool, crowd: bool) -> None:
-    """Raise ValueError for rules that no campaign of this size could meet, and for an impossible experiment.
-
-    `judged` is whether the study names judges, `crowd` whether it asks crowd workers.
-    """
-    if raters.suggestions == "half":
-        if not judged:
-            raise ValueError("`raters.suggestions: half` shows judges' scores, but the study has no judges; add them")
-        if crowd:
-            raise ValueError("`raters.suggestions: half` needs Argilla, but crowd workers' pages show no suggestions;"
-                             " leave out `crowd` or `suggestions`")  # fmt: skip
-        if rule.judges == "decide":
-            raise ValueError("`raters.suggestions: half` shows raters judges' scores, so `acceptance.judges` cannot be"
-                             " `decide`; change one of them")  # fmt: skip
-    if raters.blocks and raters.suggestions == "half":
-        raise ValueError("`raters.suggestions: half` needs ratings of all pairs, but `raters.blocks` may stop early;"
-                         " leave one of them out")  # fmt: skip
+def refuse_undecidable(rule: AcceptanceSpec, raters: RatersSpec, *, crowd: bool) -> None:
+    """Raise ValueError for rules that no campaign of this size could meet; `crowd` is whether crowd workers rate."""
     if rule.stop == "blocks" and not raters.blocks:
         raise ValueError("`acceptance.stop: blocks` needs `raters.blocks`, such as [20, 40, 60, 80, 100]; add them")
     if raters.blocks and rule.stop != "blocks":

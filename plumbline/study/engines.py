@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, field_
 from plumbline.addresses import refuse_no_address
 from plumbline.errors import StudyError, nearest
 from plumbline.study.base import Line, Name, StudyPart, Variable, first_complaint, refuse_duplicates
-from plumbline.study.campaign import AcceptanceSpec, RatersSpec, SampleSpec
+from plumbline.study.campaign import RatersSpec
 
 Order = Literal["up", "down"]
 Reading = Literal["expected", "text"]
@@ -304,10 +304,6 @@ class AnnotatorSpec(_Rater):
         return f"{self.name} (recorded)" if self.kind == "recorded" else self.name
 
 
-#: The settings of a judge that rules and bundles record.
-JUDGE_SETTINGS = ("name", "model", "revision", "questions", "orders", "score", "least_mass", "kind")
-
-
 class JudgeSpec(_Rater):
     """A language model that rates outputs (`annotation.judges`)."""
 
@@ -340,21 +336,9 @@ class JudgeSpec(_Rater):
         refuse_duplicates(list(value), "order")
         return value
 
-    def settings(self) -> dict[str, Any]:
-        """Return the settings that rules and bundles record."""
-        whole = self.model_dump(mode="json")
-        whole |= {"kind": self.kind, "model": self.model, "revision": self.revision}
-        return {name: whole[name] for name in JUDGE_SETTINGS}
 
-
-def refuse_unfit_judges(
-    judges: Sequence[JudgeSpec],
-    pool: int | Literal["all"],
-    sample: SampleSpec,
-    raters: RatersSpec,
-    rule: AcceptanceSpec,
-) -> None:
-    """Raise ValueError for a judge's name that is taken, for too small a pool, and if no judge can decide."""
+def refuse_unfit_judges(judges: Sequence[JudgeSpec], raters: RatersSpec) -> None:
+    """Raise ValueError for a judge's name that is taken."""
     refuse_duplicates([judge.name for judge in judges], "judge")
     people = {*(raters.people or ()), *raters.former, *(rater.name for rater in raters.simulated)}
     for judge in judges:
@@ -362,19 +346,6 @@ def refuse_unfit_judges(
             raise ValueError("judges: the name 'judged' is reserved for a file; give the judge another name")
         if judge.name in people:
             raise ValueError(f"judges: {judge.name!r} is also the name of a rater; give the judge another name")
-    if judges and pool != "all" and pool < sample.pairs:
-        raise ValueError(
-            f"`judge_pool: {pool}` is less than `sample.pairs: {sample.pairs}`, but judges rate all pairs that people"
-            " rate; raise `judge_pool`, or write `all`"
-        )
-    if rule.judges != "decide":
-        return
-    if not judges:
-        raise ValueError("`acceptance.judges: decide` needs judges; add them, or write `acceptance.judges: report`")
-    if shown := [judge.name for judge in judges if judge.engine.saw_ratings]:
-        raise ValueError(
-            f"`acceptance.judges: decide` allows no judge that saw people's ratings; take {shown[0]!r} out of `judges`"
-        )
 
 
 def recordings(raters: Sequence[_Rater]) -> Iterator[str]:

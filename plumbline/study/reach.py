@@ -95,38 +95,28 @@ def verdict_sizes(study: PlannedPairs, texts: Texts, pairs: int | None = None, s
         for name in members:
             task = study.judging.task(name)
             of_task = task.items if task else None
-            for key, share in _shares(study.raters, texts.get(name, ()), scope, number, of_task).items():
+            for key, share in _shares(texts.get(name, ()), scope, number, of_task).items():
                 sizes[key] = sizes.get(key, 0) + share
         raters = min(study.raters_of(name) for name in members)
         sizes_of_pools += [VerdictSize(pool, tuple(members), key, size, raters) for key, size in sizes.items()]
     return sizes_of_pools
 
 
-def _shares(
-    raters: RatersSpec, texts: Collection[Text], scope: str, pairs: int, of_task: int | None
-) -> dict[tuple[str, ...], int]:
+def _shares(texts: Collection[Text], scope: str, pairs: int, of_task: int | None) -> dict[tuple[str, ...], int]:
     """The pairs of one transformation that count in each verdict; `of_task` are a task's items of each language."""
     tasks: dict[str, set[str]] = {}
     for language, task in sorted(texts) or [("", "")]:
         tasks.setdefault(language, set()).add(task)
-    least, more = divmod(pairs, len(tasks))
-    whole = [least + (turn < more) for turn in range(len(tasks))]
-    if of_task is not None:
-        least, whole = of_task, [of_task] * len(tasks)
+    least = pairs // len(tasks) if of_task is None else of_task
     if scope == "transformation":
-        return {(): sum(counted(raters, share) for share in whole)}
+        return {(): pairs if of_task is None else of_task * len(tasks)}
     if scope == "language":
-        return {(language,): counted(raters, least) for language in tasks}
+        return {(language,): least for language in tasks}
     return {
-        (language, task): counted(raters, least // len(tasks_there))
+        (language, task): least // len(tasks_there)
         for language, tasks_there in tasks.items()
         for task in sorted(tasks_there)
     }
-
-
-def counted(raters: RatersSpec, pairs: int) -> int:
-    """Return how many of some pairs can count: all of them, or half in an experiment with suggestions."""
-    return pairs - pairs // 2 if raters.suggestions == "half" else pairs
 
 
 def known_texts(study: PlannedPairs) -> Texts:
@@ -166,21 +156,17 @@ def _refuse_large_blocks(study: PlannedPairs, sizes: Collection[VerdictSize], wh
 
 def _drawn(study: PlannedPairs, texts: Texts, least: VerdictSize) -> str:
     """Return why a verdict has so few pairs."""
-    item, number, half = study.called.item, study.sample.pairs, study.raters.suggestions == "half"
+    item, number = study.called.item, study.sample.pairs
     if study.judging.does_tasks:
         return f"the {least.pairs} items of {least.pool!r} (subject.tasks)"
     languages = sorted({language for language, _ in texts.get(least.members[0], ())})
     places = {size.key for size in verdict_sizes(study, texts) if size.pool == least.pool}
     if len(places) < 2:
-        return f"sample.pairs {number}" + f" (of which {least.pairs} count, the others show suggestions)" * half
+        return f"sample.pairs {number}"
     over = f"{len(languages)} languages ({_some(languages)})"
     if least.key[1:]:
         over = f"{over} and their tasks" if languages[1:] else f"{len(places)} tasks"
-    return (
-        f"the {count(least.pairs, item)} that a verdict can have (sample.pairs {number} are split over {over}"
-        + ", and half of them count)" * half
-        + ")" * (not half)
-    )
+    return f"the {count(least.pairs, item)} that a verdict can have (sample.pairs {number} are split over {over})"
 
 
 def _some(names: Collection[str]) -> str:
@@ -201,7 +187,7 @@ def _mended(study: PlannedPairs, texts: Texts) -> str:
         least = bisect.bisect_left(range(1, _MOST_PAIRS), True, key=enough) + 1
         changes.append(f"sample.pairs: {least} (or more)")
     pairs = min(size.pairs for size in sizes)
-    if pairs >= (30 if rule.judges == "decide" else 1):
+    if pairs:
         changes.append(f"acceptance.min_pairs: {pairs}")
     wider = SCOPES[: SCOPES.index(rule.scope)][::-1]
     if scope := next((name for name in wider if enough(study.sample.pairs, name)), ""):

@@ -296,7 +296,7 @@ def write_verdicts(study: Study, *rejected: str, raters: int = 3) -> None:
 def by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """Verdicts that a test makes up are taken as they are (in this process)."""
     for check in ("refuse_stale", "refuse_edited"):
-        monkeypatch.setattr(f"annotation.judges.decisions.{check}", lambda *_: None)
+        monkeypatch.setattr(f"annotation.verdicts.verification.{check}", lambda *_: None)
 
 
 def make_study(folder: Path) -> None:

@@ -39,19 +39,18 @@ def test_publishing_twice_adds_nothing(argilla: Argilla, variant: Make) -> None:
 
 
 def test_nothing_of_judges_reaches_raters(argilla: Argilla, variant: Make, tmp_path: Path) -> None:
-    parts = {"transformations": ["paraphrasing"], "judge_pool": 6}
     oracle = {
         "name": "oracle",
         "engine": {"kind": "recorded", "model": "seer", "path": str(tmp_path / "oracle.jsonl")},
         "score": "text",
     }
-    study = small(variant, "unseen", judges=[oracle], **parts)
+    study = small(variant, "unseen", judges=[oracle], transformations=["paraphrasing"])
     lines = [
         {"original": pair.original, "transformed": pair.transformed, "answers": {"quality": "2", "fluency": "1"}}
         for pair in draw_judged(study, keep=False)
     ]
     (tmp_path / "oracle.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    assert judge(study)[0].counts["ok"] == 12
+    assert judge(study)[0].counts["ok"] == 2 * 8  # questions, pairs
     publish(study, argilla)
     user = rater(argilla, "unseen-rater")
     publish(study, argilla)

@@ -1,4 +1,4 @@
-"""People's means with judges' help on frames: by hand, refused where it must be, and beside the verdicts."""
+"""People's means with judges' help on frames: by hand, and refused where it must be."""
 
 from __future__ import annotations
 
@@ -10,13 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from annotation.judges.check import saved_lines
-from annotation.judges.decisions import JudgedOutcome, different, saved, warnings, with_judges
 from annotation.judges.powered import Judging, powered_means
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import basis
-from annotation.verdicts.judged import worth_in_words
-from annotation.verdicts.verdicts import verdicts
 from plumbline.records import Pair
 from plumbline.statistics.intervals import over_pairs
 from plumbline.statistics.prediction_powered import Pool, RatedPairs, powered
@@ -42,15 +38,14 @@ def frames(mean: float = 3.15, seed: int = 4) -> tuple[pd.DataFrame, Judging]:
     ]
     names = ["pair_id", "transformation", "language", "rater_id", "question", "value"]
     judged = pd.DataFrame(
-        [(o.pair_id, o.transformation, o.pool, o.language, o.task_type, f"{o.language}/sts", 1) for o in outputs],
-        columns=["pair_id", "transformation", "pool", "language", "task_type", "stratum", "wave"],
+        [(o.pair_id, o.transformation, o.pool, o.language, o.task_type, f"{o.language}/sts") for o in outputs],
+        columns=["pair_id", "transformation", "pool", "language", "task_type", "stratum"],
     )
     judgements = pd.DataFrame(
         {"pair_id": judged["pair_id"], "score": np.clip(quality + 0.4 + draw.normal(0, 0.3, ALL), 1, 5)}
     ).assign(judge="j", question="quality", order="up", status="ok", prompt_hash="p")
     ratings = pd.DataFrame(rows, columns=names).assign(status="submitted", excluded="", simulated=False)
-    ids = frozenset(one.pair_id for one in sample())
-    return ratings, Judging(judged, judgements, ("j",), ids)
+    return ratings, Judging(judged, judgements, ("j",))
 
 
 def design(**rule: Any) -> Design:
@@ -116,7 +111,8 @@ def refused(case: str) -> tuple[pd.DataFrame, Judging, Design]:
     elif case == "failed":
         judging = replace(judging, judgements=said.assign(score=np.nan, status="failed"))
     else:
-        judging = replace(judging, refused="j was shown ratings")
+        rule = AcceptanceSpec(scope="transformation", rule="lower_bound", stop="blocks")
+        chosen = replace(chosen, rule=rule, blocks=(20, 40))
     return ratings, judging, chosen
 
 
@@ -130,6 +126,7 @@ def refused(case: str) -> tuple[pd.DataFrame, Judging, Design]:
         ("prompts", "a judge got different prompts for the same question"),
         ("failed", "no output has a score from every judge"),
         ("shown", "j was shown ratings"),
+        ("blocks", "the rule looks more than once, and these intervals are for a single look"),
     ],
 )
 def test_what_would_break_the_inference_is_refused_and_people_stand_alone(case: str, said: str) -> None:
@@ -164,18 +161,10 @@ def test_scores_off_the_scale_are_refused_in_one_line() -> None:
         row(ratings, replace(judging, judgements=off))
 
 
-def test_targeted_and_withdrawn_pairs_enter_no_number() -> None:
-    """A pair that people saw out of turn, rated 1 by all, changes nothing; a withdrawn output leaves the judged."""
+def test_withdrawn_outputs_enter_no_number() -> None:
     ratings, judging = frames()
-    before = row(ratings, judging)
-    seen = judging.judged["pair_id"].iloc[RATED]
-    extra = ratings.iloc[:3].assign(pair_id=seen, value=1.0)
-    everything = pd.concat([ratings, extra], ignore_index=True)
-    chosen = design()
-    found = powered_means(basis(sampled(), everything, chosen), replace(judging, targeted=[seen]), chosen).iloc[0]
-    assert found.equals(before)
     gone = [judging.judged["pair_id"].iloc[-1]]
-    assert row(ratings, replace(judging, withdrawn=gone))["n_judged"] == before["n_judged"] - 1
+    assert row(ratings, replace(judging, withdrawn=gone))["n_judged"] == row(ratings, judging)["n_judged"] - 1
 
 
 def test_over_raters_the_rules_own_interval_is_taken() -> None:
@@ -186,64 +175,9 @@ def test_over_raters_the_rules_own_interval_is_taken() -> None:
 
 
 def test_people_who_all_say_the_same_have_an_interval_beside_judges_too() -> None:
-    """40 pairs, all a 5: at 97.5% 1 - 0.025^(1/40) of the pairs may be ones, at 80% 1 - 0.2^(1/40)."""
+    """40 pairs, all a 5: at 97.5% 1 - 0.025^(1/40) of the pairs may be ones."""
     ratings, judging = frames()
     found = row(ratings.assign(value=5.0), judging)
-    low, lean = (5 - 4 * (1 - chance ** (1 / RATED)) for chance in (0.025, 0.2))
-    assert [found["people_low"], found["lean_low"]] == pytest.approx([low, lean])
-    assert [found["mean"], found["low"]] == pytest.approx([5.0, low]) and found["reason"] == ""
-    raters = row(ratings.assign(value=5.0), judging, design(interval="pairs_and_raters"))
-    assert raters["lean_low"] == pytest.approx(5 - 4 * (1 - 0.2 ** (1 / 3)))
-
-
-def test_what_is_saved_is_the_least_of_a_groups_questions_and_nothing_where_one_is_refused() -> None:
-    """Worth 55 and 48 of 40 rated: 8 pairs, by 3 raters and 2 questions 48 ratings; worth 38: 2 pairs are lost."""
-    rows = [("a", "quality", 40, 160, 55.0, ""), ("a", "fluency", 40, 160, 48.0, "")]
-    rows += [("b", "quality", 40, 160, 38.0, ""), ("b", "fluency", 40, 160, 44.0, "")]
-    rows += [("c", "quality", 40, 160, 60.0, ""), ("c", "fluency", 29, 160, math.nan, "few")]
-    rows += [("d", "quality", 40, 160, 60.0, "")]
-    means = pd.DataFrame(rows, columns=["pool", "question", "n_rated", "n_judged", "worth", "reason"])
-    asked = Design(("quality", "fluency"), SCALE, 3, AcceptanceSpec.model_validate({"scope": "transformation"}))
-    found = saved(means, ["pool"], asked).set_index("pool")
-    assert found.loc["a", ["worth", "pairs_saved", "ratings_saved"]].tolist() == [48, 8, 48]
-    assert found.loc["b", ["pairs_saved", "ratings_saved"]].tolist() == [-2, -12]
-    assert found.loc[["c", "d"], ["pairs_saved", "ratings_saved"]].isna().all(axis=None)
-    assert list(found["reason"]) == ["", "", "fluency: few", "fluency: no judge rates it, so people alone decide"]
-    assert saved_lines(found.reset_index())[0].startswith("Saved so far: 6 pairs (36 ratings); without judges, people")
-    assert "as if people had rated 2 pairs (12 ratings) fewer" in saved_lines(found.loc[["b"]].reset_index())[0]
-    assert saved_lines(found.loc[["c"]].reset_index()) == []
-
-
-def test_decisions_with_judges_stand_beside_peoples() -> None:
-    """By the lower end of 40 pairs people alone cannot tell; with the judge, worth 68, it is at least 3."""
-    ratings, judging = frames(mean=3.32)
-    chosen = design()
-    rests = basis(sampled(), ratings, chosen)
-    found = verdicts(sample(), ratings.assign(submitted_at=0), chosen, None)
-    means = powered_means(rests, judging, chosen)
-    decided = with_judges(found, means, chosen.rule)
-    one = decided.iloc[0]
-    assert (one["decision"], one["with_judges"], one["differ"]) == ("undecided", "accepted", True)
-    worth = f"{means['worth'].iloc[0]:,.0f}"
-    assert one["rests_on"] == f"quality: people + judges: 40 rated, 160 judged, worth {worth}"
-    assert warnings(decided) == [
-        f"paraphrasing (en): undecided by people alone, accepted by people and judges; {one['rests_on']}",
-        f"paraphrasing (de): undecided by people alone, accepted by people and judges; {one['rests_on']}",
-    ]
-    doubts = different(JudgedOutcome(judging, means, decided, means, simulated=False))
-    assert doubts == [f"with judges the verdict would differ: {line}" for line in warnings(decided)]
-    assert different(None) == []
-    assert worth_in_words(100, 900, math.nan) == "people + judges: 100 rated, 900 judged"
-
-
-def test_judges_alone_never_decide() -> None:
-    """Excellent by the judge; 29 rated pairs are too few for it, and 40 too few where the rule wants 50."""
-    ratings, judging = frames(mean=4.5)
-    few = ratings[ratings["pair_id"].isin([one.pair_id for one in sample()][:29])]
-    for rated, rule in ((few, {"min_pairs": 20}), (ratings, {"min_pairs": 50})):
-        chosen = design(**rule)
-        rests = basis(sampled(), rated, chosen)
-        found = verdicts(sample(), rated.assign(submitted_at=0), chosen, None)
-        decided = with_judges(found, powered_means(rests, judging, chosen), chosen.rule)
-        assert set(decided["with_judges"]) == ({""} if rated is few else {"undecided"})
-    assert decided["why_not"].tolist() == ["", ""] and not decided["differ"].any()
+    low = 5 - 4 * (1 - 0.025 ** (1 / RATED))
+    assert [found["people_low"], found["mean"], found["low"]] == pytest.approx([low, 5.0, low])
+    assert found["reason"] == ""

@@ -27,7 +27,7 @@ from tests import forks
 from tests.annotation.judges import demo_rule
 from tests.stubs import Asked, ChatStub, Reply, answers, refuses, says
 
-PAIRS = 4
+PAIRS, JUDGED = 3, 6  # of the sample; by default twice as many are judged
 PTEBS = ("pteb_sts", "pteb_paraphrase")
 RUBRIC = "You rate texts as the people of a study do."
 
@@ -49,10 +49,10 @@ def shares(asked: Asked, **points: float) -> Reply:
 
 @pytest.fixture
 def judged_by(variant: Callable[..., Study]) -> Callable[..., Study]:
-    """A generated study of four paraphrases that judges rate two more of; its sample is drawn."""
+    """A generated study of three paraphrases, of which judges rate three more; its sample is drawn."""
 
     def make(*judges: dict[str, Any], **changes: Any) -> Study:
-        parts = {"transformations": ["paraphrasing"], "sample": {"pairs": PAIRS}, "judge_pool": PAIRS + 2}
+        parts = {"transformations": ["paraphrasing"], "sample": {"pairs": PAIRS}}
         study = variant(**{**parts, "judges": list(judges), **changes})
         if not (study.folder / "pairs.parquet").exists():
             generate(study)
@@ -103,7 +103,7 @@ def test_the_pairs_of_the_sample_are_among_the_judged_and_no_control_is(judged_b
     study = judged_by(chat("http://127.0.0.1:9/v1"))
     sample, pairs = draw_sample(study), draw_judged(study)
     assert [pair.pair_id for pair in pairs[:PAIRS]] == [pair.pair_id for pair in sample]
-    assert [pair.place for pair in pairs] == list(range(1, PAIRS + 3))
+    assert [pair.place for pair in pairs] == list(range(1, JUDGED + 1))
     assert not any(pair.control for pair in pairs) and all(pair.stratum.startswith("en/") for pair in pairs)
     assert read_judged(study) == pairs
     # Drawn before the sample they are the same ones: a smaller sample is the beginning of a larger one.
@@ -152,11 +152,11 @@ def test_a_reply_that_is_no_chat_answer_ends_no_run(judged_by: Callable[..., Stu
         study = judged_by(chat(stub.url, questions=["quality"], concurrency=1))
         (done,) = judge(study)
         lost = done.counts["unanswered"] + done.counts["failed"]
-        assert (done.counts["ok"], lost, len(stub.asked)) == (PAIRS + 1, 1, 2 + PAIRS + 2)
+        assert (done.counts["ok"], lost, len(stub.asked)) == (JUDGED - 1, 1, 2 + JUDGED)
         assert set(read_judgements(study).query("status == 'ok'")["mode"]) == {"expected"}
         if done.counts["unanswered"]:
             assert "1 unanswered" in done.line("judgements")
-            assert judge(study)[0].counts == {"reused": PAIRS + 1, "ok": 1}
+            assert judge(study)[0].counts == {"reused": JUDGED - 1, "ok": 1}
 
 
 @pytest.mark.parametrize("reply", NO_CHAT_ANSWERS)
@@ -168,17 +168,17 @@ def test_a_server_that_gives_no_chat_answer_ever_is_one_line(judged_by: Callable
 
 def test_what_cannot_be_read_is_asked_again_and_then_failed_with_its_reason(judged_by: Callable[..., Study]) -> None:
     with ChatStub(lambda asked: says("4/5" if asked.times < 3 else "2")) as stub:
-        study = judged_by(chat(stub.url, score="text", questions=["quality"]), judge_pool=PAIRS, attempts=2)
+        study = judged_by(chat(stub.url, score="text", questions=["quality"]), attempts=2)
         (first,) = judge(study)
         (second,) = judge(study)
-        assert (first.counts["failed"], second.counts["reused"], len(stub.asked)) == (PAIRS, PAIRS, 1 + 2 * PAIRS)
+        assert (first.counts["failed"], second.counts["reused"], len(stub.asked)) == (JUDGED, JUDGED, 1 + 2 * JUDGED)
         rows = read_judgements(study)
         assert set(rows["reason"]) == {"not just a number: '4/5'"} and set(rows["attempts"]) == {2}
         assert rows["score"].isna().all()
         temperatures = [one.body["temperature"] for one in stub.asked[1:]]
         assert sorted(set(temperatures)) == [0.0, 0.7]
         (third,) = judge(study, again=True)
-    assert third.counts["ok"] == PAIRS
+    assert third.counts["ok"] == JUDGED
     assert set(read_judgements(study)["score"]) == {2.0}
 
 
@@ -201,7 +201,7 @@ def test_a_server_that_ends_in_the_middle_loses_nothing(judged_by: Callable[...,
     with ChatStub(lambda asked: shares(asked, **{"5": 1.0})) as stub:
         (done,) = judge(judged_by(chat(stub.url, **spec)))  # another address is the same judge
     assert done.counts == {"ok": 1, "reused": 5} and not journal.exists()
-    assert len(read_judgements(study)) == PAIRS + 2
+    assert len(read_judgements(study)) == JUDGED
 
 
 KILLED = """
@@ -243,7 +243,7 @@ def test_another_prompt_is_asked_anew_and_what_was_said_before_stays(judged_by: 
         judge(study)
     frame = read_judgements(study)
     assert set(frame["question"]) == {"similarity"} and set(frame["score"]) == {4.5}
-    assert len(pd.read_parquet(study.judgements / "one.parquet")) == 2 * (PAIRS + 2)
+    assert len(pd.read_parquet(study.judgements / "one.parquet")) == 2 * JUDGED
 
 
 def test_a_table_that_a_hand_has_changed_is_refused(judged_by: Callable[..., Study]) -> None:
@@ -306,12 +306,18 @@ def test_the_sample_studys_judges_answer_by_their_rule(generated: Study) -> None
         )
 
 
-def test_a_judge_called_like_a_rater_and_a_pool_without_the_sample_are_refused(variant: Callable[..., Study]) -> None:
+def test_more_outputs_stay_judged_and_fewer_than_the_sample_are_refused(judged_by: Callable[..., Study]) -> None:
+    study = judged_by(chat("http://127.0.0.1:9/v1"))
+    assert len(draw_judged(study, 10)) == len(draw_judged(study)) == 10
+    assert len(draw_judged(study, 5, keep=False)) == 5
+    with pytest.raises(StudyError, match=r"--outputs 2 is less than `sample\.pairs: 3`"):
+        draw_judged(study, 2)
+
+
+def test_a_judge_called_like_a_rater_is_refused(variant: Callable[..., Study]) -> None:
     recorded = {"name": "kind", "engine": {"kind": "recorded", "model": "m", "path": "x"}}
     with pytest.raises(StudyError, match="'kind' is also the name of a rater"):
         variant(judges=[recorded])
-    with pytest.raises(StudyError, match=r"`judge_pool: 3` is less than `sample\.pairs: 24`"):
-        variant(judges=[{**recorded, "name": "a"}], judge_pool=3)
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,6 @@ def study(variant: Callable[..., Study], tmp_path: Path) -> Study:
              "engine": {"kind": "recorded", "model": model, "path": str(tmp_path / f"{name}.jsonl")}}
             for name, (model, _) in JUDGES.items()
         ],
-        judge_pool="all",
     )  # fmt: skip
     for spec in (made.generator, *made.candidates[:2]):
         generate(made.by(spec))

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from annotation.judges.powered import _UNLIKE, LEAN
 from annotation.planning import rated_mean
 from plumbline.statistics.estimates import Floats
 from plumbline.statistics.intervals import Mean, bounded, effective_raters, over_pairs, over_pairs_and_raters
-from plumbline.statistics.prediction_powered import Pool, PoweredMean, RatedPairs, powered, unlike
 
 Integers = NDArray[np.int64]
 SCALE, ENDS = (1, 2, 3, 4, 5), (1.0, 5.0)
@@ -97,7 +95,6 @@ class Campaigns:
     """Ratings of many campaigns (campaigns by pairs by ratings; 0 where there is none), and what is true."""
 
     way: Way
-    quality: Floats
     ratings: Floats
     by_these: dict[int, Floats]  #: by look: the mean that those who rated by then would give all pairs, by campaign
     by_all: dict[int, float]  #: the same of all raters, of whom these are a sample
@@ -140,34 +137,25 @@ def _expected(latent: Floats, deviation: float) -> Floats:
     return np.interp(latent, *_curve(deviation))
 
 
-def by_quality(
-    way: Way, number: int, draw: np.random.Generator, level: float = 3.0, near: Floats | None = None, gap: float = 0.0
-) -> Campaigns:
-    """Ratings of pairs of normal quality. `near` are pairs (or one row a campaign) that are `gap` better."""
-    n, kinds = len(way.who), np.zeros((1, len(way.who))) if near is None else np.atleast_2d(near)
-    share = float(kinds.mean())
-    base = level + LANGUAGES_APART * (way.language - 0.5) * (way.language.max() > 0)
-    quality = base + gap * (kinds - share) + draw.normal(0, SPREAD, (number, n))
+def by_quality(way: Way, number: int, draw: np.random.Generator) -> Campaigns:
+    """Ratings of pairs of normal quality."""
+    base = 3.0 + LANGUAGES_APART * (way.language - 0.5) * (way.language.max() > 0)
+    quality = base + draw.normal(0, SPREAD, (number, len(way.who)))
     offsets = way.kinder + draw.normal(0, OFFSETS, (number, len(way.kinder)))
     ratings = np.clip(
         np.round(quality[..., None] + offsets[:, way.who] + draw.normal(0, NOISE, (number, *way.who.shape))), 1, 5
     )
 
-    def expected(biases: Floats, deviation: float) -> Floats:
-        latent = base[:, None] + biases
-        rare, usual = (_expected(latent + shift, deviation) for shift in (gap * (1 - share), -gap * share))
-        return share * rare + (1 - share) * usual
-
-    these = expected(offsets[:, way.who], float(np.hypot(SPREAD, NOISE)))
-    everybody = expected(way.kinder[way.who], float(np.sqrt(SPREAD**2 + NOISE**2 + OFFSETS**2)))
-    return _campaigns(way, quality, ratings, these, everybody)
+    these = _expected(base[:, None] + offsets[:, way.who], float(np.hypot(SPREAD, NOISE)))
+    of_all = float(np.sqrt(SPREAD**2 + NOISE**2 + OFFSETS**2))
+    return _campaigns(way, ratings, these, _expected(base[:, None] + way.kinder[way.who], of_all))
 
 
-def _campaigns(way: Way, quality: Floats, ratings: Floats, these: Floats, everybody: Floats) -> Campaigns:
+def _campaigns(way: Way, ratings: Floats, these: Floats, everybody: Floats) -> Campaigns:
     """With `these` and `everybody` what each rating is on average."""
     by_these = {look: these[:, :look][:, way.there[:look]].mean(axis=-1) for look in way.looks}
     by_all = {look: float(everybody[:look][way.there[:look]].mean()) for look in way.looks}
-    return Campaigns(way, quality, np.where(way.there, ratings, 0.0), by_these, by_all)
+    return Campaigns(way, np.where(way.there, ratings, 0.0), by_these, by_all)
 
 
 def nearly_alike(way: Way, number: int, draw: np.random.Generator, bad: float, *, varied: bool) -> Campaigns:
@@ -189,7 +177,7 @@ def nearly_alike(way: Way, number: int, draw: np.random.Generator, bad: float, *
         return found
 
     these, everybody = expected(fours[:, way.who]), expected(np.full(way.who.shape, 0.05 * varied))
-    return _campaigns(way, ratings.max(axis=-1), ratings, these, everybody)
+    return _campaigns(way, ratings, these, everybody)
 
 
 def wrongly_above(found: Campaigns, *, raters: bool, t_alone: bool = False) -> float:
@@ -205,29 +193,6 @@ def wrongly_above(found: Campaigns, *, raters: bool, t_alone: bool = False) -> f
 def held(own: Mean, truth: Floats | float) -> float:
     """The share of campaigns whose interval holds the truth."""
     return float(((own.low <= truth + 1e-9) & (truth <= own.high + 1e-9)).mean())
-
-
-def with_judge(
-    found: Campaigns, row: int, look: int, scores: Floats, strata: Integers, *, raters: bool
-) -> tuple[PoweredMean, RatedPairs, Pool]:
-    """The mean of a campaign's people and a judge: `scores` and `strata` of its pairs first, then of the pool."""
-    only = replace(found, ratings=found.ratings[row : row + 1])
-    sums, counts = (one[0] for one in only.totals(look))
-    rated = RatedPairs(sums, counts, scores[:look], strata[:look])
-    pool = Pool(scores[look:], strata[look:])
-    own = tuple(one[0] for one in only.of_raters(look)) if raters else None
-    both = powered(rated, pool, own)  # type: ignore[arg-type]
-    units = effective_raters(own[1]) if own else np.inf
-    people, mean = (bounded(one, sums, counts, ENDS, units) for one in (both.people, both.mean))
-    return PoweredMean(people, mean, both.slope, both.rho, both.worth), rated, pool
-
-
-def accepted(found: PoweredMean, rated: RatedPairs, pool: Pool, threshold: float) -> tuple[bool, bool]:
-    """(whether people alone accept by the lower end, whether people and the judge do, unless a doubt bars them)."""
-    people, both = found.people, found.mean
-    doubtful = abs(unlike(rated, pool)) > _UNLIKE or not people.low <= both.value <= people.high
-    leans = float(people.ends(LEAN)[0]) >= threshold
-    return bool(people.low >= threshold), bool(both.low >= threshold and leans and not doubtful)
 
 
 BAD = (0.01, 0.02, 0.05)

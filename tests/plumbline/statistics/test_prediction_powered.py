@@ -214,7 +214,7 @@ def lower_ends(found: list[PoweredMean]) -> tuple[Floats, Floats]:
 
 @pytest.mark.parametrize("judge", JUDGES if FULL else (good, useless), ids=lambda judge: judge.__name__)
 @pytest.mark.parametrize("queues", [TWO, STRATA], ids=["two languages", "strata"])
-def test_what_is_below_looks_accepted_no_more_often_than_by_people_alone(queues: list[Queue], judge: Judge) -> None:
+def test_what_is_below_is_accepted_no_more_often_than_by_people_alone(queues: list[Queue], judge: Judge) -> None:
     """By the lower end, raters uneven and some ratings missing. (By the mean it holds by construction.)"""
     found = fixed(queues, BELOW, scaled(250, 4000), judge)
     people, both = lower_ends(found)

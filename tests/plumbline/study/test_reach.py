@@ -25,7 +25,7 @@ TASKS = [
 
 def written(folder: Path, **parts: Any) -> Path:
     """The sample study with other parts, without judges, as a file."""
-    content = {name: part for name, part in DEMO.items() if name not in ("judges", "judge_pool", "training")} | parts
+    content = {name: part for name, part in DEMO.items() if name not in ("judges", "training")} | parts
     file = folder / "study.yaml"
     file.write_text(yaml.safe_dump(content), encoding="utf-8")
     return file
@@ -100,16 +100,13 @@ def test_the_numbers_that_are_advised_do(tmp_path: Path, parts: dict[str, Any]) 
 
 
 def test_shares_are_counted_by_hand(tmp_path: Path) -> None:
-    """81 pairs: German 40, English 41, of which each of two tasks has 20 at least; half may show suggestions."""
+    """81 pairs: German 40, English 41, of which each of two tasks has 20 at least."""
     study = read(tmp_path, datasets=TASKS, transformations=["expansion"], sample={"pairs": 81})
     texts = known_texts(study)
     assert {one.key: one.pairs for one in verdict_sizes(study, texts)} == {("en",): 40, ("de",): 40}
     by_task = {("en", "sts"): 20, ("en", "classification"): 20, ("de", "sts"): 40}
     assert {one.key: one.pairs for one in verdict_sizes(study, texts, scope="task")} == by_task
     assert [one.pairs for one in verdict_sizes(study, texts, scope="transformation")] == [81]
-    half = study.model_copy(update={"raters": study.raters.model_copy(update={"suggestions": "half"})})
-    assert {one.pairs for one in verdict_sizes(half, texts)} == {20}
-    assert [one.pairs for one in verdict_sizes(half, texts, scope="transformation")] == [21 + 20]  # 41 and 40, halved
 
 
 @pytest.mark.parametrize("file", sorted((ROOT / "studies").glob("*.yaml")), ids=lambda file: file.stem)
