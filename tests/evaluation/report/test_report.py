@@ -15,12 +15,15 @@ import pytest
 from playwright.sync_api import Page
 
 from annotation.campaign_records import CampaignRecords
-from annotation.judges import decisions
 from annotation.ratings.ratings import counting_ratings
 from annotation.records import Verdict
 from annotation.rubric import load_rubric
 from annotation.statistics.summaries import Design
+<<<<<<< HEAD
 from annotation.verdicts.verdicts import rests_on
+=======
+from annotation.verdicts import verification
+>>>>>>> 4fca8df8 (Hold verdicts in tests where they are verified)
 from annotation.verdicts.verdicts import verdicts as annotation_verdicts
 from evaluation.records import AcceptedScore, TextDrift
 from evaluation.report.material import StudyEvaluation, other_prompts
@@ -159,7 +162,7 @@ def verdicts(study: Study, simulated: bool, **decisions: str) -> list[Verdict]:
 def by_hand() -> Iterator[None]:
     """Verdicts that a test makes up are taken as they are."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decisions, "refuse_edited", lambda *_: None)
+        patch.setattr(verification, "refuse_edited", lambda *_: None)
         yield
 
 
