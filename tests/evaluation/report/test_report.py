@@ -19,11 +19,8 @@ from annotation.ratings.ratings import counting_ratings
 from annotation.records import Verdict
 from annotation.rubric import load_rubric
 from annotation.statistics.summaries import Design
-<<<<<<< HEAD
-from annotation.verdicts.verdicts import rests_on
-=======
 from annotation.verdicts import verification
->>>>>>> 4fca8df8 (Hold verdicts in tests where they are verified)
+from annotation.verdicts.verdicts import rests_on
 from annotation.verdicts.verdicts import verdicts as annotation_verdicts
 from evaluation.records import AcceptedScore, TextDrift
 from evaluation.report.material import StudyEvaluation, other_prompts
