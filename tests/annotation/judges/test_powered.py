@@ -110,6 +110,8 @@ def refused(case: str) -> tuple[pd.DataFrame, Judging, Design]:
         judging = replace(judging, judgements=said.assign(prompt_hash=["p"] * 100 + ["q"] * 100))
     elif case == "failed":
         judging = replace(judging, judgements=said.assign(score=np.nan, status="failed"))
+    elif case == "shown":
+        judging = replace(judging, refused="j was shown ratings")
     else:
         rule = AcceptanceSpec(scope="transformation", rule="lower_bound", stop="blocks")
         chosen = replace(chosen, rule=rule, blocks=(20, 40))
