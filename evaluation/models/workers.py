@@ -138,10 +138,13 @@ class ClusterModel:
         shards = [list(texts[first : first + size]) for first in range(0, len(texts), size)]
         way = self._ways.get(prompt)
 
-        async def rows() -> Sequence[Embeddings]:
-            return await asyncio.gather(*(self._pool.call("encode", shard, prompt, role, way) for shard in shards))
+        async def encoded() -> Sequence[Embeddings]:
+            rows: Sequence[Embeddings] = await asyncio.gather(
+                *(self._pool.call("encode", shard, prompt, role, way) for shard in shards)
+            )
+            return rows
 
-        return np.concatenate(self._runner.run(rows()))
+        return np.concatenate(self._runner.run(encoded()))
 
     def routed(self) -> bool:
         """Return whether roles count."""

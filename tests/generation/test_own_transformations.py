@@ -207,10 +207,10 @@ CALLS = {"name": "mine", "axis": "noise", "calls": [{"text": "Say: {text}"}]}
         ({**CALLS, "rated_with": "paraphrasing"}, "rated_with 'paraphrasing' must be another of the study's own"),
         ({**CALLS, "order": 9}, "only HTEB's transformations may have `order`; take it out"),
         ({**CALLS, "function": "", "calls": [], "outputs": {"path": ""}}, "outputs.path: is empty"),
-        ({"path": "nowhere.yaml"}, "nowhere.yaml: this file does not exist; correct its path"),
+        ("nowhere.yaml", "nowhere.yaml: this file does not exist; correct its path"),
     ],
 )
-def test_what_cannot_be_a_transformation_is_refused_in_a_line(tmp_path: Path, entry: dict[str, Any], says: str) -> None:
+def test_what_cannot_be_a_transformation_is_refused_in_a_line(tmp_path: Path, entry: Any, says: str) -> None:
     assert says in refused(tmp_path, entry, generator=server(URL))
 
 
@@ -265,7 +265,7 @@ def test_prompts_lie_beside_a_transformations_file(tmp_path: Path) -> None:
     (tmp_path / "own" / "mine.yaml").write_text(
         yaml.safe_dump({"name": "mine", "axis": "noise", "calls": ["translation", "paraphrasing"]}), encoding="utf-8"
     )
-    entries = ["translation", {"path": "own/mine.yaml"}]
+    entries = ["translation", "own/mine.yaml"]
     study = small_study(tmp_path, transformations=entries, generator=server(URL))
     plan = Plan(study)
     assert plan.prompts["mine"][0].text == "Ours: {text}" and plan.prompts["translation"][0].text.startswith(
