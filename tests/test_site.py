@@ -45,7 +45,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_documents_link_to_what_is_there(site: Path) -> None:
     assert (site / "index.html").is_file()
     assert "datasets:" in (site / "files/studies/demo.yaml.txt").read_text(encoding="utf-8")
-    for name in ("promises", "judges_simulated", "decisions/0005-verdicts"):
+    for name in ("promises", "decisions/0005-verdicts"):
         assert not (site / f"{name}.html").exists(), f"{name} is for readers of the repository"
         assert (site / f"files/docs/{name}.md.txt").is_file(), f"no page links to {name}"
 
