@@ -237,8 +237,7 @@ def test_a_corrected_wording_reaches_the_datasets_while_nobody_has_answered(
     argilla: Argilla, variant: Make, rubric_name: str
 ) -> None:
     user = rater(argilla, "grace")
-    rules = {"within": 1, "apart": 1.0, "low": 2.0}  # said: scales change below
-    study = small(variant, "corrected", transformations=["paraphrasing"], quality=rules)
+    study = small(variant, "corrected", transformations=["paraphrasing"])
     publish(study, argilla)
     dataset_id = dataset(study, argilla)
     words = reworded(study, rubric_name, word=" (mended)")
