@@ -263,8 +263,14 @@ def _measured(folder: Path, module: Path, drafts: Sequence[TaskDraft], models: M
 
 def _score(folder: Path, model: Any, task: Any) -> float:
     """Score a model on a task, and write mteb's files of it."""
-    quietly = {"encode_kwargs": {"show_progress_bar": False}, "show_progress_bar": False}
-    (result,) = mteb.evaluate(model, task, cache=None, co2_tracker=False, **quietly).task_results
+    (result,) = mteb.evaluate(
+        model,
+        task,
+        cache=None,
+        co2_tracker=False,
+        show_progress_bar=False,
+        encode_kwargs={"show_progress_bar": False},
+    ).task_results
     facts = model.mteb_model_meta
     results = folder / "results" / facts.name.replace("/", "__") / facts.revision
     results.mkdir(parents=True, exist_ok=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -45,7 +44,9 @@ class BundleManifest(BundleSpec):
 
     format: Literal["plumbline bundle 1"] = Field(default="plumbline bundle 1", description="name of the format")
     made_with: str = Field(description="version of Plumbline that made the bundle")
-    datasets: Mapping[str, DatasetFacts] = Field(description="the transformed data sets, by name")
+    datasets: dict[str, DatasetFacts] = Field(  # type: ignore[assignment]  # with more facts than in a study
+        description="the transformed data sets, by name"
+    )
 
 
 def outputs_of(transformation: str, seed: int) -> str:

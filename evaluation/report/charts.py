@@ -28,7 +28,7 @@ from plumbline.exhibits.charts import (
     upright,
 )
 from plumbline.exhibits.palette import COLOURS, NEUTRAL, colours, shapes
-from plumbline.transformations import HTEB_TOTAL, ORIGINAL, OWN_TOTAL, Axes, axes_in_order, in_order
+from plumbline.transformations import HTEB_TOTAL, ORIGINAL, Axes, axes_in_order, in_order
 
 TOTAL_COLOUR = "#CC79A7"
 _SAME = 1e-9  # scores that differ by less differ only by rounding
@@ -208,17 +208,6 @@ def text_drifts(table: pd.DataFrame) -> alt.ConcatChart:
         return alt.LayerChart(layer=layers, width=PANEL_WIDTH, height=ROW * len(part))
 
     return panels(shown, "model", panel)
-
-
-def total_intervals(table: pd.DataFrame) -> alt.LayerChart:
-    """Return each model's total with its interval from uncertain verdicts, from `uncertainty_table`."""
-    shown = table[table["name"].isin((HTEB_TOTAL, OWN_TOTAL)) & table["value"].notna()]
-    total = "HTEB total" if HTEB_TOTAL in set(table["name"]) else "Total"
-    shown = shown.assign(**{name: 100 * shown[name] for name in ("value", "low", "high")})
-    extent = alt.X("value:Q", title=f"{total} times 100").scale(zero=False)
-    hover = tips("model:N", "value:Q:.2f", "low:Q:.2f", "high:Q:.2f")
-    layers = dots(shown, extent, rows("model", shown["model"]), TOTAL_COLOUR, Interval(width=3), tooltip=hover)
-    return alt.LayerChart(layer=layers, width=WIDTH, height=ROW * len(shown))
 
 
 def rank_limits(table: pd.DataFrame) -> alt.LayerChart:

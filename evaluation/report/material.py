@@ -9,9 +9,8 @@ import pandas as pd
 
 from annotation.campaign_records import PAIRS, VERDICTS
 from annotation.judges.records import JudgedPair
-from annotation.ratings.ratings import counting_ratings, dealt_with
+from annotation.ratings.ratings import counting_ratings
 from annotation.records import Verdict
-from annotation.verdicts.counted import basis
 from annotation.verdicts.rules import late_lines
 from annotation.verdicts.tables import SIMULATED, display
 from annotation.verdicts.verdicts import accepted_pairs, pair_means
@@ -20,7 +19,6 @@ from evaluation.display import short_names
 from evaluation.models.encoder import ModelHost
 from evaluation.records import COMMAND, SCORES, EvaluationRecords
 from evaluation.report.paper_tables import PaperResults
-from evaluation.tables.sensitivity import resampled_acceptance
 from generation.jobs import makers_of
 from generation.output_statistics import incomparable, labels, tally
 from generation.output_tables import length_table, lengths_measure
@@ -70,9 +68,9 @@ class PromptComparison:
 class ReportMaterial:
     """The material of tables and figures, models by their short names.
 
-    `rated` (with a column `accepted`) and `correlations` are the drift of rated pairs against
-    `question` (on `scale`), `resampled` what resampled ratings accept (`evaluation.tables.sensitivity`), `accepted` and
-    `moved` the rows of `accepted_scores.parquet` and `text_drift.parquet`, `abstaining` those of `abstention.parquet`.
+    `rated` (with a column `accepted`) and `correlations` are the drift of rated pairs against `question` (on `scale`),
+    `accepted` and `moved` the rows of `accepted_scores.parquet` and `text_drift.parquet`, `abstaining` those of
+    `abstention.parquet`.
     Frames are empty where there are no records.
     """
 
@@ -81,7 +79,6 @@ class ReportMaterial:
     correlations: pd.DataFrame
     question: str
     scale: tuple[float, float]
-    resampled: pd.DataFrame
     accepted: pd.DataFrame
     moved: pd.DataFrame
     abstaining: pd.DataFrame
@@ -147,17 +144,12 @@ def _material(records: EvaluationRecords, results: PaperResults, short: Mapping[
     counting = counting_ratings(rated[rated["pair_id"].isin(pairs["pair_id"])], per_pair)
     good = accepted_pairs(pair_means(counting, design), design.questions)
     frame["accepted"] = frame["pair_id"].isin(good)
-    resampled = pd.DataFrame()
-    if len(counting) and not design.rule.rules:
-        rests_on = basis(pairs, counting, design, dealt_with(rated, records.collected.withdrawn)).ratings
-        resampled = resampled_acceptance(pairs, rests_on, results.verdicts, design, seed=results.seed)
     return ReportMaterial(
         results,
         frame,
         tables.drift_correlations(frame, results.seed),
         question,
         (scale[0], scale[-1]),
-        resampled,
         shortened(records.accepted_scores),
         shortened(records.text_drift),
         shortened(records.abstention),

@@ -198,7 +198,7 @@ def about(study: Study) -> list[str]:
     ]
     if study.acceptance.rules:
         lines.append(
-            "The study has its own rules (acceptance.rules). Sensitivity to the threshold and to raters is"
+            "The study has its own rules (acceptance.rules). Sensitivity to the threshold is"
             " left out, as it is defined only for a single threshold."
         )
     return [line for line in lines if line]
@@ -309,9 +309,6 @@ def _sensitivity(material: ReportMaterial, rule: AcceptanceSpec) -> list[Exhibit
         sensitivity_tables.drops(results),
         sensitivity_tables.profiles(results),
     ]
-    if len(material.resampled):
-        exhibits.append(sensitivity_tables.acceptance(results, material.resampled))
-        exhibits.append(sensitivity_tables.uncertainty(results, material.resampled))
     if material.second:
         exhibits.append(
             sensitivity_tables.generators(
@@ -327,7 +324,7 @@ def _sensitivity(material: ReportMaterial, rule: AcceptanceSpec) -> list[Exhibit
 def all_figures(material: ReportMaterial, exhibits: Mapping[str, Exhibit]) -> dict[str, Figure]:
     """Return the figures by name, in the page's order, from the tables of `all_exhibits`, without empty ones."""
     frames = {name: exhibit.frame for name, exhibit in exhibits.items()}
-    figures = {**_papers(frames), **_drifts(material, frames), **_totals(material, frames)}
+    figures = {**_papers(frames), **_drifts(material, frames)}
     if "sizes" in frames:
         figures["sizes"] = figure(charts.size_lines(frames["sizes"]), "Scores by size of model (HTEB, Figure 5)")
     if "drops" in frames:
@@ -395,16 +392,6 @@ def _drifts(material: ReportMaterial, frames: Mapping[str, pd.DataFrame]) -> dic
     return figures
 
 
-def _totals(material: ReportMaterial, frames: Mapping[str, pd.DataFrame]) -> dict[str, Figure]:
-    """Return the figure of totals under resampled ratings."""
-    if "uncertainty" not in frames or not (frames["uncertainty"]["low"] < frames["uncertainty"]["high"]).any():
-        return {}
-    says = "; SIMULATED ratings" if any(verdict.simulated for verdict in material.results.verdicts) else ""
-    says += "".join(f"; {line.rstrip('.')}" for line in late_lines(material.results.verdicts))
-    chart = charts.total_intervals(frames["uncertainty"])
-    return {"uncertainty": figure(chart, f"Totals with 95% intervals from uncertain verdicts{says}")}
-
-
 #: Sections that a reader opens, by how their headings begin.
 _FOLDED = ("Sensitivity", "What disrupts", "Models against", "Data sets")
 
@@ -418,7 +405,6 @@ def sections(about: Sequence[str], exhibits: Mapping[str, Exhibit], figures: Map
         "Drift against ratings": ("drift_",),
         "Drift of all texts": ("text_drift",),
         "Sensitivity: the threshold": ("threshold_decisions", "thresholds"),
-        "Sensitivity: the raters": ("acceptance", "uncertainty"),
         "Sensitivity: accepted pairs only": ("accepted_",),
         "Sensitivity: the generator": ("generators", "lengths"),
         "Sensitivity: the generator's prompts": ("prompts",),

@@ -82,29 +82,6 @@ def thresholds(results: PaperResults, rule: AcceptanceSpec, scale: Sequence[floa
     return exhibit("thresholds", caption, frame, rows, why)
 
 
-def acceptance(results: PaperResults, accepted: pd.DataFrame) -> Exhibit:
-    """Return the share of resamples in which each verdict accepts."""
-    frame = tables.acceptance_table(results.verdicts, accepted)
-    rows = [
-        {**_scope(row), "Verdict": row["decision"], "Accepted in": f"{row['share']:.1%}"}
-        for row in frame.to_dict(orient="records")
-    ]
-    caption = f"Share of {len(accepted):,} resamples of the ratings in which the rule accepts a transformation"
-    return exhibit("acceptance", caption, frame, rows)
-
-
-def uncertainty(results: PaperResults, accepted: pd.DataFrame) -> Exhibit:
-    """Return axes and totals with their intervals from uncertain verdicts."""
-    frame = tables.uncertainty_table(results.scores, results.verdicts, accepted)
-    rows = [
-        {"Model": str(model)} | {results.heads[row["name"]]: _ends(row) for row in part.to_dict(orient="records")}
-        for model, part in frame.groupby("model", sort=False)
-    ]
-    caption = "Scores times 100, with 95% intervals from verdicts on resampled ratings; the scores themselves are fixed"
-    names = [results.heads[name] for name in frame["name"]]
-    return exhibit("uncertainty", caption, frame, rows, reasons(names, frame["reason"]))
-
-
 def accepted_alone(results: PaperResults, rows_of: pd.DataFrame) -> Exhibit:
     """Return scores on the items of accepted pairs only."""
     frame = tables.accepted_table(rows_of, results.scores)
@@ -322,9 +299,3 @@ def _range(values: pd.Series[float]) -> str:
         return "–"
     first, last = values.min(), values.max()
     return f"{first:g}" if first == last else f"{first:g} to {last:g}"
-
-
-def _ends(row: Mapping[Any, Any]) -> str:
-    """Return a score times 100 with its interval, if it has one."""
-    ends = "" if pd.isna(row["low"]) else f" [{hundred(row['low'])}, {hundred(row['high'])}]"
-    return f"{hundred(row['value'])}{ends}"

@@ -34,18 +34,15 @@ from evaluation.tables.datasets import (
 from evaluation.tables.generators import generator_table, prompt_table
 from evaluation.tables.scores import TOTAL, axis_table, dataset_table, left_out, transformation_table
 from evaluation.tables.sensitivity import (
-    acceptance_table,
     threshold_decisions,
     threshold_table,
     thresholds_of,
-    uncertainty_table,
 )
 
 __all__ = [
     "TOTAL",
     "abstention_curves",
     "abstention_table",
-    "acceptance_table",
     "accepted_drift_table",
     "accepted_table",
     "axis_table",
@@ -74,5 +71,4 @@ __all__ = [
     "thresholds_of",
     "transformation_table",
     "translation_table",
-    "uncertainty_table",
 ]

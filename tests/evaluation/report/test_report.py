@@ -196,7 +196,6 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 TABLES = {
-    "acceptance",
     "accepted_drift",
     "accepted_pairs",
     "axes",
@@ -217,7 +216,6 @@ TABLES = {
     "threshold_decisions",
     "thresholds",
     "transformations",
-    "uncertainty",
 }
 BARE = str.maketrans("", "", r"\{}")  # the signs of Markdown's and LaTeX's escapes
 FIGURES = {"axes", "transformations", "shifts", "drift_1", "drift_2", "text_drift", "drops"}
@@ -386,7 +384,7 @@ def test_what_nobody_rated_has_a_report_where_it_was_included(study: Study) -> N
     assert "| one | – | – | – | – | – |" in (tables / "axes.md").read_text(encoding="utf-8")
     apart = (tables / "axes_with_refused.md").read_text(encoding="utf-8").replace("\\", "")
     assert "| one [not accepted] | 62.50 |" in apart and included["reason"] in apart
-    assert not (tables / "thresholds.md").exists() and not (tables / "uncertainty.md").exists()
+    assert not (tables / "thresholds.md").exists()
 
 
 @pytest.mark.usefixtures("undrawn")

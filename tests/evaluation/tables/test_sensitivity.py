@@ -9,17 +9,13 @@ import pytest
 from annotation.questions import QuestionScale
 from annotation.records import Verdict
 from annotation.statistics.summaries import Design
-from annotation.verdicts.counted import basis
 from annotation.verdicts.verdicts import verdicts
 from evaluation.tables import axis_table
 from evaluation.tables.sensitivity import (
     Scope,
-    acceptance_table,
-    resampled_acceptance,
     threshold_decisions,
     threshold_table,
     thresholds_of,
-    uncertainty_table,
 )
 from plumbline.records import Pair
 from plumbline.study.campaign import AcceptanceSpec
@@ -57,11 +53,6 @@ class Campaign:
         self.ratings = pd.concat(frames, ignore_index=True)
         self.design = Design(QUESTIONS, SCALE, raters, rule(**changes), others=others or {})
         self.verdicts: list[Verdict] = verdicts(self.pairs, self.ratings, self.design, 1)
-
-    def accepted(self, n_resamples: int = 1000, seed: int = 0) -> pd.DataFrame:
-        frame = pd.DataFrame([one.model_dump() for one in self.pairs])
-        rests_on = basis(frame, self.ratings, self.design).ratings
-        return resampled_acceptance(frame, rests_on, self.verdicts, self.design, seed=seed, n_resamples=n_resamples)
 
 
 def scores_of(left_out: tuple[str, ...] = (), status: str = "left_out", why: str = "rejected: low") -> pd.DataFrame:
@@ -165,127 +156,3 @@ def test_a_data_set_in_two_languages_needs_both() -> None:
     table = threshold_table(scores, found, campaign.design.rule, STEPS)
     # At 2 German is accepted too: (.5 + .1) / 2. At 2.25 the data set that holds German is out.
     assert (at(table, 2)["length"], at(table, 2.25)["length"]) == (pytest.approx(0.3), 0.5)
-
-
-def test_sure_verdicts_are_accepted_in_every_resample_and_bring_no_uncertainty() -> None:
-    campaign = Campaign({**STEADY, "style_change": [1, 1, 2, 2]})
-    accepted = campaign.accepted()
-    shares = acceptance_table(campaign.verdicts, accepted).set_index("transformation")["share"]
-    assert dict(shares) == {"paraphrasing": 1, "style_change": 0, "expansion": 1, "translation": 1}
-    table = uncertainty_table(scores_of(("style_change",)), campaign.verdicts, accepted).set_index("name")
-    total = table.loc["hteb_total"]
-    assert total["low"] == total["value"] == total["high"] == pytest.approx((0.7 + 0.5 + 0.4) / 3)
-    assert total["reason"] == "" and total["n_defined"] == 1000
-
-
-def test_the_share_of_resamples_is_the_chance_that_the_drawn_pairs_reach_the_threshold() -> None:
-    # Pair means 1 and 5 in equal parts: the mean of 4 drawn reaches 3 if two or more are fives: 11 of 16.
-    campaign = Campaign({"paraphrasing": [1, 1, 5, 5]})
-    share = campaign.accepted(20_000)[SCOPES["paraphrasing"]].mean()
-    assert share == pytest.approx(11 / 16, abs=4 * np.sqrt(11 / 16 * 5 / 16 / 20_000))
-
-
-def test_the_interval_of_the_total_widens_when_a_verdict_is_shaky() -> None:
-    scores = scores_of(("paraphrasing",), "included_rejected")
-    widths = []
-    for quality in ([4, 4, 4, 4], [1, 1, 5, 5]):
-        campaign = Campaign({**STEADY, "paraphrasing": quality})
-        table = uncertainty_table(scores, campaign.verdicts, campaign.accepted()).set_index("name")
-        widths.append(table.loc["hteb_total", "high"] - table.loc["hteb_total", "low"])
-        assert table.loc["length", "low"] == table.loc["length", "high"] == 0.5
-    # With paraphrasing the axis is .65, without it .60: a third of the difference is the total's.
-    assert widths == pytest.approx([0, 0.05 / 3])
-
-
-def test_resamples_that_accept_what_has_no_scores_leave_no_interval() -> None:
-    campaign = Campaign({**STEADY, "paraphrasing": [1, 1, 4, 5]})  # 2.75: rejected, but not for sure
-    accepted = campaign.accepted()
-    table = uncertainty_table(scores_of(("paraphrasing",)), campaign.verdicts, accepted).set_index("name")
-    total = table.loc["hteb_total"]
-    assert total["value"] == pytest.approx(0.5) and np.isnan(total["low"]) and np.isnan(total["high"])
-    share = accepted[SCOPES["paraphrasing"]].mean()
-    assert f"no interval: in {share:.1%} of resamples" in total["reason"] and "--include-rejected" in total["reason"]
-    assert table.loc["length", "reason"] == "" and table.loc["length", "low"] == 0.5
-
-
-def test_a_value_that_no_resample_lacks_says_itself_why_it_is_undefined() -> None:
-    campaign = Campaign({**STEADY, "expansion": [1, 1, 2, 2]})  # rejected, and in these resamples accepted
-    accepted = campaign.accepted()
-    accepted[SCOPES["expansion"]] = True
-    scores = scores_of(("expansion",), "included_rejected")
-    total = uncertainty_table(scores, campaign.verdicts, accepted).set_index("name").loc["hteb_total"]
-    assert np.isnan(total["value"]) and total["n_defined"] == 1000
-    assert total["reason"] == "length: no part of it is accepted"
-
-
-def one_severe_rater(interval: str) -> Campaign:
-    """Three raters over the same pairs; one gives 1, the others 4 and 5: mean 3.33 whatever pairs are drawn."""
-    campaign = Campaign({"paraphrasing": [4, 4, 4, 4]}, raters=3, interval=interval)
-    quality = campaign.ratings["question"] == "quality"
-    points = campaign.ratings["rater_id"].map({"rater-0": 1, "rater-1": 4, "rater-2": 5})
-    campaign.ratings["value"] = campaign.ratings["value"].where(~quality, points)
-    campaign.verdicts = verdicts(campaign.pairs, campaign.ratings, campaign.design, 1)
-    return campaign
-
-
-def test_raters_are_drawn_too_where_the_study_takes_them_for_a_sample() -> None:
-    assert one_severe_rater("pairs").accepted()[SCOPES["paraphrasing"]].all()
-    share = one_severe_rater("pairs_and_raters").accepted(5000)[SCOPES["paraphrasing"]].mean()
-    # Of 27 draws of three raters those under 9 points in all fail: 111 (1 way), 114 (3 ways), 115 (3 ways).
-    assert share == pytest.approx(20 / 27, abs=4 * np.sqrt(20 / 27 * 7 / 27 / 5000))
-
-
-def test_a_resampled_verdict_is_the_same_whatever_others_stand_beside_it() -> None:
-    campaign = Campaign({"paraphrasing": [1, 1, 4, 5], "expansion": [1, 2, 5, 5]})
-    both = campaign.accepted()[SCOPES["expansion"]]
-    campaign.verdicts = [one for one in campaign.verdicts if one.transformation == "expansion"]
-    alone = campaign.accepted()[SCOPES["expansion"]]
-    assert 0 < alone.mean() < 1
-    pd.testing.assert_series_equal(alone, both)
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"rule": "lower_bound"},
-        {"rule": "lower_bound", "interval": "pairs_and_raters"},
-    ],
-)
-def test_every_rule_is_resampled_by_its_own_interval(changes: dict[str, str]) -> None:
-    rng = np.random.default_rng(0)
-    sizes = {"paraphrasing": rng.integers(3, 6, 80).tolist(), "expansion": rng.integers(1, 6, 80).tolist()}
-    campaign = Campaign(sizes, raters=4, **changes)
-    frame = campaign.ratings
-    noise = pd.Series(rng.integers(-1, 2, len(frame)), index=frame.index)
-    frame["value"] = (frame["value"] + noise).clip(1, 5)
-    campaign.verdicts = verdicts(campaign.pairs, frame, campaign.design, 1)
-    accepted = campaign.accepted(200)
-    # Quality 4 is far above 3 and 3 is not: by its lower end the second is hardly ever accepted.
-    assert accepted[SCOPES["paraphrasing"]].mean() > 0.9
-    assert accepted[SCOPES["expansion"]].mean() < 0.2
-
-
-def test_too_few_pairs_are_accepted_in_no_resample_and_equal_seeds_give_equal_shares() -> None:
-    assert not Campaign(STEADY, min_pairs=5).accepted().any(axis=None)
-    campaign = Campaign({"paraphrasing": [1, 1, 5, 5], "expansion": [1, 2, 4, 5]})
-    assert campaign.accepted(seed=3).equals(campaign.accepted(seed=3))
-    assert not campaign.accepted(seed=3).equals(campaign.accepted(seed=4))
-
-
-def test_pooled_translations_are_accepted_together() -> None:
-    campaign = Campaign({"translation": [1, 5], "cross_translation": [1, 5]})
-    accepted = campaign.accepted()
-    one, other = (accepted[Scope(name, "en", "")] for name in ("translation", "cross_translation"))
-    assert one.equals(other) and 0 < one.mean() < 1
-
-
-def test_resamples_judge_a_question_on_its_own_scale() -> None:
-    """Fluency is 5 and 4 in turn: on 0 to 10 what was not seen may be farther below than on 1 to 5."""
-    shares = []
-    for scale in (SCALE, tuple(range(11))):
-        fluency = {"fluency": QuestionScale("fluency", scale=scale)}
-        found = Campaign({"expansion": [5] * 40}, others=fluency, rule="lower_bound", threshold=4.2)
-        shares.append(found.accepted()[SCOPES["expansion"]].mean())
-    narrow, wide = shares
-    assert wide < 0.45
-    assert narrow > 0.55
