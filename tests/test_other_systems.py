@@ -6,19 +6,14 @@ import ast
 import fcntl
 import importlib
 import os
-import resource
 import socket
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from unittest.mock import MagicMock, patch
 
-import psutil
 import pytest
 
-from benchmarks import memory
 from plumbline import store
 from plumbline.errors import ServiceError
 from plumbline.journal import Journal
@@ -124,30 +119,6 @@ def test_on_macos_the_drive_itself_is_asked_where_it_can_be(
     with (tmp_path / "a").open("wb") as file:
         store.to_disk(file.fileno())
     assert len(asked) == 1 and len(synced) == (0 if supported else 1)
-
-
-def test_what_a_running_process_writes_is_not_taken_for_a_dead_ones(tmp_path: Path) -> None:
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
-        running = tmp_path / f".a.json.{other.pid}.tmp"
-        running.touch()
-        store.clear_left(tmp_path / "a.json")
-        assert running.exists() and store.is_running(other.pid)
-        other.communicate()
-    store.clear_left(tmp_path / "a.json")
-    assert not running.exists()
-    assert not store.is_running(10**30)
-
-
-@pytest.mark.parametrize(("platform", "unit"), [("darwin", 1), ("freebsd", 1024)])
-def test_a_peak_of_memory_is_in_the_systems_own_unit(monkeypatch: pytest.MonkeyPatch, platform: str, unit: int) -> None:
-    monkeypatch.setattr(memory, "PROC", Path("/no/such/folder"))
-    monkeypatch.setattr(sys, "platform", platform)
-    monkeypatch.setattr(resource, "getrusage", lambda who: SimpleNamespace(ru_maxrss=300 * 2**20 // unit))
-    memory.forget_peak()
-    assert memory.memory("VmHWM") == 300
-    resident = psutil.Process().memory_info().rss / 2**20
-    assert memory.memory("VmRSS") == pytest.approx(resident, rel=0.2)
-    assert memory.memory("VmHWM", os.getpid()) == pytest.approx(resident, rel=0.2)
 
 
 @pytest.mark.parametrize("platform", ["linux", "darwin"])

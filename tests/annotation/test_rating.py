@@ -278,19 +278,6 @@ def test_texts_are_text_in_any_script_and_length(page: Page, language: str) -> N
     assert desk.complaints == []
 
 
-def test_a_comment_of_a_megabyte_is_not_cut_unseen(page: Page) -> None:
-    desk = Desk(page, [WORDED], TEXTS)
-    desk.begin()
-    page.get_by_role("button", name="Comment").click()
-    page.locator("#comment").fill(HOSTILE + "z" * 1_000_000)
-    desk.press("Escape", "4", "Enter")
-    expect(page.get_by_role("alert")).to_contain_text("2000 can be sent. Please shorten it.")
-    page.locator("#comment").fill(HOSTILE)
-    desk.press("Control+Enter")
-    desk.turn(2)
-    assert desk.settle("i0") == {"quality": 4, "comment": HOSTILE}
-
-
 def test_one_pair_a_screen_on_a_phone(page: Page) -> None:
     page.set_viewport_size({"width": 390, "height": 664})  # what a browser's bars leave of 844
     desk = Desk(page, [LABEL], TEXTS)

@@ -24,11 +24,10 @@ from annotation.human.simulated import read_items
 from annotation.names import account_pseudonym
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept, answers_lines
-from plumbline.errors import ServiceError
 from plumbline.fields import fields_of
 from plumbline.manifest import Manifest
 from plumbline.study import Study
-from tests.annotation.campaigns import ALONE, answer, dataset, pending, rater, small
+from tests.annotation.campaigns import ALONE, dataset, pending, rater, small
 from tests.annotation.human.studies import study_of
 from tests.annotation.kinds import ask, rubric
 
@@ -112,16 +111,6 @@ def turn(page: Page, number: int, of: int) -> None:
 def responses(argilla: Argilla, dataset_id: str) -> dict[str, list[dict[str, Any]]]:
     """What Argilla has, by pair."""
     return {record["external_id"]: record.get("responses") or [] for record in argilla.records(dataset_id)}
-
-
-def test_a_rater_who_opens_a_dataset_in_argilla_comes_to_the_rating_page(
-    argilla: Argilla, study: Study, user: server.User, page: Page
-) -> None:
-    sign_in(page, argilla.url, user)
-    expect(page.get_by_role("button", name="Sign out")).to_be_visible()
-    page.goto(f"{argilla.url}/dataset/{dataset(study, argilla)}/annotation-mode")
-    expect(page).to_have_url(re.compile(f"/rate/{dataset(study, argilla)}"))
-    expect(page.get_by_role("heading", name="Instructions")).to_be_visible()
 
 
 def test_an_answer_on_its_way_while_the_page_is_loaded_anew_counts_once(
@@ -241,54 +230,6 @@ def test_nothing_of_one_rater_goes_out_in_the_name_of_another(
     expect(page.locator("#progress")).to_contain_text("1 of 4")
     given = [each for each in responses(argilla, dataset_id).values() if each]
     assert [each[0]["user_id"] for each in given] == [argilla.request("GET", "/me", api_key=one.api_key)["id"]]
-
-
-def test_two_tabs_of_a_rater_ask_nothing_twice(argilla: Argilla, study: Study, user: server.User, page: Page) -> None:
-    dataset_id = dataset(study, argilla)
-    begin(page, argilla.url, user, dataset_id)
-    turn(page, 1, 4)
-    second = page.context.new_page()
-    second.goto(f"{argilla.url}/rate/{dataset_id}")
-    turn(second, 1, 4)
-    rate(page, 4, 4)
-    turn(page, 2, 4)
-    expect(second.get_by_text("in another tab")).to_be_visible()
-    rate(second, 3, 3)
-    rate(page, 2, 2)
-    for tab in (second, page):
-        if tab.locator("#item").is_visible():
-            rate(tab, 1, 1)
-    for tab in (second, page):
-        if tab.locator("#item").is_visible():
-            rate(tab, 1, 1)
-    expect(page.get_by_role("heading", name="Thank you")).to_be_visible()
-    given = responses(argilla, dataset_id)
-    assert all(len(each) == 1 and each[0]["status"] == "submitted" for each in given.values())
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"quality": 4, "fluency": 4, "other": 4},
-        {"quality": 9, "fluency": 4},
-        {"quality": "4", "fluency": 4},
-        {"quality": 4.5, "fluency": 4},
-        {"quality": [4], "fluency": 4},
-        {"quality": None, "fluency": 4},
-        {"fluency": 4},
-        {"quality": 4, "fluency": 4, "comment": 5},
-        {"quality": 4, "fluency": 4, "comment": {"text": "<script>"}},
-    ],
-    ids=str,
-)
-def test_answers_that_the_page_never_sends_are_refused_and_stored_nowhere(
-    argilla: Argilla, study: Study, user: server.User, values: dict[str, object]
-) -> None:
-    dataset_id = dataset(study, argilla)
-    record, *_ = pending(argilla, user, dataset_id)
-    with pytest.raises(ServiceError, match="refused|status 4"):
-        answer(argilla, user, record, "submitted", **values)
-    assert not any(responses(argilla, dataset_id).values())
 
 
 def test_eight_raters_at_once_lose_nothing_and_answer_nothing_twice(

@@ -36,7 +36,7 @@ from annotation.verdicts.looks import WHY_UNBIASED
 from plumbline.errors import StudyError
 from plumbline.study import ROOT, Study
 from tests.annotation.campaigns import Make, answer, dataset, pending, rater
-from tests.annotation.sampling.test_queues import RULE, by_blocks
+from tests.annotation.sampling.test_queues import by_blocks
 from tests.annotation.test_commands import environment
 from tests.ports import free_port
 
@@ -287,21 +287,3 @@ def test_raters_who_have_nothing_left_get_a_block_early(argilla: Argilla, home: 
     serving.look()
     assert len(pending(argilla, users[0], dataset(study, argilla, queue))) == len(block)  # who has pairs gets no more
     assert lines and all("still needs" in line for line in lines)
-
-
-@pytest.mark.usefixtures("alone")
-def test_what_was_opened_early_is_taken_out_once_the_look_has_decided(
-    argilla: Argilla, home: server.Home, variant: Make
-) -> None:
-    study = rated(variant, "spared", acceptance=RULE | {"min_pairs": 16})
-    put_out(study, home, argilla)
-    simulate(study, argilla)
-    take_in(study, home, argilla)
-    put_out(study, home, argilla)
-    simulate(study, argilla)
-    put_out(study, home, argilla, ahead={("paraphrasing", "en"): 3})
-    early = len(on_server(study, argilla))
-    take_in(study, home, argilla)
-    done, _ = put_out(study, home, argilla)
-    assert done.spared == early - len(on_server(study, argilla)) > 0
-    assert any("removed because a look at an earlier block has decided" in line for line in done.opened())

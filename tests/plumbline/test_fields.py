@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import pytest
 
-from plumbline.fields import columns_read, fields_of, kept, messages
+from plumbline.fields import fields_of, messages
 from plumbline.records import Pair
 
 PAIR = Pair(
@@ -19,30 +18,6 @@ CHAT = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "B
 def test_a_pair_of_a_transformation_has_two_texts_in_their_languages() -> None:
     found = [(one.name, one.kind, one.text, one.language) for one in fields_of(PAIR)]
     assert found == [("original", "text", "A text.", "en"), ("transformed", "text", "Another.", "ar")]
-
-
-def test_fields_of_an_item_keep_their_order_and_kinds() -> None:
-    item = PAIR.model_copy(
-        update={
-            "original": "",
-            "transformed": "",
-            "fields": kept({"talk": CHAT, "query": "ماذا", "candidates": ["one", "two"]}),
-        }
-    )
-    found = [(one.name, one.kind, one.text, one.language) for one in fields_of(item)]
-    assert found == [
-        ("talk", "chat", "user: Why?\n\nassistant: Because.", "en"),
-        ("query", "text", "ماذا", "en"),
-        ("candidates", "list", "1. one\n\n2. two", "ar"),
-    ]
-    both = pd.DataFrame([PAIR.model_dump(), item.model_dump()])
-    columns = [column.tolist() for column in columns_read(both)]
-    assert columns == [
-        ["A text.", ""],
-        ["Another.", ""],
-        ["", "user: Why?\n\nassistant: Because.\n\nماذا\n\n1. one\n\n2. two"],
-    ]
-    assert len(columns_read(both[:1])) == 2
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 from plumbline import hashes as module
-from plumbline.errors import DataError
 from plumbline.hashes import Hashes, TextsByHash, numbered, packed
 
 DRAW = random.Random(1337)
@@ -29,13 +28,6 @@ def test_hashes_are_read_as_they_were() -> None:
     assert list(made) == ALL and len(made) == len(ALL) and made.packed.nbytes == 16 * len(ALL)
     assert [made[place] for place in range(len(ALL))] == ALL and list(made[3:9]) == ALL[3:9] and made[-1] == ALL[-1]
     assert packed(made, "here") is made.packed and list(Hashes.of([], "here")) == []
-
-
-@pytest.mark.parametrize("odd", [["odd"], ["a" * 31, "b" * 33], ["g" * 32], [f"{'a' * 31} "]])
-def test_what_is_no_hash_is_named(odd: list[str]) -> None:
-    """Also where as many digits as of all hashes are there."""
-    with pytest.raises(DataError, match=f"^here: '{odd[0]}' is not 32 hexadecimal digits; restore the file"):
-        Hashes.of([*DIGITS[:2], *odd], "here")
 
 
 def test_distinct_hashes_have_numbers_in_the_order_in_which_they_come() -> None:

@@ -63,17 +63,6 @@ def test_it_stays_the_table_that_was_opened(tmp_path: Path) -> None:
     assert piece["number"].to_pylist() == [1]
 
 
-def test_what_is_wrong_with_a_table_is_one_line(tmp_path: Path) -> None:
-    write_table(tmp_path / "odd.parquet", [Row(key="nothing of ours", number=1)], Row)
-    with pytest.raises(DataError, match=r"odd.parquet: 'nothing of ours' is not 32 hexadecimal digits"):
-        KeyedTable(tmp_path / "odd.parquet", Row, "make it")
-    with pytest.raises(DataError, match=r"none.parquet does not exist yet; run `make it` first"):
-        KeyedTable(tmp_path / "none.parquet", Row, "make it")
-    (tmp_path / "cut.parquet").write_bytes((tmp_path / "odd.parquet").read_bytes()[:-9])
-    with pytest.raises(DataError, match=r"cut.parquet is damaged"):
-        KeyedTable(tmp_path / "cut.parquet", Row, "make it")
-
-
 def test_a_key_that_stands_twice_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Row, "KEY", ())  # so that it can be written
     write_table(tmp_path / "twice.parquet", [Row(key=key(1), number=number) for number in (1, 2)], Row)

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from plumbline.errors import StudyError
 from plumbline.prompts import load_prompt, prompt_hash, prompts_of
 from plumbline.transformations import TRANSFORMATIONS
 
@@ -27,27 +26,6 @@ def test_a_text_that_looks_like_a_variable_stays_as_it_is() -> None:
     message = load_prompt("translation").render({"target_language": "Turkish", "text": "{target_language} {text} {x}"})
     assert message.startswith("Translate the following text to Turkish.")
     assert message.endswith("\n\n{target_language} {text} {x}")
-
-
-def test_a_missing_or_surplus_variable_is_refused() -> None:
-    with pytest.raises(StudyError, match="needs"):
-        load_prompt("translation").render({"text": "a"})
-
-
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        ({"variables": ["text"]}, "the text uses"),
-        ({"txt": "a"}, "unknown key 'txt'; did you mean 'text'"),
-        ({"name": "other"}, "its name is 'other'"),
-    ],
-)
-def test_a_malformed_prompt_is_refused(tmp_path: Path, change: dict[str, object], says: str) -> None:
-    prompt = {"name": "p", "source": "s", "language": "en", "variables": ["text", "target_language"]}
-    prompt |= {"text": "{target_language} {text}", **change}  # type: ignore[operator]
-    (tmp_path / "p.yaml").write_text(yaml.safe_dump(prompt))
-    with pytest.raises(StudyError, match=says):
-        load_prompt("p", tmp_path)
 
 
 def test_the_hash_is_of_the_texts_in_order_alone() -> None:

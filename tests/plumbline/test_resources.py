@@ -12,13 +12,10 @@ import pytest
 
 from annotation.server import process
 from annotation.server.home import Home
-from plumbline import prompts, resources, study_files
-from plumbline.errors import StudyError
-from plumbline.resources import ROOT, installing, working
+from plumbline import prompts, resources
+from plumbline.resources import ROOT, installing
 from plumbline.study import load_study
 from plumbline.transformations import TRANSFORMATIONS
-
-DEMO = ROOT / "studies" / "demo.yaml"
 
 
 @pytest.fixture
@@ -77,15 +74,6 @@ def test_wordings_of_ones_own_are_found_beside_ours_and_never_in_the_place_of_ou
         file.write_text(text.replace("Rephrase", "Changed here. Rephrase"), encoding="utf-8")
     texts = {name: prompts.prompts_of(paraphrasing, name)[0].text for name in ("", "mine", "pteb")}
     assert [name for name, text in texts.items() if text.startswith("Changed here.")] == ["mine"]
-
-
-def test_who_stands_in_a_folder_that_is_gone_hears_it(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(study_files, "resource", lambda name: ROOT / name)
-    installed.rmdir()
-    with pytest.raises(StudyError, match="was deleted; change to another"):
-        working("exports")
-    with pytest.raises(StudyError, match="the current folder was deleted; change to another"):
-        study_files.put_samples()
 
 
 def test_a_module_of_one_of_our_names_is_named_itself(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import shutil
 import signal
-import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -148,14 +147,6 @@ def test_a_file_is_replaced_whole_and_folders_hash_as_here(address: str, tmp_pat
     assert read_json(there / "a.json", "") == ["a.json"]
 
 
-def test_what_is_not_there_is_one_line(address: str) -> None:
-    folder = load_study(DEMO, address).folder
-    with pytest.raises(DataError, match=r"none.json does not exist yet; run `this` first"):
-        read_json(folder / "none.json", "this")
-    with pytest.raises(DataError, match=r"none.parquet does not exist yet; run `this` first"):
-        read_records(folder / "none.parquet", Text, "this")
-
-
 def slow(asked: Asked) -> Reply:
     return says(last_line(asked)[::-1], seconds=0.05)
 
@@ -209,24 +200,6 @@ def test_without_rights_it_is_one_line(bucket: str, s3: str, tmp_path: Path) -> 
         assert "hidden-from-everybody" not in str(raised.value)
     finally:
         requests.post(f"{s3}/moto-api/reset-auth", data=b"inf", timeout=10).raise_for_status()
-
-
-def test_a_server_that_is_not_there_is_one_line(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
-    fsspec.get_filesystem_class("s3").clear_instance_cache()
-    with pytest.raises(StudyError, match=f"^--exports {bucket}/x: .*127.0.0.1:1"):
-        load_study(DEMO, f"{bucket}/x")
-
-
-def test_a_package_that_is_missing_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "gcsfs", None)
-    with pytest.raises(StudyError, match=r"^--exports gs://b/x: .*install gcsfs"):
-        load_study(DEMO, "gs://b/x")
-
-
-def test_an_unknown_protocol_is_one_line() -> None:
-    with pytest.raises(StudyError, match="^--exports nothing://b/x: "):
-        load_study(DEMO, "nothing://b/x")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import unicodedata
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from argilla_embedded import query as grammar
@@ -171,12 +171,6 @@ def test_hostile_queries_are_answered(query: str) -> None:
         assert set(matches(found, parse(query))) <= {"r"}
 
 
-@pytest.mark.parametrize("query", ["w " * 1025, "w~ " * 101, "(a | (b " * 100 + "))" * 100, '"' + "w " * 1025 + '"'])
-def test_queries_that_hold_too_much_are_refused_with_a_line(query: str) -> None:
-    with pytest.raises(QueryTooLargeError, match=r"use fewer|at most"):
-        parse(query)
-
-
 def test_words_are_read_anew_when_and_only_when_a_record_has_changed() -> None:
     texts = {"1": "old", "2": "same"}
     asked: list[list[str]] = []
@@ -216,26 +210,6 @@ def test_edits_are_counted_as_by_the_definition(candidates: list[str], word: str
     for found, candidate in zip(distance(candidates, word, most), candidates, strict=True):
         exact = plain_distance(candidate, word)
         assert found == exact if exact <= most else found > most
-
-
-QUERY = st.lists(
-    st.one_of(WORD, st.sampled_from([*"()|+-\"~* \\ ", '"~1', '"~2 ', '"~7', "~1", "~2 ", '"a b"~2', "a-b", " -"])),
-    max_size=14,
-).map("".join)  # fmt: skip
-DOCUMENTS = st.lists(
-    st.lists(st.lists(st.lists(WORD, max_size=6), min_size=1, max_size=2), min_size=1, max_size=2),
-    min_size=1, max_size=4,
-)  # fmt: skip
-
-
-@settings(max_examples=600)
-@given(QUERY, DOCUMENTS)
-def test_a_plain_interpreter_says_the_same(query: str, documents: list[list[Field]]) -> None:
-    records = [[(i, [" ".join(text) for text in field]) for i, field in enumerate(one)] for one in documents]
-    found = matches(nothing().joined([str(i) for i in range(len(records))], records), parse(query))
-    tree = Plain(query).read(0, len(query)) if query.strip() != "*" else ("all",)
-    expected = {str(i) for i, one in enumerate(documents) if tree is not None and plain_match(tree, one)}
-    assert set(found) == expected and all(score > 0 for score in found.values())
 
 
 @given(st.text(max_size=60))

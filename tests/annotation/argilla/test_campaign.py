@@ -175,18 +175,6 @@ def test_only_those_who_read_the_languages_are_let_in(argilla: Argilla, variant:
     assert done.admission.readers["readers-EN"] == len([name for name in names if "en" in read.get(name, ["en"])])
 
 
-def test_simulated_raters_finish_every_pair_once_and_say_what_they_are(argilla: Argilla, variant: Make) -> None:
-    study = small(variant, "simulated", transformations=["paraphrasing"])
-    publish(study, argilla)
-    assert simulate(study, argilla) == 4 * 3
-    assert simulate(study, argilla) == 0
-    ratings = collect(study, argilla)
-    assert ratings["simulated"].all()
-    assert ratings["rater_id"].str.startswith("simulated-").all()
-    assert ratings.groupby(["pair_id", "question"])["rater_id"].nunique().eq(3).all()
-    assert {record["status"] for record in argilla.records(dataset(study, argilla))} == {"completed"}
-
-
 def test_a_simulated_answer_is_a_pure_function_near_the_truth(demo: Study) -> None:
     rubric = load_rubric(demo)
     strict = demo.raters.simulated[0]

@@ -321,29 +321,6 @@ def test_an_export_comes_in_whole(place: Workplace, name: str) -> None:
         assert person not in done.out + done.err and person.encode() not in place.everything()
 
 
-@pytest.mark.parametrize(
-    ("header", "row", "said"),
-    [
-        (
-            "id,source,output,anna,ben",
-            lambda n: [mark(n, 0), mark(n, 1)],
-            "column 4, column 5 may be raters or questions",
-        ),
-        ("id,source,output,turn,meaning", lambda n: [n % 2, mark(n, 1)], ""),
-    ],
-)
-def test_what_may_be_a_rater_is_asked_for_by_its_number(
-    place: Workplace, header: str, row: Callable[[int], list[object]], said: str
-) -> None:
-    rows = [[n, original(n), hyp(n), *row(n)] for n in range(ITEMS)]
-    (place.folder / "d.csv").write_text(sheet(header.split(","), rows), encoding="utf-8")
-    if said:
-        refused = place.refused("d.csv")
-        assert said in refused and "anna" not in refused
-    else:
-        place.take("d.csv", "--column", "unused=turn")
-
-
 def test_a_frame_becomes_a_study_with_the_same_answers(tmp_path: Path) -> None:
     rows = [[original(n), hyp(n), RATERS[r], float(mark(n, r)), pd.Timestamp("2024-03-01", tz="UTC")] for n, r in EACH]
     frame = pd.DataFrame(rows, columns=["source", "output", "rater", "meaning", "time"]).astype({"rater": "category"})
@@ -355,20 +332,3 @@ def test_a_frame_becomes_a_study_with_the_same_answers(tmp_path: Path) -> None:
     assert "at_most: 3" in (tmp_path / "s.yaml").read_text(encoding="utf-8")
     with pytest.raises(StudyError, match="has records already"):
         import_ratings(frame, tmp_path / "s.yaml", exports=exports, home=home)
-
-
-@pytest.mark.parametrize("name", ["label studio", "argilla 1, as the Hub has it", "prodigy"])
-def test_records_of_another_shape_are_listed_whole(place: Workplace, name: str) -> None:
-    ((file, content),) = EXPORTS[name].files.items()
-    records = json.loads(str(content)) if file.endswith(".json") else list(map(json.loads, str(content).splitlines()))
-    (place.folder / file).write_text(jsonl([*records, 5, None, {"x": 1}]), encoding="utf-8")
-    place.take(file, "--language", "en")
-    lines = {
-        line for line, reason in place.listed if "is not a valid record of" in reason or "nobody answered" in reason
-    }
-    assert lines | {len(records) + 3} == {len(records) + number for number in (1, 2, 3)}
-    strange: list[object] = [None, 5, "x", [], [[1]], [5], {"a": [{}]}]
-    odd = [{**records[1], key: value} for key in records[1] for value in strange]
-    (place.folder / file).write_text(jsonl([*records, *odd]), encoding="utf-8")
-    done = place.run("import", file, "--out", "studies/mine.yaml", "--language", "en", "--replace")
-    assert done.status in (0, 2) and done.err.count("\n") <= 1  # never a traceback

@@ -56,26 +56,6 @@ def test_a_question_a_row_with_texts_in_a_second_file(place: Workplace) -> None:
     assert values(place, 7, SYSTEMS[0]) == wanted(7, SYSTEMS[0])
 
 
-def test_label_studios_rankings_give_each_candidate_its_rank(place: Workplace) -> None:
-    candidates = [f"candidate {letter} says what it says" for letter in "abcde"]
-    order = {"1": ["2"], "2": ["0", "1"], "3": ["3"], "_": ["4"]}
-    tasks = [
-        {"id": n, "data": {"source": original(n), "List": [{"id": c, "body": f"{text} {n}"}
-                                                          for c, text in enumerate(candidates)]},
-         "annotations": [{"completed_by": rater, "created_at": "2024-02-14T10:19:41Z", "result": [
-             {"from_name": "rank", "type": "ranker", "value": {"ranker": order}}
-         ]} for rater in (7, 8)]}
-        for n in range(10)
-    ]  # fmt: skip
-    (place.folder / "ranks.json").write_text(json.dumps(tasks), encoding="utf-8")
-    place.take("ranks.json")
-    ratings = place.ratings()
-    first = ratings[ratings["fields"].str.contains("candidate c")]
-    assert set(first["value"]) == {1} and len(first) == 20 and len(ratings) == 80
-    assert place.listed == [(number // 2 + 1, "a candidate is not ranked") for number in range(20)]
-    assert "at_most: 2.0" in (place.folder / "studies" / "mine.yaml").read_text(encoding="utf-8")
-
-
 ARGILLA_2 = [
     {"id": f"r{n}", "fields": {"original": original(n), "transformed": output(n, "neural")}, "suggestions": {},
      "responses": {"quality": [{"user_id": rater, "status": "submitted", "value": answer(n, "neural", rater)}
@@ -132,21 +112,6 @@ def test_potato(place: Workplace) -> None:
         (folder / "annotated_instances.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
     done = place.take("ada/annotated_instances.jsonl", "bob/annotated_instances.jsonl")
     assert "Potato" in done.out and "80 ratings of 20 texts by 2 raters" in done.out
-
-
-def test_answers_by_rater_and_id(place: Workplace) -> None:
-    content = {
-        rater: {
-            f"doc{n}__{m}__{q}": answer(n, SYSTEMS[m], rater, q)
-            for n in range(20)
-            for m in (0, 1)
-            for q in ("rel", "flu")
-        }
-        for rater in RATERS
-    }
-    (place.folder / "annotations.json").write_text(json.dumps(content), encoding="utf-8")
-    assert "240 ratings of 40 texts by 3 raters" in place.take("annotations.json").out
-    assert set(place.ratings()["transformation"]) == {"system-0", "system-1"}
 
 
 def test_excel(place: Workplace) -> None:

@@ -113,26 +113,6 @@ def test_damaged_backups_are_one_line_and_change_nothing(packed: Path, tmp_path:
         restore(home, tmp_path / "missing.tar.gz")
 
 
-def test_an_older_database_is_backed_up_before_it_is_migrated(
-    packed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    home = Home(tmp_path / "home")
-    restore(home, packed)
-    with contextlib.closing(sqlite3.connect(home.database)) as database, database:
-        database.execute("DROP TABLE datasets_users")
-        database.execute("UPDATE alembic_version SET version_num = '6ed1b8bf8e08'")
-    with running(home):
-        pass
-    (file,) = home.backups.glob("*-upgrade.tar.gz")
-    assert f"backed up to {file} and is now migrated" in capsys.readouterr().out
-    with contextlib.closing(sqlite3.connect(home.database)) as database:
-        assert database.execute("SELECT version_num FROM alembic_version").fetchone() == ("580a6553186f",)
-    before = Home(tmp_path / "before")
-    restore(before, file)
-    with contextlib.closing(sqlite3.connect(before.database)) as database:
-        assert database.execute("SELECT version_num FROM alembic_version").fetchone() == ("6ed1b8bf8e08",)
-
-
 def test_the_schedule_takes_thins_and_reports(packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = Home(tmp_path / "home")
     restore(home, packed)

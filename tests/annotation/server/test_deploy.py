@@ -12,9 +12,6 @@ from typing import Any
 import pytest
 import yaml
 
-from annotation.options import PORT
-from argilla_embedded.guard import SIGNED_IN
-
 DEPLOY = Path(__file__).parents[3] / "docs" / "deploy"
 SECRET_NAME = re.compile(r"PASSWORD|SECRET|TOKEN|API_?KEY|CREDENTIAL", re.IGNORECASE)
 #: The values of Argilla's chart (argilla-io/argilla, examples/deployments/k8s/argilla-chart/values.yaml, 2b94f64).
@@ -72,20 +69,6 @@ def test_no_secret_stands_in_any_file_and_there_is_no_default_password(compose: 
         assert "docs/deploy/database_password" in ignored.read_text(encoding="utf-8"), ignored
     for needed in re.findall(r"\$\{PLUMBLINE_DOMAIN[^}]*\}", text("compose.yaml")):
         assert needed.startswith("${PLUMBLINE_DOMAIN:?"), "no name is made up"
-
-
-def test_caddy_leads_to_the_server_and_writes_no_log() -> None:
-    lines = [
-        line.strip() for line in text("Caddyfile").splitlines() if line.strip() and not line.strip().startswith("#")
-    ]
-    assert sum(line.count("{") - line.count("}") for line in lines) == 0
-    assert "admin off" in lines and f"reverse_proxy 127.0.0.1:{PORT} {{" in lines
-    assert not [line for line in lines if line.startswith("log")]  # addresses of /crowd/ hold participants' ids
-    assert f"max_size {max(SIGNED_IN.values()) // 2**20}MB" in lines
-    protocol = Path("packages/argilla-embedded/argilla_embedded/protocol.py")
-    (server,) = re.findall(r'"timeout_keep_alive": (\d+)', (DEPLOY.parents[1] / protocol).read_text(encoding="utf-8"))
-    (proxy,) = re.findall(r"keepalive (\d+)s", text("Caddyfile"))
-    assert int(proxy) < int(server)
 
 
 def test_the_values_for_argillas_chart_are_its_own_and_hold_no_secret() -> None:

@@ -12,15 +12,12 @@ from tests.annotation.argilla_site import Api, Site, enter, response_status, ter
 from tests.annotation.server.postgres_site import postgres_url  # noqa: F401  # a fixture
 from tests.annotation.server.search_site import (
     LABELS,
-    ODD,
     answer,
     create,
     ids,
-    metadata,
     property_of_record,
     query,
     response,
-    suggestion,
     texts,
     user_id,
 )
@@ -123,78 +120,6 @@ def test_responses_are_judged_one_by_one(site: Site) -> None:
     assert {one["user_id"] for item in listed for one in item["record"]["responses"]} == {user_id(grace)}
 
 
-def test_suggestions_by_value_score_agent_and_type(site: Site) -> None:
-    campaign = create(site, "hints", [
-        {"fields": {"text": "a"}, "hints": {"stars": {"value": 3, "score": 0.5, "agent": "Model A", "type": "model"},
-                                            "labels": {"value": ["good", "bad"], "score": [0.1, 0.9], "agent": "m:1"}}},
-        {"fields": {"text": "b"}, "hints": {"stars": {"value": 7, "score": 0.25, "agent": "B", "type": "human"}}},
-        {"fields": {"text": "c"}, "hints": {"label": {"value": LABELS[2]}, "words": {"value": "x", "agent": "w"}}},
-        {"fields": {"text": "d"}},
-    ])  # fmt: skip
-    for scope, kind, expected in (
-        (suggestion("stars", "value"), {"ge": 4}, [1]), (suggestion("stars", "value"), ("3", "7"), [0, 1]),
-        (suggestion("labels", "value"), ("bad",), [0]), (suggestion("label", "value"), (LABELS[2],), [2]),
-        (suggestion("stars", "score"), {"ge": 0.25, "le": 0.3}, [1]), (suggestion("labels", "score"), {"ge": 0.9}, [0]),
-        (suggestion("labels", "score"), {"ge": 0.2, "le": 0.8}, []), (suggestion("stars", "agent"), ("B", "no"), [1]),
-        (suggestion("words", "agent"), ("w",), [2]), (suggestion("stars", "type"), ("model",), [0]),
-        (suggestion("stars", "type"), ("odd",), []), (suggestion("words", "value"), ("x",), []),
-    ):  # fmt: skip
-        one = span(scope, **kind) if isinstance(kind, dict) else term(scope, *kind)
-        assert site.owner.found(campaign, [one]) == ids(*expected), (scope, kind)
-    sort = [{"scope": suggestion("stars", "score"), "order": "asc"}]
-    assert site.owner.found(campaign, sort=sort) == ids(1, 0, 2, 3)
-    sort = [
-        {"scope": suggestion("stars", "value"), "order": "desc"},
-        {"scope": suggestion("label", "value"), "order": "asc"},
-    ]
-    assert site.owner.found(campaign, sort=sort) == ids(1, 0, 2, 3)
-    options = site.owner("GET", f"datasets/{campaign.dataset}/records/search/suggestions/options")["items"]
-    agents = {one["question"]["name"]: one["agents"] for one in options}
-    assert {name: sorted(found) for name, found in agents.items()} == {
-        "stars": ["B", "Model A"], "label": [], "labels": ["m:1"], "words": ["w"]}  # fmt: skip
-
-
-def test_metadata_of_odd_names_and_several_values(site: Site) -> None:
-    values: list[dict[str, Any]] = [
-        {ODD: ["b", "z"], "size": 3, "share": 0.5, "hidden": "secret", "extra": 1}, {ODD: 7, "size": 2**53 + 1},
-        {ODD: "it's", "share": -1.5}, {}, {ODD: ["a", "c"], "size": -4, "share": 0.5},
-    ]  # fmt: skip
-    campaign = create(site, "odd", [{"fields": {"text": f"t{i}"}, "metadata": one} for i, one in enumerate(values)])
-    owner = site.owner
-    for one, expected in (
-        (term(metadata(ODD), "z", "it's"), [0, 2]), (term(metadata(ODD), 7), [1]), (term(metadata(ODD), "7"), [1]),
-        (span(metadata("size"), ge=-4, le=3), [0, 4]), (term(metadata("size"), 3), [0]),
-        (term(metadata("size"), "x"), []),
-        (span(metadata("share"), le=0.5), [0, 2, 4]), (term(metadata("share"), 0.5), [0, 4]),
-    ):  # fmt: skip
-        assert owner.found(campaign, [one]) == ids(*expected), one
-    # Several values: the least ascending, the greatest descending; none comes last either way.
-    for order, expected in (("asc", [1, 4, 0, 2, 3]), ("desc", [0, 2, 4, 1, 3])):
-        assert owner.found(campaign, sort=[{"scope": metadata(ODD), "order": order}]) == ids(*expected)
-    for order, expected in (("asc", [4, 0, 1, 2, 3]), ("desc", [1, 0, 4, 2, 3])):
-        assert owner.found(campaign, sort=[{"scope": metadata("size"), "order": order}]) == ids(*expected)
-    both = [{"scope": metadata("share"), "order": "desc"}, {"scope": metadata("size"), "order": "asc"}]
-    assert owner.found(campaign, sort=both) == ids(4, 0, 2, 1, 3)
-    text = owner.found(campaign, [span(metadata("size"), ge=0)], query=query("t0 | t2 | t4"))
-    assert text == ids(0)
-    properties = owner("GET", f"me/datasets/{campaign.dataset}/metadata-properties")["items"]
-    paths = {one["name"]: f"metadata-properties/{one['id']}/metrics" for one in properties}
-    terms = owner("GET", paths[ODD])
-    assert terms["total"] == 6
-    assert [(one["term"], one["count"]) for one in terms["values"]] == [
-        (one, 1) for one in ("7", "a", "b", "c", "it's", "z")
-    ]
-    numbers = owner("GET", paths["size"])
-    assert (numbers["min"], numbers["max"]) == (-4, 2**53 + 1)
-    grace = site.raters[1]
-    seen = {one["name"] for one in grace("GET", f"me/datasets/{campaign.dataset}/metadata-properties")["items"]}
-    assert "hidden" not in seen and ODD in seen
-    (first,) = [
-        one["record"] for one in grace.search(campaign, mine=True)["items"] if one["record"]["external_id"] == "r0"
-    ]
-    assert first["metadata"] == {key: value for key, value in values[0].items() if key not in ("hidden", "extra")}
-
-
 def test_sorts_by_responses_are_ones_own_or_the_mean_of_all(site: Site) -> None:
     campaign = create(site, "means", texts("a", "b", "c"))
     ada, grace, _ = site.raters
@@ -208,37 +133,6 @@ def test_sorts_by_responses_are_ones_own_or_the_mean_of_all(site: Site) -> None:
         (ada, True, "desc", [0, 1, 2]), (grace, True, "desc", [1, 0, 2]), (grace, True, "asc", [0, 1, 2]),
     ):  # fmt: skip
         assert who.found(campaign, sort=[{**stars, "order": order}], mine=mine) == ids(*expected)
-
-
-def test_similar_and_least_similar_with_texts_filters_and_pages(site: Site) -> None:
-    vectors = [[1.0, 0.0], [1.0, 1.0], [0.0, 1.0], [-1.0, 0.0], None, [0.0, 0.0], [1e300, 0.0]]
-    campaign = create(site, "similar", [
-        {"fields": {"text": f"even t{i}" if i % 2 == 0 else f"uneven t{i}"}, "metadata": {"size": i},
-         "vectors": {} if vector is None else {"v": vector}} for i, vector in enumerate(vectors)
-    ])  # fmt: skip
-
-    def near(**more: Any) -> dict[str, Any]:
-        return {"vector": {"name": "v", **more}}
-
-    owner, right = site.owner, [2.0, 0.0]
-    items = owner.search(campaign, query=near(value=right))["items"]
-    scores = {item["record"]["external_id"]: item["query_score"] for item in items}
-    assert list(scores) == ids(0, 6, 1, 2, 5, 3)
-    assert list(scores.values()) == pytest.approx([1, 1, (1 + 0.5**0.5) / 2, 0.5, 0.5, 0])
-    least = owner.found(campaign, query=near(value=right, order="least_similar"))
-    assert least[0] == "r3" and set(least[-2:]) == {"r0", "r6"}
-    assert owner.found(campaign, query=near(record_id=campaign.ids["r0"]), limit=2) == ids(6, 1)
-    assert owner.found(campaign, query={**near(value=right), **query("uneven")}) == ids(1, 5, 3)
-    assert owner.found(campaign, [span(metadata("size"), le=2)], query=near(value=right)) == ids(0, 1, 2)
-    sort = [{"scope": metadata("size"), "order": "desc"}]
-    assert owner.found(campaign, query=near(value=right), sort=sort) == ids(0, 6, 1, 2, 5, 3)
-    second = owner.search(campaign, query=near(value=right), offset=2, limit=2)
-    assert [one["record"]["external_id"] for one in second["items"]] == ids(1, 2) and second["total"] == 4
-    path = f"datasets/{campaign.dataset}/records/search"
-    for bad in ([1.0], [1.0, 2.0, 3.0]):
-        owner("POST", path, {"query": near(value=bad)}, expect=422)
-    owner("POST", path, {"query": near(record_id=campaign.ids["r4"])}, expect=422)
-    owner("POST", path, {"query": {"vector": {"name": "unknown", "value": [1.0, 0.0]}}}, expect=422)
 
 
 def test_progress_of_all_and_of_each(site: Site) -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
-from uuid import UUID
 
 import argilla as rg
 
@@ -52,18 +50,6 @@ def test_a_record_is_completed_if_and_only_if_three_have_submitted(site: Site) -
     assert site.owner("GET", f"datasets/{campaign.dataset}/progress")["completed"] == 0
 
 
-def test_statuses_follow_when_fewer_answers_become_enough(site: Site) -> None:
-    campaign = site.publish("recount", records=2, enough=2)
-    for rater in site.raters[:2]:
-        rater.rate(campaign, "p1", 3)
-    assert site.statuses(campaign) == {"p0": "pending", "p1": "completed"}
-    # Argilla itself forbids another number while there are answers, but a crash can leave a status behind.
-    with sqlite3.connect(site.home.database) as database:
-        database.execute("UPDATE records SET status = 'pending' WHERE dataset_id = ?", (UUID(campaign.dataset).hex,))
-    site.owner("PATCH", f"datasets/{campaign.dataset}", {"guidelines": "Read both."})
-    assert eventually(lambda: site.statuses(campaign) == {"p0": "pending", "p1": "completed"})
-
-
 def test_each_queue_covers_everything_once_in_an_order_of_its_own(site: Site) -> None:
     campaign = site.publish("queue", records=60)
     orders = []
@@ -86,13 +72,6 @@ def test_each_queue_covers_everything_once_in_an_order_of_its_own(site: Site) ->
     assert site.raters[1].found(campaign, response_status("pending"), mine=True, limit=1000) == orders[1]
     anyone = site.owner.found(campaign, response_status("pending"), limit=1000)
     assert set(anyone) == set(campaign.ids) - set(orders[0][:3])
-
-
-def test_what_this_server_does_not_do_is_refused_and_not_accepted_silently(site: Site) -> None:
-    campaign = site.publish("hub", records=1)
-    body = {"name": "someone/something", "subset": "default", "split": "train", "private": True, "token": "t"}
-    assert "hub" in site.owner("POST", f"datasets/{campaign.dataset}/export", body, expect=501)["detail"]
-    site.owner("GET", "jobs/0000", expect=404)
 
 
 def test_webhooks_are_delivered_without_redis(site: Site) -> None:

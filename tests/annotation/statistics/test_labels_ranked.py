@@ -10,15 +10,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from annotation.questions import QuestionScale, ranked, ranks_of
-from annotation.records import Group
+from annotation.questions import QuestionScale, ranked
 from annotation.statistics.labels import Rankings, kendall_tau, kendall_w, mean_ranks, ranking_coefficients, shares
-from annotation.statistics.summaries import Design, summarise
-from annotation.verdicts.tables import label_table, verdict_table
-from annotation.verdicts.verdicts import verdicts
-from plumbline.study.campaign import AcceptanceSpec
-from tests.annotation.judgements import pair
-from tests.annotation.verdicts.test_rules import THREE
 
 ABC = QuestionScale("order", "ranking", labels=("a", "b", "c"))
 # Kendall, Rank Correlation Methods, 4th ed., chapter 6: three rankings of ten with ties; he gives S = 591, W = 0.828.
@@ -166,38 +159,3 @@ def test_intervals_cover_the_agreement_of_all_pairs() -> None:
         truth = coefficient(whole).value
         found = [coefficient(rankings(30)) for _ in range(600)]
         assert np.mean([one.low <= truth <= one.high for one in found]) >= 0.93
-
-
-def test_summaries_and_tables_say_it_of_rankings() -> None:
-    spec = AcceptanceSpec(rules=[{"question": "quality", "at_least": 1}], min_pairs=2)
-    own = Design(("quality", "order"), rule=spec, others={"order": ABC})
-    ranked_ = THREE[THREE["question"] == "sound"].assign(question="order", answer=["a > b > c"] * 5 + ["c > a = b"])
-    found = summarise(pd.concat([THREE, ranked_]), "order", own, None)
-    assert [one.name for one in found.coefficients] == ["tau-b", "W"]
-    assert [round(one.rank.value, 3) for one in found.ranks] == [1.25, 2.083, 2.667]
-    assert found.interval_reason == "a ranking has none" and math.isnan(found.mean)
-    (verdict,) = verdicts([pair(0).model_copy(update={"pair_id": "a"})], pd.concat([THREE, ranked_]), own, None)
-    row = verdict_table([verdict]).iloc[0]
-    assert row["order_a_rank"] == pytest.approx(verdict.questions[1].ranks[0].rank.value)
-    assert row["order_a_first"] == verdict.questions[1].shares[0].share.value
-    group = Group(level="overall", name="overall", axis="", transformations=(), simulated=False, questions=(found,))
-    numbers = label_table([group])
-    assert list(dict.fromkeys(numbers["number"])) == ["ranked first", "mean rank", "tau-b", "W"]
-
-
-@pytest.mark.parametrize(
-    ("text", "kept"),
-    [("b>a=c", "b > a = c"), ("c = b > a", "b = c > a"), ("  a > b > c ", "a > b > c"), ("a, b, c", "a, b, c")],
-)
-def test_an_order_is_kept_in_one_form(text: str, kept: str) -> None:
-    assert ABC.kept(text) == kept
-    assert ABC.wrong(kept) == (
-        "" if ">" in kept else "the answer 'a, b, c' is not a ranking of labels, such as a > b > c"
-    )
-    if ">" in kept:
-        assert ranked(ranks_of(kept)) == kept
-
-
-def test_a_draft_may_lack_ranks() -> None:
-    half = ABC.kept([{"value": "b", "rank": 1}, {"value": "a", "rank": None}])
-    assert half == "b" and ABC.wrong(half, whole=False) == "" and "does not rank all" in ABC.wrong(half)

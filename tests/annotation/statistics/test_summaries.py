@@ -12,13 +12,12 @@ import pytest
 from annotation.ratings.ratings import counting_ratings
 from annotation.records import Group, Summary
 from annotation.statistics.summaries import Design, compact, summarise, table_two
-from annotation.verdicts.tables import agreement_table, agreement_text, at_least
+from annotation.verdicts.tables import at_least
 from plumbline.statistics.agreement import band
 from plumbline.study.campaign import AcceptanceSpec
 from tests.annotation.verdicts.table_two import HTEB, hteb_ratings
 
 DESIGN = Design(("quality",), (1, 2, 3, 4, 5), 3, AcceptanceSpec())
-NA = None
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -182,22 +181,6 @@ def test_what_counts_is_what_one_pair_after_another_says() -> None:
         }
         plain = [row.status == "submitted" and row.rater_id in first[row.pair_id] for row in both.itertuples()]
         assert counting_ratings(both, per_pair).equals(both[plain])
-
-
-def test_tables_show_agreement_in_numbers_and_words() -> None:
-    found = table_two(long([(5, 5, 4), (3, 3, 3), (2, 1, 2), (4, 4, 4), (1, 1, 1), (5, 5, 5)]), DESIGN, 1)
-    text = agreement_text(found)
-    ac2 = found[-1].questions[0].ac2
-    assert f"{ac2.value:.2f} [{ac2.low:.2f}, {ac2.high:.2f}]" in text
-    one = found[-1].questions[0]
-    assert at_least(one) == band(min(one.ac2.low, one.alpha.low))
-    assert f"  {at_least(one)}" in text and "AC2 and alpha at least" in text and "excellent" not in text
-    frame = agreement_table(found)
-    assert frame.loc[frame["level"] == "overall", "quality_alpha"].item() == found[-1].questions[0].alpha.value
-    groups = table_two(long([(5, 4), (4, 4)]), DESIGN, 1)  # alpha and kappa of one axis, one pool and overall lack
-    assert "kappa: no two raters share 5 pairs" in agreement_text(groups[:1])
-    many = agreement_text(groups)
-    assert many.endswith("\n6 numbers or their intervals are undefined; agreement.json has the reasons.")
 
 
 def test_skewed_ratings_of_nobody_are_called_nothing_good() -> None:

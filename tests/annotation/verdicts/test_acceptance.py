@@ -19,13 +19,13 @@ from annotation.verdicts.acceptance import accept
 from annotation.verdicts.tables import verdict_text
 from annotation.verdicts.verdicts import refuse_stale
 from generation.production import generate
-from plumbline.errors import DataError, StudyError
+from plumbline.errors import DataError
 from plumbline.records import Pair, Rating
 from plumbline.statistics.agreement import Answers, krippendorff_alpha
 from plumbline.statistics.estimates import Estimate
 from plumbline.store import write_json, write_table
 from plumbline.study import Study
-from tests.annotation.judgements import pair, ratings
+from tests.annotation.judgements import ratings
 from tests.annotation.sampling.test_sample import flag
 
 
@@ -95,24 +95,6 @@ def test_exclusions_ask_for_decisions_and_resample_nothing_again(
     assert calls[0] > 0 and calls[1] == 2 * calls[0]
     assert {one.decision for one in found} == {"accepted"}
     assert {one.decision_with_excluded for one in found} == {"rejected"}
-
-
-def test_ratings_of_other_pairs_are_refused(generated: Study) -> None:
-    draw_sample(generated)
-    write(generated, [pair(0)], 4)
-    with pytest.raises(DataError, match="1 rated pair is not in the sample"):
-        accept(generated)
-
-
-def test_ratings_off_the_scale_are_refused(generated: Study) -> None:
-    write(generated, draw_sample(generated), 6)
-    with pytest.raises(DataError, match="not on the scale 1 to 5"):
-        accept(generated)
-
-
-def test_a_threshold_off_the_scale_is_refused(generated: Study, variant: Callable[..., Study]) -> None:
-    with pytest.raises(StudyError, match=r"acceptance.threshold 5.5 is outside the scale 1 to 5"):
-        accept(variant(acceptance={"threshold": 5.5}))
 
 
 def test_damaged_verdicts_say_how_to_make_them_again(demo: Study) -> None:

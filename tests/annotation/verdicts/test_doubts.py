@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import shlex
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,7 +10,7 @@ import pytest
 
 from annotation.campaign_records import CampaignRecords
 from annotation.ratings.ratings import decide
-from annotation.records import Chance, Verdict
+from annotation.records import Verdict
 from annotation.report.material import read_material
 from annotation.report.methods import methods
 from annotation.report.page import write_report
@@ -31,7 +29,6 @@ from plumbline.store import write_table
 from plumbline.study import Study
 from tests.annotation.ratings.test_review import rate
 from tests.annotation.verdicts.fixed import fixed_in_2025
-from tests.commands import here
 
 NOW = pd.Timestamp("2026-02-01", tz="UTC").to_pydatetime()
 
@@ -87,21 +84,6 @@ def test_raters_who_failed_every_control_are_said_beside_accepted(generated: Stu
     assert any(line.startswith("alpha is below 0.2 although AC2 is 0.4 or more: ") for line in others)
 
 
-def test_who_is_careful_raises_no_doubt_and_who_was_kept_is_decided_about(generated: Study) -> None:
-    study = three(generated)
-    rate(study)
-    fixed_in_2025(study)
-    verdicts = accept(study).verdicts
-    first = doubts(study, verdicts)[0]
-    assert first.startswith("1 of 3 raters whose answers count") and "; 33% of the ratings that count are" in first
-    assert first.endswith(f"nobody has decided about 1 of them (`{study.command('review')}`)")
-    decide(study, "a", exclude=False, reason="asked: means it")
-    assert "nobody has decided" not in doubts(study, verdicts)[0]
-    decide(study, "a", exclude=True, reason="failed controls")
-    verdicts = accept(study).verdicts
-    assert not any("signs" in line or "controls" in line for line in doubts(study, verdicts))
-
-
 def test_exclusions_that_turn_verdicts_are_said(generated: Study) -> None:
     study = three(generated)
     rate(study)
@@ -112,31 +94,6 @@ def test_exclusions_that_turn_verdicts_are_said(generated: Study) -> None:
     line = next(line for line in doubts(study, verdicts) if line.startswith("excluding raters changed"))
     assert line.startswith(f"excluding raters changed {len(turned)} verdict")
     assert f"{turned[0].transformation.capitalize()} (en) is accepted instead of rejected".replace("_", " ") in line
-
-
-def test_open_answers_thin_samples_and_close_calls_are_said(generated: Study) -> None:
-    """24 pairs of each of 8 transformations want 4 answers each; three came."""
-    rate(generated)
-    fixed_in_2025(generated)
-    verdicts = accept(generated).verdicts
-    lines = doubts(generated, verdicts)
-    assert "192 of the 768 answers that the sample needs are still open" in lines
-    assert doubts(generated, ()) == lines[:2]  # before there are verdicts answers are not waited for in vain
-    one = verdicts[0]
-    questions = tuple(summary.model_copy(update={"probability": 0.62}) for summary in one.questions)
-    close = one.model_copy(update={"decision": "accepted", "questions": questions, "n_pairs": 11})
-    found = doubts(generated, [close])
-    assert "decided on fewer than 20 pairs, or on less than half of those drawn: Paraphrasing (en) (11 of 24)" in found
-    assert "other pairs could easily have changed 1 verdict: Paraphrasing (en) (accepted, P 0.62)" in found
-    for verdicts_alike, end in ((6, "(accepted, P 0.62)"), (7, "; and 2 more")):  # one more is named in as few words
-        assert any(line.endswith(end) for line in doubts(generated, [close] * verdicts_alike))
-    # A median has no P: what one rule alone would turn is told all the same; what only all would turn is not known.
-    sure = tuple(Chance(probability=chance) for chance in (0.99, math.nan, 0.62))
-    rules = close.model_copy(update={"probabilities": sure})
-    found = doubts(generated, [rules.model_copy(update={"decision": "accepted"})])
-    assert "other pairs could easily have changed 1 verdict: Paraphrasing (en) (accepted, P 0.62)" in found
-    undecided = close.model_copy(update={"decision": "undecided"})
-    assert not any("turned" in line or "decided on" in line for line in doubts(generated, [undecided]))
 
 
 @pytest.mark.parametrize(("alpha", "ac2", "said"), [(0.19, 0.4, True), (0.2, 0.9, False), (0.1, 0.39, False)])
@@ -190,15 +147,3 @@ def test_what_rests_on_verdicts_was_not_looked_at_before_there_are(generated: St
     accept(generated)
     after = read_status(Evidence.open(generated), NOW)
     assert after.judged and "agreement" in doubts_text((), generated.judging, judged=after.judged)
-
-
-def test_the_last_lines_of_accept_are_what_is_doubtful(generated: Study) -> None:
-    careless(generated, "abcd")
-    fixed_in_2025(generated)
-    options = ["--study", str(generated.file), "--exports", str(generated.folder.parent)]
-    done = here("accept", *options)
-    assert done.returncode == 0, done.stderr
-    verdicts, _, last = done.stdout.partition("\nDoubtful:\n")
-    assert f"`plumbline review {shlex.join(options)}`" in last
-    assert "undecided" in verdicts and last.startswith("- review raters before 8 verdicts can be decided")
-    assert "\n- 4 of 4 raters whose answers count show signs" in last

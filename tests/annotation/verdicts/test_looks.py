@@ -119,11 +119,6 @@ def test_a_limit_that_is_not_to_be_passed_is_looked_at_likewise() -> None:
     assert mirror.questions[1].unbiased is None  # no rule is about it
 
 
-def test_without_blocks_there_is_no_such_design() -> None:
-    with pytest.raises(ValueError, match="a rule that stops by blocks needs a design's blocks"):
-        Design(rule=AcceptanceSpec.model_validate(RULE))
-
-
 def test_no_number_is_biased_or_hidden_before_the_first_look() -> None:
     group = progress(frame(20, [5]).iloc[:0])
     assert math.isnan(group.level) and group.unbiased == {}

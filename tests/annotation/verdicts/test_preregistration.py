@@ -11,13 +11,9 @@ from annotation.ratings.ratings import decide
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.preregistration import (
     amendments,
-    binding,
-    changes,
     first_rating,
     fix_rules,
     fixed_text,
-    other_rules,
-    rules_now,
 )
 from plumbline.errors import DataError, StudyError
 from plumbline.manifest import Manifest
@@ -28,17 +24,6 @@ from tests.annotation.ratings.test_review import rate
 
 def with_threshold(study: Study, threshold: float) -> Study:
     return study.model_copy(update={"acceptance": AcceptanceSpec(threshold=threshold, min_pairs=1)})
-
-
-def test_a_long_wording_is_quoted_where_it_differs() -> None:
-    before = {"rubric": {"guidelines": {"en": "Read both texts with care. " * 10 + "Rate the meaning."}}}
-    after = {"rubric": {"guidelines": {"en": "Read both texts with care. " * 10 + "Rate the wording."}}}
-    assert changes(before, after) == [
-        "rubric.guidelines.en ...with care. Rate the meaning., now ...with care. Rate the wording."
-    ]
-    long = {"rubric": {"guidelines": {"en": "x " * 200}}}
-    ((line),) = changes(before, long)
-    assert line.startswith("rubric.guidelines.en Read both texts") and line.count("...") == 2 and len(line) < 200
 
 
 def test_rules_may_change_before_the_first_rating_and_not_after(generated: Study) -> None:
@@ -90,24 +75,6 @@ def test_a_change_while_ratings_waited_on_the_server_needs_its_reason_too(genera
     accept(study)
 
 
-def test_a_change_that_came_too_late_and_is_undone_needs_no_reason(generated: Study) -> None:
-    study = with_threshold(generated, 3.0)
-    fix_rules(CampaignRecords.open(study))
-    _fixed_long_ago(study)
-    fix_rules(CampaignRecords.open(with_threshold(generated, 2.5)))
-    rate(generated)
-    first = first_rating(CampaignRecords.open(study).ratings)
-    held = binding(CampaignRecords.open(study).rules, first)
-    assert held is not None and held.rules["acceptance"]["threshold"] == 3.0
-    now = rules_now(CampaignRecords.open(with_threshold(generated, 2.5)))
-    assert other_rules(now, CampaignRecords.open(study).rules, CampaignRecords.open(study).ratings) == [
-        "acceptance.threshold 3.0, now 2.5"
-    ]
-    accept(study)
-    assert amendments(CampaignRecords.open(study).rules, first) == []
-    assert "on 2025-01-01 at 00:00 UTC, before the first rating" in fixed_text(CampaignRecords.open(study).rules, first)
-
-
 def test_a_command_that_cannot_work_fixes_nothing(generated: Study) -> None:
     with pytest.raises(DataError, match=r"pairs\.parquet does not exist yet"):
         accept(generated)
@@ -140,12 +107,6 @@ def test_rules_that_were_fixed_too_late_are_called_so(generated: Study) -> None:
     text = fixed_text(CampaignRecords.open(generated).rules, first_rating(CampaignRecords.open(generated).ratings))
     assert "AFTER the first rating (2026-01-02, 00:00 UTC)" in text
     assert amendments(CampaignRecords.open(generated).rules, None) == []
-
-
-def test_changes_name_what_stands_in_the_study_file(generated: Study) -> None:
-    before = rules_now(CampaignRecords.open(with_threshold(generated, 3.0)))
-    assert changes(before, before) == []
-    assert changes(before, {**before, "raters": {**before["raters"], "per_pair": 6}}) == ["raters.per_pair 4, now 6"]
 
 
 def _fixed_long_ago(study: Study) -> None:

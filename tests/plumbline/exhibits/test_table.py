@@ -61,12 +61,6 @@ def test_latex_prints_what_stands_in_a_cell(text: str) -> None:
     assert "LuaLaTeX" not in drawn
 
 
-def test_latex_says_which_letters_pdflatex_lacks() -> None:
-    frame = pd.DataFrame({"Model": ["модель", "日本"]})
-    first = Exhibit("x", "x", frame, frame).latex().splitlines()[1]
-    assert first == "% and XeLaTeX or LuaLaTeX with a font for these letters: делмоь日本"
-
-
 def test_latex_fits_wide_columns_and_long_tables_to_the_page() -> None:
     frame = pd.DataFrame({"n": ["1"] * 21, "text": ["x" * 41] * 21})  # two lines a row: 40 on one page, 42 on two
     short, long = (Exhibit("x", "x", part, part).latex() for part in (frame.head(20), frame))
@@ -75,16 +69,6 @@ def test_latex_fits_wide_columns_and_long_tables_to_the_page() -> None:
     assert short.startswith("% needs \\usepackage{array,booktabs,graphicx}\n")
     assert rf"\begin{{longtable}}{form}" in long and long.count(r"n & text \\") == 2 and "resizebox" not in long
     assert long.startswith("% needs \\usepackage{array,booktabs,longtable}\n")
-
-
-def test_notes_stand_below_as_sentences_and_not_in_the_caption() -> None:
-    """TeX sets a caption in one line first, which may be 16,384 pt long: about 3,000 letters."""
-    frame = pd.DataFrame({"n": ["1"]})
-    drawn = Exhibit("x", "Scores", frame, frame, ("a: without b", "Simulated.")).latex()
-    assert r"\caption{Scores}" in drawn
-    assert drawn.index(r"\end{tabular}") < drawn.index("a: without b. Simulated.") < drawn.index(r"\end{table}")
-    many = Exhibit("x", "Scores", frame, frame, ("a note", "x" * 5000)).latex()
-    assert r"\begin{longtable}" in many and many.index(r"\end{longtable}") < many.index("a note. xxx")
 
 
 def test_reasons_are_said_once_with_all_they_are_given_for() -> None:

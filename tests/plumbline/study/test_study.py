@@ -79,11 +79,6 @@ def test_a_file_that_is_no_study_is_refused(tmp_path: Path, content: bytes, says
     assert "\n" not in str(error.value)
 
 
-def test_a_missing_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match="no study file"):
-        load_study(tmp_path / "none.yaml")
-
-
 @pytest.mark.parametrize(
     ("change", "says"),
     [
