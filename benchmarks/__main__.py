@@ -16,6 +16,7 @@ import benchmarks.bundle
 import benchmarks.campaign
 import benchmarks.cluster
 import benchmarks.dashboard
+import benchmarks.encoding
 import benchmarks.engine
 import benchmarks.evaluation
 import benchmarks.flags

@@ -186,16 +186,19 @@ def _scored(
             originals[key] = scoring.evaluate(unit.original(), model, evaluation.protocol, evaluation.batch_size)
         original = originals[key]
     score = scoring.main_score(unit.dataset, result)
-    return UnitScore(unit.place, Numbers(score, original, versions(), model.revision), result)
+    return UnitScore(unit.place, Numbers(score, original, versions(model.engines), model.revision), result)
 
 
 @functools.cache
-def versions() -> str:
+def versions(engines: str = "") -> str:
     """Return the packages that make scores, with their versions: `plumbline 0.1.0, mteb 2.26.24` and so on.
+
+    `engines` are those that ran a model instead of torch's own operators (`Encoder.engines`); they come last.
 
     Cached, as each score needs it and reading the versions takes 2 ms.
     """
-    return ", ".join(f"{package} {version}" for package, version in installed_versions(_PACKAGES).items())
+    package_versions = [f"{package} {version}" for package, version in installed_versions(_PACKAGES).items()]
+    return ", ".join([*package_versions, *([engines] if engines else [])])
 
 
 @contextlib.contextmanager

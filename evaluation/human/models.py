@@ -204,7 +204,7 @@ class ModelScores:
             labels=tuple(tuple(names[label] if names else str(label) for label in run) for run in runs),
             others={name: tuple(values.tolist()) for name, values in part.beside.items() if name != LABELS},
             measures=task_score.measures,
-            reason=UNDEFINED if math.isnan(task_score.score) else items.reason, versions=versions(),
+            reason=UNDEFINED if math.isnan(task_score.score) else items.reason, versions=versions(loaded.engines),
         )  # fmt: skip
 
     def _file(self, unit: str) -> Path:

@@ -180,7 +180,7 @@ def _score(evaluation: EvaluationSpec, unit: PromptUnit, template: str, model: E
         return UnitResult(unit.place, Items(reason=refused), refused=refused)
     under = PromptedEncoder(model, unit.wanted.text, template)
     result, items = measured(unit.dataset, under, evaluation.protocol, evaluation.batch_size)
-    return UnitResult(unit.place, items, result, under.effective, model.revision, versions())
+    return UnitResult(unit.place, items, result, under.effective, model.revision, versions(model.engines))
 
 
 def _rows(results: PromptResults, model: Model, unit: PromptUnit, result: UnitResult) -> Iterator[InstructionScore]:

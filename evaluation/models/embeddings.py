@@ -4,6 +4,9 @@ A model's rows are stored one after the other in `vectors.f32`, and `keys.sqlite
 disk before their keys, so a killed process may leave rows without keys, but never a key without its row. Nothing of it
 is held in memory.
 
+Rows made by another engine than torch's own (oneDNN) have keys of that engine. They are read if a text has no row of
+torch's.
+
 `keys.sqlite` also has a checksum of each row, over its numbers, its key, its model and its length, which is verified
 whenever the row is read. A row that is damaged, or belongs to another text or model, is encoded again.
 """
@@ -39,6 +42,7 @@ Embeddings = NDArray[np.float32]
 
 _ASK = 500  # keys in one query; SQLite's limit on variables was 999 for long
 _RUN = 4096  # rows read at once
+_ENGINE = "engine "  # prefix of the facts that name engines of rows
 _WIDEST = 1 << 20  # most numbers in a row; more means damage
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS keys (key BLOB PRIMARY KEY, place INTEGER NOT NULL, digest INTEGER NOT NULL) WITHOUT ROWID;
@@ -47,10 +51,12 @@ CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL)
 
 
 class _Row(NamedTuple):
-    """A row: its position in the file, and its checksum."""
+    """A row: its position in the file, its checksum, its stored key, and its engine."""
 
     row: int
     digest: int
+    key: bytes
+    engine: str
 
 
 class RowsLost(DataError):  # noqa: N818 (the caller encodes them again)
@@ -68,24 +74,29 @@ class EmbeddingStore:
     def __init__(self, folder: Path | None = None, limit: float = float("inf")) -> None:
         self.folder, self._limit = folder, limit
         self._lost = self._first_lost = 0
+        self.engines: set[str] = set()
+        """Engines other than torch's own that made some of the rows read."""
         self._open()
 
     def missing(self, keys: Sequence[bytes]) -> set[bytes]:
         """Return the keys that have no row yet."""
         return set(keys) - self._places(keys).keys()
 
-    def add(self, keys: Sequence[bytes], rows: Embeddings) -> None:
-        """Store rows (keys by dimensions) of new keys."""
+    def add(self, keys: Sequence[bytes], rows: Embeddings, engine: str = "") -> None:
+        """Store rows (keys by dimensions) of new keys; `engine` made them, if not torch's own."""
+        keys = _of_engine(engine, keys)
         with writing(self.folder or tempfile.gettempdir()):
             try:
-                self._add(keys, rows)
+                self._add(keys, rows, engine)
             except sqlite3.OperationalError:
                 raise
             except sqlite3.DatabaseError as error:
                 self._doubted(f"its index is damaged ({error})")
-                self._add(keys, rows)
+                self._add(keys, rows, engine)
 
-    def _add(self, keys: Sequence[bytes], rows: Embeddings) -> None:
+    def _add(self, keys: Sequence[bytes], rows: Embeddings, engine: str) -> None:
+        if engine:
+            self._keys.execute("INSERT OR REPLACE INTO facts VALUES (?, 1)", (_ENGINE + engine,))
         width = self._fact("dimensions")
         if width is None:
             width = rows.shape[1]
@@ -119,10 +130,12 @@ class EmbeddingStore:
         distinct = list(stored)
         rows = self._read(np.array([stored[key].row for key in distinct], dtype=np.int64))
         written = np.array([stored[key].digest for key in distinct], dtype=np.int64)
-        wrong = np.flatnonzero(digests(self._model, distinct, rows) != written)
+        stored_keys = [stored[key].key for key in distinct]
+        wrong = np.flatnonzero(digests(self._model, stored_keys, rows) != written)
         if len(wrong):
-            self._forget([distinct[index] for index in wrong])
+            self._forget([stored_keys[index] for index in wrong])
             raise RowsLost(f"{self.folder}: embeddings changed on disk after they were written; check the disk")
+        self.engines.update(row.engine for row in stored.values() if row.engine)
         if distinct == list(keys):
             return rows
         order = {key: index for index, key in enumerate(distinct)}
@@ -168,6 +181,10 @@ class EmbeddingStore:
         """The length of rows; None before the first."""
         return self._fact("dimensions")
 
+    def fits(self, rows: int, width: int) -> bool:
+        """Return whether this many rows are within the limit."""
+        return self.folder is None or rows * width * 4 <= self._limit
+
     def make_room(self, rows: int, width: int) -> bool:
         """Make room for this many more rows within the limit; return whether this store was emptied for it.
 
@@ -176,7 +193,7 @@ class EmbeddingStore:
         wanted = rows * width * 4
         if self.folder is None:
             return False
-        if wanted > self._limit:
+        if not self.fits(rows, width):
             raise StudyError(
                 f"evaluation.embeddings_gb is too small: one data set needs {wanted / 1e9:.1f} GB; raise it"
             )
@@ -265,10 +282,16 @@ class EmbeddingStore:
         return None if row is None else int(row[0])
 
     def _places(self, keys: Sequence[bytes]) -> dict[bytes, _Row]:
-        """Return the rows of the keys that have one."""
+        """Return the rows of the keys that have one: torch's own before another engine's."""
         wanted = list(dict.fromkeys(keys))
         try:
-            rows_by_key = {key: _Row(row, digest) for key, row, digest in self._stored(wanted)}
+            names = self._keys.execute("SELECT name FROM facts WHERE name LIKE ? ORDER BY name", (_ENGINE + "%",))
+            rows_by_key: dict[bytes, _Row] = {}
+            for engine in ["", *(str(name).removeprefix(_ENGINE) for (name,) in names.fetchall())]:
+                missing = [key for key in wanted if key not in rows_by_key]
+                keys_by_stored = dict(zip(_of_engine(engine, missing), missing, strict=True))
+                for stored, row, digest in self._stored(list(keys_by_stored)):
+                    rows_by_key[keys_by_stored[stored]] = _Row(row, digest, stored, engine)
         except sqlite3.OperationalError:
             raise
         except sqlite3.DatabaseError as error:
@@ -283,6 +306,15 @@ class EmbeddingStore:
             marks = ",".join("?" * len(some))
             query = f"SELECT key, place, digest FROM keys WHERE key IN ({marks})"  # noqa: S608 (question marks)
             yield from (row for row in self._keys.execute(query, some) if isinstance(row[0], bytes))
+
+
+def _of_engine(engine: str, keys: Sequence[bytes]) -> list[bytes]:
+    """Return the stored keys of an engine's rows: unchanged for torch's own, masked for others."""
+    if not engine or not keys:
+        return list(keys)
+    mask = np.frombuffer(hashlib.sha256(engine.encode()).digest()[:16], np.uint8)
+    masked = (np.frombuffer(b"".join(keys), np.uint8).reshape(-1, 16) ^ mask).tobytes()
+    return [masked[start : start + 16] for start in range(0, len(masked), 16)]
 
 
 def _opened(vectors: Path) -> IO[bytes]:

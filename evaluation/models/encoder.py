@@ -11,6 +11,7 @@ import functools
 import gc
 import importlib.metadata
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol, get_args, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+from tqdm import tqdm
 
 from evaluation.models.embeddings import Embeddings, EmbeddingStore, RowsLost, drift, keys_of
 from evaluation.models.in_process import SentenceTransformerModel, fingerprint, in_template
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 _LACKS_MEMORY = re.compile("out of memory|t allocate memory|not enough memory|ALLOC_FAILED", re.IGNORECASE)
 _PIECE = 1 << 16  # texts looked up at a time
 _TRIES = 3  # reads of rows whose checksums do not match and that were encoded again
+_MANY = 1000  # texts from which choosing the fastest engine pays
 CHUNK = 2048  # texts encoded and stored at a time: at most these are lost by a killed run
 
 
@@ -61,6 +64,7 @@ class Encoder:
         """Texts requested."""
         self.encoded = 0
         """Texts given to the model."""
+        self._engine_chosen = False
         self.only_stored = False
         """True if texts that are not in the store are refused (DataError) instead of encoded."""
 
@@ -155,13 +159,35 @@ class Encoder:
             had = had or not missing.issuperset(keys)
             lacking |= dict.fromkeys(text for text, key in zip(some, keys, strict=True) if key in missing)
         wanted = longest_first(lacking)
+        self._choose_engine(wanted, prompt, role)
         for first in range(0, len(wanted), self._chunk):
             some = wanted[first : first + self._chunk]
             vectors = self.encode_new(some, prompt, role)
             if not first and self._store.make_room(len(wanted), vectors.shape[1]) and had:
                 return False
-            self._store.add(keys_of(some, prompt, role), vectors)
+            self._store.add(keys_of(some, prompt, role), vectors, self._engine)
         return True
+
+    def _choose_engine(self, texts: Sequence[str], prompt: str, role: str) -> None:
+        """Choose the fastest engine that agrees with torch, and print it; once, if there are many texts."""
+        if self._engine_chosen or len(texts) < _MANY or not isinstance(self._model, SentenceTransformerModel):
+            return
+        self._engine_chosen = True  # of two encoders with one model the first chooses
+        if self._engine:
+            return
+        choice = self._model.choose_engine(texts, prompt=prompt, role=role, batch_size=self._batch_size)
+        if choice:
+            tqdm.write(f"{self._name}: {choice}", file=sys.stderr)
+
+    @property
+    def _engine(self) -> str:
+        """The engine that runs the model; empty for torch's own operators."""
+        return self._model.engine if isinstance(self._model, SentenceTransformerModel) else ""
+
+    @property
+    def engines(self) -> str:
+        """Engines other than torch's own that made requested embeddings, for `versions`."""
+        return ", ".join(sorted(self._store.engines))
 
     def similarity(self, embeddings1: Any, embeddings2: Any) -> Any:
         """Return the model's own similarity, for rankings."""
