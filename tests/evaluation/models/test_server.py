@@ -267,7 +267,7 @@ def test_a_prompt_that_nothing_looks_up_is_refused(tmp_path: Path) -> None:
         ({"kind": "openai", "base_url": "http://host/v1", "path": "x"}, "a model of kind openai takes no 'path'"),
         (
             {"kind": "mteb", "prompts": {"query": "q"}},
-            "a model of kind mteb takes no 'prompts'; it takes: instruction_template, settings",
+            "a model of kind mteb takes no 'prompts'; it takes: ",
         ),
         ({"base_url": "http://host/v1"}, "a model of kind sentence_transformers takes no 'base_url'"),
     ],
