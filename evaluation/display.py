@@ -129,8 +129,6 @@ def _board_row(row: Mapping[Any, Any], table: pd.DataFrame, shown: Callable[[flo
     if has_intervals:
         cells["Rank 95%"] = _span(row["rank_low"], row["rank_high"], whole)
         cells["Rank 95% alone"] = _span(row["rank_single_low"], row["rank_single_high"], whole)
-        if "rank_repeated_low" in table:
-            cells["Rank 95% repeated"] = _span(row["rank_repeated_low"], row["rank_repeated_high"], whole)
         if (table["group"] != "").any():
             cells["Group"] = row["group"] or "–"
         cells["Count 95%"] = _span(row["borda_low"], row["borda_high"], whole)

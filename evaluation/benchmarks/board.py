@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import io
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -19,7 +17,6 @@ from evaluation.benchmarks.scores import (
     benchmark,
     benchmark_name,
     closed,
-    experiments,
     read,
     slash,
 )
@@ -33,8 +30,6 @@ from plumbline import cli
 from plumbline.errors import DataError, StudyError
 from plumbline.exhibits.table import Exhibit, csv_bytes, json_file, plain, reasons, write_files
 from plumbline.identity import identity
-from plumbline.statistics.estimates import stream
-from plumbline.statistics.rankings import Experiments, repeated_ranks
 from plumbline.study import load_study
 from plumbline.study.places import output_folder
 from plumbline.versions import installed_versions
@@ -53,7 +48,6 @@ _CHANGES = {
 
 #: mteb's names for what a leaderboard is sorted by, and the board's column.
 _SORTED = {"Mean (Task)": "mean", "Mean (Subset)": "mean", "Mean (TaskType)": "category_mean"}
-LEADERBOARD, INTERVALS = "leaderboard/benchmark_results.parquet", "leaderboard/rank_intervals.parquet"
 
 
 @dataclass(frozen=True)
@@ -81,8 +75,7 @@ def rule_of(name: str) -> Rule:
 class RankedModels:
     """A board (`evaluation.tables.comparisons.board`) of `scores`, and the types of its tasks in their order.
 
-    `pairs` are how many of them are told apart (`separation_table`), `n_repeated` the scores that are means over
-    experiments.
+    `pairs` are how many of them are told apart (`separation_table`).
     """
 
     scores: Scores
@@ -91,7 +84,6 @@ class RankedModels:
     table: pd.DataFrame
     pairs: pd.DataFrame
     rule: Rule = field(default_factory=Rule)
-    n_repeated: int = 0
 
     @property
     def kinds(self) -> list[str]:
@@ -111,11 +103,6 @@ class RankedModels:
                  if kind in self.kinds and len(self.kinds) > 1]  # fmt: skip
         lines += board_notes(self.table, n, counted)
         lines += self._separation()
-        if self.n_repeated:
-            lines.append(
-                f"Rank 95% repeated: {self.n_repeated} of {frame.size} scores are means over experiments, which"
-                " are resampled 1,000 times; tasks and all other scores are fixed"
-            )
         if self.rule.order in _SORTED:
             lines.append(f"models are sorted as on mteb's board, by {self.rule.order}; Rank (Borda) is shown beside it")
         for kind in ("model", "task"):
@@ -146,9 +133,8 @@ def of_scores(
     types: Mapping[str, str],
     seed: int,
     rule: Rule | None = None,
-    repeated: Mapping[tuple[str, str], Experiments] | None = None,
 ) -> RankedModels:
-    """Return the board of scores; `types` has each column's task type, `repeated` the experiments behind scores."""
+    """Return the board of scores; `types` has each column's task type."""
     rule, frame = rule or Rule(), scores.frame
     types = {str(name): types[str(name)] for name in frame}
     table = board(frame, types, seed=seed)
@@ -159,12 +145,9 @@ def of_scores(
         by_task = board(means, task_types).set_index("model")
         columns = ["category_mean", *dict.fromkeys(types.values())]
         table[columns] = by_task.loc[table["model"], columns].to_numpy()
-    if repeated:
-        ends = repeated_ranks(frame, repeated, rng=stream(seed, "experiments drawn anew"))
-        table[list(ends.columns)] = ends.loc[table["model"]].to_numpy()
     if rule.order in _SORTED:
         table = table.sort_values(_SORTED[rule.order], ascending=False, kind="stable").reset_index(drop=True)
-    return RankedModels(scores, types, seed, table, separation_table(frame, seed=seed), rule, len(repeated or ()))
+    return RankedModels(scores, types, seed, table, separation_table(frame, seed=seed), rule)
 
 
 def rankable(scores: Scores, gaps: str) -> Scores:
@@ -220,33 +203,9 @@ def write(folder: Path, ranked: RankedModels, source: str) -> list[str]:
         f"{NAME}.md": exhibit.markdown().encode(),
         f"{NAME}.tex": exhibit.latex().encode(),
         SUMMARY: json_file(summary),
-        **leaderboard(ranked),
     }
     write_files(folder, files)
     return list(files)
-
-
-def leaderboard(ranked: RankedModels) -> dict[str, bytes]:
-    """Return files for mteb's leaderboard, by name: the scores of the board's models, and intervals.
-
-    The first is mteb's leaderboard cache (`BenchmarkResults.load_leaderboard_cache`), the second has a row a model.
-    """
-    if ranked.scores.results is None or not ranked.rule.name:
-        return {}
-    from mteb.results import BenchmarkResults  # noqa: PLC0415 (takes seconds)
-
-    chosen = ranked.scores.results.select_models(list(ranked.table["model"]))
-    on_board = {name.partition(SUBSET)[0] for name in ranked.types}
-    frame = chosen._filter_tasks(task_names=sorted(on_board))._to_results_df()
-    with tempfile.TemporaryDirectory(prefix="plumbline-board-") as folder:
-        path = Path(folder) / "results.parquet"
-        BenchmarkResults.save_leaderboard_cache({ranked.rule.name: frame}, path)
-        results = path.read_bytes()
-    intervals = ranked.table.rename(columns={"model": "model_name"})
-    intervals.insert(0, "__benchmark__", ranked.rule.name)
-    buffer = io.BytesIO()
-    intervals.to_parquet(buffer, index=False)
-    return {LEADERBOARD: results, INTERVALS: buffer.getvalue()}
 
 
 def rank_models(options: argparse.Namespace) -> int:
@@ -273,14 +232,11 @@ def rank_models(options: argparse.Namespace) -> int:
 def _of_files(options: argparse.Namespace) -> RankedModels:
     """Return the board of mteb's result files, or of a table."""
     rule = rule_of(benchmark_name(options))
-    scores, facts, tasks = read(options, by_subset=rule.by_subset)
+    scores, facts, _ = read(options, by_subset=rule.by_subset)
     frame = scores.frame.rename(index={name: slash(str(name)) for name in scores.frame.index})
     families = {slash(name): family for name, family in scores.families.items()}
     scores = rankable(replace(scores, frame=frame, families=families), options.gaps)
     types = {str(name): str(kind) for name, kind in facts["type"].items()}
-    if scores.results is None:  # a table has no subsets and no experiments
-        return of_scores(scores, types, options.seed, replace(rule, by_subset=False))
-    folder = Path(options.source) if Path(options.source).is_dir() else None
-    models = list(map(str, scores.frame.index))
-    repeated = experiments(folder, list(tasks.values()), models, by_subset=rule.by_subset)
-    return of_scores(scores, types, options.seed, rule, repeated)
+    if Path(options.source).is_file():  # a table has no subsets
+        rule = replace(rule, by_subset=False)
+    return of_scores(scores, types, options.seed, rule)

@@ -26,7 +26,6 @@ from plumbline.errors import DataError, PlumblineError, StudyError, nearest
 from plumbline.exhibits.table import plain
 from plumbline.identity import identity
 from plumbline.statistics.estimates import Floats, stream
-from plumbline.statistics.rankings import Experiments
 from plumbline.words import count
 
 GAPS = ("refuse", "models", "tasks", "fewest")
@@ -47,8 +46,7 @@ class Scores:
     """Scores as read: models (index) by tasks (columns), NaN without a score.
 
     `families` name each model's; `files` are what they were read from, with their hashes; `notes` say what was
-    settled while reading (revisions, splits, languages); `omissions` what is not in them. `results` are what mteb's
-    result files say (`mteb.results.BenchmarkResults`, one revision of each task), where these were read.
+    settled while reading (revisions, splits, languages); `omissions` what is not in them.
     """
 
     frame: pd.DataFrame
@@ -56,7 +54,6 @@ class Scores:
     files: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     omissions: tuple[MatrixOmission, ...] = ()
-    results: Any = None
 
     @property
     def array(self) -> Floats:
@@ -168,8 +165,6 @@ def split(scores: Scores, share: float, seed: int) -> np.ndarray[tuple[int], np.
 RULE = "for each task the registered revision is used, or else the result of the newest mteb version"
 _MEAN_OF_SUBSET = "each score is the plain mean of mteb's main score on a subset over the splits that the task requires"
 SUBSET = "::"  # between task and subset
-_ROUNDED = 1e-4  # by which mteb's files may differ from the mean of their own numbers
-_REPEATED = ("Classification", "Clustering", "Regression")  # how types of tasks end that may be run several times
 _MEAN = "each score is the plain mean of mteb's main score over the splits and subsets that the task requires"
 _NO_REVISION = ("", "nan", "none", "external", "no_revision_available")
 _VERSION = re.compile(r"\d+")
@@ -237,7 +232,7 @@ def of_results(
                 else " fill mteb's cache with mteb.ResultCache().download_from_remote()"
             )
         )
-    results = _loaded(cache, paths, tasks=list(by_name), only_main_score=True)
+    results = _loaded(cache, paths, list(by_name))
     revisions: dict[str, set[str]] = {}
     for model in results:
         revisions.setdefault(model.model_name, set()).add(str(model.model_revision))
@@ -259,7 +254,7 @@ def of_results(
         *_revision_note(sum(len(rows) > 1 for rows in revisions.values())),
     )
     files = {str(folder or cache.cache_path): digest}
-    return Scores(frame, families(list(frame.index)), files, notes, results=results)
+    return Scores(frame, families(list(frame.index)), files, notes)
 
 
 def _cache(folder: Path | None) -> Any:
@@ -269,12 +264,12 @@ def _cache(folder: Path | None) -> Any:
     return mteb.ResultCache(_home(folder) if folder else None)
 
 
-def _loaded(cache: Any, paths: Sequence[Path], **chosen: Any) -> Any:
+def _loaded(cache: Any, paths: Sequence[Path], tasks: list[str]) -> Any:
     """Return mteb's results from its files. Raises DataError with the first of `paths` that it cannot read."""
     from mteb.results import TaskResult  # noqa: PLC0415 (takes seconds)
 
     try:
-        return cache.load_results(require_model_meta=False, **chosen)
+        return cache.load_results(tasks=tasks, require_model_meta=False, only_main_score=True)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         for path in paths:
             try:
@@ -301,42 +296,6 @@ def _parts(result: Any, by_subset: bool) -> dict[str, dict[tuple[str, str], dict
             column = f"{result.task_name}{SUBSET}{subset}" if by_subset else result.task_name
             parts.setdefault(column, {})[str(split_name), subset] = facts
     return parts
-
-
-def experiments(
-    folder: Path | None, tasks: Sequence[Any], models: Sequence[str], *, by_subset: bool = False
-) -> dict[tuple[str, str], Experiments]:
-    """Return the numbers behind mean scores, by model and column (`of_results`), if mteb's files have them.
-
-    Classification has `scores_per_experiment`, clustering `v_measures`. A score whose numbers are not in the file for
-    each split and subset, or have another mean than the file says, is not among them.
-    """
-    cache, by_name = _cache(folder), {task.metadata.name: task for task in tasks}
-    repeated = [name for name, task in by_name.items() if task.metadata.type.endswith(_REPEATED)]
-    if not repeated:
-        return {}
-    results = _loaded(cache, (), models=list(models), tasks=repeated).select_tasks(tasks).join_revisions()
-    of_scores: dict[tuple[str, str], Experiments] = {}
-    for model in results:
-        for result in model.task_results:
-            metric = by_name[result.task_name].metadata.main_score
-            for column, parts in _parts(result, by_subset).items():
-                numbers = {part: _repeated(facts, metric) for part, facts in parts.items()}
-                if all(numbers.values()):
-                    of_scores[model.model_name, column] = numbers
-    return of_scores
-
-
-def _repeated(facts: dict[str, Any], metric: str) -> list[float]:
-    """Return each experiment's main score; empty if the file has none, or if the main score rests on others."""
-    if metric == "v_measure" and "v_measures" in facts:
-        levels = facts["v_measures"]
-        values = [value for level in levels.values() for value in level] if isinstance(levels, dict) else levels
-    else:
-        values = [each.get(metric) for each in facts.get("scores_per_experiment") or ()]
-    numbers = [float(value) for value in values if isinstance(value, int | float)]
-    whole = len(numbers) == len(values) > 0 and abs(np.mean(numbers) - facts["main_score"]) < _ROUNDED
-    return numbers if whole else []
 
 
 def tasks_in(folder: Path) -> list[Any]:

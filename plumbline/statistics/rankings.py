@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -468,66 +468,6 @@ def told_apart_singly(values: Floats, *, n_resamples: int = 10_000, rng: np.rand
     for row, model in enumerate(some):
         apart[model, some] = (sums[:, [row]] > sums).sum(axis=0) >= least
     return apart
-
-
-Experiments = Mapping[tuple[str, str], Sequence[float]]  #: of one score: what it is the mean of, by split and subset
-
-
-def repeated_ranks(
-    scores: pd.DataFrame,
-    experiments: Mapping[tuple[str, str], Experiments],
-    *,
-    n_resamples: int = 1000,
-    rng: np.random.Generator,
-) -> pd.DataFrame:
-    """Return 95% intervals of Borda ranks over repeated experiments, the tasks as they are.
-
-    Some scores are means over experiments that differ in what was drawn: which texts a classifier learned on, which
-    documents were clustered. Experiments are drawn anew with replacement within each split and subset, the same ones
-    for all models that have as many there; deviations from the mean are stretched by sqrt(n / (n - 1)). Other scores
-    stay. A rank's interval is the percentiles over resamples, ties as in `rank_intervals`. NaN for a model with gaps.
-
-    Args:
-        scores: models by tasks; NaN where there is none.
-        experiments: by model and task, the numbers whose mean is the score, for each split and subset.
-        n_resamples: the resamples.
-        rng: the generator.
-
-    Returns:
-        A frame of the ends, rank_repeated_low and rank_repeated_high, a row a model.
-
-    Raises:
-        ValueError: a score is no number.
-
-    Source: percentile bootstrap: Efron and Tibshirani (1993); stretched deviations: Rao and Wu (1988), Journal of the
-    American Statistical Association 83, 231-241.
-
-    >>> import numpy as np
-    >>> import pandas as pd
-    >>> scores = pd.DataFrame({"Banking77": [0.8, 0.7, 0.5]}, index=["a", "b", "c"])
-    >>> part = ("test", "default")
-    >>> runs = {("a", "Banking77"): {part: [0.6, 1.0]}, ("b", "Banking77"): {part: [0.7, 0.7]}}
-    >>> repeated_ranks(scores, runs, rng=np.random.default_rng(1)).loc["b"].tolist()
-    [1.0, 2.0]
-    """
-    _, grid = borda_points(scores)
-    counts = np.zeros((len(grid), n_resamples))
-    for column, task in enumerate(scores.columns):
-        drawn = np.repeat(grid[:, [column]], n_resamples, axis=1)
-        indices: dict[tuple[tuple[str, str], int], NDArray[np.int64]] = {}
-        for row, model in enumerate(scores.index):
-            parts = experiments.get((str(model), str(task)), {})
-            for part, values in parts.items():
-                n = len(values)
-                if n > 1:
-                    if (part, n) not in indices:
-                        indices[part, n] = rng.integers(0, n, (n_resamples, n))
-                    deviations = np.asarray(values, np.float64) - np.mean(values)
-                    drawn[row] += math.sqrt(n / (n - 1)) * deviations[indices[part, n]].mean(axis=1) / len(parts)
-        counts += points_of(drawn)
-    whole: Bools = np.asarray(np.isfinite(grid).all(axis=1) & (len(grid) > 1))
-    low, high = _rank_ends(counts.T, (1 - CONFIDENCE) / 2, whole)
-    return pd.DataFrame({"rank_repeated_low": low, "rank_repeated_high": high}, index=scores.index)
 
 
 def _rank_ends(counts: Floats, tail: float, shown: Bools) -> tuple[Floats, Floats]:

@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import mteb
 import numpy as np
 import pandas as pd
 import pytest
-from mteb.results import BenchmarkResults
 
-from evaluation.benchmarks.board import INTERVALS, LEADERBOARD
-from evaluation.benchmarks.scores import closed, experiments, of_results, of_table
+from evaluation.benchmarks.scores import closed, of_results, of_table, public_tasks
 from evaluation.tables.comparisons import separation_table
-from plumbline.statistics.rankings import points_of, rank_intervals, ranks_of, repeated_ranks
+from plumbline.statistics.rankings import points_of, rank_intervals, ranks_of
 from plumbline.study import ROOT
 from tests.commands import here, words_of
 from tests.evaluation.benchmarks.mteb_files import REVISION, write_results
@@ -57,9 +54,11 @@ def test_ranks_and_means_are_those_that_mtebs_leaderboard_makes_of_the_files(
 ) -> None:
     write_results(tmp_path, benchmark, dict(zip(REGISTERED, MODELS.values(), strict=True)))
     board, out = ranked(tmp_path, benchmark)
-    cache = mteb.ResultCache(tmp_path / "board")
-    assert cache.leaderboard_parquet_path == tmp_path / "board" / LEADERBOARD
-    frame = BenchmarkResults.load_leaderboard_cache(cache.leaderboard_parquet_path)[benchmark]
+    tasks = public_tasks(benchmark)
+    results = mteb.ResultCache(tmp_path).load_results(
+        tasks=[task.metadata.name for task in tasks], require_model_meta=False, only_main_score=True
+    )
+    frame = results.select_tasks(tasks).join_revisions()._to_results_df()
     theirs = mteb.get_benchmark(benchmark)._create_summary_table(frame).df.to_pandas().set_index("Model")
     assert board["model"].tolist() == theirs.index.tolist()
     assert board["rank"].tolist() == theirs["Rank (Borda)"].tolist()
@@ -68,9 +67,6 @@ def test_ranks_and_means_are_those_that_mtebs_leaderboard_makes_of_the_files(
     assert (f"as on mteb's board, by {order}" in out) == (order != "Rank (Borda)")
     for kind in set(board) & {"Classification", "Clustering", "Reranking", "STS", "Retrieval"} & set(theirs):
         assert board[kind].to_numpy() == pytest.approx(theirs[kind].to_numpy())
-    intervals = pd.read_parquet(tmp_path / "board" / INTERVALS)
-    assert set(intervals["__benchmark__"]) == {benchmark} and set(intervals["model_name"]) == set(frame["model_name"])
-    assert intervals["rank"].tolist() == board["rank"].tolist()
 
 
 def test_intervals_of_the_command_are_those_of_the_functions(tmp_path: Path) -> None:
@@ -93,91 +89,18 @@ def test_intervals_of_the_command_are_those_of_the_functions(tmp_path: Path) -> 
     pd.testing.assert_frame_equal(board, again)
 
 
-def test_experiments_are_those_that_the_files_have(tmp_path: Path) -> None:
-    write_results(tmp_path, "HUME(v1)", MODELS)
-    tasks = list(mteb.get_benchmark("HUME(v1)").tasks)
-    runs = experiments(tmp_path, tasks, list(MODELS))
-    assert {task for _, task in runs} == {
-        task.metadata.name for task in tasks if task.metadata.type in ("Classification", "Clustering")
-    }
-    path = tmp_path / "results" / "org__good" / REVISION / "HUMESIB200ClusteringS2S.json"
-    written = json.loads(path.read_text(encoding="utf-8"))["scores"]["test"]
-    found = runs["org/good", "HUMESIB200ClusteringS2S"]
-    assert {part: list(values) for part, values in found.items()} == {
-        ("test", each["hf_subset"]): each["v_measures"]["Level 0"] for each in written
-    }
-    by_subset = experiments(tmp_path, tasks, list(MODELS), by_subset=True)
-    assert set(by_subset["org/good", "HUMESIB200ClusteringS2S::dan_Latn"]) == {("test", "dan_Latn")}
-    # Numbers whose mean is another score are not what the score rests on.
-    written[0]["v_measures"]["Level 0"][0] += 0.5
-    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | {"scores": {"test": written}}), encoding="utf-8")
-    assert ("org/good", "HUMESIB200ClusteringS2S") not in experiments(tmp_path, tasks, list(MODELS))
-
-
-# Of multilingual-e5-small as mteb's results repository has them (CC0).
-BIORXIV = [
-    0.3745086321210854, 0.37561123888027487, 0.36377712323804773, 0.3796471337821347, 0.37644581594215437,
-    0.38473160317367633, 0.3580601842171862, 0.383215120635189, 0.3744204304634002, 0.36830560039163995,
-]  # fmt: skip
-BANKING = [
-    0.7071428571428572, 0.6873376623376624, 0.7230519480519481, 0.714935064935065, 0.7087662337662337,
-    0.7048701298701299, 0.7012987012987013, 0.6922077922077922, 0.7071428571428572, 0.6974025974025974,
-]  # fmt: skip
-
-
-def test_experiments_of_published_files_are_read(tmp_path: Path) -> None:
-    facts = {"hf_subset": "default", "languages": ["eng-Latn"]}
-    files = {
-        "BiorxivClusteringP2P.v2": {"main_score": 0.3738722882844789, "v_measure": 0.3738722882844789}
-        | {"v_measure_std": 0.007948820480234875, "v_measures": {"Level 0": BIORXIV}},
-        "Banking77Classification": {"main_score": 0.7044155844155844, "accuracy": 0.7044155844155844}
-        | {"scores_per_experiment": [{"accuracy": value} for value in BANKING]},
-    }
-    folder = tmp_path / "results" / "intfloat__multilingual-e5-small" / "e4ce9877abf3edfe10b0d82785e83bdcb973e22e"
-    folder.mkdir(parents=True)
-    for name, scores in files.items():
-        result = {"dataset_revision": "1", "evaluation_time": 11.7, "mteb_version": "1.12.75", "task_name": name}
-        whole = json.dumps(result | {"scores": {"test": [facts | scores]}})
-        (folder / f"{name}.json").write_text(whole, encoding="utf-8")
-    found = experiments(tmp_path, mteb.get_tasks(list(files)), ["intfloat/multilingual-e5-small"])
-    assert {task: dict(parts) for (_, task), parts in found.items()} == {
-        "BiorxivClusteringP2P.v2": {("test", "default"): BIORXIV},
-        "Banking77Classification": {("test", "default"): BANKING},
-    }
-
-
-def test_what_the_document_shows_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_document_shows_runs(tmp_path: Path) -> None:
     text = (ROOT / "docs" / "board.md").read_text(encoding="utf-8")
     (command,) = re.findall(r"```sh\n(.*?)\n```", text, re.DOTALL)
     write_results(tmp_path, "MTEB(eng, v2)", dict(zip(REGISTERED, MODELS.values(), strict=True)))
     first, *words = words_of(command)
     done = here(first, *(str(tmp_path / word) if word in ("results", "board") else word for word in words))
     assert done.returncode == 0, done.stderr
-    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, Any] = {}
-    exec(compile(code, "docs/board.md", "exec"), names)  # noqa: S102 (our own document)
-    board = names["board"].to_pandas()
-    assert len(board) == 4 and board["Rank (Borda)"].tolist() == board["rank"].tolist()
-    assert (board["rank_low"] <= board["rank"]).all() and (board["rank"] <= board["rank_high"]).all()
     columns = re.findall(r"^\| ((?:Rank|Count|Mean|Group)[^|]*) \|", text, re.MULTILINE)
     for column in [name for line in columns for name in line.split(", ")]:
         assert column in done.stdout, column
-    for name in re.findall(r"`((?:board\.|leaderboard/)[\w.]+)`", text):
+    for name in re.findall(r"`(board\.[\w.]+)`", text):
         assert (tmp_path / "board" / name).is_file(), name
-
-
-def test_ranks_over_repeated_experiments_by_hand() -> None:
-    # a leads b on one task by 0.01; the standard error of a's mean over ten experiments is 0.02, of b's none: a is
-    # first in a normal's share Phi(0.01 / 0.02) = 69% of repetitions; c is far behind, and never before either.
-    spread = np.array([-1.0, 1.0] * 5)
-    runs = 0.7 + spread * 0.02 * np.sqrt(9)
-    scores = pd.DataFrame({"task": [0.70, 0.69, 0.2]}, index=["a", "b", "c"])
-    found = repeated_ranks(scores, {("a", "task"): {("test", "en"): runs.tolist()}}, rng=np.random.default_rng(1))
-    assert found.to_numpy().tolist() == [[1, 2], [1, 2], [3, 3]]
-    # The same experiments are drawn for both: equal deviations cancel.
-    both = {(name, "task"): {("test", "en"): runs.tolist()} for name in ("a", "b")}
-    assert repeated_ranks(scores, both, rng=np.random.default_rng(1)).to_numpy().tolist() == [[1, 1], [2, 2], [3, 3]]
 
 
 def test_what_lacks_a_score_is_left_out_by_name_and_equal_models_are_not_told_apart(tmp_path: Path) -> None:
@@ -203,8 +126,8 @@ def test_what_lacks_a_score_is_left_out_by_name_and_equal_models_are_not_told_ap
         ("org/fair", "org/weak"), "lacks 1 of 6 scores (--gaps models)"
     )
     fewer, _ = ranked(tmp_path, benchmark, "--gaps", "tasks")
-    cached = pd.read_parquet(tmp_path / "board" / LEADERBOARD)
-    assert len(fewer) == 4 and cached["task_name"].nunique() == 4  # two of six tasks lack a score
+    about = json.loads((tmp_path / "board" / "board.json").read_text(encoding="utf-8"))
+    assert len(fewer) == 4 and len(about["types"]) == 4  # two of six tasks lack a score
     kept, _ = ranked(tmp_path, benchmark, "--gaps", "keep")
     assert len(kept) == 4 and kept.set_index("model").loc["org/weak", ["mean", "rank_low"]].isna().all()
 
