@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar, get_args
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from evaluation.records import (
     ABSTENTION,
     ACCEPTED_SCORES,
     TEXT_DRIFT,
-    AbstentionRow,
     Curve,
     EvaluationRecords,
     MeasureRow,
@@ -40,7 +39,6 @@ from plumbline.manifest import RecordFile, StudyRecords
 from plumbline.records import Pair, Text
 from plumbline.statistics.abstention import CONFIDENCES, Abstention, abstention, confidences, nauc_error
 from plumbline.statistics.estimates import stream
-from plumbline.study.datasets import TaskType
 from plumbline.study.evaluation import EvaluationSpec
 from plumbline.transformations import ORIGINAL
 
@@ -77,7 +75,7 @@ class Tables:
 
     def save(self, model: Model, measures: UnitMeasures) -> None:
         """Keep a unit's measured fields; `write` stores them."""
-        self._tables[measures.file].save(model, measures.key, measures.fields)
+        self._tables[measures.file].save(model, measures.key, measures.rows)
 
     def write(self) -> None:
         """Write all rows to disk."""
@@ -145,19 +143,19 @@ class AcceptedPairs:
         chosen = sorted(self._selection(unit).texts)
         return identity("accepted-v1", unit.unit_id(self._evaluation.protocol, model), chosen, self._min_pairs)
 
-    def blank(self, unit: ScoreUnit) -> Fields | None:
+    def blank(self, unit: ScoreUnit) -> Sequence[Fields] | None:
         """Return NaN with the reason if there are too few items, else None."""
         selection = self._selection(unit)
-        return self._fields(unit, math.nan, math.nan, selection.reason) if selection.reason else None
+        return [self._fields(unit, math.nan, math.nan, selection.reason)] if selection.reason else None
 
-    def measured(self, unit: ScoreUnit, encoder: Encoder) -> Fields:
+    def measured(self, unit: ScoreUnit, encoder: Encoder) -> Sequence[Fields]:
         """Return both scores, on the same items."""
         evaluation, texts = self._evaluation, self._selection(unit).texts
         both = accepted_alone(unit.dataset, outputs_of(unit), texts)
         before, after = (
             scoring.evaluate(dataset, encoder, evaluation.protocol, evaluation.batch_size) for dataset in both
         )
-        return self._fields(unit, before, after, UNDEFINED if math.isnan(before) or math.isnan(after) else "")
+        return [self._fields(unit, before, after, UNDEFINED if math.isnan(before) or math.isnan(after) else "")]
 
     def _fields(self, unit: ScoreUnit, before: float, after: float, reason: str) -> Fields:
         selection, metric = self._selection(unit), METRICS[unit.task]
@@ -234,11 +232,11 @@ class AllTexts:
         """Return the identity of the model and of all texts, before and after."""
         return identity("text-drift-v1", unit.content_id, model.model_id)
 
-    def blank(self, unit: ScoreUnit) -> Fields | None:
+    def blank(self, unit: ScoreUnit) -> Sequence[Fields] | None:
         """Return None: this always needs the model."""
         return None
 
-    def measured(self, unit: ScoreUnit, encoder: Encoder) -> Fields:
+    def measured(self, unit: ScoreUnit, encoder: Encoder) -> Sequence[Fields]:
         """Return mean and quantiles. Raises DataError for embeddings that are zero or contain NaN."""
         outputs, originals = outputs_of(unit).texts, unit.texts.originals(unit.spec, unit.revision)
         both = zip(originals.ids, originals.texts, strict=True)
@@ -248,7 +246,7 @@ class AllTexts:
             moved.append(drift_of_texts(encoder, *zip(*part, strict=True)))
         drift = np.concatenate(moved)
         quantiles = np.quantile(drift, list(QUANTILES.values())).tolist()
-        return {"n": len(drift), "mean": float(drift.mean()), **dict(zip(QUANTILES, quantiles, strict=True))}
+        return [{"n": len(drift), "mean": float(drift.mean()), **dict(zip(QUANTILES, quantiles, strict=True))}]
 
 
 NOT_OF_PAIRS = "the task's metric compares two rankings, so a single query has no score to abstain from"
@@ -274,38 +272,39 @@ class Abstaining:
         """Return the identity of the score and of the random draws of errors."""
         return identity("abstention-v1", unit.unit_id(self._evaluation.protocol, model), self._seed)
 
-    def blank(self, unit: ScoreUnit) -> Fields | None:
+    def blank(self, unit: ScoreUnit) -> Sequence[Fields] | None:
         """Return NaN with the reason if queries have no score or only one similarity, else None."""
-        task = unit.task
-        if METRICS[task] in OF_QUERY:
+        if METRICS[unit.task] in OF_QUERY:
             return None
-        return self._fields(task, 0, {}, NOT_OF_PAIRS if task == "instruction_reranking" else NOT_OF_OTHERS)
+        reason = NOT_OF_PAIRS if unit.task == "instruction_reranking" else NOT_OF_OTHERS
+        return [{"confidence": name, "n": 0, "reason": reason} for name in CONFIDENCES]
 
-    def measured(self, unit: ScoreUnit, encoder: Encoder) -> Fields:
-        """Return curves and thresholds of the unit's queries and of their originals."""
+    def measured(self, unit: ScoreUnit, encoder: Encoder) -> Sequence[Fields]:
+        """Return curves and thresholds of the unit's queries and of their originals, by each confidence."""
         before = self._originals(unit, encoder)
         after = before if unit.transformation == ORIGINAL else self._parts(unit.data(), encoder)
-        fields: dict[str, object] = {}
-        reasons = []
+        rows: list[Fields] = []
         for number, name in enumerate(CONFIDENCES):
             curve, original = (_mean(parts, number) for parts in (after, before))
             thresholds = _together(before, number).thresholds
             answered, kept_score = _at(thresholds, after, number)
-            fields |= {
-                f"nauc_{name}": curve.nauc,
-                f"nauc_error_{name}": _error(after, number, stream(self._seed, "nauc", unit.name)),
-                f"nauc_original_{name}": original.nauc,
-                f"curve_{name}": curve.curve,
-                f"curve_original_{name}": original.curve,
-                f"threshold_{name}": thresholds,
-                f"answered_{name}": answered,
-                f"kept_{name}": kept_score,
-                "oracle": curve.oracle,
-                "oracle_original": original.oracle,
-            }
-            reasons.append(curve.reason or original.reason)
-        n = sum(len(part.metric) for part in after)
-        return self._fields(unit.task, n, fields, next(filter(None, reasons), ""))
+            rows.append(
+                {
+                    "confidence": name,
+                    "n": sum(len(part.metric) for part in after),
+                    "oracle": curve.oracle,
+                    "nauc": curve.nauc,
+                    "nauc_error": _error(after, number, stream(self._seed, "nauc", unit.name)),
+                    "nauc_original": original.nauc,
+                    "curve": curve.curve,
+                    "curve_original": original.curve,
+                    "threshold": thresholds,
+                    "answered": answered,
+                    "kept": kept_score,
+                    "reason": curve.reason or original.reason,
+                }
+            )
+        return rows
 
     def _originals(self, unit: ScoreUnit, encoder: Encoder) -> list[QueryScores]:
         name, lost = unit.name, unit.lost
@@ -318,18 +317,6 @@ class Abstaining:
         settings = self._evaluation
         scoring.evaluate_task(dataset, encoder, settings.protocol, settings.batch_size, prepare=watch.on)
         return watch.parts
-
-    def _fields(self, task: TaskType, n: int, measured: Fields, reason: str) -> Fields:
-        nothing = {
-            name: () if field.annotation == Curve else math.nan
-            for name, field in AbstentionRow.model_fields.items()
-            if name not in MeasureRow.model_fields and (field.annotation == Curve or _is_number(field.annotation))
-        }
-        return {**nothing, **measured, "metric": METRICS[task], "n": n, "reason": reason}
-
-
-def _is_number(annotation: object) -> bool:
-    return annotation is float or float in get_args(annotation)
 
 
 def _together(parts: Sequence[QueryScores], number: int) -> Abstention:
@@ -408,7 +395,7 @@ def _without_first(results: Similarities) -> dict[str, dict[str, float]]:
     }
 
 
-Fields = Mapping[str, object]  # a row's own fields
+Fields = dict[str, object]  # a row's own fields
 
 R = TypeVar("R", bound=MeasureRow)
 
@@ -425,25 +412,25 @@ class RowMeasure(Protocol[R]):
         ...
 
     def identity(self, unit: ScoreUnit, model: Model) -> str:
-        """Return the identity of a unit's row for a model."""
+        """Return the identity of a unit's rows for a model."""
         ...
 
-    def blank(self, unit: ScoreUnit) -> Fields | None:
-        """Return the row's own fields if they need no model, else None."""
+    def blank(self, unit: ScoreUnit) -> Sequence[Fields] | None:
+        """Return the own fields of a unit's rows if they need no model, else None."""
         ...
 
-    def measured(self, unit: ScoreUnit, encoder: Encoder) -> Fields:
-        """Return the row's own fields."""
+    def measured(self, unit: ScoreUnit, encoder: Encoder) -> Sequence[Fields]:
+        """Return the own fields of a unit's rows."""
         ...
 
 
 @dataclass(frozen=True)
 class UnitMeasures:
-    """The measured fields of a unit, for the table of a file."""
+    """The measured fields of a unit's rows, for the table of a file."""
 
     file: str
     key: Place
-    fields: Fields
+    rows: Sequence[Fields]
 
 
 class MeasureTable(Generic[R]):
@@ -465,45 +452,44 @@ class MeasureTable(Generic[R]):
         of = [unit for unit in units if measure.originals or unit.transformation != ORIGINAL]
         wanted = [unit for unit in of if unit.decision.status != "left_out"]
         self._units = {unit.place: unit for unit in wanted}
-        self._rows: dict[tuple[str, Place], R] = {}
-        stored = {(row.unit_id, row.transformation, row.seed): row for row in earlier(records, measure.file)}
+        self._rows: dict[tuple[str, Place], list[R]] = {}
+        stored: dict[tuple[str, str, int], list[R]] = {}
+        for row in earlier(records, measure.file):
+            stored.setdefault((row.unit_id, row.transformation, row.seed), []).append(row)
         for model, unit in self._wanted():
             old = stored.get((measure.identity(unit, model), unit.transformation, unit.seed))
             blank = measure.blank(unit)
             if blank is not None and (old or model in chosen):
                 self.save(model, unit.place, blank)
             elif old:
-                self._rows[model.name, unit.place] = old.model_copy(
-                    update={"model": model.name, "status": unit.decision.status}
-                )
+                changes = {"model": model.name, "status": unit.decision.status}
+                self._rows[model.name, unit.place] = [row.model_copy(update=changes) for row in old]
 
     def todo(self, model: Model) -> list[ScoreUnit]:
         """Return the units that need a model to be loaded."""
         return [unit for unit in self._units.values() if (model.name, unit.place) not in self._rows]
 
-    def save(self, model: Model, key: Place, fields: Fields) -> None:
-        """Keep a row; `write` stores it."""
+    def save(self, model: Model, key: Place, rows: Sequence[Fields]) -> None:
+        """Keep a unit's rows; `write` stores them."""
         unit = self._units[key]
-        self._rows[model.name, key] = self._measure.file.record.model_validate(
-            {
-                "model": model.name,
-                "dataset": unit.name,
-                "task_type": unit.task,
-                "transformation": unit.transformation,
-                "axis": unit.axis,
-                "seed": unit.seed,
-                "status": unit.decision.status,
-                "unit_id": self._measure.identity(unit, model),
-                **fields,
-            }
-        )
+        common = {
+            "model": model.name,
+            "dataset": unit.name,
+            "task_type": unit.task,
+            "transformation": unit.transformation,
+            "axis": unit.axis,
+            "seed": unit.seed,
+            "status": unit.decision.status,
+            "unit_id": self._measure.identity(unit, model),
+        }
+        self._rows[model.name, key] = [self._measure.file.record.model_validate(common | fields) for fields in rows]
 
     def write(self) -> None:
         """Write all rows, in the study's order."""
         places = [(model.name, unit.place) for model, unit in self._wanted()]
-        rows = [self._rows[key] for key in places if key in self._rows]
+        rows = [row for key in places for row in self._rows.get(key, [])]
         write_rows(self._records, self._measure.file, rows)
 
     def _wanted(self) -> Iterator[tuple[Model, ScoreUnit]]:
-        """Return each row that the table should have."""
+        """Return each model and unit that the table should have."""
         return ((model, unit) for model in self._models for unit in self._units.values())

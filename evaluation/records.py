@@ -64,51 +64,37 @@ class TextDrift(MeasureRow):
     high: float = Field(description="95th percentile")
 
 
-_BY_STD = "with the standard deviation of the similarities as confidence"
-_BY_DIFF1 = "with the largest similarity minus the second largest as confidence"
-
-
 class AbstentionRow(MeasureRow):
-    """One model on one data set, original or transformed (`abstention.parquet`); see `statistics.abstention`.
+    """One model's abstention on one data set by one confidence (`abstention.parquet`); see `statistics.abstention`.
 
     Lists have ten places: all queries answered, nine in ten, and so on to one in ten. With several subsets nAUC, curves
     and oracle are means, as mteb's scores are; thresholds are computed over all queries together.
     """
 
-    metric: str = Field(description="mteb's name of the main metric")
+    KEY = ("model", "dataset", "transformation", "seed", "confidence")
+    confidence: Literal["max", "std", "diff1"] = Field(
+        description="a query's confidence: max, its largest similarity; std, their standard deviation; diff1, the"
+        " largest minus the second largest"
+    )
     n: int = Field(description="number of queries")
     oracle: Curve = Field(
-        description="best possible curve: mean metric of each share of the queries, best queries first"
+        default=(), description="best possible curve: mean metric of each share of the queries, best queries first"
     )
-    oracle_original: Curve = Field(description="as oracle, for the original texts of these queries")
-    nauc_max: Number = Field(description="nAUC with the largest similarity as confidence")
-    nauc_error_max: Number = Field(default=math.nan, description="standard error of nauc_max over queries (bootstrap)")
-    nauc_original_max: Number = Field(description="nAUC of the original texts of these queries")
-    curve_max: Curve = Field(description="mean metric of each share of the queries, most confident first")
-    curve_original_max: Curve = Field(description="as curve_max, for the original texts")
-    threshold_max: Curve = Field(
-        description="lowest confidence in each share of the queries, most confident first, on the original texts"
+    nauc: Number = Field(default=math.nan, description="nAUC with this confidence")
+    nauc_error: Number = Field(default=math.nan, description="standard error of nauc over queries (bootstrap)")
+    nauc_original: Number = Field(default=math.nan, description="nAUC of the original texts of these queries")
+    curve: Curve = Field(
+        default=(), description="mean metric of each share of the queries, most confident first; empty without queries"
     )
-    answered_max: Curve = Field(description="share of queries whose confidence reaches the threshold")
-    kept_max: Curve = Field(
-        description="mean metric of the queries whose confidence reaches the threshold; NaN if none does"
+    curve_original: Curve = Field(default=(), description="as curve, for the original texts")
+    threshold: Curve = Field(
+        default=(),
+        description="lowest confidence in each share of the queries, most confident first, on the original texts",
     )
-    nauc_std: Number = Field(description=f"nAUC {_BY_STD}")
-    nauc_error_std: Number = Field(default=math.nan, description=f"as nauc_error_max, but {_BY_STD}")
-    nauc_original_std: Number = Field(description=f"as nauc_original_max, but {_BY_STD}")
-    curve_std: Curve = Field(description=f"as curve_max, but {_BY_STD}")
-    curve_original_std: Curve = Field(description=f"as curve_original_max, but {_BY_STD}")
-    threshold_std: Curve = Field(description=f"as threshold_max, but {_BY_STD}")
-    answered_std: Curve = Field(description=f"as answered_max, but {_BY_STD}")
-    kept_std: Curve = Field(description=f"as kept_max, but {_BY_STD}")
-    nauc_diff1: Number = Field(description=f"nAUC {_BY_DIFF1}")
-    nauc_error_diff1: Number = Field(default=math.nan, description=f"as nauc_error_max, but {_BY_DIFF1}")
-    nauc_original_diff1: Number = Field(description=f"as nauc_original_max, but {_BY_DIFF1}")
-    curve_diff1: Curve = Field(description=f"as curve_max, but {_BY_DIFF1}")
-    curve_original_diff1: Curve = Field(description=f"as curve_original_max, but {_BY_DIFF1}")
-    threshold_diff1: Curve = Field(description=f"as threshold_max, but {_BY_DIFF1}")
-    answered_diff1: Curve = Field(description=f"as answered_max, but {_BY_DIFF1}")
-    kept_diff1: Curve = Field(description=f"as kept_max, but {_BY_DIFF1}")
+    answered: Curve = Field(default=(), description="share of queries whose confidence reaches the threshold")
+    kept: Curve = Field(
+        default=(), description="mean metric of the queries whose confidence reaches the threshold; NaN if none does"
+    )
     reason: str = Field(description="why there is no nAUC; empty otherwise")
 
 

@@ -6,7 +6,6 @@ import math
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from evaluation.tables.scores import in_order
@@ -15,7 +14,6 @@ from plumbline.transformations import ORIGINAL
 
 _KEYS = ["model", "axis", "transformation"]
 _NAUCS = [f"nauc{which}_{name}" for name in CONFIDENCES for which in ("", "_original")]
-_ERRORS = [f"nauc_error_{name}" for name in CONFIDENCES]
 _ENDS = [f"nauc_{end}_{name}" for name in CONFIDENCES for end in ("low", "high")]
 _NORMAL = 1.959964  # the normal distribution's 97.5% quantile
 
@@ -33,17 +31,16 @@ def abstention_table(rows: pd.DataFrame) -> pd.DataFrame:
     """
     records = []
     for key, part in _searches(rows).groupby(_KEYS, sort=False):
-        by_dataset = part.groupby("dataset", sort=False)[[*_NAUCS, *_ERRORS]].mean(skipna=False)
-        means = by_dataset[_NAUCS].mean(skipna=False)
-        errors = np.sqrt((by_dataset[_ERRORS] ** 2).sum(skipna=False)) / len(by_dataset)
-        lost = part[part["reason"] != ""]
+        first, lost = part[part["confidence"] == CONFIDENCES[0]], part[part["reason"] != ""]
+        naucs: dict[str, float] = {}
+        for name in CONFIDENCES:
+            naucs |= {f"nauc{which}_{name}": value for which, value in _nauc(part[part["confidence"] == name]).items()}
         records.append(
             {
                 **dict(zip(_KEYS, key, strict=True)),
-                "n_datasets": part["dataset"].nunique(),
-                "n_queries": int(part["n"].sum()),
-                **{name: float(means[name]) for name in _NAUCS},
-                **_ends(means, errors),
+                "n_datasets": first["dataset"].nunique(),
+                "n_queries": int(first["n"].sum()),
+                **naucs,
                 "reason": "; ".join(dict.fromkeys(lost["dataset"] + ": " + lost["reason"])),
             }
         )
@@ -51,14 +48,17 @@ def abstention_table(rows: pd.DataFrame) -> pd.DataFrame:
     return _originals_first(table)
 
 
-def _ends(means: pd.Series[float], errors: pd.Series[float]) -> dict[str, float]:
-    """Return the ends of each nAUC's interval."""
-    ends = {}
-    for name in CONFIDENCES:
-        half = _NORMAL * float(errors[f"nauc_error_{name}"])
-        ends[f"nauc_low_{name}"] = float(means[f"nauc_{name}"]) - half
-        ends[f"nauc_high_{name}"] = min(float(means[f"nauc_{name}"]) + half, 1.0) if half >= 0 else math.nan
-    return ends
+def _nauc(rows: pd.DataFrame) -> dict[str, float]:
+    """Return one confidence's mean nAUC over data sets, that of the original texts, and the ends of its interval."""
+    by_dataset = rows.groupby("dataset", sort=False)[["nauc", "nauc_original", "nauc_error"]].mean(skipna=False)
+    value, original = (float(by_dataset[name].mean(skipna=False)) for name in ("nauc", "nauc_original"))
+    half = _NORMAL * math.sqrt((by_dataset["nauc_error"] ** 2).sum(skipna=False)) / len(by_dataset)
+    return {
+        "": value,
+        "_original": original,
+        "_low": value - half,
+        "_high": min(value + half, 1.0) if half >= 0 else math.nan,
+    }
 
 
 def threshold_shares(rows: pd.DataFrame) -> pd.DataFrame:
@@ -86,11 +86,10 @@ def abstention_curves(rows: pd.DataFrame) -> pd.DataFrame:
     averaged first, then data sets, then the transformations of an axis.
     """
     records = [
-        {"confidence": name, "share": share, "score": score, "oracle": best, "flat": row[f"curve_{name}"][0]}
-        | {"series": row["axis"], **{key: row[key] for key in ("model", "transformation", "dataset")}}
+        {"share": share, "score": score, "oracle": best, "flat": row["curve"][0], "series": row["axis"]}
+        | {key: row[key] for key in ("model", "transformation", "dataset", "confidence")}
         for row in _searches(rows).to_dict(orient="records")
-        for name in CONFIDENCES
-        for share, score, best in zip(SHARES, row[f"curve_{name}"], row["oracle"], strict=True)
+        for share, score, best in zip(SHARES, row["curve"], row["oracle"], strict=True)
     ]
     columns = ["model", "series", "confidence", "share", "score", "oracle", "flat"]
     if not records:
@@ -113,19 +112,17 @@ def _searches(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _at_shares(row: Mapping[Hashable, Any]) -> Iterator[dict[str, Any]]:
-    for name in CONFIDENCES:
-        lists = (row[f"{kind}_{name}"] for kind in ("threshold", "answered", "kept", "curve_original"))
-        for share, threshold, answered, score, original in zip(SHARES, *lists, strict=True):
-            yield {
-                **{key: row[key] for key in ("model", "dataset", "axis", "transformation", "n")},
-                "confidence": name,
-                "share": share,
-                "threshold": threshold,
-                "answered": answered,
-                "score": score,
-                "score_all": row[f"curve_{name}"][0],
-                "original_score": original,
-            }
+    lists = (row[name] for name in ("threshold", "answered", "kept", "curve_original"))
+    for share, threshold, answered, score, original in zip(SHARES, *lists, strict=True):
+        yield {
+            **{key: row[key] for key in ("model", "dataset", "axis", "transformation", "confidence", "n")},
+            "share": share,
+            "threshold": threshold,
+            "answered": answered,
+            "score": score,
+            "score_all": row["curve"][0],
+            "original_score": original,
+        }
 
 
 def _originals_first(table: pd.DataFrame) -> pd.DataFrame:

@@ -154,22 +154,22 @@ def measured(study: Study) -> pd.DataFrame:
 
 
 def test_originals_of_the_same_queries_stand_beside(study: Study) -> None:
-    rows = measured(study).set_index(["dataset", "transformation"])
+    rows = measured(study).set_index(["confidence", "dataset", "transformation"]).loc["max"]
     whole, moved, fewer = (rows.loc[("find", name)] for name in ("original", "paraphrasing", "translation"))
     assert (whole["n"], moved["n"], fewer["n"]) == (12, 12, 11)
-    assert whole["axis"] == "original" and whole["nauc_max"] == whole["nauc_original_max"]
-    assert list(moved["curve_original_max"]) == list(whole["curve_max"])
+    assert whole["axis"] == "original" and whole["nauc"] == whole["nauc_original"]
+    assert list(moved["curve_original"]) == list(whole["curve"])
     # One query's output failed, so the original texts of the eleven others stand beside it.
-    assert list(fewer["curve_original_max"]) != list(whole["curve_max"])
+    assert list(fewer["curve_original"]) != list(whole["curve"])
     # The words' order means nothing to a bag of words: a paraphrase is as sure as its original.
-    assert moved["nauc_max"] == pytest.approx(whole["nauc_max"]) and list(moved["answered_max"]) == pytest.approx(
-        list(whole["answered_max"])
+    assert moved["nauc"] == pytest.approx(whole["nauc"]) and list(moved["answered"]) == pytest.approx(
+        list(whole["answered"])
     )
-    answered = list(whole["answered_max"])
+    answered = list(whole["answered"])
     assert answered[0] == 1 and answered[5] == pytest.approx(0.5)
     for name in ("original", "paraphrasing"):
         other = rows.loc[("sts", name)]
-        assert other["n"] == 0 and math.isnan(other["nauc_max"]) and other["reason"] == NOT_OF_OTHERS
+        assert other["n"] == 0 and math.isnan(other["nauc"]) and other["reason"] == NOT_OF_OTHERS
 
 
 def test_tables_of_it(study: Study) -> None:
@@ -178,23 +178,23 @@ def test_tables_of_it(study: Study) -> None:
     assert table["transformation"].tolist() == ["original", "paraphrasing", "translation"]
     assert table["n_queries"].tolist() == [12, 12, 11] and (table["n_datasets"] == 1).all()
     assert tables.not_searches(rows) == {"sts": NOT_OF_OTHERS}
-    error = rows["nauc_error_diff1"].iloc[0]
+    first = rows[rows["confidence"] == "diff1"].iloc[:1]
+    error, nauc = first["nauc_error"].iloc[0], first["nauc"].iloc[0]
     ends = table[["nauc_low_diff1", "nauc_high_diff1"]].iloc[0]
-    nauc = rows["nauc_diff1"].iloc[0]
     assert error > 0 and ends.tolist() == pytest.approx([nauc - 1.959964 * error, min(nauc + 1.959964 * error, 1)])
     # Two data sets: the root of the summed squares, halved; two seeds of one share their queries: the mean.
-    both = pd.concat([rows.iloc[:1], rows.iloc[:1].assign(dataset="other", nauc_error_diff1=0.3)])
+    both = pd.concat([rows.iloc[:3], first.assign(dataset="other", nauc_error=0.3)])
     assert tables.abstention_table(both)["nauc_low_diff1"].iloc[0] == pytest.approx(
-        both["nauc_diff1"].mean() - 1.959964 * math.hypot(error, 0.3) / 2
+        nauc - 1.959964 * math.hypot(error, 0.3) / 2
     )
-    seeds = pd.concat([rows.iloc[:1], rows.iloc[:1].assign(seed=2, nauc_error_diff1=0.3)])
+    seeds = pd.concat([rows.iloc[:3], first.assign(seed=2, nauc_error=0.3)])
     assert tables.abstention_table(seeds)["nauc_low_diff1"].iloc[0] == pytest.approx(
-        seeds["nauc_diff1"].mean() - 1.959964 * (error + 0.3) / 2
+        nauc - 1.959964 * (error + 0.3) / 2
     )
     shares = tables.threshold_shares(rows).set_index(["transformation", "confidence", "share"])
-    own = rows.set_index(["dataset", "transformation"]).loc[("find", "translation")]
+    own = rows.set_index(["confidence", "dataset", "transformation"]).loc[("diff1", "find", "translation")]
     found = shares.loc[("translation", "diff1", 0.8)]
-    assert found["threshold"] == list(own["threshold_diff1"])[2] and found["answered"] == list(own["answered_diff1"])[2]
+    assert found["threshold"] == list(own["threshold"])[2] and found["answered"] == list(own["answered"])[2]
     curves = tables.abstention_curves(rows)
     assert set(curves["series"]) == {"original", "lexical_stylistic", "language"} and len(curves) == 3 * 3 * 10
     shown = sensitivity_tables.nauc(rows)
