@@ -18,14 +18,8 @@ from tqdm import tqdm
 from annotation.campaign_records import CampaignData
 from evaluation.benchmarks.contents import THRESHOLDS, CheckedTask, Contents, Finding, contents_of
 from evaluation.benchmarks.data_checks import (
-    Reader,
-    Statistics,
     check_gold,
-    check_statistics,
     check_texts,
-    readers_of,
-    statistics_of,
-    too_long,
 )
 from evaluation.benchmarks.score_checks import PeopleChecks, ScoreChecks
 from evaluation.models.encoder import ModelHost
@@ -47,11 +41,10 @@ from plumbline.words import count
 
 @dataclass
 class TaskCheck:
-    """The findings on a task, in the order of the thresholds, and mteb's descriptive statistics of it."""
+    """The findings on a task, in the order of the thresholds."""
 
     task: str
     findings: list[Finding] = field(default_factory=list)
-    statistics: Statistics = field(default_factory=dict)
 
 
 Beside = Callable[[CheckedTask, Contents], Iterator[Finding]]
@@ -64,24 +57,14 @@ def nothing(_task: CheckedTask, _contents: Contents) -> Iterator[Finding]:
 
 def check(
     tasks: Sequence[CheckedTask],
-    readers: Sequence[Reader] | None = None,
     beside: Beside = nothing,
     progress: Callable[[], object] = lambda: None,
 ) -> list[TaskCheck]:
-    """Check each task.
-
-    `readers` are models with known text lengths (None without any models); `beside` yields findings from scores or
-    people.
-    """
+    """Check each task; `beside` yields findings from scores or people."""
     results = []
     for task in tasks:
         contents = contents_of(task.dataset)
         result = TaskCheck(task.name, [*check_texts(contents), *check_gold(contents)])
-        if all(part.items for part in contents.scored):
-            result.statistics = statistics_of(contents)
-            published = check_statistics(task.dataset, contents, result.statistics)
-            result.findings += [published] if published is not None else []
-        result.findings += [too_long(contents, readers)] if readers is not None else []
         result.findings += beside(task, contents)
         order = list(THRESHOLDS)
         result.findings.sort(key=lambda finding: order.index(finding.check))
@@ -109,7 +92,6 @@ def write(folder: Path, checked: Sequence[TaskCheck], about: dict[str, Any]) -> 
     """Write all files, each atomically; delete those of an earlier check, and no others."""
     files = {
         CHECKS: csv_bytes(table(checked)),
-        "statistics.json": json_file({result.task: result.statistics for result in checked}),
         "about.json": json_file(about),
     }
     for result in checked:
@@ -197,7 +179,7 @@ def check_tasks(options: argparse.Namespace) -> int:
     print(_text(checked))
     for note in notes:
         print(f"- {note}")
-    print(f"-> {out}: {CHECKS}, rows/, statistics.json")
+    print(f"-> {out}: {CHECKS}, rows/")
     return 0
 
 
@@ -228,8 +210,7 @@ def _of_study(study: Study, options: argparse.Namespace) -> tuple[list[TaskCheck
         scores = records.scores if records.has(SCORES) else pd.DataFrame()
         checks = ScoreChecks(host, scores, compared, options.seed, study.command("evaluate"))
         scored = stack.enter_context(contextlib.closing(checks))
-        readers = list(readers_of(study.evaluation.models, study.file.parent))
-        return check(tasks, readers, scored, bar.update), notes
+        return check(tasks, scored, bar.update), notes
 
 
 def _text(checked: Sequence[TaskCheck]) -> str:

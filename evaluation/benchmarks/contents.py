@@ -66,13 +66,11 @@ class Search:
 
 @dataclass(frozen=True)
 class Contents:
-    """A task's parts and searches, and mteb's task object with the same data (`splits`: our name to mteb's)."""
+    """A task's parts and searches."""
 
     kind: TaskType
-    task: Any
     parts: Sequence[ContentPart]
     searches: Sequence[Search] = ()
-    splits: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def scored(self) -> list[ContentPart]:
@@ -99,7 +97,7 @@ def contents_of(dataset: Dataset) -> Contents:
                 parts += _parts(dataset.task, task, subset, ours, data[name])
     if isinstance(dataset, TableDataset) and (names := label_names(dataset)):
         parts = [dataclasses.replace(part, gold=[names[number] for number in part.gold]) for part in parts]
-    return Contents(dataset.task, task, parts, searches, splits)
+    return Contents(dataset.task, parts, searches)
 
 
 def _splits(dataset: Dataset, task: Any) -> dict[str, str]:
@@ -212,18 +210,13 @@ _OURS = "Plumbline's own threshold"
 _NO_NUMBER = f"{_OURS}, as MMTEB, 2.2, gives no number"
 THRESHOLDS = {
     "items": Threshold("items in the smallest scored part", 1, 1, _MTEB, "below"),
-    "statistics": Threshold("relative difference from mteb's published number of samples", 0, math.inf, _OURS,
-                            share=True),
     "duplicates": Threshold("share of items that repeat an earlier one of their split", 0, 0.01, _MTEB, share=True),
     "leakage": Threshold("share of scored items that are in the train split", 0, 0, _MTEB, share=True),
     "conflicts": Threshold("share of items whose text has a different gold elsewhere", 0, 0.01, _OURS, share=True),
     "labels": Threshold("smallest number of labels in any part", 2, 2, _MTEB, "below"),
-    "rare_labels": Threshold("scored labels with only one item, or with none in the train split", 0, math.inf, _OURS),
     "constant_gold": Threshold("smallest number of distinct gold values in any part", 2, 2, _MTEB, "below"),
     "empty_texts": Threshold("items with a text without visible characters", 0, 0, _MTEB),
     "short_texts": Threshold("items with a text of at most 3 characters", 0, math.inf, _MTEB),
-    "uneven_lengths": Threshold("longest text divided by the mean length", 50, math.inf, f"{_MTEB}, a warning"),
-    "long_texts": Threshold("share of texts that a model cuts off", 0.05, 0.5, _OURS, share=True),
     "without_relevant": Threshold("scored queries without a relevant passage", 0, 0, _MTEB),
     "missing_passages": Threshold("judged passages that are not in the corpus", 0, 0, _MTEB),
     "without_others": Threshold("queries whose candidates are all relevant", 0, math.inf, _OURS),

@@ -43,7 +43,7 @@ def found(study: Study, task: str, scores: pd.DataFrame | None = None) -> dict[s
     scores = EvaluationRecords.open(study).scores if scores is None else scores
     checks = ScoreChecks(ModelHost.of(study), scores, [], 7, study.command("evaluate"))
     try:
-        return {finding.check: finding for finding in check([one], [], checks)[0].findings}
+        return {finding.check: finding for finding in check([one], checks)[0].findings}
     finally:
         checks.close()
 
