@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 
@@ -22,7 +23,7 @@ def backward_seconds() -> Iterator[Measurement]:
     scores = _scores()
     free = Coverage((), np.zeros((0, TASKS), np.bool_), np.zeros(TASKS, np.bool_), np.ones(TASKS))
     start = time.perf_counter()
-    trace = backward(scores, free)
+    trace = backward(scores, free, rho=-1, mse=math.inf)
     seconds = time.perf_counter() - start
     if len(trace) != TASKS - 2:
         raise RuntimeError(f"{len(trace)} steps: the trace is not whole")

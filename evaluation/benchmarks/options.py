@@ -45,9 +45,8 @@ def select(parser: argparse.ArgumentParser) -> None:
     add("--cover", choices=("language", "type", "none"), default="language",
         help="coverage required: each language within its task type (default), each task type, or none")  # fmt: skip
     add("--keep", nargs="+", default=(), metavar="TASK", help="tasks that the selection must contain")
-    add("--method", choices=("agreement", "backward", "mmteb"), default="agreement",
-        help="selection to write: best agreement (default), backward selection to the budget, or backward selection"
-        " until MMTEB's thresholds stop it")  # fmt: skip
+    add("--method", choices=("agreement", "mmteb"), default="agreement",
+        help="selection to write: best agreement (default), or MMTEB's backward selection")  # fmt: skip
     add("--rho", type=float, default=0.8, help="MMTEB's lowest rank correlation for removing a task (default: 0.8)")
     add("--mse", type=float, default=0.5,
         help="MMTEB's limit for removing a task: the mean squared error of its predicted scores, divided by the"

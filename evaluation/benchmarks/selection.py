@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +20,6 @@ from evaluation.benchmarks.selection_methods import (
     Step,
     agreeing,
     agreement,
-    agreements,
     backward,
     coverage,
     left_out_predictions,
@@ -32,11 +31,8 @@ from plumbline.statistics.estimates import Floats, stream
 from plumbline.words import count
 
 RANDOM = 1000  # random selections to compare with
-RANDOM_OF_CURVE = 200  # random selections at each size of the curve
-POINTS = 10  # sizes of the curve
 METHODS = {
     "agreement": "chosen for agreement within the budget",
-    "backward": "MMTEB's backward selection, continued to the budget",
     "mmteb": "MMTEB's backward selection, until its thresholds stop it",
 }
 
@@ -70,7 +66,7 @@ class TaskSelection:
 
 @dataclass(frozen=True)
 class BenchmarkSelection:
-    """The result. `main` is the requested selection; `curve` has a row for each size and way."""
+    """The result. `main` is the requested selection."""
 
     request: SelectionRequest
     scores: Scores
@@ -79,7 +75,6 @@ class BenchmarkSelection:
     held: Bools
     trace: list[Step]
     ways: dict[str, TaskSelection]
-    curve: pd.DataFrame
 
     @property
     def main(self) -> TaskSelection:
@@ -130,39 +125,27 @@ def select(
     flat = np.ptp(kept_scores, axis=0) == 0
     removable = Coverage(needs.needs, needs.met, needs.required | flat, needs.cost)
     trace = backward(kept_scores, removable, rho=request.rho, mse=request.mse, progress=progress)
-    stopped = _after(trace, sum(step.within for step in trace), len(facts))
+    stopped = np.ones(len(facts), np.bool_)
+    stopped[[step.task for step in trace]] = False
     if request.budget:
         budget, priced = request.budget, needs
     else:
         budget = float(stopped.sum())
         priced = Coverage(needs.needs, needs.met, needs.required, np.ones(len(facts)))
-    ways = {"agreement": (_by_agreement(kept_scores, priced, budget, request.seed, progress), budget, priced)}
-    down = next((n for n in range(len(trace) + 1) if priced.within(_price(trace, n, priced), budget)), None)
-    if down is not None:
-        ways["backward"] = (_after(trace, down, len(facts)), budget, priced)
+    rng = stream(request.seed, "starts", f"{budget:.9g}")
+    ways = {"agreement": (agreeing(kept_scores, priced, budget, rng, progress), budget, priced)}
     by_tasks = Coverage(needs.needs, needs.met, needs.required, np.ones(len(facts)))
     ways["mmteb"] = (stopped, float(stopped.sum()), by_tasks)
-    if request.method not in ways:
-        raise StudyError(
-            "--method backward: cannot reach the budget, as all remaining tasks are required; use --method agreement"
-        )
     judged = {
         name: _judged(name, chosen, size, (held_scores, needs, way), request.seed)
         for name, (chosen, size, way) in ways.items()
     }
-    curve = _curve((kept_scores, held_scores), needs, trace, request.seed, progress)
-    return BenchmarkSelection(request, scores, facts, needs, held, trace, judged, curve)
+    return BenchmarkSelection(request, scores, facts, needs, held, trace, judged)
 
 
 def steps_of(facts: pd.DataFrame) -> int:
     """Return how often a selection calls its progress, at most."""
-    return len(facts) + (1 + STARTS) * (1 + POINTS) + POINTS
-
-
-def _by_agreement(
-    kept_scores: Floats, needs: Coverage, budget: float, seed: int, progress: Callable[[], object]
-) -> Bools:
-    return agreeing(kept_scores, needs, budget, stream(seed, "starts", f"{budget:.9g}"), progress)
+    return len(facts) + 1 + STARTS
 
 
 def _judged(
@@ -172,49 +155,6 @@ def _judged(
     random = priced.random(budget, RANDOM, stream(seed, "random selections", f"{budget:.9g}"))
     rngs = [stream(seed, "interval", measure) for measure in ("rho", "tau")]
     return TaskSelection(name, chosen, budget, needs.price(chosen), agreement(held_scores, chosen, random, rngs))
-
-
-def _after(trace: Sequence[Step], n: int, n_tasks: int) -> Bools:
-    """Return the tasks left after the first `n` steps."""
-    remaining = np.ones(n_tasks, np.bool_)
-    remaining[[step.task for step in trace[:n]]] = False
-    return remaining
-
-
-def _price(trace: Sequence[Step], n: int, needs: Coverage) -> float:
-    return needs.price(_after(trace, n, len(needs.cost)))
-
-
-def _curve(
-    halves: tuple[Floats, Floats], needs: Coverage, trace: Sequence[Step], seed: int, progress: Callable[[], object]
-) -> pd.DataFrame:
-    """Return the agreement on held-out models by number of tasks, for each way and for random selections."""
-    kept_scores, held_scores = halves
-    by_tasks = Coverage(needs.needs, needs.met, needs.required, np.ones(len(needs.cost)))
-    n_tasks, least = len(needs.cost), max(int(by_tasks.cheapest().sum()), 2)
-    rows = []
-    for size in np.unique(np.round(np.geomspace(least, n_tasks, POINTS)).astype(int)):
-        chosen = {"agreement": _by_agreement(kept_scores, by_tasks, float(size), seed, progress)}
-        if n_tasks - size <= len(trace):
-            chosen["backward"] = _after(trace, int(n_tasks - size), n_tasks)
-        for name, of_way in chosen.items():
-            rho, tau = agreements(held_scores, of_way[None, :])
-            rows.append((name, int(of_way.sum()), needs.price(of_way), rho[0], tau[0], math.nan, math.nan, 1))
-        random = by_tasks.random(float(size), RANDOM_OF_CURVE, stream(seed, "curve", str(size)))
-        if len(random):
-            rho, tau = agreements(held_scores, random)
-            low, middle, high = _known(tau, [2.5, 50, 97.5])
-            cost = float((random @ needs.cost).mean())
-            rows.append(("random", int(size), cost, _known(rho, [50])[0], middle, low, high, len(random)))
-        progress()
-    columns = ["method", "tasks", "cost", "rho", "tau", "tau_low", "tau_high", "selections"]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def _known(values: Floats, shares: list[float]) -> list[float]:
-    """Return percentiles of defined values; NaN if none is (all held-out models equal on every selection)."""
-    finite = values[np.isfinite(values)]
-    return [float(value) for value in np.percentile(finite, shares)] if len(finite) else [math.nan] * len(shares)
 
 
 def predicted_by(selection: BenchmarkSelection) -> pd.DataFrame:

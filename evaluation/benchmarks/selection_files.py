@@ -1,11 +1,10 @@
-"""The files of a selection: the chosen tasks and reasons, tables, the curve, a benchmark for mteb, a study."""
+"""The files of a selection: the chosen tasks and reasons, tables, a benchmark for mteb."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import math
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -28,52 +27,14 @@ from evaluation.benchmarks.selection import (
 )
 from evaluation.benchmarks.selection_methods import BEATS
 from evaluation.benchmarks.task_facts import UNITS, amount
-from generation.datasets.mteb_registry import TYPES
 from plumbline import cli
 from plumbline.errors import DataError, StudyError
-from plumbline.exhibits.page import Figure
-from plumbline.exhibits.palette import COLOURS, NEUTRAL
 from plumbline.exhibits.table import csv_bytes, json_file, write_files
 from plumbline.identity import identity
 from plumbline.statistics.estimates import Estimate
-from plumbline.study import load_study
 from plumbline.study.places import output_folder
 from plumbline.versions import installed_versions
 from plumbline.words import count
-
-_NAMES = {"agreement": "Chosen for agreement", "backward": "MMTEB's backward", "random": "Random (median)"}
-_COLOURS = [COLOURS["lexical_stylistic"], COLOURS["length"], NEUTRAL]
-_SHAPES = ["circle", "square", "cross"]
-
-
-def curve(table: pd.DataFrame, held: int) -> Figure:
-    """Return the chart of tau with all tasks on `held` held-out models by number of tasks.
-
-    The band covers 95% of random selections. `table` is `evaluation.benchmarks.selection.BenchmarkSelection.curve`, or
-    its file (`curve.csv`).
-    """
-    from plumbline.exhibits import charts  # noqa: PLC0415 (`--dry-run` draws nothing)
-
-    shown = table.assign(way=table["method"].map(_NAMES))
-    kinds = charts.Kinds("way", dict(zip(_NAMES.values(), _COLOURS, strict=True)),
-                         dict(zip(_NAMES.values(), _SHAPES, strict=True)))  # fmt: skip
-    hover = charts.tips("way:N", "tasks:Q", "tau:Q:.3f", "rho:Q:.3f")
-    chart = charts.banded_lines(
-        shown, ("tasks", "Tasks"), ("tau", "Kendall's tau with all tasks"), kinds, hover,
-        band=shown[shown["method"] == "random"],
-    )  # fmt: skip
-    caption = (
-        f"Kendall's tau with the ranking by all tasks, on {held} held-out models;"
-        " the band covers 95% of random selections."
-    )
-    words = caption + " " + " ".join(_said(shown, way) for way in _NAMES.values())
-    return Figure(chart.properties(description=words), caption, words)
-
-
-def _said(shown: pd.DataFrame, way: str) -> str:
-    of_way = shown[shown["way"] == way].drop_duplicates("tasks").sort_values("tasks")
-    points = ", ".join(f"{row.tau:.2f} with {row.tasks}" for row in of_way.itertuples())
-    return f"{way}: tau {points} tasks." if points else ""
 
 
 def answer(selection: BenchmarkSelection) -> str:
@@ -150,19 +111,11 @@ def notes(selection: BenchmarkSelection) -> list[str]:
     ]
     if n_models - 1 <= selection.scores.frame.shape[1]:
         lines.append("there are no more models than tasks, so regressions use the least-norm solutions, as MMTEB's did")
-    if not all(step.within for step in selection.trace):
-        n = sum(step.within for step in selection.trace)
-        lines.append(
-            f"MMTEB's thresholds (rho {request.rho:g}, error {request.mse:g}) remove {count(n, 'task')}; later steps"
-            " ignore these thresholds"
-        )
-    if "backward" not in selection.ways:
-        lines.append("backward selection does not reach this budget, as all remaining tasks are required")
     for kind in ("model", "task"):
         omitted = [omission for omission in scores.omissions if omission.kind == kind]
         if omitted:
             names = ", ".join([*(omission.name for omission in omitted[:5]), *(["..."] if len(omitted) > 5 else [])])
-            lines.append(f"left out: {_counted(omitted)} ({names}); see left_out.csv")
+            lines.append(f"left out: {_counted(omitted)} ({names}); see selection.json")
     return lines
 
 
@@ -191,7 +144,7 @@ def interval_words(estimate: Estimate, undefined: str = "–") -> str:
 
 
 PACKAGES = ("plumbline", "mteb", "numpy", "scipy")
-STUDY, BENCHMARK = "study.yaml", "benchmark.py"
+BENCHMARK = "benchmark.py"
 
 
 def write(folder: Path, selection: BenchmarkSelection, tasks: dict[str, Any], source: str) -> tuple[str, ...]:
@@ -199,23 +152,9 @@ def write(folder: Path, selection: BenchmarkSelection, tasks: dict[str, Any], so
 
     `tasks` are mteb's task objects by name, narrowed to the scored subsets; `source` is the value of --from.
     """
-    figure = curve(selection.curve, int(selection.held.sum()))
     files = {
         "tasks.csv": csv_bytes(_tasks(selection)),
-        "removed.csv": csv_bytes(predicted_by(selection)),
         "trace.csv": csv_bytes(_trace(selection)),
-        "agreement.csv": csv_bytes(_agreement(selection)),
-        "random.csv": csv_bytes(_random(selection)),
-        "curve.csv": csv_bytes(selection.curve),
-        "models.csv": csv_bytes(_models(selection)),
-        "left_out.csv": csv_bytes(
-            pd.DataFrame(
-                [vars(omission) for omission in selection.scores.omissions], columns=["kind", "name", "reason"]
-            )
-        ),
-        "curve.svg": figure.svg.encode(),
-        "curve.png": figure.png(),
-        "curve.txt": f"{figure.alt}\n".encode(),
     }
     chosen = _names(selection)
     chosen_tasks = {name: tasks[name] for name in chosen if name in tasks}
@@ -225,23 +164,7 @@ def write(folder: Path, selection: BenchmarkSelection, tasks: dict[str, Any], so
         lines.append(f"{BENCHMARK} was not written: mteb has no task {lacking_task!r}")
     else:
         files[BENCHMARK] = _benchmark(chosen_tasks, folder.name, selection).encode()
-    fitting = {name: task for name, task in chosen_tasks.items() if task.metadata.type in TYPES}
-    if fitting:
-        files[STUDY] = _study(folder.name, fitting).encode()
-        if lacking := [name for name in chosen if name not in fitting]:
-            lines.append(
-                f"{STUDY} leaves out {count(len(lacking), 'task')} of types that studies do not support:"
-                f" {', '.join(lacking[:5])}"
-            )
-        if several := [name for name, task in fitting.items() if len(task.eval_splits) > 1]:
-            lines.append(
-                f"{STUDY} uses the first split of {', '.join(several[:5])}, which mteb scores on several splits"
-            )
-    else:
-        lines.append(f"{STUDY} was not written: no chosen task is an mteb task that studies support")
     files["selection.json"] = json_file(_summary(selection, source, lines))
-    if fitting:
-        _check(files[STUDY])
     write_files(folder, files)
     return tuple(lines)
 
@@ -261,12 +184,8 @@ def _tasks(selection: BenchmarkSelection) -> pd.DataFrame:
 
 def _trace(selection: BenchmarkSelection) -> pd.DataFrame:
     names = selection.facts.index
-    rows = [(n, names[step.task], step.rho, step.mse, step.within) for n, step in enumerate(selection.trace, 1)]
-    return pd.DataFrame(rows, columns=["step", "task", "rho", "mse", "within_thresholds"])
-
-
-def _agreement(selection: BenchmarkSelection) -> pd.DataFrame:
-    return pd.DataFrame([_measured(way) for way in selection.ways.values()])
+    rows = [(n, names[step.task], step.rho, step.mse) for n, step in enumerate(selection.trace, 1)]
+    return pd.DataFrame(rows, columns=["step", "task", "rho", "mse"])
 
 
 def _measured(way: TaskSelection) -> dict[str, Any]:
@@ -291,20 +210,6 @@ def _measured(way: TaskSelection) -> dict[str, Any]:
         "random": len(agreement.random_tau),
         "beats_random": "not known" if beats is None else str(beats).lower(),
     }
-
-
-def _random(selection: BenchmarkSelection) -> pd.DataFrame:
-    parts = [
-        pd.DataFrame({"method": name, "rho": way.agreement.random_rho, "tau": way.agreement.random_tau})
-        for name, way in selection.ways.items()
-    ]
-    return pd.concat(parts, ignore_index=True)
-
-
-def _models(selection: BenchmarkSelection) -> pd.DataFrame:
-    names = list(selection.scores.frame.index)
-    families = [selection.scores.families[name] for name in names]
-    return pd.DataFrame({"model": names, "family": families, "held_out": selection.held})
 
 
 def _summary(selection: BenchmarkSelection, source: str, lines: list[str]) -> dict[str, Any]:
@@ -359,53 +264,6 @@ def _benchmark(tasks: dict[str, Any], name: str, selection: BenchmarkSelection) 
         "",
         "    results = mteb.evaluate(mteb.get_model(sys.argv[1]), BENCHMARK)",
         "    print(results.to_dataframe())",
-        "",
-    ]
-    return "\n".join(lines)
-
-
-def _check(content: bytes) -> None:
-    """Read the study as every command will, before anything is written."""
-    with tempfile.TemporaryDirectory(prefix="plumbline-") as here:
-        folder = Path(here) / STUDY
-        folder.write_bytes(content)
-        load_study(folder)
-
-
-def _study(name: str, tasks: dict[str, Any]) -> str:
-    """Return a study of the chosen tasks, otherwise as `plumbline init` begins one."""
-    safe = (
-        "".join(sign if sign.isascii() and sign.isalnum() else "-" for sign in name.lower()).strip("-") or "selection"
-    )
-    lines = [
-        "# Made by `plumbline select`. docs/own_study.md describes all settings.",
-        f"name: {safe}",
-        f"description: {json.dumps(f'The tasks that were selected in {safe}')}",
-        "",
-        "datasets:",
-    ]
-    for task_name, task in tasks.items():
-        revision = task.metadata.dataset["revision"]
-        parts = [
-            f"mteb: {json.dumps(task_name)}",
-            f"revision: {json.dumps(revision)}",
-            f"split: {json.dumps(task.eval_splits[0])}",
-        ]
-        if task.metadata.is_multilingual:
-            parts.append(f"subsets: {json.dumps(list(task.hf_subsets))}")
-        lines.append(f"  - {{{', '.join(parts)}}}")
-    lines += [
-        "",
-        "transformations: [paraphrasing]  # of HTEB's eight; see docs/transformations.md",
-        "generator:  # any OpenAI-compatible server; this address is Ollama's",
-        "  kind: openai",
-        "  model: gemma3:27b",
-        '  base_url: "http://127.0.0.1:11434/v1"',
-        "",
-        "evaluation:",
-        "  protocol: mteb  # as in the scores behind the selection",
-        "  models:",
-        "    - {name: intfloat/multilingual-e5-small, kind: mteb}",
         "",
     ]
     return "\n".join(lines)

@@ -126,15 +126,11 @@ _DIGITS = 12  # correlations equal to this precision are ties: the first task is
 
 @dataclass(frozen=True)
 class Step:
-    """One removed task: how the others predicted it, and whether MMTEB's thresholds allowed removing it.
-
-    `within` is false from the first step that the thresholds do not allow.
-    """
+    """One removed task, and how the others predicted it."""
 
     task: int
     rho: float
     mse: float
-    within: bool
 
 
 def left_out_predictions(scores: Floats) -> Floats:
@@ -204,24 +200,21 @@ def backward(
     mse: float = MSE,
     progress: Callable[[], object] = lambda: None,
 ) -> list[Step]:
-    """Return the whole trace: remove task after task, until none may go (`coverage`) or two are left.
+    """Return MMTEB's selection as a trace: remove task after task, until none may go (`coverage`) or two are left.
 
-    As long as a removable task has predictions with at least `rho` and at most `mse`, the one with the highest rho is
-    removed: that is MMTEB's selection. Afterwards the removable task with the highest rho is removed, not `within`.
+    Of the removable tasks with predictions of at least `rho` and at most `mse`, the one with the highest rho goes.
     """
     remaining = np.ones(scores.shape[1], np.bool_)
     steps: list[Step] = []
-    within = True
     while remaining.sum() > 2 and (free := coverage.may_go(remaining)).any():
         tasks_left = np.flatnonzero(remaining)
         predicted = predictability(scores[:, tasks_left], left_out_predictions(scores[:, tasks_left]))
         rhos, errors = np.nan_to_num(predicted[0], nan=-2.0), predicted[1]
-        may = free[tasks_left]
-        good = may & (rhos >= rho) & (errors <= mse)
-        within = within and bool(good.any())
-        candidates = np.flatnonzero(good if within else may)
+        candidates = np.flatnonzero(free[tasks_left] & (rhos >= rho) & (errors <= mse))
+        if not len(candidates):
+            break
         first = candidates[np.argmax(np.round(rhos[candidates], _DIGITS))]
-        steps.append(Step(int(tasks_left[first]), float(predicted[0][first]), float(errors[first]), within))
+        steps.append(Step(int(tasks_left[first]), float(predicted[0][first]), float(errors[first])))
         remaining[tasks_left[first]] = False
         progress()
     return steps

@@ -205,27 +205,6 @@ def lines(
     return chart
 
 
-def banded_lines(
-    frame: pd.DataFrame,
-    across: tuple[str, str],
-    up: tuple[str, str],
-    kinds: Kinds,
-    tooltip: Sequence[alt.Tooltip],
-    band: pd.DataFrame,
-) -> alt.LayerChart:
-    """Return a line with points for each kind on a logarithmic axis, with a band between the ends of intervals.
-
-    `across` and `up` are columns with titles; the ends of `band` are the columns `<up>_low` and `<up>_high`.
-    """
-    x = alt.X(f"{across[0]}:Q", title=across[1]).scale(type="log", nice=False)
-    y = alt.Y(f"{up[0]}:Q", title=up[1]).scale(zero=False)
-    area = alt.Chart(band).mark_area(color=NEUTRAL, opacity=0.25)
-    base = alt.Chart(frame).encode(x=x, y=y, color=kinds.colour)
-    points = base.mark_point(size=70, filled=True, opacity=1).encode(shape=kinds.shape, tooltip=list(tooltip))
-    ends = area.encode(x=x, y=alt.Y(f"{up[0]}_low:Q"), y2=alt.Y2(f"{up[0]}_high:Q"))
-    return alt.LayerChart(layer=[ends, base.mark_line(), points], width=560, height=320)
-
-
 def path_of_looks(frame: pd.DataFrame, title: str, scale: tuple[float, float]) -> alt.LayerChart:
     """Return the path of a mean over looks after blocks, with intervals and the limit that they must exclude.
 

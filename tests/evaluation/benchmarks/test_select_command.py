@@ -16,7 +16,6 @@ import pytest
 from evaluation.benchmarks.task_facts import of_table
 from evaluation.models.encoder import Encoder
 from plumbline.errors import DataError
-from plumbline.study import load_study
 from tests.commands import here
 from tests.evaluation.conftest import FakeModel
 
@@ -54,9 +53,6 @@ def test_a_table_becomes_a_benchmark_a_study_and_an_answer(tmp_path: Path, long:
     made = runpy.run_path(str(small / "benchmark.py"))["BENCHMARK"]
     assert [task.metadata.name for task in made.tasks] == found["tasks"]
     assert {task.metadata.type for task in made.tasks} == {"STS", "Classification", "Retrieval"}
-    assert [one.mteb for one in load_study(small / "study.yaml").datasets] == found["tasks"]
-    assert "Chosen for agreement: tau" in (small / "curve.txt").read_text()
-    assert len(pd.read_csv(small / "random.csv")) == 3000
     before = (small / "selection.json").read_bytes()
     run(tmp_path, pd.concat([older, long]), "--budget", "4", "--cover", "type")
     assert (small / "selection.json").read_bytes() == before
