@@ -158,9 +158,9 @@ class AcceptedPairs:
         return [self._fields(unit, before, after, UNDEFINED if math.isnan(before) or math.isnan(after) else "")]
 
     def _fields(self, unit: ScoreUnit, before: float, after: float, reason: str) -> Fields:
-        selection, metric = self._selection(unit), METRICS[unit.task]
-        numbers = {"original": before, "score": after, "n": selection.n, "n_pairs": len(selection.texts)}
-        return {"metric": metric, "reason": reason, **numbers}
+        selection = self._selection(unit)
+        numbers = {"original": before, "score": after, "n": selection.n}
+        return {"reason": reason, **numbers}
 
     def _selection(self, unit: ScoreUnit) -> _Selection:
         if unit.place not in self._known:

@@ -44,11 +44,11 @@ class MeasureRow(Record):
 class AcceptedScore(MeasureRow):
     """One model's scores on the items of accepted pairs, before and after (`accepted_scores.parquet`)."""
 
-    metric: str = Field(description="mteb's name of the main metric")
-    original: Number = Field(description="the metric's value on the original texts of these items; NaN if unknown")
+    original: Number = Field(
+        description="value of the task's main metric on the original texts of these items; NaN if unknown"
+    )
     score: Number = Field(description="the metric's value on their transformed texts; NaN if unknown")
     n: int = Field(description="number of items whose pairs are all accepted; scored if there are enough")
-    n_pairs: int = Field(description="number of accepted pairs among the data set's texts")
     reason: str = Field(description="why there is no score; empty otherwise")
 
 

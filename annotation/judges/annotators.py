@@ -182,7 +182,7 @@ async def _ask(model: Annotating, client: _Client, asking: AnnotatorMessage) -> 
         status = "failed" if reason else "ok"
     return ModelAnswer.model_validate(
         {
-            "key": model.key(asking), "annotator": spec.name, "task": asking.task.task, "asked": asking.task.asked,
+            "key": model.key(asking), "task": asking.task.task,
             "pair_ids": tuple(pair.pair_id for pair in asking.pairs),
             "answers": json.dumps(answers, ensure_ascii=False) if status == "ok" else "",
             "text": text, "status": status, "reason": reason, "attempts": outcome.attempts, "model": spec.model,

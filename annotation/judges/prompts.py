@@ -226,25 +226,24 @@ _SHOWN = 60  # characters of an answer in a reason
 
 @dataclass(frozen=True)
 class Read:
-    """A score, or the reason why there is none; for `expected` with label mass and entropy."""
+    """A score, or the reason why there is none; for `expected` with label mass."""
 
     score: float = math.nan
     reason: str = ""
     label_mass: float = math.nan
-    entropy: float = math.nan
 
 
 def read_expected(answer: Completion, scale: Scale, least_mass: float) -> Read:
     """Compute the mean of the scale's points, weighted by their probabilities to be the answer's first token.
 
-    With p_s the probability of point s: label mass m = sum p_s, score = sum s p_s / m, and entropy
-    = -sum (p_s / m) ln(p_s / m), in nats. Under `least_mass` there is no score.
+    With p_s the probability of point s: label mass m = sum p_s and score = sum s p_s / m. Under
+    `least_mass` there is no score.
 
     Source: G-Eval (Liu et al., EMNLP 2023), section 2, with the probabilities themselves instead of samples.
 
     >>> read = read_expected(Completion("4", labels={"3": 0.2, "4": 0.6}), Scale(1, 5, points=(1, 2, 3, 4, 5)), 0.5)
-    >>> round(read.score, 2), round(read.label_mass, 2), round(read.entropy, 3)  # (3 * 0.2 + 4 * 0.6) / 0.8
-    (3.75, 0.8, 0.562)
+    >>> round(read.score, 2), round(read.label_mass, 2)  # (3 * 0.2 + 4 * 0.6) / 0.8
+    (3.75, 0.8)
     """
     if answer.labels is None:
         return Read(reason="the answer came without probabilities of the points")
@@ -258,13 +257,11 @@ def _expected(labels: Mapping[str, float], text: str, scale: Scale, least_mass: 
         return Read(reason=f"the answer's probabilities of the points are invalid; it begins with {shown(text)}")
     if mass == 0:
         return Read(reason=f"the points have probability 0; the answer begins with {shown(text)}", label_mass=mass)
-    of_points = [share / mass for share in shares.values() if share > 0]
-    entropy = abs(math.fsum(share * math.log(share) for share in of_points))
     if mass < least_mass:
         line = f"the points have probability {mass:.3f}, below least_mass {least_mass:g}; the answer begins with"
-        return Read(reason=f"{line} {shown(text)}", label_mass=mass, entropy=entropy)
+        return Read(reason=f"{line} {shown(text)}", label_mass=mass)
     score = math.fsum(point * share for point, share in shares.items()) / mass
-    return Read(score, "", min(mass, 1.0), entropy)
+    return Read(score, "", min(mass, 1.0))
 
 
 def read_text(answer: Completion, scale: Scale) -> Read:

@@ -33,24 +33,9 @@ class Judgement(Record):
     KEY = ("key",)
     key: str = Field(description="identity: hash of judge, prompt, question, order and pair")
     pair_id: str = Field(description="id of the pair, as in `pairs.parquet`")
-    judge: str = Field(description="the judge's name in the study")
     question: str = Field(description="name of the question, such as quality or similarity")
     order: Literal["up", "down"] = Field(
         description="order of the scale's points in the prompt: from the lowest (up) or from the highest (down)"
-    )
-    transformation: str = Field(
-        description="the pair's transformation or group; `original` for two texts with a gold score"
-    )
-    pool: str = Field(description="transformations rated together, as in `pairs.parquet`")
-    dataset: str = Field(description="the study's first data set with the original")
-    task_type: str = Field(description="that data set's task")
-    language: str = Field(description="language of the original")
-    output_language: str = Field(description="intended language of the transformed text")
-    seed: int = Field(description="transformation seed")
-    stratum: str = Field(description="the pair's stratum, as in `judged.parquet`")
-    generator: str = Field(
-        description="the generator's model, or the function or file that made the output; empty for two texts with a"
-        " gold score"
     )
     score: Number = Field(description="the score, on the question's scale; NaN if there is none")
     mode: Literal["expected", "text"] = Field(
@@ -58,10 +43,6 @@ class Judgement(Record):
     )
     label_mass: Number = Field(
         default=math.nan, description="for `expected`: probability that the first token is a point; NaN otherwise"
-    )
-    entropy: Number = Field(
-        default=math.nan,
-        description="for `expected`: entropy of the points' shares of `label_mass`, in nats; NaN otherwise",
     )
     text: str = Field(description="the answer as received; for `expected` its first token")
     status: Literal["ok", "failed", "unanswered"] = Field(
@@ -83,11 +64,7 @@ class ModelAnswer(Record):
 
     KEY = ("key",)
     key: str = Field(description="identity: hash of model, prompt and items")
-    annotator: str = Field(description="the model's name in the study")
     task: str = Field(description="the task's name in the study")
-    asked: str = Field(
-        description="the form of the question, as in `human/tasks.json`; in searches it may differ from people's"
-    )
     pair_ids: tuple[str, ...] = Field(
         description="ids of the items that the model was shown, as in `pairs.parquet`; for clustering all items"
     )

@@ -38,7 +38,7 @@ from plumbline.file_hashes import cached_file_hash
 from plumbline.identity import identity
 from plumbline.models.asking import AnswerTable, ask_all
 from plumbline.models.chat import Attempt, Chat, Completion, ask_until
-from plumbline.store import joined, only_one
+from plumbline.store import only_one
 from plumbline.study import Study
 from plumbline.study.engines import AnnotatorSpec, EngineSpec, JudgeSpec, Reading
 
@@ -135,6 +135,13 @@ class JudgeProgress(PromptedAnswers[JudgeMessage, Judgement]):
         name = str((folder / f"{questionnaire.spec.name}.parquet").relative_to(study.folder))
         questions = {self.key(asking): asking for pair in pairs for asking in questionnaire.askings(pair)}
         super().__init__(study, name, Judgement, questions.items, COMMAND, again=again)
+
+    def frame(self) -> pd.DataFrame:
+        """Return the wanted judgements that are in the table, with the judge's name and facts of the pairs."""
+        pairs = {asking.pair.pair_id: asking.pair for _, asking in self._jobs_by_key()}
+        facts = [{name: getattr(pair, name) for name in OF_PAIR} | {"generator": pair.model} for pair in pairs.values()]
+        of_pairs = pd.DataFrame(facts, columns=[*OF_PAIR, "generator"])
+        return super().frame().assign(judge=self.spec.name).merge(of_pairs, on="pair_id", how="left")
 
     def key(self, asking: JudgeMessage) -> str:
         """Return the identity of a judgement: a hash of everything that can change it."""
@@ -337,15 +344,16 @@ def progress_of(
 
 
 def read_judgements(study: Study, names: Sequence[str] = ()) -> pd.DataFrame:
-    """Read the judgements that a study wants, of all judges or of some: columns as `Judgement` has them.
+    """Read the judgements that a study wants, of all judges or of some.
+
+    Columns: those of `Judgement`, judge, and `OF_PAIR` and generator of the pairs.
 
     Judgements by other prompts or settings, or of pairs no longer judged, are left out. Raises DataError if a judge's
     table is missing, damaged, or not as it was written.
     """
     progresses = progress_of(study, questionnaires(study, names), read_judged(study), study.judgements)
     frames = [progress.frame() for progress in progresses]
-    empty = joined([], Judgement)
-    return pd.concat([frame for frame in frames if len(frame)], ignore_index=True) if any(map(len, frames)) else empty
+    return pd.concat([frame for frame in frames if len(frame)] or frames[:1], ignore_index=True)
 
 
 async def _ask_judge(progress: JudgeProgress) -> JudgeRun:
@@ -379,10 +387,9 @@ async def ask_one(progress: JudgeProgress, client: JudgeClient, asking: JudgeMes
         status = "failed" if score.reason else "ok"
     return Judgement.model_validate(
         {
-            "key": progress.key(asking), "judge": spec.name, "question": asking.question, "order": asking.order,
-            **{name: getattr(asking.pair, name) for name in OF_PAIR}, "generator": asking.pair.model,
-            "score": score.score, "mode": "expected" if mode else "text", "label_mass": score.label_mass,
-            "entropy": score.entropy, "text": text, "status": status, "reason": score.reason,
+            "key": progress.key(asking), "pair_id": asking.pair.pair_id, "question": asking.question,
+            "order": asking.order, "score": score.score, "mode": "expected" if mode else "text",
+            "label_mass": score.label_mass, "text": text, "status": status, "reason": score.reason,
             "attempts": outcome.attempts, "model": spec.model, "kind": spec.kind, "judge_hash": progress.hash,
             "prompt_hash": asking.prompt_hash, "finished_at": datetime.now(UTC),
         }

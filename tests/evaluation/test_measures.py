@@ -128,7 +128,7 @@ def test_only_items_of_accepted_pairs_are_scored_before_and_after(rated: Study) 
         EvaluationRecords.open(rated).accepted_scores, model="one", dataset="sts", transformation="paraphrasing"
     )
     # Row 6 has one accepted sentence of two, so it is not an item: 6 items of 13 accepted pairs.
-    assert (found["n"], found["n_pairs"], found["metric"], found["reason"]) == (6, 13, "cosine_spearman", "")
+    assert (found["n"], found["reason"]) == (6, "")
     assert found["original"] == pytest.approx(rho(frame, list(ROWS), str), abs=1e-6)
     assert found["score"] == pytest.approx(rho(frame, list(ROWS), lambda t: changed(t, "paraphrasing")), abs=1e-6)
 
@@ -138,7 +138,7 @@ def test_a_pair_that_one_question_rejects_takes_its_item_out(rated: Study) -> No
     write_rated(rated, rejected=(frame["sentence2"][0],))
     run(rated, "one")
     found = row_of(EvaluationRecords.open(rated).accepted_scores, dataset="sts", transformation="paraphrasing")
-    assert (found["n"], found["n_pairs"]) == (5, 12)
+    assert found["n"] == 5
     assert found["original"] == pytest.approx(rho(frame, [1, 2, 3, 4, 5], str), abs=1e-6)
     write_rated(rated, rejected=tuple(frame["sentence2"][:2]))
     model, _ = run(rated, "one")
@@ -154,7 +154,7 @@ def test_an_output_that_is_not_the_one_that_was_rated_is_not_accepted(rated: Stu
     write_table(rated.folder / "pairs.parquet", others, Pair)
     run(rated, "one", include_rejected=True)  # else the gate leaves the whole transformation out
     found = row_of(EvaluationRecords.open(rated).accepted_scores, dataset="sts", transformation="paraphrasing")
-    assert (found["n"], found["n_pairs"]) == (5, 12)
+    assert found["n"] == 5
 
 
 def test_what_was_not_rated_has_a_row_with_the_reason(rated: Study) -> None:

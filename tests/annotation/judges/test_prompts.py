@@ -51,14 +51,11 @@ def test_an_answer_that_was_cut_off_is_no_score_though_it_begins_with_a_number()
     assert math.isnan(read_text(Completion("4", cut_off=True), FIVE).score)
 
 
-def test_the_expected_score_with_its_label_mass_and_entropy() -> None:
+def test_the_expected_score_with_its_label_mass() -> None:
     read = read_expected(Completion("4", labels={"3": 0.1, "4": 0.5, "5": 0.2}), FIVE, 0.5)
     assert read.label_mass == pytest.approx(0.8)
     assert read.score == pytest.approx((3 * 0.1 + 4 * 0.5 + 5 * 0.2) / 0.8)
-    # Of 0.125, 0.625 and 0.25: -(0.125 ln 0.125 + 0.625 ln 0.625 + 0.25 ln 0.25) = 0.2599 + 0.2938 + 0.3466.
-    assert read.entropy == pytest.approx(0.9003, abs=5e-5)
-    certain = read_expected(Completion("5", labels={"5": 1.0}), FIVE, 0.5)
-    assert (certain.score, certain.entropy) == (5.0, 0.0)
+    assert read_expected(Completion("5", labels={"5": 1.0}), FIVE, 0.5).score == 5.0
 
 
 def test_too_little_probability_on_the_points_is_no_score_and_says_how_much() -> None:

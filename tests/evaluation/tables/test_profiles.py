@@ -112,7 +112,7 @@ def beside(model: str, dataset: str, transformation: str, seed: int, **own: obje
 
 
 def accepted_row(dataset: str, seed: int, original: float, score: float, n: int = 20, **own: object) -> AcceptedScore:
-    given = {"metric": "cosine_spearman", "original": original, "score": score, "n": n, "n_pairs": 2 * n, "reason": ""}
+    given = {"original": original, "score": score, "n": n, "reason": ""}
     return AcceptedScore.model_validate(beside("m", dataset, "paraphrasing", seed, **{**given, **own}))
 
 
