@@ -104,7 +104,7 @@ def made_study(folder: Path, texts: int) -> Study:
         "generator": {"kind": "recorded", "model": "shuffled", "path": "none"},
         "sample": {"pairs": PAIRS},
         "evaluation": {"models": [MODEL]},
-        "bundle": {"datasets": {"texts": {"licence": "cc0-1.0"}}},
+        "bundle": {"licences": {"texts": "cc0-1.0"}},
     }
     (folder / "study.yaml").write_text(yaml.safe_dump(said), encoding="utf-8")
     study = load_study(folder / "study.yaml", folder / "exports")

@@ -40,7 +40,7 @@ from plumbline.models.asking import AnswerTable, ask_all
 from plumbline.models.chat import Attempt, Chat, Completion, ask_until
 from plumbline.store import only_one
 from plumbline.study import Study
-from plumbline.study.engines import AnnotatorSpec, EngineSpec, JudgeSpec, Reading
+from plumbline.study.engines import AnnotatorSpec, JudgeSpec, Reading
 
 if TYPE_CHECKING:
     from plumbline.models.openai import ChatServer
@@ -207,12 +207,9 @@ async def start(
         return await _probed(ChatServer.at(spec.engine, study, f"judges ({spec.name})"), spec, labels)
     from plumbline.models.vllm import VllmEngine  # noqa: PLC0415 (lives on the GPU host)
 
-    model = spec.engine
-    if labels and model.vllm.concurrency is None:
-        waiting = _WAITING * model.vllm.max_num_seqs * model.vllm.data_parallel_size
-        settings = {**model.settings, "concurrency": waiting}
-        model = EngineSpec(kind="vllm", model=model.model, revision=model.revision, settings=settings)
-    engine = VllmEngine.load(model, study, _QUIET)
+    engine = VllmEngine.load(spec.engine, study, _QUIET)
+    if labels:
+        engine.batches = _WAITING
     try:
         for label in labels:
             engine.label_token(label)

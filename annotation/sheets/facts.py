@@ -38,6 +38,7 @@ from plumbline.statistics.agreement import Answers, raw_agreement
 from plumbline.statistics.estimates import stream
 from plumbline.study.crowd import PTEB_COUNTRIES
 from plumbline.study.ethics import QUESTIONS, begins
+from plumbline.study.evaluation import CROISSANT_FIELDS
 from plumbline.words import count, count_words
 
 By = Literal["records", "people", "open"]
@@ -159,7 +160,6 @@ def sheet_facts(material: CampaignMaterial) -> dict[str, Any]:
     """Return the facts of the sheets' templates, by name: those of the methods section, and these."""
     study, bundle, all_simulated = material.study, material.study.bundle, _all_simulated(material)
     inputs, outputs = languages_of(material)
-    rights = {name: spec.licence for name, spec in bundle.datasets.items()}
     people = material.counting.groupby("rater_id")["simulated"].any()
     return {
         **methods_facts(material),
@@ -175,6 +175,7 @@ def sheet_facts(material: CampaignMaterial) -> dict[str, Any]:
         "here": rated_here(material),
         "our_page": shows_our_page(material),
         "bundle": bundle,
+        "about": {name: bundle.metadata.get(name, "") for name in CROISSANT_FIELDS},
         "sizes": _sizes(material),
         "tasks": _tasks(material),
         "input_boxes": _languages(inputs),
@@ -186,7 +187,9 @@ def sheet_facts(material: CampaignMaterial) -> dict[str, Any]:
         },
         "decided": bool(material.decisions),
         "doubts": material.doubts,
-        "licensed": [f"{spec.name} ({rights.get(spec.name) or 'licence not on record'})" for spec in study.datasets],
+        "licensed": [
+            f"{spec.name} ({bundle.licences.get(spec.name) or 'licence not on record'})" for spec in study.datasets
+        ],
         "versions": ["Plumbline", *(" ".join(part) for part in material.manifest.get("versions", {}).items())],
         "verdicts": material.verdicts,
         "refused": [

@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 from plumbline import commands
 from plumbline.records import Record
 from plumbline.study import Study
-from plumbline.study.engines import EngineSpec, HttpSettings, RecordedSettings, VllmSettings
+from plumbline.study.engines import EngineSpec, HttpSettings, RecordedSettings
 from plumbline.study.evaluation import MODEL_SETTINGS, ModelSpec
 
 _OWN_COMMAND = re.compile(r"^    ([a-z-]+)  +(.+)$", re.MULTILINE)
@@ -50,7 +50,7 @@ def study() -> str:
 
 
 _SETTINGS = {
-    EngineSpec: (HttpSettings, VllmSettings, RecordedSettings),
+    EngineSpec: (HttpSettings, RecordedSettings),
     ModelSpec: tuple(dict.fromkeys(one for one in MODEL_SETTINGS.values() if one.model_fields)),
 }
 

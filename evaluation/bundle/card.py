@@ -73,7 +73,7 @@ def write_cards(facts: BundleFacts, folder: Path, tasks: Sequence[WrittenTask], 
     (folder / records.CARD).write_text(_card(facts, configurations, tasks, left_out), encoding="utf-8")
     metadata, lacking = croissant(facts, configurations, folder)
     (folder / records.CROISSANT).write_bytes(json_bytes(metadata))
-    return [f"{records.CROISSANT} lacks {name}: set bundle.{key} in the study" for name, key in lacking]
+    return [f"{records.CROISSANT} lacks {name}: set {key} in the study" for name, key in lacking]
 
 
 def _configurations(folder: Path) -> list[Configuration]:
@@ -258,13 +258,13 @@ def croissant(
     facts: BundleFacts, configurations: Sequence[Configuration], folder: Path
 ) -> tuple[dict[str, Any], list[tuple[str, str]]]:
     """Return (the metadata, the fields that Croissant requires and the study lacks, each with the study's key)."""
-    manifest = facts.manifest
+    manifest, given = facts.manifest, facts.manifest.metadata
     licences = dict.fromkeys([manifest.licence, *(source.licence for source in manifest.datasets.values())])
     wanted = {
-        "creator": ("creators", [{"@type": "sc:Organization", "name": creator} for creator in manifest.creators]),
-        "datePublished": ("published", manifest.published),
-        "license": ("licence", [_licence(name) for name in licences if name]),
-        "url": ("reference", manifest.reference),
+        "creator": [{"@type": "sc:Organization", "name": given["creator"]}] if "creator" in given else [],
+        "datePublished": given.get("datePublished"),
+        "license": [_licence(name) for name in licences if name],
+        "url": given.get("url"),
     }
     files = [file for c in configurations for file in itertools.chain(*c.splits.values())]
     warnings = "".join(f"{line} " for line in facts.warnings)
@@ -274,8 +274,8 @@ def croissant(
         "conformsTo": SPECIFICATION,
         "name": facts.study,
         "description": f"{warnings}{facts.description or facts.study}",
-        **{name: value for name, (_, value) in wanted.items() if value},
-        "version": _version(manifest.edition),
+        **{name: value for name, value in wanted.items() if value},
+        "version": manifest.version,
         **({"citeAs": manifest.citation} if manifest.citation else {}),
         "inLanguage": sorted({code for source in manifest.datasets.values() for code in source.languages}),
         "distribution": [
@@ -295,7 +295,11 @@ def croissant(
             for configuration in configurations
             for file in itertools.chain(*configuration.splits.values())
         ],
-    }, [(name, key) for name, (key, value) in wanted.items() if not value]
+    }, [
+        (name, "bundle.licence" if name == "license" else f"bundle.metadata.{name}")
+        for name, value in wanted.items()
+        if not value
+    ]
 
 
 def _record_set(configuration: Configuration, file: str) -> dict[str, Any]:
@@ -337,8 +341,3 @@ def _licence(name: str) -> str:
     """Return a licence's page at SPDX, or the name as given."""
     spdx = _SPDX.get(name.lower(), name.upper() if re.fullmatch(r"cc(0|-by[a-z-]*)-\d\.\d", name.lower()) else "")
     return f"https://spdx.org/licenses/{spdx}" if spdx else name
-
-
-def _version(edition: str) -> str:
-    """Return the edition as a version of three numbers if it has one or two."""
-    return ".".join([*edition.split("."), "0", "0"][:3]) if re.fullmatch(r"\d+(\.\d+)?", edition) else edition

@@ -185,7 +185,7 @@ def _metadata(source: OutputSource, facts: BundleFacts, unit: ScoreUnit, task: A
         category=base.category,
         modalities=base.modalities,
         prompt=base.prompt,
-        reference=rights.reference or manifest.reference or None,
+        reference=rights.reference or manifest.metadata.get("url"),
         eval_splits=["test"],
         eval_langs={name: base.hf_subsets_to_langscripts[name] for name in task.dataset} if several else codes,
         main_score=METRICS[unit.task],

@@ -43,7 +43,7 @@ from plumbline.study import Study
 from plumbline.study.base import StudyPart
 from plumbline.study.datasets import DatasetSpec
 from plumbline.study.engines import SETTINGS, EngineSpec
-from plumbline.study.evaluation import RightsSpec
+from plumbline.study.evaluation import BundleSpec
 from plumbline.versions import version_of
 from plumbline.words import count, trim
 
@@ -80,9 +80,10 @@ def export(
             f"{study.file}: a study with the subject {study.subject.kind} scores no models, so it has no bundle"
         )
     names = [spec.name for spec in study.datasets]
-    for name in study.bundle.datasets:
-        if name not in names:
-            raise StudyError(f"{study.file}: bundle.datasets: no data set {name!r}; {nearest(name, names)}")
+    for key, named in (("licences", study.bundle.licences), ("withheld", study.bundle.withheld)):
+        for name in named:
+            if name not in names:
+                raise StudyError(f"{study.file}: bundle.{key}: no data set {name!r}; {nearest(name, names)}")
     evidence = EvaluationRecords.open(study)
     _ = evidence.verified
     raters = evidence.collected.plain_ratings["rater_id"].unique()
@@ -124,8 +125,12 @@ class _BundleWriter:
     def facts(self) -> BundleFacts:
         """The facts about the bundle, once the data sets are written."""
         study, seen = self._study, self._evidence
-        of_study = study.bundle.model_dump(exclude={"datasets"})
-        manifest = BundleManifest(**of_study, made_with=version_of("plumbline"), datasets=self._datasets)
+        manifest = BundleManifest(
+            licence=study.bundle.licence,
+            metadata=study.bundle.metadata,
+            made_with=version_of("plumbline"),
+            datasets=self._datasets,
+        )
         ratings = seen.collected.plain_ratings
         ratings = ratings if self._comments else ratings.assign(comment="")
         generator = _generator(study.generator)
@@ -162,7 +167,7 @@ class _BundleWriter:
     def _write_dataset(self, spec: DatasetSpec, dataset: Dataset) -> None:
         """Write a data set's texts, and the rows of a local one, unless its texts may not be shared."""
         distinct = {text.text_id: text for text in dataset.texts()}
-        facts = _facts_of(self._study.bundle.datasets.get(spec.name), spec, dataset, distinct, self._study.file)
+        facts = _facts_of(self._study.bundle, spec, dataset, distinct, self._study.file)
         self._datasets[spec.name] = facts
         self._settings.append(_dataset_settings(spec, dataset))
         self._texts += distinct.values()
@@ -335,31 +340,33 @@ def _transformations(plan: Plan) -> Iterator[BundledTransformation]:
 
 
 def _facts_of(
-    rights: RightsSpec | None, spec: DatasetSpec, dataset: Dataset, texts: Mapping[str, Text], file: Path
+    rights: BundleSpec, spec: DatasetSpec, dataset: Dataset, texts: Mapping[str, Text], file: Path
 ) -> DatasetFacts:
     """Return the facts about a data set; `texts` are its distinct ones by id. Raises StudyError without a licence."""
-    of_mteb: dict[str, Any] = {"licence": "", "citation": "", "reference": "", "domains": ()}
+    of_mteb: dict[str, Any] = {}
+    licence = rights.licences.get(spec.name, "")
     if isinstance(dataset, MtebTask):
         meta = dataset.loaded.task.metadata
-        words = (meta.license, meta.bibtex_citation, meta.reference)
-        of_mteb = dict(zip(of_mteb, (str(word or "") for word in words), strict=False))
-        of_mteb["domains"] = tuple(map(str, meta.domains or ()))
-    licence = rights.licence if rights else of_mteb["licence"]
+        licence = licence or str(meta.license or "")
+        of_mteb = {
+            "citation": meta.bibtex_citation or "",
+            "reference": str(meta.reference or ""),
+            "domains": tuple(map(str, meta.domains or ())),
+        }
     if licence in _UNNAMED:
         raise StudyError(
             f"{file}: the texts of {spec.name!r} have no licence; add one to the study, such as"
-            f" `bundle: {{datasets: {{{spec.name}: {{licence: cc-by-4.0}}}}}}`, with `texts: reference` if they may"
-            " not be shared"
+            f" `bundle: {{licences: {{{spec.name}: cc-by-4.0}}}}`, and name it in `bundle.withheld` if they may not be"
+            " shared"
         )
-    facts = rights or RightsSpec(licence=licence)
     return DatasetFacts(
         task=dataset.task,
         revision=dataset.revision,
-        texts=facts.texts,
+        texts="reference" if spec.name in rights.withheld else "include",
         n_texts=len(texts),
         languages=tuple(sorted({text.language for text in texts.values()})),
         licence=licence,
-        **{name: getattr(facts, name) or of_mteb[name] for name in ("citation", "reference", "domains")},
+        **of_mteb,
     )
 
 

@@ -44,8 +44,8 @@ class BundleFacts:
 
     @property
     def title(self) -> str:
-        """The study's name with the edition."""
-        return f"{self.study}, edition {self.manifest.edition}"
+        """The study's name with the version."""
+        return f"{self.study}, version {self.manifest.version}"
 
     @property
     def made(self) -> str:
@@ -62,6 +62,5 @@ class BundleFacts:
             self.title,
             *([self.description] if self.description else []),
             f"{self.made}; bundle made with Plumbline {manifest.made_with}",
-            f"licence of outputs and ratings: {manifest.licence or 'none given'}; contact:"
-            f" {manifest.contact or 'none given'}; raters' comments: {comments}",
+            f"licence of outputs and ratings: {manifest.licence or 'none given'}; raters' comments: {comments}",
         ]

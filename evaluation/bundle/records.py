@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from plumbline.records import Record
-from plumbline.study.evaluation import BundleSpec, RightsSpec
+from plumbline.study.base import Line, StudyPart
 
 COPY = "copy_of"
 AGAIN = "get it again from its source"
@@ -30,23 +30,40 @@ CONTROLS, CONTROL_RATINGS, MEANS = "controls.parquet", "control_ratings.parquet"
 VERDICTS, AGREEMENT = "verdicts.json", "agreement.json"
 
 
-class DatasetFacts(RightsSpec):
+class DatasetFacts(StudyPart):
     """A data set of the bundle's outputs, with the rights in its texts."""
 
+    licence: Line = Field(description="licence of the texts")
+    texts: Literal["include", "reference"] = Field(
+        default="include", description="include: the bundle contains the texts; reference: it has only their hashes"
+    )
+    citation: str = Field(default="", description="mteb's citation, as BibTeX")
+    reference: str = Field(default="", description="mteb's web address of a page about the data set")
+    domains: tuple[str, ...] = Field(default=(), description="mteb's domains of the texts, such as News")
     task: str = Field(description="the data set's task")
     revision: str = Field(description="hash of a local file's bytes; for mteb, repository@commit on the hub")
     n_texts: int = Field(ge=0, description="number of distinct texts that were transformed")
     languages: tuple[str, ...] = Field(description="language codes of the texts")
 
 
-class BundleManifest(BundleSpec):
+class BundleManifest(StudyPart):
     """The facts about a bundle that no other file in it has (`manifest.json`)."""
 
+    licence: str = Field(description="licence of outputs and ratings; empty if none is named")
+    metadata: dict[str, str] = Field(description="further facts in Croissant's words, as in the study")
     format: Literal["plumbline bundle 1"] = Field(default="plumbline bundle 1", description="name of the format")
     made_with: str = Field(description="version of Plumbline that made the bundle")
-    datasets: dict[str, DatasetFacts] = Field(  # type: ignore[assignment]  # with more facts than in a study
-        description="the transformed data sets, by name"
-    )
+    datasets: dict[str, DatasetFacts] = Field(description="the transformed data sets, by name")
+
+    @property
+    def citation(self) -> str:
+        """The bundle's citation, as BibTeX; empty if there is none."""
+        return self.metadata.get("citeAs", "")
+
+    @property
+    def version(self) -> str:
+        """The bundle's version."""
+        return self.metadata.get("version", "1.0.0")
 
 
 def outputs_of(transformation: str, seed: int) -> str:

@@ -74,6 +74,7 @@ class VllmEngine(Chat):
         template: Mapping[str, Any],
     ) -> None:
         self.spec = spec
+        self.batches = 2  #: full batches in flight: one that is decoded, and as many texts again waiting
         self._log = log
         self._watchdog = _watch()
         try:
@@ -120,8 +121,8 @@ class VllmEngine(Chat):
 
     @property
     def concurrency(self) -> int:
-        """The number of texts in flight: a full batch, and as many again waiting."""
-        return self.spec.in_flight
+        """The number of texts in flight."""
+        return self.batches * self.spec.vllm.batch
 
     async def ask(self, message: str, attempt: Attempt, labels: Sequence[str] = ()) -> Completion:
         """Return the model's answer to one message under its chat template; each of `labels` must be a token.

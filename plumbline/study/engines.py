@@ -21,6 +21,10 @@ Relevance = Literal["graded", "binary", "ranked"]
 TAKE_GENERATOR = ("generate", "judge run")
 
 
+#: The arguments of vLLM that determine GPUs and texts in flight, with their defaults.
+_NUMBERS = {"tensor_parallel_size": 1, "data_parallel_size": 1, "max_num_seqs": 256}
+
+
 class Sampling(StudyPart):
     """Settings by which a model picks tokens; part of every output's identity. Defaults: HTEB, appendix A.1."""
 
@@ -52,26 +56,35 @@ class HttpSettings(StudyPart):
 
 
 class VllmSettings(StudyPart):
-    """`settings` of a model in vLLM: arguments of its engine, by vLLM's names; others are passed on too."""
+    """`settings` of a model in vLLM: any arguments of its engine, by vLLM's names."""
 
     model_config = ConfigDict(extra="allow")
     OPEN: ClassVar[bool] = True
 
-    tensor_parallel_size: int = Field(default=1, ge=1, le=1024, description="GPUs that share one copy of the model")
-    data_parallel_size: int = Field(default=1, ge=1, le=1024, description="copies of the model")
-    max_num_seqs: int = Field(default=256, ge=1, le=10**6, description="sequences that the engine decodes at once")
-    concurrency: int | None = Field(
-        default=None, ge=1, le=10**6, description="texts submitted to the engine at once; default: twice max_num_seqs"
-    )
+    @model_validator(mode="after")
+    def _has_numbers_where_we_read_them(self) -> VllmSettings:
+        for name in _NUMBERS:
+            value = self.arguments()[name]
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise ValueError(f"{name}: must be a number of at least 1")
+        return self
 
     @property
     def gpus(self) -> int:
         """The number of GPUs that the engine holds."""
-        return self.tensor_parallel_size * self.data_parallel_size
+        return self._number("tensor_parallel_size") * self._number("data_parallel_size")
+
+    @property
+    def batch(self) -> int:
+        """The number of texts that the engine's copies decode at once."""
+        return self._number("max_num_seqs") * self._number("data_parallel_size")
+
+    def _number(self, name: str) -> int:
+        return int(self.arguments()[name])
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments that vLLM's engine is started with."""
-        return self.model_dump(exclude={"concurrency"})
+        return {**_NUMBERS, **(self.model_extra or {})}
 
 
 class RecordedSettings(StudyPart):
@@ -87,7 +100,12 @@ class RecordedSettings(StudyPart):
 
 SETTINGS: dict[str, type[StudyPart]] = {"recorded": RecordedSettings, "openai": HttpSettings, "vllm": VllmSettings}
 _BESIDE = ("model", "revision", "tokenizer_revision")  # arguments of vLLM that are no settings
-_OF_SPEED = ("max_model_len", "gpu_memory_utilization", "enforce_eager")  # arguments of vLLM that change no answer
+_OF_SPEED = (
+    *_NUMBERS,
+    "max_model_len",
+    "gpu_memory_utilization",
+    "enforce_eager",
+)  # arguments of vLLM that change no answer
 _PLACES = {"recorded": "path", "openai": "base_url"}
 
 
@@ -120,7 +138,7 @@ class EngineSpec(StudyPart):
         default={},
         description=(
             "settings, by `kind`. openai: api_key_env, concurrency, timeout_seconds, retries; recorded: languages,"
-            " saw_ratings; vllm: concurrency, and any argument of vLLM's engine, such as quantization or max_model_len"
+            " saw_ratings; vllm: any argument of vLLM's engine, such as tensor_parallel_size or max_num_seqs"
         ),
     )
 
@@ -168,7 +186,7 @@ class EngineSpec(StudyPart):
     def in_flight(self) -> int:
         """The number of questions in flight at once; for vLLM a full batch, and as many again waiting."""
         if self.kind == "vllm":
-            return self.vllm.concurrency or 2 * self.vllm.max_num_seqs * self.vllm.data_parallel_size
+            return 2 * self.vllm.batch
         return self.http.concurrency or 32
 
     @property

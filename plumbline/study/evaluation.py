@@ -12,7 +12,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from plumbline.addresses import refuse_no_address
-from plumbline.errors import StudyError
+from plumbline.errors import StudyError, nearest
 from plumbline.study.base import Line, StudyPart, refuse_duplicates
 from plumbline.study.engines import HttpSettings, settings_complaint
 
@@ -25,6 +25,7 @@ _FIELDS = {
 }
 _LONGEST_NGRAM = 20
 _REPOSITORY = re.compile(r"[A-Za-z0-9_][\w.-]{0,95}(/[A-Za-z0-9_][\w.-]{0,95})?", re.ASCII)
+CROISSANT_FIELDS = ("creator", "datePublished", "url", "version", "citeAs")
 INSTRUCTION = "{instruction}"  # its place in a template
 
 
@@ -227,34 +228,35 @@ class NoEvaluation(EvaluationSpec):
     models: tuple[ModelSpec, ...] = ()
 
 
-class RightsSpec(StudyPart):
-    """The rights in a data set's texts."""
-
-    licence: Line = Field(
-        description=("licence of the texts, such as cc-by-4.0; for a task of mteb the default is mteb's entry")
-    )
-    texts: Literal["include", "reference"] = Field(
-        default="include",
-        description=(
-            "include: the bundle contains the texts; reference: it omits them because they may not be redistributed,"
-            " and its users supply them from the hub or a file, checked against hashes"
-        ),
-    )
-    citation: str = Field(default="", description="citation, as BibTeX")
-    reference: str = Field(default="", description="web address of a page about the data set")
-    domains: tuple[str, ...] = Field(default=(), description="domains of the texts, in mteb's terms, such as News")
-
-
 class BundleSpec(StudyPart):
     """The facts that a bundle adds to the records."""
 
-    edition: Line = Field(default="1", description="edition of the bundle, such as 1 or 2026-03")
     licence: str = Field(default="", description="licence of outputs and ratings, such as cc-by-4.0")
-    citation: str = Field(default="", description="citation, as BibTeX")
-    contact: str = Field(default="", description="person or address for questions")
-    creators: tuple[Line, ...] = Field(default=(), description="the creators' names, as they want to be cited")
-    reference: str = Field(default="", description="web address of a page about the bundle")
-    published: str = Field(
-        default="", pattern=r"^(\d{4}-\d{2}-\d{2})?$", description="date of publication, such as 2026-03-01"
+    licences: dict[str, Line] = Field(
+        default={},
+        description="licence of each data set's texts, by its name in the study; default for a task of mteb: mteb's",
     )
-    datasets: dict[str, RightsSpec] = Field(default={}, description="rights in each data set, by its name in the study")
+    withheld: tuple[str, ...] = Field(
+        default=(),
+        description=(
+            "data sets whose texts may not be redistributed: the bundle omits them, and its users supply them from the"
+            " hub or a file, checked against hashes"
+        ),
+    )
+    metadata: dict[str, str] = Field(
+        default={},
+        description=(
+            "further facts about the bundle in Croissant's words: creator, datePublished (such as 2026-03-01), url,"
+            " version, citeAs (BibTeX)"
+        ),
+    )
+
+    @field_validator("metadata")
+    @classmethod
+    def _known_fields(cls, value: dict[str, str]) -> dict[str, str]:
+        for name in value:
+            if name not in CROISSANT_FIELDS:
+                raise ValueError(f"unknown field {name!r}; {nearest(name, CROISSANT_FIELDS)}")
+        if not re.fullmatch(r"(\d{4}-\d{2}-\d{2})?", value.get("datePublished", "")):
+            raise ValueError("datePublished: must be a date such as 2026-03-01")
+        return value

@@ -96,7 +96,7 @@ VALUES: tuple[tuple[str, Any, str], ...] = (
     ("candidates", [{**SERVER, "settings": {"timeout_seconds": 0}}], "greater than 0"),
     ("candidates", [{**SERVER, "settings": {"concurrency": 0}}], "greater than or"),
     ("candidates", [{**SERVER, "settings": {"retries": 10**9}}], "less than or equal"),
-    ("candidates", [{**ENGINE, "settings": {"tensor_parallel_size": 0}}], "greater than or equal to 1"),
+    ("candidates", [{**ENGINE, "settings": {"tensor_parallel_size": 0}}], "a number of at least 1"),
     ("candidates", [{"kind": "vllm", "model": "m"}] * 2, "candidate 'm@' appears twice"),
     ("sample.without", ["wrong"], "sample.without: unknown error type 'wrong'; known: identical"),
     ("raters.per_pair", 1, "`acceptance.min_raters: 2` is more than `raters.per_pair: 1`"),

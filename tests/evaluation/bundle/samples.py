@@ -24,15 +24,13 @@ from tests.shared import made_once
 Changes = Mapping[str, Callable[[bytes], bytes] | None]  # of files in a bundle, by name
 
 NGRAMS = "character-n-grams"
-RIGHTS = {"licence": "apache-2.0", "domains": ["Written"], "reference": "https://example.org/sample"}
-REFERENCE = RIGHTS | {"texts": "reference"}
 _VALUES = ((5, 4), (4, 5), (4, 4))  # of quality and fluency, by each of three raters
 
 
 def sample_study(folder: Path, **bundle: Any) -> Study:
     """A study of two data sets and transformations, all accepted by simulated raters, with these facts for a bundle."""
-    rights = dict.fromkeys(("sts", "requests"), RIGHTS)
-    said = {"licence": "cc-by-4.0", "contact": "maker@example.org", "datasets": rights} | bundle
+    rights = dict.fromkeys(("sts", "requests"), "apache-2.0")
+    said = {"licence": "cc-by-4.0", "metadata": {"url": "https://example.org/sample"}, "licences": rights} | bundle
     models = [{"name": "one", "revision": "1", "path": "my-weights"}, {"name": NGRAMS, "kind": "lexical"}]
     study = write_study(folder, description="A small study", evaluation={"models": models}, bundle=said)
     write_outputs(study)

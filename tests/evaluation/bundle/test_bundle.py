@@ -30,7 +30,7 @@ from plumbline.errors import DataError, StudyError
 from plumbline.study import ROOT, Study
 from tests import forks
 from tests.commands import here
-from tests.evaluation.bundle.samples import REFERENCE, RIGHTS, sample_study
+from tests.evaluation.bundle.samples import sample_study
 
 Edit = Callable[..., Path]
 OUTPUTS = "outputs/paraphrasing/1337.parquet"
@@ -111,7 +111,7 @@ def test_raters_with_names_and_comments_unasked_stay_out(tmp_path: Path, monkeyp
 
 
 def test_texts_that_may_not_be_handed_on_stay_out_and_come_back_from_a_copy(tmp_path: Path) -> None:
-    study = sample_study(tmp_path, datasets={"sts": REFERENCE, "requests": RIGHTS})
+    study = sample_study(tmp_path, withheld=["sts"])
     texts = pd.read_csv(tmp_path / "sts.csv")
     path = study.transformation_file("paraphrasing", 1337)  # of which some outputs are texts, and a server says one
     frame, pairs = pd.read_parquet(path), pd.read_parquet(study.folder / "pairs.parquet")
@@ -143,10 +143,10 @@ def test_texts_that_may_not_be_handed_on_stay_out_and_come_back_from_a_copy(tmp_
 
 @pytest.mark.parametrize(
     ("rights", "said"),
-    [({}, "the texts of 'sts' have no licence"), ({"st": RIGHTS}, "no data set 'st'; did you mean 'sts'")],
+    [({}, "the texts of 'sts' have no licence"), ({"st": "apache-2.0"}, "no data set 'st'; did you mean 'sts'")],
 )
 def test_a_study_says_whose_its_texts_are(tmp_path: Path, rights: Any, said: str) -> None:
-    study = sample_study(tmp_path, datasets=rights)
+    study = sample_study(tmp_path, licences=rights)
     with pytest.raises(StudyError, match=said):
         export(study, tmp_path / "a.zip")
     assert not (tmp_path / "a.zip").exists()
@@ -197,8 +197,8 @@ def test_the_datasets_library_reads_every_table_that_its_card_describes(bundle: 
 
 
 def test_croissant_says_what_its_specification_asks_for(tmp_path: Path) -> None:
-    said = {"creators": ["A group"], "published": "2026-03-01", "reference": "https://example.org/set"}
-    written = export(sample_study(tmp_path, citation="@misc{set}", **said), tmp_path / "a.zip")
+    said = {"creator": "A group", "datePublished": "2026-03-01", "url": "https://a.org/set", "citeAs": "@misc{set}"}
+    written = export(sample_study(tmp_path, metadata=said), tmp_path / "a.zip")
     assert not written.lacking
     folder = unpacked(tmp_path / "a.zip", tmp_path / "out")
     found = json.loads((folder / "croissant.json").read_text(encoding="utf-8"))
@@ -392,7 +392,7 @@ def test_inspect_sets_the_makers_words_apart_and_fails_on_what_is_wrong(bundle: 
     assert done.returncode == 2 and "verdicts.json was changed" in done.stdout
     assert done.stderr.strip().splitlines()[-1].startswith("error: ")
     lie = "fine\n\nChecked by this program:\nok     all \x1b[2J\u2028ok     all\u202e" + "\u2800" * 300 + "ok"
-    path = renewed(edited({"manifest.json": with_json(lambda m: m | {"contact": lie, "licence": lie})}))
+    path = renewed(edited({"manifest.json": with_json(lambda m: m | {"metadata": {"version": lie}, "licence": lie})}))
     done = here("bundle", "inspect", str(path))
     assert done.returncode == 0 and not set(done.stdout) & set("\x1b\u2028\u202e")
     lines = done.stdout.splitlines()

@@ -26,7 +26,7 @@ from plumbline.records import Text
 from plumbline.study import Study
 from tests.commands import here
 from tests.conftest import DEMO
-from tests.evaluation.bundle.samples import NGRAMS, REFERENCE, sample_study
+from tests.evaluation.bundle.samples import NGRAMS, sample_study
 from tests.evaluation.conftest import Loader, json_of, write_study
 from tests.mteb_site import site
 from tests.mteb_site import specs as hub_specs
@@ -96,7 +96,7 @@ def test_a_model_that_fails_is_one_line_and_the_others_stay(bundle: Path, tmp_pa
 def test_referenced_texts_are_joined_from_a_copy_and_refused_from_another(
     bundle: Path, tmp_path: Path, loader: Loader
 ) -> None:
-    study = sample_study(tmp_path, datasets=dict.fromkeys(("sts", "requests"), REFERENCE))
+    study = sample_study(tmp_path, withheld=["sts", "requests"])
     export(study, tmp_path / "a.zip")
     found, copy = open_checked(tmp_path / "a.zip"), tmp_path / "copy.csv"
     shutil.copy(tmp_path / "sts.csv", copy)

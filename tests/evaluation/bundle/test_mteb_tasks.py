@@ -28,7 +28,7 @@ from evaluation.units import plan_units
 from generation.datasets.local import TableDataset
 from plumbline.study.datasets import SEARCHES, TaskType
 from tests.commands import here
-from tests.evaluation.bundle.samples import RIGHTS, sample_study
+from tests.evaluation.bundle.samples import sample_study
 from tests.evaluation.bundle.test_bundle import unpacked
 
 # A program of somebody who has mteb and not Plumbline: importing any of its packages is an error.
@@ -228,7 +228,6 @@ def test_items_are_the_same_in_all_tasks_good_in_each_and_at_most_so_many(
 
 
 def test_what_has_no_task_is_named(tmp_path: Path) -> None:
-    rights = {"sts": RIGHTS | {"texts": "reference"}, "requests": {"licence": "apache-2.0"}}
-    written = export(sample_study(tmp_path, datasets=rights), tmp_path / "a.zip")
+    written = export(sample_study(tmp_path, withheld=["sts"]), tmp_path / "a.zip")
     assert "no task for mteb: sts: its texts may not be shared" in written.lacking
     assert {task.draft.dataset for task in written.tasks} == {"requests"}
