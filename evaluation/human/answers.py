@@ -10,7 +10,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -20,7 +20,7 @@ from evaluation.human.metrics import OF_CANDIDATES, OF_LABELS, Asked, Metric, me
 from plumbline.frames import need, once
 from plumbline.statistics.estimates import Floats
 
-Kind = Literal["rater", "raters_mean", "aggregate", "leave_one_out", "llm", "model", "trivial"]
+Kind = Literal["rater", "raters_mean", "aggregate", "llm", "model", "trivial"]
 Ties = Literal["expected", "first"]
 _Row = tuple[str, float, str, bool]  # candidate, value, label, abstained
 _RATERS: dict[str, Kind] = {"person": "rater", "model": "llm"}
@@ -130,9 +130,7 @@ def _answer(rows: Sequence[_Row], question: Asked, candidates: tuple[str, ...]) 
     return float(value) if value is not None and math.isfinite(value) else None
 
 
-def aggregate(
-    raters: Sequence[ScorerAnswers], question: Asked, name: str = "aggregate", ties: Ties = "expected"
-) -> ScorerAnswers | None:
+def aggregate(raters: Sequence[ScorerAnswers], question: Asked, ties: Ties = "expected") -> ScorerAnswers | None:
     """Return the raters' joint answers: the mean of numbers, by candidate, or the labels with the most votes.
 
     Returns None for clusterings, as cluster numbers of two raters are not comparable. `ties` settles a tied vote: all
@@ -155,19 +153,7 @@ def aggregate(
             values.append(best[:1] if ties == "first" else best)
         else:
             values.append(np.mean(answers, axis=0) if isinstance(answers[0], np.ndarray) else float(np.mean(answers)))
-    return ScorerAnswers(name, "aggregate", tuple(values), missing=sum(value is None for value in values))
-
-
-def leaving_one_out(raters: Sequence[ScorerAnswers], question: Asked, ties: Ties = "expected") -> list[ScorerAnswers]:
-    """Return the joint answers without each rater in turn; `scorer` names the rater left out."""
-    if len(raters) < 3:
-        return []
-    aggregates = []
-    for omitted in raters:
-        others = aggregate([rater for rater in raters if rater is not omitted], question, omitted.scorer, ties)
-        if others is not None:
-            aggregates.append(replace(others, kind="leave_one_out"))
-    return aggregates
+    return ScorerAnswers("aggregate", "aggregate", tuple(values), missing=sum(value is None for value in values))
 
 
 def read(task: TaskItems, scorer: ScorerAnswers, metric: Metric) -> Floats | None:

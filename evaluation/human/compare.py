@@ -12,12 +12,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evaluation.human.agreement import agreement, annotators, difficulty
+from evaluation.human.agreement import agreement, difficulty
 from evaluation.human.answers import ScorerAnswers, TaskItems, codes_of, given_by, read, right_numbers
 from evaluation.human.models import metric_of
 from evaluation.human.records import (
     HumanAgreement,
-    HumanAnnotator,
     HumanDifference,
     HumanDifficulty,
     HumanItemScore,
@@ -141,7 +140,6 @@ class HumanTables:
     agreement: pd.DataFrame
     differences: pd.DataFrame
     items: pd.DataFrame
-    annotators: pd.DataFrame
     difficulty: pd.DataFrame
     notes: tuple[str, ...]
 
@@ -178,7 +176,6 @@ def compare(parts: Sequence[TaskPart], *, seed: int) -> HumanTables:
         _columns([tables.agreement for tables in compared], list(HumanAgreement.model_fields)),
         differences[list(HumanDifference.model_fields)],
         _columns([tables.items for tables in compared], list(HumanItemScore.model_fields)),
-        _columns([tables.annotators for tables in compared], list(HumanAnnotator.model_fields)),
         hard[list(HumanDifficulty.model_fields)],
         (*_left_out(parts), *(note for tables in compared for note in tables.notes)),
     )
@@ -209,10 +206,7 @@ def _compared(part: TaskPart, number: int, seed: int) -> HumanTables:
         return stream(seed, "human", what, sample.task.task, sample.subset, sample.language)
 
     scored = score(task, people, [*language, *models], n_resamples=number, rng=rng("scores"))
-    agreed = agreement(
-        task, people, scale=sample.task.scale, labels=sample.task.labels, n_resamples=number, rng=rng("agreement")
-    )
-    beside = annotators(task, language, people, n_resamples=number, rng=rng("annotators"))
+    agreed = agreement(task, people, n_resamples=number, rng=rng("agreement"))
     reasons = {result.model: result.reason for result in part.results}
     why = [reasons.get(scorer, "") for scorer in scored.scores["scorer"]]
     scores = scored.scores.assign(
@@ -226,10 +220,8 @@ def _compared(part: TaskPart, number: int, seed: int) -> HumanTables:
     items = pd.DataFrame(_items(sample, task, [*people, *language, *models]))
     differences = scored.differences.assign(subset=sample.subset)
     agreed = agreed.assign(subset=sample.subset)
-    among = beside["measure"].map(dict(zip(agreed["measure"], agreed["value"], strict=True))).astype(float)
-    beside = beside.assign(subset=sample.subset, among_people=among)
     nobody = () if people else (f"{sample.name}: no person's answers count, so only models have scores",)
-    return HumanTables(scores, agreed, differences, items, beside, pd.DataFrame(), (*nobody, *scored.notes))
+    return HumanTables(scores, agreed, differences, items, pd.DataFrame(), (*nobody, *scored.notes))
 
 
 def _given(result: ModelMade, task: TaskItems) -> ScorerAnswers:

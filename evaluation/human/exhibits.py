@@ -133,8 +133,8 @@ def all_exhibits(material: HumanMaterial) -> dict[str, Exhibit]:
     exhibits = [ceiling(material)]
     exhibits += [models(material)] if len(material.differences) else []
     exhibits += [by_groups(material), standing(material), gap_table(material)] if len(material.gaps) else []
-    exhibits += [raters(material), agreement(material), other_metrics(material), as_hume(material), apart(material)]
-    exhibits += [annotators(material), *by_types(material), difficulty(material), tasks(material)]
+    exhibits += [agreement(material), other_metrics(material), as_hume(material), apart(material)]
+    exhibits += [*by_types(material), difficulty(material), tasks(material)]
     return {exhibit.name: exhibit for exhibit in exhibits if len(exhibit.frame)}
 
 
@@ -298,21 +298,6 @@ def gap_table(material: HumanMaterial) -> Exhibit:
     return _exhibit(material, "gaps", caption, frame, printed(frame.assign(plain=plain, above=above), columns), notes)
 
 
-def raters(material: HumanMaterial) -> Exhibit:
-    """Return each rater's score, and the joint score of the other raters."""
-    kinds = {"rater": "alone", "leave_one_out": "all others together"}
-    frame = material.main[material.main["scorer_kind"].isin(kinds)]
-    columns: dict[str, Cell] = {
-        "Task": "where", "Rater": "scorer", "Who": lambda row: kinds[row["scorer_kind"]], "Score [95%]": estimate(),
-        "Items": "n_items",
-        "Cannot tell": lambda row: str(row["n_abstained"]) if row["scorer_kind"] == "rater" else NONE,
-    }  # fmt: skip
-    omitted = frame["scorer_kind"].map({"leave_one_out": " left out"}).fillna("")
-    notes = reasons(frame["where"] + ", " + frame["scorer"] + omitted, frame["reason"])
-    caption = "Each rater's score, and the joint score of the other raters, times 100"
-    return _exhibit(material, "raters", caption, frame, columns, notes)
-
-
 def agreement(material: HumanMaterial) -> Exhibit:
     """Return the raters' agreement."""
     frame = material.agreement
@@ -366,29 +351,6 @@ def apart(material: HumanMaterial) -> Exhibit:
     ]
     caption = f"Items that people and the best model answer most differently, up to {MOST_ITEMS} in each direction"
     return _exhibit(material, "items", caption, frame, printed(extremes, columns), notes)
-
-
-def annotators(material: HumanMaterial) -> Exhibit:
-    """Return for each task and language model its agreement with people, and the alternative annotator test."""
-    frame = material.annotators
-    columns: dict[str, Cell] = {
-        "Task": "where", "Model": "model", "Measure": "measure", "With raters [95%]": _ends(), "Items": "n",
-        "Among raters": decimals("among_people"), "Winning": decimals("winning_rate"),
-        "Advantage": decimals("advantage"),
-        "Passes": lambda row: NONE if math.isnan(row["winning_rate"]) else "yes" if row["passes"] else "no",
-    }  # fmt: skip
-    notes = [
-        "With raters: the model's mean agreement with each rater; among raters: the mean over pairs of raters; both"
-        " regardless of gold. There is no test for clusters and orders, as they share no scale with people's answers",
-        "The alternative annotator test (Calderon, Reichart and Dror, ACL 2025) compares a model with each rater in"
-        " turn, by the other raters' answers. Winning: the share of raters that the model equals within a tolerance of"
-        " 0.1; a share of at least 0.5 passes. Advantage: the mean share of items on which the model is at least as"
-        " close to the other raters as the rater that it replaces. A model that passes answers like one more"
-        " rater, which need not be right. With few items no model passes",
-        *reasons(frame["where"] + ", " + frame["model"], frame["reason"]),
-    ]
-    caption = "Comparison of raters with the language models that did their tasks"
-    return _exhibit(material, "annotators", caption, frame, columns, notes)
 
 
 def difficulty(material: HumanMaterial) -> Exhibit:

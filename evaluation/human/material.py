@@ -36,7 +36,6 @@ class HumanMaterial:
     agreement: pd.DataFrame
     differences: pd.DataFrame
     items: pd.DataFrame
-    annotators: pd.DataFrame
     difficulty: pd.DataFrame
     texts: Mapping[tuple[str, str], str]
     notes: tuple[str, ...]

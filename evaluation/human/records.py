@@ -22,11 +22,11 @@ from plumbline.study.human import HumanSubject
 
 SCORES, AGREEMENT, DIFFERENCES = "human/scores.parquet", "human/agreement.parquet", "human/differences.parquet"
 ITEM_SCORES = "human/item_scores.parquet"
-ANNOTATORS, DIFFICULTY = "human/annotators.parquet", "human/difficulty.parquet"  # of language models
+DIFFICULTY = "human/difficulty.parquet"  # of language models
 MADE, MTEB = "human/made", "human/mteb"  # a file for each model and sampled task; mteb's results
 NOTES = "human/notes.json"  # omissions, a line each
 COMMAND, ACCEPT, JUDGE = "evaluate", "accept", "judge run"
-ScorerKind = Literal["rater", "raters_mean", "aggregate", "leave_one_out", "llm", "model", "trivial"]
+ScorerKind = Literal["rater", "raters_mean", "aggregate", "llm", "model", "trivial"]
 ItemScorer = Literal["gold", "rater", "llm", "model"]
 
 
@@ -46,8 +46,8 @@ class HumanScore(_OfTask):
     scorer: str = Field(description="a rater's pseudonym, a model's name, or a combination of raters")
     scorer_kind: ScorerKind = Field(
         description="rater: one rater; raters_mean: the raters' mean score; aggregate: the score of joint answers;"
-        " leave_one_out: the joint score of all raters but the named one; llm: a language model that answered as"
-        " raters do; model: an embedding model; trivial: answers that need no reading"
+        " llm: a language model that answered as raters do; model: an embedding model; trivial: answers that need no"
+        " reading"
     )
     metric: str = Field(description="mteb's name of the metric, or the name of another measure of the same answers")
     main: bool = Field(description="true if the metric is the task's main metric")
@@ -95,30 +95,6 @@ class HumanDifference(_OfTask):
     p_holm: Number = Field(description="p-value after Holm's correction over tasks")
     n: int = Field(description="number of items behind the value")
     reason: str = Field(description="why there is no difference or interval; empty otherwise")
-
-
-class HumanAnnotator(_OfTask):
-    """The agreement of a language model that does a task with its raters (`human/annotators.parquet`)."""
-
-    KEY = ("task", "subset", "language", "model")
-    model: str = Field(
-        description="the model's name in the study, followed by (recorded) if its answers come from a file"
-    )
-    measure: str = Field(description="the measure, as in `agreement.parquet`")
-    value: Number = Field(description="mean of the measure over raters, each compared with the model; NaN if undefined")
-    low: Number = Field(description="lower end of the 95% interval; NaN if there is none")
-    high: Number = Field(description="upper end of the interval")
-    interval: str = Field(description="method of computing the interval; empty if there is none")
-    n: int = Field(description="number of items behind the value")
-    among_people: Number = Field(description="the same measure for pairs of raters, on all their items")
-    winning_rate: Number = Field(description="share of raters whom the model equals within 0.1; NaN without a test")
-    advantage: Number = Field(
-        description="mean share of items on which the model is at least as close to the other raters as the rater that"
-        " it replaces"
-    )
-    passes: bool = Field(description="true if the winning rate is at least 0.5; false without a test")
-    raters: int = Field(description="number of raters in the test")
-    reason: str = Field(description="why a number is missing; empty otherwise")
 
 
 class HumanDifficulty(Record):
@@ -194,7 +170,6 @@ TABLES: dict[str, tuple[str, type[Record]]] = {
     "agreement": (AGREEMENT, HumanAgreement),
     "differences": (DIFFERENCES, HumanDifference),
     "items": (ITEM_SCORES, HumanItemScore),
-    "annotators": (ANNOTATORS, HumanAnnotator),
     "difficulty": (DIFFICULTY, HumanDifficulty),
 }
 FILES = (*(name for name, _ in TABLES.values()), NOTES)

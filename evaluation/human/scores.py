@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evaluation.human.answers import ScorerAnswers, TaskItems, Ties, aggregate, leaving_one_out, read, right_numbers
+from evaluation.human.answers import ScorerAnswers, TaskItems, Ties, aggregate, read, right_numbers
 from evaluation.human.metrics import OF_CANDIDATES, OF_LABELS, Metric
 from plumbline.statistics.estimates import Bootstrap, Estimate, Floats, draw_counts, jackknife
 from plumbline.statistics.intervals import adding_raters, known
@@ -255,7 +255,7 @@ def score(
     n_resamples: int = 1000,
     rng: np.random.Generator,
 ) -> TaskScores:
-    """Return scores of each rater, their mean, their joint answers, these without each rater, and the others.
+    """Return scores of each rater, their mean, their joint answers, and the others.
 
     `others` are language models that answered as raters do, and embedding models; trivial scorers are added. All scores
     of a metric are on the items that every compared scorer answered; scorers with 90% of the scorable items are
@@ -266,15 +266,15 @@ def score(
     Intervals are 95%, over items; for the mean of three raters or more also over raters (`over_raters_too`). A
     difference is people's score minus the model's, with interval and p from the same resamples, for fixed raters.
     """
-    together = [aggregate(people, task.question, ties=ties), *leaving_one_out(people, task.question, ties)]
-    scorers = [*people, *(scorer for scorer in together if scorer is not None), *others, *trivial(task, rng)]
+    together = aggregate(people, task.question, ties=ties)
+    scorers = [*people, *([together] if together else []), *others, *trivial(task, rng)]
     rows: list[dict[str, object]] = []
     differences = pd.DataFrame(columns=list(DIFFERENCES))
     notes: list[str] = []
     for metric in task.metrics:
         main = metric is task.metrics[0]
         all_kinds = main or not metric.smooth  # AMI and ARI have trivial scorers too
-        some = [scorer for scorer in scorers if all_kinds or scorer.kind not in ("leave_one_out", "trivial")]
+        some = [scorer for scorer in scorers if all_kinds or scorer.kind != "trivial"]
         metered = _MetricReading.of(task, metric, some)
         resamples = _on_common(metered, n_resamples, rng)
         rows += _rows(metered, resamples) + _apart(metered, n_resamples, rng)

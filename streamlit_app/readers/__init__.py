@@ -53,7 +53,6 @@ OF_PEOPLE = (
     "human/agreement.parquet",
     "human/differences.parquet",
     "human/item_scores.parquet",
-    "human/annotators.parquet",
     "human/difficulty.parquet",
 )
 _LISTED = 2.0  # seconds until a remote folder is listed again

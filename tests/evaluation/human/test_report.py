@@ -86,7 +86,7 @@ def test_ami_stands_before_a_v_measure_whose_interval_says_what_it_is_of(study: 
     people = ami.loc[ami["scorer_kind"] == "raters_mean", ["score", "low", "high"]].iloc[0].tolist()
     row = ceiling.frame[(ceiling.frame["where"] == where) & (ceiling.frame["metric"] == "ami")].iloc[0]
     assert row[["raters_mean", "low", "high"]].tolist() == people
-    for name in ("ceiling", "models", "raters"):
+    for name in ("ceiling", "models"):
         assert OF_N_ITEMS in tables[name].notes and OF_N_ITEMS in tables[name].markdown(), name
     assert OF_N_ITEMS in page
     without = replace(one, scores=one.scores[one.scores["where"] != where])

@@ -45,7 +45,7 @@ def _scores(study: Study) -> pd.DataFrame:
 def test_people_and_models_stand_on_the_same_items(study: Study) -> None:
     scores = _scores(study)
     main = scores[scores["main"]]
-    assert set(main["scorer_kind"]) == {"rater", "raters_mean", "aggregate", "leave_one_out", "llm", "model", "trivial"}
+    assert set(main["scorer_kind"]) == {"rater", "raters_mean", "aggregate", "llm", "model", "trivial"}
     assert (main.groupby("task")["n_items"].nunique() == 1).all()
     assert scores.loc[scores["scorer_kind"] == "rater", "simulated"].all()
     items = read_frame(study.folder / records.ITEM_SCORES, HumanItemScore, "x")
@@ -193,6 +193,4 @@ def test_a_model_that_fails_is_told_and_the_others_stand(study: Study) -> None:
 
     done = evaluate_human(study, load=load)
     assert done.outcome.failures == {NGRAMS: "no weights"}
-    assert set(done.compared.scores["scorer_kind"]) == {
-        *("rater", "raters_mean", "aggregate", "leave_one_out", "llm", "trivial")
-    }
+    assert set(done.compared.scores["scorer_kind"]) == {*("rater", "raters_mean", "aggregate", "llm", "trivial")}

@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import spearmanr
 from sklearn.metrics import accuracy_score, v_measure_score
 
-from evaluation.human.answers import ScorerAnswers, TaskItems, aggregate, leaving_one_out
+from evaluation.human.answers import ScorerAnswers, TaskItems, aggregate
 from evaluation.human.scores import DIFFERENCES, enough_resamples, score, with_holm
 from tests.evaluation.human.made import gold_of, people, task_of
 
@@ -22,7 +22,7 @@ def rng() -> np.random.Generator:
 
 def by_scorer(scores: pd.DataFrame, column: str = "score", metric: str | None = None) -> dict[str, float]:
     own = scores[scores["metric"] == (metric or scores["metric"].iloc[0])]
-    names = [one.scorer if one.scorer_kind != "leave_one_out" else f"without {one.scorer}" for one in own.itertuples()]
+    names = own["scorer"]
     return dict(zip(names, own[column], strict=True))
 
 
@@ -62,17 +62,6 @@ def test_the_expected_vote_is_the_mean_over_all_ways_to_settle_ties() -> None:
     every = [accuracy_score(right, one) for one in itertools.product(*best)]
     task = task_of(right, "label", "accuracy")
     assert by_scorer(score(task, people(task, said), rng=rng()).scores)["aggregate"] == pytest.approx(np.mean(every))
-
-
-def test_each_of_three_is_left_out_and_of_two_nobody() -> None:
-    task = task_of(RIGHT, "label", "accuracy")
-    three = people(task, {**SAID, "c": ["joy", "joy", "joy", "joy", "joy", "joy"]})
-    found = by_scorer(score(task, three, rng=rng()).scores)
-    # Without c as above, 4.5; without a (b, c): 1, 1/2, 1/2, 1/2, 0, 1/2; without b (a, c): 1, 1, 1/2, 0, 1/2, 1/2.
-    assert [found[f"without {one}"] for one in "abc"] == pytest.approx([3 / 6, 3.5 / 6, 4.5 / 6])
-    # All three: joy, joy, fear, then love, fear and joy with a vote each, joy against love, love.
-    assert found["aggregate"] == pytest.approx((1 + 1 + 1 + 1 / 3 + 0 + 1) / 6)
-    assert leaving_one_out(three[:2], "label") == []
 
 
 def test_numbers_are_scipys_rho_and_the_aggregate_is_the_mean_rating() -> None:
