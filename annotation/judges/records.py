@@ -107,15 +107,10 @@ class SelectedBy(Record):
 
     judge: str = Field(description="the judge's name in the study")
     model: str = Field(description="the judge's model")
-    revision: str = Field(description="the model's revision; empty where the study names none")
     kind: Literal["vllm", "openai", "recorded"] = Field(
         description="the judge's kind; `recorded` judges were not asked"
     )
-    seed: int = Field(description="seed of the first attempt")
-    orders: tuple[str, ...] = Field(description="orders of the scale's points in the prompt: up, down or both")
-    reading: Literal["expected", "text"] = Field(description="how its answers are read, if its server supports that")
     judge_hash: str = Field(description="hash of its model, revision, sampling and way of reading answers")
-    prompt: str = Field(description="name of the judge's prompt")
     prompt_sha256: str = Field(description="hash of the prompt's file")
     n: int = Field(description="number of its judgements with a score on the question")
     judgements: str = Field(description="hash of those judgements' identities and scores; empty if there are none")
@@ -126,33 +121,22 @@ class SelectedPair(Record):
 
     first: str = Field(description="the generator with the higher mean")
     second: str = Field(description="the generator with the lower mean")
-    difference: Number = Field(description="difference of their means")
     low: Number = Field(description="lower end of its 95% interval")
     high: Number = Field(description="upper end of that interval")
     p: Number = Field(description="p of the paired bootstrap")
     p_holm: Number = Field(description="p after Holm's correction over all pairs")
-    significant: bool = Field(description="whether `p_holm` is below 0.05")
 
 
 class Selection(Record):
-    """The choice of `judge select`, with its candidates and rule (`judge_select/selection.json`)."""
+    """The choice of `judge select`, with its candidates (`judge_select/selection.json`)."""
 
-    study: str = Field(description="the study's name")
     question: str = Field(description="the question whose scores decide")
     chosen: str = Field(description="the generator with the highest mean; empty if none can be chosen")
     why_none: str = Field(description="why no generator can be chosen; empty if one is")
-    not_told_apart: tuple[str, ...] = Field(
-        description="generators that do not differ significantly from the chosen one"
-    )
     doubts: tuple[str, ...] = Field(description="reasons to doubt the choice, besides that no person has confirmed it")
     missing: tuple[str, ...] = Field(
         description="missing outputs and judgements, each with the command that produces it"
     )
-    recorded: tuple[str, ...] = Field(description="judges and generators that are recordings")
-    rule: str = Field(description="the rule in words")
-    best: int = Field(description="number of generators to compare, by lowest error rate")
-    seed: int = Field(description="seed of all resamples (sample.seed)")
-    transformation_seeds: tuple[int, ...] = Field(description="seeds of the outputs (seeds)")
     resamples: int = Field(description="resamples of each interval and comparison; 0 if there are none")
     compared: int = Field(
         description="number of judgements per generator in the means: only those that every compared generator has"
@@ -162,7 +146,6 @@ class Selection(Record):
     judges: tuple[SelectedBy, ...] = Field(description="the study's judges")
     comparisons: tuple[SelectedPair, ...] = Field(description="pairwise comparisons of the generators")
     study_sha256: str = Field(description="hash of the study's file")
-    texts_sha256: str = Field(description="hash of texts.parquet")
     versions: dict[str, str] = Field(description="versions of Python and of the packages that computed the numbers")
 
 

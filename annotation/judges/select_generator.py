@@ -74,7 +74,6 @@ class SelectionMaterial:
     recorded: tuple[str, ...]  #: judges and generators that are recordings
     missing: tuple[Missing, ...]
     study: Study  #: whose candidates they are
-    best: int  #: how many were to be judged
 
 
 def read_material(study: Study, best: int) -> SelectionMaterial:
@@ -100,7 +99,7 @@ def read_material(study: Study, best: int) -> SelectionMaterial:
     recorded += [spec.name for spec in specs if spec.kind == "recorded"]
     same = {spec.name: name for spec in specs for name, by in chosen.items() if _is_generator(spec, by.generator)}
     return SelectionMaterial(
-        names, errors, judgements, places, outputs, tuple(of_judges), same, tuple(recorded), tuple(missing), study, best
+        names, errors, judgements, places, outputs, tuple(of_judges), same, tuple(recorded), tuple(missing), study
     )
 
 

@@ -20,13 +20,6 @@ from plumbline.manifest import study_hash, versions
 from plumbline.store import json_bytes
 from plumbline.study import file_hash
 
-RULE = (
-    "the generator with the highest mean judgement, among those with the lowest error rates of first attempts; the unit"
-    " is a source sample, with its mean over texts, transformations, judges and orders; only judgements that all"
-    " generators have count; intervals by percentile bootstrap; pairwise comparisons by paired bootstrap with Holm's"
-    " correction at 0.05"
-)
-
 
 def selection_record(material: SelectionMaterial, selection: GeneratorSelection) -> Selection:
     """Return the record of a selection and its material."""
@@ -36,18 +29,11 @@ def selection_record(material: SelectionMaterial, selection: GeneratorSelection)
     names = list(SelectedPair.model_fields)
     rows: list[dict[str, Any]] = [] if pairs is None else pairs[names].to_dict("records")  # type: ignore[assignment]
     return Selection(
-        study=study.name,
         question=selection.question,
         chosen="" if ranked is None else str(ranked["generator"].iloc[0]),
         why_none=selection.why_none,
-        not_told_apart=() if ranked is None else tuple(not_told_apart(ranked)),
         doubts=selection.doubts,
         missing=tuple(f"{lack.what}; run `{lack.command}`" for lack in material.missing),
-        recorded=material.recorded,
-        rule=RULE,
-        best=material.best,
-        seed=study.sample.seed,
-        transformation_seeds=tuple(study.seeds),
         resamples=0 if pairs is None else int(pairs["resamples"].iloc[0]),
         compared=selection.compared,
         left_out=selection.left_out,
@@ -55,7 +41,6 @@ def selection_record(material: SelectionMaterial, selection: GeneratorSelection)
         judges=tuple(_judges(material, selection.question)),
         comparisons=tuple(SelectedPair.model_validate(row) for row in rows),
         study_sha256=study_hash(study.file),
-        texts_sha256=file_hash(study.folder / "texts.parquet"),
         versions=versions(),
     )
 
@@ -92,10 +77,8 @@ def _judges(material: SelectionMaterial, question: str) -> list[SelectedBy]:
         content = sorted(zip(of_judge["key"], of_judge["score"].map(repr), strict=True)) if len(of_judge) else []
         records.append(
             SelectedBy(
-                judge=spec.name, model=spec.model, revision=spec.revision, kind=spec.kind, seed=spec.seed,
-                orders=spec.orders, reading=questionnaire.reading,
+                judge=spec.name, model=spec.model, kind=spec.kind,
                 judge_hash=judge_hash(spec, questionnaire.reading, study.resolve),
-                prompt=questionnaire.prompt.name,
                 prompt_sha256=file_hash(prompt_file(spec, study.resolve, str(study.file))),
                 n=len(content), judgements=identity("selected-by-v1", content) if content else "",
             )
