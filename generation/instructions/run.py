@@ -36,9 +36,8 @@ from generation.instructions.wordings import (
     RemovedWording,
     Reply,
     by_people,
-    human_wording,
-    machine_wording,
     one_of_each,
+    worded,
 )
 from plumbline import cli
 from plumbline.errors import DataError, StudyError, TextRefusedError, TextUnansweredError
@@ -253,8 +252,8 @@ def _by_machine(
     for call in calls:
         reply = replies.get(call.key)
         for text in reply.prompts if reply else ():
-            yield machine_wording(
-                text, f"from_{call.context}", context=call.context, task=call.task, task_type=call.task_type,
+            yield worded(
+                text, f"from_{call.context}", task=call.task, task_type=call.task_type,
                 task_words=described.get(call.task, words[call.task_type]), language=writer.subject.language,
                 generator=writer.spec.model,
             )  # fmt: skip
@@ -270,9 +269,9 @@ def _by_people(
     types: dict[str, str] = {task.task_type: task.type_words for task in tasks}
     group = subject.groups[0] if key == "known" else "from_people"  # raters see no group; a known item's plays no part
     for row in by_people(path, key, tasks):
-        yield human_wording(
-            row.text, group, task=row.task, task_type=row.task_type, language=subject.language, right=row.right,
-            task_words=described[row.task] if row.task else types[row.task_type],
+        yield worded(
+            row.text, group, generator="", task=row.task, task_type=row.task_type, language=subject.language,
+            right=row.right, task_words=described[row.task] if row.task else types[row.task_type],
         )  # fmt: skip
 
 
@@ -325,10 +324,7 @@ def _lines(run: WordingRun) -> list[str]:
         lines.append(f"  {group}: {number}")
     if run.removed:
         lines.append(f"  {len(run.removed)} removed, equal or nearly equal to others ({REMOVED}):")
-        lines += [
-            f"    {wording.text[:60]!r} is like {wording.kept_text[:60]!r} ({wording.distance:.2f})"
-            for wording in run.removed[:5]
-        ]
+        lines += [f"    {wording.text[:60]!r} is like {wording.kept_text[:60]!r}" for wording in run.removed[:5]]
     for reply in run.trouble:
         lines.append(f"  no wordings from {reply.context} of {reply.task or reply.task_type}: {reply.reason}")
     if run.trouble:

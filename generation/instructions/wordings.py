@@ -54,15 +54,25 @@ class Instruction(Record):
     KEY = ("prompt_id",)
     prompt_id: str = Field(description="hash of the wording and of its data set or task type")
     text: str = Field(description="the exact wording, in NFC, without blanks around it")
-    group: str = Field(description="group of wordings with a common verdict: from_task_type, from_people and so on")
-    source: Literal["machine", "human"] = Field(description="author of the wording")
-    context: str = Field(description="the generator's context, as in `Reply`; empty for people's")
+    group: str = Field(
+        description="group of wordings with a common verdict: from_ and the generator's context; from_people"
+    )
     task: str = Field(description="the wording's data set; empty if the wording is for all data sets of its type")
     task_type: str = Field(description="type of the task, such as sts; always given, also if `task` is empty")
     task_words: str = Field(description="description of the task that raters read beside the wording")
     language: str = Field(description="code of the wording's language")
     generator: str = Field(description="the generator's model; empty for people's")
     right: str = Field(default="", description="right label of a known item, which only serves to check raters")
+
+    @property
+    def source(self) -> Literal["machine", "human"]:
+        """The author of the wording."""
+        return "machine" if self.generator else "human"
+
+    @property
+    def context(self) -> str:
+        """The generator's context, as in `Reply`; empty for people's."""
+        return self.group.removeprefix("from_") if self.generator else ""
 
     def serves(self, task: str, task_type: str) -> bool:
         """Return whether a data set is evaluated under it."""
@@ -77,7 +87,6 @@ class RemovedWording(Record):
     task: str = Field(description="the wording's data set; empty if the wording was for all data sets of its type")
     kept: str = Field(description="prompt_id of the wording that was kept instead")
     kept_text: str = Field(description="the wording that was kept")
-    distance: float = Field(description="normalised Levenshtein distance of the two wordings; 0 if they are equal")
 
 
 def prompt_id(text: str, task: str, task_type: str) -> str:
@@ -211,30 +220,17 @@ def _thinned(
 
 
 def _removed(instruction: Instruction, stand_in: Instruction) -> RemovedWording:
-    apart = Levenshtein.normalized_distance(instruction.text, stand_in.text)
     return RemovedWording(
         **{name: getattr(instruction, name) for name in ("text", "group", "task")},
         kept=stand_in.prompt_id,
         kept_text=stand_in.text,
-        distance=apart,
     )
 
 
-def machine_wording(text: str, group: str, **fields: object) -> Instruction:
-    """Return a wording by the generator; `fields` are the other columns."""
-    return _wording(text, group, "machine", fields)
-
-
-def human_wording(text: str, group: str, **fields: object) -> Instruction:
-    """Return a wording by a person; `fields` are the other columns."""
-    return _wording(text, group, "human", {"context": "", "generator": "", **fields})
-
-
-def _wording(text: str, group: str, source: str, fields: dict[str, object]) -> Instruction:
+def worded(text: str, group: str, **fields: object) -> Instruction:
+    """Return a wording with its id; `fields` are the other columns."""
     identified = prompt_id(text, str(fields["task"]), str(fields["task_type"]))
-    return Instruction.model_validate(
-        {"prompt_id": identified, "text": text, "group": group, "source": source, **fields}
-    )
+    return Instruction.model_validate({"prompt_id": identified, "text": text, "group": group, **fields})
 
 
 COLUMNS = ("task", "prompt")

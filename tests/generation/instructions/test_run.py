@@ -22,7 +22,7 @@ from generation.instructions.calls import (
     wording,
 )
 from generation.instructions.run import Replies, word_instructions
-from generation.instructions.wordings import REMOVED, REPLIES, Instruction, Reply, read_wordings
+from generation.instructions.wordings import REMOVED, REPLIES, Instruction, Reply, distances, read_wordings
 from plumbline.errors import DataError, PlumblineError, ServiceError, StudyError
 from plumbline.journal import Journal
 from plumbline.models import openai
@@ -52,7 +52,8 @@ def test_the_sample_study_has_fifteen_wordings_a_task_but_one_that_is_nearly_ano
     assert served == {"sample_retrieval": 14, "sample_intents": 15}
     (removed,) = json.loads((study.folder / REMOVED).read_text())
     assert removed["text"] == "Find the encyclopaedia's paragraph that answers that reader:"
-    assert removed["distance"] == pytest.approx(2 / 60)  # "this" and "that" differ in two of sixty characters
+    apart = distances([removed["text"], removed["kept_text"]])[0, 1]
+    assert apart == pytest.approx(2 / 60)  # "this" and "that" differ in two of sixty characters
     kept = {one.prompt_id: one for one in wordings}[removed["kept"]]
     assert (kept.text, kept.context) == (removed["kept_text"], "description")
     assert "Search {collection} for:" in {one.text for one in wordings}  # braces stand as they are
