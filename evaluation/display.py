@@ -140,6 +140,3 @@ def _board_row(row: Mapping[Any, Any], table: pd.DataFrame, shown: Callable[[flo
 
 def _span(low: float, high: float, shown: Callable[[float], str]) -> str:
     return "–" if pd.isna(low) else f"{shown(low)} to {shown(high)}"
-
-
-BOARD_CAPTION = "ranks by Borda count, with simultaneous 95% intervals: models with overlapping lines may not differ"

@@ -22,7 +22,6 @@ from evaluation.records import (
     ABSTENTION,
     ACCEPTED_SCORES,
     TEXT_DRIFT,
-    Curve,
     EvaluationRecords,
     MeasureRow,
     earlier,
@@ -280,14 +279,12 @@ class Abstaining:
         return [{"confidence": name, "n": 0, "reason": reason} for name in CONFIDENCES]
 
     def measured(self, unit: ScoreUnit, encoder: Encoder) -> Sequence[Fields]:
-        """Return curves and thresholds of the unit's queries and of their originals, by each confidence."""
+        """Return curves of the unit's queries and of their originals, by each confidence."""
         before = self._originals(unit, encoder)
         after = before if unit.transformation == ORIGINAL else self._parts(unit.data(), encoder)
         rows: list[Fields] = []
         for number, name in enumerate(CONFIDENCES):
             curve, original = (_mean(parts, number) for parts in (after, before))
-            thresholds = _together(before, number).thresholds
-            answered, kept_score = _at(thresholds, after, number)
             rows.append(
                 {
                     "confidence": name,
@@ -297,10 +294,6 @@ class Abstaining:
                     "nauc_error": _error(after, number, stream(self._seed, "nauc", unit.name)),
                     "nauc_original": original.nauc,
                     "curve": curve.curve,
-                    "curve_original": original.curve,
-                    "threshold": thresholds,
-                    "answered": answered,
-                    "kept": kept_score,
                     "reason": curve.reason or original.reason,
                 }
             )
@@ -319,37 +312,21 @@ class Abstaining:
         return watch.parts
 
 
-def _together(parts: Sequence[QueryScores], number: int) -> Abstention:
-    """Return the abstention by one confidence (by its index) over the queries of all subsets."""
-    sure = [confidence[number] for part in parts for confidence in part.sure]
-    return abstention(sure, [value for part in parts for value in part.metric])
-
-
 def _mean(parts: Sequence[QueryScores], number: int) -> Abstention:
     """Return the mean over subsets, as mteb averages them."""
     curves = [abstention([confidence[number] for confidence in part.sure], part.metric) for part in parts]
-    curve, oracle, thresholds = (
-        tuple(np.mean([getattr(part, name) for part in curves], axis=0).tolist())
-        for name in ("curve", "oracle", "thresholds")
+    curve, oracle = (
+        tuple(np.mean([getattr(part, name) for part in curves], axis=0).tolist()) for name in ("curve", "oracle")
     )
     value = float(np.mean([part.nauc for part in curves]))
     reason = next((part.reason for part in curves if part.reason), "")
-    return Abstention(curve, oracle, thresholds, value, sum(part.n for part in curves), reason)
+    return Abstention(curve, oracle, value, sum(part.n for part in curves), reason)
 
 
 def _error(parts: Sequence[QueryScores], number: int, rng: np.random.Generator) -> float:
     """Return the standard error of `_mean`'s nAUC, with queries drawn within each subset."""
     errors = [nauc_error([confidence[number] for confidence in part.sure], part.metric, rng=rng) for part in parts]
     return math.sqrt(sum(error**2 for error in errors)) / max(len(errors), 1)
-
-
-def _at(thresholds: Curve, parts: Sequence[QueryScores], number: int) -> tuple[Curve, Curve]:
-    """Return the share of queries that reach each threshold, and their mean metric."""
-    sure = np.array([confidence[number] for part in parts for confidence in part.sure])
-    metric = np.array([value for part in parts for value in part.metric])
-    reached = [sure >= threshold for threshold in thresholds]
-    means = [float(metric[some].mean()) if some.any() else math.nan for some in reached]
-    return tuple(float(some.mean()) for some in reached), tuple(means)
 
 
 Similarities = Mapping[str, Mapping[str, float]]  # of each query's ranked passages

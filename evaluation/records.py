@@ -68,7 +68,7 @@ class AbstentionRow(MeasureRow):
     """One model's abstention on one data set by one confidence (`abstention.parquet`); see `statistics.abstention`.
 
     Lists have ten places: all queries answered, nine in ten, and so on to one in ten. With several subsets nAUC, curves
-    and oracle are means, as mteb's scores are; thresholds are computed over all queries together.
+    and oracle are means, as mteb's scores are.
     """
 
     KEY = ("model", "dataset", "transformation", "seed", "confidence")
@@ -85,15 +85,6 @@ class AbstentionRow(MeasureRow):
     nauc_original: Number = Field(default=math.nan, description="nAUC of the original texts of these queries")
     curve: Curve = Field(
         default=(), description="mean metric of each share of the queries, most confident first; empty without queries"
-    )
-    curve_original: Curve = Field(default=(), description="as curve, for the original texts")
-    threshold: Curve = Field(
-        default=(),
-        description="lowest confidence in each share of the queries, most confident first, on the original texts",
-    )
-    answered: Curve = Field(default=(), description="share of queries whose confidence reaches the threshold")
-    kept: Curve = Field(
-        default=(), description="mean metric of the queries whose confidence reaches the threshold; NaN if none does"
     )
     reason: str = Field(description="why there is no nAUC; empty otherwise")
 

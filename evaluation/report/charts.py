@@ -189,42 +189,6 @@ def axis_sizes(table: pd.DataFrame) -> alt.FacetChart:
     return figure
 
 
-def text_drifts(table: pd.DataFrame) -> alt.ConcatChart:
-    """Return the drift of all texts by transformation, a panel a model, from `evaluation.tables.text_drift_table`.
-
-    A thin line covers 5% to 95% of the texts, a thick one the middle half; a point is the median.
-
-    """
-    shown = table.assign(name=table["transformation"].map(_named))
-    names = [_named(name) for name in in_order(table["transformation"].unique())]
-    axes = Axes.of(table).shown
-    kinds = Kinds("axis", colours(axes), shapes(axes), hidden=True)
-    extent = alt.X("median:Q", title="Drift (1 − cos)").scale(domain=[0, float(shown["high"].max()) or 1.0])
-    spans = Interval(width=1.5), Interval("lower_quartile", "upper_quartile", 7, 0.5)
-    hover = tips("name:N", *(f"{name}:Q:.3f" for name in ("median", "mean", "low", "high")), "n:Q")
-
-    def panel(part: pd.DataFrame) -> alt.LayerChart:
-        layers = dots(part, extent, rows("name", names, limit=160), kinds, *spans, tooltip=hover, size=80)
-        return alt.LayerChart(layer=layers, width=PANEL_WIDTH, height=ROW * len(part))
-
-    return panels(shown, "model", panel)
-
-
-def rank_limits(table: pd.DataFrame) -> alt.LayerChart:
-    """Return models' ranks (points) with their limits (lines), best first, from `evaluation.tables.comparisons.board`.
-
-    A model without limits has only its point.
-
-    """
-    shown = table[["model", "rank", "rank_low", "rank_high", "borda", "group"]]
-    across = alt.X("rank:Q", title="Rank").scale(domain=[0.5, len(shown) + 0.5], nice=False)
-    across = across.axis(tickMinStep=1, format="d")
-    hover = tips("model:N", "rank:Q", "rank_low:Q", "rank_high:Q", "borda:Q:.1f", "group:N")
-    limits = Interval("rank_low", "rank_high", 3, scaled=True)
-    layers = dots(shown, across, rows("model", shown["model"]), COLOURS["lexical_stylistic"], limits, tooltip=hover)
-    return alt.LayerChart(layer=layers, width=WIDTH * 3 // 4, height=ROW * len(shown) * 2 // 3)
-
-
 def abstention_curves(table: pd.DataFrame, axes: Axes, confidence: str) -> alt.ConcatChart:
     """Return scores by share of answers for one confidence, a panel a model, from `abstention_curves`.
 

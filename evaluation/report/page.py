@@ -20,7 +20,7 @@ from annotation.status.text import in_short, next_step
 from annotation.verdicts.rules import late_lines
 from annotation.verdicts.tables import display
 from evaluation import tables
-from evaluation.display import BOARD_CAPTION, points
+from evaluation.display import points
 from evaluation.models.encoder import ModelHost
 from evaluation.records import ABSTENTION, ACCEPTED_SCORES, COMMAND, DRIFT, SCORES, TEXT_DRIFT, EvaluationRecords
 from evaluation.report import charts, drift_charts, paper_tables, sensitivity_tables
@@ -33,7 +33,6 @@ from plumbline.exhibits.page import Figure, Section, write_exhibits, write_page
 from plumbline.exhibits.table import Exhibit
 from plumbline.manifest import stage
 from plumbline.study import Study, load_study
-from plumbline.study.campaign import AcceptanceSpec
 from plumbline.study.judged import VerdictUnit
 from plumbline.transformations import AXES, in_order, total_axes
 from plumbline.words import count
@@ -165,7 +164,7 @@ def write_report(
     records, beside = EvaluationRecords.open(study), EvaluationRecords.open(compared) if compared else None
     material, models, verdicts = read_material(records, beside, [*map(EvaluationRecords.open, prompts)])
     results = material.results
-    exhibits = all_exhibits(material, study.acceptance, _known(choices, results.scores, models))
+    exhibits = all_exhibits(material, _known(choices, results.scores, models))
     figures = all_figures(material, exhibits)
     folder = study.folder / FOLDER
     write_exhibits(folder, exhibits.values(), figures)
@@ -196,11 +195,6 @@ def about(study: Study) -> list[str]:
         " Each table is also a file in tables/ (CSV with all digits, Markdown, LaTeX), each figure a file in figures/"
         " (SVG, PNG).",
     ]
-    if study.acceptance.rules:
-        lines.append(
-            "The study has its own rules (acceptance.rules). Sensitivity to the threshold is"
-            " left out, as it is defined only for a single threshold."
-        )
     return [line for line in lines if line]
 
 
@@ -260,7 +254,7 @@ TICKS = (
 )
 
 
-def all_exhibits(material: ReportMaterial, rule: AcceptanceSpec, choices: Choices) -> dict[str, Exhibit]:
+def all_exhibits(material: ReportMaterial, choices: Choices) -> dict[str, Exhibit]:
     """Return the tables by name, in the page's order, without empty ones."""
     results = material.results
     exhibits = [
@@ -277,7 +271,6 @@ def all_exhibits(material: ReportMaterial, rule: AcceptanceSpec, choices: Choice
         paper_tables.sizes(results),
         *paper_tables.datasets(results),
         sensitivity_tables.nauc(material.abstaining),
-        sensitivity_tables.abstention_thresholds(material.abstaining),
     ]
     if (results.scores["status"] == "included_rejected").any():
         exhibits.append(paper_tables.axes(results, include_rejected=True))
@@ -288,20 +281,16 @@ def all_exhibits(material: ReportMaterial, rule: AcceptanceSpec, choices: Choice
             {"English-only": others, "Multilingual": choices.multilingual} if choices.multilingual else {"": others}
         )
         exhibits.append(paper_tables.translated(results, *choices.translation, groups))
-    exhibits += _sensitivity(material, rule)
+    exhibits += _sensitivity(material)
     noted = [paper_tables.with_notes(exhibit, results.notes) for exhibit in exhibits]
     # The notes of all other tables name what was left out.
     return {exhibit.name: exhibit for exhibit in (*noted, paper_tables.left_out(results)) if len(exhibit.frame)}
 
 
-def _sensitivity(material: ReportMaterial, rule: AcceptanceSpec) -> list[Exhibit]:
-    """Return tables of sensitivity to thresholds, ratings, pairs, models and generators."""
+def _sensitivity(material: ReportMaterial) -> list[Exhibit]:
+    """Return tables of sensitivity to ratings, pairs, models and generators."""
     results = material.results
-    exhibits = []
-    if results.verdicts and not rule.rules:
-        exhibits.append(sensitivity_tables.decisions(results, rule, material.scale))
-        exhibits.append(sensitivity_tables.thresholds(results, rule, material.scale))
-    exhibits += [
+    exhibits = [
         sensitivity_tables.accepted_alone(results, material.accepted),
         sensitivity_tables.accepted_drift(material.rated),
         sensitivity_tables.text_drift(material.moved),
@@ -324,7 +313,7 @@ def _sensitivity(material: ReportMaterial, rule: AcceptanceSpec) -> list[Exhibit
 def all_figures(material: ReportMaterial, exhibits: Mapping[str, Exhibit]) -> dict[str, Figure]:
     """Return the figures by name, in the page's order, from the tables of `all_exhibits`, without empty ones."""
     frames = {name: exhibit.frame for name, exhibit in exhibits.items()}
-    figures = {**_papers(frames), **_drifts(material, frames)}
+    figures = {**_papers(frames), **_drifts(material)}
     if "sizes" in frames:
         figures["sizes"] = figure(charts.size_lines(frames["sizes"]), "Scores by size of model (HTEB, Figure 5)")
     if "drops" in frames:
@@ -334,17 +323,12 @@ def all_figures(material: ReportMaterial, exhibits: Mapping[str, Exhibit]) -> di
     if "profiles" in frames:
         chart = charts.axis_sizes(frames["profiles"])
         figures["profiles"] = figure(chart, "How much each axis changes each model's scores (HTEB, Figures 10 and 11)")
-    return {**figures, **_boards(material, frames)}
+    return {**figures, **_abstentions(material)}
 
 
-def _boards(material: ReportMaterial, frames: Mapping[str, pd.DataFrame]) -> dict[str, Figure]:
-    """Return figures of ranks with their limits, and of abstention."""
+def _abstentions(material: ReportMaterial) -> dict[str, Figure]:
+    """Return figures of abstention."""
     results, figures = material.results, {}
-    for name in ("original", "transformed"):
-        ranked = frames.get(f"ranking_{name}", pd.DataFrame())
-        if "rank_low" in ranked and ranked["rank_low"].notna().any():
-            chart = charts.rank_limits(ranked)
-            figures[f"ranking_{name}"] = figure(chart, f"{name.capitalize()} scores: {BOARD_CAPTION}")
     abstained = tables.abstention_curves(material.abstaining)
     for name in abstained["confidence"].unique():
         drawn = charts.abstention_curves(abstained, results.axes, name)
@@ -375,8 +359,8 @@ def _papers(frames: Mapping[str, pd.DataFrame]) -> dict[str, Figure]:
     return figures
 
 
-def _drifts(material: ReportMaterial, frames: Mapping[str, pd.DataFrame]) -> dict[str, Figure]:
-    """Return HTEB's Figure 3 for each model, and the drift of all texts."""
+def _drifts(material: ReportMaterial) -> dict[str, Figure]:
+    """Return HTEB's Figure 3 for each model."""
     figures: dict[str, Figure] = {}
     for number, (model, part) in enumerate(material.rated.groupby("model", sort=False), 1):
         of_model = material.correlations[material.correlations["model"] == model]
@@ -386,9 +370,6 @@ def _drifts(material: ReportMaterial, frames: Mapping[str, pd.DataFrame]) -> dic
         figures[f"drift_{number}"] = figure(
             panels, f"{model}: drift against mean {material.question} (HTEB, Figure 3){says}"
         )
-    if "text_drift" in frames:
-        says = "the thin line covers 5% to 95% of the texts, the thick line the middle half; the point is the median"
-        figures["text_drift"] = figure(charts.text_drifts(frames["text_drift"]), f"Drift of all texts; {says}")
     return figures
 
 
@@ -404,7 +385,6 @@ def sections(about: Sequence[str], exhibits: Mapping[str, Exhibit], figures: Map
         "Shifts": ("shifts",),
         "Drift against ratings": ("drift_",),
         "Drift of all texts": ("text_drift",),
-        "Sensitivity: the threshold": ("threshold_decisions", "thresholds"),
         "Sensitivity: accepted pairs only": ("accepted_",),
         "Sensitivity: the generator": ("generators", "lengths"),
         "Sensitivity: the generator's prompts": ("prompts",),

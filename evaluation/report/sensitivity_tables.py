@@ -1,25 +1,21 @@
-"""Exhibits on sensitivity to thresholds, ratings, pairs, models and generators, and on abstention."""
+"""Exhibits on sensitivity to ratings, pairs, models and generators, and on abstention."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pandas as pd
 
 from annotation.verdicts.tables import display
 from evaluation import tables
 from evaluation.display import decimal, hundred, points
-from evaluation.report.paper_tables import REFUSED, PaperResults, changed, exhibit, interval, moved, named, p_value
+from evaluation.report.paper_tables import REFUSED, PaperResults, exhibit, interval, moved, named, p_value
 from generation.output_statistics import shown
 from plumbline.exhibits.table import Exhibit, reasons
-from plumbline.languages import language_name
 from plumbline.statistics.abstention import CONFIDENCES
-from plumbline.study.campaign import AcceptanceSpec
 from plumbline.transformations import ORIGINAL
 
-SHARE = 0.8  # of original queries answered, for the printed thresholds; the file has all shares
 _FEW = 100  # queries; a note names data sets with fewer
 #: Readable names of the confidences.
 CALLED = {
@@ -34,52 +30,11 @@ _NAUC = (
     " interval over queries (bootstrap; in simulations of 50 to 300 queries 93% to 95% covered the true value). In"
     " round brackets: nAUC of the same queries' original texts."
 )
-_THRESHOLDS = (
-    "The threshold is set on the original texts and kept for the transformed texts. If a model's confidence falls"
-    " together with its score, the model answers fewer transformed queries, and its score on the transformed queries"
-    " that it answers is like its score on the original queries that it answers."
-)
 _SPREAD = (
     "An item counts if people rated and accepted all its texts (both sentences of a pair) in that run, so a sample"
     " over many data sets and runs leaves few items. The drift of accepted and other pairs (accepted_drift) does"
     " not need whole items"
 )
-
-
-def decisions(results: PaperResults, rule: AcceptanceSpec, scale: Sequence[float]) -> Exhibit:
-    """Return each scope's decisions at other thresholds: a row for each scope, a column for each decision."""
-    frame = tables.threshold_decisions(results.verdicts, rule, tables.thresholds_of(scale))
-    scope = ["transformation", "language", "task_type"]
-    rows = []
-    for key, part in frame.groupby(scope, sort=False):
-        cells = _scope(dict(zip(scope, key, strict=True)))
-        for decision in ("accepted", "undecided", "rejected"):
-            cells[decision.capitalize()] = _range(part.loc[part["decision"] == decision, "threshold"])
-        rows.append(cells)
-    caption = f"Thresholds at which the rule reaches each decision (the study's own threshold: {rule.threshold:g})"
-    return exhibit("threshold_decisions", caption, frame, rows)
-
-
-def thresholds(results: PaperResults, rule: AcceptanceSpec, scale: Sequence[float]) -> Exhibit:
-    """Return axes and totals at other thresholds; thresholds that accept the same share a row."""
-    frame = tables.threshold_table(results.scores, results.verdicts, rule, tables.thresholds_of(scale))
-    once = frame.drop_duplicates("threshold").set_index("threshold")[["accepted", "n_scopes"]]
-    block = (once != once.shift()).any(axis=1).cumsum()
-    rows = []
-    for _, part in frame.groupby([frame["threshold"].map(block), "model"], sort=False):
-        row = part.iloc[0]
-        names = ", ".join(map(named, row["accepted"].split(", "))) if row["accepted"] else "nothing"
-        cells = {"Threshold": _range(part["threshold"]), "Model": row["model"], "Accepted": names}
-        cells |= {head: hundred(row[name]) for name, head in {"original": "Original", **results.heads}.items()}
-        difference = row[f"{results.axes.total}_difference"]
-        cells["Total"] = changed(row[results.axes.total], difference, row["original"])
-        rows.append({**cells, "Difference": points(difference)})
-    where = [f"{threshold:g}" for threshold in frame["threshold"]]
-    caption = (
-        f"Scores times 100 at thresholds other than the study's, {rule.threshold:g}; the total's difference in points"
-    )
-    why = (*results.of_total, *reasons(where, frame["reason"]))
-    return exhibit("thresholds", caption, frame, rows, why)
 
 
 def accepted_alone(results: PaperResults, rows_of: pd.DataFrame) -> Exhibit:
@@ -261,23 +216,6 @@ def nauc(rows: pd.DataFrame) -> Exhibit:
     )
 
 
-def abstention_thresholds(rows: pd.DataFrame) -> Exhibit:
-    """Return the shares answered at thresholds on the largest similarity; the file has all confidences and shares."""
-    frame = tables.threshold_shares(rows)
-    shown = frame[(frame["share"] == SHARE) & (frame["confidence"] == CONFIDENCES[0])]
-    printed = [
-        {"Model": row["model"], "Data set": row["dataset"], "Transformation": named(row["transformation"])}
-        | {"Threshold": f"{row['threshold']:.3f}", "Answered": f"{row['answered']:.1%}"}
-        | {"Score of all": hundred(row["score_all"]), "Score of answered": hundred(row["score"])}
-        for row in shown.to_dict(orient="records")
-    ]
-    caption = (
-        f"Share of queries answered if {CALLED['max']} must reach a threshold that {SHARE:.0%} of the original queries"
-        " reach, and scores times 100"
-    )
-    return exhibit("abstention_thresholds", caption, frame, printed, [_THRESHOLDS])
-
-
 def curve_caption(confidence: str) -> str:
     """Return the caption of a figure of abstention."""
     return (
@@ -285,17 +223,3 @@ def curve_caption(confidence: str) -> str:
         f" {confidence}: {CALLED[confidence]}); dashed line: the original texts in the best possible order, dotted"
         " line: the mean score of all queries on the original texts"
     )
-
-
-def _scope(row: Mapping[Any, Any]) -> dict[str, str]:
-    """Return the cells that name a scope."""
-    task = named(row["task_type"]) if row["task_type"] else "all"
-    return {"Transformation": named(row["transformation"]), "Language": language_name(row["language"]), "Task": task}
-
-
-def _range(values: pd.Series[float]) -> str:
-    """Return the first and last of neighbouring thresholds, in words."""
-    if values.empty:
-        return "–"
-    first, last = values.min(), values.max()
-    return f"{first:g}" if first == last else f"{first:g} to {last:g}"

@@ -9,7 +9,7 @@ have `simulated` where a rating behind them is simulated.
 
 from __future__ import annotations
 
-from evaluation.tables.abstention import abstention_curves, abstention_table, not_searches, threshold_shares
+from evaluation.tables.abstention import abstention_curves, abstention_table, not_searches
 from evaluation.tables.comparisons import (
     baseline_table,
     difference_table,
@@ -33,11 +33,6 @@ from evaluation.tables.datasets import (
 )
 from evaluation.tables.generators import generator_table, prompt_table
 from evaluation.tables.scores import TOTAL, axis_table, dataset_table, left_out, transformation_table
-from evaluation.tables.sensitivity import (
-    threshold_decisions,
-    threshold_table,
-    thresholds_of,
-)
 
 __all__ = [
     "TOTAL",
@@ -65,10 +60,6 @@ __all__ = [
     "size_table",
     "split_half_table",
     "text_drift_table",
-    "threshold_decisions",
-    "threshold_shares",
-    "threshold_table",
-    "thresholds_of",
     "transformation_table",
     "translation_table",
 ]

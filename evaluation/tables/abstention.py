@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping
-from typing import Any
 
 import pandas as pd
 
@@ -61,24 +59,6 @@ def _nauc(rows: pd.DataFrame) -> dict[str, float]:
     }
 
 
-def threshold_shares(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return, for each share and confidence, the effect of a threshold that answers this share of the original queries.
-
-    Columns: model, dataset, axis, transformation, confidence, share (of original queries), threshold, answered (share
-    of the transformed queries that reach it; for originals more than `share` if confidences are equal), score
-    (of those), score_all (of all these queries), original_score (of the original queries answered at that share), n.
-    Values are means over seeds.
-    """
-    keys = ["model", "dataset", "axis", "transformation"]
-    long = pd.DataFrame([record for row in _searches(rows).to_dict(orient="records") for record in _at_shares(row)])
-    columns = [*keys, "confidence", "share", "threshold", "answered", "score", "score_all", "original_score", "n"]
-    if long.empty:
-        return pd.DataFrame(columns=columns)
-    by = [*keys, "confidence", "share"]
-    means = long.groupby(by, sort=False)[columns[len(by) :]].mean().reset_index()
-    return _originals_first(means)[columns]
-
-
 def abstention_curves(rows: pd.DataFrame) -> pd.DataFrame:
     """Return scores by share of answers: a row a model, series (original, or an axis), confidence and share.
 
@@ -109,20 +89,6 @@ def not_searches(rows: pd.DataFrame) -> dict[str, str]:
 
 def _searches(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[(rows["status"] == "evaluated") & (rows["n"] > 0)]
-
-
-def _at_shares(row: Mapping[Hashable, Any]) -> Iterator[dict[str, Any]]:
-    lists = (row[name] for name in ("threshold", "answered", "kept", "curve_original"))
-    for share, threshold, answered, score, original in zip(SHARES, *lists, strict=True):
-        yield {
-            **{key: row[key] for key in ("model", "dataset", "axis", "transformation", "confidence", "n")},
-            "share": share,
-            "threshold": threshold,
-            "answered": answered,
-            "score": score,
-            "score_all": row["curve"][0],
-            "original_score": original,
-        }
 
 
 def _originals_first(table: pd.DataFrame) -> pd.DataFrame:

@@ -20,15 +20,14 @@ _AT_ONCE = 2**21  # numbers in memory at a time
 class Abstention:
     """Scores by share of answered queries (`SHARES`), with nAUC.
 
-    `curve`: the mean metric of the queries with the largest confidence; `oracle`: of those with the largest metric;
-    `thresholds`: the least confidence among them. `nauc` is the area between the curve and the flat line of all
-    queries' mean, as a share of that between oracle and flat line: 1 at most, 0 for a confidence that says nothing,
-    below 0 for one that misleads; NaN where `reason` says why.
+    `curve`: the mean metric of the queries with the largest confidence; `oracle`: of those with the largest metric.
+    `nauc` is the area between the curve and the flat line of all queries' mean, as a share of that between oracle and
+    flat line: 1 at most, 0 for a confidence that says nothing, below 0 for one that misleads; NaN where `reason` says
+    why.
     """
 
     curve: tuple[float, ...]
     oracle: tuple[float, ...]
-    thresholds: tuple[float, ...]
     nauc: float
     n: int
     reason: str
@@ -74,12 +73,12 @@ def abstention(confidence: Sequence[float] | Floats, metric: Sequence[float] | F
     Raises:
         ValueError: the two are not rows of one length.
 
-    Source: mteb's `nauc`; MMTEB, F.1. The thresholds are ours.
+    Source: mteb's `nauc`; MMTEB, F.1.
 
     >>> from plumbline.statistics.abstention import abstention
     >>> found = abstention([0.9, 0.8, 0.3, 0.2], [1.0, 1.0, 0.0, 0.5])
-    >>> round(found.curve[0], 3), found.curve[5], found.thresholds[5], round(found.nauc, 3)
-    (0.625, 1.0, 0.8, 0.866)
+    >>> round(found.curve[0], 3), found.curve[5], round(found.nauc, 3)
+    (0.625, 1.0, 0.866)
     """
     sure, scored = np.asarray(confidence, dtype=np.float64), np.asarray(metric, dtype=np.float64)
     if sure.shape != scored.shape or sure.ndim != 1:
@@ -87,17 +86,13 @@ def abstention(confidence: Sequence[float] | Floats, metric: Sequence[float] | F
     nothing = (math.nan,) * len(RATES)
     if not len(sure) or not (np.isfinite(sure).all() and np.isfinite(scored).all()):
         reason = "there is no query" if not len(sure) else "a query's metric or confidence is undefined"
-        return Abstention(nothing, nothing, nothing, math.nan, len(sure), reason)
+        return Abstention(nothing, nothing, math.nan, len(sure), reason)
     curve, oracle = _curve(sure, scored), _curve(scored, scored)
-    ranked = np.sort(sure)
-    thresholds = ranked[[_gone(rate, len(sure)) for rate in RATES]]
     flat = oracle[0] * (RATES[-1] - RATES[0])
     best, area = (float(np.trapezoid(scores, RATES)) for scores in (oracle, curve))
     reason = "all queries have the same score" if np.ptp(scored) == 0 else ""
     value = math.nan if reason or best == flat else float((area - flat) / (best - flat))
-    return Abstention(
-        tuple(curve.tolist()), tuple(oracle.tolist()), tuple(thresholds.tolist()), value, len(sure), reason
-    )
+    return Abstention(tuple(curve.tolist()), tuple(oracle.tolist()), value, len(sure), reason)
 
 
 def nauc_error(

@@ -17,7 +17,6 @@ from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.verdicts import refuse_stale
 from annotation.verdicts.verification import refuse_edited
-from evaluation.tables.sensitivity import decision_at
 from plumbline.errors import DataError
 from plumbline.statistics.agreement import Answers
 from plumbline.study import Study
@@ -53,7 +52,6 @@ def test_raters_who_read_nothing_decide_nothing(clicked: Study) -> None:
     assert look.endswith("run it with `--exclude` or `--keep a b c --reason WHY`")
     step = next_step(read_status(Evidence.open(clicked), NOW), clicked.arguments)
     assert step.startswith(f"plumbline review {clicked.arguments}, then the same with --exclude a b c or")
-    assert {decision_at(one, clicked.acceptance) for one in found} == {"undecided"}  # at every other threshold too
     refuse_edited(Evidence.read(clicked), found)
 
 

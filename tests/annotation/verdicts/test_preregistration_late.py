@@ -24,10 +24,9 @@ from annotation.status.text import headline
 from annotation.verdicts.acceptance import Acceptance, accept
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import fix_rules, rules_fixed
-from annotation.verdicts.rules import LATE, late_lines, marks_of
+from annotation.verdicts.rules import late_lines, marks_of
 from annotation.verdicts.tables import verdict_table, verdict_text
 from annotation.verdicts.verification import refuse_edited
-from evaluation.tables import threshold_decisions
 from generation.production import generate
 from plumbline.errors import DataError
 from plumbline.store import write_json
@@ -162,12 +161,3 @@ def test_a_file_cannot_pass_for_a_campaign(variant: Make, tmp_path: Path) -> Non
         with pytest.raises(DataError, match="is reserved for a campaign's own ratings; rename the file"):
             collect_csv(study, server.Home(tmp_path / "home"), path, COLUMNS)
         path.unlink()
-
-
-def test_evaluations_tables_carry_the_mark(generated: Study) -> None:
-    study = generated.model_copy(update={"raters": generated.raters.model_copy(update={"per_pair": 3})})
-    rate(study)
-    verdicts = accept(study).verdicts
-    table = threshold_decisions(verdicts, study.acceptance, [2.0])
-    assert set(table["rules_fixed"]) == {"late"}
-    assert list(LATE) == ["late", "unknown"] and marks_of(())["rules_fixed"] == ""

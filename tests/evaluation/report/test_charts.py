@@ -151,13 +151,6 @@ SCORES = made_scores(
 )
 
 
-def test_totals_have_their_intervals_times_100() -> None:
-    rows = [{"model": "m", "name": name, "value": 0.6, "low": 0.55, "high": 0.62} for name in ("length", "hteb_total")]
-    rows.append({"model": "n", "name": "hteb_total", "value": np.nan, "low": np.nan, "high": np.nan})
-    intervals = rows_of(charts.total_intervals(pd.DataFrame(rows)))
-    assert [(row["model"], round(row["low"], 9), round(row["high"], 9)) for row in intervals] == [("m", 55.0, 62.0)]
-
-
 def test_figure_9_has_points_and_a_mean_for_each_setting() -> None:
     chart = charts.drops(drop_table(SCORES))
     assert len(rows_of(chart)) == 6
@@ -172,17 +165,3 @@ def test_figure_10_has_a_panel_an_ordering_and_bars_from_most_to_least() -> None
     assert "Lexical/Stylistic &gt; Language &gt; Length" in words
     ranks = {row["name"]: row["rank"] for row in rows_of(chart) if row["model"] == "Tiny"}
     assert ranks == {"Language": 1, "Lexical/Stylistic": 2, "Length": 3}
-
-
-def test_drift_of_all_texts_has_a_panel_a_model_on_one_scale() -> None:
-    rows = [
-        {"transformation": name, "axis": axis, "model": model, "n": 5, "mean": 0.2}
-        | {"low": 0.0, "lower_quartile": 0.1, "median": 0.2, "upper_quartile": 0.3, "high": high}
-        for model, high in (("m", 0.4), ("n", 0.9))
-        for name, axis in (("translation", "language"), ("expansion", "length"))
-    ]
-    chart = charts.text_drifts(pd.DataFrame(rows))
-    panels = chart.to_dict()["concat"]
-    assert [panel["title"] for panel in panels] == ["m", "n"]
-    assert {panel["layer"][2]["encoding"]["x"]["scale"]["domain"][1] for panel in panels} == {0.9}
-    assert "Expansion" in words_of(chart)

@@ -212,13 +212,10 @@ TABLES = {
     "shifts",
     "split_half",
     "text_drift",
-    "threshold_decisions",
-    "thresholds",
     "transformations",
 }
 BARE = str.maketrans("", "", r"\{}")  # the signs of Markdown's and LaTeX's escapes
-FIGURES = {"axes", "transformations", "shifts", "drift_1", "drift_2", "text_drift", "drops"}
-FIGURES |= {"profiles", "ranking_original", "ranking_transformed"}
+FIGURES = {"axes", "transformations", "shifts", "drift_1", "drift_2", "drops", "profiles"}
 
 
 def test_every_table_is_there_in_every_form(reported: Study) -> None:
