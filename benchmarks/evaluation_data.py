@@ -116,7 +116,6 @@ def made_scores(rng: np.random.Generator) -> pd.DataFrame:
             "score": 0.5 + model / 40 + rng.normal(0, 0.05),
             "n": 100,
             "n_failed": 0,
-            "failed_policy": "",
             "status": "evaluated",
             "reason": "",
             "unit_id": "",

@@ -14,7 +14,7 @@ import uuid
 import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -121,15 +121,15 @@ class Texts:
     `without` has the error types that no verdict covers, by transformation.
     """
 
-    def __init__(self, source: OutputSource, policy: Policy, without: Mapping[str, Without], name: str = "") -> None:
+    def __init__(self, source: OutputSource, without: Mapping[str, Without], name: str = "") -> None:
         """Take a source; `name` identifies an object sent by another process."""
-        self.policy, self.without = policy, without
+        self.without = without
         self.remembered = FactCache(source.study if source.remembers and not name else None, PLANNED)
         self._source, self._held, self._name = source, _TextCache(), name or uuid.uuid4().hex
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle without what is in memory: another process reads for itself, once for all its units."""
-        return _received, (self._source, self.policy, self.without, self._name)
+        return _received, (self._source, self.without, self._name)
 
     def dataset(self, spec: DatasetSpec, revision: str = "") -> Dataset:
         """Return a data set of the study. Raises DataError if it no longer has this revision."""
@@ -187,16 +187,16 @@ class Texts:
             texts.append(TextsByHash.array(ok_outputs.values()))
         at = np.concatenate([np.empty(0, np.int64), *places])
         outputs = TextsByHash(originals.ids.packed[at], pa.concat_arrays(texts))
-        return Outputs(outputs, frozenset(failed | kept_out), self.policy, frozenset(kept_out))
+        return Outputs(outputs, frozenset(failed | kept_out), frozenset(kept_out))
 
 
 _RECEIVED: weakref.WeakValueDictionary[str, Texts] = weakref.WeakValueDictionary()
 
 
-def _received(source: OutputSource, policy: Policy, without: Mapping[str, Without], name: str) -> Texts:
+def _received(source: OutputSource, without: Mapping[str, Without], name: str) -> Texts:
     texts = _RECEIVED.get(name)
     if texts is None:
-        texts = _RECEIVED[name] = Texts(source, policy, without, name)
+        texts = _RECEIVED[name] = Texts(source, without, name)
     return texts
 
 
@@ -207,23 +207,20 @@ def _size(dataset: Dataset) -> int:
     return sum(frame.size for frame in dataset.splits.values()) + len(dataset.corpus)
 
 
-Policy = Literal["drop", "original"]
 _PIECE = 4096  # outputs that are hashed at a time
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """Outputs by `text_id`, ids of texts whose outputs failed, and the policy for these (`evaluation.failed`).
+    """Outputs by `text_id`, and ids of texts whose outputs failed.
 
     Outputs kept out of the sample count as failed: nobody rated their kind, so no verdict covers them.
 
-    `drop` leaves the whole item out (`Dataset.replaced` defines items), in classification's train split too; `original`
-    keeps the original text.
+    The items of failed outputs are left out (`Dataset.replaced` defines items), in classification's train split too.
     """
 
     texts: Mapping[str, str]
     failed: frozenset[str] = frozenset()
-    policy: Policy = "drop"
     kept_out: frozenset[str] = (
         frozenset()
     )  #: those of `failed` that are usable but not covered by a verdict (`sample.without`)
@@ -233,11 +230,9 @@ class Outputs:
         lacking = sum(1 for text in texts if self.lacks(text))
         return f"no output for {lacking} of {len(texts)} texts: run `plumbline generate` again" if lacking else ""
 
-    def change(self, text: Text, cell: str) -> str | None:
+    def change(self, text: Text, _cell: str) -> str | None:
         """Return the replacement of a text; None drops its item."""
-        if text.text_id in self.failed:
-            return cell if self.policy == "original" else None
-        return self.texts[text.text_id]
+        return None if text.text_id in self.failed else self.texts[text.text_id]
 
     def lacks(self, text: str) -> bool:
         """Return whether a text (its id) has neither an output nor a failure."""
@@ -254,19 +249,19 @@ class Outputs:
             whole.update((before + ",".join(entries)).encode())
             before = ","
         whole.update(b"],")
-        return identity_from(whole, [self.policy, sorted(self.failed)] if self.failed else [])
+        return identity_from(whole, [sorted(self.failed)] if self.failed else [])
 
 
 def same_items(dataset: Dataset, outputs: Outputs) -> Dataset:
-    """Return the untouched data set with only the items that `transformed` keeps under the policy `drop`."""
+    """Return the untouched data set with only the items that `transformed` keeps."""
     return dataset.replaced(lambda text, cell: None if text.text_id in outputs.failed else cell)
 
 
 def transformed(dataset: Dataset, outputs: Outputs) -> Dataset:
     """Return the data set with each output in its original's place.
 
-    Raises DataError if one is missing: an original stays only if the study says so, because a score that rests half on
-    originals would pass for the transformation's.
+    Raises DataError if one is missing: no original stays, because a score that rests half on originals would pass for
+    the transformation's.
     """
     if any(outputs.lacks(text.text_id) for text in dataset.texts()):
         lacking = outputs.missing({text.text_id for text in dataset.texts()})

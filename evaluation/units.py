@@ -132,7 +132,7 @@ class ScoreUnit:
     @property
     def drops(self) -> bool:
         """True if items are left out because their outputs failed."""
-        return self.n_failed > 0 and self.texts.policy == "drop"
+        return self.n_failed > 0
 
     @property
     def lost(self) -> frozenset[str]:
@@ -178,7 +178,6 @@ class ScoreUnit:
             n=self.n,
             n_failed=self.n_failed,
             n_kept_out=self.n_kept_out,
-            failed_policy=self.texts.policy if self.n_failed else "",
             status=self.decision.status,
             reason=reason,
             unit_id="" if left_out else self.unit_id(evaluation.protocol, model),
@@ -251,7 +250,7 @@ class _Planner:
         without: dict[str, dict[str, set[str]]] = {}
         for verdict in verdicts:
             without.setdefault(verdict.transformation, {}).setdefault(verdict.language, set()).update(verdict.without)
-        self.texts = Texts(source, source.study.evaluation.failed, without)
+        self.texts = Texts(source, without)
         self._remembered = self.texts.remembered
 
     def units(self, spec: DatasetSpec) -> Iterator[ScoreUnit]:
@@ -317,10 +316,10 @@ class _Planner:
         )
         if unit.unread:
             return replace(unit, content_id=Outputs({}).content_id(original.content_id))
-        protocol, policy = self._study.evaluation.protocol, self._study.evaluation.failed
+        protocol = self._study.evaluation.protocol
         without = {code: sorted(some) for code, some in self.texts.without.get(transformation, {}).items()}
         outputs = self._source.state(transformation, seed)
-        key = self._remembered.key("outputs", requests.state, outputs, without, policy, protocol)
+        key = self._remembered.key("outputs", requests.state, outputs, without, protocol)
         reasons = self._remembered.found(key, lambda: self._found(unit, original.content_id))
         reason = reasons.pop("reason")
         return replace(
@@ -337,7 +336,7 @@ class _Planner:
             unit.texts.originals(unit.spec),
         )
         n, reason, n_failed = unit.n, outputs.missing(originals.ids), originals.items_of(outputs.failed)
-        if n_failed and not reason and outputs.policy == "drop":
+        if n_failed and not reason:
             dropped = transformed(unit.dataset, outputs)
             n, reason = scoring.size(dropped), scoring.unusable(dropped, self._study.evaluation.protocol)
             what = "failed or were kept out of the sample" if outputs.kept_out else "failed"

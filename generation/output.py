@@ -36,7 +36,7 @@ async def make_output(plan: Plan, generator: Generator, job: Job) -> Transformed
         return bool(seen[-1][2]) or outcome.cut_off
 
     first = Attempt(1, job.seed, plan.study.generator.sampling)
-    ended = await ask_until(functools.partial(generator.transform, job), is_bad, first, plan.study.attempts)
+    ended = await ask_until(functools.partial(generator.transform, job), is_bad, first)
     again = ended.status or len(seen) > 1
     first_flags = _flags(plan, job, seen[0][0], by_language=True) if seen and again else ()
     if ended.status:

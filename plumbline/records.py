@@ -224,9 +224,6 @@ class Score(Record):
         default=0,
         description="number of failed items whose outputs `sample.without` excludes, so that no verdict covers them",
     )
-    failed_policy: Literal["drop", "original", ""] = Field(
-        default="", description="drop: failed items were dropped; original: originals were scored; empty: none failed"
-    )
     original_score: Number = Field(
         default=math.nan,
         description="the metric on the original texts of the same items, except items whose outputs failed; "

@@ -216,7 +216,7 @@ def specs() -> dict[str, DatasetSpec]:
         "PlscClusteringS2S.v2 in sets": several("PlscClusteringS2S.v2"),
         "STS17": several("STS17").model_copy(update={"subsets": ("en-de", "ar-ar")}),
         "STS17 by column": spec("pteb_multilingual", "STS17").model_copy(update={"subsets": ("en-de", "ar-ar")}),
-        "SemRel2024": several("SemRel2024").model_copy(update={"subsets": ("arq", "esp"), "languages": {"esp": "es"}}),
+        "SemRel2024": several("SemRel2024").model_copy(update={"subsets": ("arq", "esp"), "language": {"esp": "es"}}),
         "BUCC.v2": DatasetSpec.model_validate({"mteb": "BUCC.v2", "subsets": ["de-en"]}),
         "IN22GenBitextMining": DatasetSpec.model_validate(
             {"mteb": "IN22GenBitextMining", "subsets": ["hin_Deva-eng_Latn", "ben_Beng-tam_Taml"]}

@@ -158,7 +158,7 @@ def test_a_transformation_of_ones_own_is_judged_too() -> None:
 
 
 def test_scores_that_say_the_least_give_the_table_of_the_whole_records() -> None:
-    scores = recorded("scores").query("status == 'evaluated'").assign(n_failed=0, failed_policy="")
+    scores = recorded("scores").query("status == 'evaluated'").assign(n_failed=0)
     least = scores[["model", "dataset", "transformation", "seed", "score"]]
     assert_frame_equal(axis_table(least), axis_table(scores))
     assert axis_table(least)["original"].item() == pytest.approx(
@@ -180,7 +180,7 @@ def of_one_model(**columns: object) -> pd.DataFrame:
 
 
 def test_scores_read_from_csv_are_those_written() -> None:
-    whole = of_one_model(task_type="", reason="", failed_policy="", n_failed=0, status="evaluated")
+    whole = of_one_model(task_type="", reason="", n_failed=0, status="evaluated")
     read = pd.read_csv(io.StringIO(whole.to_csv(index=False)))
     assert read["task_type"].isna().all()
     assert_frame_equal(axis_table(read), axis_table(whole))

@@ -175,7 +175,7 @@ async def _ask(model: Annotating, client: _Client, asking: AnnotatorMessage) -> 
         return await client.answer(asking, attempt)
 
     first = Attempt(1, spec.seed, spec.sampling)
-    outcome = await ask_until(ask, lambda answer: bool(read_answer(answer, asking)[1]), first, model.attempts)
+    outcome = await ask_until(ask, lambda answer: bool(read_answer(answer, asking)[1]), first)
     answers, reason, status, text = dict[str, dict[str, str]](), outcome.reason, outcome.status, ""
     if outcome.answer is not None and not status:
         (answers, reason), text = read_answer(outcome.answer, asking), outcome.answer.text

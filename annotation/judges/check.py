@@ -47,9 +47,6 @@ def check(evidence: Evidence, epsilon: float = CROWD, flag: Flag = "both") -> Ju
     counting = counting_ratings(evidence.collected.sample_ratings, design.per_pair)
     rated = counting[[design.asked(str(name)).kind == "rating" for name in counting["question"]]]
     tables = held_against(rated, judging.judgements, judging.judged, design, epsilon=epsilon, flag=flag)
-    if judging.refused and "alternative" in tables:
-        refused = tables["alternative"].assign(omega=np.nan, rho=np.nan, passes=False, reason=judging.refused)
-        tables["alternative"] = refused
     tables["means"] = outcome.means
     filled = {name: table for name, table in tables.items() if len(table)}
     return JudgeCheck(filled, outcome.recorded, outcome.simulated)

@@ -54,13 +54,11 @@ def read_judging(records: CampaignRecords) -> Judging:
     judgements = read_judgements(study)
     if judgements.empty:
         raise DataError(f"{study.file}: no judge has answered yet; run `{study.command('judge run')}`")
-    informed = [spec.name for spec in study.judges if spec.engine.saw_ratings]
     return Judging(
         outputs,
         judgements,
         tuple(sorted(judgements["judge"].unique())),
         withdrawn=tuple(records.collected.withdrawn),
-        refused=f"{', '.join(informed)} saw people's ratings" if informed else "",
     )
 
 

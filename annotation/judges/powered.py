@@ -48,7 +48,6 @@ class Judging:
     judgements: pd.DataFrame  #: `annotation.judges.records`
     judges: tuple[str, ...]  #: whose scores count together: their mean, of outputs that all of them scored
     withdrawn: Collection[str] = ()  #: ids of pairs that people withdrew
-    refused: str = ""  #: why no number may rest on these judges, such as a judge that saw ratings
 
 
 def powered_means(basis: Basis, judging: Judging, design: Design) -> pd.DataFrame:
@@ -150,8 +149,6 @@ def _bounded(
 def _refusals(part: _Part, rated_ids: pd.Index, beyond: int) -> Iterator[str]:
     """Yield each reason why no number of this group and question may rest on the judges."""
     outputs, judging = part.outputs, part.judging
-    if judging.refused:
-        yield judging.refused
     if missing := int((~rated_ids.isin(outputs["pair_id"])).sum()):
         yield f"rated pairs must be a random sample of the judges' outputs, but {missing} are not among these"
     if len(rated_ids) < FEWEST_RATED:

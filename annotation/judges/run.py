@@ -376,7 +376,6 @@ async def ask_one(progress: JudgeProgress, client: JudgeClient, asking: JudgeMes
         functools.partial(client.answer, asking, labels=expected),
         lambda answer: not by_shares(answer) and bool(read(answer).reason),  # probabilities are always the same
         Attempt(1, spec.seed, spec.sampling),
-        progress.attempts,
     )
     answer, score, mode, status, text = outcome.answer, Read(reason=outcome.reason), expected, outcome.status, ""
     if answer is not None and not status:

@@ -27,7 +27,7 @@ from plumbline.study import Study, load_study
 MAKERS = " (maker's)"
 # Columns that must be equal for two models' scores to be on the same items and texts, measured alike.
 _ALIKE = (
-    *("dataset", "transformation", "seed", "metric", "n", "n_failed", "failed_policy", "protocol"),
+    *("dataset", "transformation", "seed", "metric", "n", "n_failed", "protocol"),
     *("dataset_revision", "generator_hash", "prompt_hash", "status"),
 )
 

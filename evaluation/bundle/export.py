@@ -300,7 +300,7 @@ def _settings(study: Study, datasets: Sequence[Mapping[str, Any]]) -> dict[str, 
         "raters": {"per_pair": study.raters.per_pair},
         "acceptance": study.acceptance.model_dump(mode="json", exclude_unset=True),
         "evaluation": {
-            **spec.model_dump(mode="json", include={"protocol", "precision", "failed"}),
+            **spec.model_dump(mode="json", include={"protocol", "precision"}),
             "models": loadable,
         },
     }

@@ -21,7 +21,7 @@ OF_STUDY: dict[str, tuple[str, ...]] = {
               "generator", "sample", "rubric", "raters", "acceptance", "evaluation"),
     "generator": ("kind", "model", "revision", "sampling", *OF_GENERATORS),
     "raters": ("per_pair",),
-    "evaluation": ("protocol", "precision", "failed", "models"),
+    "evaluation": ("protocol", "precision", "models"),
 }  # fmt: skip
 SUMS, MANIFEST, CARD, CROISSANT = "SHA256SUMS", "manifest.json", "README.md", "croissant.json"
 STUDY, TRANSFORMATIONS, RUBRIC = "study.json", "transformations.json", "rubric.json"

@@ -150,7 +150,7 @@ def dataset_of(spec: DatasetSpec, revision: str, members: Mapping[str, pa.Table]
         if "test" not in splits:
             raise KeyError("test")
         dataset = TableDataset(
-            spec.name, spec.task_type, spec.language, revision, splits, corpus, qrels, languages, passages=spec.passages
+            spec.name, spec.task_type, spec.code, revision, splits, corpus, qrels, languages, passages=spec.passages
         )
         for _ in (*dataset.texts(), *dataset.labels(), *dataset.gold_scores(), *dataset.passages_of()):
             pass  # checks that everything scored can be read

@@ -29,7 +29,7 @@ from plumbline.transformations import ORIGINAL
 
 SAME_ITEMS = "Items whose outputs failed were dropped; differences are from the original texts of the same items."
 _DECISIONS = ("rejected", "undecided", "accepted")  # the strictest first, as in the gate
-_SETTINGS = ("protocol", "precision", "failed")
+_SETTINGS = ("protocol", "precision")
 _OF_JUDGEMENTS = ["pair_id", "judge_hash", "prompt_hash", "order", "question", "score"]
 _OF_PAIRS = ["pair_id", "transformation", "seed", "original", "language", "output_language"]
 
@@ -168,7 +168,7 @@ def notes_of(scores: pd.DataFrame, verdicts: Sequence[Verdict], models: Sequence
 
     """
     notes = [*warnings(verdicts), *missing_scores(scores, models, command)]
-    if ((scores["n_failed"] > 0) & (scores["failed_policy"] == "drop") & scores["score"].notna()).any():
+    if ((scores["n_failed"] > 0) & scores["score"].notna()).any():
         notes.append(SAME_ITEMS)
     all_datasets = set(scores["dataset"])
     for row in tables.left_out(scores).to_dict(orient="records"):

@@ -56,7 +56,7 @@ def with_originals(counted: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     """
     whole = originals(scores).rename(columns={"original": "original_all"})
     rows = counted.merge(whole, on=["model", "dataset", "task_type"], how="left")
-    dropped = ((rows["n_failed"] > 0) & (rows["failed_policy"] == "drop")).to_numpy(bool)
+    dropped = (rows["n_failed"] > 0).to_numpy(bool)
     same = rows["original_score"] if "original_score" in rows else pd.Series(np.nan, index=rows.index)
     rows["original"] = np.where(dropped, same.to_numpy(float), rows["original_all"].to_numpy(float))
     undefined = rows[["score", "original"]].isna().any(axis=1).to_numpy(bool)
@@ -115,8 +115,7 @@ def averaged(rows: pd.DataFrame) -> pd.DataFrame:
     return paired.assign(difference=100 * (paired["score"] - paired["original"]))
 
 
-_DEFAULTS: dict[str, Any] = {"task_type": "", "seed": 0, "status": "evaluated", "reason": ""}
-_DEFAULTS |= {"n_failed": 0, "failed_policy": ""}
+_DEFAULTS: dict[str, Any] = {"task_type": "", "seed": 0, "status": "evaluated", "reason": "", "n_failed": 0}
 _ROUNDING = 1e-9  # a score may be off the scale by this
 Floats = NDArray[np.float64]
 _STATUSES = get_args(Score.model_fields["status"].annotation)
@@ -147,7 +146,7 @@ def checked_scores(scores: pd.DataFrame) -> pd.DataFrame:
 def _said(scores: pd.DataFrame) -> dict[str, Any]:
     """Return optional columns with their defaults, in columns or single rows: CSV has nothing for empty strings."""
     columns = {name: scores.get(name, value) for name, value in _DEFAULTS.items()}
-    for name in ("task_type", "reason", "failed_policy"):
+    for name in ("task_type", "reason"):
         if name in scores:
             columns[name] = scores[name].astype(object).where(scores[name].notna(), "").astype(str)
     if "n_failed" in scores:
@@ -333,18 +332,14 @@ def _by_transformation(paired: pd.DataFrame) -> pd.DataFrame:
 
 
 def _failed(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return scored rows that lack items with failed outputs, or use their originals; the reason has the total."""
-    words = {
-        "drop": ("were dropped", "was dropped"),
-        "original": ("are scored with their originals", "is scored with its original"),
-    }
+    """Return scored rows that lack items with failed outputs; the reason has the total."""
     failed = scores[(scores["n_failed"] > 0) & scores["status"].isin(SCORED)]
     failed = failed.drop_duplicates(["dataset", "transformation", "seed"])  # the same for all models
-    counts = failed.groupby(["transformation", "failed_policy"])["n_failed"].transform("sum")
+    counts = failed.groupby("transformation")["n_failed"].transform("sum")
     what = failed["n_kept_out"].map(lambda n: "failed or were kept out of the sample" if n else "failed")
     reasons = [
-        f"{count(n, 'item')} whose outputs {why} {words[how][n == 1]}"
-        for n, how, why in zip(counts, failed["failed_policy"], what, strict=True)
+        f"{count(n, 'item')} whose outputs {why} {'was' if n == 1 else 'were'} dropped"
+        for n, why in zip(counts, what, strict=True)
     ]
     return failed.assign(reason=reasons)
 

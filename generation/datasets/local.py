@@ -297,7 +297,7 @@ def load_local(spec: DatasetSpec, path: Path) -> TableDataset:
         if split not in splits:
             raise DataError(f"{path}: no rows in split {split!r}, which {spec.task_type} needs")
     splits = {split: splits[split] for split in needed}
-    return TableDataset(spec.name, spec.task_type, spec.language, file_hash(path), splits, passages=spec.passages)
+    return TableDataset(spec.name, spec.task_type, spec.code, file_hash(path), splits, passages=spec.passages)
 
 
 def _load_retrieval(spec: DatasetSpec, path: Path) -> TableDataset:
@@ -307,13 +307,13 @@ def _load_retrieval(spec: DatasetSpec, path: Path) -> TableDataset:
     beir = read_beir(path, spec.columns.get("language", "language"))
     queries = pd.DataFrame({"id": list(beir.queries), "query": list(beir.queries.values())})
     if beir.query_languages:
-        languages = [beir.query_languages.get(query, spec.language) for query in beir.queries]
+        languages = [beir.query_languages.get(query, spec.code) for query in beir.queries]
         queries = queries.assign(language=_languages(pd.Series(languages, dtype=object), spec, path / "queries.jsonl"))
     passages = pd.Series(beir.passage_languages, dtype=object)
     return TableDataset(
         spec.name,
         spec.task_type,
-        spec.language,
+        spec.code,
         file_hash(path),
         {"test": queries},
         beir.corpus,
@@ -377,7 +377,7 @@ def _languages(column: pd.Series[Any], spec: DatasetSpec, path: Path) -> pd.Seri
 
     def code(row: Any, value: Any) -> str:
         if pd.isna(value) or not str(value).strip():
-            return spec.language
+            return spec.code
         try:
             first, second = language_pair(str(value))
             language = first if first == second else f"{first}-{second}"

@@ -115,7 +115,7 @@ def _kind(spec: DatasetSpec, task: Any) -> TaskType:
     if spec.task is not None and spec.task not in kinds:
         raise StudyError(f"{spec.mteb} has mteb's type {name}, so its `task` is {kinds[0]!r}, not {spec.task!r}")
     kind = spec.task or kinds[0]
-    for language in (spec.language, *spec.languages.values()):
+    for language in (spec.code, *spec.by_subset.values()):
         try:
             refuse_pair(kind, language)
         except ValueError as error:
@@ -125,8 +125,8 @@ def _kind(spec: DatasetSpec, task: Any) -> TaskType:
 
 def _subsets(spec: DatasetSpec, task: Any) -> list[str]:
     names = list(task.metadata.hf_subsets)
-    for subset in (*spec.subsets, *spec.languages):
-        if subset not in names and subset not in (spec.languages if subset in spec.subsets else ()):
+    for subset in (*spec.subsets, *spec.by_subset):
+        if subset not in names and subset not in (spec.by_subset if subset in spec.subsets else ()):
             hint = nearest(subset, names)
             raise StudyError(f"{spec.mteb} has no subset {subset!r}; {hint[:300]}{' ...' if len(hint) > 300 else ''}")
     return list(spec.subsets) or names
@@ -134,11 +134,11 @@ def _subsets(spec: DatasetSpec, task: Any) -> list[str]:
 
 def _languages(spec: DatasetSpec, kind: TaskType, metadata: Any, subset: str) -> tuple[str, str]:
     """Return the codes of first and second texts: the study's, or mteb's if it tells them apart."""
-    language = spec.languages.get(subset, spec.language)
+    language = spec.by_subset.get(subset, spec.code)
     if language:
         return language_pair(language)
     names = metadata.hf_subsets_to_langscripts[subset]
-    mend = "give `language`" if subset == "default" else f"give `languages: {{{subset}: ...}}`"
+    mend = "give `language`" if subset == "default" else f"give `language: {{{subset}: ...}}`"
     try:
         codes = list(dict.fromkeys(language_code(name) for name in names))
     except StudyError as error:

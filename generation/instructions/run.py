@@ -177,7 +177,7 @@ def word_instructions(study: Study, *, again: bool = False) -> WordingRun:
     subject = asked_of(study)
     with only_one(study.scratch / ".generation.lock", f"another run is generating for {study.name!r}"):
         maker, tasks = maker_hash(study.generator, study.resolve), tasks_of(subject, study.datasets, study.file)
-        calls, writer = calls_of(subject, tasks, maker), _Writer(subject, study.generator, study.attempts)
+        calls, writer = calls_of(subject, tasks, maker), _Writer(subject, study.generator)
         people = list(_by_people(subject, "prompts", study.resolve, tasks))  # reports a wrong row before any call
         items = list(_by_people(subject, "known", study.resolve, tasks))
         table = Replies(study, calls, again=again)
@@ -204,7 +204,6 @@ class _Writer:
 
     subject: InstructionsSubject
     spec: EngineSpec
-    attempts: int
 
 
 async def _ask_all(begin: Callable[[], WordingClient], table: Replies, writer: _Writer) -> Counter[str]:
@@ -230,7 +229,7 @@ async def _ask_one(writer: _Writer, client: WordingClient, call: Call) -> Reply:
 
     first = Attempt(1, subject.seed, sampling)
     ask = functools.partial(client.answer, call)
-    outcome = await ask_until(ask, lambda answer: bool(read(answer)[1]), first, writer.attempts)
+    outcome = await ask_until(ask, lambda answer: bool(read(answer)[1]), first)
     prompts, reason, status, answer = tuple[str, ...](), outcome.reason, outcome.status, outcome.answer
     if answer is not None and not status:
         prompts, reason = read(answer)

@@ -55,7 +55,6 @@ class AnswerTable(Generic[J, R]):
         again: bool = False,
     ) -> None:
         self._study, self._name, self._command = study, name, study.command(command)
-        self.attempts = study.attempts  #: most attempts at an answer
         self._manifest = Manifest.of(study)
         self._record: type[R] = record
         self._jobs_by_key = jobs_by_key

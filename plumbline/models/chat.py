@@ -12,6 +12,7 @@ from plumbline.errors import TextFailedError, TextUnansweredError
 from plumbline.study.engines import Sampling
 
 _RETRY_TEMPERATURE = 0.7  # from the second attempt on: at 0 a new seed changes nothing
+ATTEMPTS = 3  # most attempts at an answer, including the first
 _MORE_TOKENS = 2  # factor by which max_tokens grows after an answer that was cut off
 
 
@@ -98,10 +99,8 @@ class Outcome(Generic[A]):
     reason: str = ""
 
 
-async def ask_until(
-    ask: Callable[[Attempt], Awaitable[A]], is_bad: Callable[[A], bool], first: Attempt, attempts: int
-) -> Outcome[A]:
-    """Ask until an answer is good, a new attempt would give the same, or the attempts are used up."""
+async def ask_until(ask: Callable[[Attempt], Awaitable[A]], is_bad: Callable[[A], bool], first: Attempt) -> Outcome[A]:
+    """Ask until an answer is good, a new attempt would give the same, or the `ATTEMPTS` are used up."""
     attempt, answer = first, None
     while True:
         try:
@@ -109,6 +108,6 @@ async def ask_until(
         except TextFailedError as error:
             status = "unanswered" if isinstance(error, TextUnansweredError) else "failed"
             return Outcome(answer, attempt.number - 1, attempt, status, str(error))
-        if not is_bad(answer) or attempt.number >= attempts or not answer.repeatable:
+        if not is_bad(answer) or attempt.number >= ATTEMPTS or not answer.repeatable:
             return Outcome(answer, attempt.number, attempt)
         attempt = attempt.next(first.seed, cut_off=answer.cut_off)

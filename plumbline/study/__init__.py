@@ -102,9 +102,6 @@ class Study(StudyPart):
         ),
     )
     candidates: tuple[Engine, ...] = Field(default=(), description="other generators to compare with `generator`")
-    attempts: int = Field(
-        default=3, ge=1, le=20, description="most attempts at a faulty output, including the first (docs/generation.md)"
-    )
     sample: SampleSpec = Field(default=SampleSpec(), description="the sample of pairs that people rate")
     rubric: Name = Field(default="hteb", description="questions and guidelines: prompts/rubrics/<rubric>.yaml")
     wordings: tuple[Code, ...] = Field(

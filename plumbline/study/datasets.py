@@ -78,14 +78,11 @@ class DatasetSpec(StudyPart):
         default="",
         description=("with `mteb`: the revision of the data on the hub, a full commit hash; default: mteb's"),
     )
-    language: str = Field(
+    language: Literal[""] | LanguageOrPair | dict[str, LanguageOrPair] = Field(
         default="",
         description="language of the texts, as a BCP 47 or ISO 639-3 code, `en-de` for pairs; a file's column"
-        " `language` overrides it. Default: from mteb's metadata",
-    )
-    languages: dict[str, LanguageOrPair] = Field(
-        default={},
-        description="languages by subset, required for subsets unknown to mteb; default: `language`, else mteb's",
+        " `language` overrides it. For a task of mteb also a language for each subset, needed for subsets that mteb"
+        " does not know. Default: from mteb's metadata",
     )
     subsets: tuple[str, ...] = Field(default=(), description="subsets of the task to use, such as en-de; default: all")
     split: str = Field(
@@ -106,11 +103,6 @@ class DatasetSpec(StudyPart):
     @classmethod
     def _named(cls, data: Any) -> Any:
         return {"name": data["mteb"], **data} if isinstance(data, dict) and data.get("mteb") else data
-
-    @field_validator("language")
-    @classmethod
-    def _known_or_none(cls, value: str) -> str:
-        return _known_language(value) if value else value
 
     @field_validator("revision")
     @classmethod
@@ -139,13 +131,25 @@ class DatasetSpec(StudyPart):
         for name in ("task", "path", "language"):
             if not getattr(self, name):
                 raise ValueError(f"{name} is missing; add it, or name a task of mteb with `mteb`")
+        if isinstance(self.language, dict):
+            raise ValueError("language: a file has no subsets; give one language")
         for name in _OF_MTEB:
             if getattr(self, name):
                 raise ValueError(f"{name}: applies to a task of mteb (`mteb: NAME`), not to a file; remove it")
         if self.split not in ("", "test", "all"):
             raise ValueError(f"split: must be `test` or `all` for a file, not {self.split[:40]!r}")
-        refuse_pair(self.task_type, self.language)
+        refuse_pair(self.task_type, self.code)
         return self
+
+    @property
+    def code(self) -> str:
+        """The language of all texts, or both languages with a hyphen; empty if it is left to subsets or to mteb."""
+        return "" if isinstance(self.language, dict) else self.language
+
+    @property
+    def by_subset(self) -> Mapping[str, str]:
+        """The languages of subsets that the study gives."""
+        return self.language if isinstance(self.language, dict) else {}
 
     @property
     def rows(self) -> Literal["test", "all"]:
@@ -160,7 +164,7 @@ class DatasetSpec(StudyPart):
         return self.task
 
 
-_OF_MTEB = ("revision", "languages", "subsets")
+_OF_MTEB = ("revision", "subsets")
 
 
 def refuse_pair(task: TaskType, language: str) -> None:
@@ -177,7 +181,7 @@ def texts_of(datasets: Iterable[DatasetSpec]) -> set[Text]:
     """The languages and tasks of data sets as far as the study file states them: it may leave those of mteb to mteb."""
     texts, untold = set[Text](), set[str]()
     for spec in datasets:
-        for language in filter(None, [spec.language, *spec.languages.values()]):
+        for language in filter(None, [spec.code, *spec.by_subset.values()]):
             codes = languages_of(spec.task, language_pair(language), passages=spec.passages)
             texts |= {(code, spec.task) for code in codes if spec.task}
             untold |= set() if spec.task else codes

@@ -93,9 +93,6 @@ class RecordedSettings(StudyPart):
     languages: Literal["drawn", "recorded"] = Field(
         default="drawn", description="for a generator: draw target languages by the seed, or use those of the recording"
     )
-    saw_ratings: bool = Field(
-        default=False, description="whether the judge saw people's ratings; if so, its ratings enter no result"
-    )
 
 
 SETTINGS: dict[str, type[StudyPart]] = {"recorded": RecordedSettings, "openai": HttpSettings, "vllm": VllmSettings}
@@ -137,8 +134,8 @@ class EngineSpec(StudyPart):
     settings: dict[str, Any] = Field(
         default={},
         description=(
-            "settings, by `kind`. openai: api_key_env, concurrency, timeout_seconds, retries; recorded: languages,"
-            " saw_ratings; vllm: any argument of vLLM's engine, such as tensor_parallel_size or max_num_seqs"
+            "settings, by `kind`. openai: api_key_env, concurrency, timeout_seconds, retries; recorded: languages;"
+            " vllm: any argument of vLLM's engine, such as tensor_parallel_size or max_num_seqs"
         ),
     )
 
@@ -193,11 +190,6 @@ class EngineSpec(StudyPart):
     def recorded_languages(self) -> bool:
         """Whether a recording sets the target languages."""
         return self.kind == "recorded" and RecordedSettings.model_validate(self.settings).languages == "recorded"
-
-    @property
-    def saw_ratings(self) -> bool:
-        """Whether the answers come from a judge that saw people's ratings."""
-        return self.kind == "recorded" and RecordedSettings.model_validate(self.settings).saw_ratings
 
     def identity(self, sampling: Sampling | None = None) -> list[Any]:
         """Return the settings that change its answers; `sampling` replaces its own."""

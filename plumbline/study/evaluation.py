@@ -211,9 +211,6 @@ class EvaluationSpec(StudyPart):
             " nAUC)"
         ),
     )
-    failed: Literal["drop", "original"] = Field(
-        default="drop", description="items whose transformation failed: drop them, or score the original text"
-    )
 
     @field_validator("models")
     @classmethod

@@ -26,7 +26,7 @@ from plumbline.study.subject import (
     TextsSubject,
 )
 
-_OF_TRANSFORMATIONS = ("transformations", "prompts", "languages", "seeds", "generator", "candidates", "attempts")
+_OF_TRANSFORMATIONS = ("transformations", "prompts", "languages", "seeds", "generator", "candidates")
 
 
 class Subject:
@@ -181,7 +181,7 @@ class WordingSubject(_RowSubject):
 
     kind = "instructions"
     names = ItemNames("group", "wording")
-    takes = ("generator", "attempts")
+    takes = ("generator",)
     takes_all = True
     spec: InstructionsSubject
     first_command = "instructions"
@@ -215,7 +215,7 @@ class ItemSubject(Subject):
 
     def texts(self, units: Collection[str], datasets: Sequence[DatasetSpec]) -> Texts:
         """Return the data sets' texts; an item in two languages counts for its first."""
-        return {data.name: {(data.language.partition("-")[0], "")} if data.language else () for data in datasets}
+        return {data.name: {(data.code.partition("-")[0], "")} if data.code else () for data in datasets}
 
     def pools(self, group: str, task: str | None) -> list[str]:
         """Return its own pool, its task's, and that of all items."""

@@ -30,7 +30,6 @@ def score_row(model: str, dataset: str, transformation: str, score: float, **cha
         "n": 10,
         "n_failed": 0,
         "n_kept_out": 0,
-        "failed_policy": "",
         "status": "evaluated",
         "reason": "",
         "unit_id": "",

@@ -53,7 +53,7 @@ def test_why_a_model_failed_stands_once_below_the_axes(tmp_path: Path) -> None:
 
 def test_the_original_that_a_difference_is_taken_from_can_be_seen(tmp_path: Path) -> None:
     """70 beside 80 is no -8: it is taken from 78, the original on the items that have an output."""
-    dropped = {"n_failed": 2, "failed_policy": "drop", "original_score": 0.78}
+    dropped = {"n_failed": 2, "original_score": 0.78}
     rows = [score_row("one", "sts", "original", 0.8), score_row("one", "sts", "translation", 0.7, **dropped)]
     axes = said_of(tmp_path, rows).partition("by transformation")[0]
     assert "80.00" in axes and "78.00 → 70.00 (-8.00)" in axes

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
-import pytest
 
 from evaluation.models.encoder import Encoder
 from evaluation.records import EvaluationRecords
@@ -31,11 +30,8 @@ def test_a_text_without_output_leaves_its_unit_out(study: Study, loader: Loader)
     assert scores.loc[("requests", "translation"), "status"] == "evaluated"
 
 
-@pytest.mark.parametrize("policy", ["drop", "original"])
-def test_an_item_whose_output_failed_is_dropped_or_scored_with_its_original(
-    tmp_path: Path, loader: Loader, policy: str
-) -> None:
-    study = write_study(tmp_path, evaluation={"models": [{"name": "one"}], "failed": policy})
+def test_an_item_whose_output_failed_is_dropped(tmp_path: Path, loader: Loader) -> None:
+    study = write_study(tmp_path, evaluation={"models": [{"name": "one"}]})
     pairs, requests = (list(dataset.texts()) for dataset in iter_datasets(study))
     # The third pair has a failed sentence, the fourth has two: that is two items. One request is in the train split.
     bad = {(text.field, text.item): text.text for text in pairs}
@@ -48,29 +44,23 @@ def test_an_item_whose_output_failed_is_dropped_or_scored_with_its_original(
     frame = pd.read_csv(tmp_path / "sts.csv")
     for column in ("sentence1", "sentence2"):
         frame[column] = [text if text in lost else changed(text, "translation") for text in frame[column]]
-    if policy == "drop":
-        frame = frame.drop(index=[2, 3]).reset_index(drop=True)
+    frame = frame.drop(index=[2, 3]).reset_index(drop=True)
     data = TableDataset("sts", "sts", "en", "1", {"test": frame})
     row = rows(study, "sts").loc["translation"]
     assert row["score"] == scoring.evaluate(data, Encoder(FakeModel(), "x", "1"), "paper", 32)
-    assert (row["n"], row["n_failed"], row["failed_policy"]) == (12 - 2 * (policy == "drop"), 2, policy)
+    assert (row["n"], row["n_failed"]) == (10, 2)
     row = rows(study, "requests").loc["translation"]
-    assert (row["n"], row["n_failed"], row["status"]) == (8 - (policy == "drop"), 2, "evaluated")
+    assert (row["n"], row["n_failed"], row["status"]) == (7, 2, "evaluated")
     row = rows(study, "requests").loc["paraphrasing"]
-    assert (row["n"], row["n_failed"], row["failed_policy"]) == (8, 0, "")
+    assert (row["n"], row["n_failed"]) == (8, 0)
 
 
-def test_the_policy_and_the_failures_are_part_of_a_scores_identity(
-    study: Study, tmp_path: Path, loader: Loader
-) -> None:
+def test_the_failures_are_part_of_a_scores_identity(study: Study, loader: Loader) -> None:
     first, second = (text.text for text in list(next(iter_datasets(study)).texts())[:2])
     failing(study, first)
     assert evaluate(study, models=["one"], load=loader).made == 6
     failing(study, first, second)
     assert evaluate(study, models=["one"], load=loader).made == 1
-    models = [{"name": "one", "revision": "1"}, {"name": "two", "revision": "1"}]
-    other = write_study(tmp_path, evaluation={"models": models, "failed": "original"})
-    assert evaluate(other, models=["one"], load=loader).made == 1
 
 
 def test_a_data_set_that_failures_leave_with_one_label_is_left_out(study: Study, loader: Loader) -> None:

@@ -25,7 +25,7 @@ from plumbline.study import Study
 from plumbline.study.datasets import TaskType
 from plumbline.transformations import AXES
 
-from .conftest import Loader, vectors, write_study
+from .conftest import Loader, vectors
 from .made_scores import score_row
 from .scored import failing, rows
 
@@ -88,16 +88,6 @@ def test_it_takes_one_more_scoring_a_selection_of_items_and_no_encoding(
     assert evaluate(study, models=["one"], load=Loader()).made == 0
 
 
-def test_items_that_are_scored_with_their_originals_are_all_there(study: Study, loader: Loader, tmp_path: Path) -> None:
-    models = [{"name": "one", "revision": "1"}]
-    kept = write_study(tmp_path, evaluation={"models": models, "failed": "original"})
-    failing(kept, *list(pd.read_csv(tmp_path / "sts.csv")["sentence1"])[:2])
-    evaluate(kept, load=loader)
-    found = rows(kept, "sts")
-    assert found.loc["translation", "n_failed"] == 2
-    assert found.loc["translation", "original_score"] == found.loc["original", "score"]
-
-
 def test_an_original_that_is_undefined_on_the_same_items_says_so(
     study: Study, tmp_path: Path, loader: Loader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,7 +140,7 @@ def test_the_same_items_are_left_of_every_task(task: TaskType, failed: tuple[str
         pd.testing.assert_frame_equal(before.splits[split], after.splits[split])
 
 
-DROPPED = {"n_failed": 3, "failed_policy": "drop"}
+DROPPED = {"n_failed": 3}
 NAMES = ("paraphrasing", "expansion", "translation")
 
 
@@ -207,7 +197,7 @@ def test_tau_compares_rankings_on_the_same_items() -> None:
 
 def test_the_report_says_that_items_were_dropped() -> None:
     assert SAME_ITEMS in notes_of(dropped(), (), [], "")
-    whole = dropped().assign(n_failed=0, failed_policy="")
+    whole = dropped().assign(n_failed=0)
     assert SAME_ITEMS not in notes_of(whole, (), [], "")
 
 

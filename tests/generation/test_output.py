@@ -79,7 +79,7 @@ def test_attempts_are_the_same_in_every_run(tmp_path: Path) -> None:
 
 
 def test_what_still_fails_is_failed_with_its_reason_and_has_no_output(tmp_path: Path) -> None:
-    output, attempts = made(tmp_path, [SHORT, SHORT, "..."], attempts=3)
+    output, attempts = made(tmp_path, [SHORT, SHORT, "..."])
     assert len(attempts) == 3
     assert (output.status, output.output, output.raw) == ("failed", "", "...")
     assert output.reason == "ellipsis, truncated after 3 attempts"
@@ -106,7 +106,7 @@ def test_the_first_attempts_flags_stay_when_the_language_of_the_last_is_told(tmp
     output, _ = made(tmp_path, [f"Paraphrase: {GERMAN}", GOOD])
     assert output.first_flags == ("prefix_leak", "wrong_language")
     assert with_language(output, PARAPHRASING) == output
-    failed, _ = made(tmp_path, [f"Paraphrase: {GERMAN}"], attempts=1)
+    failed, _ = made(tmp_path, [f"Paraphrase: {GERMAN}"] * 3)
     assert (failed.status, with_language(failed, PARAPHRASING).flags) == ("failed", ("prefix_leak", "wrong_language"))
     refused, _ = made(tmp_path, [f"Paraphrase: {GERMAN}", TextFailedError("too long")])
     assert with_language(refused, PARAPHRASING) == refused
@@ -122,14 +122,14 @@ def test_an_answer_that_was_cut_off_gets_more_room(tmp_path: Path) -> None:
     output, attempts = made(tmp_path, [cut, cut, GOOD])
     assert [attempt.sampling.max_tokens for attempt in attempts] == [100, 200, 400]
     assert (output.output, output.status) == (GOOD, "ok")
-    output, attempts = made(tmp_path, [cut] * 3, attempts=2)
+    output, attempts = made(tmp_path, [cut] * 3)
     assert (output.status, output.raw) == ("failed", GOOD[:20])
-    assert output.reason == "cut off by max_tokens (200) after 2 attempts; raise generator.sampling.max_tokens"
+    assert output.reason == "cut off by max_tokens (400) after 3 attempts; raise generator.sampling.max_tokens"
 
 
 def test_a_first_call_that_came_back_empty_is_an_empty_output(tmp_path: Path) -> None:
-    output, _ = made(tmp_path, [GenerationOutcome("", None, "")], attempts=1)
-    assert (output.status, output.reason) == ("failed", "empty, truncated after 1 attempt")
+    output, _ = made(tmp_path, [GenerationOutcome("", None, "")] * 3)
+    assert (output.status, output.reason) == ("failed", "empty, truncated after 3 attempts")
 
 
 def test_no_answer_is_unanswered_and_a_refusal_is_failed(tmp_path: Path) -> None:

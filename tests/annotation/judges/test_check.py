@@ -21,7 +21,6 @@ from annotation.report.raters import order_exhibit
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.evidence import Evidence
 from plumbline.study import Study
-from plumbline.study.engines import EngineSpec
 from tests.annotation.judges.test_powered import design, frames
 from tests.commands import here
 
@@ -61,15 +60,6 @@ def beside_people(study: Study, where: list[str]) -> None:
     assert means.loc[("expansion", "quality"), "reason"] == "24 rated pairs; means with judges need at least 30"
     both = means.loc[("translation", "quality")]
     assert both[["n_rated", "n_judged", "reason"]].tolist() == [48, 48, ""] and both["low"] < both["mean"]
-    saw = {"settings": {"saw_ratings": True}}
-    shown = [
-        judge.model_copy(update={"engine": EngineSpec(**judge.engine.model_dump(exclude_unset=True) | saw)})
-        for judge in study.judges
-    ]
-    other = evidence.changed(study=study.model_copy(update={"judges": tuple(shown)}))
-    refused, _ = read_outcome(other, found)
-    assert refused is not None and refused.means["mean"].isna().all()
-    assert "shares, numbers saw people's ratings" in refused.means["reason"].iloc[-1]
 
     page = write_report(study).read_text(encoding="utf-8")
     assert page.index("What was decided</h2>") < page.index("Judges beside people</h2>")

@@ -110,8 +110,6 @@ def refused(case: str) -> tuple[pd.DataFrame, Judging, Design]:
         judging = replace(judging, judgements=said.assign(prompt_hash=["p"] * 100 + ["q"] * 100))
     elif case == "failed":
         judging = replace(judging, judgements=said.assign(score=np.nan, status="failed"))
-    elif case == "shown":
-        judging = replace(judging, refused="j was shown ratings")
     else:
         rule = AcceptanceSpec(scope="transformation", rule="lower_bound", stop="blocks")
         chosen = replace(chosen, rule=rule, blocks=(20, 40))
@@ -127,7 +125,6 @@ def refused(case: str) -> tuple[pd.DataFrame, Judging, Design]:
         ("nothing beyond", "judges were given no output beyond the rated pairs"),
         ("prompts", "a judge got different prompts for the same question"),
         ("failed", "no output has a score from every judge"),
-        ("shown", "j was shown ratings"),
         ("blocks", "the rule looks more than once, and these intervals are for a single look"),
     ],
 )

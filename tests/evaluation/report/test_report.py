@@ -60,7 +60,7 @@ def write_scores(study: Study, models: Sequence[str] = ("one", "two"), **refused
                     if name == REJECTED:
                         changes |= {**REFUSED, **refused}
                     if (k, name) == (1, "expansion"):
-                        changes |= {"n_failed": 5, "failed_policy": "drop", "original_score": original - 0.03}
+                        changes |= {"n_failed": 5, "original_score": original - 0.03}
                     left = changes.get("status") == "left_out"
                     score = float("nan") if left else original - 0.02 * number * rng.random()
                     rows.append(score_row(transformation=name, score=score, **where, **changes))

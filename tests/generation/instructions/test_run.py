@@ -107,7 +107,7 @@ def test_bad_answers_cost_their_own_calls_alone_and_a_later_run_asks_for_those(
 
     with ChatStub(script) as stub:
         server = {"kind": "openai", "model": "m", "base_url": stub.url, "settings": {"concurrency": 1, "retries": 2}}
-        study = made(tmp_path, generator=server, attempts=3, subject={"prompts": ""})
+        study = made(tmp_path, generator=server, subject={"prompts": ""})
         found = word_instructions(study)
         replies = {row.key: row for row in read_records(study.folder / REPLIES, Reply, "")}
         told = [replies[call.key] for call in calls_wanted(study)]

@@ -18,8 +18,6 @@ from plumbline.study import Study
 from tests.generation.helpers import LETTERS, server, small_study
 from tests.stubs import Asked, ChatStub, Reply, Script, answers, last_line, refuses, says, upper
 
-ONCE = 1  # `attempts`: what the run makes of a bad answer is not what is tested here
-
 
 def for_bread(reply: Reply, times: int = 99) -> Script:
     """Answer well, but give this to the text `bread` the first so many times."""
@@ -128,10 +126,11 @@ NOT_A_CHAT_SERVERS = "the answer is not a chat response; check generator.base_ur
     ],
 )
 def test_a_text_that_cannot_be_had_ends_alone_with_its_reason(
-    tmp_path: Path, fault: Reply, asked: int, status: str, reason: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Reply, asked: int, status: str, reason: str
 ) -> None:
+    monkeypatch.setattr("plumbline.models.chat.ATTEMPTS", 1)  # what the run makes of a bad answer is tested elsewhere
     with ChatStub(for_bread(fault)) as stub:
-        study = small_study(tmp_path, generator=server(stub.url), attempts=ONCE)
+        study = small_study(tmp_path, generator=server(stub.url))
         assert generate(study) == Counter({"ok": 9, status: 1})
     found = rows(study)
     assert (found["bread"].status, found["bread"].output) == (status, "")

@@ -21,8 +21,6 @@ from plumbline.study.engines import Sampling
 from tests.generation.helpers import LETTERS, server, small_study
 from tests.stubs import Asked, ChatStub, Reply, Script, answers, last_line, refuses, says, upper
 
-ONCE = {"attempts": 1}  # for `retry`: what the run makes of a bad answer is not what is tested here
-
 
 def rows(study: Study) -> dict[str, TransformedText]:
     return {row.text: row for row in read_transformed(study, study.transformations[0], 1)}
@@ -108,10 +106,10 @@ def test_the_second_call_gets_the_output_of_the_first(tmp_path: Path, name: str)
 def test_a_second_call_that_comes_back_empty_fails_its_text(tmp_path: Path) -> None:
     with ChatStub(lambda asked: says("") if "+" in asked.message else says("+")) as stub:
         generator = server(stub.url)
-        study = small_study(tmp_path, ("apple",), transformations=["backtranslation"], generator=generator, retry=ONCE)
+        study = small_study(tmp_path, ("apple",), transformations=["backtranslation"], generator=generator)
         generate(study)
     row = rows(study)["apple"]
-    assert (row.status, row.reason, row.intermediate) == ("failed", "empty after 1 attempt", "+")
+    assert (row.status, row.reason, row.intermediate) == ("failed", "empty after 3 attempts", "+")
 
 
 def test_the_environments_proxy_is_asked_unless_no_proxy_names_the_server(
