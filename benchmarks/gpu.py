@@ -36,7 +36,7 @@ def encoding() -> Iterator[Measurement]:
         return
     import torch  # noqa: PLC0415
 
-    share, texts = share_of_direct("cuda", TEXTS)
+    share, texts = share_of_direct(TEXTS)
     print(f"on {torch.cuda.get_device_name()}, torch {torch.__version__}", file=sys.stderr)
     yield Measurement("gpu.encoding_share_of_direct", share, "ratio", at_least=0.95)
     yield Measurement("gpu.texts_a_second", texts, "texts/s")
@@ -49,20 +49,20 @@ def precisions() -> Iterator[Measurement]:
     if not _has_gpu("gpu.precisions"):
         return
 
-    scores, left = scores_in_turn("cuda", PAIRS)
+    scores, left = scores_in_turn(PAIRS)
     for precision in ("float16", "bfloat16"):
         difference = 100 * abs(scores[precision] - scores["float32"])
         yield Measurement(f"gpu.score_difference_{precision}", difference, "points")
-    *_, last = (scores_in_turn("cuda", 100)[1] for _ in range(ROUNDS))
+    *_, last = (scores_in_turn(100)[1] for _ in range(ROUNDS))
     yield Measurement("gpu.memory_left_mb", last - left, "MB", at_most=16)
 
 
-def share_of_direct(device: str, number: int) -> tuple[float, float]:
+def share_of_direct(number: int) -> tuple[float, float]:
     """Texts a second through an encoder as a share of the model's own, and that number; the model is warm."""
     draw = random.Random(1337)  # noqa: S311 (texts, no secrets)
     texts = [f"{made_words(draw, draw.randint(*WORDS))} {n}" for n in range(number)]
     with tempfile.TemporaryDirectory() as folder:
-        loaded = ModelHost.of(study := _study(Path(folder), device)).load(study.evaluation.models[0])
+        loaded = ModelHost.of(study := _study(Path(folder))).load(study.evaluation.models[0])
         direct: Any = loaded._model._model  # type: ignore[attr-defined]  # sentence-transformers' own
         options = {"batch_size": BATCH, "show_progress_bar": False, "convert_to_numpy": True}
         direct.encode(texts[: 8 * BATCH], **options)
@@ -76,7 +76,7 @@ def share_of_direct(device: str, number: int) -> tuple[float, float]:
     return alone / seconds, number / seconds
 
 
-def scores_in_turn(device: str, pairs: int) -> tuple[dict[str, float], float]:
+def scores_in_turn(pairs: int) -> tuple[dict[str, float], float]:
     """Scores by precision, each model loaded after the one before was closed; MB that a GPU has reserved at the end."""
     import torch  # noqa: PLC0415
 
@@ -90,21 +90,19 @@ def scores_in_turn(device: str, pairs: int) -> tuple[dict[str, float], float]:
     found = {}
     for precision in ("float32", "float16", "bfloat16"):
         with tempfile.TemporaryDirectory() as folder:
-            study = _study(Path(folder), device, precision)
+            study = _study(Path(folder), precision)
             loaded: Encoder = ModelHost.of(study).load(study.evaluation.models[0])
             found[precision] = scoring.evaluate(dataset, loaded, "paper", BATCH)
             loaded.close()
-    return found, torch.cuda.memory_reserved() / 2**20 if device == "cuda" else 0.0
+    return found, torch.cuda.memory_reserved() / 2**20
 
 
-def _study(folder: Path, device: str, precision: str = "float32") -> Study:
+def _study(folder: Path, precision: str = "float32") -> Study:
     study = made_study(
         folder, [{"name": "none", "task": "sts", "path": "none.csv", "language": "en"}], ["paraphrasing"], [1]
     )
     own = {"name": OTHER, **({"path": OTHER} if Path(OTHER).is_dir() else {})} if OTHER else MODEL
-    evaluation = type(study.evaluation).model_validate(
-        {"models": [own], "device": device, "precision": precision, "batch_size": BATCH}
-    )
+    evaluation = type(study.evaluation).model_validate({"models": [own], "precision": precision, "batch_size": BATCH})
     return study.model_copy(update={"evaluation": evaluation})
 
 

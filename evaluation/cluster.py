@@ -66,7 +66,7 @@ def _on_cluster(address: str, host: ModelHost, jobs: Sequence[ModelJob]) -> Iter
     ray = join(address)
     with contextlib.ExitStack() as ends:
         ends.callback(ray.shutdown)
-        free, nodes = _model_slots(ray, host.evaluation.device), slots(ray, 1, one_a_node=True)
+        free, nodes = _model_slots(ray), slots(ray, 1, one_a_node=True)
         here = ray.get_runtime_context().get_node_id()
         most = max(1, sum(int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["NodeID"] == here))
         waiting, running = list(jobs), dict[Any, _Run]()
@@ -105,15 +105,15 @@ def _on_cluster(address: str, host: ModelHost, jobs: Sequence[ModelJob]) -> Iter
                     running[run.process.result.remote(run.done)] = run
 
 
-def _model_slots(ray: Any, device: str) -> list[Slot]:
+def _model_slots(ray: Any) -> list[Slot]:
     """Return slots for models: one for each GPU, or without GPUs one for as many CPUs as the smallest node has.
 
-    `device` is the study's device for models. Raises ServiceError if no node has a CPU.
+    Raises ServiceError if no node has a CPU.
     """
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) >= 1]
     if not nodes:
         raise ServiceError("no node of the Ray cluster has a free CPU; see `ray status`")
-    if any(has.get("GPU", 0) >= 1 for has in nodes) and device != "cpu":
+    if any(has.get("GPU", 0) >= 1 for has in nodes):
         return slots(ray, 1, 1)
     return slots(ray, min(int(has["CPU"]) for has in nodes))
 

@@ -71,6 +71,11 @@ def _described(model: type[BaseModel]) -> list[str]:
     return [" ".join(first.split())] if first else []
 
 
+def _is_kind(name: str, field: FieldInfo) -> bool:
+    """Whether a field has the one value that the title of its part shows (`kind: texts`)."""
+    return name == "kind" and len(typing.get_args(field.annotation)) == 1
+
+
 def _title(model: type[BaseModel]) -> str:
     kind = model.model_fields.get("kind")
     said = _words(model.__name__.removeprefix("_").removesuffix("Spec"))
@@ -95,6 +100,8 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
 def _keys(model: type[BaseModel]) -> str:
     rows = ["| key | takes | default | meaning |", "|---|---|---|---|"]
     for name, field in study_fields(model).items():
+        if _is_kind(name, field):
+            continue
         what = _cell(field.description or "the kind, which determines the other keys")
         rows.append(f"| `{name}` | {_takes(field.annotation)} | {_default(field)} | {what} |")
     return "\n".join(rows)

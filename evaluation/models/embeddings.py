@@ -195,7 +195,8 @@ class EmbeddingStore:
             return False
         if not self.fits(rows, width):
             raise StudyError(
-                f"evaluation.embeddings_gb is too small: one data set needs {wanted / 1e9:.1f} GB; raise it"
+                f"{self.folder.parent}: the disk is too small: one data set needs {wanted / 1e9:.1f} GB of embeddings,"
+                f" and all may take {self._limit / 1e9:.1f} GB"
             )
         others = [path for path in self.folder.parent.iterdir() if path.is_dir() and path != self.folder]
         others.sort(key=lambda path: path.stat().st_mtime)

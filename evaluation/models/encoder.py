@@ -11,6 +11,7 @@ import functools
 import gc
 import importlib.metadata
 import re
+import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 # Messages of torch on processors and GPUs, including cuBLAS; "an illegal memory access" is a different error.
 _LACKS_MEMORY = re.compile("out of memory|t allocate memory|not enough memory|ALLOC_FAILED", re.IGNORECASE)
+_OF_DISK = 0.25  # the share of the disk that stored embeddings of all models may take
 _PIECE = 1 << 16  # texts looked up at a time
 _TRIES = 3  # reads of rows whose checksums do not match and that were encoded again
 _MANY = 1000  # texts from which choosing the fastest engine pays
@@ -213,7 +215,7 @@ class Encoder:
                     continue
                 raise ServiceError(
                     f"model {self._name!r} cannot encode: {what[0]}"
-                    + ("; try evaluation.precision float16, or another evaluation.device" if lacks else "")
+                    + ("; try evaluation.precision float16, or another GPU (CUDA_VISIBLE_DEVICES)" if lacks else "")
                 ) from error
         self.encoded += len(texts)
         finite = np.isfinite(vectors).all(axis=1)
@@ -301,7 +303,8 @@ class ModelHost:
 
     def store(self, model: str) -> EmbeddingStore:
         """Return the stored embeddings of a model (its id). Raises DataError for a damaged folder."""
-        return EmbeddingStore(self.scratch / "embeddings" / model, self.evaluation.embeddings_gb * 1e9)
+        there = next(folder for folder in (self.scratch, *self.scratch.parents) if folder.exists())
+        return EmbeddingStore(self.scratch / "embeddings" / model, _OF_DISK * shutil.disk_usage(there).total)
 
     def load_model(self, spec: ModelSpec) -> tuple[TextModel, str]:
         """Return a model, and its revision by its own account.
@@ -311,7 +314,7 @@ class ModelHost:
         if spec.prompts:
             self._refuse_unknown_prompts(spec)
         if spec.kind == "mteb":
-            registered = MtebModel(spec, self.evaluation.device)
+            registered = MtebModel(spec)
             return registered, registered.revision
         if spec.kind == "openai":
             return ServerModel(spec), spec.revision
@@ -320,7 +323,7 @@ class ModelHost:
             return WordVectors(spec, base), spec.revision
         if spec.kind == "lexical":
             return CharacterNgrams(spec), spec.revision
-        return SentenceTransformerModel(spec, base, self.evaluation.device, self.evaluation.precision), spec.revision
+        return SentenceTransformerModel(spec, base, precision=self.evaluation.precision), spec.revision
 
     def _refuse_unknown_prompts(self, spec: ModelSpec) -> None:
         """Raise StudyError for a prompt that no task looks up: the model would be scored without it."""

@@ -197,10 +197,6 @@ class EvaluationSpec(StudyPart):
     batch_size: int = Field(
         default=32, ge=1, le=10**6, description="texts per forward pass; halved when memory runs out"
     )
-    device: str = Field(default="", description="torch device, such as cuda:1 or cpu; if empty, the best available")
-    embeddings_gb: float = Field(
-        default=20.0, gt=0, le=10**6, description="limit for stored embeddings of all models on disk, in GB"
-    )
     precision: Literal["float32", "float16", "bfloat16"] = Field(
         default="float32", description="data type of the models' weights; embeddings are stored as float32"
     )

@@ -270,7 +270,7 @@ def test_a_store_that_is_alone_begins_anew_and_too_small_a_limit_is_said(tmp_pat
     store.add([key(n) for n in range(10_000)], rows(range(10_000)))
     assert store.make_room(10_000, 3) is True
     assert store.missing([key(5)]) == {key(5)}
-    with pytest.raises(StudyError, match=r"evaluation\.embeddings_gb is too small"):
+    with pytest.raises(StudyError, match="the disk is too small: one data set needs 0.0 GB"):
         store.make_room(100_000, 3)
 
 
