@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import (
-    AfterValidator,
     Field,
     field_validator,
     model_validator,
@@ -49,9 +48,6 @@ def _known_language(value: str) -> str:
     return first if first == second else f"{first}-{second}"
 
 
-LanguageOrPair = Annotated[str, AfterValidator(_known_language)]
-
-
 class DatasetSpec(StudyPart):
     """A data set: a file or folder on disk (docs/own_study.md lists the columns for each task), or a task of mteb.
 
@@ -78,7 +74,7 @@ class DatasetSpec(StudyPart):
         default="",
         description=("with `mteb`: the revision of the data on the hub, a full commit hash; default: mteb's"),
     )
-    language: Literal[""] | LanguageOrPair | dict[str, LanguageOrPair] = Field(
+    language: str | dict[str, str] = Field(
         default="",
         description="language of the texts, as a BCP 47 or ISO 639-3 code, `en-de` for pairs; a file's column"
         " `language` overrides it. For a task of mteb also a language for each subset, needed for subsets that mteb"
@@ -103,6 +99,13 @@ class DatasetSpec(StudyPart):
     @classmethod
     def _named(cls, data: Any) -> Any:
         return {"name": data["mteb"], **data} if isinstance(data, dict) and data.get("mteb") else data
+
+    @field_validator("language")
+    @classmethod
+    def _known_or_none(cls, value: str | dict[str, str]) -> str | dict[str, str]:
+        if isinstance(value, dict):
+            return {subset: _known_language(code) for subset, code in value.items()}
+        return _known_language(value) if value else value
 
     @field_validator("revision")
     @classmethod

@@ -452,7 +452,7 @@ def test_data_sets_are_read_one_at_a_time(tmp_path: Path) -> None:
     ("changes", "says"),
     [
         ({"language": "klingonese"}, "datasets.0.language: language 'klingonese' is not known; did you mean 'tlh'"),
-        ({"language": {"en-de": "xx"}}, "datasets.0.language 'xx' is not known"),
+        ({"language": {"en-de": "xx"}}, "datasets.0.language: language 'xx' is not known"),
         ({"revision": "main"}, "datasets.0.revision: 'main' is not a commit hash of 40 characters"),
         ({"subset": ["en"]}, "datasets.0: unknown key 'subset'; did you mean 'subsets'"),
         ({"subsets": ["en-en", "en-en"]}, "subset 'en-en' appears twice"),
