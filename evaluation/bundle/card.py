@@ -258,13 +258,13 @@ def croissant(
     facts: BundleFacts, configurations: Sequence[Configuration], folder: Path
 ) -> tuple[dict[str, Any], list[tuple[str, str]]]:
     """Return (the metadata, the fields that Croissant requires and the study lacks, each with the study's key)."""
-    manifest, given = facts.manifest, facts.manifest.metadata
+    manifest, metadata = facts.manifest, facts.manifest.metadata
     licences = dict.fromkeys([manifest.licence, *(source.licence for source in manifest.datasets.values())])
     wanted = {
-        "creator": [{"@type": "sc:Organization", "name": given["creator"]}] if "creator" in given else [],
-        "datePublished": given.get("datePublished"),
+        "creator": [{"@type": "sc:Organization", "name": metadata["creator"]}] if "creator" in metadata else [],
+        "datePublished": metadata.get("datePublished"),
         "license": [_licence(name) for name in licences if name],
-        "url": given.get("url"),
+        "url": metadata.get("url"),
     }
     files = [file for c in configurations for file in itertools.chain(*c.splits.values())]
     warnings = "".join(f"{line} " for line in facts.warnings)

@@ -303,8 +303,8 @@ class ModelHost:
 
     def store(self, model: str) -> EmbeddingStore:
         """Return the stored embeddings of a model (its id). Raises DataError for a damaged folder."""
-        there = next(folder for folder in (self.scratch, *self.scratch.parents) if folder.exists())
-        return EmbeddingStore(self.scratch / "embeddings" / model, _OF_DISK * shutil.disk_usage(there).total)
+        nearest_folder = next(folder for folder in (self.scratch, *self.scratch.parents) if folder.exists())
+        return EmbeddingStore(self.scratch / "embeddings" / model, _OF_DISK * shutil.disk_usage(nearest_folder).total)
 
     def load_model(self, spec: ModelSpec) -> tuple[TextModel, str]:
         """Return a model, and its revision by its own account.

@@ -88,7 +88,7 @@ def test_many_texts_are_encoded_by_an_engine_that_agrees_and_the_records_say_so(
     monkeypatch.setattr(encoding, "_MANY", len(TEXTS))
     plain = SentenceTransformerModel(ModelSpec.model_validate(SPEC), tmp_path, "cpu")
     rows = plain.embed(TEXTS, prompt="", role="", batch_size=16)
-    study = write_study(tmp_path, evaluation={"models": [SPEC], "device": "cpu"})
+    study = write_study(tmp_path, evaluation={"models": [SPEC]})
     model = ModelHost.of(study).load(study.evaluation.models[0])
     assert agreement(rows, model.embed(TEXTS)).holds
     line = capsys.readouterr().err
