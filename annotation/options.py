@@ -122,12 +122,6 @@ def plan(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="campaigns to simulate for each number (default: 1000)",
     )
-    add("--blocks", type=cli.count, nargs="+", metavar="N", help="also print how many ratings are needed with"
-        " looks after these numbers of pairs of each verdict, such as 20 40 60 80 (default: the study's)")  # fmt: skip
-    add("--spending", choices=("pocock", "quadratic", "obrien_fleming"), help="error spending function of these looks"
-        " (default: the study's, or pocock)")  # fmt: skip
-    add("--pilot", metavar="FILE", type=cli.local, help="ratings.parquet of a pilot or an imported study; its"
-        " standard deviations replace --spread, --bias and --noise")  # fmt: skip
     add("--seed", type=cli.seed, metavar="N", help="seed of the simulation (default: the sample's)")
 
 

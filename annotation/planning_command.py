@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import argparse
 import math
-from pathlib import Path
-from typing import Literal
 
 import pandas as pd
 
-from annotation.needed import measured_variation, needed_text
 from annotation.planning import (
     PAIRS,
     RATERS,
@@ -25,30 +22,15 @@ from annotation.statistics.summaries import Design
 from annotation.verdicts.rules import in_words
 from plumbline import cli
 from plumbline.errors import StudyError
-from plumbline.frames import that_count
-from plumbline.statistics.group_sequential import Blocks
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec, RuleSpec
 from plumbline.study.crowd import PaySpec
-from plumbline.study.reach import verdict_sizes
-from plumbline.words import count
-
-_AWAY = (-0.5, 0.0, 0.3, 0.5, 1.0)  # true means to try with looks, from the threshold
 
 
 def plan_study(options: argparse.Namespace) -> int:
     """Print the plan."""
     study = cli.study_of(options)
-    if options.pilot is not None:
-        print(_take_pilot(options))
-    one_threshold = not study.acceptance.rules
-    if options.blocks and not one_threshold:
-        raise StudyError(
-            f"{study.file}: --blocks plans a single threshold on rated questions, but this study has acceptance.rules"
-        )
     print(plan_text(study, options))
-    if options.blocks or (study.raters.blocks and one_threshold):
-        print(f"\n{looks_text(study, options)}")
     return 0
 
 
@@ -94,60 +76,6 @@ def plan_text(study: Study, options: argparse.Namespace) -> str:
             "",
             *_notes(rule, planned, study, paid),
         ]
-    )
-
-
-def looks_text(study: Study, options: argparse.Namespace) -> str:
-    """Return how many ratings the study needs with looks after blocks. Raises StudyError for impossible blocks."""
-    rubric, rule = load_rubric(study), study.acceptance
-    design = Design.of(study, rubric)
-    scale = next(design.asked(name).scale for name in design.questions if design.asked(name).kind == "rating")
-    spending = options.spending or rule.spending
-    by: Literal["value", "interval"] = "value" if rule.rule == "mean" else "interval"
-    ends = tuple(options.blocks or study.raters.blocks)
-    try:
-        blocks = Blocks(ends, rule.threshold, (float(scale[0]), float(scale[-1])), spending, by)
-    except ValueError as error:
-        raise StudyError(f"--blocks: {error}") from None
-    size = (study.sample.pairs, study.raters.per_pair)
-    smallest = min(
-        verdict.pairs for verdict in verdict_sizes(study, judged_texts(study, rubric)[0], study.sample.pairs)
-    )
-    warning = (
-        f"\nNOT POSSIBLE YET: these blocks end at {ends[-1]} {study.called.item}s, but the smallest verdict has only"
-        f" {count(smallest, study.called.item)}; raise sample.pairs from"
-        f" {study.sample.pairs} to {math.ceil(study.sample.pairs * ends[-1] / smallest)}."
-    )
-    around = [round(rule.threshold + away, 10) for away in _AWAY]
-    text = needed_text(
-        study,
-        rubric,
-        blocks,
-        options.means or [mean for mean in around if scale[0] < mean < scale[-1]],
-        RatingVariation(options.spread, options.bias, options.noise),
-        verdicts=max(1, round(size[0] / smallest)),
-        campaigns=options.campaigns,
-        seed=study.sample.seed if options.seed is None else options.seed,
-    )
-    return f"{text}{warning}" if ends[-1] > smallest else text
-
-
-def _take_pilot(options: argparse.Namespace) -> str:
-    """Take standard deviations from a pilot's most variable question, and return a line that reports it."""
-    file = Path(options.pilot)
-    if not file.is_file():
-        raise StudyError(f"--pilot: no file {file}; name a study's ratings.parquet")
-    try:
-        parts = measured_variation(that_count(pd.read_parquet(file)))
-    except (ValueError, OSError) as error:
-        raise StudyError(f"--pilot: {file}: {error}") from None
-    if not parts:
-        raise StudyError(f"--pilot: {file} has no ratings that count")
-    question, worst = max(parts.items(), key=lambda item: item[1].total)
-    options.spread, options.bias, options.noise = (round(sd, 3) for sd in (worst.spread, worst.bias, worst.noise))
-    return (
-        f"Standard deviations measured in {file} for {question}, whose ratings vary most"
-        " (rounding to the scale included)."
     )
 
 

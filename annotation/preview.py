@@ -44,8 +44,8 @@ def write_preview(study: Study, most: int = SHOWN) -> Path:
     return path
 
 
-def preview_html(records: CampaignRecords, most: int = SHOWN, *, headed: bool = True) -> str:
-    """Return the page with at most so many pairs of a queue; without its heading if another page has one (`headed`).
+def preview_html(records: CampaignRecords, most: int = SHOWN) -> str:
+    """Return the page with at most so many pairs of a queue.
 
     Raises DataError or StudyError, such as before sampling.
     """
@@ -59,7 +59,6 @@ def preview_html(records: CampaignRecords, most: int = SHOWN, *, headed: bool = 
     texts = {(queue.language, queue.output_language) for queue in queues}
     return template.render(
         study=study.name,
-        headed=headed,
         policy=script_policy(),
         item=study.called.item,
         made_from=[str(study.folder / name) for name in MADE_FROM],

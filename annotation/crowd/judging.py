@@ -26,7 +26,6 @@ from plumbline.errors import StudyError
 from plumbline.fields import fields_of
 from plumbline.words import count
 
-A_PRIORI = ("controls",)  # the rule by which a worker may be rejected was fixed before the first rating (METHOD)
 FINAL = ("approved", "rejected")
 ON_PLATFORM = "rejected on the platform's own page"  # the reason of a decision that was made there
 
@@ -194,11 +193,6 @@ def pay_bonuses(campaign: CrowdCampaign) -> tuple[int, int]:
     if refused:
         raise RefusedError(f"{paid:,} of {count(len(due), 'bonus', 'bonuses')} paid now; {'; '.join(refused)}")
     return paid, sum(cents for _, cents in due)
-
-
-def on_rules(judgement: SubmissionReview) -> bool:
-    """Return whether a rejection follows from a rule that was fixed before the first rating: failed controls."""
-    return any(sign.startswith(tuple(f"{rule}:" for rule in A_PRIORI)) for sign in judgement.signs)
 
 
 def _approve(campaign: CrowdCampaign, work: Work, reason: str) -> bool:

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 
 from annotation.crowd import platform as pay
 from annotation.crowd.campaign import CrowdCampaign, next_batches
-from annotation.crowd.judging import cases, on_rules
+from annotation.crowd.judging import cases
 from annotation.crowd.ledger import (
     BatchOffer,
     Ledger,
-    SubmissionReview,
     label_of,
     refuse_lost_batches,
     refuse_lost_campaign,
@@ -32,19 +31,6 @@ from plumbline.study import Study
 from plumbline.study.crowd import FAIR_WAGE, CrowdSpec, PlatformName
 from plumbline.study.subject import ItemNames
 from plumbline.words import count
-
-
-@dataclass(frozen=True)
-class SubmissionDecision:
-    """A decision about a submission, by pseudonym."""
-
-    rater_id: str
-    batch_id: str
-    decision: str
-    reason: str
-    signs: tuple[str, ...]
-    decided_at: str  #: ISO 8601, UTC
-    by_rule: bool  #: whether it follows from a rule fixed before the first rating
 
 
 @dataclass(frozen=True)
@@ -66,7 +52,6 @@ class CrowdSummary:
     unsettled: int  #: calls whose effect is not known yet
     hourly: float  #: median dollars an hour of a submission, bonuses included; NaN before there is one
     minutes: float  #: of the median submission; NaN before there is one
-    decisions: tuple[SubmissionDecision, ...]
 
 
 def read_summaries(study: Study) -> list[CrowdSummary]:
@@ -93,7 +78,6 @@ def _summary(ledger: Ledger, spec: CrowdSpec) -> CrowdSummary:
         for work in approved
         if (done := work.submission).seconds > 0
     ]
-    people = {work.submission.submission_id: (work.pseudonym, work.batch_id) for work in works}
     costs = [pay.cost(ledger.platform, offer.reward, offer.places, spec) for offer in offered]
     return CrowdSummary(
         platform=ledger.platform,
@@ -111,20 +95,6 @@ def _summary(ledger: Ledger, spec: CrowdSpec) -> CrowdSummary:
         unsettled=sum(operation.state == "intended" for operation in operations),
         hourly=statistics.median(pay.hourly(*payment) for payment in timed) if timed else math.nan,
         minutes=statistics.median(seconds for _, seconds in timed) / 60 if timed else math.nan,
-        decisions=tuple(_decided(review, people) for review in ledger.judgements() if review.submission_id in people),
-    )
-
-
-def _decided(judgement: SubmissionReview, people: Mapping[str, tuple[str, str]]) -> SubmissionDecision:
-    pseudonym, batch_id = people[judgement.submission_id]
-    return SubmissionDecision(
-        rater_id=pseudonym,
-        batch_id=batch_id,
-        decision=judgement.decision,
-        reason=judgement.reason,
-        signs=judgement.signs,
-        decided_at=judgement.decided_at.isoformat(),
-        by_rule=judgement.decision != "reject" or on_rules(judgement),
     )
 
 

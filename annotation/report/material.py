@@ -23,7 +23,7 @@ from annotation.training import TrainingResult, read_trained
 from annotation.verdicts.doubts import after_ratings, doubts_of
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import binding, first_rating, rubric_of, seen
-from annotation.verdicts.severity import AdjustedMeans, adjusted_means, turned_lines
+from annotation.verdicts.severity import adjusted_means, turned_lines
 from annotation.verdicts.verdicts import refuse_stale
 from annotation.verdicts.verification import refuse_edited
 from plumbline.records import Pair
@@ -58,7 +58,6 @@ class CampaignMaterial:
     judges: JudgesOutcome | None = None  #: the judges beside the verdicts; None without judges
     judges_left_out: str = ""  #: why judges are left out though they were asked
     unlooked: Sequence[str] = ()  #: the rules by which some raters could not be checked
-    adjusted: AdjustedMeans | None = None  #: means adjusted for severity; None before there are verdicts
     late: int = 0  #: pairs that were withdrawn after they had been rated
     right: Mapping[str, Mapping[str, object]] = field(default_factory=dict)  #: right answers by item and question
     imported: bool = False  #: whether the items came with their ratings, so that nothing was drawn
@@ -146,7 +145,6 @@ def read_material(evidence: Evidence, read_at: datetime | None = None) -> Campai
         verdicts=verdicts,
         groups=evidence.agreement,
         doubts=[*doubts_of(evidence, verdicts, material.signs), *turned_lines(adjusted)],
-        adjusted=adjusted,
         judges=judges,
         judges_left_out=why_not,
     )

@@ -131,8 +131,6 @@ _MAKERS = (
     exhibits.looks_exhibit,
     exhibits.unbiased_exhibit,
     raters.reliability_exhibit,
-    raters.adjusted_exhibit,
-    raters.severity_exhibit,
     raters.truth_exhibit,
     exhibits.raters_exhibit,
     exhibits.signs_exhibit,
@@ -142,7 +140,6 @@ _MAKERS = (
     exhibits.wording_exhibit,
     exhibits.amendments_exhibit,
 )
-_CROWD_MAKERS = (raters.campaigns_exhibit, raters.crowd_decisions_exhibit)  # where there is a crowd
 
 
 def write_report(study: Study, now: datetime | None = None) -> Path:
@@ -168,7 +165,7 @@ def write_report(study: Study, now: datetime | None = None) -> Path:
 def all_tables(material: CampaignMaterial) -> dict[str, Exhibit]:
     """Return the tables by name, in the page's order; some may be empty."""
     training = (exhibits.training_exhibit,) if material.trained else ()
-    makers = (*_MAKERS, *training, *(_CROWD_MAKERS if material.crowd else ()))
+    makers = (*_MAKERS, *training, *((raters.campaigns_exhibit,) if material.crowd else ()))
     tables = {table.name: table for table in (make(material) for make in makers)}
     # Leave out tables of labels if all questions have scales, and tables of ratings if none has.
     some = (
@@ -177,8 +174,6 @@ def all_tables(material: CampaignMaterial) -> dict[str, Exhibit]:
         "labels",
         "examples",
         "reliability",
-        "adjusted_means",
-        "severity",
         "truth",
     )
     out = {name for name in some if not len(tables[name].frame)}
@@ -357,13 +352,7 @@ def _exclusions(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> Se
 
 
 def _crowd(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> list[Section]:
-    if not material.crowd:
-        return []
-    about = (
-        "Rejections for failed controls follow a rule fixed before the first rating; all other rejections were decided"
-        " later."
-    )
-    return [Section("Crowd work", [about, tables["crowd_campaigns"].table(), tables["crowd_decisions"].table()])]
+    return [Section("Crowd work", [tables["crowd_campaigns"].table()])] if material.crowd else []
 
 
 def _rules(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> Section:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -22,28 +21,19 @@ from plumbline.scales import EQUAL
 from plumbline.statistics.severity import severity
 
 MOST_RATERS = 400  # with more, the model takes minutes
-_TOO_MANY = f"not computed here for more than {MOST_RATERS} raters: use `annotation.severity`"
 
 
-@dataclass(frozen=True)
-class AdjustedMeans:
-    """Verdicts' means as if every rater had rated every pair, and the raters' severity."""
-
-    means: pd.DataFrame  #: a row per verdict and rated question; `decision` and `adjusted_decision` are by the rule
-    raters: pd.DataFrame  #: a row per question and rater: severity (below 0: strict) with its interval, ratings
-
-
-_MEANS = ["transformation", "language", "task_type", "question", "plain", "adjusted", "low", "high", "ratings"]
-_MEANS += ["reason", "decision", "adjusted_decision"]
+_MEANS = ["transformation", "language", "task_type", "question", "plain", "adjusted", "decision", "adjusted_decision"]
 
 
 def adjusted_means(
     pairs: Sequence[Pair], ratings: pd.DataFrame, design: Design, verdicts: Sequence[Verdict], dealt: Dealt | None
-) -> AdjustedMeans:
-    """Return the verdicts' means by `plumbline.statistics.severity`, one model per question, of the verdicts' ratings.
+) -> pd.DataFrame:
+    """Return a row for each verdict and rated question: its mean, and that as if every rater had rated every pair.
 
-    `pairs` are the sample's, `ratings` those that count; `dealt` is as for `counted.basis`. The adjusted decision is
-    the rule's if each mean, with its interval over pairs, is moved to the adjusted one.
+    Means are by `plumbline.statistics.severity`, one model for each question, of the verdicts' ratings. `pairs` are the
+    sample's, `ratings` those that count; `dealt` is as for `counted.basis`. The adjusted decision is the rule's if each
+    mean, with its interval over pairs, is moved to the adjusted one.
     """
     sample, key = sample_frame(pairs), SCOPES[design.rule.scope]
     rests = basis(sample, ratings, design, dealt).ratings
@@ -59,39 +49,28 @@ def adjusted_means(
         scope_key = "\n".join(str(getattr(verdict, name)) for name in key)
         adjusted = {
             question: frame.loc[[scope_key]].iloc[0]
-            for question, (frame, _) in by_question.items()
+            for question, frame in by_question.items()
             if scope_key in frame.index
         }
         decisions = _decisions(verdict, design, {name: float(row["adjusted"]) for name, row in adjusted.items()})
         means += [
             (
                 *(verdict.transformation, verdict.language, verdict.task_type, name),
-                *(row[column] for column in _MEANS[4:10]),
+                *(row["plain"], row["adjusted"]),
                 *decisions,
             )
             for name, row in adjusted.items()
         ]
-    raters = [of_raters.assign(question=question) for question, (_, of_raters) in by_question.items()]
-    columns = ["question", "rater_id", "severity", "low", "high", "ratings", "reason"]
-    return AdjustedMeans(
-        pd.DataFrame(means, columns=_MEANS),
-        pd.concat(raters, ignore_index=True)[columns] if raters else pd.DataFrame(columns=columns),
-    )
+    return pd.DataFrame(means, columns=_MEANS)
 
 
-def _severity(ratings: pd.DataFrame, places: pd.Series) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return one question's (means, a row for each scope; severity, a row for each rater)."""
+def _severity(ratings: pd.DataFrame, places: pd.Series) -> pd.DataFrame:
+    """Return one question's means, a row for each scope; adjusted ones are NaN where there are too many raters."""
     frame = ratings[["pair_id", "rater_id"]].astype(str).assign(value=ratings["value"].to_numpy(np.float64))
     frame["scope_key"] = frame["pair_id"].map(places)
     if frame["rater_id"].nunique() > MOST_RATERS:
-        plain = frame.groupby("scope_key").agg(plain=("value", "mean"), ratings=("value", "size"))
-        means = plain.assign(adjusted=math.nan, low=math.nan, high=math.nan, reason=_TOO_MANY)
-        counts = frame["rater_id"].value_counts().rename("ratings").rename_axis("rater_id").reset_index()
-        return means, counts.assign(severity=math.nan, low=math.nan, high=math.nan, reason=_TOO_MANY)
-    result = severity(frame, "scope_key")
-    reasons = result.means["reason"].unique()
-    raters = result.raters.rename_axis("rater_id").reset_index().sort_values(["severity", "rater_id"])
-    return result.means, raters.assign(reason=reasons[0] if len(reasons) == 1 else "")
+        return frame.groupby("scope_key").agg(plain=("value", "mean")).assign(adjusted=math.nan)
+    return severity(frame, "scope_key").means
 
 
 def _decisions(verdict: Verdict, design: Design, adjusted: dict[str, float]) -> tuple[str, str]:
@@ -109,9 +88,9 @@ def _moved(summary: Summary, adjusted: float) -> Summary:
     return summary.model_copy(update={"mean": adjusted, "low": summary.low + shift, "high": summary.high + shift})
 
 
-def turned_lines(adjusted: AdjustedMeans) -> list[str]:
+def turned_lines(adjusted: pd.DataFrame) -> list[str]:
     """Return a line, to be listed as a doubt, on the verdicts that adjusted means would change."""
-    turned = adjusted.means[adjusted.means["decision"] != adjusted.means["adjusted_decision"]]
+    turned = adjusted[adjusted["decision"] != adjusted["adjusted_decision"]]
     lines = []
     for (transformation, language, task), rows in turned.groupby(
         ["transformation", "language", "task_type"], sort=False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +12,9 @@ from annotation import server
 from annotation.campaign_records import CampaignRecords
 from annotation.csv_answers import collect_csv
 from annotation.judges.check import FOLDER, JudgeCheck, check_text, held_against
-from annotation.judges.outcome import JudgesOutcome, read_outcome
+from annotation.judges.outcome import read_outcome
 from annotation.judges.run import judge
-from annotation.report.material import read_material
 from annotation.report.page import write_report
-from annotation.report.raters import order_exhibit
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.evidence import Evidence
 from plumbline.study import Study
@@ -66,13 +63,6 @@ def beside_people(study: Study, where: list[str]) -> None:
     assert "Judges whose answers come from a file: numbers, shares." in page
     printed = pd.read_csv(study.folder / "report" / "judges_means.csv", keep_default_na=False)
     assert list(printed["reason"]) == list(made.means["reason"])
-    agreeing = pd.read_csv(study.folder / "report" / "judges_agreement.csv")
-    assert len(agreeing) == 2 * 2 * 9 and agreeing["recorded"].all()  # judges, questions, transformations and all
-
-    length = pd.read_csv(study.folder / "report" / "judges_length.csv")
-    assert len(length) == 2 * 2 and length["recorded"].all() and "Slope of the gap (judge" in page
-    read_downwards(study, made)
-
     damaged = study.judgements / "shares.parquet"
     whole = damaged.read_bytes()
     damaged.write_bytes(whole[:100])
@@ -81,18 +71,6 @@ def beside_people(study: Study, where: list[str]) -> None:
     assert "shares.parquet" in left_out.stdout.partition("Judges beside people")[2]
     assert verdict_file.read_bytes() == alone
     damaged.write_bytes(whole)
-
-
-def read_downwards(study: Study, made: JudgesOutcome) -> None:
-    """A judge that says half a point less where it reads the scale downwards: the report has it in a row."""
-    said = made.judging.judgements
-    both = pd.concat([said, said.assign(order="down", score=said["score"] - 0.5)])
-    shown = order_exhibit(
-        read_material(Evidence.open(study)), replace(made, judging=replace(made.judging, judgements=both))
-    )
-    assert shown.frame["difference"].tolist() == pytest.approx([0.5] * 4) and not shown.frame["large"].any()
-    assert list(shown.printed.columns) == ["Judge", "Question", "Outputs", "Up minus down [95%]", "1 point or more"]
-    assert not len(order_exhibit(read_material(Evidence.open(study)), made).frame)  # one order alone has no effect
 
 
 def test_the_sample_studys_judges_are_held_against_its_raters(generated: Study, tmp_path: Path) -> None:

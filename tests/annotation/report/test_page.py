@@ -43,14 +43,13 @@ SECTIONS = [
     "Methods",
     "Ratings and agreement",
     "Reliability",
-    "Severity",
     "Raters",
     "Decisions and exclusions",
     "Rules",
 ]
 TABLES = {"verdicts", "table_2", "agreement", "examples", "raters", "signs", "decisions", "exclusions", "rules",
           "amendments", "ratings_by_point", "means", "wording",
-          "reliability", "adjusted_means", "severity"}  # fmt: skip
+          "reliability"}  # fmt: skip
 SCRIPT = "=HYPERLINK(1) <script>alert(1)</script>"
 
 
@@ -113,7 +112,7 @@ def test_its_numbers_are_those_of_the_records(study: Study) -> None:
     page = Reader(write_report(study))
     assert page.headings == SECTIONS
     assert {file.stem for file in (study.folder / "report").glob("*.csv")} == TABLES
-    assert page.tags.count("svg") == 6  # three figures for each of the two questions
+    assert page.tags.count("svg") == 4  # two figures for each of the two questions
     assert SIMULATED not in page.words
 
     found = table(study, "verdicts")
