@@ -8,7 +8,7 @@ can hold `<details>`, and Argilla cleans its HTML; the texts in it are escaped c
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from annotation.argilla.accounts import named_raters
 from annotation.argilla.client import Argilla, DatasetListing
@@ -37,9 +37,6 @@ from plumbline.fields import expected_of
 from plumbline.store import write_json
 from plumbline.study import Study
 from plumbline.words import count
-
-if TYPE_CHECKING:
-    pass
 
 RIGHT = "right"  # the field with the right answers and their reasons
 # Argilla stops showing a record with this many answers. It is never reached, so everybody answers every known pair.

@@ -195,6 +195,11 @@ def pay_bonuses(campaign: CrowdCampaign) -> tuple[int, int]:
     return paid, sum(cents for _, cents in due)
 
 
+def on_rules(judgement: SubmissionReview) -> bool:
+    """Return whether a rejection follows from the rule that was fixed before the first rating: failed controls."""
+    return any(sign.startswith("controls:") for sign in judgement.signs)
+
+
 def _approve(campaign: CrowdCampaign, work: Work, reason: str) -> bool:
     """Decide to approve a submission; return whether the decision is new."""
     submission = work.submission

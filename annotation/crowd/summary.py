@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from annotation.crowd import platform as pay
 from annotation.crowd.campaign import CrowdCampaign, next_batches
-from annotation.crowd.judging import cases
+from annotation.crowd.judging import cases, on_rules
 from annotation.crowd.ledger import (
     BatchOffer,
     Ledger,
@@ -52,6 +52,7 @@ class CrowdSummary:
     unsettled: int  #: calls whose effect is not known yet
     hourly: float  #: median dollars an hour of a submission, bonuses included; NaN before there is one
     minutes: float  #: of the median submission; NaN before there is one
+    off_rules: int  #: rejections that follow no rule fixed before the first rating
 
 
 def read_summaries(study: Study) -> list[CrowdSummary]:
@@ -95,6 +96,7 @@ def _summary(ledger: Ledger, spec: CrowdSpec) -> CrowdSummary:
         unsettled=sum(operation.state == "intended" for operation in operations),
         hourly=statistics.median(pay.hourly(*payment) for payment in timed) if timed else math.nan,
         minutes=statistics.median(seconds for _, seconds in timed) / 60 if timed else math.nan,
+        off_rules=sum(review.decision == "reject" and not on_rules(review) for review in ledger.judgements()),
     )
 
 

@@ -182,6 +182,7 @@ def test_a_rejected_worker_is_unpaid_excluded_and_replaced(variant: Make, site: 
     assert Counter(map(tuple, site.paid.values())) == {(): 1, (REWARD,): 2}
     (told,) = read_summaries(study)
     assert told.spent == site.balance - site.available == 2 * UNIT
+    assert told.off_rules == 1  # its controls were right
 
 
 def test_an_excluded_workers_pairs_are_offered_again_and_paid_from_what_is_left(
@@ -258,6 +259,8 @@ def test_failed_controls_are_a_sign_and_the_advice_is_to_ask(variant: Make, site
     (case,) = left
     assert (case.advice, case.work.submission.submission_id) == ("ask", wrong)
     assert {sign.rule for sign in case.signs} == {"controls"}
+    step(study, site, lambda campaign: judging.reject(campaign, [wrong], "controls failed, no answer"))
+    assert read_summaries(study)[0].off_rules == 0
 
 
 def test_a_rehearsal_is_marked_and_goes_when_live_ratings_come(variant: Make, site: MTurkSite) -> None:
