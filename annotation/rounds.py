@@ -167,7 +167,7 @@ class _ServedStudy:
         if self._due(argilla, listed):
             self.states = {name: listed[name].last_activity_at for name in self.datasets if name in listed}
             self.collected = time.monotonic()
-            ratings, _ = take_in(study, home, argilla)
+            ratings = take_in(study, home, argilla)
             last = ratings[ratings["status"] == "submitted"].groupby("rater_id")["submitted_at"].max()
             self.answered = dict(zip(last.index.astype(str), last.dt.to_pydatetime(), strict=True))
         elif (early := self._early(study, argilla, listed)) is not None:

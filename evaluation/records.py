@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterable
-from typing import Any, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import pandas as pd
 from pandas import CategoricalDtype
@@ -30,7 +30,7 @@ R = TypeVar("R", bound=Record)
 class MeasureRow(Record):
     """Fields common to all measures beside the scores."""
 
-    KEY = ("model", "dataset", "transformation", "seed")
+    KEY: ClassVar[tuple[str, ...]] = ("model", "dataset", "transformation", "seed")
     model: str = Field(description="the embedding model")
     dataset: str = Field(description="the data set")
     task_type: str = Field(description="the data set's task")

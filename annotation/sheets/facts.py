@@ -120,7 +120,8 @@ def answered(entry: str | Mapping[str, str], facts: Mapping[str, Any]) -> SheetA
     text = "\n\n".join(" ".join(part.split()) for part in rendered.split("\n\n")).strip()
     chosen: tuple[int, ...] = ()
     if not isinstance(entry, str):
-        chosen = tuple(map(int, templates().compile_expression(entry["choose"], undefined_to_none=False)(**facts)))
+        choose = templates().compile_expression(entry["choose"], undefined_to_none=False)
+        chosen = tuple(int(number) for number in choose(**facts) or ())
     if text.startswith(_OPEN) or not (text or chosen):
         return SheetAnswer(text.removeprefix(_OPEN).strip(), "open")
     return SheetAnswer(text, chosen=chosen)

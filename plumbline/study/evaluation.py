@@ -249,7 +249,7 @@ class BundleSpec(StudyPart):
     def _known_fields(cls, value: dict[str, str]) -> dict[str, str]:
         for name in value:
             if name not in CROISSANT_FIELDS:
-                raise ValueError(f"unknown field {name!r}; {nearest(name, CROISSANT_FIELDS)}")
+                raise ValueError(f"unknown field {name!r}; {nearest(name, list(CROISSANT_FIELDS))}")
         if not re.fullmatch(r"(\d{4}-\d{2}-\d{2})?", value.get("datePublished", "")):
             raise ValueError("datePublished: must be a date such as 2026-03-01")
         return value

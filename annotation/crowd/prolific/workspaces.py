@@ -167,7 +167,7 @@ class ArgillaRooms:
         # In the order of the batch, where repeats come late. Each participant sees a shuffle of their own.
         missing = [pair for pair in offer.pairs if pair.pair_id not in present]
         beside = Words.of(self._rubric, offer.batch.queue).beside
-        send_pairs(self._argilla, dataset_id, name, missing, beside, None, drawing)
+        send_pairs(self._argilla, dataset_id, name, missing, beside, drawing)
         self._tell_server(offer, room, self._argilla.workspaces()[name], dataset_id)
         return room
 
