@@ -19,7 +19,6 @@ from tests.annotation.kinds import ORDER as ORDER_
 
 ORDER = QuestionScale("order", "ranking", labels=("a", "b", "c"))
 SHARE: dict[str, Any] = {"question": "naturalness", "statistic": "share", "label": "odd", "at_most": 0.5}
-QUALITY = {"within": 1, "apart": 1.0, "low": 2.0}  # to be said for a scale of one's own
 
 
 @given(st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 4), min_size=1))
@@ -32,7 +31,7 @@ def test_rankings_come_back(ranks: dict[str, int]) -> None:
 
 def study_with(patch: pytest.MonkeyPatch, folder: Path, variant: Make, content: dict[str, Any], **changes: Any) -> Any:
     ask(patch, folder, content)
-    return variant(**{"rubric": "kinds", "acceptance": {"rules": RULES}, "quality": QUALITY, **changes})
+    return variant(**{"rubric": "kinds", "acceptance": {"rules": RULES}, **changes})
 
 
 @pytest.mark.parametrize(
@@ -120,6 +119,6 @@ def test_a_rubric_without_a_rating_needs_no_scale(
 def test_a_scale_of_each_question_needs_rules(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variant: Make) -> None:
     ask(monkeypatch, tmp_path, labels_alone(questions=[NATURAL, EFFORT | {"required": True, "pools": []}]))
     rules = [{"question": "effort", "at_most": 1}]
-    assert load_rubric(variant(rubric="kinds", quality=QUALITY, acceptance={"rules": rules})).scale == ()
+    assert load_rubric(variant(rubric="kinds", acceptance={"rules": rules})).scale == ()
     with pytest.raises(StudyError, match="question 'effort' has its own scale, which one threshold cannot judge"):
-        load_rubric(variant(rubric="kinds", quality=QUALITY, acceptance={"threshold": 1.0}))
+        load_rubric(variant(rubric="kinds", acceptance={"threshold": 1.0}))

@@ -27,7 +27,6 @@ from tests.annotation.kinds import BETTER, EFFORT, FAULTS, NATURAL, ORDER, RULES
 from tests.annotation.previews import pages
 
 ORDERED = [{"value": "form", "rank": 2}, {"value": "sense", "rank": 2}, {"value": "tone", "rank": 1}]
-QUALITY = {"within": 1, "apart": 1.0, "low": 2.0}  # to be said for a scale of one's own
 
 
 @pytest.fixture
@@ -40,7 +39,6 @@ def made(variant: Make, name: str, **changes: Any) -> Any:
         "rubric": "kinds",
         "acceptance": {"min_pairs": 3, "rules": RULES},
         "sample": {"pairs": 4},
-        "quality": QUALITY,
     }
     return small(variant, name, **(parts | changes))
 
