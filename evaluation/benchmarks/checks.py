@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import math
 import re
 from collections import Counter
@@ -15,13 +14,9 @@ from typing import Any
 import pandas as pd
 from tqdm import tqdm
 
-from annotation.campaign_records import CampaignData
-from evaluation.benchmarks.contents import THRESHOLDS, CheckedTask, Contents, Finding, contents_of
-from evaluation.benchmarks.data_checks import (
-    check_gold,
-    check_texts,
-)
-from evaluation.benchmarks.score_checks import PeopleChecks, ScoreChecks
+from evaluation.benchmarks.contents import THRESHOLDS, CheckedTask, Finding, contents_of
+from evaluation.benchmarks.data_checks import check_gold, check_texts
+from evaluation.benchmarks.score_checks import ScoreChecks
 from evaluation.models.encoder import ModelHost
 from evaluation.records import SCORES, EvaluationRecords
 from evaluation.sources import Folder
@@ -47,11 +42,11 @@ class TaskCheck:
     findings: list[Finding] = field(default_factory=list)
 
 
-Beside = Callable[[CheckedTask, Contents], Iterator[Finding]]
+Beside = Callable[[CheckedTask], Iterator[Finding]]
 
 
-def nothing(_task: CheckedTask, _contents: Contents) -> Iterator[Finding]:
-    """Yield no findings: for tasks without scores and people."""
+def nothing(_task: CheckedTask) -> Iterator[Finding]:
+    """Yield no findings: for tasks without scores."""
     yield from ()
 
 
@@ -60,12 +55,12 @@ def check(
     beside: Beside = nothing,
     progress: Callable[[], object] = lambda: None,
 ) -> list[TaskCheck]:
-    """Check each task; `beside` yields findings from scores or people."""
+    """Check each task; `beside` yields findings from scores."""
     results = []
     for task in tasks:
         contents = contents_of(task.dataset)
         result = TaskCheck(task.name, [*check_texts(contents), *check_gold(contents)])
-        result.findings += beside(task, contents)
+        result.findings += beside(task)
         order = list(THRESHOLDS)
         result.findings.sort(key=lambda finding: order.index(finding.check))
         results.append(result)
@@ -163,19 +158,13 @@ def check_tasks(options: argparse.Namespace) -> int:
         raise StudyError("nothing to check: name a study (--study FILE) or tasks of mteb (--task NAME)")
     study = load_study(options.study, options.exports) if options.study else None
     out = output_folder(options.out, study.folder / "quality" if study else "quality")
-    if options.models and study is None:
-        raise StudyError("--models names models of a study; add --study FILE")
-    if options.question and (study is None or not study.subject):
-        raise StudyError(
-            "--question works only with a study of items (`subject: {kind: items}`), in which people judge the gold"
-        )
     if study is None:
         checked, notes = _of_mteb(options.task)
     else:
         with quiet(study.datasets, study.evaluation.models):
             checked, notes = _of_study(study, options)
     about = {"study": study.name if study else None, "tasks": [result.task for result in checked]}
-    write(out, checked, about | {"seed": options.seed, "notes": notes, "versions": versions()})
+    write(out, checked, about | {"notes": notes, "versions": versions()})
     print(_text(checked))
     for note in notes:
         print(f"- {note}")
@@ -195,22 +184,14 @@ def _of_study(study: Study, options: argparse.Namespace) -> tuple[list[TaskCheck
     if not study.datasets:
         raise DataError(f"{study.file}: no data set to check; add `datasets`")
     tasks, notes = tasks_of(study, options.task)
-    with contextlib.ExitStack() as stack:
-        bar = stack.enter_context(tqdm(total=len(tasks), desc="checking", unit="task", delay=1, leave=False))
+    with tqdm(total=len(tasks), desc="checking", unit="task", delay=1, leave=False) as bar:
         if not study.evaluation.models:
-            people: Beside = nothing
-            if study.subject:
-                collected = CampaignData.read(study)
-                people = PeopleChecks(collected, study.raters.per_pair, options.question, options.seed)
-            results = check(tasks, beside=people, progress=bar.update)
-            return results, [*notes, "scores are not checked, as the study has no models"]
-        host = ModelHost.of(study)
-        compared = [host.label(spec) for spec in host.chosen(options.models)] if options.models else []
+            notes.append("scores are not checked, as the study has no models")
+            return check(tasks, progress=bar.update), notes
         records = EvaluationRecords.open(study)
         scores = records.scores if records.has(SCORES) else pd.DataFrame()
-        checks = ScoreChecks(host, scores, compared, options.seed, study.command("evaluate"))
-        scored = stack.enter_context(contextlib.closing(checks))
-        return check(tasks, scored, bar.update), notes
+        checks = ScoreChecks(ModelHost.of(study), scores, study.command("evaluate"))
+        return check(tasks, checks, bar.update), notes
 
 
 def _text(checked: Sequence[TaskCheck]) -> str:

@@ -55,13 +55,12 @@ class ContentPart:
 
 @dataclass(frozen=True)
 class Search:
-    """The searches of a subset: `relevant` has judgements by query, `candidates` the passages ranked for each."""
+    """The searches of a subset; `relevant` has judgements by query."""
 
     subset: str
     queries: Sequence[str]
     passages: frozenset[str]
     relevant: Mapping[str, Mapping[str, int]]
-    candidates: Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -76,11 +75,6 @@ class Contents:
     def scored(self) -> list[ContentPart]:
         """The parts of the scored split."""
         return [part for part in self.parts if part.split == TEST]
-
-    @property
-    def with_gold(self) -> list[ContentPart]:
-        """The scored parts whose items have a gold label or score."""
-        return [part for part in self.scored if len(part.gold)]
 
 
 def contents_of(dataset: Dataset) -> Contents:
@@ -159,13 +153,7 @@ def _search_parts(subset: str, split: str, data: Mapping[str, Any]) -> Iterator[
 
 
 def _search(subset: str, data: Mapping[str, Any]) -> Search:
-    return Search(
-        subset,
-        list(data["queries"]["id"]),
-        frozenset(data["corpus"]["id"]),
-        data["relevant_docs"],
-        data["top_ranked"] or {},
-    )
+    return Search(subset, list(data["queries"]["id"]), frozenset(data["corpus"]["id"]), data["relevant_docs"])
 
 
 Verdict = Literal["pass", "look", "fail"]
@@ -219,17 +207,12 @@ THRESHOLDS = {
     "short_texts": Threshold("items with a text of at most 3 characters", 0, math.inf, _MTEB),
     "without_relevant": Threshold("scored queries without a relevant passage", 0, 0, _MTEB),
     "missing_passages": Threshold("judged passages that are not in the corpus", 0, 0, _MTEB),
-    "without_others": Threshold("queries whose candidates are all relevant", 0, math.inf, _OURS),
     "random": Threshold("score minus the random baseline's ('look' by the weakest model's score, 'fail' by the best's)",
                         0.02, 0.02, "MMTEB, 2.2: within 2 points", "below"),
     "near_perfect": Threshold("score ('look' by the best model's score, 'fail' by the weakest's)", 0.95, 0.95,
                               _NO_NUMBER),
     "equal_scores": Threshold("the best model's score minus the weakest's", 0.02, 1e-9,
                               f"'look': {_OURS}; 'fail': MMTEB, 2.4", "below"),
-    "difference": Threshold("two models' difference over the same items: 'look' if its 95% interval contains 0",
-                            math.nan, math.nan, _NO_NUMBER),
-    "people_scores": Threshold("Spearman's rho of people's mean scores and the gold", 0.6, math.nan, "HUME", "below"),
-    "people_labels": Threshold("Cohen's kappa of people's labels and the gold", 0.4, math.nan, "HUME", "below"),
 }  # fmt: skip
 
 _SHOWN = 200  # most characters of a text in a file of rows

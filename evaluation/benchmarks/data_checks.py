@@ -57,7 +57,7 @@ def labels(contents: Contents) -> Finding:
 
 def constant_gold(contents: Contents) -> Finding:
     """Check the number of distinct gold scores in the part with the fewest."""
-    counts = [(len({float(gold) for gold in part.gold}), part) for part in contents.with_gold]
+    counts = [(len({float(gold) for gold in part.gold}), part) for part in contents.scored if len(part.gold)]
     least, part = min(counts, key=lambda count: count[0])
     return found("constant_gold", least, f"{count(least, 'distinct score')} for {part.what}{_subset(part)}")
 
@@ -85,23 +85,18 @@ def conflicts(contents: Contents) -> Finding:
 
 
 def _searches(contents: Contents) -> Iterator[Finding]:
-    """Check for queries without relevant passages, missing passages, and candidates that are all relevant."""
-    lacking, missing, alone = list[dict[str, str]](), list[dict[str, str]](), list[dict[str, str]]()
+    """Check for queries without relevant passages, and for missing passages."""
+    lacking, missing = list[dict[str, str]](), list[dict[str, str]]()
     for search in contents.searches:
         at = {"subset": search.subset, "split": "test", "part": "queries", "text": ""}
         for query in search.queries:
             judged = search.relevant.get(query, {})
-            relevant = {passage for passage, value in judged.items() if value > 0}
-            if not relevant:
+            if not any(value > 0 for value in judged.values()):
                 lacking.append(at | {"item": query, "detail": _UNFOUND[bool(judged)]})
             for passage in sorted(judged.keys() - search.passages):
                 missing.append(at | {"item": query, "detail": f"passage {passage} is not in the corpus"})
-            ranked = set(search.candidates.get(query, ()))
-            if ranked and ranked <= relevant:
-                all_of_them = "the only candidate is" if len(ranked) == 1 else f"all {len(ranked)} candidates are"
-                alone.append(at | {"item": query, "detail": f"{all_of_them} relevant"})
     size = sum(len(search.queries) for search in contents.searches)
-    for check, findings in (("without_relevant", lacking), ("missing_passages", missing), ("without_others", alone)):
+    for check, findings in (("without_relevant", lacking), ("missing_passages", missing)):
         frame = pd.DataFrame(findings, columns=list(ROWS))
         yield found(check, len(findings), f"{len(findings):,} found in {size:,} queries" if findings else "none", frame)
 

@@ -76,11 +76,9 @@ def check(parser: argparse.ArgumentParser) -> None:
     add("--study", metavar="FILE", help="the study whose tasks are checked, for example studies/demo.yaml")
     add("--exports", metavar="DIR", help="folder or address of its records (default: exports/)")
     add("--task", nargs="+", default=[], metavar="NAME", help="only these data sets; without --study, tasks of mteb")
-    add("--models", nargs=2, default=[], metavar="NAME",
-        help="two models whose difference is tested (default: the study's first two with scores)")  # fmt: skip
-    add("--question", default="", metavar="NAME",
-        help="for a study whose items people judge: the question that asks for the gold")  # fmt: skip
-    _add_run_options(parser, "resampling", "quality/ in the folder of the study's records; without a study, ./quality")
+    add("--out", metavar="FOLDER",
+        help="the folder for the files (default: quality/ in the folder of the study's records; without a study,"
+        " ./quality)")  # fmt: skip
 
 
 def shrink(parser: argparse.ArgumentParser) -> None:

@@ -67,8 +67,6 @@ class Encoder:
         self.encoded = 0
         """Texts given to the model."""
         self._engine_chosen = False
-        self.only_stored = False
-        """True if texts that are not in the store are refused (DataError) instead of encoded."""
 
     @functools.cached_property
     def mteb_model_meta(self) -> ModelMeta:
@@ -201,8 +199,6 @@ class Encoder:
 
     def encode_new(self, texts: list[str], prompt: str, role: str) -> Embeddings:
         """Return newly encoded embeddings of texts, without storing them. Raises as `embed`."""
-        if self.only_stored:
-            raise DataError(f"model {self._name!r} has no stored embeddings of {len(texts)} texts; evaluate the study")
         while True:
             try:
                 vectors = self._model.embed(texts, prompt=prompt, role=role, batch_size=self._batch_size)

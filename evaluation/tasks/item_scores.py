@@ -1,4 +1,4 @@
-"""A model's result on each item of a data set, so that two models can be compared over the same items.
+"""A model's result on each item of a data set.
 
 Most of mteb's metrics are means over items (accuracy, nDCG of queries) or measures of all items at once (Spearman's rho
 of pairs, the V-measure). Both are split here into items and a measure of them, from mteb's own predictions and measures
@@ -23,7 +23,7 @@ from evaluation.tasks.protocols import METRICS, Protocol
 from evaluation.tasks.scoring import evaluate_task, main_score
 from generation.datasets.dataset import Dataset
 from generation.datasets.mteb_registry import gold_column
-from plumbline.statistics.estimates import Bootstrap, Estimate, Floats, counts_of, draw_indices
+from plumbline.statistics.estimates import Floats
 from plumbline.statistics.resampled_measures import Measure, mean, precision, rho, v_measure, weighted_f1
 from plumbline.study.datasets import SEARCHES, TaskType
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from evaluation.models.encoder import Encoder
 
 _SAME = 1e-4  # mteb rounds its measures of searches to five digits
-_AT_ONCE = 2**16  # numbers at a time, few enough for the processor's cache
 _QUERY_METRICS: dict[TaskType, str] = {"retrieval": "ndcg_at_10", "reranking": "map"}
 _OF_QUERIES = {"ndcg_at_10": "ndcg_cut_10", "map": "map_cut_1000"}  # mteb's names for one query
 LABELS = "labels"
@@ -64,17 +63,13 @@ class Items:
     reason: str = ""
 
 
-def items_of(dataset: Dataset, encoder: Encoder | EncoderProtocol, protocol: Protocol, batch_size: int) -> Items:
-    """Return a model's result on each item. Raises the encoder's errors."""
-    if reason := _not_of_items(dataset, protocol):
-        return Items(reason=reason)
-    return measured(dataset, encoder, protocol, batch_size)[1]
-
-
 def measured(
     dataset: Dataset, encoder: Encoder | EncoderProtocol, protocol: Protocol, batch_size: int
 ) -> tuple[Any, Items]:
-    """Return mteb's result of a model on a data set (`scoring.evaluate_task`), and its items. Raises as `items_of`."""
+    """Return mteb's result of a model on a data set (`scoring.evaluate_task`), and its items.
+
+    Raises the encoder's errors.
+    """
     if reason := _not_of_items(dataset, protocol):
         return evaluate_task(dataset, encoder, protocol, batch_size), Items(reason=reason)
     captured = dict[str, Any]()
@@ -108,36 +103,6 @@ def _not_of_items(dataset: Dataset, protocol: Protocol) -> str:
     if dataset.task == "clustering" and protocol == "mteb":
         return "mteb's protocol clusters ten draws of the items, not the items themselves"
     return ""
-
-
-def difference(first: Items, second: Items, *, n_resamples: int = 1000, rng: np.random.Generator) -> Estimate:
-    """Return one model's score less another's on the same items, with a 95% percentile bootstrap over items.
-
-    Each resample draws items of every subset with replacement and takes the mean over subsets, as the score does. `n`
-    counts items. NaN with a reason if either has no items, if they are not the same, or if there are fewer than two. If
-    the measure is undefined for more than a tenth of the resamples, the value has no interval.
-    """
-    reason = first.reason or second.reason
-    n = sum(len(part.gold) for part in first.parts)
-    if not reason and min((len(part.gold) for part in first.parts), default=0) < 2:
-        reason = "an interval over items needs at least 2 items"
-    pairs = list(zip(first.parts, second.parts, strict=False))
-    if not reason and any(not np.array_equal(items.gold, other_items.gold) for items, other_items in pairs):
-        reason = "one model's score leaves out items whose similarities are all equal"
-    if reason or first.measure is None:
-        return Estimate.undefined(reason, n)
-    value = float(np.mean([a.score(first.measure) - b.score(first.measure) for a, b in pairs]))
-    drawn = np.mean([_resampled(first.measure, a, b, n_resamples, rng) for a, b in pairs], axis=0)
-    return Bootstrap(value, n, drawn).percentile("the measure is undefined")
-
-
-def _resampled(
-    measure: Measure, first: SubsetScores, second: SubsetScores, number: int, rng: np.random.Generator
-) -> Floats:
-    n = len(first.gold)
-    first_of, second_of = measure(first.gold, first.predictions), measure(second.gold, second.predictions)
-    counts = (counts_of(rows, n).astype(np.float64) for rows in draw_indices(rng, n, number, _AT_ONCE))
-    return np.concatenate([first_of(drawn) - second_of(drawn) for drawn in counts])
 
 
 def _watch(scores_by_part: dict[str, Any], kind: TaskType, task: Any) -> None:
