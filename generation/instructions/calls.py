@@ -61,7 +61,7 @@ def tasks_of(
             codes = [code for pair in languages.values() for code in pair]
             description = str(task.metadata.description or "")
         else:
-            kind, codes, description = spec.task_type, list(language_pair(spec.language)), ""
+            kind, codes, description = spec.task_type, list(language_pair(spec.code)), ""
         description = " ".join((subject.descriptions.get(spec.name) or description).split())
         if not description and set(subject.contexts) - {"task_type"}:
             raise StudyError(
