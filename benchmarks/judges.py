@@ -54,7 +54,5 @@ def made_up(draw: np.random.Generator) -> tuple[pd.DataFrame, pd.DataFrame, Judg
         rater_id=np.tile(["a", "b", "c"], RATED), question="quality", value=np.clip(np.round(felt), 1, 5)
     )
     scores = np.clip(quality + 0.4 + draw.normal(0, 0.5, JUDGED), 1, 5)
-    said = judged[["pair_id"]].assign(
-        judge="judge", question="quality", order="up", score=scores, status="ok", prompt_hash="p"
-    )
+    said = judged[["pair_id"]].assign(judge="judge", question="quality", score=scores, status="ok", prompt_hash="p")
     return sample, ratings, Judging(judged, said, ("judge",))

@@ -144,7 +144,7 @@ def _study(folder: Path) -> Study:
 
     make(folder / "model", digits=True)
     engine = {"kind": "vllm", "model": "model", "settings": {"enforce_eager": True, "max_num_seqs": SEQUENCES}}
-    return judged_study(folder, PAIRS, {"name": "tiny", "engine": engine, "least_mass": 0.0})
+    return judged_study(folder, PAIRS, {"name": "tiny", "engine": engine})
 
 
 def judged_study(folder: Path, pairs: int, judge: dict[str, Any]) -> Study:

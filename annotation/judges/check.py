@@ -1,4 +1,4 @@
-"""Checks of a study's judges: against its people, order, length and each other, and beside verdicts.
+"""Checks of a study's judges: against its people, length and each other, and beside verdicts.
 
 Everything is shown only after the verdicts, so that it is not an unrecorded look at the ratings.
 """
@@ -13,10 +13,10 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from annotation.judges.effects import between_judges, length_slope, order_effects
+from annotation.judges.effects import between_judges, length_slope
 from annotation.judges.outcome import JudgesOutcome, outcome_of
 from annotation.judges.people import CROWD, against_people, alternative_test, far_ratings, pair_means, with_each_rater
-from annotation.judges.records import over_orders
+from annotation.judges.records import checked
 from annotation.ratings.ratings import counting_ratings
 from annotation.statistics.summaries import Design
 from annotation.verdicts.evidence import Evidence
@@ -65,7 +65,7 @@ def held_against(
 
     `judged` has the outputs' `original` and `transformed`, from which lengths are computed.
     """
-    scores = over_orders(judgements)
+    scores = checked(judgements)
     parts: dict[str, list[pd.DataFrame]] = {}
     for question, rated in ratings.groupby("question"):
         scale = design.asked(str(question)).scale
@@ -81,8 +81,6 @@ def held_against(
             "between": between_judges(every, scale),
             "far": far_ratings(rated, of_judges, flag=flag),
         }
-        if {"up", "down"} <= set(every["order"]):
-            of_question["order"] = order_effects(every, "up", "down")
         for name, table in of_question.items():
             parts.setdefault(name, []).append(table)
     return {name: pd.concat(tables, ignore_index=True) for name, tables in parts.items()}
@@ -123,10 +121,6 @@ _SHOWN: Mapping[str, tuple[str, dict[str, str]]] = {
     "alternative": (
         "Alternative annotator test: a judge that passes is as good as one more rater; its mean may still be wrong",
         {**_WHOSE, "epsilon": "Epsilon", "omega": "Raters beaten", "rho": "Closer", "passes": "Passes", "reason": ""},
-    ),
-    "order": (
-        "Effect of the order of the scale on scores (up minus down)",
-        {**_WHOSE, "n": "Outputs", "difference": "Difference", **_INTERVAL, "large": "1 point or more"},
     ),
     "length": (
         "Slope of the gap (judge minus people) over length: points per unit of log length ratio (natural)",

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 
-from annotation.judges.effects import LARGE
 from annotation.judges.outcome import read_judging
 from annotation.judges.people import far_ratings
-from annotation.judges.records import over_orders
+from annotation.judges.records import checked
 from annotation.ratings.ratings import counting_ratings
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.tables import SIMULATED, display
 from annotation.verdicts.verdicts import refuse_stale
 from plumbline.cli import columns
 
-LEAST_MASS = 0.9  # judgements with less probability on the points of the scale are flagged
+LEAST_MASS = 0.9  # with less probability on the points of the scale a judgement is flagged
 COLUMNS = ["pair_id", "transformation", "question", "people", "judges", "apart", "spread", "raters", "far", "flags"]
 SHOWN = 20  # pairs in the printed list
 
@@ -26,13 +24,12 @@ def disagreements(ratings: pd.DataFrame, judgements: pd.DataFrame, least: int) -
     `ratings` are those that count, on questions with a scale; pairs with fewer than `least` raters are left out, as
     they are of verdicts. Columns: pair_id, transformation, question, people (mean rating), judges (mean score
     of those that have one), apart (judges minus people), spread (between the judges' scores), raters, far (ratings more
-    than 2 points from every judge; PTEB, appendix B), flags (in words: `far`, label mass below 0.9, a point or more
-    between both orders of the scale).
+    than 2 points from every judge; PTEB, appendix B), flags (in words: `far`, label mass below 0.9).
     """
     rated = ratings.groupby(["pair_id", "question"]).agg(
         transformation=("transformation", "first"), people=("value", "mean"), raters=("rater_id", "nunique")
     )
-    scores = over_orders(judgements)
+    scores = checked(judgements)
     by_question = scores.dropna(subset=["score"]).groupby(["pair_id", "question"])["score"]
     judges = pd.DataFrame({"judges": by_question.mean(), "spread": by_question.max() - by_question.min()})
     both = rated[rated["raters"] >= least].astype({"people": float}).join(judges, how="inner")
@@ -40,7 +37,7 @@ def disagreements(ratings: pd.DataFrame, judgements: pd.DataFrame, least: int) -
     both = both.assign(apart=both["judges"] - both["people"], far=far.reindex(both.index, fill_value=0))
     doubtful, both = _doubtful(judgements), both.reset_index()
     keys = zip(both["pair_id"], both["question"], both["far"], strict=True)
-    flags = [["far"] * (far > 0) + doubtful.get((pair_id, question), []) for pair_id, question, far in keys]
+    flags = [["far"] * (far > 0) + ["label mass"] * (tuple(key) in doubtful) for *key, far in keys]
     both["flags"] = [", ".join(reasons) for reasons in flags]
     both["widest"] = both.groupby("pair_id")["apart"].transform(lambda gaps: gaps.abs().max())
     both["varied"] = both.groupby("pair_id")["spread"].transform("max")
@@ -50,20 +47,12 @@ def disagreements(ratings: pd.DataFrame, judgements: pd.DataFrame, least: int) -
     return ordered[COLUMNS]
 
 
-def _doubtful(judgements: pd.DataFrame) -> dict[tuple[str, str], list[str]]:
-    """Return the reasons to doubt the judges' scores, by pair and question."""
-    reasons_by_key: dict[tuple[str, str], list[str]] = {}
-    if "label_mass" in judgements:
-        low = judgements[judgements["label_mass"] < LEAST_MASS]
-        for key in dict.fromkeys(zip(low["pair_id"], low["question"], strict=True)):
-            reasons_by_key.setdefault(key, []).append("label mass")
-    wide = judgements.pivot(index=["pair_id", "question", "judge"], columns="order", values="score")
-    if {"up", "down"} <= set(wide.columns):
-        moved = wide[np.abs(wide["up"] - wide["down"]) >= LARGE]
-        for pair_id, question, _ in moved.index:
-            reasons = reasons_by_key.setdefault((pair_id, question), [])
-            reasons += ["order"] * ("order" not in reasons)
-    return reasons_by_key
+def _doubtful(judgements: pd.DataFrame) -> set[tuple[str, str]]:
+    """Return the pairs and questions whose scores have too little label mass."""
+    if "label_mass" not in judgements:
+        return set()
+    low = judgements[judgements["label_mass"] < LEAST_MASS]
+    return set(zip(low["pair_id"], low["question"], strict=True))
 
 
 def differences_text(evidence: Evidence) -> str:

@@ -1,4 +1,4 @@
-"""Judges' biases: self-preference, order, length; and their distance from each other."""
+"""Judges' biases: self-preference, length; and their distance from each other."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from annotation.judges.records import checked, over_orders
+from annotation.judges.records import checked
 from plumbline.scales import nearest_points
 from plumbline.statistics.agreement import Answers, gwet_ac2
 from plumbline.statistics.estimates import Estimate, Floats
 from plumbline.statistics.intervals import over_pairs, quantile
-
-LARGE = 1.0  # points; a score that moves so far with the order of the scale should be checked
 
 
 @dataclass(frozen=True)
@@ -68,28 +66,6 @@ def additive_fit(cells: pd.DataFrame) -> Effects:
     return Effects(mean, pd.Series(of_judges, judges), pd.Series(of_generators, generators), preference, "")
 
 
-def order_effects(judgements: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
-    """Return how far scores move with the order in which a judge read the scale (or two texts), by judge and question.
-
-    Columns: judge, question, n (outputs judged in both orders), difference (mean of `first` - `second`) with low and
-    high (95%, t over outputs), mean_absolute, large (share that moves by a point or more), reason.
-    """
-    scores = checked(judgements)
-    wide = scores.pivot(index=["judge", "question", "pair_id"], columns="order", values="score")
-    if missing := [order for order in (first, second) if order not in wide]:
-        orders = ", ".join(map(str, wide.columns)) or "none"
-        raise ValueError(f"judgements: there is no order {missing[0]!r}; the orders are {orders}")
-    rows = []
-    for (judge, question), group in wide.groupby(level=["judge", "question"]):
-        moved = (group[first] - group[second]).dropna().to_numpy(np.float64)
-        mean = mean_with_interval(moved, "no output was judged in both orders")
-        size = float(np.abs(moved).mean()) if len(moved) else math.nan
-        large = float((np.abs(moved) >= LARGE).mean()) if len(moved) else math.nan
-        rows.append((judge, question, len(moved), mean.value, mean.low, mean.high, size, large, mean.reason))
-    names = ["judge", "question", "n", "difference", "low", "high", "mean_absolute", "large", "reason"]
-    return pd.DataFrame(rows, columns=names)
-
-
 def mean_with_interval(values: Floats, none: str) -> Estimate:
     """Return the mean of independent values with its 95% t interval; `none` is the reason if there are no values."""
     if not len(values):
@@ -136,7 +112,7 @@ def between_judges(judgements: pd.DataFrame, scale: Sequence[float]) -> pd.DataF
     Columns: question, first, second, n, pearson, spearman, ac2 (of scores rounded to the scale), mean_absolute,
     difference (mean of first - second).
     """
-    scores = over_orders(judgements)
+    scores = checked(judgements)
     rows = []
     for question, of_question in scores.groupby("question"):
         wide = of_question.pivot(index="pair_id", columns="judge", values="score")

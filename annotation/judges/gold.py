@@ -19,7 +19,7 @@ from pydantic import Field
 
 from annotation.judges.effects import spearman
 from annotation.judges.prompts import Questionnaire
-from annotation.judges.records import JudgedPair, over_orders
+from annotation.judges.records import JudgedPair, checked
 from annotation.judges.run import JudgeRun, judge_pairs, named, progress_of
 from annotation.rubric import load_rubric
 from generation.datasets.dataset import Dataset, items_of
@@ -49,7 +49,7 @@ def beside_gold(judgements: pd.DataFrame, gold: pd.DataFrame) -> pd.DataFrame:
     filled(gold, ("pair_id", "gold"), "gold scores")
     once(gold, ("pair_id",), "gold scores")
     values = pd.Series(numbers(gold["gold"], "gold scores"), index=gold["pair_id"])
-    scores = over_orders(judgements, ("dataset",))
+    scores = checked(judgements, ("dataset",))
     if scores["question"].nunique() > 1:
         questions = ", ".join(sorted(map(str, scores["question"].unique())))
         raise ValueError(f"judgements answer several questions ({questions}); select one to compare with gold scores")
@@ -264,7 +264,7 @@ def gold_questions(study: Study, names: Sequence[str] = ()) -> tuple[list[Questi
     """Return the questionnaires of a study's judges (or of these) on pairs of texts, and the pairs."""
     rubric, questionnaires = load_rubric(study), []
     for spec in named(study.judges, names, study.file):
-        of_gold = {"prompt": GOLD_PROMPT, "questions": (), "orders": ("up",), "score": None}
+        of_gold = {"prompt": GOLD_PROMPT, "questions": (), "score": None}
         where = f"{study.file}: judge {spec.name!r}"
         questionnaires.append(Questionnaire(spec.model_copy(update=of_gold), rubric, study.resolve, where))
     return questionnaires, gold_pairs(study.datasets, study.file)

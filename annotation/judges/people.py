@@ -2,7 +2,7 @@
 
 `ratings` are of one question or several (pair_id, rater_id, question, value, transformation); those count that no
 column of a study's `ratings.parquet` excludes (`plumbline.frames.that_count`). `scores` are those of
-`annotation.judges.records.over_orders`. A number that cannot be computed comes with its reason.
+`annotation.judges.records.checked`. A number that cannot be computed comes with its reason.
 
 The alternative annotator test (Calderon, Reichart and Dror, ACL 2025) tells whether a judge is as good as one more
 rater. Passing says that, and not that the judge's mean is right: a judge that is 0.4 too kind passes and would accept

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from annotation.judges.records import checked, on_scale, over_orders, together
+from annotation.judges.records import checked, on_scale, together
 from annotation.sampling.queues import SCOPES
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import Basis
@@ -34,7 +34,7 @@ from plumbline.statistics.prediction_powered import (
 )
 from plumbline.words import count
 
-_ASKED = ["judge", "order", "transformation", "language", "output_language"]  # these determine the prompt
+_ASKED = ["judge", "transformation", "language", "output_language"]  # these determine the prompt
 COLUMNS = ["question", "judges", "n_rated", "n_judged", "n_failed", "people_mean", "people_low", "people_high"]
 COLUMNS += ["mean", "low", "high", "slope", "rho", "worth", "reason"]
 _UNLIKE = 2.58  # standard errors, exceeded by chance in 1%: the rated pairs are no random part of the judged ones
@@ -101,7 +101,7 @@ def _prepared(judging: Judging, design: Design) -> tuple[pd.DataFrame, pd.DataFr
             on_scale(of_question, design.asked(str(question)).scale)
     outputs = judging.judged[~judging.judged["pair_id"].isin(judging.withdrawn)]
     strata = outputs["transformation"].astype(str) + "\n" + outputs["stratum"].astype(str)
-    return outputs.assign(stratum=strata), together(over_orders(judgements), judging.judges)
+    return outputs.assign(stratum=strata), together(judgements, judging.judges)
 
 
 def _of_group(

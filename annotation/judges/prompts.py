@@ -29,7 +29,7 @@ from plumbline.models.chat import Attempt, Completion
 from plumbline.prompts import Prompt, prompt_folders, read_prompt
 from plumbline.records import Pair, Record, nfc
 from plumbline.scales import Continuous
-from plumbline.study.engines import JudgeSpec, Order, Reading
+from plumbline.study.engines import JudgeSpec, Reading
 
 OF_RUBRIC = ("guidelines", "asked", "question", "points", "lowest", "highest")
 ALIKE = {"original": PAIR[0], "sentence1": PAIR[0], "transformed": PAIR[1], "sentence2": PAIR[1], "paraphrase": PAIR[1]}
@@ -93,7 +93,6 @@ class JudgeMessage:
 
     pair: JudgedPair
     question: str
-    order: Order
     scale: Scale
     prompt_hash: str
     render: Callable[[], str]
@@ -107,8 +106,6 @@ class JudgeMessage:
 def load_judge_prompt(path: Path, spec: JudgeSpec, where: str) -> JudgePrompt:
     """Read a judge's prompt. Raises StudyError if it is missing or contradicts the judge's settings in the study."""
     prompt = read_prompt(path, JudgePrompt)
-    if "down" in spec.orders and "points" not in prompt.variables:
-        raise StudyError(f"{where}: prompt {prompt.name!r} cannot reverse its scale; write orders: [up]")
     if prompt.decimals and spec.score == "expected":
         raise StudyError(
             f"{where}: prompt {prompt.name!r} asks for decimals, which take several tokens; write score: text"
@@ -148,34 +145,29 @@ class Questionnaire:
         self._hashes: dict[tuple[str, ...], str] = {}
 
     def askings(self, pair: JudgedPair) -> Iterator[JudgeMessage]:
-        """Yield every question about a pair, with the scale in every order."""
+        """Yield every question about a pair."""
         if pair.fields and ALL not in self.prompt.variables:
             raise StudyError(f"prompt {self.prompt.name!r} shows only pairs of texts; use one with {{{ALL}}}")
         for question in self.questions:
-            for order in self.spec.orders:
-                if self.prompt.question or any(
-                    candidate.name == question for candidate in self._rubric.asked(pair.pool)
-                ):
-                    render = functools.partial(self._message, pair, question, order)
-                    yield JudgeMessage(
-                        pair, question, order, self.scale(question), self._hash(pair, question, order), render
-                    )
+            if self.prompt.question or any(candidate.name == question for candidate in self._rubric.asked(pair.pool)):
+                render = functools.partial(self._message, pair, question)
+                yield JudgeMessage(pair, question, self.scale(question), self._hash(pair, question), render)
 
-    def _message(self, pair: Pair, question: str, order: Order) -> str:
-        return self._rendered(pair, question, order, {field.name: field.text for field in fields_of(pair)})
+    def _message(self, pair: Pair, question: str) -> str:
+        return self._rendered(pair, question, {field.name: field.text for field in fields_of(pair)})
 
-    def _hash(self, pair: Pair, question: str, order: Order) -> str:
+    def _hash(self, pair: Pair, question: str) -> str:
         """Return the identity of the prompt about pairs like this one, without their texts."""
         names = [field.name for field in fields_of(pair)]
-        key = (pair.pool, pair.language, pair.output_language, question, order, *names)
+        key = (pair.pool, pair.language, pair.output_language, question, *names)
         if key not in self._hashes:
-            text = self._rendered(pair, question, order, {name: f"{{{name}}}" for name in names})
+            text = self._rendered(pair, question, {name: f"{{{name}}}" for name in names})
             scale = self.scale(question)
             self._hashes[key] = identity("judge-prompt-v1", text, question, scale.lowest, scale.highest)
         return self._hashes[key]
 
-    def _rendered(self, pair: Pair, question: str, order: Order, texts: Mapping[str, str]) -> str:
-        words = {} if self.prompt.question else self._words(pair, question, order)
+    def _rendered(self, pair: Pair, question: str, texts: Mapping[str, str]) -> str:
+        words = {} if self.prompt.question else self._words(pair, question)
         values = {**words, **self._texts(pair, texts)}
         return self.prompt.render({name: values[name] for name in self.prompt.variables})
 
@@ -188,24 +180,23 @@ class Questionnaire:
         points = self._rubric.scale_of(question)
         return Scale(points[0], points[-1], points=() if isinstance(points, Continuous) else points)
 
-    def _words(self, pair: Pair, question: str, order: Order) -> dict[str, str]:
+    def _words(self, pair: Pair, question: str) -> dict[str, str]:
         """Return the rubric's words in the language in which a rater of this pair reads them."""
         language = self._rubric.language_for(pair.language, pair.output_language)
-        key = (pair.pool, language, question, order)
+        key = (pair.pool, language, question)
         if key not in self._said:
             wanted = next(candidate for candidate in self._rubric.questions if candidate.name == question)
-            self._said[key] = self._worded(pair.pool, wanted, language, order)
+            self._said[key] = self._worded(pair.pool, wanted, language)
         return self._said[key]
 
-    def _worded(self, pool: str, question: Question, language: str, order: Order) -> dict[str, str]:
+    def _worded(self, pool: str, question: Question, language: str) -> dict[str, str]:
         hint, points = self._rubric.meaning(pool, question, language)
-        lines = [f"{point} = {meaning}" for point, meaning in points.items()]
         scale = self._rubric.scale_of(question.name)
         return {
             "guidelines": worded(self._rubric.guidelines, language),
             "asked": worded(self._rubric.pool(pool).asked, language),
             "question": " ".join(filter(None, (worded(question.title, language), hint))),
-            "points": "\n".join(lines if order == "up" else reversed(lines)),
+            "points": "\n".join(f"{point} = {meaning}" for point, meaning in points.items()),
             "lowest": str(scale[0]),
             "highest": str(scale[-1]),
         }
@@ -221,6 +212,7 @@ class Questionnaire:
 _THOUGHT = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
 _THINKING = re.compile(r"<think(?:ing)?>")
 _NUMBER = re.compile(r"\**(-?\d+(?:\.\d+)?)\**\.?")
+LEAST_MASS = 0.5  # total probability of the points; an answer with less has no score
 _SHOWN = 60  # characters of an answer in a reason
 
 
@@ -233,32 +225,32 @@ class Read:
     label_mass: float = math.nan
 
 
-def read_expected(answer: Completion, scale: Scale, least_mass: float) -> Read:
+def read_expected(answer: Completion, scale: Scale) -> Read:
     """Compute the mean of the scale's points, weighted by their probabilities to be the answer's first token.
 
     With p_s the probability of point s: label mass m = sum p_s and score = sum s p_s / m. Under
-    `least_mass` there is no score.
+    `LEAST_MASS` there is no score.
 
     Source: G-Eval (Liu et al., EMNLP 2023), section 2, with the probabilities themselves instead of samples.
 
-    >>> read = read_expected(Completion("4", labels={"3": 0.2, "4": 0.6}), Scale(1, 5, points=(1, 2, 3, 4, 5)), 0.5)
+    >>> read = read_expected(Completion("4", labels={"3": 0.2, "4": 0.6}), Scale(1, 5, points=(1, 2, 3, 4, 5)))
     >>> round(read.score, 2), round(read.label_mass, 2)  # (3 * 0.2 + 4 * 0.6) / 0.8
     (3.75, 0.8)
     """
     if answer.labels is None:
         return Read(reason="the answer came without probabilities of the points")
-    return _expected(answer.labels, answer.text, scale, least_mass)
+    return _expected(answer.labels, answer.text, scale)
 
 
-def _expected(labels: Mapping[str, float], text: str, scale: Scale, least_mass: float) -> Read:
+def _expected(labels: Mapping[str, float], text: str, scale: Scale) -> Read:
     shares = {point: labels.get(str(point), 0.0) for point in scale.points}
     mass = math.fsum(shares.values())
     if not (math.isfinite(mass) and mass < 1.001 and min(shares.values(), default=0.0) >= 0):
         return Read(reason=f"the answer's probabilities of the points are invalid; it begins with {shown(text)}")
     if mass == 0:
         return Read(reason=f"the points have probability 0; the answer begins with {shown(text)}", label_mass=mass)
-    if mass < least_mass:
-        line = f"the points have probability {mass:.3f}, below least_mass {least_mass:g}; the answer begins with"
+    if mass < LEAST_MASS:
+        line = f"the points have probability {mass:.3f}, below {LEAST_MASS:g}; the answer begins with"
         return Read(reason=f"{line} {shown(text)}", label_mass=mass)
     score = math.fsum(point * share for point, share in shares.items()) / mass
     return Read(score, "", min(mass, 1.0))
@@ -302,7 +294,7 @@ def shown(text: str) -> str:
     return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ...")
 
 
-Place = tuple[str, str, str]  # what is judged, question, order
+Place = tuple[str, str]  # what is judged, question
 Answer = str | dict[str, float]
 _Share = Annotated[float, Field(ge=0, le=1, strict=True)]
 #: chosen by the answer's type, so that an invalid share is not reported as an invalid text
@@ -318,7 +310,6 @@ class RecordedJudgement(Record):
     original: str = ""
     transformed: str = ""
     fields: str = Field(default="", description="the pair's value of the column `fields` in `pairs.parquet`")
-    order: Order = "up"
     answers: dict[str, _Answer] = Field(
         min_length=1,
         description="by question: the answer as received, or for each point its probability of being the first token",
@@ -347,7 +338,7 @@ def load_recorded(path: Path) -> dict[Place, Answer]:
     recorded: dict[Place, Answer] = {}
     for number, line in record_lines(path, RecordedJudgement):
         for question, answer in line.answers.items():
-            key = line.fields or _pair(line.original, line.transformed), question, line.order
+            key = line.fields or _pair(line.original, line.transformed), question
             if key in recorded:
                 raise DataError(f"{path}: line {number}: a second answer to {question} on the same texts; keep one")
             recorded[key] = answer
@@ -370,10 +361,10 @@ class RecordedJudgements:
     async def answer(self, asking: JudgeMessage, attempt: Attempt, *, labels: bool) -> Completion:
         """Return the recorded judgement. Raises TextUnansweredError if there is none."""
         pair = asking.pair
-        key = pair.fields or _pair(pair.original, pair.transformed), asking.question, asking.order
+        key = pair.fields or _pair(pair.original, pair.transformed), asking.question
         answer = self.recorded.get(key)
         if answer is None:
-            raise TextUnansweredError(f"no recorded answer to {asking.question}, scale {asking.order}")
+            raise TextUnansweredError(f"no recorded answer to {asking.question}")
         text, shares = (answer, None) if isinstance(answer, str) else ("", answer)
         return Completion(text, labels=shares, repeatable=False)
 

@@ -1,4 +1,4 @@
-"""Records of judges: one judgement by one judge of one output, on one question, with the scale in one order."""
+"""Records of judges: one judgement by one judge of one output, on one question."""
 
 from __future__ import annotations
 
@@ -31,12 +31,9 @@ class Judgement(Record):
     """One answer of one judge to one question on one pair (`judgements/<judge>.parquet`)."""
 
     KEY = ("key",)
-    key: str = Field(description="identity: hash of judge, prompt, question, order and pair")
+    key: str = Field(description="identity: hash of judge, prompt, question and pair")
     pair_id: str = Field(description="id of the pair, as in `pairs.parquet`")
     question: str = Field(description="name of the question, such as quality or similarity")
-    order: Literal["up", "down"] = Field(
-        description="order of the scale's points in the prompt: from the lowest (up) or from the highest (down)"
-    )
     score: Number = Field(description="the score, on the question's scale; NaN if there is none")
     mode: Literal["expected", "text"] = Field(
         description="expected: mean of the points, weighted by their probabilities; text: the number in the answer"
@@ -149,7 +146,7 @@ class Selection(Record):
     versions: dict[str, str] = Field(description="versions of Python and of the packages that computed the numbers")
 
 
-KEY = ("judge", "question", "order", "pair_id")
+KEY = ("judge", "question", "pair_id")
 STATUSES = ("ok", "failed", "unanswered")
 
 
@@ -185,26 +182,10 @@ def on_scale(judgements: pd.DataFrame, scale: Sequence[float]) -> None:
         )
 
 
-def over_orders(judgements: pd.DataFrame, more: Sequence[str] = ()) -> pd.DataFrame:
-    """Return a row for each judge, question and output: the mean over all orders of the scale; NaN if one failed.
-
-    A mean over fewer orders would not be comparable with the judge's others. `more` are columns of the output to
-    keep. Columns: judge, question, pair_id, score, *more.
-    """
-    scores = checked(judgements, more)
-    keys = ["judge", "question", "pair_id"]
-    copied = {name: (name, "first") for name in more}
-    means = scores.groupby(keys, sort=False).agg(score=("score", "mean"), n=("score", "count"), **copied)
-    orders = scores.groupby(["judge", "question"])["order"].nunique()
-    means = means.reset_index()
-    wanted = orders.reindex(pd.MultiIndex.from_frame(means[["judge", "question"]])).to_numpy()
-    return means.assign(score=means["score"].where(means["n"] == wanted)).drop(columns="n")
-
-
 def together(scores: pd.DataFrame, judges: Sequence[str]) -> pd.DataFrame:
     """Return the mean of some judges' scores for each question and output; NaN if one of them is missing.
 
-    `scores` are those of `over_orders`. Raises ValueError for a judge without judgements. Columns: question, pair_id,
+    `scores` are those of `checked`. Raises ValueError for a judge without judgements. Columns: question, pair_id,
     score.
     """
     names = list(dict.fromkeys(judges))

@@ -145,7 +145,7 @@ class JudgeProgress(PromptedAnswers[JudgeMessage, Judgement]):
 
     def key(self, asking: JudgeMessage) -> str:
         """Return the identity of a judgement: a hash of everything that can change it."""
-        position = asking.question, asking.order, asking.pair.pair_id
+        position = asking.question, asking.pair.pair_id
         return identity("judgement-v1", self.hash, asking.prompt_hash, *position)
 
 
@@ -155,7 +155,7 @@ def judge_hash(spec: JudgeSpec, reading: Reading, resolve: Callable[[str], Path]
     if spec.kind == "recorded":
         refuse_no_recording(path := resolve(spec.recording))
         of_file = [cached_file_hash(path)]
-    return identity("judge-v1", *spec.identity(), reading, spec.seed, spec.least_mass, *of_file)
+    return identity("judge-v1", *spec.identity(), reading, spec.seed, *of_file)
 
 
 @dataclass
@@ -369,7 +369,7 @@ async def ask_one(progress: JudgeProgress, client: JudgeClient, asking: JudgeMes
 
     def read(answer: Completion) -> Read:
         if by_shares(answer):
-            return read_expected(answer, asking.scale, spec.least_mass)
+            return read_expected(answer, asking.scale)
         return read_text(answer, asking.scale)
 
     outcome = await ask_until(
@@ -384,7 +384,7 @@ async def ask_one(progress: JudgeProgress, client: JudgeClient, asking: JudgeMes
     return Judgement.model_validate(
         {
             "key": progress.key(asking), "pair_id": asking.pair.pair_id, "question": asking.question,
-            "order": asking.order, "score": score.score, "mode": "expected" if mode else "text",
+            "score": score.score, "mode": "expected" if mode else "text",
             "label_mass": score.label_mass, "text": text, "status": status, "reason": score.reason,
             "attempts": outcome.attempts, "model": spec.model, "kind": spec.kind, "judge_hash": progress.hash,
             "prompt_hash": asking.prompt_hash, "finished_at": datetime.now(UTC),

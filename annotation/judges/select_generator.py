@@ -15,11 +15,11 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
-from annotation.judges.effects import additive_fit, between_judges, length_slope, order_effects
+from annotation.judges.effects import additive_fit, between_judges, length_slope
 from annotation.judges.pool import FILE as JUDGED
 from annotation.judges.pool import read_judged
 from annotation.judges.prompts import Questionnaire
-from annotation.judges.records import over_orders
+from annotation.judges.records import checked
 from annotation.judges.run import JudgeProgress, questionnaires
 from annotation.judges.selection import (
     CrossJudgements,
@@ -66,7 +66,7 @@ class SelectionMaterial:
 
     generators: Mapping[str, Study]  #: all that have outputs, by that name: the study with its outputs
     errors: pd.DataFrame  #: a row per generator: error_rate (0 to 1), chosen, reason, ten types in %, output counts
-    judgements: pd.DataFrame  #: as `annotation.judges.records` says, a row per output, question, judge and order
+    judgements: pd.DataFrame  #: as `annotation.judges.records` says, a row per output, question and judge
     places: pd.DataFrame  #: pair_id, sample, text_id: where each judged output stands, more than once for equal texts
     outputs: pd.DataFrame  #: pair_id, generator, original, transformed, seconds (of its generator, a text)
     questionnaires: tuple[Questionnaire, ...]  #: the study's judges
@@ -278,8 +278,6 @@ def tables_of(material: SelectionMaterial, common: CrossJudgements, scale: Seque
         "table_4": compared(judgements, material.outputs),
         "table_5": _cross_check(everywhere[everywhere["generator"] == ranked["generator"].iloc[0]], seed),
     }
-    if {"up", "down"} <= set(judgements["order"]):
-        tables["order"] = order_effects(judgements, "up", "down")
     if judgements["judge"].nunique() > 1:
         tables["between"] = between_judges(judgements, scale)
     return tables
@@ -328,7 +326,7 @@ def _length(judgements: pd.DataFrame, outputs: pd.DataFrame) -> pd.DataFrame:
     before, after = (texts[name].astype(str).map(count_words) for name in ("original", "transformed"))
     ratios = after / before.where(before > 0)
     rows = []
-    for judge, of_judge in over_orders(judgements).groupby("judge"):
+    for judge, of_judge in checked(judgements).groupby("judge"):
         slope = length_slope(
             of_judge["score"].to_numpy(np.float64), ratios.reindex(of_judge["pair_id"]).to_numpy(np.float64)
         )

@@ -115,10 +115,6 @@ _SHOWN: Mapping[str, tuple[str, dict[str, str]]] = {
         " outputs may be better",
         {"model": "Model", "self_preference": "Self-preference", **_INTERVAL, "reason": ""},
     ),
-    "order": (
-        "Effect of the order of the scale on scores (up minus down)",
-        {"judge": "Judge", "n": "Outputs", "difference": "Difference", **_INTERVAL, "large": "1 point or more"},
-    ),
     "length": (
         "Slope of scores on length: points per unit of the natural logarithm of the length ratio; part of the slope"
         " may be justified, as longer outputs may be better",

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from annotation.judges.effects import additive_fit
-from annotation.judges.records import checked, over_orders
+from annotation.judges.records import checked
 from generation.output_tables import edit_distance
 from plumbline.frames import filled, numbers
 from plumbline.statistics.estimates import stream
@@ -73,9 +73,8 @@ def crossed(judgements: pd.DataFrame, question: str) -> CrossJudgements:
     `judgements` also have transformation, generator, sample and text_id (`annotation.judges.records`); `language`
     and others do not matter. Raises ValueError for fewer than two generators, or if they have no judgement in common.
     """
-    of_question = checked(judgements, (*CELL[1:], "generator"))
-    of_question = of_question[of_question["question"] == question]
-    scores = over_orders(of_question, (*CELL[1:], "generator"))
+    scores = checked(judgements, (*CELL[1:], "generator"))
+    scores = scores[scores["question"] == question]
     generators = sorted(scores["generator"].unique())
     if len(generators) < 2:
         raise ValueError(f"a selection needs two generators or more; {question!r} has judgements of {len(generators)}")
@@ -201,9 +200,8 @@ def by_language(judgements: pd.DataFrame, question: str) -> pd.DataFrame:
     generators), and a generator each. HTEB's translation and cross-translation differ by 0.58 under one prompt; which
     languages each drew the paper does not say.
     """
-    of_question = checked(judgements, (*CELL[1:], "generator", "output_language"))
-    of_question = of_question[of_question["question"] == question]
-    scores = over_orders(of_question, (*CELL[1:], "generator", "output_language"))
+    scores = checked(judgements, (*CELL[1:], "generator", "output_language"))
+    scores = scores[scores["question"] == question]
     wide = scores.pivot(index=[*CELL, "output_language"], columns="generator", values="score").dropna()
     groups = wide.groupby(["transformation", "output_language"])
     table = groups.mean()
@@ -229,7 +227,7 @@ def compared(judgements: pd.DataFrame, texts: pd.DataFrame) -> pd.DataFrame:
     seconds = numbers(texts["seconds"], "texts") if "seconds" in texts else np.full(len(texts), np.nan)
     frame = texts.assign(edit_distance=[edit_distance(*pair) for pair in pairs], seconds=seconds)
     means = frame.groupby("generator")[["edit_distance", "seconds"]].mean()
-    scores = over_orders(judgements, ("generator",))
+    scores = checked(judgements, ("generator",))
     if scores["question"].nunique() > 1:
         raise ValueError("judgements answer more than one question; select one of them")
     rows = []
@@ -254,7 +252,7 @@ def cross_checked(
     judge scored count, for all judges alike. Columns: judge, n, left_out, mean, centre, low, high, reason.
     """
     more = [name for name in unit if name != "pair_id"]
-    scores = over_orders(judgements, more)
+    scores = checked(judgements, more)
     wide = scores.pivot(index=list(dict.fromkeys(["question", "pair_id", *more])), columns="judge", values="score")
     whole = wide.dropna()
     units = whole.groupby(level=list(unit)).mean()

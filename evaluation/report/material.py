@@ -30,7 +30,7 @@ from plumbline.transformations import ORIGINAL
 SAME_ITEMS = "Items whose outputs failed were dropped; differences are from the original texts of the same items."
 _DECISIONS = ("rejected", "undecided", "accepted")  # the strictest first, as in the gate
 _SETTINGS = ("protocol", "precision")
-_OF_JUDGEMENTS = ["pair_id", "judge_hash", "prompt_hash", "order", "question", "score"]
+_OF_JUDGEMENTS = ["pair_id", "judge_hash", "prompt_hash", "question", "score"]
 _OF_PAIRS = ["pair_id", "transformation", "seed", "original", "language", "output_language"]
 
 

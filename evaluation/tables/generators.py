@@ -89,7 +89,7 @@ def _row(name: str, axis: str, part: pd.DataFrame, values: Mapping[Any, Any], re
 
 _PROMPT_RUN = ["model", "dataset", "transformation", "seed"]
 _PLACE = ["transformation", "seed", "original", "language", "output_language"]  # identifies an output of a text
-_JUDGE = ["judge_hash", "prompt_hash", "order"]
+_JUDGE = ["judge_hash", "prompt_hash"]
 _SCORED = ["original", "score", "difference"]
 _OF_SCORES = [*_SCORED, "n_datasets", "n_models", "included_rejected"]
 _OF_LENGTHS = ["distance", "failed", "texts"]

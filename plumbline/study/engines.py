@@ -13,7 +13,6 @@ from plumbline.errors import StudyError, nearest
 from plumbline.study.base import Line, Name, StudyPart, Variable, first_complaint, refuse_duplicates
 from plumbline.study.campaign import RatersSpec
 
-Order = Literal["up", "down"]
 Reading = Literal["expected", "text"]
 Relevance = Literal["graded", "binary", "ranked"]
 
@@ -322,29 +321,11 @@ class JudgeSpec(_Rater):
     prompt: Line = Field(
         default="rubric", description="a prompt in prompts/judges/ (rubric, pteb_sts, pteb_paraphrase), or a YAML file"
     )
-    orders: tuple[Order, ...] = Field(
-        default=("up",),
-        min_length=1,
-        description="order of the points in the prompt: from the lowest (up), from the highest (down), or both",
-    )
     score: Reading | None = Field(
         default=None,
         description="expected: the mean of the points weighted by their probabilities; text: the number in the answer;"
         " default: expected if the points are whole numbers, else text",
     )
-
-    least_mass: float = Field(
-        default=0.5,
-        ge=0,
-        le=1,
-        description="with `expected`: the least total probability of the points; an answer with less has no score",
-    )
-
-    @field_validator("orders")
-    @classmethod
-    def _each_order_once(cls, value: tuple[Order, ...]) -> tuple[Order, ...]:
-        refuse_duplicates(list(value), "order")
-        return value
 
 
 def refuse_unfit_judges(judges: Sequence[JudgeSpec], raters: RatersSpec) -> None:

@@ -34,7 +34,7 @@ TEMPLATE = (
 def make(folder: Path, *, ending: bool = True, digits: bool = False) -> None:
     """Write model and tokenizer, the same ones each time; without `ending` its answers go on until they are cut off.
 
-    With `digits` it says these too, as judges do, and its window holds a rubric's prompt, as that of Gemma-3-27B does.
+    With `digits` it mostly says 1 to 5, as judges do, and its window holds a rubric's prompt, as Gemma-3-27B's does.
     """
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     tokenizer = _tokenizer()
@@ -88,8 +88,12 @@ def _model(tokenizer: PreTrainedTokenizerFast, *, ending: bool, digits: bool) ->
             layer.post_attention_layernorm.weight.fill_(1)  # doubles what the text weighs against the last word
         silent = torch.ones(config.vocab_size, dtype=torch.bool)
         silent[words] = False
-        silent[[place for piece, place in tokenizer.get_vocab().items() if digits and piece.isdecimal()]] = False
+        points = [place for piece, place in tokenizer.get_vocab().items() if digits and piece in set("12345")]
+        silent[points] = False
         model.lm_head.weight[silent] = 0
+        if digits:  # all embeddings share a component, which the points' weights answer to
+            model.model.embed_tokens.weight[:, 0] = 1
+            model.lm_head.weight[points, 0] += 4
     return model
 
 

@@ -41,7 +41,7 @@ def judged(scores: dict[str, list[float]], dataset: list[str], **columns: Any) -
         )
         for judge, own in scores.items()
     ]
-    found = pd.concat(frames, ignore_index=True).assign(question="similarity", order="given", **columns)
+    found = pd.concat(frames, ignore_index=True).assign(question="similarity", **columns)
     return found.assign(status=np.where(found["score"].isna(), "failed", "ok"))
 
 

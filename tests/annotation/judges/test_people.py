@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
-from annotation.judges.effects import between_judges, length_slope, order_effects
+from annotation.judges.effects import between_judges, length_slope
 from annotation.judges.people import (
     against_people,
     alternative_test,
@@ -21,7 +20,7 @@ from annotation.judges.people import (
     reliability,
     with_each_rater,
 )
-from annotation.judges.records import over_orders, together
+from annotation.judges.records import checked, together
 from plumbline.scales import nearest_points
 
 SCALE = (1, 2, 3, 4, 5)
@@ -186,37 +185,23 @@ def test_ratings_far_from_the_judges_are_listed() -> None:
 
 
 def judgements() -> pd.DataFrame:
-    """Judge x in both orders of three outputs, the second of which failed in one; judge y in one order of all."""
+    """Judges x and y of three outputs; of the second x has no score."""
     rows = [
-        ("x", "up", "0", 4.0),
-        ("x", "down", "0", 3.0),
-        ("x", "up", "1", 4.0),
-        ("x", "down", "1", math.nan),
-        ("x", "up", "2", 2.0),
-        ("x", "down", "2", 2.5),
-        *(("y", "up", str(pair), 3.0 + pair) for pair in range(3)),
+        ("x", "0", 3.5),
+        ("x", "1", math.nan),
+        ("x", "2", 2.25),
+        *(("y", str(pair), 3.0 + pair) for pair in range(3)),
     ]
-    found = pd.DataFrame(rows, columns=["judge", "order", "pair_id", "score"]).assign(question="quality")
+    found = pd.DataFrame(rows, columns=["judge", "pair_id", "score"]).assign(question="quality")
     return found.assign(status=np.where(found["score"].isna(), "failed", "ok"))
 
 
-def test_a_score_is_the_mean_over_all_orders_or_none() -> None:
-    scores = over_orders(judgements())
-    assert scores.loc[scores["judge"] == "x", "score"].tolist()[::2] == [3.5, 2.25]
-    assert scores.loc[scores["judge"] == "x", "score"].isna().tolist() == [False, True, False]
+def test_a_panels_score_is_the_mean_of_all_its_judges_or_none() -> None:
+    scores = checked(judgements())
     panel = together(scores, ["x", "y"])["score"].tolist()
     assert panel[::2] == [3.25, 3.625] and math.isnan(panel[1])
     with pytest.raises(ValueError, match="none are by judge 'z'; the judges are x, y"):
         together(scores, ["z"])
-
-
-def test_order_effects() -> None:
-    """x moves by +1 and -0.5: mean 0.25, by size 0.75, and one of the two by a point."""
-    found: Any = order_effects(judgements(), "up", "down").set_index("judge")
-    assert found.loc["x", ["n", "difference", "mean_absolute", "large"]].tolist() == [2, 0.25, 0.75, 0.5]
-    assert found.loc["y", "n"] == 0 and found.loc["y", "reason"] == "no output was judged in both orders"
-    with pytest.raises(ValueError, match="there is no order 'swapped'; the orders are down, up"):
-        order_effects(judgements(), "up", "swapped")
 
 
 def test_judges_beside_each_other() -> None:

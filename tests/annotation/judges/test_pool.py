@@ -94,7 +94,7 @@ def campaign(source: Made, clusters: list[int], gap: float, draw: np.random.Gene
     frame = pd.DataFrame([one.model_dump() for one in judged])
     scores = [np.clip(felt[one.pair_id] + draw.normal(0, 0.5), 1, 5) for one in judged]
     said = pd.DataFrame({"pair_id": frame["pair_id"], "score": scores}).assign(
-        judge="j", question="quality", order="up", status="ok", prompt_hash="p"
+        judge="j", question="quality", status="ok", prompt_hash="p"
     )
     return Judging(frame, said, ("j",)), ratings
 

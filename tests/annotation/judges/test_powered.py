@@ -43,7 +43,7 @@ def frames(mean: float = 3.15, seed: int = 4) -> tuple[pd.DataFrame, Judging]:
     )
     judgements = pd.DataFrame(
         {"pair_id": judged["pair_id"], "score": np.clip(quality + 0.4 + draw.normal(0, 0.3, ALL), 1, 5)}
-    ).assign(judge="j", question="quality", order="up", status="ok", prompt_hash="p")
+    ).assign(judge="j", question="quality", status="ok", prompt_hash="p")
     ratings = pd.DataFrame(rows, columns=names).assign(status="submitted", excluded="", simulated=False)
     return ratings, Judging(judged, judgements, ("j",))
 

@@ -52,19 +52,19 @@ def test_an_answer_that_was_cut_off_is_no_score_though_it_begins_with_a_number()
 
 
 def test_the_expected_score_with_its_label_mass() -> None:
-    read = read_expected(Completion("4", labels={"3": 0.1, "4": 0.5, "5": 0.2}), FIVE, 0.5)
+    read = read_expected(Completion("4", labels={"3": 0.1, "4": 0.5, "5": 0.2}), FIVE)
     assert read.label_mass == pytest.approx(0.8)
     assert read.score == pytest.approx((3 * 0.1 + 4 * 0.5 + 5 * 0.2) / 0.8)
-    assert read_expected(Completion("5", labels={"5": 1.0}), FIVE, 0.5).score == 5.0
+    assert read_expected(Completion("5", labels={"5": 1.0}), FIVE).score == 5.0
 
 
 def test_too_little_probability_on_the_points_is_no_score_and_says_how_much() -> None:
-    read = read_expected(Completion("<think>", labels={"4": 0.02}), FIVE, 0.5)
+    read = read_expected(Completion("<think>", labels={"4": 0.02}), FIVE)
     assert math.isnan(read.score)
     assert read.label_mass == 0.02
-    assert read.reason == ("the points have probability 0.020, below least_mass 0.5; the answer begins with '<think>'")
-    assert math.isnan(read_expected(Completion("x", labels={}), FIVE, 0.0).score)
-    assert math.isnan(read_expected(Completion("4", labels=None), FIVE, 0.0).score)
+    assert read.reason == ("the points have probability 0.020, below 0.5; the answer begins with '<think>'")
+    assert math.isnan(read_expected(Completion("x", labels={}), FIVE).score)
+    assert math.isnan(read_expected(Completion("4", labels=None), FIVE).score)
     for strange in ({"4": 0.9, "5": 0.9}, {"4": math.inf}, {"4": math.nan}, {"3": 1.0, "4": -0.2}):
-        none = read_expected(Completion("4", labels=strange), FIVE, 0.0)
+        none = read_expected(Completion("4", labels=strange), FIVE)
         assert math.isnan(none.score) and none.reason.startswith("the answer's probabilities of the points are invalid")

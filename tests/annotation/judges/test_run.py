@@ -66,37 +66,35 @@ def test_scores_are_expected_from_a_servers_probabilities(judged_by: Callable[..
     # "4" with and without a blank is one label; what is no label is no part of the score.
     script = lambda asked: shares(asked, **{"3": 0.2, "4": 0.5, " 4": 0.1, "The": 0.2})  # noqa: E731
     with ChatStub(script) as stub:
-        study = judged_by(chat(stub.url, orders=["up", "down"]))
+        study = judged_by(chat(stub.url))
         (done,) = judge(study)
-    assert done.counts == {"ok": 24, "reused": 0}  # 6 pairs, 2 questions, 2 orders
+    assert done.counts == {"ok": 12, "reused": 0}  # 6 pairs, 2 questions
     assert done.cached == 0.75
     frame = read_judgements(study)
     assert set(frame["mode"]) == {"expected"} and set(frame["status"]) == {"ok"}
     assert frame["score"].to_numpy() == pytest.approx((3 * 0.2 + 4 * 0.6) / 0.8)
     assert frame["label_mass"].to_numpy() == pytest.approx(0.8)
-    assert len(frame.drop_duplicates(["pair_id", "question", "order"])) == 24
+    assert len(frame.drop_duplicates(["pair_id", "question"])) == 12
     _, *asked = stub.asked
     assert {one.body["max_tokens"] for one in asked} == {1}
     assert {one.body["chat_template_kwargs"]["enable_thinking"] for one in asked} == {False}
 
 
 def test_a_judge_reads_the_raters_words_first_and_the_texts_last(judged_by: Callable[..., Study]) -> None:
-    study = judged_by(chat("http://127.0.0.1:9/v1", orders=["up", "down"]))
+    study = judged_by(chat("http://127.0.0.1:9/v1"))
     rubric, (asked,) = load_rubric(study), questionnaires(study)
     pair = draw_judged(study, keep=False)[0].model_copy(
         update={"original": "a {points} b", "transformed": "{original}"}
     )
-    up, down, *_ = asked.askings(pair)
-    assert up.message.startswith(RUBRIC)
-    assert " ".join(rubric.guidelines["en"].split()) in " ".join(up.message.split())
-    assert rubric.pool("paraphrasing").asked["en"] in up.message
+    asking, *_ = asked.askings(pair)
+    assert asking.message.startswith(RUBRIC)
+    assert " ".join(rubric.guidelines["en"].split()) in " ".join(asking.message.split())
+    assert rubric.pool("paraphrasing").asked["en"] in asking.message
     points = rubric.meaning("paraphrasing", rubric.questions[0], "en")[1]
     lines = [f"{point} = {words}" for point, words in points.items()]
-    assert "\n".join(lines) in up.message
-    assert "\n".join(reversed(lines)) in down.message
-    assert up.prompt_hash != down.prompt_hash
+    assert "\n".join(lines) in asking.message
     # Texts are data: braces in them stay.
-    assert up.message.endswith("Original:\na {points} b\n\nNew text:\n{original}\n\nYour rating:")
+    assert asking.message.endswith("Original:\na {points} b\n\nNew text:\n{original}\n\nYour rating:")
 
 
 def test_the_pairs_of_the_sample_are_among_the_judged_and_no_control_is(judged_by: Callable[..., Study]) -> None:
@@ -260,7 +258,6 @@ def test_a_table_that_a_hand_has_changed_is_refused(judged_by: Callable[..., Stu
     ("changes", "line"),
     [
         ({"prompt": "rubrik"}, "no prompt 'rubrik'; did you mean 'rubric'?"),
-        ({"prompt": "pteb_sts", "orders": ["down"]}, "cannot reverse its scale; write orders: [up]"),
         (
             {"prompt": "pteb_sts", "score": "expected"},
             "asks for decimals, which take several tokens; write score: text",

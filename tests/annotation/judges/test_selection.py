@@ -57,7 +57,7 @@ def judgements(rows: Sequence[tuple[object, ...]]) -> pd.DataFrame:
     found = pd.DataFrame(rows, columns=names)
     ids = found[["generator", "sample", "text_id", "transformation"]].astype(str).agg("/".join, axis=1)
     status = np.where(found["score"].isna(), "failed", "ok")
-    return found.assign(question="quality", order="up", pair_id=ids, status=status)
+    return found.assign(question="quality", pair_id=ids, status=status)
 
 
 @pytest.fixture(scope="module")
@@ -206,7 +206,7 @@ def test_letters_are_shared_by_those_alone_that_do_not_differ() -> None:
         ({"status": "fine"}, "unknown status 'fine'; it must be one of ok, failed, unanswered"),
         ({"score": np.nan}, "a row with status ok has no score"),
         ({"status": "failed"}, "a row whose status is not ok has a score; set"),
-        ({"pair_id": "same"}, "judge a, question quality, order up, pair_id same appears more than once"),
+        ({"pair_id": "same"}, "judge a, question quality, pair_id same appears more than once"),
     ],
 )
 def test_judgements_that_contradict_themselves_are_refused(change: dict[str, Any], said: str) -> None:

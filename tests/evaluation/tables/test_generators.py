@@ -25,10 +25,10 @@ def lengths(**distances: float) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def said(judge: str, *scores: float, prompt: str = "p", order: str = "up") -> pd.DataFrame:
+def said(judge: str, *scores: float, prompt: str = "p") -> pd.DataFrame:
     """Judgements of the outputs of texts a, b, ..."""
     of_all = {"transformation": "paraphrasing", "seed": 1, "language": "en", "output_language": "en"}
-    of_all |= {"judge_hash": judge, "prompt_hash": prompt, "order": order}
+    of_all |= {"judge_hash": judge, "prompt_hash": prompt}
     return pd.DataFrame([{**of_all, "original": name, "score": one} for name, one in zip("abcd", scores, strict=False)])
 
 
@@ -47,8 +47,8 @@ def test_the_papers_table_12_comes_out_of_its_numbers() -> None:
 
 
 def test_similarity_is_of_outputs_that_the_same_judges_rated_under_all_prompts() -> None:
-    kind = pd.concat([said("kind", 5, 4, 3), said("kind", 3, 4, 5, order="down"), said("harsh", 2, 2, 2, 2)])
-    other = pd.concat([said("kind", 4, 4, float("nan")), said("kind", 2, 2, 2, order="down"), said("harsh", 1, 2, 3)])
+    kind = pd.concat([said("kind", 4.5, 3.5, 4), said("harsh", 2, 2, 2, 2)])
+    other = pd.concat([said("kind", 4, 2, float("nan")), said("harsh", 1, 2, 3)])
     other = pd.concat([other, said("third", 5, 5, 5), said("kind", 1, 1, 1, prompt="another")])
     table = prompt_table({"default": scores(m=0.7), "1": scores(m=0.6)}, lengths(), {"default": kind, "1": other})
     # of a and b alone: kind (4.5 + 3.5) / 2 = 4 and harsh 2; under 1 kind (4 + 2) / 2 = 3 and harsh 1.5

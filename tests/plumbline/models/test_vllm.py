@@ -88,12 +88,12 @@ class Engines:
     ended: dict[int, int] = field(default_factory=dict)
 
     def start(self, folder: Path, *words: str) -> Started:
-        """`plumbline words`; what it says goes to files in a folder."""
+        """`python -m words`; what it says goes to files in a folder."""
         folder.mkdir(parents=True, exist_ok=True)
         for name in ("out", "err"):
             (folder / name).write_bytes(b"")
         assert self.process.stdin
-        print(json.dumps({"folder": str(folder), "words": ["plumbline", *words]}), file=self.process.stdin, flush=True)
+        print(json.dumps({"folder": str(folder), "words": words}), file=self.process.stdin, flush=True)
         while (pid := self._next()) is None:
             pass
         return Started(pid, folder)
@@ -101,7 +101,7 @@ class Engines:
     def run(self, study: Path) -> Started:
         """`plumbline generate`."""
         exports = str(study.parent / "exports")
-        return self.start(study.parent, "generate", "--study", str(study), "--exports", exports)
+        return self.start(study.parent, "plumbline", "generate", "--study", str(study), "--exports", exports)
 
     def wait(self, started: Started) -> Ended:
         while started.pid not in self.ended:
@@ -189,7 +189,7 @@ def later(engines: Engines, place: Path, runs: Runs) -> Iterator[Later]:
     serving = engines.start(place / "serving", "vllm.entrypoints.openai.api_server", *options)
     resumed = engines.run(place / "broken" / "study.yaml")
     judging = judged_study(engines, place)
-    judges = engines.start(place / "judging", "judge", "run", *judging.arguments.split())
+    judges = engines.start(place / "judging", "plumbline", "judge", "run", *judging.arguments.split())
     messages = [asking.message for asking in askings(judging)]
     (place / "messages.json").write_text(json.dumps(messages))
     alone = (str(place / "judge"), str(place / "messages.json"))
@@ -300,17 +300,17 @@ def test_vllm_holds_wordings_to_their_schema(later: Later, place: Path) -> None:
 def test_a_judges_scores_are_the_models_own_probabilities(later: Later, place: Path) -> None:
     assert later.judged.status == 0, later.judged.stderr
     judging = load_study(place / "judging" / "study.yaml", place / "judging" / "exports")
-    frame = read_judgements(judging).set_index(["pair_id", "question", "order"])
+    frame = read_judgements(judging).set_index(["pair_id", "question"])
     by_transformers = dict(zip(askings(judging), json.loads(later.shares.stdout), strict=True))
     for asking, shares in by_transformers.items():
-        row = frame.loc[asking.pair.pair_id, asking.question, asking.order]
+        row = frame.loc[asking.pair.pair_id, asking.question]
         mass = sum(shares)
         assert (row["mode"], row["status"]) == ("expected", "ok")
         assert row["label_mass"] == pytest.approx(mass, rel=1e-3)
         assert row["score"] == pytest.approx(sum(map(operator.mul, shares, range(1, 6))) / mass, abs=1e-3)
-    assert len(frame) == len(by_transformers) == 2 * 2 * len(JUDGED)
+    assert len(frame) == len(by_transformers) == 2 * len(JUDGED)
     assert frame["score"].nunique() == len(frame)
-    # The rubric stands before the texts, and is computed once for a question with the scale in an order.
+    # The rubric stands before the texts, and is computed once for a question.
     (cached,) = re.findall(r"(\d+)% of the prompts' tokens came from the prefix cache", later.judged.stdout)
     assert int(cached) > 50
 
@@ -321,7 +321,7 @@ def judged_study(engines: Engines, place: Path) -> Study:
     assert made.status == 0, made.stderr
     settings = {"dtype": "float32", "enforce_eager": True, "max_num_seqs": 4, "max_model_len": 1024}
     engine = {"kind": "vllm", "model": str(place / "judge"), "settings": settings}
-    judge = {"name": "tiny", "engine": engine, "least_mass": 0.0, "orders": ["up", "down"]}
+    judge = {"name": "tiny", "engine": engine}
     sample = {"sample": {"pairs": len(JUDGED)}, "acceptance": {"min_pairs": 2}}
     file = write_study(place / "judging", JUDGED, judges=[judge], **sample)
     lines = [{"text": text, "transformation": "paraphrasing", "output": f"{text} again"} for text in JUDGED]
