@@ -13,7 +13,7 @@ import pandas as pd
 from benchmarks.registry import Measurement, benchmark
 from evaluation.instructions.analysis import Settings, analyse
 from evaluation.instructions.page import write_report
-from evaluation.instructions.scores import no_items, read_scores
+from evaluation.instructions.scores import read_scores
 
 MODELS, TASKS, WORDINGS = 50, 100, 15
 
@@ -25,7 +25,7 @@ def report_seconds() -> Iterator[Measurement]:
         table = Path(folder, "scores.parquet")
         _scores().to_parquet(table)
         start = time.perf_counter()
-        page = write_report(Path(folder, "report"), analyse(read_scores(table), no_items(), Settings()), "Wordings")
+        page = write_report(Path(folder, "report"), analyse(read_scores(table), Settings()), "Wordings")
         seconds = time.perf_counter() - start
         if "In short" not in page.read_text(encoding="utf-8"):
             raise RuntimeError("the report has no answer: it is not whole")

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
         median_ecdf,
         median_permutation_test,
         share_above_median,
-        split_half_choice,
     )
     from evaluation.models.embeddings import drift
     from evaluation.scoring import evaluate
@@ -37,7 +36,6 @@ __all__ = [
     "median_permutation_test",
     "rank_intervals",
     "share_above_median",
-    "split_half_choice",
     "wilcoxon",
 ]
 
@@ -52,7 +50,6 @@ __getattr__, __dir__ = lazily(
             "median_ecdf",
             "median_permutation_test",
             "share_above_median",
-            "split_half_choice",
         ],
         "evaluation.scoring": ["evaluate"],
         "evaluation.models.embeddings": ["drift"],

@@ -88,8 +88,6 @@ def sensitivity_report(parser: argparse.ArgumentParser) -> None:
     )
     add = parser.add_argument
     add("--exports", metavar="DIR", help="with --study: the folder of its records (default: exports/)")
-    what = "with --scores: a long table by item (model, task, prompt_id, item, score)"
-    add("--items", type=cli.no_address, metavar="FILE", help=what)
     add("--out", metavar="FOLDER", help="folder for the report (default: the study's folder, or report_instructions)")
     add("--tasks", type=cli.names("task, such as STS14,STS15"), default=(), metavar="NAMES",
         help="only these tasks, such as STS14,STS15")  # fmt: skip

@@ -11,14 +11,7 @@ import pandas as pd
 
 from evaluation.display import short_names
 from evaluation.instructions import spread
-from evaluation.instructions.boards import (
-    AGAINST_DEFAULTS,
-    DEFAULTS,
-    HOLES,
-    chosen_boards,
-    drawn_boards,
-    recommended_board,
-)
+from evaluation.instructions.boards import HOLES, chosen_boards, recommended_board
 from evaluation.instructions.grid import (
     Choice,
     Grid,
@@ -28,7 +21,7 @@ from evaluation.instructions.grid import (
     reasons,
 )
 from evaluation.instructions.scores import DEFAULT
-from evaluation.instructions.spread import choice_table, source_tests
+from evaluation.instructions.spread import source_tests
 from plumbline.errors import DataError, StudyError
 from plumbline.statistics.estimates import Floats, stream
 from plumbline.words import count
@@ -60,7 +53,6 @@ class Analysis:
     marked: pd.DataFrame
     whole: Grid
     grid: Grid
-    items: pd.DataFrame
     settings: Settings
     source: str
     notes: tuple[str, ...]
@@ -86,11 +78,6 @@ class Analysis:
         return chosen_boards(self.grid, self.settings.holes)
 
     @cached_property
-    def drawn(self) -> pd.DataFrame:
-        """One row for each model, over random wordings."""
-        return drawn_boards(self.grid, self.settings.holes, rng=stream(self.settings.seed, "boards of random wordings"))
-
-    @cached_property
     def recommended(self) -> pd.DataFrame:
         """The board by means over wordings."""
         return recommended_board(self.grid, self.settings.holes, seed=self.settings.seed)
@@ -101,20 +88,9 @@ class Analysis:
         return source_tests(self.whole.accepted(), seed=self.settings.seed)
 
     @cached_property
-    def halves(self) -> pd.DataFrame:
-        """Best wordings chosen on one half of the items, if there are scores by item."""
-        named = short_names(set(self.marked["model"]))
-        return choice_table(self.grid, self.items, seed=self.settings.seed, named=named)
-
-    @cached_property
     def gate(self) -> pd.DataFrame:
         """Results with accepted wordings, and with all."""
         return gate_table(self.whole.of_source(self.source) if self.source else self.whole)
-
-    @cached_property
-    def published(self) -> pd.DataFrame:
-        """Conclusions from published defaults, compared with matched ones."""
-        return published_table(self.grid) if self.settings.defaults == MATCHED else pd.DataFrame()
 
     @property
     def simulated(self) -> bool:
@@ -129,12 +105,11 @@ class Analysis:
 
 def analyse(
     scores: pd.DataFrame,
-    items: pd.DataFrame,
     settings: Settings,
     notes: tuple[str, ...] = (),
     where: Path | str = "scores",
 ) -> Analysis:
-    """Return the analysis of a long table (`checked_scores`) and of scores by item (empty without any).
+    """Return the analysis of a long table (`checked_scores`).
 
     By default machines' wordings are analysed if there are any, as people's often cover only some models; a separate
     table compares both. Raises DataError if nothing can be compared, StudyError for an unavailable choice.
@@ -164,7 +139,6 @@ def analyse(
         marked_scores,
         whole,
         grid,
-        items,
         settings,
         source,
         (*notes, *_said(marked_scores, whole, grid, source, settings)),
@@ -381,41 +355,6 @@ def gate_table(grid: Grid) -> pd.DataFrame:
     table = pd.concat(parts, axis=1)
     table.insert(0, "model", list(grid.models))
     return table.astype({"wordings": int, "all_wordings": int})
-
-
-def published_table(grid: Grid) -> pd.DataFrame:
-    """Compare conclusions from published defaults with those from the same run, split and subset.
-
-    A row for each model: n_published, n_matched (tasks), above_published, above_matched (tasks whose default is above
-    the median wording), rank_published, rank_matched (by points averaged over the tasks that a model has, as in the
-    paper), best_published, best_matched (its rank with its best wordings against the others' defaults). Empty if
-    nothing was published.
-    """
-    if np.isnan(grid.reported).all() or np.isnan(grid.default).all():
-        return pd.DataFrame()
-    columns = {}
-    for name, compared in (("published", replace(grid, default=grid.reported)), ("matched", grid)):
-        above = spread.above_median(compared.scores, compared_default(compared))
-        drawn = chosen_boards(compared, "present")
-        alone = drawn[(drawn["scenario"] == AGAINST_DEFAULTS) & (drawn["chosen"] == drawn["model"])]
-        columns[f"n_{name}"] = (~np.isnan(above)).sum(axis=1)
-        columns[f"above_{name}"] = np.nansum(above, axis=1).astype(np.int64)
-        columns[f"rank_{name}"] = drawn.loc[drawn["scenario"] == DEFAULTS, "rank"].to_numpy()
-        columns[f"best_{name}"] = alone["rank"].to_numpy()
-    table = pd.DataFrame({"model": list(grid.models), **columns})
-    return table[
-        ["model", *(f"{what}_{name}" for what in ("n", "above", "rank", "best") for name in ("published", "matched"))]
-    ]
-
-
-def coverage_table(grid: Grid) -> pd.DataFrame:
-    """Return a row for each model and task: wordings scored, and whether default, none and published default were."""
-    index = pd.MultiIndex.from_product([grid.models, grid.tasks], names=["model", "task"])
-    wanted = (grid.prompts != "").sum(axis=1)
-    columns = {"wordings": (~np.isnan(grid.scores)).sum(axis=-1), "of": np.broadcast_to(wanted, grid.default.shape)}
-    for name in ("default", "none", "reported"):
-        columns[name] = ~np.isnan(getattr(grid, name))
-    return pd.DataFrame({name: values.ravel() for name, values in columns.items()}, index=index).reset_index()
 
 
 def _mean_of_known(values: Floats) -> Floats:

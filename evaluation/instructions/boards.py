@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from evaluation.instructions.grid import Grid
 from evaluation.instructions.spread import moments
 from evaluation.tables.comparisons import board
-from plumbline.statistics.estimates import Floats, percentiles
-from plumbline.statistics.rankings import kendall, kendall_rows, points_of, ranks_of
+from plumbline.statistics.estimates import Floats
+from plumbline.statistics.rankings import kendall, points_of, ranks_of
 
 #: The rules for a model's missing score on a task, by their names on the command line.
 HOLES: Mapping[str, str] = {
@@ -23,7 +23,6 @@ HOLES: Mapping[str, str] = {
     "present": "points are averaged over the tasks on which a model has scores (as in the paper's Figure 4)",
 }
 DEFAULTS, AGAINST_DEFAULTS, AGAINST_WORST = "defaults", "best against defaults", "best against worst"
-N_DRAWS = 500
 _DIGITS = 9
 
 
@@ -78,46 +77,9 @@ def _board(grid: Grid, scores: Floats, scenario: str, chosen: str, holes: str) -
     return pd.DataFrame(columns | {"n_tasks": (~np.isnan(scores)).sum(axis=1)})
 
 
-def drawn_boards(grid: Grid, holes: str = "mteb", *, n_draws: int = N_DRAWS, rng: np.random.Generator) -> pd.DataFrame:
-    """Return how ranks vary if each model takes a random wording on each task, `n_draws` times.
-
-    A row for each model: rank (with the defaults), mean_rank (the expected rank under random wordings), rank_low and
-    rank_high (95% of draws), first (share of draws at rank 1). Draws are independent over models and tasks. The
-    attribute `tau` is Kendall's tau-b of a draw's points with those of the defaults: mean, low and high over draws.
-    """
-    scored = ~np.isnan(grid.scores)
-    positions, n = (
-        np.argsort(~scored, axis=-1, kind="stable"),
-        scored.sum(axis=-1),
-    )  # positions of scored wordings first
-    points = np.empty((n_draws, len(grid.models)))
-    for draw in range(n_draws):
-        which = np.minimum((rng.random(n.shape) * n).astype(np.int64), np.maximum(n - 1, 0))
-        taken = np.take_along_axis(positions, which[..., None], axis=-1)
-        points[draw], _ = ranked(np.take_along_axis(grid.scores, taken, axis=-1)[..., 0], holes)
-    ranks = np.stack([ranks_of(np.nan_to_num(np.round(scores, _DIGITS), nan=-np.inf)) for scores in points])
-    low, high = np.percentile(ranks, [2.5, 97.5], axis=0, method="inverted_cdf")
-    at_default, own_ranks = ranked(grid.default, holes)
-    columns = {
-        "model": list(grid.models),
-        "rank": _known(grid, own_ranks),
-        "mean_rank": ranks.mean(axis=0),
-        "rank_low": low.astype(np.int64),
-    }
-    frame = pd.DataFrame(columns | {"rank_high": high.astype(np.int64), "first": (ranks == 1).mean(axis=0)})
-    frame.attrs["tau"] = _taus(points, at_default)
-    return frame
-
-
 def _known(grid: Grid, ranks: NDArray[np.int64]) -> Floats:
     """Return ranks by defaults; NaN for a model without any."""
     return np.where(np.isnan(grid.default).all(axis=1), np.nan, ranks)
-
-
-def _taus(points: Floats, at_default: Floats) -> tuple[float, float, float]:
-    taus = kendall_rows(points, np.broadcast_to(at_default, points.shape))
-    defined = taus[np.isfinite(taus)]
-    return (float(np.nanmean(taus)), *percentiles(defined)) if len(defined) else (float("nan"),) * 3
 
 
 def recommended_board(grid: Grid, holes: str = "mteb", *, seed: int) -> pd.DataFrame:

@@ -145,7 +145,7 @@ def inflation(table: pd.DataFrame) -> alt.LayerChart:
 def bumps(analysis: Analysis, models: list[str]) -> alt.LayerChart:
     """Return a chart with a line a model over four rankings: defaults, means, its best against defaults and worst."""
     ranks: dict[str, Mapping[str, float]] = {
-        "Defaults": dict(zip(analysis.drawn["model"], analysis.drawn["rank"], strict=True))
+        "Defaults": dict(zip(analysis.recommended["model"], analysis.recommended["default_rank"], strict=True))
     }
     ranks["Mean over wordings"] = dict(zip(analysis.recommended["model"], analysis.recommended["rank"], strict=True))
     of_model = analysis.boards[analysis.boards["chosen"] == analysis.boards["model"]]

@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
-from evaluation.benchmarks.task_facts import read_table
 from evaluation.display import hundred, points
 from evaluation.instructions.analysis import (
     PUBLISHED,
@@ -23,21 +22,12 @@ from evaluation.instructions.analysis import (
     analyse,
     best_worst_table,
     compared_default,
-    coverage_table,
 )
-from evaluation.instructions.boards import AGAINST_DEFAULTS, AGAINST_WORST, DEFAULTS, HOLES, N_DRAWS
+from evaluation.instructions.boards import AGAINST_DEFAULTS, AGAINST_WORST, DEFAULTS, HOLES
 from evaluation.instructions.charts import all_figures
 from evaluation.instructions.grid import Choice
 from evaluation.instructions.grid import reasons as aside_reasons
-from evaluation.instructions.scores import (
-    ITEMS,
-    SCORES,
-    checked_items,
-    no_items,
-    of_folder,
-    read_scores,
-    study_scores,
-)
+from evaluation.instructions.scores import SCORES, of_folder, read_scores, study_scores
 from evaluation.instructions.spread import N_RESAMPLES, above_median
 from evaluation.report.paper_tables import p_value
 from generation.output_statistics import shown
@@ -63,8 +53,7 @@ _SHARED = "Intervals over tasks treat tasks as independent, although tasks of on
 def all_exhibits(analysis: Analysis) -> dict[str, Exhibit]:
     """Return the tables by name, in the page's order, without empty ones."""
     tables = (
-        recommended, inflation, published, distribution, variation, boards, drawn,
-        best_worst, halves, origins, gate, coverage, aside,
+        recommended, inflation, distribution, variation, boards, best_worst, origins, gate, aside
     )  # fmt: skip
     exhibits = (table(analysis) for table in tables)
     return {exhibit.name: exhibit for exhibit in exhibits if len(exhibit.frame)}
@@ -174,22 +163,6 @@ def boards(analysis: Analysis) -> Exhibit:
     return _exhibit(analysis, "boards", caption, analysis.boards, pd.DataFrame(rows), notes)
 
 
-def drawn(analysis: Analysis) -> Exhibit:
-    """Return ranks under random wordings."""
-    columns: dict[str, Cell] = {
-        "Model": "model", "Default's rank": _number("rank", 0), "Expected rank": _number("mean_rank", 2),
-        "Rank in 95% of draws": lambda row: f"{row['rank_low']} to {row['rank_high']}",
-        "Ranked first": cell("first", _percent),
-    }  # fmt: skip
-    tau, low, high = analysis.drawn.attrs["tau"]
-    notes = [
-        f"Each model takes a random accepted wording on each task, independently, {N_DRAWS} times (seed"
-        f" {analysis.settings.seed}); {HOLES[analysis.settings.holes]}",
-        f"Kendall's tau-b with the defaults' board: mean {shown(tau, 2)}, 95% {shown(low, 2)} to {shown(high, 2)}",
-    ]
-    return _exhibit(analysis, "random_wordings", "Ranks under random wordings", analysis.drawn, columns, notes)
-
-
 def best_worst(analysis: Analysis) -> Exhibit:
     """Return the best and worst wordings."""
     columns: dict[str, Cell] = {
@@ -199,23 +172,6 @@ def best_worst(analysis: Analysis) -> Exhibit:
     }  # fmt: skip
     caption = "Best and worst wordings (arXiv 2605.22544, Tables 5 to 15)"
     return _exhibit(analysis, "best_worst", caption, best_worst_table(analysis.grid), columns, [_OWN_TABLES])
-
-
-def halves(analysis: Analysis) -> Exhibit:
-    """Return best wordings chosen on one half of the items and scored on the other."""
-    frame = analysis.halves
-    columns: dict[str, Cell] = {
-        "Model": "model", "Task": "task", "Wordings": "n_wordings", "Items": "n_items",
-        "Default": cell("default", hundred), "Best, same items": cell("naive", hundred),
-        "Best, other half [95%]": _with_ends(hundred, "other_half", "low", "high"),
-        "Lost": lambda row: points(-row["lost"]), "Gain over default": cell("gain", points),
-    }  # fmt: skip
-    notes = [
-        "1,000 random splits into halves; each half chooses and scores in turn; intervals cover 95% of splits",
-        *reasons(frame["model"] + ", " + frame["task"], frame["reason"]),
-    ]
-    caption = "The best wording, chosen on one half of a task's items and scored on the other, times 100"
-    return _exhibit(analysis, "split_halves", caption, frame, columns, notes)
 
 
 def origins(analysis: Analysis) -> Exhibit:
@@ -250,40 +206,6 @@ def gate(analysis: Analysis) -> Exhibit:
     }  # fmt: skip
     caption = "Results with accepted wordings only, and in brackets with all wordings, scores times 100"
     return _exhibit(analysis, "gate", caption, analysis.gate, columns, [])
-
-
-def published(analysis: Analysis) -> Exhibit:
-    """Return conclusions from published defaults, compared with matched ones."""
-
-    def both(name: str) -> Cell:
-        return lambda row: f"{row[f'{name}_published']} → {row[f'{name}_matched']}"
-
-    columns: dict[str, Cell] = {
-        "Model": "model", "Tasks": both("n"), "Default above median": both("above"), "Rank by defaults": both("rank"),
-        "Rank with its best wordings": both("best"),
-    }  # fmt: skip
-    notes = [
-        "Left of the arrow: with published defaults; right: with defaults from the wordings' run, split and subset."
-        " Points are averaged over the tasks on which a model has scores, as in the paper"
-    ]
-    caption = "Conclusions from published defaults and from matched ones"
-    return _exhibit(analysis, "published", caption, analysis.published, columns, notes)
-
-
-def coverage(analysis: Analysis) -> Exhibit:
-    """Return which wordings and defaults were scored."""
-    yes = {True: "yes", False: "–"}
-    columns: dict[str, Cell] = {
-        "Model": "model", "Task": "task", "Wordings": lambda row: f"{row['wordings']} of {row['of']}",
-        "Default": cell("default", yes.__getitem__), "No prompt": cell("none", yes.__getitem__),
-        "Published": cell("reported", yes.__getitem__),
-    }  # fmt: skip
-    notes = [
-        "Wordings: how many count, of all wordings of the task; refused wordings, and wordings of a source that is not"
-        " analysed, do not count"
-    ]
-    caption = "Scores that count"
-    return _exhibit(analysis, "coverage", caption, coverage_table(analysis.grid), columns, notes)
 
 
 def aside(analysis: Analysis) -> Exhibit:
@@ -385,17 +307,15 @@ def _ranks(analysis: Analysis) -> str:
         (analysis.boards["scenario"] == AGAINST_WORST) & (analysis.boards["chosen"] == analysis.boards["model"])
     ]
     first = int((of_model["rank"] == 1).sum())
-    tau = analysis.drawn.attrs["tau"][0]
     level = int((board["rank"] == best["rank"]).sum()) - 1
     shared = f", together with {count(level, 'other model')}" if level else ""
     ranked = board[board["default_rank"].notna()]
     moved = int((ranked["rank"] != ranked["default_rank"]).sum())
     verb, each = "differs" if moved == 1 else "differ", "it" if first == 1 else "each"
     differ = f"{moved} of {len(ranked)} ranks {verb} from the ranks by defaults, " if len(ranked) else ""
-    order = f"; Kendall's tau between ranks by random wordings and by defaults is {tau:.2f} on average"
     return (
         f"{sentence} and is first of {len(board)}{shared}; {differ}{count(first, 'model')} can be first if"
-        f" {each} takes its best wordings and all other models their worst{'' if math.isnan(tau) else order}."
+        f" {each} takes its best wordings and all other models their worst."
     )
 
 
@@ -414,34 +334,6 @@ def doubts(analysis: Analysis) -> list[str]:
         )
     if not analysis.gate.empty:
         lines.append("unaccepted wordings count only in the table of results with accepted and with all wordings")
-    return lines + fallen(analysis.published)
-
-
-def fallen(table: pd.DataFrame) -> list[str]:
-    """Return conclusions from published defaults that fail with defaults from the wordings' run, split and subset."""
-    if table.empty:
-        return []
-    above = {name: int(table[f"above_{name}"].sum()) for name in ("published", "matched")}
-    n = {name: int(table[f"n_{name}"].sum()) for name in ("published", "matched")}
-    lines = [
-        f"the published defaults are above the median wording in {above['published']} of {n['published']} cases,"
-        f" and defaults from the wordings' own run, split and subset in {above['matched']} of {n['matched']}"
-    ]
-    moves = {}
-    for name in ("published", "matched"):
-        moved = table[table[f"best_{name}"] != table[f"rank_{name}"]]
-        moves[name] = "; ".join(
-            f"{row['model']} {row[f'rank_{name}']} to {row[f'best_{name}']}" for row in moved.to_dict(orient="records")
-        )
-    if moves["published"] != moves["matched"]:
-        lines.append(
-            "when one model takes its best wordings against the other models' defaults, ranks change differently with"
-            f" published defaults ({moves['published'] or 'none'}) and matched ones ({moves['matched'] or 'none'})"
-        )
-    fewer = np.flatnonzero(table["n_published"] < table["n_matched"])
-    if len(fewer):
-        names = ", ".join(table["model"].iloc[fewer])
-        lines.append(f"published defaults are missing on some tasks of {names}: their ranks use fewer tasks")
     return lines
 
 
@@ -449,14 +341,14 @@ FOLDER = "report_instructions"
 #: Headings with the names of their figures and tables.
 OUTLINE = {
     "The recommended score": ("recommended", "ranks"),
-    "Defaults among wordings": ("inflation", "published"),
+    "Defaults among wordings": ("inflation",),
     "Scores over wordings": ("distribution",),
     "Variation of scores": ("variation",),
-    "Boards": ("boards", "random_wordings"),
-    "Best and worst wordings": ("best_worst", "split_halves"),
+    "Boards": ("boards",),
+    "Best and worst wordings": ("best_worst",),
     "People against machines": ("sources",),
     "Accepted and all wordings": ("gate",),
-    "Coverage": ("coverage", "aside"),
+    "Scores that do not count": ("aside",),
 }
 _ABOUT = (
     "This report shows how scores of instruction embedders depend on the wording of the instruction, after arXiv"
@@ -474,18 +366,15 @@ def write_report(folder: Path, analysis: Analysis, title: str) -> Path:
 
 def report_wordings(options: argparse.Namespace) -> int:
     """Run `report`: write the report on a study or on published scores, and print the headline."""
-    if options.items and options.study:
-        raise StudyError("--items belongs to --scores; leave it out with --study")
     if twice := [task for task, number in Counter(task for task, _ in options.part).items() if number > 1]:
         raise StudyError(f"--part names two parts of {twice[0]}, but only one can be analysed; name one")
     if not options.study:
         return _report_scores(options)
     study = load_study(options.study, options.exports)
-    scores, items = study_scores(StudyRecords.open(study))
+    scores = study_scores(StudyRecords.open(study))
     folder = place(options.out, "--out") if options.out else study.folder / FOLDER
-    inputs = [study.folder / name for name in (SCORES, ITEMS) if (study.folder / name).exists()]
-    with stage(study, "evaluation instructions report", inputs, [folder]):
-        analysis = analyse(scores, items, _settings(options, study.sample.seed), where=study.folder / SCORES)
+    with stage(study, "evaluation instructions report", [study.folder / SCORES], [folder]):
+        analysis = analyse(scores, _settings(options, study.sample.seed), where=study.folder / SCORES)
         return _write(analysis, folder, f"Prompt sensitivity: study {study.name}")
 
 
@@ -496,9 +385,8 @@ def _report_scores(options: argparse.Namespace) -> int:
             scores, notes = of_folder(path, bar.update)
     else:
         scores = read_scores(path)
-    items = checked_items(read_table(Path(options.items)), Path(options.items)) if options.items else no_items()
     folder = output_folder(options.out, FOLDER)
-    analysis = analyse(scores, items, _settings(options, 1337), notes, path)
+    analysis = analyse(scores, _settings(options, 1337), notes, path)
     return _write(analysis, folder, f"Prompt sensitivity: {path.name}")
 
 

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 from tqdm import tqdm
 
 from evaluation.cluster import run_jobs
-from evaluation.instructions.scores import ITEMS, SCORES
+from evaluation.instructions.scores import SCORES
 from evaluation.instructions.units import InstructionScore, PromptResults, PromptUnit, plan, unlabelled
 from evaluation.models.embeddings import Embeddings
 from evaluation.models.encoder import Encoder, ModelHost
-from evaluation.tasks.item_scores import Items, measured
 from evaluation.tasks.protocols import METRICS
+from evaluation.tasks.scoring import evaluate_task
 from evaluation.units import UNDEFINED, Model
 from evaluation.work import JobOutcome, Loader, ModelEnd, ModelJob, quiet, versions
 from generation.datasets.dataset import Dataset
@@ -96,10 +96,9 @@ class PromptRunOutcome(JobOutcome):
 
 @dataclass(frozen=True)
 class UnitResult:
-    """A model's result on a unit: mteb's result, the items, the effective prompt; or the reason for a refusal."""
+    """A model's result on a unit: mteb's result and the effective prompt; or the reason for a refusal."""
 
     key: tuple[str, str]
-    items: Items
     result: Any = None
     effective: str = ""
     revision: str = ""
@@ -115,7 +114,7 @@ def evaluate_instructions(
     cluster: str = "",
     load: Loader = ModelHost.load,
 ) -> PromptRunOutcome:
-    """Write `instructions/scores.parquet` and `instructions/item_scores.parquet`; `models` names some.
+    """Write `instructions/scores.parquet`; `models` names some.
 
     `cluster` is the address of a Ray cluster (docs/howto/ray.md); empty for this machine. `include_unaccepted` also
     scores wordings that people did not accept, to show the gate's effect; rows carry the label. Raises DataError
@@ -149,7 +148,6 @@ def evaluate_instructions(
         finally:
             results.write()
             results.close()
-        results.write_items()
     return outcome
 
 
@@ -168,7 +166,7 @@ def _take(results: PromptResults, stream: Iterator[tuple[ModelJob, Any]], outcom
             rows = results.unscored(model, unit, result.refused, unit_id=results.unit_id(unit, model))
         else:
             rows = list(_rows(results, model, unit, result))
-        results.save(model, unit, rows, result.items)
+        results.save(model, unit, rows)
         outcome.made += 1
         bar.update()
 
@@ -177,10 +175,10 @@ def _score(evaluation: EvaluationSpec, unit: PromptUnit, template: str, model: E
     """Score a data set under a prompt: a piece of `evaluation.work`."""
     refused = model.refuses() if unit.wanted.text is not None else ""
     if refused:
-        return UnitResult(unit.place, Items(reason=refused), refused=refused)
+        return UnitResult(unit.place, refused=refused)
     under = PromptedEncoder(model, unit.wanted.text, template)
-    result, items = measured(unit.dataset, under, evaluation.protocol, evaluation.batch_size)
-    return UnitResult(unit.place, items, result, under.effective, model.revision, versions(model.engines))
+    result = evaluate_task(unit.dataset, under, evaluation.protocol, evaluation.batch_size)
+    return UnitResult(unit.place, result, under.effective, model.revision, versions(model.engines))
 
 
 def _rows(results: PromptResults, model: Model, unit: PromptUnit, result: UnitResult) -> Iterator[InstructionScore]:
@@ -263,7 +261,7 @@ def score_wordings(options: argparse.Namespace) -> int:
         if options.dry_run:
             print(forecast(study, **chosen))
             return 0
-        with stage(study, "instruction_scores", inputs, [study.folder / SCORES, study.folder / ITEMS]):
+        with stage(study, "instruction_scores", inputs, [study.folder / SCORES]):
             outcome = evaluate_instructions(study, **chosen, cluster=options.ray)
     print(f"{study.name}: {outcome.line(study.folder / SCORES)}")
     for line in _about_wordings(outcome, include_unaccepted=options.include_unaccepted):

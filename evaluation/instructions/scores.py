@@ -1,4 +1,4 @@
-"""Scores by prompt: the long table's columns and checked reader, the table by item, and mteb's result folders.
+"""Scores by prompt: the long table's columns and checked reader, and mteb's result folders.
 
 results/MODEL/REVISION/TASK.json                        the model's own prompt
 results/MODEL/REVISION/experiments/NAME/TASK.json       with what NAME's model_meta.json sets
@@ -26,7 +26,7 @@ from plumbline.reading import read_json
 from plumbline.records import Number, Record
 from plumbline.words import count
 
-SCORES, ITEMS = "instructions/scores.parquet", "instructions/item_scores.parquet"  # in a study's folder
+SCORES = "instructions/scores.parquet"  # in a study's folder
 DEFAULT, NONE, REPORTED = "default", "none", "reported"
 NO_WORDINGS = (DEFAULT, NONE, REPORTED)  # prompt ids that are not wordings
 ACCEPTABLE = "acceptable"
@@ -73,32 +73,15 @@ class PromptScore(Record):
     )
 
 
-class PromptItemScore(Record):
-    """A score by item, if the task's score is the mean over its items (`instructions/item_scores.parquet`)."""
-
-    KEY = ("model", "task", "prompt_id", "item")
-    model: str = Field(description="the embedding model")
-    task: str = Field(description="the task")
-    prompt_id: str = Field(description="the prompt, as in the table of scores")
-    item: str = Field(description="the item's number or id, the same under every prompt")
-    score: float = Field(description="the item's own score, such as a query's nDCG@10")
-
-
 def read_scores(path: Path) -> pd.DataFrame:
     """Read the table of `PromptScore` in a file (CSV, TSV, JSONL, Parquet). Raises DataError as `checked_scores`."""
     return checked_scores(read_table(path), path)
 
 
-def study_scores(records: StudyRecords) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return a study's scores by prompt, and those by item if there are any. Raises DataError before its run."""
-    made_by, folder = records.study.command("sensitivity"), records.study.folder
-    scores = checked_scores(records.noted.frame(SCORES, PromptScore, made_by), folder / SCORES)
-    return scores, records.noted.frame(ITEMS, PromptItemScore, made_by) if (folder / ITEMS).exists() else no_items()
-
-
-def no_items() -> pd.DataFrame:
-    """Return a table by item without rows."""
-    return pd.DataFrame(columns=list(PromptItemScore.model_fields))
+def study_scores(records: StudyRecords) -> pd.DataFrame:
+    """Return a study's scores by prompt. Raises DataError before its run."""
+    frame = records.noted.frame(SCORES, PromptScore, records.study.command("sensitivity"))
+    return checked_scores(frame, records.study.folder / SCORES)
 
 
 def checked_scores(frame: pd.DataFrame, where: Path) -> pd.DataFrame:
@@ -130,23 +113,6 @@ def checked_scores(frame: pd.DataFrame, where: Path) -> pd.DataFrame:
     _refuse_nearly_named(checked["prompt_id"], where)
     _refuse_twice(checked, where)
     _refuse_two_texts(checked, where)
-    return checked
-
-
-def checked_items(frame: pd.DataFrame, where: Path) -> pd.DataFrame:
-    """Return a table with the columns of `PromptItemScore`. Raises DataError for bad scores and duplicates."""
-    names = list(PromptItemScore.model_fields)
-    if missing := [name for name in names if name not in frame]:
-        raise DataError(f"{where}: no column {missing[0]!r}; the table needs {', '.join(names)}")
-    columns = {name: _words(frame[name]) for name in names[:-1]} | {"score": numbers_of(frame, "score", where)}
-    checked = pd.DataFrame(columns, index=frame.index).reset_index(drop=True)
-    twice = checked.duplicated(list(PromptItemScore.KEY))
-    if twice.any():
-        row = checked.loc[twice].iloc[0]
-        raise DataError(
-            f"{where}: item {row['item']!r} of {row['model']}, {row['task']}, {row['prompt_id']} appears twice; keep"
-            " one"
-        )
     return checked
 
 

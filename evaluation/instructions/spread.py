@@ -16,9 +16,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evaluation.instructions.grid import Grid
-from evaluation.instructions.scores import DEFAULT
 from plumbline.frames import same_index
-from plumbline.statistics.estimates import Bootstrap, Estimate, Floats, Value, percentiles, stream
+from plumbline.statistics.estimates import Bootstrap, Estimate, Floats, Value, stream
 from plumbline.statistics.paired import holm
 from plumbline.words import count
 
@@ -324,103 +323,3 @@ def _median_places(n: int, m: int) -> tuple[NDArray[np.int64], Floats]:
         ways = after
     places = [[first[0], first[-1], second[0], second[-1]] for _, first, second in ways]
     return np.array(places, dtype=np.int64), np.array(list(ways.values()), dtype=np.float64)
-
-
-N_SPLITS = 1000
-_LEAST = 2  # items of a half
-_SAME = 1e-3  # tolerance between the mean over items and the task's score: mteb rounds scores of queries
-
-
-@dataclass(frozen=True)
-class HalfSplitScore:
-    """A best wording's score on the items that chose it (`naive`) and on the other half (`other_half`).
-
-    `low` and `high` cover 95% of the random splits' scores on the other half; `n_items` and `n_wordings` are the
-    numbers behind it.
-    """
-
-    naive: float
-    other_half: float
-    low: float
-    high: float
-    n_items: int
-    n_wordings: int
-    reason: str
-
-
-def split_half_choice(items: Floats, *, n_splits: int = N_SPLITS, rng: np.random.Generator) -> HalfSplitScore:
-    """Score the best of several wordings, chosen on a random half of the items, on the other half.
-
-    `items` are wordings by items, each cell an item's score, whose mean is the task's score; all wordings have all
-    items. Both halves choose and score in turn, in `n_splits` splits; the odd item goes to either. `naive` is the
-    largest mean over all items, which chooses and scores on the same ones. NaN with a reason for fewer than 2 wordings
-    or 4 items.
-
-    >>> import numpy as np
-    >>> from evaluation import split_half_choice
-    >>> noise = np.random.default_rng(1).random((15, 200))  # 15 wordings that are all the same
-    >>> found = split_half_choice(noise, rng=np.random.default_rng(2))
-    >>> found.naive > 0.52, abs(found.other_half - 0.5) < 0.02
-    (True, True)
-    """
-    scores = np.asarray(items, dtype=np.float64)
-    if scores.ndim != 2:
-        raise ValueError(f"scores must be wordings by items, not of shape {scores.shape}")
-    n_wordings, n_items = scores.shape
-    reason = ""
-    if n_wordings < 2:
-        reason = "choosing the best needs at least 2 wordings"
-    elif n_items < 2 * _LEAST:
-        reason = f"splitting into halves needs at least {2 * _LEAST} items; there are {n_items}"
-    elif not np.isfinite(scores).all():
-        reason = "some wordings lack scores on some items"
-    if reason:
-        return HalfSplitScore(math.nan, math.nan, math.nan, math.nan, n_items, n_wordings, reason)
-    first = np.zeros((n_splits, n_items))
-    order = rng.random((n_splits, n_items)).argsort(axis=1)
-    sizes = n_items // 2 + (rng.integers(0, 2, n_splits) if n_items % 2 else np.zeros(n_splits, np.int64))
-    np.put_along_axis(first, order, (np.arange(n_items) < sizes[:, None]).astype(np.float64), axis=1)
-    sums, total = first @ scores.T, scores.sum(axis=1)  # splits by wordings
-    first_mean, second_mean = sums / sizes[:, None], (total - sums) / (n_items - sizes)[:, None]
-    rows = np.arange(n_splits)
-    scored = (second_mean[rows, first_mean.argmax(axis=1)] + first_mean[rows, second_mean.argmax(axis=1)]) / 2
-    low, high = percentiles(scored)
-    naive = float(scores.mean(axis=1).max())
-    return HalfSplitScore(naive, float(scored.mean()), low, high, n_items, n_wordings, "")
-
-
-def choice_table(grid: Grid, items: pd.DataFrame, *, seed: int, named: dict[str, str]) -> pd.DataFrame:
-    """Return `split_half_choice` for each model and task with scores by item (`PromptItemScore`), and the default.
-
-    Columns: model, task, n_wordings, n_items, default, naive, other_half, low, high, lost (naive less other_half, in
-    points), gain (other_half less default, in points), reason. Wordings are those that count in the grid. A task whose
-    score is not the mean over its items is not split, and the reason says so. `named` maps models to their displayed
-    names.
-    """
-    rows = []
-    for (model, task), of_task in items.groupby(
-        [items["model"].map(lambda name: named.get(name, name)), "task"], sort=False
-    ):
-        if model not in grid.models or task not in grid.tasks:
-            continue
-        m, t = grid.models.index(str(model)), grid.tasks.index(str(task))
-        wide = of_task.pivot(index="prompt_id", columns="item", values="score")
-        counting = [p for k, p in enumerate(grid.prompts[t]) if p in wide.index and not np.isnan(grid.scores[m, t, k])]
-        values = wide.loc[counting].to_numpy(np.float64)
-        scores = [grid.scores[m, t, list(grid.prompts[t]).index(name)] for name in counting]
-        default = float(grid.default[m, t])
-        if counting and np.abs(values.mean(axis=1) - scores).max() > _SAME:
-            nothing = (math.nan,) * 4
-            score = HalfSplitScore(*nothing, values.shape[1], len(counting), "its score is not the mean over its items")
-        else:
-            score = split_half_choice(values, rng=stream(seed, "split-half choice", str(model), str(task)))
-        if DEFAULT in wide.index and not score.reason:
-            default = float(wide.loc[DEFAULT].to_numpy(np.float64).mean())
-        rows.append(
-            {"model": model, "task": task, "n_wordings": score.n_wordings, "n_items": score.n_items}
-            | {"default": default, "naive": score.naive, "other_half": score.other_half, "low": score.low}
-            | {"high": score.high, "lost": 100 * (score.naive - score.other_half)}
-            | {"gain": 100 * (score.other_half - default), "reason": score.reason}
-        )
-    names = ["model", "task", "n_wordings", "n_items", "default", "naive", "other_half", "low", "high", "lost", "gain"]
-    return pd.DataFrame(rows, columns=[*names, "reason"])

@@ -7,12 +7,11 @@ import hashlib
 import itertools
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from pydantic import Field
 
@@ -22,10 +21,9 @@ from annotation.subjects import read_texts
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.verdicts import refuse_stale
 from annotation.verdicts.verification import refuse_edited
-from evaluation.instructions.scores import ACCEPTABLE, DEFAULT, ITEMS, NONE, SCORES, Label, PromptItemScore, PromptScore
+from evaluation.instructions.scores import ACCEPTABLE, DEFAULT, NONE, SCORES, Label, PromptScore
 from evaluation.records import earlier
 from evaluation.tasks import scoring
-from evaluation.tasks.item_scores import Items
 from evaluation.tasks.protocols import METRICS, Protocol
 from evaluation.units import UNKNOWN, Model, content_id
 from evaluation.work import versions
@@ -39,8 +37,6 @@ from plumbline.identity import identity
 from plumbline.journal import Journal
 from plumbline.manifest import RecordFile, StudyRecords
 from plumbline.records import Record
-from plumbline.statistics.resampled_measures import mean
-from plumbline.store import joined, read_table, write_table
 from plumbline.study import Study
 from plumbline.study.evaluation import EvaluationSpec
 from plumbline.words import count
@@ -274,11 +270,9 @@ class PromptResults:
         """Return the units that a model has left, without those that have a reason."""
         return [unit for unit in self.units if not unit.reason and self.unit_id(unit, model) not in self._rows]
 
-    def save(self, model: Model, unit: PromptUnit, rows: Sequence[InstructionScore], items: Items) -> None:
+    def save(self, model: Model, unit: PromptUnit, rows: Sequence[InstructionScore]) -> None:
         """Store a unit's rows; they are on disk when this returns."""
         unit_id = self.unit_id(unit, model)
-        if items.measure is mean:
-            write_table(self._items(unit_id, unit), list(_item_rows(model, unit, items)), PromptItemScore)
         self._rows[unit_id] = list(rows)
         self._journal.append(UnitRows(unit_id=unit_id, rows=tuple(rows)))
         self._journal.sync()
@@ -300,18 +294,6 @@ class PromptResults:
     def close(self) -> None:
         """Close the journal, which stays on disk."""
         self._journal.close()
-
-    def write_items(self) -> None:
-        """Write the table of all items of the scored units, once all are there."""
-        parts = [
-            self._items(unit_id, unit)
-            for model in self.models
-            for unit in self.units
-            if not unit.reason and (unit_id := self.unit_id(unit, model)) in self._rows
-        ]
-        command = self.study.command(COMMAND)
-        tables = [read_table(file, PromptItemScore, command) for file in parts if file.exists()]
-        self._records.noted.write_table(ITEMS, joined(tables, PromptItemScore), PromptItemScore)
 
     def row(self, model: Model, unit: PromptUnit, **fields: Any) -> InstructionScore:
         """Return a row of a unit."""
@@ -360,15 +342,3 @@ class PromptResults:
             unit_rows = UnitRows.model_validate(line)
             rows_by_unit[unit_rows.unit_id] = list(unit_rows.rows)
         return rows_by_unit
-
-    def _items(self, unit_id: str, unit: PromptUnit) -> Path:
-        return self.study.folder / "instructions" / "items" / f"{unit_id}-{unit.wanted.prompt_id}.parquet"
-
-
-def _item_rows(model: Model, unit: PromptUnit, items: Items) -> Iterable[PromptItemScore]:
-    for number, part in enumerate(items.parts):
-        for k, score in enumerate(np.asarray(part.predictions, dtype=np.float64).tolist()):
-            item = f"{number}/{k}" if len(items.parts) > 1 else str(k)
-            yield PromptItemScore(
-                model=model.name, task=unit.dataset.name, prompt_id=unit.wanted.prompt_id, item=item, score=score
-            )

@@ -19,7 +19,7 @@ from evaluation.instructions import charts as wording_charts
 from evaluation.instructions import page as wording_page
 from evaluation.instructions.analysis import SIMULATED as SIMULATED_LABELS
 from evaluation.instructions.analysis import Settings, analyse
-from evaluation.instructions.scores import ITEMS, study_scores
+from evaluation.instructions.scores import study_scores
 from evaluation.models.encoder import ModelHost
 from evaluation.records import COMMAND, EvaluationRecords
 from evaluation.report.material import notes_of, refuse_outrun
@@ -140,11 +140,11 @@ class ScoreReader(CampaignReader):
         tables = [people_tables.ceiling(material), people_tables.agreement(material)]
         return ReportParts(sentences, doubts, tables, shown, SIMULATED if material.simulated else "")
 
-    @cached(*PROMPTED, watches=(ITEMS,))
+    @cached(*PROMPTED)
     def wordings(self) -> ReportParts:
         """How scores and ranks change with the wording of instructions."""
         records, where = StudyRecords.open(self.study), self.study.folder / PROMPTED[0]
-        analysis = analyse(*study_scores(records), Settings(seed=self.study.sample.seed), where=where)
+        analysis = analyse(study_scores(records), Settings(seed=self.study.sample.seed), where=where)
         figures = wording_charts.all_figures(analysis)
         shown = {name: drawn for name, drawn in figures.items() if name in ("ranks", "inflation")}
         tables = [wording_page.recommended(analysis), wording_page.inflation(analysis)]

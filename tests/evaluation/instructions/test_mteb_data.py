@@ -58,7 +58,7 @@ def test_each_subset_is_scored_under_its_models_prompt_none_and_every_wording(
     loader = Loader(FakeModel(prompts={"query": "asked as: "}))
     outcome = evaluate_instructions(study, load=loader)
     assert (outcome.failures, outcome.made) == ({}, 2 * 3)
-    rows, items = study_scores(StudyRecords.open(study))
+    rows = study_scores(StudyRecords.open(study))
     said = {"": "", COMPARE: f"{COMPARE} ", FIND: f"{FIND} "}
     for row in rows[rows["task"] == "STS17"].to_dict("records"):  # pairs have no role, so no prompt of the model's own
         expected = rho(PAIRS if row["subset"] == "en-de" else ARABIC, said[row["text"]])
@@ -70,11 +70,9 @@ def test_each_subset_is_scored_under_its_models_prompt_none_and_every_wording(
     ]
     scored = searched[searched["score"].notna()]
     assert len(scored) == 3 and scored.loc["default", "effective"] == "asked as: "
-    for prompt_id, row in scored.iterrows():
+    for _, row in scored.iterrows():
         gains = [gain(number, row["effective"]) for number in range(4)]
         assert row["score"] == pytest.approx(np.mean(gains), abs=1e-5)
-        kept = items[(items["task"] == "ArguAna") & (items["prompt_id"] == prompt_id)]
-        assert sorted(kept["score"]) == pytest.approx(sorted(gains), abs=1e-5)
     passages = [text for prompt, _, texts in loader.model.calls for text in texts if text.endswith("passage 0")]
     assert len(passages) == 1  # once for all prompts
     assert evaluate_instructions(study, load=loader).made == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +12,14 @@ import pytest
 from mteb.models.model_meta import ModelMeta
 from mteb.results import TaskResult
 
-from evaluation.instructions.analysis import PUBLISHED, Analysis, Settings, analyse, published_table
+from evaluation.instructions.analysis import PUBLISHED, Analysis, Settings, analyse
 from evaluation.instructions.grid import marked, reasons
-from evaluation.instructions.page import all_exhibits, doubts, fallen, headline
-from evaluation.instructions.scores import no_items, of_folder
+from evaluation.instructions.page import all_exhibits, doubts, headline
+from evaluation.instructions.scores import of_folder
 from plumbline.__main__ import run
 from plumbline.errors import DataError, StudyError
 from plumbline.exhibits.table import csv_bytes
-from tests.evaluation.instructions import published
 from tests.evaluation.instructions.made import long
-from tests.evaluation.instructions.test_spread import PAPERS, REPORTED
 
 RNG = np.random.default_rng(7)
 SCORES = RNG.random((3, 6, 5)) / 2 + 0.3
@@ -31,7 +28,7 @@ DEFAULTS = SCORES.mean(axis=-1) + 0.05
 
 def made(frame: pd.DataFrame | None = None, **settings: Any) -> Analysis:
     """The analysis of a table, as the command makes it."""
-    return analyse(long(SCORES, DEFAULTS) if frame is None else frame, no_items(), Settings(**settings))
+    return analyse(long(SCORES, DEFAULTS) if frame is None else frame, Settings(**settings))
 
 
 def test_a_default_of_other_data_is_marked_and_never_matched() -> None:
@@ -73,14 +70,10 @@ def test_the_gate_lets_in_what_people_accepted_and_shows_the_rest() -> None:
         made(frame.assign(label=labels.where(labels == "irrelevant").fillna("")))
 
 
-def test_the_report_says_where_a_conclusion_falls_once_the_default_is_matched() -> None:
-    lines = fallen(published_table(replace(PAPERS, reported=REPORTED, models=tuple(published.MODELS))))
-    assert "(bge-base 5 to 4; bge-small 6 to 4; KaLM 1 to 2) and matched ones (Qwen 2 to 1)" in lines[1]
-    assert lines[2].startswith("published defaults are missing on some tasks of KaLM, Qwen")
+def test_published_defaults_are_analysed_on_request() -> None:
     frame = long(SCORES, DEFAULTS)
     reported = frame[frame["prompt_id"] == "default"].assign(prompt_id="reported", split="all", run="hub")
     both = pd.concat([frame, reported.assign(score=0.2)], ignore_index=True)
-    assert made(both).published["above_published"].tolist() == [0, 0, 0]
     by_published = made(both, defaults=PUBLISHED)
     assert (by_published.distribution["default"] == 0.2).all()
     assert any("published scores" in line for line in doubts(by_published))
@@ -111,18 +104,14 @@ def test_the_command_writes_one_page_and_all_files(tmp_path: Path, capsys: pytes
     page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
     assert "<script>alert" not in page and "&lt;script&gt;alert" in page
     files = {path.name for path in (tmp_path / "out").rglob("*") if path.is_file()}
-    for name in ("recommended", "inflation", "distribution", "variation", "boards", "random_wordings", "best_worst"):
+    for name in ("recommended", "inflation", "distribution", "variation", "boards", "best_worst"):
         assert {f"{name}.csv", f"{name}.md", f"{name}.tex"} <= files
     assert {"ranks.svg", "inflation.svg", "distribution.svg", "variation.svg"} <= files
     again = all_exhibits(made(frame, seed=3))  # the same seed gives the same numbers
-    for name in ("inflation", "random_wordings", "recommended"):
+    for name in ("inflation", "recommended"):
         assert csv_bytes(again[name].frame) == (tmp_path / "out" / "tables" / f"{name}.csv").read_bytes()
-    for options, says in (
-        (["--items", "x"], "--items belongs to --scores"),
-        (["--seed", "-1"], "'-1' is not a whole number of at least 0"),
-    ):
-        with pytest.raises(StudyError, match=says):
-            run(["sensitivity-report", "--study", "studies/demo.yaml", *options])
+    with pytest.raises(StudyError, match="'-1' is not a whole number of at least 0"):
+        run(["sensitivity-report", "--study", "studies/demo.yaml", "--seed", "-1"])
 
 
 def keep(cache: mteb.ResultCache, score: float, prompt: str | None, version: str = "2.1") -> None:

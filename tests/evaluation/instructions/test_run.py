@@ -15,7 +15,7 @@ import pytest
 from annotation.campaign_records import CampaignRecords
 from evaluation.instructions import run as forecasts
 from evaluation.instructions.run import _about_wordings, evaluate_instructions
-from evaluation.instructions.scores import ITEMS, SCORES, PromptItemScore, read_scores
+from evaluation.instructions.scores import SCORES, read_scores
 from evaluation.instructions.units import PromptResults, decide, plan
 from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.tasks import scoring
@@ -25,7 +25,6 @@ from generation.instructions.run import word_instructions
 from generation.instructions.wordings import read_wordings
 from plumbline.errors import DataError
 from plumbline.fields import fields_of
-from plumbline.store import read_frame
 from plumbline.study import Study
 from tests.instructions import label, made
 
@@ -109,15 +108,6 @@ def test_wordings_that_mtebs_folders_mix_up_have_scores_of_their_own(scored: tup
     assert rows.loc[rows["text"].isin(["Query:", "Query?"]), "prompt_id"].nunique() == 2
 
 
-def test_items_average_to_the_scores(scored: tuple[Study, Any, pd.DataFrame]) -> None:
-    study, _, rows = scored
-    items = read_frame(study.folder / ITEMS, PromptItemScore, "")
-    keys = ["model", "task", "prompt_id"]
-    means, there = items.groupby(keys)["score"].mean(), rows[rows["score"].notna()].set_index(keys)["score"]
-    assert len(means) == len(there) == 16
-    assert (means - there).abs().max() < 1e-5  # mteb rounds the metrics of searches to five decimals
-
-
 def unloaded(*_: object) -> Encoder:
     """A loader of models that nobody should ask."""
     raise AssertionError("a model was loaded")
@@ -138,7 +128,6 @@ def test_the_gate_can_be_opened_to_show_its_effect_and_a_killed_run_goes_on(
     study, _, rows = scored
     with monkeypatch.context() as patch:  # killed before anything was written but the journal
         patch.setattr(PromptResults, "write", lambda _: None)
-        patch.setattr(PromptResults, "write_items", lambda _: None)
         assert evaluate_instructions(study, include_unaccepted=True).made == 3
     outcome = evaluate_instructions(study, include_unaccepted=True, load=unloaded)
     assert (outcome.made, outcome.kept) == (0, 19)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from evaluation.instructions.scores import PromptItemScore, PromptScore, checked_items, checked_scores, read_scores
+from evaluation.instructions.scores import PromptScore, checked_scores, read_scores
 from plumbline.errors import DataError
 
 WHERE = Path("scores.csv")
@@ -69,15 +69,6 @@ def test_what_is_no_such_table_is_one_line(frame: pd.DataFrame, says: str) -> No
     with pytest.raises(DataError) as error:
         checked_scores(frame, WHERE)
     assert str(error.value).startswith("scores.csv: ") and says in str(error.value)
-
-
-def test_items_are_checked_too() -> None:
-    items = pd.DataFrame({"model": "m", "task": "t", "prompt_id": "a", "item": [1, 2], "score": [0.0, 1.0]})
-    assert list(checked_items(items, WHERE)) == list(PromptItemScore.model_fields)
-    with pytest.raises(DataError, match="item '1' of m, t, a appears twice"):
-        checked_items(items.assign(item=1), WHERE)
-    with pytest.raises(DataError, match="no column 'item'"):
-        checked_items(items.drop(columns="item"), WHERE)
 
 
 def test_public_results_of_the_default_are_defaults_of_their_run() -> None:
