@@ -107,7 +107,7 @@ class Chance(Record):
 #: The definition of P in tables, reports, pages and documents.
 P_IS = (
     "P is the probability that the mean, or share, of everything the sample was drawn from meets its limit; of several"
-    " rules the lowest P, or the highest if one rule is enough."
+    " rules the lowest P."
 )
 
 

@@ -123,9 +123,8 @@ def decide(
 ) -> tuple[str, tuple[str, ...]]:
     """Return the decision on one group of ratings, and its reasons; too few ratings are always undecided.
 
-    A verdict is accepted if all rules accept and rejected if any rejects; combined by `any`, it is accepted if one
-    accepts and rejected if all reject. NaN never passes. Raises RuntimeError for an interval that does not contain its
-    own number: no decision rests on contradictory numbers.
+    A verdict is accepted if all rules accept and rejected if any rejects. NaN never passes. Raises RuntimeError for an
+    interval that does not contain its own number: no decision rests on contradictory numbers.
     """
     judged = rule_values(summaries, rule, rules)
     if not judged:
