@@ -1,6 +1,6 @@
 """Check addresses and keys before they are sent or shown: no error, log or record holds a secret.
 
-Here too: the proxy and the number of connections that a client of a server may use.
+Here too: the proxy, the number of connections, the time and the attempts that a client of a server may use.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import resource
 import urllib.request
 from urllib.parse import urlsplit
 
+TIMEOUT = 600.0  # seconds that one request may take: a long answer of a busy model needs minutes
+RETRIES = 6  # further attempts after a passing fault
 OTHER_FILES = 512  # that a command may have open beside its connections
 _HIDDEN = "key|token|secret|password|passwd|pwd|signature|sig|credential|auth|sas"
 # The second form matches a password that contains a slash: what follows the colon is not a port.

@@ -19,7 +19,6 @@ from plumbline import commands
 from plumbline.records import Record
 from plumbline.study import Study
 from plumbline.study.engines import EngineSpec, HttpSettings, RecordedSettings
-from plumbline.study.evaluation import MODEL_SETTINGS, ModelSpec
 
 _OWN_COMMAND = re.compile(r"^    ([a-z-]+)  +(.+)$", re.MULTILINE)
 _PLAIN = {str: "text", int: "integer", float: "number", bool: "boolean"}
@@ -49,10 +48,7 @@ def study() -> str:
     return "\n\n".join(lines) + "\n"
 
 
-_SETTINGS = {
-    EngineSpec: (HttpSettings, RecordedSettings),
-    ModelSpec: tuple(dict.fromkeys(one for one in MODEL_SETTINGS.values() if one.model_fields)),
-}
+_SETTINGS = {EngineSpec: (HttpSettings, RecordedSettings)}
 
 
 def study_fields(model: type[BaseModel]) -> dict[str, FieldInfo]:

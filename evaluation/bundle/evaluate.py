@@ -135,9 +135,7 @@ def _whole(name: str, places: Iterable[Collection[str]]) -> str:
 def _spec(name: str, makers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     spec = makers.get(name)
     if spec is not None and spec.get("kind", KINDS[0]) in KINDS:
-        settings = {key: spec[key] for key in ("ngrams",) if key in spec}
-        named = {key: value for key, value in spec.items() if key in OF_MODELS and key not in settings}
-        return {**named, "settings": settings} if settings else named
+        return {key: value for key, value in spec.items() if key in OF_MODELS}
     folder = Path(name)
     if folder.is_dir():
         return {"name": folder.resolve().name, "path": str(folder.resolve())}

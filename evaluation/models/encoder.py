@@ -286,8 +286,6 @@ class ModelHost:
         settings: dict[str, Any] = {"prompts": spec.prompts} if spec.prompts else {}
         if spec.kind != "sentence_transformers":
             settings["kind"] = spec.kind
-        if spec.kind == "word_vectors":
-            settings["files"] = [spec.word_vectors.vectors, spec.word_vectors.words]
         if spec.kind == "mteb":
             settings["mteb"] = importlib.metadata.version("mteb")
         return identity(*parts, *([settings] if settings else []))
@@ -318,7 +316,7 @@ class ModelHost:
         if spec.kind == "word_vectors":
             return WordVectors(spec, base), spec.revision
         if spec.kind == "lexical":
-            return CharacterNgrams(spec), spec.revision
+            return CharacterNgrams(), spec.revision
         return SentenceTransformerModel(spec, base, precision=self.evaluation.precision), spec.revision
 
     def _refuse_unknown_prompts(self, spec: ModelSpec) -> None:

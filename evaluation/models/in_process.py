@@ -37,14 +37,14 @@ _PATIENCE = 5.0  # seconds to wait for the hub
 
 
 def fingerprint(spec: ModelSpec, base: Path) -> str:
-    """Return the identity of a local model's files, or of a lexical one's parameters; empty for others.
+    """Return the identity of a local model's files, or of the n-grams that a lexical one counts; empty for others.
 
     It covers names, sizes and bytes of all files: a retrained model with an old name and revision is another model.
     Large files are read again only if they changed (`file_hashes`). A missing folder gives `missing`; loading reports
     it.
     """
     if spec.kind == "lexical":
-        return identity("lexical-v1", list(spec.ngrams), DIMENSIONS)
+        return identity("lexical-v1", list(NGRAMS), DIMENSIONS)
     if not (spec.path or spec.package):
         return ""
     try:
@@ -339,4 +339,5 @@ def _forward(run: object, weight: torch.Tensor, bias: torch.Tensor | None, rows:
 
 
 DIMENSIONS = 2048  # buckets that character n-grams are hashed into
+NGRAMS = (3, 5)  # shortest and longest n-gram, in characters
 IN_TORCH = ("sentence_transformers", "mteb")  # kinds that torch runs in this process

@@ -20,8 +20,8 @@ import numpy as np
 import pandas as pd
 
 from evaluation.models.embeddings import Embeddings
-from evaluation.models.in_process import DIMENSIONS, first_line
-from plumbline.addresses import allow_connections, key_in, proxy_for
+from evaluation.models.in_process import DIMENSIONS, NGRAMS, first_line
+from plumbline.addresses import RETRIES, TIMEOUT, allow_connections, key_in, proxy_for
 from plumbline.errors import ServiceError, StudyError
 from plumbline.study.evaluation import ModelSpec
 from plumbline.words import count
@@ -79,14 +79,14 @@ class WordVectors(CosineModel):
         super().__init__()
         folder = Path(spec.location(base))
         try:
-            self._vectors: Embeddings = np.load(folder / spec.word_vectors.vectors, mmap_mode="r", allow_pickle=False)
-            words = _words(folder / spec.word_vectors.words)
+            self._vectors: Embeddings = np.load(_only(folder, "*.npy"), mmap_mode="r", allow_pickle=False)
+            words = _words(_only(folder, "*.txt", "*.parquet"))
             if self._vectors.ndim != 2 or len(self._vectors) != len(words) or not len(words):
                 raise ValueError(f"vectors of shape {self._vectors.shape} for {len(words)} words")
             self._unknown = self._vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
         except Exception as error:  # whatever numpy and pyarrow raise for other files
             line = f"model {spec.name!r} cannot be loaded from {folder}: {first_line(error)}"
-            raise ServiceError(f"{line}; correct its `path`, `vectors` and `words`") from error
+            raise ServiceError(f"{line}; correct its `path`") from error
         self._rows = {word: row for row, word in reversed(list(enumerate(words)))}  # the first of equal words counts
 
     def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
@@ -101,20 +101,15 @@ class WordVectors(CosineModel):
 class CharacterNgrams(CosineModel):
     """Counts of the n-grams of characters within a text's words, hashed (scikit-learn's HashingVectorizer).
 
-    Nothing is fitted: an embedding depends only on its text and the parameters, in any script. An empty text, without
+    Nothing is fitted: an embedding depends only on its text, in any script. An empty text, without
     n-grams, has an axis of its own: it is equal to other such texts, and similar to no others.
     """
-
-    def __init__(self, spec: ModelSpec) -> None:
-        """Take the parameters; nothing is loaded."""
-        super().__init__()
-        self._ngrams = spec.ngrams
 
     @functools.cached_property
     def _vectorizer(self) -> Any:
         from sklearn.feature_extraction.text import HashingVectorizer  # noqa: PLC0415
 
-        return HashingVectorizer(analyzer="char_wb", ngram_range=self._ngrams, n_features=DIMENSIONS)
+        return HashingVectorizer(analyzer="char_wb", ngram_range=NGRAMS, n_features=DIMENSIONS)
 
     def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
         """Return rows of length 1 in the texts' order, with one number more than DIMENSIONS."""
@@ -122,6 +117,15 @@ class CharacterNgrams(CosineModel):
         vectors[:, :-1] = self._vectorizer.transform([prompt + text for text in texts]).toarray()
         vectors[~vectors.any(axis=1), -1] = 1.0
         return vectors
+
+
+def _only(folder: Path, *patterns: str) -> Path:
+    """Return the folder's one file of such a name. Raises ValueError if there is none or another one."""
+    files = sorted(file for pattern in patterns for file in folder.glob(pattern))
+    if len(files) != 1:
+        names = ", ".join(file.name for file in files) or "none"
+        raise ValueError(f"must contain one file {' or '.join(patterns)}, but contains {names}")
+    return files[0]
 
 
 def _words(file: Path) -> list[str]:
@@ -147,13 +151,13 @@ class ServerModel(CosineModel):
         self._spec = spec
         self._url = f"{spec.base_url.rstrip('/')}/embeddings"
         try:
-            self._key = key_in(spec.http.api_key_env) or "EMPTY"
+            self._key = key_in(spec.settings.api_key_env) or "EMPTY"
             address = urlsplit(self._url)
             proxy = proxy_for(address.scheme, address.netloc)
         except ValueError as error:
             raise StudyError(f"model {spec.name!r}: {error}") from None
         retries = urllib3.Retry(
-            total=spec.http.retries,
+            total=RETRIES,
             allowed_methods=None,  # requests for embeddings can be repeated
             status_forcelist=PASSING,
             raise_on_status=False,
@@ -165,7 +169,7 @@ class ServerModel(CosineModel):
         options: dict[str, Any] = {
             "maxsize": spec.requests,
             "retries": retries,
-            "timeout": spec.http.timeout_seconds,
+            "timeout": TIMEOUT,
         }
         allow_connections(spec.requests)
         self._pool = urllib3.ProxyManager(proxy, **options) if proxy else urllib3.PoolManager(**options)
@@ -197,7 +201,7 @@ class ServerModel(CosineModel):
             answer = self._pool.request("POST", self._url, body=body, headers=headers, redirect=False)
         except urllib3.exceptions.HTTPError as error:
             what = first_line(error.reason if isinstance(error, urllib3.exceptions.MaxRetryError) else error)  # type: ignore[arg-type]
-            line = f"no answer, asked {count(self._spec.http.retries + 1, 'time')} ({what.split(': ', 1)[-1]})"
+            line = f"no answer, asked {count(RETRIES + 1, 'time')} ({what.split(': ', 1)[-1]})"
             raise self._error(f"{line}; start the server or correct base_url") from None
         if answer.status != 200:
             raise self._trouble(answer.status, answer.data)
@@ -226,10 +230,10 @@ class ServerModel(CosineModel):
         """Return the error for a status other than 200."""
         complaint = _complaint(content, self._key)
         if status in (401, 403):
-            return self._error(f"the key is not accepted; set {self._spec.http.api_key_env}")
+            return self._error(f"the key is not accepted; set {self._spec.settings.api_key_env}")
         if status == 404:
             return self._error(f"the server has no such model, or base_url lacks its /v1: {complaint}")
-        tries = f", asked {count(self._spec.http.retries + 1, 'time')}" if status in PASSING else ""
+        tries = f", asked {count(RETRIES + 1, 'time')}" if status in PASSING else ""
         hint = "; a text may be too long, or evaluation.batch_size too large" if status in (400, 413, 422) else ""
         return self._error(f"status {status}{tries}: {complaint}{hint}")
 

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from plumbline.addresses import allow_connections, key_in, proxy_for
+from plumbline.addresses import RETRIES, TIMEOUT, allow_connections, key_in, proxy_for
 from plumbline.errors import ServiceError, StudyError, TextFailedError, TextRefusedError, TextUnansweredError
 from plumbline.models.chat import Attempt, Chat, Completion
 from plumbline.study import Study
@@ -173,11 +173,11 @@ class ChatServer(Chat):
         """
         body = self._body(message, attempt, labels)
         answered_before = self._good
-        for number in range(1, self.spec.http.retries + 2):
+        for number in range(1, RETRIES + 2):
             try:
                 answer = await self._try(body, labels)
             except _PassingError as fault:
-                if number <= self.spec.http.retries:
+                if number <= RETRIES:
                     await self.sleep(_pause(number, fault.wait))
                     continue
                 times = "once" if number == 1 else f"{number} times"
@@ -217,19 +217,14 @@ class ChatServer(Chat):
             async with session.post(self.url, data=body, proxy=self.proxy or None, allow_redirects=False) as page:
                 content = await _whole_body(page)
         except aiohttp.ConnectionTimeoutError:
-            raise _PassingError(f"no connection within {self._connect_seconds:g} s", broken=True) from None
+            raise _PassingError(f"no connection within {CONNECT:g} s", broken=True) from None
         except TimeoutError:
-            raise _PassingError(f"no answer within {self.spec.http.timeout_seconds:g} s") from None
+            raise _PassingError(f"no answer within {TIMEOUT:g} s") from None
         except (aiohttp.ClientError, OSError) as error:
             raise _PassingError(hidden(_what_broke(error), self.key), broken=True) from None
         if page.status == 200:
             return self._answer(content, labels)
         raise self._trouble(page.status, page.headers, content)
-
-    @property
-    def _connect_seconds(self) -> float:
-        """The time limit for connecting, below that of a request, so that the error tells which one ran out."""
-        return min(CONNECT, self.spec.http.timeout_seconds / 2)
 
     def _connect(self) -> aiohttp.ClientSession:
         """Open the session; its connections belong to the running event loop."""
@@ -237,7 +232,7 @@ class ChatServer(Chat):
         tls = ssl.create_default_context() if self.url.startswith("https") else True
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE, ssl=tls),
-            timeout=aiohttp.ClientTimeout(total=self.spec.http.timeout_seconds, connect=self._connect_seconds),
+            timeout=aiohttp.ClientTimeout(total=TIMEOUT, connect=CONNECT),
             headers={"Authorization": f"Bearer {self.key}", **HEADERS},
             skip_auto_headers=("Accept-Encoding",),
             cookie_jar=aiohttp.DummyCookieJar(),

@@ -48,10 +48,6 @@ class HttpSettings(StudyPart):
         le=4096,
         description="requests in flight at the same time; default: 32, of an embedding model 8",
     )
-    timeout_seconds: float = Field(default=300.0, gt=0, le=86_400, description="time limit of one request")
-    retries: int = Field(
-        default=6, ge=0, le=100, description="further attempts after status 429, 5xx or a broken connection"
-    )
 
 
 class VllmSettings(StudyPart):
@@ -133,7 +129,7 @@ class EngineSpec(StudyPart):
     settings: dict[str, Any] = Field(
         default={},
         description=(
-            "settings, by `kind`. openai: api_key_env, concurrency, timeout_seconds, retries; recorded: languages;"
+            "settings, by `kind`. openai: api_key_env, concurrency; recorded: languages;"
             " vllm: any argument of vLLM's engine, such as tensor_parallel_size or max_num_seqs"
         ),
     )

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import functools
 import importlib.util
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from plumbline.addresses import refuse_no_address
 from plumbline.errors import StudyError, nearest
 from plumbline.study.base import Line, StudyPart, refuse_duplicates
-from plumbline.study.engines import HttpSettings, settings_complaint
+from plumbline.study.engines import HttpSettings
 
 _FIELDS = {
     "sentence_transformers": ("path", "package", "prompts", "instruction_template", "remote_code"),
     "mteb": ("instruction_template", "remote_code"),
-    "word_vectors": ("path", "package", "instruction_template", "settings"),
-    "lexical": ("instruction_template", "settings"),
+    "word_vectors": ("path", "package", "instruction_template"),
+    "lexical": ("instruction_template",),
     "openai": ("base_url", "prompts", "instruction_template", "settings"),
 }
-_LONGEST_NGRAM = 20
 _REPOSITORY = re.compile(r"[A-Za-z0-9_][\w.-]{0,95}(/[A-Za-z0-9_][\w.-]{0,95})?", re.ASCII)
 CROISSANT_FIELDS = ("creator", "datePublished", "url", "version", "citeAs")
 INSTRUCTION = "{instruction}"  # its place in a template
@@ -41,37 +39,6 @@ def refuse_no_model(folder: Path, name: str, files: Sequence[str] = ("config.jso
         raise StudyError(f"model {name!r}: {folder} contains no model (no {' or '.join(files)}); correct the path")
 
 
-class WordVectorSettings(StudyPart):
-    """`settings` of word vectors: files in the folder `path`."""
-
-    vectors: Line = Field(description="an array with a row for each word (.npy)")
-    words: Line = Field(
-        description="the rows' words: a text file with one word a line, or a Parquet file's first column"
-    )
-
-
-class LexicalSettings(StudyPart):
-    """`settings` of a lexical model."""
-
-    ngrams: tuple[int, int] = Field(default=(3, 5), description="shortest and longest n-gram, in characters")
-
-    @field_validator("ngrams")
-    @classmethod
-    def _ascends(cls, value: tuple[int, int]) -> tuple[int, int]:
-        if not 1 <= value[0] <= value[1] <= _LONGEST_NGRAM:
-            raise ValueError(f"{list(value)} must be the shortest and the longest n-gram, such as [3, 5]")
-        return value
-
-
-MODEL_SETTINGS: dict[str, type[StudyPart]] = {
-    "sentence_transformers": StudyPart,
-    "mteb": StudyPart,
-    "openai": HttpSettings,
-    "word_vectors": WordVectorSettings,
-    "lexical": LexicalSettings,
-}
-
-
 class ModelSpec(StudyPart):
     """One embedding model; `kind` determines the software that runs it, and the keys that it may have (`_FIELDS`)."""
 
@@ -86,7 +53,11 @@ class ModelSpec(StudyPart):
     revision: str = Field(default="", description="revision on the hub, or your own version label for local files")
     path: str = Field(
         default="",
-        description="the model's local folder; default: the model is loaded from the hub, by name and revision",
+        description=(
+            "the model's local folder; default: the model is loaded from the hub, by name and revision. For"
+            " word_vectors: a folder with one .npy array, a row for each word, and the rows' words in a .txt file,"
+            " one a line, or in a .parquet file's first column"
+        ),
     )
     package: str = Field(default="", description="installed Python package that `path` is relative to")
     remote_code: bool = Field(default=False, description="allow the model to run its own Python code")
@@ -101,14 +72,7 @@ class ModelSpec(StudyPart):
         ),
     )
     base_url: str = Field(default="", description="the server's address, ending in /v1")
-    settings: dict[str, Any] = Field(
-        default={},
-        description=(
-            "settings, by `kind`. word_vectors: vectors, words; lexical: ngrams;"
-            " openai: api_key_env, concurrency,"
-            " timeout_seconds, retries"
-        ),
-    )
+    settings: HttpSettings = Field(default=HttpSettings(), description="openai: the server's settings")
 
     @field_validator("base_url")
     @classmethod
@@ -130,35 +94,16 @@ class ModelSpec(StudyPart):
             raise ValueError("a model of kind openai needs `base_url`, such as http://127.0.0.1:8000/v1")
         if self.kind == "word_vectors" and not (self.path or self.package):
             raise ValueError("a model of kind word_vectors needs `path`, the folder of its files")
-        try:
-            MODEL_SETTINGS[self.kind].model_validate(self.settings)
-        except ValidationError as error:
-            raise ValueError(settings_complaint(error)) from None
         return self
 
     def __hash__(self) -> int:
         """Hash name and revision, which differ between a study's models."""
         return hash((self.name, self.revision))
 
-    @functools.cached_property
-    def http(self) -> HttpSettings:
-        """The settings of a model behind a server."""
-        return HttpSettings.model_validate(self.settings)
-
-    @functools.cached_property
-    def word_vectors(self) -> WordVectorSettings:
-        """The files of word vectors."""
-        return WordVectorSettings.model_validate(self.settings)
-
     @property
     def requests(self) -> int:
         """The number of requests in flight to a model behind a server."""
-        return self.http.concurrency or 8
-
-    @property
-    def ngrams(self) -> tuple[int, int]:
-        """The shortest and longest n-gram of a lexical model."""
-        return LexicalSettings.model_validate(self.settings).ngrams
+        return self.settings.concurrency or 8
 
     @property
     def from_hub(self) -> bool:

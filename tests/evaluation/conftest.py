@@ -3,7 +3,8 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from sklearn.feature_extraction.text import HashingVectorizer
 
 from annotation.campaign_records import CampaignRecords
 from annotation.records import Verdict
@@ -55,6 +57,23 @@ def word_vector(word: str) -> np.ndarray:
 def vectors(texts: Sequence[str], prompt: str = "") -> Embeddings:
     """A bag of words, each word a fixed random direction: deterministic, and like texts are near each other."""
     return np.stack([sum(map(word_vector, (prompt + text).split())) for text in texts]).astype(np.float32)
+
+
+@contextmanager
+def ngrams_of(sizes: Mapping[str, tuple[int, int]]) -> Iterator[None]:
+    """Meanwhile, lexical models of these names count n-grams of these lengths, so that their scores differ."""
+    load = ModelHost.load_model
+
+    def load_model(host: ModelHost, spec: ModelSpec) -> tuple[Any, str]:
+        model: Any
+        model, revision = load(host, spec)
+        if spec.name in sizes:
+            model._vectorizer = HashingVectorizer(analyzer="char_wb", ngram_range=sizes[spec.name], n_features=2048)
+        return model, revision
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ModelHost, "load_model", load_model)
+        yield
 
 
 @dataclass

@@ -48,9 +48,8 @@ def small_study(folder: Path, texts: tuple[str, ...] = LETTERS, **changes: Any) 
 
 
 def server(url: str, **changes: Any) -> dict[str, Any]:
-    """The generator `openai` at an address, quick to give up."""
+    """The generator `openai` at an address."""
     settings = {name: changes.pop(name) for name in HttpSettings.model_fields if name in changes}
-    settings = {"retries": 2, "timeout_seconds": 10.0, **settings}
     return {"kind": "openai", "model": "m", "base_url": url, "settings": settings, **changes}
 
 

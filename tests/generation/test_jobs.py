@@ -81,7 +81,7 @@ def test_what_changes_the_output_changes_the_key(tmp_path: Path, change: dict[st
     "change",
     [
         {"base_url": "http://elsewhere/v1"},
-        {"settings": {"concurrency": 1, "retries": 9, "timeout_seconds": 1.0, "api_key_env": "OTHER"}},
+        {"settings": {"concurrency": 1, "api_key_env": "OTHER"}},
         {"dataset": "other"},
         {"sampling": {"temperature": 0}},
     ],

@@ -18,6 +18,8 @@ import pytest
 
 from plumbline import cli
 from plumbline.__main__ import run
+from plumbline.errors import ServiceError
+from plumbline.models import openai
 from plumbline.study import ROOT, load_study
 from tests.disks import small_disk
 from tests.generation.helpers import complaint, generate_at, server, start, write_study
@@ -169,26 +171,23 @@ def test_two_runs_at_once_are_refused(stub: ChatStub, tmp_path: Path) -> None:
     assert len(stub.asked) == 120
 
 
-def test_a_server_that_dies_midway_is_one_line_and_loses_nothing(tmp_path: Path) -> None:
+def test_a_server_that_dies_midway_is_one_line_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def dying(asked: Asked) -> Reply:
-        return Reply(b"", cut=True) if dead else slow(asked)
+        return Reply(b"", cut=True) if stub.answered >= 20 else slow(asked)
 
-    dead: list[bool] = []
+    monkeypatch.setattr(openai, "FIRST_DELAY", 0.001)
     with ChatStub(dying) as stub:
-        generator = server(stub.url, concurrency=CONCURRENCY, retries=0)
-        study = write_study(tmp_path, TEXTS, generator=generator)
-        process = start(study)
-        wait_until(lambda: stub.answered >= 20)
-        dead.append(True)
-        status, _, err = finish(process)
-        assert status == 2
-        assert complaint(err).startswith(f"error: {stub.url} did not answer")
-        kept = stub.answered
-        dead.clear()
+        study = write_study(tmp_path, TEXTS, generator=server(stub.url, concurrency=CONCURRENCY))
+        with pytest.raises(ServiceError) as error:
+            run(["generate", "--study", str(study), "--exports", str(tmp_path / "exports")])
+        assert str(error.value).startswith(f"{stub.url} did not answer: asked 7 times")
+        stub.script = slow
         status, out, _ = finish(start(study))
     assert status == 0
     reused = int(out.split(" already stored")[0].split()[-1])
-    assert kept - 2 * CONCURRENCY <= reused < 60
+    assert 20 - 2 * CONCURRENCY <= reused < 60
 
 
 def test_a_damaged_unit_is_one_line_and_stays_for_the_person_to_delete(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ def test_words_that_mean_two_answers_are_none() -> None:
 
 
 def model(url: str, called: str = "m", **more: Any) -> dict[str, Any]:
-    engine = {"kind": "openai", "model": called, "base_url": url, "settings": {"retries": 0}}
+    engine = {"kind": "openai", "model": called, "base_url": url}
     return {"name": "one", "engine": engine, **more}
 
 

@@ -33,8 +33,7 @@ RUBRIC = "You rate texts as the people of a study do."
 
 
 def chat(url: str, concurrency: int = 32, **changes: Any) -> dict[str, Any]:
-    settings = {"retries": 0, "concurrency": concurrency}
-    engine = {"kind": "openai", "model": "m", "base_url": url, "settings": settings}
+    engine = {"kind": "openai", "model": "m", "base_url": url, "settings": {"concurrency": concurrency}}
     return {"name": "one", "engine": engine, **changes}
 
 

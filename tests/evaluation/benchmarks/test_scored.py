@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,10 +18,16 @@ from evaluation.tasks.item_scores import measured
 from evaluation.tasks.scoring import evaluate as score_of
 from generation.datasets.local import TableDataset
 from plumbline.study import Study
-from tests.evaluation.conftest import FakeModel, write_outputs, write_pairs, write_study, write_verdicts
+from tests.evaluation.conftest import FakeModel, ngrams_of, write_outputs, write_pairs, write_study, write_verdicts
 from tests.mteb_site import site
 
-MODELS = [{"name": "chars", "kind": "lexical"}, {"name": "longer", "kind": "lexical", "settings": {"ngrams": [5, 6]}}]
+MODELS = [{"name": "chars", "kind": "lexical"}, {"name": "longer", "kind": "lexical"}]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _models() -> Iterator[None]:
+    with ngrams_of({"longer": (5, 6)}):
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import runpy
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,17 @@ from generation.datasets.local import TableDataset
 from plumbline.errors import DataError, StudyError
 from plumbline.study import Study, load_study
 from tests.commands import here
+from tests.evaluation.conftest import ngrams_of
 from tests.mteb_site import site
 
 TOPICS = [[f"{first}{word}{first}" for word in "aeiou"] for first in ("st", "br", "kl", "m")]
-MODELS = [{"name": f"m{size}", "kind": "lexical", "settings": {"ngrams": [size, size]}} for size in (2, 3, 4)]
+MODELS = [{"name": f"m{size}", "kind": "lexical"} for size in (2, 3, 4)]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _models() -> Iterator[None]:
+    with ngrams_of({f"m{size}": (size, size) for size in (2, 3, 4)}):
+        yield
 
 
 @pytest.fixture(scope="module")

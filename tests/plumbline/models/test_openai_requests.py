@@ -13,6 +13,7 @@ import pytest
 from generation.production import generate, read_transformed
 from plumbline.errors import StudyError, TextUnansweredError
 from plumbline.languages import language_name
+from plumbline.models import openai
 from plumbline.models.chat import Attempt, Completion
 from plumbline.models.openai import ChatServer
 from plumbline.records import TransformedText
@@ -29,7 +30,7 @@ def rows(study: Study) -> dict[str, TransformedText]:
 @pytest.mark.parametrize("url", ["http://[bad/v1", "localhost:9/v1", "ftp://127.0.0.1/v1", "http:///v1", ""])
 def test_an_address_that_is_none_ends_the_run_with_one_line(tmp_path: Path, url: str) -> None:
     with pytest.raises(StudyError, match=r"study\.yaml: generator\.base_url: '.*' is not an address"):
-        generate(small_study(tmp_path, generator=server(url, retries=0)))
+        generate(small_study(tmp_path, generator=server(url)))
 
 
 @pytest.mark.parametrize("url", ["http://me:s3cret@127.0.0.1:9/v1", "http://127.0.0.1:9/v1?key=s3cret"])
@@ -71,7 +72,7 @@ def test_more_requests_in_flight_than_a_process_may_open_files(tmp_path: Path) -
     resource.setrlimit(resource.RLIMIT_NOFILE, (len([*Path("/dev/fd").iterdir()]) + 100, hard))
     try:
         with ChatStub(lambda asked: says("x", seconds=1.0)) as stub:
-            generate(small_study(tmp_path, texts, generator=server(stub.url, concurrency=120, retries=0)))
+            generate(small_study(tmp_path, texts, generator=server(stub.url, concurrency=120)))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert (stub.most_at_once, len(stub.asked)) == (120, 120)
@@ -138,9 +139,7 @@ def test_a_proxy_that_is_none_ends_the_run_and_is_not_shown(
     assert "s3cret" not in str(error.value)
 
 
-def ask(
-    tmp_path: Path, script: Script, message: str, **generator: object
-) -> tuple[Completion | Exception, list[float]]:
+def ask(tmp_path: Path, script: Script, message: str) -> tuple[Completion | Exception, list[float]]:
     """What one message comes to, and the waits between its tries (which are not waited for)."""
     waits: list[float] = []
 
@@ -148,7 +147,7 @@ def ask(
         waits.append(seconds)
 
     async def asked(url: str) -> Completion | Exception:
-        study = small_study(tmp_path, generator=server(url, **generator))
+        study = small_study(tmp_path, generator=server(url))
         assert study.generator.kind == "openai"
         made = ChatServer.at(study.generator, study)
         made.sleep = sleep
@@ -163,10 +162,11 @@ def ask(
         return asyncio.run(asked(stub.url)), waits
 
 
-def test_the_backoff_doubles_up_to_half_a_minute_and_is_drawn(tmp_path: Path) -> None:
+def test_the_backoff_doubles_up_to_half_a_minute_and_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """At most 0.5, 1, 2, 4, 8, 16, 30, 30 s. The chance that 8 drawn shares are all above 0.9 is 1e-8."""
+    monkeypatch.setattr(openai, "RETRIES", 8)
     most = [0.5, 1, 2, 4, 8, 16, 30, 30]
-    answer, waits = ask(tmp_path, lambda asked: refuses(503), "apple", retries=8)
+    answer, waits = ask(tmp_path, lambda asked: refuses(503), "apple")
     assert str(answer) == "status 503, asked 9 times: no"
     assert len(waits) == 8 and all(0 <= wait <= limit for wait, limit in zip(waits, most, strict=True))
     assert min(wait / limit for wait, limit in zip(waits, most, strict=True)) < 0.9
@@ -187,7 +187,7 @@ def test_the_backoff_doubles_up_to_half_a_minute_and_is_drawn(tmp_path: Path) ->
 )
 def test_the_server_says_how_long_to_wait(tmp_path: Path, header: str, value: str, least: float, most: float) -> None:
     """Up to a quarter more is waited, so that those who were sent away together do not come back together."""
-    _, (wait,) = ask(tmp_path, lambda asked: refuses(429, **{header: value}), "apple", retries=1)
+    _, (wait, *_) = ask(tmp_path, lambda asked: refuses(429, **{header: value}), "apple")
     assert least <= wait <= most
 
 
@@ -195,7 +195,7 @@ def test_the_server_says_until_when_to_wait(tmp_path: Path) -> None:
     def script(asked: Asked) -> Reply:
         return refuses(503, retry_after=format_datetime(datetime.now(UTC) + timedelta(seconds=60), usegmt=True))
 
-    _, (wait,) = ask(tmp_path, script, "apple", retries=1)
+    _, (wait, *_) = ask(tmp_path, script, "apple")
     assert 50 <= wait <= 75
 
 

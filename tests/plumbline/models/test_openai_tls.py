@@ -38,7 +38,7 @@ def tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
 
 
 def openai(url: str) -> dict[str, object]:
-    return {"kind": "openai", "model": "m", "base_url": url, "settings": {"concurrency": 2, "retries": 0}}
+    return {"kind": "openai", "model": "m", "base_url": url, "settings": {"concurrency": 2}}
 
 
 def test_a_server_behind_tls_is_spoken_to(tmp_path: Path, tls: ssl.SSLContext) -> None:

@@ -276,7 +276,7 @@ def test_without_vllm_a_line_says_how_to_install_it(tmp_path: Path) -> None:
 
 def test_vllms_own_server_gives_the_same_outputs(later: Later, place: Path) -> None:
     sampling = {"max_tokens": 64}
-    generator = server(later.address, model=str(place / "model"), sampling=sampling, timeout_seconds=120.0)
+    generator = server(later.address, model=str(place / "model"), sampling=sampling)
     study = write_study(place / "served", TEXTS, transformations=list(TRANSFORMATIONS), generator=generator)
     ended = wait(start_elsewhere(study))
     assert ended.status == 0, ended.stderr
@@ -287,7 +287,7 @@ def test_vllms_own_server_gives_the_same_outputs(later: Later, place: Path) -> N
 
 
 def test_vllm_holds_wordings_to_their_schema(later: Later, place: Path) -> None:
-    generator = server(later.address, model=str(place / "model"), sampling={"max_tokens": 64}, timeout_seconds=120.0)
+    generator = server(later.address, model=str(place / "model"), sampling={"max_tokens": 64})
     (place / "worded").mkdir()
     study = made(place / "worded", generator=generator, subject={"contexts": ["task_type"], "prompts": ""})
     found = word_instructions(study)

@@ -80,8 +80,12 @@ def test_what_a_file_lacks_or_cannot_have_is_said(samples: Path, changes: dict[s
             "engines.a.settings.max_num_seqs: ",
         ),
         (
-            {"engines": {"a": {"kind": "openai", "model": "m", "base_url": "http://a/v1", "settings": {"retry": 1}}}},
-            "engines.a.settings: unknown key 'retry'; did you mean 'retries'",
+            {
+                "engines": {
+                    "a": {"kind": "openai", "model": "m", "base_url": "http://a/v1", "settings": {"key_env": "A"}}
+                }
+            },
+            "engines.a.settings: unknown key 'key_env'; did you mean 'api_key_env'",
         ),
         ({"crowd": "crowd.yaml"}, "crowd: no file "),
     ],
