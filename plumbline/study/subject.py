@@ -153,10 +153,9 @@ class InstructionsSubject(StudyPart):
 class ItemsSubject(StudyPart):
     """The items of the study's data sets in the form of their tasks: two sentences, a text, a query and candidates."""
 
+    candidates: ClassVar[int] = 7  #: largest number of passages shown with a query, in random order
+
     kind: Literal["items"]
-    candidates: int = Field(
-        default=7, ge=2, le=50, description="largest number of passages shown with a query, in random order"
-    )
 
 
 class ItemNames(NamedTuple):
