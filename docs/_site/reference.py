@@ -48,7 +48,7 @@ def study() -> str:
     return "\n\n".join(lines) + "\n"
 
 
-_SETTINGS = {EngineSpec: (HttpSettings, RecordedSettings)}
+_SETTINGS: dict[type[BaseModel], tuple[type[BaseModel], ...]] = {EngineSpec: (HttpSettings, RecordedSettings)}
 
 
 def study_fields(model: type[BaseModel]) -> dict[str, FieldInfo]:
