@@ -24,11 +24,8 @@ from annotation.sampling.queues import ends_of
 from annotation.statistics.summaries import Design
 from annotation.subjects import read_items
 from annotation.verdicts.rules import in_words, outcomes, short
-from annotation.verdicts.tables import display
 from generation.datasets.loading import texts_in
-from plumbline.cli import columns
 from plumbline.errors import PlumblineError, StudyError
-from plumbline.languages import language_name
 from plumbline.scales import Continuous, is_whole, nearest_points
 from plumbline.statistics.estimates import Floats, stream
 from plumbline.statistics.group_sequential import FEWEST, Blocks, Criterion, first, repeated_interval
@@ -46,10 +43,8 @@ from plumbline.study.datasets import Text, Texts
 from plumbline.study.judged import VerdictUnit
 from plumbline.study.reach import VerdictSize, known_texts, refuse_unreachable, verdict_sizes
 from plumbline.study.subject import ItemGroup
-from plumbline.words import count
 
 _WIDTHS = 20  # campaigns over whose looks the width is averaged
-_NAMED = 8  # names in a cell; beyond these, their number
 
 
 @dataclass(frozen=True)
@@ -60,17 +55,6 @@ class Price:
     ratings: int
     hours: float
     dollars: float
-
-
-@dataclass(frozen=True)
-class VerdictPrice:
-    """Verdicts that rest on equally many pairs and cost the same."""
-
-    names: tuple[str, ...]  #: what is judged, as people read it; units that share pairs stand together
-    places: tuple[str, ...]  #: languages, and tasks, that are judged apart; empty if all are judged together
-    verdicts: int
-    pairs: int  #: of each verdict
-    dollars: float  #: for these pairs
 
 
 def judged_texts(study: Study, rubric: Rubric) -> tuple[Texts, str]:
@@ -138,63 +122,6 @@ class Pricing:
         hours = raters * platform.assumed_hours(names, self.pay)
         ratings = raters * sum(number * len(design.needed(design.pool_of(name))) for name, number in shown.items())
         return Price(len(names), ratings, hours, raters * platform.reward(names, self.pay) / 100)
-
-
-def verdict_prices(sizes: Iterable[VerdictSize], raters: int, pay: PaySpec) -> list[VerdictPrice]:
-    """Return the prices of verdicts by so many raters, equal ones combined.
-
-    The price is that of the pairs that count, by all their raters, without controls, repeats and fees.
-    """
-    alike: dict[tuple[int, float], list[VerdictSize]] = {}
-    for verdict in sizes:
-        names = [name for name in verdict.members for _ in range(verdict.pairs // len(verdict.members))]
-        alike.setdefault((verdict.pairs, raters * platform.reward(names, pay) / 100), []).append(verdict)
-    return [
-        VerdictPrice(
-            names=tuple(
-                dict.fromkeys(
-                    " and ".join(display(name, pooled=False) for name in verdict.members) for verdict in group
-                )
-            ),
-            places=tuple(dict.fromkeys(_place(verdict) for verdict in group if verdict.key)),
-            verdicts=sum(len(verdict.members) for verdict in group),
-            pairs=pairs,
-            dollars=dollars,
-        )
-        for (pairs, dollars), group in alike.items()
-    ]
-
-
-def verdict_lines(study: Study, texts: Texts, size: tuple[int, int], pay: PaySpec) -> list[str]:
-    """Return a line for each kind of verdict: how many, on how many pairs each, and their cost."""
-    sizes = verdict_sizes(study, texts, size[0])
-    item, rows = study.called.item, verdict_prices(sizes, size[1], pay)
-    number = sum(row.verdicts for row in rows)
-    table = columns(
-        ["Verdicts on", "in", "Number", f"{item}s each".capitalize(), "Dollars each"],
-        [
-            [
-                some(row.names),
-                some(row.places) or "all together",
-                str(row.verdicts),
-                str(row.pairs),
-                f"{row.dollars:,.0f}",
-            ]
-            for row in rows
-        ],
-    )
-    about = f"{number:,} verdicts by acceptance.scope {study.acceptance.scope}" if number > 1 else "One verdict"
-    return [f"{about}, at {size[0]:,} {item}s of each {study.called.judged} and {count(size[1], 'rater')}:", table]
-
-
-def some(names: Sequence[str]) -> str:
-    """Return the names in words; if there are many, their number and the ends."""
-    return ", ".join(names) if len(names) <= _NAMED else f"{len(names)}, from {names[0]} to {names[-1]}"
-
-
-def _place(size: VerdictSize) -> str:
-    language, *task = size.key
-    return " ".join([language_name(language) if language else "one language", *task]).strip()
 
 
 PAIRS, RATERS = (30, 50, 100, 200), (2, 3, 5)

@@ -15,7 +15,6 @@ from annotation.planning import (
     judged_texts,
     plan,
     planned_rules,
-    verdict_lines,
 )
 from annotation.rubric import load_rubric
 from annotation.statistics.summaries import Design
@@ -51,7 +50,7 @@ def plan_text(study: Study, options: argparse.Namespace) -> str:
     sizes = sizes_asked(study_size, options, by_blocks=bool(study.raters.blocks))
     seed = study.sample.seed if options.seed is None else options.seed
     rules = planned_rules(design, study.file)
-    texts, why_not = judged_texts(study, rubric)
+    why_not = judged_texts(study, rubric)[1]
     planned = plan(study, sizes, options.means or (), assumed, options.campaigns, seed)
     parts = [f"interval {rule.interval}", f"stop {rule.stop}"]
     if rule.rules:
@@ -72,8 +71,6 @@ def plan_text(study: Study, options: argparse.Namespace) -> str:
             *([unread] if why_not else []),
             "",
             *(titled if rule.rules else (tables[0], "")),
-            *verdict_lines(study, texts, sizes[0], paid),
-            "",
             *_notes(rule, planned, study, paid),
         ]
     )

@@ -221,11 +221,8 @@ def test_plans_decide_shares_as_verdicts_do(rule: dict[str, Any], share: float) 
     assert 0 < planned.accepted < 1
 
 
-def test_a_plan_counts_pairs_money_and_certainty_for_each_verdict(variant: Callable[..., Study]) -> None:
-    """Two languages, so that a verdict has half of the pairs: its shares are those of a study of half the size.
-
-    40 pairs by 4 raters at 20 cents: 20 are $16, with expansion's 25% more $20, and both translations' 40 are $32.
-    """
+def test_a_plan_is_for_the_smallest_verdict(variant: Callable[..., Study]) -> None:
+    """Two languages, so that a verdict has half of the pairs: its shares are those of a study of half the size."""
     two = [{"name": "pairs", "task": "sts", "path": "none.csv", "language": "en-de"}]
     study = variant(datasets=two, sample={"pairs": 40}, acceptance={"min_pairs": 20})
     found = plan(study, [(40, 4), (30, 4)], [3.4], campaigns=50, seed=5)
@@ -236,9 +233,6 @@ def test_a_plan_counts_pairs_money_and_certainty_for_each_verdict(variant: Calla
         pairs=[40, 30], raters=[4], means=[3.4], spread=0.8, bias=0.25, noise=1.1, campaigns=5, seed=1
     )
     text = plan_text(study, options)
-    assert "16 verdicts by acceptance.scope language, at 40 pairs of each transformation and 4 raters:" in text
-    rows = {line.split("  ")[0]: line.split()[-3:] for line in text.splitlines() if "German, English" in line}
-    assert rows["Expansion"] == ["2", "20", "20"] and rows["Translation and Cross-translation"] == ["4", "40", "32"]
     assert "Pairs  Raters  In a verdict  at 3.4" in text and "'never': too few pairs or raters for any decision" in text
     assert "The languages of the texts are unknown" in text and "no file" in text  # of none.csv; the file says them
 
