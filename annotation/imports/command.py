@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,7 @@ import yaml
 from annotation.campaign_records import NOT_IMPORTED
 from annotation.imports.answers import ImportedQuestion, distinct, question_name, read_question
 from annotation.imports.columns import Proposal, proposal_rows, propose, unused_lines
-from annotation.imports.files import read_file, read_frame, with_the_same_names
+from annotation.imports.files import read_file, read_frame
 from annotation.imports.matching import Material, match, without_repeats
 from annotation.imports.options import AskedScale, read_scale
 from annotation.imports.tables import CellTable, UnplacedRow
@@ -36,7 +35,6 @@ from plumbline.study import Study, load_study
 from plumbline.words import count, printable_line
 
 COLUMNS = "columns.yaml"
-_TRUTH = re.compile(r"(?i)(^|[^a-z])(gt|gold\w*|truth|ground.?truth|correct|key)([^a-z]|$)")
 _TEXTS = ("output", "text", "original")  # an item's columns, in the order of use for recognising the language
 _READ = 200  # texts by which the language is recognised
 
@@ -86,7 +84,7 @@ def import_ratings(  # noqa: PLR0913 (the command's options)
         frames: A frame with a row for each answer, and a column for each question or each rater. Or several by name, of
             which some describe items or right answers; they are joined by shared columns.
         out: The study's file, such as `studies/mine.yaml`.
-        columns: The role of each column whose name and cells do not show it: {column: role}, with the roles that
+        columns: The role of each column whose name does not show it: {column: role}, with the roles that
             `plumbline import --help` lists.
         scales: A question's points, as the option `--scale` takes them: {question: "1..5"}.
         language: The code of the texts' language; empty: recognised.
@@ -108,7 +106,8 @@ def import_ratings(  # noqa: PLR0913 (the command's options)
     ...     [[f"{text} So they say.", text, rater, 3 + (rater == "ann")] for text in words for rater in ("ann", "bob")],
     ...     columns=["original", "output", "rater", "meaning"],
     ... )
-    >>> study = import_ratings(frame, "studies/frame.yaml", scales={"meaning": "1..5"}, language="en")
+    >>> columns, scales = {"meaning": "answer"}, {"meaning": "1..5"}
+    >>> study = import_ratings(frame, "studies/frame.yaml", columns=columns, scales=scales, language="en")
     >>> pd.read_parquet(study.folder / "ratings.parquet")["value"].mean()
     np.float64(3.5)
     """
@@ -134,10 +133,9 @@ def _refuse_out(request: ImportRequest) -> None:
 
 def import_tables(read: Iterable[CellTable], request: ImportRequest, home: Home, say: Callable[[str], None]) -> None:
     """Print the tables' interpretation, and write the study if nothing is doubtful."""
-    tables, folder = with_the_same_names(read), request.out.with_suffix("")
+    tables, folder = list(read), request.out.with_suffix("")
     _refuse_strange(request.columns, tables)
     proposals = [propose(table, _of_table(request.columns, table, tables)) for table in tables]
-    proposals = [_of_truth(table, proposal, proposals) for table, proposal in zip(tables, proposals, strict=True)]
     for table, proposal in zip(tables, proposals, strict=True):
         _show(table, proposal, say)
     _write_columns(request, tables, proposals)
@@ -192,14 +190,6 @@ def _of_table(columns: Mapping[str, str], table: CellTable, tables: Sequence[Cel
     roles = {titles[column]: role for column, role in columns.items() if column in titles}
     roles |= {titles[c]: role for c, role in columns.items() if c in titles and c.startswith(f"{table.path.name}:")}
     return roles
-
-
-def _of_truth(table: CellTable, proposal: Proposal, proposals: Sequence[Proposal]) -> Proposal:
-    """Return a proposal of right answers for a file named as such that names no rater where others do."""
-    if proposal.rates or not any(of_file.rates for of_file in proposals) or not _TRUTH.search(table.path.stem):
-        return proposal
-    answers = proposal.named("answer")
-    return propose(table, {**proposal.roles, **dict.fromkeys(answers, "truth")}) if len(answers) == 1 else proposal
 
 
 def _doubt_of_raters(tables: Sequence[CellTable], proposals: Sequence[Proposal]) -> list[str]:

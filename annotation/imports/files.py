@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -43,20 +39,6 @@ def read_frame(name: str, frame: pd.DataFrame) -> CellTable:
     if not len(lines):
         raise DataError(f"{name}: has no rows")
     return spread(CellTable(Path(name), "a frame", cells, lines))
-
-
-def with_the_same_names(tables: Iterable[CellTable]) -> list[CellTable]:
-    """Return tables with one name for columns that they spell differently (`Item ID`, `item_id`)."""
-    names, renamed = dict[str, str](), list[CellTable]()
-    for table in tables:
-        plain = {str(name): re.sub(r"[\W_]+", "", str(name).casefold()) for name in table.cells.columns}
-        counts = Counter(plain.values())
-        others = {name: names[key] for name, key in plain.items() if counts[key] == 1 and key and key in names}
-        cells = table.cells.rename(columns=others)
-        roles = {others.get(name, name): role for name, role in table.roles.items()}
-        renamed.append(replace(table, cells=cells, roles=roles) if cells.columns.is_unique else table)
-        names = {key: others.get(name, name) for name, key in plain.items() if counts[key] == 1} | names
-    return renamed
 
 
 def _begins_like_json(path: Path) -> bool:

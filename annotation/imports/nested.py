@@ -18,7 +18,7 @@ from plumbline.reading import MalformedError, decoded, parse_json, read_bytes
 
 Entry = tuple[int, Any]  # the line or number of a record, and its content
 _ANSWERS = {"rater": "rater", "question": "question", "answer": "answer", "time": "time", "seconds": "seconds",
-            "status": "status", "item": "item"}  # fmt: skip
+            "status": "status", "item": "item", "candidate text": "text"}  # fmt: skip
 _DEEPEST = 6
 _DOT = "\x1d"  # in a path, in place of a full stop within a key
 ENTRY = "entry"  # the column of an entry's number, where an entry gives several rows
@@ -316,19 +316,6 @@ def _prodigy(rows: _Rows, number: int, record: dict[str, Any]) -> None:
         rows.add(number, about, question=record.get("label", "answer"), answer=record["answer"])
 
 
-def _argilla_classified(rows: _Rows, number: int, record: dict[str, Any]) -> None:
-    """Read a record of Argilla before version 1.8, with the annotation of one agent."""
-    inputs, labels = record.get("inputs"), record.get("annotation")
-    if labels is None:
-        rows.list(number, "nobody answered the record")
-        return
-    about: dict[str, Any] = {**_flat(inputs if isinstance(inputs, dict) else {"text": record.get("text", "")})}
-    about |= {"item": record.get("id") or number, "rater": record.get("annotation_agent") or rows.path.stem}
-    about |= {"status": "discarded" if record.get("status") == "Discarded" else "submitted"}
-    labels = labels if isinstance(labels, list) else [labels]
-    rows.add(number, about, question="annotation", answer=AND_ALSO.join(map(text_of, labels)))
-
-
 def _argilla_columns(rows: _Rows, number: int, record: dict[str, Any]) -> None:
     """Read a row of an Argilla dataset as on the Hub: lists of answers, users and statuses by question."""
     _argilla(rows, number, _argilla_record(record))
@@ -409,7 +396,6 @@ _FORMS = (
     ("Label Studio", (("annotations", "data"), ("completions", "data")), _label_studio),
     ("Label Studio (JSON-MIN)", (("annotation_id", "annotator"),), _label_studio_short),
     ("Argilla records", (("fields", "responses"),), _argilla),
-    ("Argilla records", (("annotation", "annotation_agent"),), _argilla_classified),
     ("Prodigy", (("_input_hash", "answer"), ("_task_hash", "answer")), _prodigy),
     ("Potato", (("label_annotations",),), _potato),
     ("doccano", (("text", "label"), ("text", "labels"), ("text", "cats"), ("text", "annotations")), _doccano),
@@ -417,23 +403,10 @@ _FORMS = (
 
 
 def _of_mapping(path: Path, whole: dict[str, Any]) -> CellTable:
-    """Read a JSON object: answers by rater and item, columns of a frame, or lists of records with shared facts."""
+    """Read a JSON object: answers by rater and item, or a list of records with shared facts."""
     inner = [value for value in whole.values() if isinstance(value, dict)]
     if inner and len(inner) == len(whole) and all(_scalar(cell) for value in inner for cell in value.values()):
-        keys = list(inner[0])
-        if keys == [str(number) for number in range(len(keys))]:
-            rows = [
-                (n + 1, {name: text_of(column.get(key)) for name, column in whole.items()})
-                for n, key in enumerate(keys)
-            ]
-            return _table(path, "JSON (columns of a frame)", rows, {})
         return _by_rater(path, whole)
-    if len(inner) > 1 and len(inner) == len(whole) and len({frozenset(value) for value in inner}) == 1:
-        return _generic(path, [(n, {"id": key, **value}) for n, (key, value) in enumerate(whole.items(), 1)])
-    if isinstance(whole.get("columns"), list) and isinstance(whole.get("data"), list):
-        names = list(map(str, whole["columns"]))
-        rows = [(n, dict(zip(names, map(text_of, row), strict=False))) for n, row in enumerate(whole["data"], 1)]
-        return _table(path, "JSON (a frame, split)", rows, {})
     lists = {
         name: value for name, value in whole.items() if isinstance(value, list) and value and isinstance(value[0], dict)
     }

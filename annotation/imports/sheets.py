@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import union_categoricals
 
-from annotation.imports.columns import hints
+from annotation.imports.columns import by_name
 from annotation.imports.matching import group_numbers, renamed
 from annotation.imports.nested import SHORT, short_answer
 from annotation.imports.tables import AND_ALSO, CellTable, UnplacedRow, coded, text_of
@@ -45,14 +45,16 @@ def spread(table: CellTable) -> CellTable:  # noqa: PLR0911 (a return for each f
             table, form="Prolific's submissions", roles={name: _PROLIFIC.get(name, "unused") for name in names}
         )
     if any(":::" in name for name in names):
-        return replace(_ticked(table, [name for name in names if ":::" in name]), form="Potato")
+        table = _ticked(table, [name for name in names if ":::" in name])
+        answers = [name for name in map(str, table.cells.columns) if name not in names]
+        return replace(table, form="Potato", roles=dict.fromkeys(answers, "answer"))
     if {"annotation_id", "annotator", "lead_time"} <= set(names):
         return _label_studio_csv(table)
     if {"system", "rater", "category", "severity", "target"} <= folded:
         return _mqm(table)
     if any("ImportId" in str(cell) for row in range(min(2, len(table.cells))) for cell in table.cells.iloc[row]):
         return _qualtrics(table)
-    return _best_worst(_unfolded(table))
+    return table
 
 
 def _mturk(table: CellTable) -> CellTable:
@@ -63,10 +65,8 @@ def _mturk(table: CellTable) -> CellTable:
     for name in map(str, table.cells.columns):
         if name.startswith("Answer."):
             renamed[name] = re.sub(r"\.(label|choice|value|answer)$", "", name.removeprefix("Answer.")) or name
-            of_name = hints(renamed[name])[:1]
-            roles[renamed[name]] = (
-                of_name[0] if of_name in (["comment"], ["unused"]) else "answer" if table.values(name) else "unused"
-            )
+            answer = "comment" if by_name(renamed[name]) == "comment" else "answer"
+            roles[renamed[name]] = answer if table.values(name) else "unused"
         elif not name.startswith("Input."):
             roles[name] = _MTURK.get(name, "unused")
     if "WorkTimeInSeconds" in roles:
@@ -80,7 +80,7 @@ def _unfolded(table: CellTable) -> CellTable:
     """Split rows that hold several items into a row for each: text_1, output_1, rating_1, text_2 and so on."""
     stems = defaultdict[str, dict[int, str]](dict)
     for name in map(str, table.cells.columns):
-        if (match := _TURN.match(name)) and "rater" not in hints(name):
+        if match := _TURN.match(name):
             stems[f"{match['before']}{match['after']}"][int(match["turn"])] = name
     numbered = {stem: names for stem, names in stems.items() if len(names) > 1}
     turns = max((frozenset(names) for names in numbered.values()), key=len, default=frozenset[int]())
@@ -156,35 +156,6 @@ def _mqm(table: CellTable) -> CellTable:
     return replace(table, form="WMT's MQM", lower=frozenset({"mqm"}), scales={"mqm": "25..0"})
 
 
-def _best_worst(table: CellTable) -> CellTable:
-    """Read best-worst choices among several items in a row as 1, 0 and -1 for each item."""
-    names = list(map(str, table.cells.columns))
-    best, worst = ([name for name in names if re.search(rf"(?i)(^|[^a-z]){word}", name)] for word in ("best", "worst"))
-    items = [
-        name for name in names if re.fullmatch(r"(?i)(item|text|option|candidate|sentence|system)?[ _.-]?\d", name)
-    ]
-    if len(best) != 1 or len(worst) != 1 or len(items) < 3:
-        return table
-    rest = table.cells.drop(columns=[*items, *best, *worst])
-    columns: dict[str, Any] = {str(name): union_categoricals([rest[name]] * len(items)) for name in rest}
-    columns["candidate"] = union_categoricals([table.cells[name] for name in items])
-    chosen = [table.cells[name].astype(object).fillna("").astype(str) for name in (*best, *worst)]
-    points = []
-    for position, name in enumerate(items, 1):
-        item = table.cells[name].astype(object)
-        first, last = ((cell == item) | cell.str.casefold().isin([name.casefold(), str(position)]) for cell in chosen)
-        points.append(
-            np.where((chosen[0] == "") & (chosen[1] == ""), "", np.where(first, "1", np.where(last, "-1", "0")))
-        )
-    whole = pd.Series(np.concatenate(points)).replace("", None)
-    columns["best-worst"] = pd.Categorical(whole)
-    note = f"each of {', '.join(items)} is an item: 1 where it was chosen as the best, -1 as the worst, 0 otherwise"
-    roles = {"candidate": "text" if _wordy(columns["candidate"]) else "item", "best-worst": "answer"}
-    table = replace(table, cells=pd.DataFrame(columns), lines=np.tile(table.lines, len(items)), roles=roles)
-    form = f"{table.form}, best-worst"
-    return replace(table, form=form, notes=(*table.notes, note), scales={"best-worst": "-1..1"})
-
-
 def _wordy(column: Any) -> bool:
     return float(np.mean([count_words(text) for text in column.categories[:50]] or [0])) >= 3
 
@@ -239,7 +210,7 @@ def _ticked(table: CellTable, names: Sequence[str]) -> CellTable:
     for name in names:
         match = _ASSIGNED.match(name)
         values = {value.casefold() for value in table.values(name)}
-        if match and (values <= _TRUTHS | _FALSE or match["mark"] == ":::"):
+        if match and match["question"] != "Answer" and (values <= _TRUTHS | _FALSE or match["mark"] == ":::"):
             groups[match["question"]][match["label"]] = name
     cells = table.cells
     for question, labels in groups.items():
@@ -266,7 +237,7 @@ def _qualtrics(table: CellTable) -> CellTable:
     cells = table.cells.iloc[start:].reset_index(drop=True)
     cells = cells.apply(lambda column: column.cat.remove_unused_categories())
     roles = {name: role for name, role in _QUALTRICS.items() if name in cells}
-    if any("rater" in hints(str(name)) for name in cells.columns if name not in roles):
+    if any(by_name(str(name)) == "rater" for name in cells.columns if name not in roles):
         roles["ResponseId"] = "unused"
     wordings = {str(name): str(words[name]) for name in cells.columns if name not in roles and marked}
     heads = Counter(text.rpartition(" - ")[0] for text in wordings.values())

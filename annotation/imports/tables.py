@@ -7,7 +7,6 @@ once, with a number for each row, so that a million rows take little memory and 
 from __future__ import annotations
 
 import codecs
-import collections
 import csv
 import itertools
 import unicodedata
@@ -19,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -27,14 +26,12 @@ import pandas as pd
 from plumbline.errors import DataError, StudyError
 from plumbline.reading import refuse_no_file
 from plumbline.resources import missing
-from plumbline.words import count, count_words, trim
+from plumbline.words import count, trim
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 EXCEL = (".xlsx", ".xlsm")
-Quoting = Literal[0, 3]  # QUOTE_MINIMAL, QUOTE_NONE
 AND_ALSO = "\x1f"  # between several labels in one cell
 _HEAD = 200  # rows by which the separator is recognised
-_TITLES = 6  # first rows, which must include the header
 _PIECE = 1 << 20
 _LARGEST_CELL = 2**24  # characters
 _LARGEST_BOOK = 2**29  # bytes of what a spreadsheet unpacks to
@@ -153,18 +150,12 @@ def read_csv(path: Path, *, composed: bool = True) -> CellTable:
         separator = _separator(path, encoding)
     except csv.Error as error:
         raise DataError(f"{path}: cannot be read as CSV ({error}); save it again") from None
-    quoting: Quoting = csv.QUOTE_NONE if _has_bare_quotes(path, encoding, separator) else csv.QUOTE_MINIMAL
-    notes += ("quotation marks are read as part of the texts",) * (quoting == csv.QUOTE_NONE)
     builder, listed = TableBuilder(), list[UnplacedRow]()
     with path.open(encoding=encoding, newline="") as file:
-        reader = csv.reader(file, delimiter=separator, quoting=quoting)
+        reader = csv.reader(file, delimiter=separator)
         try:
-            filled = (row for row in reader if any(map(str.strip, row)))
-            header, taken, more = _header(list(itertools.islice(filled, _TITLES)), path)
-            file.seek(0)
-            reader = csv.reader(file, delimiter=separator, quoting=quoting)
-            collections.deque((next(row for row in reader if any(map(str.strip, row))) for _ in range(taken)), 0)
-            start, notes = reader.line_num, (*notes, *more)
+            header = _header(next((row for row in reader if any(map(str.strip, row))), []), path)
+            start = reader.line_num
             builder.add_all(header, _whole_rows(reader, path, len(header), separator, listed))
         except csv.Error as error:
             raise DataError(f"{path}, line {reader.line_num}: cannot be read as CSV ({error}); save it again") from None
@@ -193,13 +184,8 @@ def _encoding(path: Path) -> tuple[str, tuple[str, ...]]:
     if not start:
         raise DataError(f"{path} is empty; export it again")
     encoding, notes = "utf-8-sig", tuple[str, ...]()
-    if start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
-        encoding, notes = "utf-32", ("read as UTF-32",)
-    elif start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         encoding, notes = "utf-16", ("read as UTF-16",)
-    elif max(zeros := [start[1::2].count(0), start[::2].count(0)]) > len(start) // 8:
-        encoding = "utf-16-le" if zeros[0] > zeros[1] else "utf-16-be"
-        notes = ("read as UTF-16 without a byte order mark",)
     decoder = codecs.getincrementaldecoder(encoding)()
     with path.open("rb") as file:
         try:
@@ -219,10 +205,8 @@ def _separator(path: Path, encoding: str) -> str:
     with path.open(encoding=encoding, newline="") as file:
         head = list(itertools.islice(file, _HEAD))
     best, most = ",", (0, 0)
-    readings: list[tuple[str, Quoting]] = [(mark, csv.QUOTE_MINIMAL) for mark in SEPARATORS]
-    for separator, quoting in [*readings, ("\t", csv.QUOTE_NONE)]:
-        sizes = [len(row) for row in csv.reader(head, delimiter=separator, quoting=quoting) if row]
-        sizes = list(itertools.dropwhile(lambda size: size == 1, sizes))  # a title
+    for separator in SEPARATORS:
+        sizes = [len(row) for row in csv.reader(head, delimiter=separator) if row]
         alike = sizes.count(sizes[0]) if sizes else 0
         if sizes and sizes[0] > 1 and (alike, sizes[0]) > most:
             best, most = separator, (alike, sizes[0])
@@ -231,53 +215,12 @@ def _separator(path: Path, encoding: str) -> str:
     return best
 
 
-def _has_bare_quotes(path: Path, encoding: str, separator: str) -> bool:
-    """Return whether lines have as many cells as the header only if quotation marks are ordinary characters."""
-    if separator != "\t":
-        return False
-    with path.open(encoding=encoding, newline="") as file:
-        width = file.readline().count(separator)
-        odd = 0
-        for line in file:
-            if line.strip() and line.count(separator) != width:
-                return False
-            odd += any(cell.count('"') % 2 or cell[:1] == '"' != cell[-1:] for cell in line.rstrip("\r\n").split("\t"))
-    return odd > 0
-
-
-def _header(head: Sequence[Sequence[str]], path: Path) -> tuple[list[str], int, tuple[str, ...]]:
-    """Return the columns' names, the number of rows that they take, and remarks on them.
-
-    A title above is skipped; if a name spans several columns, the row below it names each of them. A column without a
-    name gets its number.
-    """
-    rows, notes, taken = [[trim(name) for name in row] for row in head], list[str](), 1
-    while taken < len(rows) and sum(map(bool, rows[taken - 1])) == 1:
-        notes.append(f"skipped the title {next(filter(None, rows[taken - 1]))[:60]!r} above the header")
-        taken += 1
-    names = rows[taken - 1] if rows else []
-    below = rows[taken] if taken < len(rows) else []
-    filled = [number for number, name in enumerate(names) if name]
-    gaps = [number for number, name in enumerate(names) if not name and number > filled[0]] if filled else []
-    labels = [name for name in below if name]
-    is_second = len(labels) < len(names) or len(set(labels)) < len(labels)
-    if (
-        gaps
-        and len(below) == len(names)
-        and all(below[n] for n in gaps)
-        and is_second
-        and not any(map(_is_number, labels))
-    ):
-        above: Iterator[str] = itertools.accumulate(names, lambda before, name: name or before)
-        both = (
-            (name, f"[{label}]" if count_words(label) > 2 else label) for name, label in zip(above, below, strict=True)
-        )
-        names, taken = [" ".join(filter(None, pair)) for pair in both], taken + 1
-        notes.append("the header has two rows")
-    header = [name or f"column {number}" for number, name in enumerate(names, 1)]
+def _header(row: Sequence[str], path: Path) -> list[str]:
+    """Return the columns' names; a column without a name gets its number."""
+    header = [trim(name) or f"column {number}" for number, name in enumerate(row, 1)]
     if twice := [name for name, times in Counter(header).items() if times > 1]:
         raise DataError(f"{path}: two columns are called {twice[0][:60]!r}; rename one")
-    return header, taken, tuple(notes)
+    return header
 
 
 def _whole_rows(
@@ -360,13 +303,13 @@ def _sheet(path: Path, book: Any, sheet: str) -> CellTable:
         which = f"{len(filled)} sheets with rows ({', '.join(filled)}); name one with --sheet" if filled else "no rows"
         raise DataError(f"{path}: has {which}")
     (name, numbered), *_ = filled.items()
-    header, taken, notes = _header([list(map(_text, row)) for _, row in numbered[:_TITLES]], path)
+    header = _header(list(map(_text, numbered[0][1])), path)
     builder = TableBuilder()
     width = len(header)
-    whole = ((line, [*map(_text, row[:width]), *([""] * (width - len(row)))]) for line, row in numbered[taken:])
+    whole = ((line, [*map(_text, row[:width]), *([""] * (width - len(row)))]) for line, row in numbered[1:])
     builder.add_all(header, whole)
     cells, lines = builder.frame()
-    return CellTable(path, f"Excel, sheet {name!r}", cells, lines, notes=notes)
+    return CellTable(path, f"Excel, sheet {name!r}", cells, lines)
 
 
 def _text(cell: Any) -> str:

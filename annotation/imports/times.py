@@ -27,12 +27,6 @@ _WORDED = re.compile(  # 1m 35s, PT1M35S, 95 sec, 0d 0h 1m 35s
 _EPOCH = re.compile(r"1\d{9}(\d{3})?(\.\d+)?")
 
 
-def looks_like_times(values: Sequence[str]) -> bool:
-    """Return whether texts are times or dates."""
-    some = [value for value in values[:50] if value]
-    return bool(some) and sum(_as_iso(value, day_first=True) != "" for value in some) >= 0.9 * len(some)
-
-
 def as_times(values: Sequence[str], where: str) -> list[pd.Timestamp | None]:
     """Return texts as times in UTC; None for a text that is no time.
 

@@ -18,6 +18,8 @@ from plumbline.study import Study, load_study
 
 TOWNS = ["Bremen", "Ulm", "Trier", "Passau", "Hof", "Celle", "Jena", "Emden", "Fulda", "Gera", "Halle", "Worms"]
 RATERS = ("ada@example.org", "bob@example.org", "cy@example.org")
+#: The options that name the columns of answers of `write_long`.
+LONG = ("--column", "answer=fluency", "--column", "answer=meaning")
 SYSTEMS = ("Rules (v2)", "neural")
 
 

@@ -19,6 +19,7 @@ from tests.annotation.imports.importing import (
 )
 
 HEADER = ["original", "output", "rater", "meaning"]
+MEANING = ("--column", "answer=meaning")
 
 
 @pytest.fixture
@@ -34,12 +35,12 @@ def rows() -> list[list[object]]:
     ]
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-8-sig", "cp1252"])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig", "cp1252"])
 def test_encodings(place: Workplace, encoding: str) -> None:
     write_csv(place.folder / "plain.csv", HEADER, [[f"{row[0]} Café.", *row[1:]] for row in rows()])
     text = (place.folder / "plain.csv").read_text(encoding="utf-8")
     (place.folder / "ratings.csv").write_bytes(codecs.encode(text, encoding))
-    place.take("ratings.csv")
+    place.take("ratings.csv", *MEANING)
     ratings = place.ratings()
     assert len(ratings) == 60 and ratings["original"].str.endswith("Café.").all()
 
@@ -56,7 +57,7 @@ def test_rows_with_other_separators_answers_off_the_scale_and_repeats_are_listed
         file.write(
             f'{original(6)},"{output(6, "neural")}",di,four\n{original(7)},"{output(7, "neural")}",di,4 - good\n'
         )
-    place.take("ratings.csv", "--scale", "meaning=1..5")
+    place.take("ratings.csv", *MEANING, "--scale", "meaning=1..5")
     reasons = dict(place.listed)
     assert set(reasons) == {62, 63, 64, 65, 66, 67, 68, 69}
     for line, part in {
@@ -82,7 +83,7 @@ def test_rows_with_other_separators_answers_off_the_scale_and_repeats_are_listed
 def test_times_of_six_forms(place: Workplace, first: str, second: str, moment: str) -> None:
     lines = [[original(n), output(n, "x"), rater, 1 + n, (first, second)[n % 2]] for n in range(2) for rater in RATERS]
     write_csv(place.folder / "ratings.csv", [*HEADER, "answered at"], lines)
-    place.take("ratings.csv", "--language", "en")
+    place.take("ratings.csv", *MEANING, "--language", "en")
     ratings = place.ratings()
     assert str(ratings["submitted_at"].min()) == moment and set(ratings["seconds"].dropna()) == {12.0}
 
@@ -99,14 +100,14 @@ def test_times_of_six_forms(place: Workplace, first: str, second: str, moment: s
 def test_scales_of_any_points_go_to_verdicts(place: Workplace, values: tuple[float, ...], scale: str) -> None:
     lines = [[original(n), output(n, "x"), r, values[(n + k) % 5]] for n in range(30) for k, r in enumerate(RATERS)]
     write_csv(place.folder / "ratings.csv", HEADER, lines)
-    assert f"meaning: rating, {scale}" in place.take("ratings.csv").out
+    assert f"meaning: rating, {scale}" in place.take("ratings.csv", *MEANING).out
     assert sorted(set(place.ratings()["value"])) == sorted(values)
     assert place.run("accept", "--study", "studies/mine.yaml").status == 0
 
 
 def test_columns_are_corrected_by_options_and_by_the_file_that_an_import_wrote(place: Workplace) -> None:
     write_long(place.folder / "ratings.csv", 6)
-    place.take("ratings.csv", "--column", "unused=fluency", "--dry-run")
+    place.take("ratings.csv", *MEANING, "--dry-run")
     file = place.folder / "studies" / "mine" / "columns.yaml"
     assert "fluency: unused" in file.read_text(encoding="utf-8") and not (place.folder / "exports").exists()
     place.take("ratings.csv", "--columns", "studies/mine/columns.yaml")

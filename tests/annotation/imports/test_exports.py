@@ -52,9 +52,9 @@ def jsonl(records: Iterable[object]) -> str:
     return "\n".join(json.dumps(record, ensure_ascii=False) for record in records)
 
 
-def plain(value: Callable[[int, int], object], *more: str, header: str = "source,output,rater,meaning") -> str:
+def plain(value: Callable[[int, int], object], header: str = "source,output,rater,meaning") -> str:
     """A row an answer."""
-    return sheet([*header.split(","), *more], [[original(n), hyp(n), RATERS[r], value(n, r), *more] for n, r in EACH])
+    return sheet(header.split(","), [[original(n), hyp(n), RATERS[r], value(n, r)] for n, r in EACH])
 
 
 @dataclass(frozen=True)
@@ -129,6 +129,8 @@ def judge_bench(values: Callable[[int], list[object]]) -> str:
     return json.dumps({"dataset": "S", "annotations": about, "instances": instances})
 
 
+MEANING = ("--column", "answer=meaning")
+BOTH = (*MEANING, "--column", "answer=odd")
 PAIRED = {n: {"source": original(n), "output": hyp(n)} for n in range(ITEMS)}
 TEXTS = ["Input.source", "Input.output"]
 EXPORTS = {
@@ -139,7 +141,7 @@ EXPORTS = {
     "mturk, answers as JSON, with consent": Export(
         {"batch.csv": mturk([*TEXTS, "Answer.taskAnswers"], lambda n, r: [original(n), hyp(n), json.dumps(
             [{"meaning": {str(k): k == mark(n, r) for k in range(1, 6)}, "consent": {"on": True}, "why": ""}])])},
-        people=WORKERS),
+        people=WORKERS, words=("--column", "unused=consent")),
     "mturk, several pairs a HIT": Export(
         {"batch.csv": mturk([f"{w}{k}" for k in range(5) for w in (*TEXTS, "Answer.meaning")], lambda h, r: [
             cell for n in range(5 * h, 5 * h + 5) for cell in (original(n), hyp(n), mark(n, r))], ITEMS // 5)},
@@ -149,18 +151,19 @@ EXPORTS = {
                              "meaning", "rt_ms"],
                             [[PROLIFIC[r], f"s{r}", 25 + r, "fail" if r else "pass", (n * 3 + r) % ITEMS, original(n),
                               hyp(n), mark(n, r), 5000 + n] for n, r in EACH])},
-        people=PROLIFIC, seconds=lambda n, r: 5 + n / 1000),
+        people=PROLIFIC, seconds=lambda n, r: 5 + n / 1000, words=(*MEANING, "--column", "seconds=rt_ms")),
     "prolific's list of submissions beside": Export(
         {"r.csv": sheet(["participant_id", "source", "output", "meaning"],
                         [[PROLIFIC[r], original(n), hyp(n), mark(n, r)] for n, r in EACH]),
          "prolific_export.csv": sheet(["Submission id", "Participant id", "Status", "Time taken", "Age"],
                                       [[f"s{r}", PROLIFIC[r], "RETURNED" if r == 2 else "APPROVED", 900, 30]
                                        for r in range(3)])},
-        people=PROLIFIC, unsubmitted=ITEMS),
+        people=PROLIFIC, unsubmitted=ITEMS, words=MEANING),
     "google's grid in words, German times": Export(
         {"form.csv": sheet(["Zeitstempel", "E-Mail-Adresse", *(f"Kept. [{hyp(n)}]" for n in range(ITEMS))],
                            [[f"0{r + 1}.03.2024 14:10:07", RATERS[r], *(WORDS[mark(n, r) - 1] for n in range(ITEMS))]
-                            for r in range(3)])}, question="kept"),
+                            for r in range(3)])}, question="kept",
+        words=("--column", "rater=E-Mail-Adresse", "--column", "time=Zeitstempel")),
     "google's grid, all of one mind about an item": Export(
         {"form.csv": sheet(["Timestamp", "Email Address", *(f"Meaning [{hyp(n)}]" for n in range(ITEMS))],
                            [["3/13/2024 2:10 PM", RATERS[r], *(WORDS[mark(n, r * (n > 0)) - 1] for n in range(ITEMS))]
@@ -177,12 +180,12 @@ EXPORTS = {
         {"p.json": json.dumps([{"id": n, **PAIRED[n], "meaning": mark(n, r), "annotator": r + 1,
                                 "annotation_id": 9 * n + r, "lead_time": 9,
                                 "odd": {"choices": ["a", "b"]} if yes(n, r) == "no" else "a"}
-                               for n, r in EACH])}, count=6 * ITEMS),
+                               for n, r in EACH])}, count=6 * ITEMS, words=BOTH),
     "label studio, CSV": Export(
         {"p.csv": sheet(["annotation_id", "annotator", "id", "lead_time", "meaning", "odd", "output", "source"],
                         [[9 * n + r, RATERS[r], n, 9, mark(n, r),
                           '{"choices": ["a", "b"]}' if yes(n, r) == "no" else "a", hyp(n), original(n)]
-                         for n, r in EACH])}, count=6 * ITEMS),
+                         for n, r in EACH])}, count=6 * ITEMS, words=BOTH),
     "argilla 2, as the Hub has it": Export(
         {"t.jsonl": jsonl({"id": f"r{n}", "status": "completed", **PAIRED[n], "meaning.suggestion": 3,
                            "meaning.responses": [mark(n, r) for r in range(3)], "meaning.responses.users": USERS,
@@ -193,11 +196,6 @@ EXPORTS = {
                                                     "status": ["submitted" if n else "discarded"] * 3},
                            "meaning-suggestion": None, "external_id": f"e{n}"} for n in range(ITEMS))},
         people=USERS, unsubmitted=3),
-    "argilla before 1.8": Export(
-        {"t.jsonl": jsonl({"text": hyp(n), "inputs": {"text": hyp(n)}, "prediction": [{"label": "yes", "score": 0.9}],
-                           "annotation": yes(n, 0), "annotation_agent": "ada", "id": f"i{n}", "status": "Validated"}
-                          for n in range(ITEMS))},
-        question="annotation", kind="label", answer=lambda n, r: yes(n, 0), count=ITEMS, raters=1, people=()),
     "doccano, labels and users by number": Export(
         {"all.jsonl": jsonl({"id": n, "text": hyp(n), "annotations": [{"label": 1 + mark(n, r) % 2, "user": r + 1}
                                                                      for r in range(3)]} for n in range(ITEMS))},
@@ -216,29 +214,26 @@ EXPORTS = {
     "crowd-kit with its truth": Export(
         {"crowd.csv": sheet(["task", "worker", "label"], [[hyp(n), WORKERS[r], yes(n, r)] for n, r in EACH]),
          "gt.csv": sheet(["task", "label"], [[hyp(n), "yes"] for n in range(ITEMS)])},
-        question="label", kind="label, yes, no", answer=yes, people=WORKERS),
-    "judge-bench, graded": Export({"s.json": judge_bench(lambda n: [mark(n, r) for r in range(3)])}, raters=3 * ITEMS),
+        question="label", kind="label, yes, no", answer=yes, people=WORKERS, words=("--column", "truth=gt.csv:label")),
+    "judge-bench, graded": Export({"s.json": judge_bench(lambda n: [mark(n, r) for r in range(3)])}, raters=3 * ITEMS,
+        words=("--column", "text=instance")),
     "judge-bench, words": Export({"s.json": judge_bench(lambda n: [yes(n, r) for r in range(3)])}, raters=3 * ITEMS,
-                                 kind="label, yes, no", answer=yes),
+                                 kind="label, yes, no", answer=yes, words=("--column", "text=instance")),
     "wmt's MQM": Export(
         {"mqm.tsv": sheet(["system", "doc", "seg_id", "rater", "source", "target", "category", "severity"],
                           [row for n, r in EACH for row in mqm(n, r)], "\t")},
         question="mqm", kind="rating, 0 to 25", answer=lambda n, r: (0, 1, 6, 11, 16)[mark(n, r) - 1]),
-    "sts, with a lone quotation mark": Export(
-        {"sts.tsv": sheet(["split", "idx", "score", "sentence1", "sentence2"],
-                          [["dev", n, mark(n, 0) + 0.25, "~" * (n == 4) + original(n), hyp(n)]
-                           for n in range(ITEMS)],
-                          "\t").replace("~", '"')},
-        question="score", kind="rating, 1", answer=lambda n, r: mark(n, 0) + 0.25,
-        count=ITEMS, raters=ITEMS, people=()),
     "german names, decimal commas": Export(
         {"d.csv": b"\xef\xbb\xbf" + sheet(
             ["Quelle", "Ausgabe", "Bewerter", "Bewertung", "Anmerkung"],
             [[original(n), hyp(n), ("Änne", "Bob Strauß", "Cy")[r], f"{mark(n, r)},5".replace("5,5", "5,0"), "gut; ja"]
              for n, r in EACH], ";").encode()},
         question="bewertung", kind="rating, 1 to 5, 9", answer=lambda n, r: min(mark(n, r) + 0.5, 5),
-        people=("Änne", "Strauß")),
-    "who rated is in a column of another name": Export({"d.csv": plain(mark, header="source,output,Kürzel,meaning")}),
+        people=("Änne", "Strauß"),
+        words=("--column", "original=Quelle", "--column", "output=Ausgabe",
+                "--column", "rater=Bewerter", "--column", "answer=Bewertung")),
+    "who rated is in a column of another name": Export({"d.csv": plain(mark, "source,output,Kürzel,meaning")},
+        words=(*MEANING, "--column", "rater=Kürzel")),
     "a column a person": Export(
         {"w.csv": sheet(["id", "source", "output", "anna", "ben", "cleo"],
                         [[n, original(n), hyp(n), *(mark(n, r) for r in range(3))] for n in range(ITEMS)])},
@@ -247,46 +242,21 @@ EXPORTS = {
     "a file a person": Export(
         {f"{name}.csv": sheet(["id", "source", "output", "meaning"],
                               [[n, original(n), hyp(n), mark(n, r)] for n in range(ITEMS)])
-         for r, name in enumerate("xyz")}, ("--raters-per-file",), people=()),
-    "a header of two rows under a title": Export(
-        {"w.csv": "Study 7,,,,,\n" + sheet(["", "", "Rater 1", "", "Rater 2", ""],
-                                           [["source", "output", *("meaning", "fluency") * 2],
-                                            *([original(n), hyp(n), *(mark(n, r) for r in (0, 1, 1, 2))]
-                                              for n in range(ITEMS))])},
-        answer=mark, count=4 * ITEMS, raters=2, people=()),
+         for r, name in enumerate("xyz")}, (*MEANING, "--raters-per-file"), people=()),
     "many n/a": Export({"d.csv": plain(lambda n, r: mark(n, r) if n % 4 else "Not applicable")}, count=21,
-                       answer=lambda n, r: mark(n, r) if n % 4 else None, lost={"Not applicable": 9}),
-    "numbers with words": Export({"d.csv": plain(lambda n, r: f"{mark(n, r)}{('/5', ' – ok')[n % 2]}")}),
+                       answer=lambda n, r: mark(n, r) if n % 4 else None, lost={"Not applicable": 9}, words=MEANING),
+    "numbers with words": Export({"d.csv": plain(lambda n, r: f"{mark(n, r)}{('/5', ' – ok')[n % 2]}")}, words=MEANING),
     "own words": Export({"d.csv": plain(lambda n, r: ("mau", "fraco", "assim", "bom", "lindo")[mark(n, r) - 1])},
-                        ("--scale", "meaning=mau<fraco<assim<bom<lindo")),
+                        (*MEANING, "--scale", "meaning=mau<fraco<assim<bom<lindo")),
     "checkboxes": Export(
         {"d.csv": plain(lambda n, r: ("Style", "Tone", "Style;Tone", "No fault", "Style")[mark(n, r) - 1])},
-        kind="multi label", answer=lambda n, r: ("style", "tone", "style, tone", "no-fault", "style")[mark(n, r) - 1]),
-    "batches that repeat, names under two spellings": Export(
-        {"a.csv": plain(mark, "1", header="Source,Output,Rater,Meaning").replace("meaning,1", "meaning,n"),
-         "b.csv": plain(mark, header="source,output,rater,meaning").replace("ada@", "ADA@")}, lost={"the same": 30}),
+        kind="multi label", answer=lambda n, r: ("style", "tone", "style, tone", "no-fault", "style")[mark(n, r) - 1],
+        words=MEANING),
+    "batches that repeat": Export(
+        {"a.csv": plain(mark), "b.csv": plain(mark).replace("ada@", "ADA@")}, MEANING, lost={"the same": 30}),
     "by people's addresses in JSON": Export(
         {"d.json": json.dumps([{"id": n, **PAIRED[n], "ratings": {RATERS[r]: mark(n, r) for r in range(3)}}
                                for n in range(ITEMS)])}, question="rating"),
-    "surveymonkey's header of two rows, an address beside the id": Export(
-        {"s.csv": sheet(["Respondent ID", "End Date", "Email Address", "How is the meaning?", *[""] * (ITEMS - 1)],
-                        [["", "", "", *map(hyp, range(ITEMS))],
-                         *([100 + r, f"03/13/2024 10:1{r}:00", RATERS[r], *(mark(n, r) for n in range(ITEMS))]
-                           for r in range(3))])}, question="how-is-the-meaning"),
-    "a letter and a number for each person": Export(
-        {"w.csv": sheet(["id", "source", "output", *(f"A{r}_{q}" for r in (1, 2, 3) for q in ("meaning", "tone"))],
-                        [[n, original(n), hyp(n), *(mark(n, r + q) for r in range(3) for q in (0, 1))]
-                         for n in range(ITEMS)])}, count=6 * ITEMS),
-    "lists of scores within lists, by id": Export(
-        {"d.json": json.dumps({f"d{n}": {"source": original(n), "responses": [
-            {"response": hyp(n), "model": "m", "meaning": [mark(n, r) for r in range(3)]}]} for n in range(ITEMS)})},
-        raters=3 * ITEMS, people=()),
-    "best and worst of five": Export(
-        {"b.csv": sheet(["Tuple", *(f"Item{k}" for k in range(1, 6)), "Annotator", "BestItem", "WorstItem"],
-                        [[f"t{t}", *(hyp(5 * t + k) for k in range(5)), RATERS[r], hyp(5 * t + mark(t, r) - 1),
-                          hyp(5 * t + mark(t, r) % 5)] for t in range(2) for r in range(3)])},
-        question="best-worst", kind="rating, -1 to 1",
-        answer=lambda n, r: (n % 5 == mark(n // 5, r) - 1) - (n % 5 == mark(n // 5, r) % 5)),
 }  # fmt: skip
 
 
@@ -326,7 +296,10 @@ def test_a_frame_becomes_a_study_with_the_same_answers(tmp_path: Path) -> None:
     frame = pd.DataFrame(rows, columns=["source", "output", "rater", "meaning", "time"]).astype({"rater": "category"})
     frame.loc[0, "meaning"] = None
     exports, home = str(tmp_path / "exports"), tmp_path / "home"
-    study = import_ratings(frame, tmp_path / "s.yaml", scales={"meaning": "5..1"}, exports=exports, home=home)
+    columns = {"meaning": "answer"}
+    study = import_ratings(
+        frame, tmp_path / "s.yaml", columns=columns, scales={"meaning": "5..1"}, exports=exports, home=home
+    )
     ratings = pd.read_parquet(study.folder / "ratings.parquet")
     assert sorted(ratings["value"]) == sorted(mark(n, r) for n, r in EACH[1:])
     assert "at_most: 3" in (tmp_path / "s.yaml").read_text(encoding="utf-8")

@@ -10,6 +10,7 @@ import pytest
 from annotation.campaign_records import CampaignRecords
 from generation.production import read_transformed
 from tests.annotation.imports.importing import (
+    LONG,
     RATERS,
     SYSTEMS,
     Workplace,
@@ -29,7 +30,7 @@ def place(tmp_path: Path) -> Workplace:
 
 def test_a_long_csv_becomes_a_study_with_verdicts_and_a_report(place: Workplace) -> None:
     write_long(place.folder / "ratings.csv")
-    done = place.take("ratings.csv")
+    done = place.take("ratings.csv", *LONG)
     for part in ("CSV (commas), 144 rows", "fluency: rating, 1 to 5", "288 ratings of 48 pairs by 3 raters"):
         assert part in done.out
     ratings = place.ratings()
@@ -50,7 +51,7 @@ def test_a_long_csv_becomes_a_study_with_verdicts_and_a_report(place: Workplace)
 
 def test_its_pairs_are_those_that_generation_makes_of_the_same_files(place: Workplace) -> None:
     write_long(place.folder / "ratings.csv", 6)
-    place.take("ratings.csv")
+    place.take("ratings.csv", *LONG)
     before = {(pair.pair_id, pair.key) for pair in CampaignRecords.open(place.study).pairs}
     assert place.run("generate", *STUDY).status == 0
     keys = {text.key for name in ("rules-v2", "neural") for text in read_transformed(place.study, name, 1337)}
@@ -60,7 +61,7 @@ def test_its_pairs_are_those_that_generation_makes_of_the_same_files(place: Work
 
 def test_raters_ids_are_in_no_record_and_no_line(place: Workplace) -> None:
     write_long(place.folder / "ratings.csv", 4)
-    done = place.take("ratings.csv")
+    done = place.take("ratings.csv", *LONG)
     for rater in RATERS:
         assert rater not in done.out + done.err and rater.encode() not in place.everything()
     key = place.folder / ".argilla" / "pseudonyms.key"
@@ -70,6 +71,6 @@ def test_raters_ids_are_in_no_record_and_no_line(place: Workplace) -> None:
 
 def test_what_is_there_is_not_overwritten_unasked(place: Workplace) -> None:
     write_long(place.folder / "ratings.csv", 4)
-    place.take("ratings.csv")
-    assert "--replace" in place.refused("ratings.csv")
-    assert "48 ratings of 8 pairs" in place.take("ratings.csv", "--replace").out
+    place.take("ratings.csv", *LONG)
+    assert "--replace" in place.refused("ratings.csv", *LONG)
+    assert "48 ratings of 8 pairs" in place.take("ratings.csv", *LONG, "--replace").out

@@ -1,4 +1,4 @@
-"""Each form of a file is recognised by its content, and its answers arrive whole."""
+"""Each form of a file is recognised by its content, its columns by name or option, and its answers arrive whole."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def test_a_column_for_each_rater(place: Workplace) -> None:
         for number, system in itertools.product(range(20), SYSTEMS)
     ]  # fmt: skip
     write_csv(place.folder / "wide.tsv", header, rows, "\t")
-    done = place.take("wide.tsv")
+    raters = [word for number in range(4, 10) for word in ("--column", f"by_rater=column {number}")]
+    done = place.take("wide.tsv", *raters)
     assert "TSV (tabs), 40 rows" in done.out and "240 ratings of 40 pairs by 3 raters" in done.out
     assert values(place, 3, "neural", "fluency") == wanted(3, "neural", "fluency")
 
@@ -52,7 +53,8 @@ def test_a_question_a_row_with_texts_in_a_second_file(place: Workplace) -> None:
         for number, system in itertools.product(range(12), SYSTEMS)
     ]
     write_csv(place.folder / "texts.csv", ["sent_id", "system", "original", "output"], texts)
-    assert "144 ratings of 24 pairs by 3 raters" in place.take("ratings.csv", "texts.csv").out
+    done = place.take("ratings.csv", "texts.csv", "--column", "question=criterion")
+    assert "144 ratings of 24 pairs by 3 raters" in done.out
     assert values(place, 7, SYSTEMS[0]) == wanted(7, SYSTEMS[0])
 
 
@@ -77,11 +79,18 @@ NESTED = [
 
 
 @pytest.mark.parametrize(
-    ("records", "form"), [(ARGILLA_1, "Argilla"), (ARGILLA_2, "Argilla"), (NESTED, "JSON (nested)")]
+    ("records", "form", "words"),
+    [
+        (ARGILLA_1, "Argilla", ()),
+        (ARGILLA_2, "Argilla", ()),
+        (NESTED, "JSON (nested)", ("--column", "output=sentence", "--column", "answer=quality")),
+    ],
 )
-def test_json_of_tools_and_of_anybody(place: Workplace, records: list[object], form: str) -> None:
+def test_json_of_tools_and_of_anybody(
+    place: Workplace, records: list[object], form: str, words: tuple[str, ...]
+) -> None:
     (place.folder / "records.json").write_text(json.dumps(records), encoding="utf-8")
-    done = place.take("records.json")
+    done = place.take("records.json", *words)
     assert form in done.out and "60 ratings of 20 pairs by 3 raters" in done.out
     assert values(place, 11, "neural", "quality") == wanted(11, "neural")
 
@@ -122,4 +131,4 @@ def test_excel(place: Workplace) -> None:
     for number, system, rater in triples(10):
         sheet.append([original(number), output(number, system), rater, answer(number, system, rater)])
     book.save(place.folder / "ratings.xlsx")
-    assert "60 ratings of 20 pairs by 3 raters" in place.take("ratings.xlsx").out
+    assert "60 ratings of 20 pairs by 3 raters" in place.take("ratings.xlsx", "--column", "answer=quality").out

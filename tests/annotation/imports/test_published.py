@@ -15,6 +15,8 @@ from tests.scale import FULL
 
 PEOPLE = next((path for path in (ROOT / "shared/data/people", ROOT.parent / "shared/data/people",
                                  ROOT.parents[1] / "shared/data/people") if path.is_dir()), Path("none"))  # fmt: skip
+QUESTIONS = ("grammaticality", "meaning", "simplicity", "structural_simplicity")
+SULEM = [word for name in QUESTIONS for word in ("--column", f"answer={name}")] + ["--column", "item=sentence"]
 pytestmark = pytest.mark.skipif(not PEOPLE.is_dir(), reason="the public ratings are not beside the checkout")
 
 
@@ -35,7 +37,7 @@ def alpha(ratings: pd.DataFrame, column: str, level: str) -> float:
 
 
 def test_qags(place: Workplace) -> None:
-    place.take(*files("qags/mturk_cnndm.jsonl", "qags/mturk_xsum.jsonl"), "--raters-per-file")
+    place.take(*files("qags/mturk_cnndm.jsonl", "qags/mturk_xsum.jsonl"), *OPTIONS["qags"])
     ratings = place.ratings()
     assert len(ratings) == 2859 and not place.listed
     assert alpha(ratings, "answer", "nominal") == pytest.approx(0.4878830126174004, abs=1e-12)
@@ -59,17 +61,17 @@ def test_recipe(place: Workplace) -> None:
 
 
 def test_sulem(place: Workplace) -> None:
-    place.take(*files("sulem2018/ratings.csv", "sulem2018/texts.csv"))
+    place.take(*files("sulem2018/ratings.csv", "sulem2018/texts.csv"), *SULEM)
     ratings = place.ratings()
     means = ratings.groupby(["transformation", "question"])["value"].mean()
     for name, printed in {"dss": (3.42, 4.15, 0.16, 0.16), "hybrid": (2.96, 2.46, 0.43, 0.43)}.items():
-        of_system = [means[name, q] for q in ("grammaticality", "meaning", "simplicity", "structural_simplicity")]
+        of_system = [means[name, q] for q in QUESTIONS]
         assert of_system == pytest.approx(printed, abs=0.01)  # some are cut, not rounded
     assert len(ratings) == 25 * 70 * 3 * 4 and len(place.listed) == 3 * 70 * 3 * 4
 
 
 def test_d_product(place: Workplace) -> None:
-    place.take(*files("d_product/answer.csv", "d_product/truth.csv"))
+    place.take(*files("d_product/answer.csv", "d_product/truth.csv"), *OPTIONS["product"])
     truth = pd.read_csv(place.study.folder / "truth.csv", dtype=str).set_index("pair_id")["truth"]
     yes = place.ratings().assign(yes=lambda frame: frame["answer"] == "label-1").groupby("pair_id")["yes"].mean() > 0.5
     right = yes == (truth.reindex(yes.index) == "label-1")
@@ -96,7 +98,7 @@ def test_label_studio_and_mturk(place: Workplace) -> None:
 
 
 def test_simplicity(place: Workplace) -> None:
-    done = place.take(*files("simplicity_da/simplicity_DA_ratings.csv"))
+    done = place.take(*files("simplicity_da/simplicity_DA_ratings.csv"), *OPTIONS["simplicity"])
     assert "9,000 ratings of 600 pairs by 67 raters" in done.out and "0 to 100" in done.out
 
 
@@ -117,6 +119,13 @@ GALLERY = {
     "sulem": ["sulem2018/ratings.csv", "sulem2018/texts.csv"],
     "summeval": ["summeval/human_annotations.json"],
 }
+OPTIONS = {
+    "product": ["--column", "item=question"],
+    "qags": ["--raters-per-file", "--column", "output=sentence"],
+    "simplicity": ["--column", "answer=simplicity"],
+    "structural": ["--column", "answer=structural_simplicity"],
+    "sulem": SULEM,
+}
 
 
 @pytest.mark.parametrize("name", GALLERY if FULL else ("paraphrases",))
@@ -124,8 +133,7 @@ def test_the_gallerys_files_come_into_its_studies(place: Workplace, name: str) -
     study = place.folder / "studies" / f"{name}.yaml"
     study.parent.mkdir()
     study.write_bytes((ROOT / "studies" / "real" / study.name).read_bytes())
-    options = ["--raters-per-file"] if name == "qags" else []
-    done = place.run("import", *files(*GALLERY[name]), *options, "--out", f"studies/{name}.yaml")
+    done = place.run("import", *files(*GALLERY[name]), *OPTIONS.get(name, []), "--out", f"studies/{name}.yaml")
     assert done.status == 0, done.err
     assert study.read_bytes() == (ROOT / "studies" / "real" / study.name).read_bytes()
     assert not FULL or place.run("accept", "--study", f"studies/{name}.yaml").status == 0

@@ -61,7 +61,8 @@ def question(frame: pd.DataFrame, name: str) -> pd.DataFrame:
 def test_the_112_means_of_systems_come_in(tmp_path: Path) -> None:
     """All 28 systems, ids in the texts' place: the file's own means, and those that the paper prints."""
     place = Workplace(tmp_path)
-    done = place.take(str(NUMBERS / "sulem2018.csv"))
+    answers = [word for name in SCALES for word in ("--column", f"answer={name}")]
+    done = place.take(str(NUMBERS / "sulem2018.csv"), "--column", "item=sentence", *answers)
     assert "23,520 ratings of 1,960 texts by 3 raters" in done.out and not place.listed
     means = place.ratings().groupby(["transformation", "question"])["value"].mean()
     assert len(means) == 112
@@ -111,7 +112,9 @@ def test_fleiss_kappa_by_batch_is_that_of_other_packages(batch: int) -> None:
 
 def test_rankings_come_in_as_the_ranks_that_were_given(tmp_path: Path) -> None:
     place = Workplace(tmp_path)
-    done = place.take(str(NUMBERS / "apty.csv"), "--column", "item=task", "--column", "item=candidate")
+    done = place.take(
+        str(NUMBERS / "apty.csv"), "--column", "item=task", "--column", "item=candidate", "--column", "answer=rank"
+    )
     ranks = pd.read_csv(NUMBERS / "apty.csv")["rank"]
     assert f"{len(ranks):,} ratings of {len(ranks):,} texts" in done.out
     assert place.ratings()["value"].value_counts().to_dict() == ranks.value_counts().to_dict()
