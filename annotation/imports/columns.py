@@ -94,15 +94,15 @@ def propose(table: CellTable, corrections: Mapping[str, str]) -> Proposal:
             raise StudyError(f"{table.path}: no column {column!r}; {nearest(column, columns)}")
         if role not in ROLES:
             raise StudyError(f"--column: unknown role {role!r}; {nearest(role, list(ROLES))}")
-    given = {**{name: role for name, role in table.roles.items() if name in columns}, **corrections}
-    taken, roles, reasons = set(given.values()), dict[str, str](), dict[str, str]()
+    fixed = {**{name: role for name, role in table.roles.items() if name in columns}, **corrections}
+    taken, roles, reasons = set(fixed.values()), dict[str, str](), dict[str, str]()
     for name in columns:
-        role = given.get(name) or ("by_rater" if _PERSON.fullmatch(name) else by_name(name))
-        repeated = name not in given and role in taken and role != "by_rater"
+        role = fixed.get(name) or ("by_rater" if _PERSON.fullmatch(name) else by_name(name))
+        repeated = name not in fixed and role in taken and role != "by_rater"
         roles[name] = "unused" if not role or repeated else role
         if name in corrections:
             reasons[name] = "set by you"
-        elif name in given:
+        elif name in fixed:
             reasons[name] = f"set by the format, {table.form}"
         else:
             reasons[name] = "its name" if role else "its name shows no role"
