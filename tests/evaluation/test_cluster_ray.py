@@ -23,7 +23,7 @@ import pytest
 from evaluation.human.records import MADE
 from evaluation.human.records import SCORES as PEOPLE
 from evaluation.instructions.run import evaluate_instructions
-from evaluation.instructions.scores import ITEMS, SCORES
+from evaluation.instructions.scores import SCORES
 from evaluation.records import EvaluationRecords
 from evaluation.scoring import evaluate
 from plumbline.errors import StudyError
@@ -184,9 +184,8 @@ def test_wordings_are_scored_as_without_ray(cluster: Cluster, tmp_path: Path) ->
     plain = load_study(study.file, tmp_path / "here")
     outcome = evaluate_instructions(plain)
     assert f"{outcome.encoded:,} texts encoded, {outcome.asked:,} requested" in out
-    for file in (SCORES, ITEMS):
-        made, expected = (pd.read_parquet(one.folder / file) for one in (study, plain))
-        pd.testing.assert_frame_equal(made, expected, check_exact=True)
+    made, expected = (pd.read_parquet(one.folder / SCORES) for one in (study, plain))
+    pd.testing.assert_frame_equal(made, expected, check_exact=True)
 
 
 @pytest.mark.skipif(not FULL, reason="a minute; PLUMBLINE_TESTS=full runs it")
