@@ -21,28 +21,21 @@ from evaluation.benchmarks.scores import (
     slash,
 )
 from evaluation.benchmarks.selection_files import PACKAGES
-from evaluation.display import board_notes, board_rows, hundred, short_names
-from evaluation.records import EvaluationRecords
+from evaluation.display import board_notes, board_rows, hundred
 from evaluation.tables.comparisons import board, separation_table
-from evaluation.tables.scores import originals
 from generation.output_statistics import shown
 from plumbline import cli
-from plumbline.errors import DataError, StudyError
+from plumbline.errors import DataError
 from plumbline.exhibits.table import Exhibit, csv_bytes, json_file, plain, reasons, write_files
 from plumbline.identity import identity
-from plumbline.study import load_study
 from plumbline.study.places import output_folder
 from plumbline.versions import installed_versions
 from plumbline.words import count
 
 NAME, SUMMARY = "board", "board.json"
-_OF_STUDY = (
-    "scores are of whole original data sets; each data set counts once: the study's split, averaged over its subsets"
-)
 _CHANGES = {
     "InstructionReranking": "p-MRR, which ranges from -100 to 100 and is near 0",
     "InstructionRetrieval": "p-MRR, which ranges from -100 to 100 and is near 0",
-    "instruction_reranking": "p-MRR, which ranges from -100 to 100 and is near 0",
 }
 
 
@@ -165,18 +158,6 @@ def rankable(scores: Scores, gaps: str) -> Scores:
     )
 
 
-def of_originals(original_scores: pd.DataFrame, gaps: str, seed: int) -> RankedModels:
-    """Return the board of a study's original scores (`evaluation.tables.scores.originals`)."""
-    names = short_names(set(original_scores["model"]))
-    original_scores = original_scores.assign(model=original_scores["model"].map(names))
-    order = list(original_scores["dataset"].drop_duplicates())
-    frame = original_scores.pivot(index="model", columns="dataset", values="original")[order]
-    frame = frame.rename_axis(index=None, columns=None)
-    scores = rankable(Scores(frame, {str(name): str(name) for name in frame.index}, notes=(_OF_STUDY,)), gaps)
-    task_types = dict(zip(original_scores["dataset"], original_scores["task_type"], strict=True))
-    return of_scores(scores, {str(name): str(kind) for name, kind in task_types.items()}, seed)
-
-
 def write(folder: Path, ranked: RankedModels, source: str) -> list[str]:
     """Write the table in its forms and its basis, each file atomically; return the files' names."""
     exhibit = ranked.exhibit()
@@ -211,14 +192,7 @@ def write(folder: Path, ranked: RankedModels, source: str) -> list[str]:
 def rank_models(options: argparse.Namespace) -> int:
     """Run `board`: rank models on any benchmark, in the form of MMTEB's Tables 2 and 18."""
     out = output_folder(options.out, "board")
-    if options.source.endswith((".yaml", ".yml")):
-        unfit = {"--benchmark": options.benchmark, "--languages": options.languages, "--tasks": options.tasks}
-        if named := [name for name, values in unfit.items() if values]:
-            raise StudyError(f"{named[0]} does not apply to a study, whose data sets are the tasks; leave it out")
-        study = load_study(options.source, options.exports)
-        ranked = of_originals(originals(EvaluationRecords.open(study).scores), options.gaps, options.seed)
-    else:
-        ranked = _of_files(options)
+    ranked = _of_files(options)
     shown = ranked.exhibit()
     files = write(out, ranked, options.source)
     print(shown.caption)

@@ -22,11 +22,10 @@ _SHRINK = """example: plumbline shrink --study studies/demo.yaml --task sample_r
 """
 _BOARD = """example: plumbline board --from "MTEB(eng, v2)"
 
-From a folder of mteb's result files, from a table of scores, or from the original scores of a study:
+From a folder of mteb's result files, or from a table of scores:
 
   plumbline board --from results --benchmark "MTEB(eng, v2)"
   plumbline board --from scores.csv --out exports/mine/board
-  plumbline board --from studies/mine.yaml
 """
 
 
@@ -62,7 +61,6 @@ def select(parser: argparse.ArgumentParser) -> None:
         help="share of models held out to judge the selection (default: 0.33)",
     )
     _add_run_options(parser, "the split of models, the starts of the search and random selections", "selection")
-    add("--dry-run", action="store_true", help="show the models, tasks and costs to choose from, and write nothing")
 
 
 def check(parser: argparse.ArgumentParser) -> None:
@@ -94,8 +92,6 @@ def shrink(parser: argparse.ArgumentParser) -> None:
     add("--documents", type=cli.count, metavar="N", help="clustering: number of documents (default: 4%% of them)")
     add("--draw", choices=("stratified", "uniform"),
         help="clustering: draw documents by label (default), or regardless of labels")  # fmt: skip
-    add("--replacement", action="store_true",
-        help="clustering: draw documents with replacement (default: without)")  # fmt: skip
     add(
         "--queries",
         type=cli.count,
@@ -117,20 +113,19 @@ def board(parser: argparse.ArgumentParser) -> None:
         "95% intervals that show which models differ."
     )
     parser.epilog, parser.formatter_class = _BOARD, argparse.RawDescriptionHelpFormatter
-    add_source_options(parser, "; or a study's file")
+    add_source_options(parser)
     add = parser.add_argument
     add("--gaps", choices=("models", "tasks", "fewest", "keep"), default="models",
         help="if scores are missing: leave out models (default), tasks, or whichever lacks most scores; or keep all and"
         " give no points for missing scores, as mteb does")  # fmt: skip
-    add("--exports", metavar="DIR", help="with a study: the folder of its records (default: exports/)")
     _add_run_options(parser, "resampling tasks", "board")
 
 
-def add_source_options(parser: argparse.ArgumentParser, more: str = "") -> None:
-    """Add the options for the source of scores and their selection; `more` names other sources."""
+def add_source_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options for the source of scores and their selection."""
     add = parser.add_argument
     what = "source of scores: a benchmark (from mteb's result cache), a folder of mteb's result files, or a table"
-    add("--from", dest="source", type=cli.no_address, required=True, metavar="WHAT", help=what + more)
+    add("--from", dest="source", type=cli.no_address, required=True, metavar="WHAT", help=what)
     add("--benchmark", default="", metavar="NAME", help="for a folder or a table: use only the tasks of this benchmark")
     add("--languages", type=_list, default=(), metavar="CODES",
         help="only tasks and subsets in these languages, such as dan,swe")  # fmt: skip

@@ -10,7 +10,6 @@ import contextlib
 import dataclasses
 import hashlib
 import logging
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -166,8 +165,6 @@ RULE = "for each task the registered revision is used, or else the result of the
 _MEAN_OF_SUBSET = "each score is the plain mean of mteb's main score on a subset over the splits that the task requires"
 SUBSET = "::"  # between task and subset
 _MEAN = "each score is the plain mean of mteb's main score over the splits and subsets that the task requires"
-_NO_REVISION = ("", "nan", "none", "external", "no_revision_available")
-_VERSION = re.compile(r"\d+")
 
 
 def benchmark(name: str) -> Any:
@@ -318,28 +315,24 @@ def _home(folder: Path) -> Path:
     raise DataError(f"{folder}: no folder 'results' as in mteb's cache (results/MODEL/REVISION/TASK.json)")
 
 
-def of_table(path: Path, chosen: str) -> Scores:
+def of_table(path: Path) -> Scores:
     """Return the scores of a table: long (columns model, task, score), or a model a row and a task a column.
 
-    A long table may have revision and mteb_version (one revision of each model and task is selected, by mteb's rule),
-    benchmark (`chosen` names one), family (held out together), entries and wanted (fewer entries than wanted are a
-    gap). The other form may have the column family.
+    Either may have the column family: models of one are held out together.
     """
     frame = read_table(path)
     files = {str(path): hashlib.sha256(path.read_bytes()).hexdigest()}
     if "model" not in frame:
         raise DataError(f"{path}: no column 'model'; the table has {', '.join(map(str, frame.columns))[:300]}")
     frame["model"] = frame["model"].astype(str)
-    notes: tuple[str, ...] = ("scores are taken from the table, whatever splits and languages they cover",)
+    notes = ("scores are taken from the table, whatever splits and languages they cover",)
     if {"task", "score"} <= set(frame.columns):
-        frame, more = _one_revision(_of_benchmark(frame, chosen, path), path)
-        notes += more
-        wide = frame.pivot(index="model", columns="task", values="score")
+        wide = _long_scores(frame, path)
     else:
         wide = frame.set_index("model").drop(columns=["family"], errors="ignore")
         if wide.index.has_duplicates:
             twice = wide.index[wide.index.duplicated()][0]
-            raise DataError(f"{path}: model {twice!r} is in two rows; keep one, or use a long table with revisions")
+            raise DataError(f"{path}: model {twice!r} is in two rows; keep one")
         wide = wide.set_axis(list(map(str, wide.columns)), axis=1)
         wide = pd.DataFrame({str(name): numbers_of(wide, str(name), path) for name in wide}, index=wide.index)
     wide = wide.sort_index().rename_axis(index=None, columns=None)
@@ -354,58 +347,13 @@ def of_table(path: Path, chosen: str) -> Scores:
     return Scores(wide, family_of, files, notes)
 
 
-def _of_benchmark(frame: pd.DataFrame, chosen: str, path: Path) -> pd.DataFrame:
-    """Return the rows of one benchmark, with scores as numbers, NaN for fewer entries than wanted."""
+def _long_scores(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """Return a long table as models by tasks. Raises DataError for two scores of a model on a task."""
     frame = frame.assign(task=frame["task"].astype(str), score=numbers_of(frame, "score", path))
-    if "benchmark" in frame:
-        names = sorted(frame["benchmark"].astype(str).unique())
-        if not chosen and len(names) > 1:
-            raise DataError(f"{path} has {len(names)} benchmarks; choose one with --benchmark: {', '.join(names)}")
-        if chosen and chosen not in names:
-            raise DataError(f"{path}: no scores on {chosen!r}; {nearest(chosen, names)}")
-        frame = frame[frame["benchmark"].astype(str) == (chosen or names[0])]
-    if {"entries", "wanted"} <= set(frame.columns):
-        short = numbers_of(frame, "entries", path) < numbers_of(frame, "wanted", path)
-        frame = frame.assign(score=frame["score"].mask(short))
-    return frame
-
-
-def _one_revision(frame: pd.DataFrame, path: Path) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Return a row for each model and task, with the revision selected by mteb's rule."""
-    key = ["model", "task"]
-    if "revision" not in frame:
-        if (double := frame.duplicated(key)).any():
-            first = frame[double].iloc[0]
-            raise DataError(
-                f"{path}: model {first['model']!r} has two scores on task {first['task']!r}, and there is no column"
-                " 'revision'; keep one score"
-            )
-        return frame, ()
-    frame = frame.assign(revision=frame["revision"].astype(str))
-    if (double := frame.duplicated([*key, "revision"])).any():
+    if (double := frame.duplicated(["model", "task"])).any():
         first = frame[double].iloc[0]
-        raise DataError(
-            f"{path}: {first['model']}, {first['task']}, revision {first['revision']} appears twice; keep one"
-        )
-    several = int((frame.groupby("model")["revision"].nunique() > 1).sum())
-    if frame.duplicated(key).any():
-        registered = _registered()
-        versions = frame.get("mteb_version", pd.Series("", index=frame.index)).fillna("").astype(str)
-        main = [registered.get(slash(name), (None, None))[0] for name in frame["model"]]
-        frame = frame.assign(  # mteb's rule, in the order of its columns
-            _gap=frame["score"].isna(),
-            _main=[version != main_revision for version, main_revision in zip(frame["revision"], main, strict=True)],
-            _version=[-_age(version) for version in versions],
-            _named=frame["revision"].str.lower().isin(_NO_REVISION),
-            _tasks=-frame.groupby(["model", "revision"])["score"].transform("count"),
-        ).sort_values([*key, "_gap", "_main", "_version", "_named", "_tasks", "revision"])
-    return frame.drop_duplicates(key), _revision_note(several)
-
-
-def _age(version: str) -> int:
-    """Return a version as one number that grows with it; 0 without one."""
-    parts = [int(part) for part in _VERSION.findall(version)[:3]]
-    return sum((part + 1) * 1_000_000 ** (2 - position) for position, part in enumerate(parts))
+        raise DataError(f"{path}: model {first['model']!r} has two scores on task {first['task']!r}; keep one")
+    return frame.pivot(index="model", columns="task", values="score")
 
 
 def _revision_note(several: int) -> tuple[str, ...]:
@@ -423,26 +371,22 @@ def families(names: Sequence[str]) -> dict[str, str]:
 
     A name without an organisation is a family of its own.
     """
-    registered = _registered() if any("/" in slash(name) for name in names) else {}
+    registered = _base_models() if any("/" in slash(name) for name in names) else {}
     family_of = {}
     for name in names:
         root, seen = slash(name), set[str]()
-        while (base := registered.get(root, (None, None))[1]) and base not in seen:
+        while (base := registered.get(root)) and base not in seen:
             seen.add(root)
             root = base
         family_of[name] = root.split("/")[0] if "/" in root else name
     return family_of
 
 
-def _registered() -> dict[str, tuple[str | None, str | None]]:
-    """Return the revision and base model of each model in mteb's registry."""
+def _base_models() -> dict[str, str]:
+    """Return the base model of each model in mteb's registry that has one."""
     from mteb.models.get_model_meta import get_model_metas  # noqa: PLC0415 (takes seconds)
 
-    models = {}
-    for meta in get_model_metas():
-        base = meta.adapted_from
-        models[str(meta.name)] = (meta.revision, base if isinstance(base, str) else None)
-    return models
+    return {str(meta.name): meta.adapted_from for meta in get_model_metas() if isinstance(meta.adapted_from, str)}
 
 
 def mteb_tasks(names: Sequence[str]) -> list[Any]:
@@ -487,7 +431,7 @@ def read(options: argparse.Namespace, *, by_subset: bool = False) -> tuple[Score
     options.languages = languages
     own_facts = task_facts.of_table(Path(options.tasks)) if options.tasks else None
     if path.suffix.lower() in _TABLES:
-        scores = of_table(path, options.benchmark)
+        scores = of_table(path)
         tasks = mteb_tasks([str(name) for name in scores.frame])
         if options.benchmark:
             tasks = public_tasks(options.benchmark)

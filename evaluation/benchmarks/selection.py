@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -22,8 +21,6 @@ from evaluation.benchmarks.selection_methods import (
     agreement,
     backward,
     coverage,
-    left_out_predictions,
-    predictability,
 )
 from evaluation.benchmarks.task_facts import amount, costs
 from plumbline.errors import StudyError
@@ -155,28 +152,3 @@ def _judged(
     random = priced.random(budget, RANDOM, stream(seed, "random selections", f"{budget:.9g}"))
     rngs = [stream(seed, "interval", measure) for measure in ("rho", "tau")]
     return TaskSelection(name, chosen, budget, needs.price(chosen), agreement(held_scores, chosen, random, rngs))
-
-
-def predicted_by(selection: BenchmarkSelection) -> pd.DataFrame:
-    """Return how the chosen tasks predict each omitted one, on the models that chose them.
-
-    Columns: task, rho and mse as in `backward`, and the three chosen tasks with the largest weights, in standard
-    deviations.
-    """
-    kept_scores = selection.scores.array[~selection.held]
-    names = np.array(selection.scores.frame.columns, dtype=object)
-    chosen = np.flatnonzero(selection.main.chosen)
-    rows = []
-    for task in np.flatnonzero(~selection.main.chosen):
-        part = kept_scores[:, [*chosen, task]]
-        if np.ptp(part[:, -1]) == 0:
-            rows.append((names[task], math.nan, math.nan, "all models have the same score"))
-            continue
-        rho, mse = predictability(part[:, [-1]], left_out_predictions(part)[:, [-1]])
-        centred = part - part.mean(axis=0)
-        weights = np.linalg.lstsq(centred[:, :-1], centred[:, -1], rcond=None)[0]
-        weights = weights * centred[:, :-1].std(axis=0) / centred[:, -1].std()
-        first = np.argsort(-np.abs(weights), kind="stable")[:3]
-        by = ", ".join(f"{names[chosen[index]]} ({weights[index]:+.2f})" for index in first)
-        rows.append((names[task], float(rho[0]), float(mse[0]), by))
-    return pd.DataFrame(rows, columns=["task", "rho", "mse", "predicted_by"])

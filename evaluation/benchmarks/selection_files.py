@@ -19,9 +19,6 @@ from evaluation.benchmarks.selection import (
     BenchmarkSelection,
     SelectionRequest,
     TaskSelection,
-    checked,
-    predicted_by,
-    priced,
     select,
     steps_of,
 )
@@ -119,17 +116,6 @@ def notes(selection: BenchmarkSelection) -> list[str]:
     return lines
 
 
-def left_out(omissions: Sequence[MatrixOmission]) -> list[str]:
-    """Return a line for each reason, with all models or tasks left out for it."""
-    lines: dict[tuple[str, str], list[MatrixOmission]] = {}
-    for omission in omissions:
-        lines.setdefault((omission.kind, omission.reason), []).append(omission)
-    return [
-        f"left out: {_counted(omissions)}, {reason}: {', '.join(omission.name for omission in omissions)}"
-        for (_, reason), omissions in lines.items()
-    ]
-
-
 def _counted(omissions: Sequence[MatrixOmission]) -> str:
     """Return the number of one kind: "1 model", "2 tasks"."""
     return count(len(omissions), omissions[0].kind)
@@ -215,12 +201,10 @@ def _measured(way: TaskSelection) -> dict[str, Any]:
 def _summary(selection: BenchmarkSelection, source: str, lines: list[str]) -> dict[str, Any]:
     """Return the chosen tasks, reasons and basis; undefined numbers are null."""
     frame, request = selection.scores.frame, selection.request
-    removed = predicted_by(selection)
     return {
         "answer": answer(selection),
         "method": f"{request.method}: {METHODS[request.method]}",
         "tasks": _names(selection),
-        "removed": removed.to_dict(orient="records"),
         "asked": {**vars(request), "from": source},
         "agreement": [_measured(way) for way in selection.ways.values()],
         "needs": list(selection.coverage.needs),
@@ -286,15 +270,6 @@ def select_tasks(options: argparse.Namespace) -> int:
         budget, unit, options.method, options.cover, tuple(options.languages), tuple(options.keep), options.rho,
         options.mse, options.held_out, options.seed,
     )  # fmt: skip
-    if options.dry_run:
-        needs = checked(facts, request)
-        print(
-            f"{scores.frame.shape[0]} models and {len(facts)} tasks without gaps; {len(scores.omissions)} were left out"
-        )
-        print(f"all tasks: {priced(needs, needs.cost > -1, unit)}; the cheapest selection that meets"
-              f" {count(len(needs.needs), 'requirement')}: {priced(needs, needs.cheapest(), unit)}")  # fmt: skip
-        print("\n".join(left_out(scores.omissions)))
-        return 0
     with tqdm(total=steps_of(facts), desc="selecting", unit="step", delay=1, leave=False) as bar:
         selection = select(scores, facts, request, bar.update)
     lines = write(out, selection, tasks, options.source)

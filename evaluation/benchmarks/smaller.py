@@ -11,13 +11,12 @@ import dataclasses
 import importlib.util
 import json
 import tempfile
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
 import pandas as pd
 
 from evaluation.benchmarks.contents import contents_of
@@ -64,12 +63,11 @@ def refuse_unfit(dataset: Dataset) -> None:
         )
 
 
-def draw_documents(dataset: Dataset, number: int, *, stratified: bool, seed: int, replacement: bool = False) -> Smaller:
-    """Draw documents of a clustering data set, by label or not, with replacement or without.
+def draw_documents(dataset: Dataset, number: int, *, stratified: bool, seed: int) -> Smaller:
+    """Draw documents of a clustering data set without replacement, by label (mteb's `stratified_subsampling`) or not.
 
-    Stratified by mteb's `stratified_subsampling`; with `replacement` each label has as many draws as it would have
-    documents without it, and a document drawn twice appears twice. Raises DataError if `number` is not below the number
-    of documents, or is below the number of labels, and if a label is too small for stratification.
+    Raises DataError if `number` is not below the number of documents, or is below the number of labels, and if a label
+    is too small for stratification.
     """
     contents = contents_of(dataset)
     (part,) = contents.scored
@@ -84,18 +82,15 @@ def draw_documents(dataset: Dataset, number: int, *, stratified: bool, seed: int
             f"--documents {number:,}: {dataset.name!r} has {len(labels):,} documents and {distinct:,} labels; choose a"
             " number below that of documents and not below that of labels"
         )
-    rng = stream(seed, "documents", dataset.name)
     if stratified:
         chosen = _stratified(dataset.name, labels, number, seed)
-        chosen = _again(chosen, labels, rng) if replacement else chosen
     else:
-        chosen = rng.choice(len(labels), number, replace=replacement).tolist()
+        chosen = stream(seed, "documents", dataset.name).choice(len(labels), number, replace=False).tolist()
     small = _with_documents(dataset, [part.items[index] for index in sorted(chosen)], part.subset)
     chosen_labels = {labels[index] for index in chosen}
     how = [
-        f"{number:,} of {len(labels):,} documents, drawn {'with' if replacement else 'without'} replacement,"
+        f"{number:,} of {len(labels):,} documents, drawn without replacement,"
         f" {'stratified by label' if stratified else 'regardless of labels'} (seed {seed})",
-        *([f"{len(set(chosen)):,} of them are distinct: the others are repeats"] if replacement else []),
         f"{len(chosen_labels):,} of {distinct:,} labels are left",
         "mteb's protocol clusters ten draws of 16,384 of them, with replacement; `protocol: paper` clusters all once",
     ]
@@ -176,17 +171,8 @@ def _stratified(name: str, labels: Sequence[Any], number: int, seed: int) -> lis
     return sorted(drawn["test"]["place"])
 
 
-def _again(chosen: Sequence[int], labels: Sequence[Any], rng: np.random.Generator) -> list[int]:
-    """Draw as many documents of each label, with replacement from all of the label."""
-    of: dict[Any, list[int]] = defaultdict(list)
-    for index, of_index in enumerate(labels):
-        of[of_index].append(index)
-    numbers = Counter(labels[index] for index in chosen)
-    return [of[label][at] for label, number in numbers.items() for at in rng.integers(0, len(of[label]), number)]
-
-
 def _with_documents(dataset: Dataset, items: Sequence[str], subset: str) -> Dataset:
-    """Return a clustering data set with only these documents, each as often as it is named."""
+    """Return a clustering data set with only these documents."""
     if isinstance(dataset, TableDataset):
         rows = dataset.splits["test"].iloc[list(map(int, items))].reset_index(drop=True)
         return dataclasses.replace(dataset, splits={"test": rows})

@@ -1,4 +1,4 @@
-"""`plumbline shrink`: write a smaller data set for studies and as a task of mteb, with its evidence."""
+"""`plumbline shrink`: write a smaller data set for studies, with its evidence."""
 
 from __future__ import annotations
 
@@ -31,21 +31,18 @@ from evaluation.benchmarks.smaller import (
 )
 from evaluation.models.encoder import ModelHost
 from evaluation.records import SCORES, EvaluationRecords
-from evaluation.tasks.protocols import METRICS
 from evaluation.units import Model
 from evaluation.work import quiet, versions
 from generation.datasets.dataset import Dataset
 from plumbline import cli
 from plumbline.errors import StudyError
 from plumbline.exhibits.table import csv_bytes, json_file, write_files
-from plumbline.identity import identity
-from plumbline.languages import with_script
 from plumbline.study import Study
 from plumbline.study.places import output_folder
 
 _QUERIES, _DEPTH = 1000, 250  # MMTEB, 2.3.1
 #: Options by type of data set.
-_OF = {"clustering": ("documents", "draw", "replacement"), "retrieval": ("queries", "depth", "pool")}
+_OF = {"clustering": ("documents", "draw"), "retrieval": ("queries", "depth", "pool")}
 
 
 def shrink(options: argparse.Namespace) -> int:
@@ -90,10 +87,7 @@ def _made(study: Study, options: argparse.Namespace) -> tuple[Smaller, Holding, 
     pooled: list[str] = []
     if unit.task == "clustering":
         number = options.documents or int(0.04 * len(contents_of(unit.dataset).scored[0].items))
-        smaller = draw_documents(
-            unit.dataset, number, stratified=options.draw != "uniform", seed=options.seed,
-            replacement=options.replacement,
-        )  # fmt: skip
+        smaller = draw_documents(unit.dataset, number, stratified=options.draw != "uniform", seed=options.seed)
     else:
         smaller, pooled = _pooled(host, unit.dataset, options)
     records = EvaluationRecords.open(study)
@@ -150,10 +144,10 @@ def notes(smaller: Smaller, holds: Holding) -> Sequence[str]:
     return lines
 
 
-TASK, DATASET = "task.py", "dataset.yaml"
+DATASET = "dataset.yaml"
 
 
-def write(folder: Path, smaller: Smaller, holds: Holding | None, about: Mapping[str, Any]) -> None:
+def write(folder: Path, smaller: Smaller, holds: Holding, about: Mapping[str, Any]) -> None:
     """Write all files atomically; delete those of an earlier run, and no others."""
     contents = contents_of(smaller.dataset)
     languages = _languages(smaller.dataset)
@@ -161,12 +155,10 @@ def write(folder: Path, smaller: Smaller, holds: Holding | None, about: Mapping[
     name = f"{smaller.dataset.name}-small"
     files = {
         **{path: content.encode() for path, content in data.items()},
-        TASK: _task(name, smaller, languages, identity("smaller-v1", sorted(data.items()))).encode(),
         DATASET: _study_lines(name, smaller.dataset, languages).encode(),
+        "scores.csv": csv_bytes(holds.scores),
         "about.json": json_file(about),
     }
-    if holds is not None:
-        files["scores.csv"] = csv_bytes(holds.scores)
     write_files(folder, files)
 
 
@@ -218,76 +210,3 @@ def _study_lines(name: str, dataset: Dataset, languages: list[str]) -> str:
         "# Copy this into a study, with `path` relative to the study file:\n"
         f"datasets:\n  - {{name: {name}, task: {dataset.task}, path: {path}, language: {'-'.join(languages)}}}\n"
     )
-
-
-def _task(name: str, smaller: Smaller, languages: list[str], revision: str) -> str:
-    """Return a Python file with a task of mteb; names appear in it only as strings."""
-    clustering = smaller.dataset.task == "clustering"
-    kind, base, category = (
-        ("Clustering", "AbsTaskClustering", "t2c") if clustering else ("Retrieval", "AbsTaskRetrieval", "t2t")
-    )
-    module = "clustering" if clustering else "retrieval"
-    description = json.dumps(f"{smaller.dataset.name} made smaller: {'; '.join(smaller.how)}")
-    return f'''"""A smaller data set as a task of mteb, made by `plumbline shrink`.
-
-`python task.py MODEL` runs it.
-"""
-
-import json
-from pathlib import Path
-
-import mteb
-from datasets import Dataset, DatasetDict
-from mteb.abstasks.{module} import {base}
-from mteb.abstasks.task_metadata import TaskMetadata
-
-HERE = Path(__file__).parent
-
-
-def rows(name):
-    return [json.loads(line) for line in (HERE / name).read_text(encoding="utf-8").split("\\n") if line]
-
-
-class Smaller({base}):
-    metadata = TaskMetadata(
-        name={json.dumps(name)},
-        description={description},
-        dataset={{"path": {json.dumps(f"local/{name}")}, "revision": {json.dumps(revision)}}},
-        type="{kind}",
-        category="{category}",
-        eval_splits=["test"],
-        eval_langs={json.dumps([with_script(code) for code in languages])},
-        main_score="{METRICS[smaller.dataset.task]}",
-    )
-{_CLUSTERING if clustering else _RETRIEVAL}        self.data_loaded = True
-
-
-TASK = Smaller()
-
-if __name__ == "__main__":
-    import sys
-
-    print(mteb.evaluate(mteb.get_model(sys.argv[1]), TASK).to_dataframe())
-'''
-
-
-_CLUSTERING = """    input_column_name = "text"
-    label_column_name = "label"
-    max_fraction_of_documents_to_embed = None  # all: the 4% were already drawn
-
-    def load_data(self, **_):
-        self.dataset = DatasetDict({"test": Dataset.from_list(rows("data.jsonl"))})
-"""
-_RETRIEVAL = """
-    def load_data(self, **_):
-        judged = {}
-        lines = (HERE / "data" / "qrels" / "test.tsv").read_text(encoding="utf-8").split("\\n")[1:]
-        for query, passage, value in (line.split("\\t") for line in lines if line):
-            judged.setdefault(query, {})[passage] = int(value)
-        sides = [
-            Dataset.from_list([{"id": row["_id"], "text": row["text"]} for row in rows(f"data/{side}.jsonl")])
-            for side in ("queries", "corpus")
-        ]
-        split = {"queries": sides[0], "corpus": sides[1], "relevant_docs": judged, "top_ranked": None}
-        self.dataset = {"default": {"test": split}}
-"""

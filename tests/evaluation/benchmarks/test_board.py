@@ -10,11 +10,8 @@ import pandas as pd
 import pytest
 
 from evaluation.tables.comparisons import board
-from plumbline.records import Score
-from plumbline.store import write_table
-from plumbline.study import ROOT, load_study
+from plumbline.study import ROOT
 from tests.commands import here
-from tests.evaluation.made_scores import score_row
 
 # MMTEB, Table 18 (MTEB(eng)): the means of six types, and the column Category, which is the mean over them.
 TYPES = ["PairClassification", "Classification", "STS", "Retrieval", "Clustering", "Reranking"]
@@ -94,23 +91,3 @@ def test_a_table_becomes_a_board(tmp_path: Path) -> None:
     assert (tmp_path / "board" / "board.tex").read_text(encoding="utf-8").count("one/a") == 1
     status, out, err = run(tmp_path, tmp_path / "scores.csv")
     assert status == 0 and out.startswith("2 models ranked over 6 tasks") and "left out: 1 model (c)" in out
-
-
-def test_a_study_becomes_a_board_and_what_cannot_be_is_one_line(tmp_path: Path) -> None:
-    study = load_study(ROOT / "studies" / "demo.yaml", str(tmp_path / "exports"))
-    rows = [
-        score_row(model, dataset, "original", score, task_type=task)
-        for model, score in (("org/x", 0.6), ("org/y", 0.4))
-        for dataset, task in (("a", "sts"), ("b", "sts"), ("c", "retrieval"))
-    ]
-    write_table(study.folder / "scores.parquet", pd.DataFrame(rows), Score)
-    words = ("--exports", str(tmp_path / "exports"))
-    status, out, err = run(tmp_path, study.file, *words)
-    assert status == 0, err
-    assert "No intervals: they need at least 5 tasks, not 3." in out and "1 (3)" in out
-    for more, said in (
-        (("--languages", "dan"), "--languages does not apply to a study"),
-        (("--seed", "-1"), "is not a whole number of at least 0"),
-    ):
-        status, _, err = run(tmp_path, study.file, *words, *more)
-        assert status == 2 and err.startswith("error: ") and said in err

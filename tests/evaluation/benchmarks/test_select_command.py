@@ -26,11 +26,11 @@ TASKS = ["STS12", "STS13", "STS14", "STS15", "Banking77Classification", "ImdbCla
 def long() -> pd.DataFrame:
     rng = np.random.default_rng(5)
     rows = [
-        (f"org{i // 2}/m{i}", task, able + rng.normal() / 3, "r1", "2.1.0")
+        (f"org{i // 2}/m{i}", task, able + rng.normal() / 3)
         for i, able in enumerate(rng.normal(size=24))
         for task in TASKS
     ]
-    return pd.DataFrame(rows, columns=["model", "task", "score", "revision", "mteb_version"])
+    return pd.DataFrame(rows, columns=["model", "task", "score"])
 
 
 def run(folder: Path, frame: pd.DataFrame, *words: str) -> tuple[int, str, str]:
@@ -41,20 +41,21 @@ def run(folder: Path, frame: pd.DataFrame, *words: str) -> tuple[int, str, str]:
 
 
 def test_a_table_becomes_a_benchmark_a_study_and_an_answer(tmp_path: Path, long: pd.DataFrame) -> None:
-    older = long[long["model"] == "org0/m0"].assign(revision="r0", mteb_version="1.9.0", score=-99.0)
-    status, out, err = run(tmp_path, pd.concat([older, long]), "--budget", "4", "--cover", "type")
+    pd.DataFrame({"task": TASKS, "seconds": 60.0}).to_csv(tmp_path / "seconds.csv", index=False)
+    words = ("--budget", "4", "minutes", "--cover", "type", "--tasks", str(tmp_path / "seconds.csv"))
+    status, out, err = run(tmp_path, long, *words)
     assert status == 0, err
     assert out.startswith("4 of 8 tasks were chosen. ")
-    assert "random" in out.splitlines()[0] and "1 model has several revisions" in out
+    assert "random" in out.splitlines()[0]
     small = tmp_path / "small"
     found = json.loads((small / "selection.json").read_text())
-    assert len(found["tasks"]) == 4 and len(found["removed"]) == 4 and found["answer"] == out.splitlines()[0]
+    assert len(found["tasks"]) == 4 and found["answer"] == out.splitlines()[0]
     assert found["rests_on"]["files"] and found["seed"] == 1337 and found["versions"]["mteb"]
     made = runpy.run_path(str(small / "benchmark.py"))["BENCHMARK"]
     assert [task.metadata.name for task in made.tasks] == found["tasks"]
     assert {task.metadata.type for task in made.tasks} == {"STS", "Classification", "Retrieval"}
     before = (small / "selection.json").read_bytes()
-    run(tmp_path, pd.concat([older, long]), "--budget", "4", "--cover", "type")
+    run(tmp_path, long, *words)
     assert (small / "selection.json").read_bytes() == before
 
 
@@ -82,7 +83,7 @@ def test_bad_tables_are_one_line(tmp_path: Path, long: pd.DataFrame) -> None:
         (long.drop(index=3), "1 of 192 scores are missing"),
         (long.assign(score="high"), "row 1, field 'score' is not a number"),
         (long[long["model"] == "org0/m0"], "1 models of 1 families cannot be split"),
-        (pd.concat([long, long.head(1)]), "appears twice"),
+        (pd.concat([long, long.head(1)]), "has two scores on task 'STS12'"),
         (long.assign(task=long["task"] + "-own"), "is not a task of mteb and has no type"),
     ):
         status, _, err = run(tmp_path, frame, "--budget", "4", "--cover", "type")
@@ -90,16 +91,6 @@ def test_bad_tables_are_one_line(tmp_path: Path, long: pd.DataFrame) -> None:
     (tmp_path / "facts.csv").write_text("task,languages\na,zzz\n", encoding="utf-8")
     with pytest.raises(DataError, match="facts.csv, column 'languages': language 'zzz' is not known"):
         of_table(tmp_path / "facts.csv")
-
-
-def test_a_dry_run_writes_nothing_and_measured_seconds_count(tmp_path: Path, long: pd.DataFrame) -> None:
-    pd.DataFrame({"task": TASKS, "seconds": 60.0}).to_csv(tmp_path / "seconds.csv", index=False)
-    given = ("--budget", "5", "minutes", "--cover", "type", "--tasks", str(tmp_path / "seconds.csv"))
-    status, out, err = run(tmp_path, long, *given, "--dry-run")
-    assert status == 0, err
-    assert "24 models and 8 tasks without gaps" in out and "all tasks: 8 minutes, 8 tasks; " in out
-    assert "3 minutes, 3 tasks" in out
-    assert not (tmp_path / "small").exists()
 
 
 def test_mtebs_own_result_files_are_read_by_mtebs_rules(tmp_path: Path, long: pd.DataFrame) -> None:
@@ -143,8 +134,9 @@ def test_a_selection_runs_in_mteb_and_its_cache_is_read_by_the_benchmarks_name(
         made = runpy.run_path(str(tmp_path / "small" / "benchmark.py"), run_name="__main__")["BENCHMARK"]
         assert "mteb/baseline-random-encoder" in capsys.readouterr().out
         mteb.evaluate(Encoder(FakeModel(), "tiny/words", "1"), made, co2_tracker=False)
-        done = here("select", "--from", "MTEB(eng, v1)", "--gaps", "models", "--dry-run")
+        words = ("--gaps", "fewest", "--out", str(tmp_path / "board"))
+        done = here("board", "--from", "MTEB(eng, v1)", *words)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("2 models and 3 tasks without gaps;")
-    for task in made.tasks:
-        assert f"task {task.metadata.name}:" not in done.stdout
+    assert done.stdout.startswith("2 models ranked over 3 tasks")
+    kinds = json.loads((tmp_path / "board" / "board.json").read_text())["types"]
+    assert set(kinds) == {task.metadata.name for task in made.tasks}

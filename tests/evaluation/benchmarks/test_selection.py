@@ -12,7 +12,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import LeaveOneOut, cross_val_predict
 
 from evaluation.benchmarks import selection_files
-from evaluation.benchmarks.scores import MatrixOmission, Scores, split, whole
+from evaluation.benchmarks.scores import Scores, split, whole
 from evaluation.benchmarks.selection import SelectionRequest, checked, priced, select
 from evaluation.benchmarks.selection_methods import (
     Coverage,
@@ -235,13 +235,7 @@ def test_a_budget_for_all_tasks_says_that_there_is_nothing_to_choose() -> None:
     assert selection_files.answer(found) == "All 6 tasks are within the budget, so there is nothing to choose."
 
 
-def test_costs_and_what_was_left_out_are_said_as_people_read_them() -> None:
+def test_costs_are_said_as_people_read_them() -> None:
     assert [amount(cost) for cost in (1_613_630_000.4, 30.0, 12.34567)] == ["1,613,630,000", "30", "12.35"]
     two = np.array([True, True, False])
     assert priced(free(3), two, "tasks") == "2 tasks" and priced(free(3), two, "minutes") == "2 minutes, 2 tasks"
-    left = [
-        MatrixOmission("model", "a", "no score at all"),
-        MatrixOmission("task", "t", "equal"),
-        MatrixOmission("model", "b", "no score at all"),
-    ]
-    assert selection_files.left_out(left) == ["left out: 2 models, no score at all: a, b", "left out: 1 task, equal: t"]
