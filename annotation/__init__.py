@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from annotation.statistics.summaries import Design
     from annotation.verdicts.frames import judge
     from plumbline.statistics.group_sequential import Blocks, Criterion, looks
-    from plumbline.statistics.reliability import icc, split_half_reliability, z_scores
+    from plumbline.statistics.reliability import icc, z_scores
     from plumbline.statistics.severity import severity
     from plumbline.statistics.truth import dawid_skene, majority
     from plumbline.study.campaign import AcceptanceSpec
@@ -36,7 +36,6 @@ __all__ = [
     "mean_interval",
     "plan",
     "severity",
-    "split_half_reliability",
     "z_scores",
 ]
 
@@ -50,7 +49,7 @@ __getattr__, __dir__ = lazily(
         "annotation.statistics.summaries": ["Design"],
         "annotation.verdicts.frames": ["judge"],
         "plumbline.statistics.group_sequential": ["Blocks", "Criterion", "looks"],
-        "plumbline.statistics.reliability": ["icc", "split_half_reliability", "z_scores"],
+        "plumbline.statistics.reliability": ["icc", "z_scores"],
         "plumbline.statistics.severity": ["severity"],
         "plumbline.statistics.truth": ["dawid_skene", "majority"],
         "plumbline.study.campaign": ["AcceptanceSpec"],

@@ -18,7 +18,7 @@ from annotation.questions import QuestionScale
 from plumbline.statistics.agreement import Answers
 from plumbline.statistics.estimates import Estimate, Floats
 from plumbline.statistics.intervals import over_pairs, wilson
-from plumbline.statistics.reliability import Form, icc, split_half_reliability, z_scores
+from plumbline.statistics.reliability import Form, icc, z_scores
 from plumbline.statistics.truth import Truth, dawid_skene, majority
 
 LEVEL = 0.05  # of each test
@@ -97,26 +97,24 @@ def _groups(pair: NDArray[np.int64], rater: NDArray[np.int64], pairs: int, rater
     return int(connected_components(coo_array((np.ones(len(pair)), (pair, rater + pairs)), (size, size)), False)[0])
 
 
-_SHUFFLED = 10**7  # ratings that all splits into halves shuffle together: more ratings, fewer splits
-_SPLITS = (20, 1000)
 _METHODS: Mapping[str, Callable[[pd.DataFrame], Truth]] = {"majority": majority, "Dawid-Skene": dawid_skene}
 
 
-def reliability_table(ratings: pd.DataFrame, questions: Sequence[str], seed: int) -> pd.DataFrame:
-    """Return a row for each question and statistic: intraclass correlations, those of z-scores, and split halves.
+def reliability_table(ratings: pd.DataFrame, questions: Sequence[str]) -> pd.DataFrame:
+    """Return a row for each question and statistic: intraclass correlations, and those of z-scores.
 
     `ratings` are those that count, of questions with a scale. Columns: question, statistic, value, low, high, n
-    (items), reason (why something is NaN). The interval of halves is over splits, not over items.
+    (items), reason (why something is NaN).
     """
     rows = [
         (question, name, estimate.value, estimate.low, estimate.high, estimate.n, estimate.reason)
         for question in questions
-        for name, estimate in _estimates(ratings[ratings["question"] == question], seed).items()
+        for name, estimate in _estimates(ratings[ratings["question"] == question]).items()
     ]
     return pd.DataFrame(rows, columns=["question", "statistic", "value", "low", "high", "n", "reason"])
 
 
-def _estimates(ratings: pd.DataFrame, seed: int) -> dict[str, Estimate]:
+def _estimates(ratings: pd.DataFrame) -> dict[str, Estimate]:
     if ratings.empty:
         return {}
     # Codes in the order of the names: the statistics group by them eight times, several times as fast as by names.
@@ -128,9 +126,7 @@ def _estimates(ratings: pd.DataFrame, seed: int) -> dict[str, Estimate]:
         f"ICC({_title(form)}) of z-scores": icc(in_sds, form) if len(in_sds) else Estimate.undefined("no rater varies")
         for form in typing.cast("tuple[Form, ...]", ("1", "1k"))
     }
-    splits = int(np.clip(_SHUFFLED // len(plain), *_SPLITS))
-    halves = split_half_reliability(plain, rng=np.random.default_rng(seed), n_splits=splits)
-    return estimates | {"split-half (Spearman-Brown)": halves}
+    return estimates
 
 
 def _title(form: str) -> str:

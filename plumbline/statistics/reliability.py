@@ -1,4 +1,4 @@
-"""Measure the reliability of ratings on a scale: intraclass correlations, z-scores, split halves."""
+"""Measure the reliability of ratings on a scale: intraclass correlations, z-scores."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from plumbline.frames import filled, numbers, once, with_names
-from plumbline.statistics.estimates import CONFIDENCE, Estimate, percentiles
+from plumbline.statistics.estimates import CONFIDENCE, Estimate
 
 Form = Literal["1", "2", "3", "1k", "2k", "3k"]
 Floats = NDArray[np.float64]
 _UPPER = (1 + CONFIDENCE) / 2
-_FEWEST_ITEMS = 3  # two items always correlate fully
 _TOO_LITTLE = "items differ less than expected by chance"
 _ROUNDING = 1e-9  # share of the span of ratings; smaller differences are rounding
 
@@ -193,80 +192,3 @@ def z_scores(ratings: pd.DataFrame, *, rater: str = "rater_id", value: str = "va
     groups = values.groupby(frame["rater_id"].to_numpy())
     spread = groups.transform(lambda of_rater: of_rater.std(ddof=0))
     return (values - groups.transform("mean")) / spread.where(groups.transform("max") > groups.transform("min"))
-
-
-def split_half_reliability(
-    ratings: pd.DataFrame,
-    *,
-    rng: np.random.Generator,
-    n_splits: int = 1000,
-    pair: str = "pair_id",
-    rater: str = "rater_id",
-    value: str = "value",
-) -> Estimate:
-    """Return the reliability of items' means: halves of each item's ratings, correlated and stepped up.
-
-    Each item's ratings are split at random into two halves (of an odd number one is left out at random); r is the
-    correlation of the halves' means over items, and k r / (1 + (k - 1) r) the reliability of all ratings (Spearman and
-    Brown). k is 2 for even numbers; in general it is the mean of 1 / ratings of a half over that of 1 / ratings of an
-    item: 3 where each item has three ratings and each half one.
-
-    Args:
-        ratings: as for `icc`; items with one rating do not count.
-        rng: draws the splits.
-        n_splits: how many.
-        pair: the column of items.
-        rater: the column of raters.
-        value: the column of numbers.
-
-    Returns:
-        The value at the mean r of the splits, and between which 95% of the splits lie (of these ratings, not of other
-        items); `n` counts items. NaN with a reason for fewer than three items with two ratings, and where halves do
-        not vary or contradict each other.
-
-    Raises:
-        ValueError: as `icc`.
-
-    Source: Spearman (1910) and Brown (1910), British Journal of Psychology 3, 271-322.
-
-    >>> import numpy as np, pandas as pd
-    >>> from annotation import split_half_reliability
-    >>> table = [[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]]
-    >>> ratings = pd.DataFrame(
-    ...     [(item, rater, value) for item, row in enumerate(table) for rater, value in enumerate(row)],
-    ...     columns=["pair_id", "rater_id", "value"],
-    ... )
-    >>> print(f"{split_half_reliability(ratings, rng=np.random.default_rng(1)).value:.1f}")
-    0.5
-
-    """
-    checked = _checked(ratings, pair, rater, value)
-    counts = checked.groupby("pair_id")["value"].transform("size")
-    checked = checked[counts >= 2]
-    items, _ = pd.factorize(checked["pair_id"])
-    n_items = int(items.max(initial=-1)) + 1
-    if n_items < _FEWEST_ITEMS:
-        return Estimate.undefined(f"fewer than {_FEWEST_ITEMS} items with two ratings", n_items)
-    order = np.argsort(items, kind="stable")
-    items, values = items[order], checked["value"].to_numpy()[order]
-    sizes = np.bincount(items)
-    starts, half = np.cumsum([0, *sizes[:-1]]), sizes // 2
-    length = float((1 / half).mean() / (1 / sizes).mean())  # all ratings, split into halves
-    position = np.arange(len(items)) - starts[items]
-    halves = position < half[items], (position >= half[items]) & (position < 2 * half[items])
-    same_size = [starts[sizes == size, None] + np.arange(size) for size in np.unique(sizes)]  # rows of places
-    shuffled, correlations = np.empty(len(items)), np.empty(n_splits)
-    for split in range(n_splits):
-        drawn = rng.random(len(items))
-        for places in same_size:
-            shuffled[places] = values[np.take_along_axis(places, drawn[places].argsort(axis=1, kind="stable"), axis=1)]
-        first, second = (np.bincount(items, shuffled * mine) / half for mine in halves)
-        if np.ptp(first) == 0 or np.ptp(second) == 0:
-            return Estimate.undefined("all items have the same mean", n_items)
-        correlations[split] = np.corrcoef(first, second)[0, 1]
-    low, high = percentiles(correlations)
-    if 1 + (length - 1) * low < _ROUNDING:
-        return Estimate.undefined("the halves of splits contradict each other", n_items)
-    mean = float(correlations.mean())
-    stepped = [length * r / (1 + (length - 1) * r) for r in (mean, low, high)]
-    return Estimate(value=stepped[0], low=stepped[1], high=stepped[2], n=n_items)

@@ -74,4 +74,4 @@ def test_ratings_on_any_scale_reach_verdicts_and_report(
     shares = pd.read_csv(study.folder / "report" / "ratings_by_point.csv")
     assert shares["n"].sum() == len(rows) and len(shares) == {"signed": 5, "halves": 9}.get(name, 5)
     reliable = pd.read_csv(study.folder / "report" / "reliability.csv").set_index("statistic")
-    assert {"ICC(1)", "ICC(3, k)", "ICC(1) of z-scores", "split-half (Spearman-Brown)"} <= set(reliable.index)
+    assert {"ICC(1)", "ICC(3, k)", "ICC(1) of z-scores"} <= set(reliable.index)

@@ -1,4 +1,4 @@
-"""Intraclass correlations, z-scores and split halves: printed values, those of real people, and what has no value."""
+"""Intraclass correlations and z-scores: printed values, those of real people, and what has no value."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from plumbline.statistics.reliability import Form, icc, split_half_reliability, z_scores
+from plumbline.statistics.reliability import Form, icc, z_scores
 from plumbline.study import ROOT
 
 PEOPLE = ROOT.parent / "shared" / "data" / "people" / "simplicity_da"
@@ -78,25 +78,6 @@ def test_a_rater_without_spread_has_no_z_scores() -> None:
 
 def test_equal_ratings_have_no_z_scores_whatever_their_rounding() -> None:
     assert z_scores(pd.DataFrame({"rater_id": ["a"] * 7, "value": [0.7] * 7})).isna().all()
-
-
-def test_halves_that_contradict_each_other_have_no_reliability() -> None:
-    estimate = split_half_reliability(long([[1, 3], [3, 1], [2, 2]]), rng=np.random.default_rng(1))
-    assert math.isnan(estimate.value) and "contradict" in estimate.reason
-
-
-@pytest.mark.parametrize("n_raters", [3, 5, 8])
-def test_halves_of_many_ratings_say_what_the_correlation_of_means_says(n_raters: int) -> None:
-    rng = np.random.default_rng(3)
-    ratings = long((rng.normal(size=(300, 1)) + rng.normal(size=(300, n_raters))).tolist())
-    halves = split_half_reliability(ratings, rng=rng, n_splits=50)
-    assert halves.value == pytest.approx(icc(ratings, "1k").value, abs=0.01) and halves.n == 300
-
-
-def test_halves_that_tell_nothing_have_no_reliability() -> None:
-    rng = np.random.default_rng(3)
-    assert "fewer than 3 items" in split_half_reliability(long([[1, 2], [2, 3]]), rng=rng).reason
-    assert "same mean" in split_half_reliability(long([[2, 2]] * 3), rng=rng).reason
 
 
 @pytest.mark.data
