@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from annotation.verdicts.frames import judge
     from plumbline.statistics.group_sequential import Blocks, Criterion, looks
     from plumbline.statistics.reliability import icc, z_scores
-    from plumbline.statistics.severity import severity
     from plumbline.statistics.truth import dawid_skene, majority
     from plumbline.study.campaign import AcceptanceSpec
 
@@ -35,7 +34,6 @@ __all__ = [
     "majority",
     "mean_interval",
     "plan",
-    "severity",
     "z_scores",
 ]
 
@@ -50,7 +48,6 @@ __getattr__, __dir__ = lazily(
         "annotation.verdicts.frames": ["judge"],
         "plumbline.statistics.group_sequential": ["Blocks", "Criterion", "looks"],
         "plumbline.statistics.reliability": ["icc", "z_scores"],
-        "plumbline.statistics.severity": ["severity"],
         "plumbline.statistics.truth": ["dawid_skene", "majority"],
         "plumbline.study.campaign": ["AcceptanceSpec"],
     },

@@ -16,14 +16,13 @@ from annotation.crowd.summary import CrowdSummary, read_summaries
 from annotation.human.records import HumanTask
 from annotation.human.tasks import read_tasks
 from annotation.judges.outcome import JudgesOutcome, read_outcome
-from annotation.ratings.ratings import counting_ratings, dealt_with
+from annotation.ratings.ratings import counting_ratings
 from annotation.records import Decision, Group, Look, RuleSet, Sign, Supply, Verdict, Wave
 from annotation.rubric import Rubric
 from annotation.training import TrainingResult, read_trained
 from annotation.verdicts.doubts import after_ratings, doubts_of
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import binding, first_rating, rubric_of, seen
-from annotation.verdicts.severity import adjusted_means, turned_lines
 from annotation.verdicts.verdicts import refuse_stale
 from annotation.verdicts.verification import refuse_edited
 from plumbline.records import Pair
@@ -138,13 +137,11 @@ def read_material(evidence: Evidence, read_at: datetime | None = None) -> Campai
     refuse_edited(evidence, verdicts)
     material = campaign_material(evidence, read_at)
     judges, why_not = read_outcome(evidence, verdicts)
-    dealt = dealt_with(material.ratings, evidence.withdrawn)
-    adjusted = adjusted_means(material.pairs, material.counting, evidence.design, verdicts, dealt)
     return replace(
         material,
         verdicts=verdicts,
         groups=evidence.agreement,
-        doubts=[*doubts_of(evidence, verdicts, material.signs), *turned_lines(adjusted)],
+        doubts=doubts_of(evidence, verdicts, material.signs),
         judges=judges,
         judges_left_out=why_not,
     )

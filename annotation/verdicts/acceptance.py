@@ -25,7 +25,6 @@ from annotation.human.tasks import read_tasks
 from annotation.offering import refuse_other_sample
 from annotation.ratings.ratings import (
     counting_ratings,
-    dealt_with,
     is_marked,
     stays,
     write_ratings,
@@ -36,7 +35,6 @@ from annotation.verdicts.evidence import Evidence, write_looks
 from annotation.verdicts.held import with_checks
 from annotation.verdicts.preregistration import amendment_lines, rules_due, write_rules
 from annotation.verdicts.rules import with_rules_fixed
-from annotation.verdicts.severity import adjusted_means, turned_lines
 from annotation.verdicts.verdicts import conclude, rests_on, with_supply
 from plumbline.errors import DataError
 from plumbline.manifest import Manifest
@@ -74,11 +72,9 @@ def accept(study: Study, amend: str | None = None) -> Acceptance:
     verdicts = with_supply([verdict.model_copy(update={"rests_on": hashes}) for verdict in verdicts], evidence.supply)
     verdicts = with_rules_fixed(verdicts, evidence.changed(rules=rules).rules_fixed[0])
     verdicts = with_checks(verdicts, evidence)
-    counting, dealt = counting_ratings(ratings, design.per_pair), dealt_with(ratings, withdrawn)
-    seen = _look(looks, verdicts, len(counting), hashes)
+    seen = _look(looks, verdicts, len(counting_ratings(ratings, design.per_pair)), hashes)
     written = evidence.changed(rules=rules, looks=seen, signs=evidence.signs)
-    adjusted = adjusted_means(pairs, counting, design, verdicts, dealt)
-    doubts = [*doubts_of(written, verdicts, written.signs), *turned_lines(adjusted)]
+    doubts = doubts_of(written, verdicts, written.signs)
     acceptance = Acceptance(groups, verdicts, amendment_lines(rules, evidence.first), doubts, written)
     write_rules(evidence, rules)
     if len(seen) > len(looks):  # noted before anybody can read the results
