@@ -193,7 +193,7 @@ def test_without_any_rating_that_counts_there_is_still_a_report(study: Study) ->
     page = Reader(write_report(study))
     assert page.words.count("There are no ratings that count.") == 2
     assert "8 verdicts: 8 undecided." in page.words
-    assert page.headings == [name for name in SECTIONS if name not in ("Examples", "Reliability", "Severity")]
+    assert page.headings == [name for name in SECTIONS if name not in ("Examples", "Reliability")]
 
 
 def test_simulated_ratings_are_called_so_above_all_else(study: Study) -> None:
