@@ -27,7 +27,7 @@ def export_study(options: argparse.Namespace) -> int:
     if out.is_dir():
         raise StudyError(f"--out {out}: this is a folder; name a file, such as {out / study.name}.zip")
     with quiet(study.datasets, ()), tqdm(unit="unit", desc="exporting", delay=1, leave=False) as bar:
-        written = export(study, out, comments=options.comments, baselines=options.baselines, step=bar.update)
+        written = export(study, out, comments=options.comments, step=bar.update)
     bundle, simulated = written.bundle, "; its ratings are SIMULATED" if written.bundle.facts.simulated else ""
     tasks = count(len(written.tasks), "task")
     print(

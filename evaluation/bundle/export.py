@@ -21,12 +21,13 @@ from pydantic import BaseModel
 
 from annotation.names import is_pseudonym
 from annotation.records import PairMean
-from evaluation.bundle import card, mteb_tasks, records, tables
+from evaluation.bundle import card, records, tables
 from evaluation.bundle.archive import pack
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.check import open_checked
+from evaluation.bundle.drafts import TaskDraft
 from evaluation.bundle.facts import BundleFacts
-from evaluation.bundle.mteb_tasks import WrittenTask, write_study_tasks
+from evaluation.bundle.mteb_tasks import write_study_tasks
 from evaluation.bundle.records import BundledPrompt, BundledTransformation, BundleManifest, DatasetFacts
 from evaluation.records import EvaluationRecords
 from evaluation.sources import Folder
@@ -54,10 +55,10 @@ _UNNAMED = ("", "not specified")  # missing licences
 
 @dataclass(frozen=True)
 class BundleExport:
-    """A written bundle, read back; its tasks for mteb, and what these and Croissant lack, a line each."""
+    """A written bundle, read back; its tasks for mteb, and the parts that none has, a line each."""
 
     bundle: Bundle
-    tasks: Sequence[WrittenTask]
+    tasks: Sequence[TaskDraft]
     lacking: Sequence[str]
 
 
@@ -66,14 +67,13 @@ def export(
     out: Path,
     *,
     comments: bool = False,
-    baselines: bool = False,
     step: Callable[[], object] = lambda: None,
 ) -> BundleExport:
     """Write a study's bundle to `out`, and read it back.
 
-    `comments` includes raters' comments and free answers, `baselines` results of mteb's baselines on the tasks for
-    mteb; `step` is called for each unit of outputs. Raises StudyError for a study that cannot have a bundle or lacks
-    facts for one, DataError for records that do not follow from each other.
+    `comments` includes raters' comments and free answers; `step` is called for each unit of outputs. Raises StudyError
+    for a study that cannot have a bundle or lacks facts for one, DataError for records that do not follow from each
+    other.
     """
     if study.subject:
         raise StudyError(
@@ -103,12 +103,11 @@ def export(
         folder = Path(temporary)
         writer = _BundleWriter(study, evidence, folder, comments)
         writer.write(step)
-        models = mteb_tasks.baselines() if baselines else {}
-        tasks, left_out = write_study_tasks(writer.source, writer.facts, evidence.pairs, folder, models)
-        lacking = card.write_cards(writer.facts, folder, tasks, left_out)
+        tasks, left_out = write_study_tasks(writer.source, writer.facts, evidence.pairs, folder)
+        card.write_card(writer.facts, folder, tasks, left_out)
         with atomic(out, checked, public=True) as file:
             pack(folder, file)
-    return BundleExport(bundles[-1], tasks, [*(f"no task for mteb: {line}" for line in left_out), *lacking])
+    return BundleExport(bundles[-1], tasks, [f"no task for mteb: {line}" for line in left_out])
 
 
 class _BundleWriter:

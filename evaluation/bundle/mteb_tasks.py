@@ -1,19 +1,15 @@
 """A bundle's accepted sets for plain mteb: data sets in the hub's layout, and a module of tasks.
 
-Neither needs Plumbline. With them are mteb's descriptive statistics and results of baselines, as mteb requires of a new
-task. Nothing here reads a bundle: no command imports the module that travels in one.
+Neither needs Plumbline. Nothing here reads a bundle: no command imports the module that travels in one.
 """
 
 from __future__ import annotations
 
 import ast
-import contextlib
 import hashlib
 import json
-import runpy
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,36 +17,19 @@ import mteb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
-from huggingface_hub import try_to_load_from_cache
-from mteb.abstasks.task_metadata import TaskMetadata
 
-from evaluation.benchmarks.data_checks import hidden_bars
 from evaluation.bundle.drafts import MOST, TaskDraft, drafts_of, identifier
 from evaluation.bundle.facts import BundleFacts
 from evaluation.bundle.records import CARD
 from evaluation.sources import OutputSource
-from evaluation.tasks.scoring import silent_mteb
 from generation.datasets.mteb_loading import quiet
 from generation.datasets.mteb_registry import gold_column, text_columns
 from plumbline.errors import StudyError
 from plumbline.records import Pair
 from plumbline.study.datasets import SEARCHES, TRAINED
 
-RANDOM = "mteb/baseline-random-encoder"
-BASELINES = ("intfloat/multilingual-e5-small", "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2")
-_WEIGHTS = "model.safetensors"
-# Modules of mteb that show progress bars.
-_BARS = ("mteb._content_hashes", "mteb.abstasks.abstask", "mteb.models.model_implementations.random_baseline")
 # Class settings on loading data, which here is mteb's default.
 _OF_LOADING = ("fast_loading", "parallel_subsets", "abstask_prompt")
-
-
-@dataclass(frozen=True)
-class WrittenTask:
-    """A written task, with the scores of the baselines."""
-
-    draft: TaskDraft
-    scores: Mapping[str, float]  #: by baseline
 
 
 def module_name(study: str) -> str:
@@ -59,21 +38,20 @@ def module_name(study: str) -> str:
 
 
 def write_study_tasks(
-    source: OutputSource, facts: BundleFacts, pairs: Sequence[Pair], folder: Path, models: Mapping[str, Any]
-) -> tuple[list[WrittenTask], list[str]]:
+    source: OutputSource, facts: BundleFacts, pairs: Sequence[Pair], folder: Path
+) -> tuple[list[TaskDraft], list[str]]:
     """Write a study's accepted sets as tasks to a folder; return (the tasks, the parts left out with reasons).
 
-    The tasks have results of these `models` of mteb. Raises StudyError if two tasks would have one name.
+    Raises StudyError if two tasks would have one name.
     """
     with quiet():
         drafts, left_out = drafts_of(source, facts, pairs)
         names = [draft.metadata.name for draft in drafts]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise StudyError(f"two tasks would be called {twice[0]}; rename one of the study's data sets")
-        if not drafts:
-            return [], left_out
-        module = write_tasks(folder, module_name(facts.study), drafts, f"Tasks of {facts.title}", facts.warnings)
-        return _measured(folder, module, drafts, models), left_out
+        if drafts:
+            write_tasks(folder, module_name(facts.study), drafts, f"Tasks of {facts.title}", facts.warnings)
+        return drafts, left_out
 
 
 def write_tasks(folder: Path, module: str, drafts: Sequence[TaskDraft], title: str, notes: Sequence[str] = ()) -> Path:
@@ -231,74 +209,3 @@ def _is_literal(value: Any) -> bool:
         return bool(ast.literal_eval(repr(value)) == value)
     except (ValueError, SyntaxError):
         return False
-
-
-class _LocalMetadata(TaskMetadata):
-    """Metadata of a task whose descriptive statistics are outside mteb's folder."""
-
-    folder: Path
-
-    @property
-    def descriptive_stat_path(self) -> Path:
-        """The path below this folder, as in mteb's."""
-        return self.folder / "descriptive_stats" / self.type / f"{self.name}.json"
-
-
-def _measured(folder: Path, module: Path, drafts: Sequence[TaskDraft], models: Mapping[str, Any]) -> list[WrittenTask]:
-    """Load the module just written as any user would, and write mteb's statistics, and results without times."""
-    written = []
-    with contextlib.ExitStack() as stack:
-        for bars in _BARS:
-            stack.enter_context(hidden_bars(bars))
-        stack.enter_context(silent_mteb())
-        stack.enter_context(_own_cache())
-        for draft, task in zip(drafts, runpy.run_path(str(module))["TASKS"], strict=True):
-            task.metadata = _LocalMetadata.model_construct(**dict(task.metadata), folder=folder)
-            task.calculate_descriptive_statistics()
-            del task.metadata
-            scores = {name: _score(folder, model, task) for name, model in models.items()}
-            written.append(WrittenTask(draft, scores))
-    return written
-
-
-def _score(folder: Path, model: Any, task: Any) -> float:
-    """Score a model on a task, and write mteb's files of it."""
-    (result,) = mteb.evaluate(
-        model,
-        task,
-        cache=None,
-        co2_tracker=False,
-        show_progress_bar=False,
-        encode_kwargs={"show_progress_bar": False},
-    ).task_results
-    facts = model.mteb_model_meta
-    results = folder / "results" / facts.name.replace("/", "__") / facts.revision
-    results.mkdir(parents=True, exist_ok=True)
-    untimed = {"evaluation_time": None, "date": None, "evaluation_phases": None}
-    result.model_copy(update=untimed).to_disk(results / f"{task.metadata.name}.json")
-    (results / "model_meta.json").write_text(json.dumps(facts.to_dict(), indent=4), encoding="utf-8")
-    return float(result.get_score())
-
-
-def baselines() -> dict[str, Any]:
-    """Return the random baseline, and those of mteb's check list whose weights are on this machine."""
-    models = {RANDOM: mteb.get_model(RANDOM)}
-    for name in BASELINES:
-        revision = mteb.get_model_meta(name).revision
-        if isinstance(try_to_load_from_cache(name, _WEIGHTS, revision=revision), str):
-            models[name] = mteb.get_model(name)
-    return models
-
-
-@contextlib.contextmanager
-def _own_cache() -> Iterator[None]:
-    """Use a temporary cache of `datasets`: the folder is temporary, and copies of it would stay."""
-    from datasets import config  # noqa: PLC0415
-
-    before = config.HF_DATASETS_CACHE
-    with tempfile.TemporaryDirectory() as folder:
-        config.HF_DATASETS_CACHE = Path(folder)
-        try:
-            yield
-        finally:
-            config.HF_DATASETS_CACHE = before

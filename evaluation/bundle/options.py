@@ -30,8 +30,6 @@ def add_bundle_actions(parser: argparse.ArgumentParser) -> None:
     cli.add_study_options(export)
     export.add_argument("--out", required=True, metavar="FILE", help="the file to write, such as demo.zip")
     export.add_argument("--comments", action="store_true", help="include raters' comments and free answers")
-    results = "also score mteb's baselines on the tasks for mteb, as it requires of new tasks"
-    export.add_argument("--baselines", action="store_true", help=results)
     _add_bundle(_command(commands, "inspect", "inspect", "check a bundle and show its contents", "demo.zip"))
     example = "demo.zip --model intfloat/multilingual-e5-small"
     evaluate = _command(commands, "evaluate", "evaluate", "score models on the accepted transformations", example)

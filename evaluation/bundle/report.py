@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import math
-import re
-import shutil
-import unicodedata
-from collections import Counter
 from collections.abc import Sequence
 
 import pandas as pd
-import pyarrow.compute as pc
 
 from annotation.records import Summary, Verdict
 from annotation.verdicts.rules import unchecked
@@ -22,44 +17,23 @@ from plumbline.cli import columns
 from plumbline.languages import language_name
 from plumbline.words import count, printable_line
 
-_BAR = "  | "  # before the maker's own statements
-_CELL = 60  # most letters of a cell, so that no row fills several lines
-
 
 def claims(bundle: Bundle) -> str:
-    """Return the maker's own statements, behind a bar that no text can leave on terminals of any width."""
-    width = max(20, min(120, shutil.get_terminal_size().columns) - len(_BAR) - 1)
+    """Return the maker's own statements, each a line behind a bar."""
     lines = filter(None, map(printable_line, bundle.facts.claims))
-    folded = (f"{_BAR}{part}" for line in lines for part in _folded(line, width))
-    return "\n".join(["Stated by the bundle (not checked):", *folded])
-
-
-def _folded(line: str, width: int) -> list[str]:
-    """Return a line in parts that fit; letters of wide scripts take two columns."""
-    parts = [""]
-    for word in re.findall(r"\S+\s?", line):
-        for sign in [word] if _places(word) <= width else word:
-            if _places(parts[-1] + sign.rstrip()) > width:
-                parts.append("")
-            parts[-1] += sign
-    return [part.rstrip() for part in parts]
-
-
-def _places(text: str) -> int:
-    return sum(1 + (unicodedata.east_asian_width(sign) in "FW") for sign in text)
+    return "\n".join(["Stated by the bundle (not checked):", *(f"  | {line}" for line in lines)])
 
 
 def contents(bundle: Bundle) -> str:
-    """Return tables of its data sets, verdicts and outputs."""
+    """Return tables of its data sets and verdicts."""
     mteb = {spec.name for spec in bundle.evidence.study.datasets if spec.mteb}
     places = {"include": "in the bundle", "reference": "in your own copy (--data)"}
     rows = []
     for name, s in bundle.manifest.datasets.items():
         location = "on the hub" if name in mteb else places[s.texts]
         rows.append([name, s.task, ", ".join(s.languages), str(s.n_texts), s.licence, location])
-    cells = [[cell if len(cell) <= _CELL else f"{cell[:_CELL]} ..." for cell in row] for row in rows]
-    datasets = columns(["data set", "task", "languages", "texts", "licence", "data"], cells)
-    return "\n\n".join([datasets, _verdicts(bundle.verdicts), _outputs(bundle)])
+    datasets = columns(["data set", "task", "languages", "texts", "licence", "data"], rows)
+    return f"{datasets}\n\n{_verdicts(bundle.verdicts)}"
 
 
 def _verdicts(verdicts: Sequence[Verdict]) -> str:
@@ -79,22 +53,6 @@ def _verdicts(verdicts: Sequence[Verdict]) -> str:
 def _mean_and_agreement(summary: Summary | None) -> list[str]:
     values = (summary.mean, summary.ac2.value) if summary else (math.nan, math.nan)
     return ["–" if math.isnan(value) else f"{value:.2f}" for value in values]
-
-
-def _outputs(bundle: Bundle) -> str:
-    """Return a table of each transformation's outputs, failures and error types."""
-    study, rows = bundle.evidence.study, []
-    for name in study.transformations:
-        n, failed, flags = 0, 0, Counter[str]()
-        for seed in study.seeds:
-            table = bundle.outputs(name, seed, ("status", "flags"))
-            n += table.num_rows
-            failed += pc.sum(pc.equal(table["status"], "failed")).as_py() or 0
-            counted = pc.value_counts(pc.list_flatten(table["flags"])).to_pylist()
-            flags.update({entry["values"]: entry["counts"] for entry in counted})
-        counts = ", ".join(f"{flag} {number}" for flag, number in flags.most_common())
-        rows.append([name, str(n), str(failed), counts or "none"])
-    return columns(["transformation", "outputs", "failed", "error types (on the last attempt)"], rows)
 
 
 def checks(bundle: Bundle, faults: Sequence[Fault]) -> str:

