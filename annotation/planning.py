@@ -11,7 +11,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -212,10 +211,10 @@ def outlook(
     (judged,) = least.rules or (_threshold(design),)
     scale = scale_of(design, judged)
     values = simulated(assumed, size, mean, scale, campaigns, generator)
-    if least.stop == "blocks":
+    if design.blocks:
         return _by_blocks(values.mean(axis=2), design, judged, scale, Outlook.never(size, mean))
     low, high = _ends(values, design, judged, scale)
-    decisions = outcomes(values.mean(axis=(1, 2)), low, high, judged)
+    decisions = outcomes(values.mean(axis=(1, 2)), low, high, judged, by_interval=least.by_interval)
     shares = [float((decisions == name).mean()) for name in ("accepted", "rejected", "undecided")]
     defined = ~np.isnan(high - low)
     width = float((high - low)[defined].mean()) if defined.any() else math.nan
@@ -232,7 +231,7 @@ def _by_blocks(pairs: Floats, design: Design, rule: RuleSpec, scale: Sequence[fl
     if ends[0] < FEWEST:
         return never
     criterion = Criterion(rule.limit, (scale[0], scale[-1]), "at_least" if rule.at_least is not None else "at_most")
-    blocks = Blocks(ends, spending=design.rule.spending, criteria={rule.question: criterion})
+    blocks = Blocks(ends, criteria={rule.question: criterion})
     decision, look = first_looks([pairs], blocks, [criterion], design.rule.min_pairs)
     limits, used = blocks.levels(len(ends)), np.array(ends)[look]
     few = zip(pairs[:_WIDTHS], used, limits[look], strict=False)
@@ -333,8 +332,8 @@ def plan(
     this rule alone) and right (the share of right verdicts: accepted where the mean keeps to the limit, not accepted
     where it does not; NaN where it has too few pairs or ratings for any); width (of the 95% interval, in points of the
     scale or as a share; NaN where there is none); used (pairs complete by the decision); ratings, hours and dollars (of
-    the whole study, without a platform's fees). Rules on medians have no rows: a median of ratings goes in steps.
-    Raises StudyError where there are no others, where a verdict of the study could never be reached, and for a mean
+    the whole study, without a platform's fees).
+    Raises StudyError where a verdict of the study could never be reached, and for a mean
     that ratings on the study's scale cannot have, ValueError for sizes that are none and campaigns below 1.
 
     Source: the prices are HTEB's (Ethical Considerations); the simulation is ours (docs/method.md).
@@ -352,7 +351,7 @@ def plan(
         raise ValueError(f"a plan needs at least 1 campaign, not {campaigns}")
     rubric = load_rubric(study)
     design = Design.of(study, rubric)
-    rules, pricing = planned_rules(design, study.file), Pricing.of(study, rubric, design)
+    rules, pricing = planned_rules(design), Pricing.of(study, rubric, design)
     if strange := [mean for mean in means if not any(_on_scale(mean, design, rule) for rule in rules)]:
         latent_mean(strange[0], 1.0, scale_of(design, rules[0]))  # says why not
     seed = study.sample.seed if seed is None else seed
@@ -374,12 +373,9 @@ def plan(
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def planned_rules(design: Design, file: Path) -> list[RuleSpec]:
-    """The rules that a plan is about: a study's on means and shares, or its one threshold; StudyError for none."""
-    rules = [rule for rule in design.rule.rules or (_threshold(design),) if rule.statistic != "median"]
-    if not rules:
-        raise StudyError(f"{file}: all its rules are on medians, which change in steps and cannot be planned")
-    return rules
+def planned_rules(design: Design) -> Sequence[RuleSpec]:
+    """The rules that a plan is about: a study's own, or its one threshold."""
+    return design.rule.rules or (_threshold(design),)
 
 
 def _threshold(design: Design) -> RuleSpec:

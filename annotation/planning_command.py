@@ -46,19 +46,18 @@ def plan_text(study: Study, options: argparse.Namespace) -> str:
     design = Design.of(study, rubric)
     paid = Pricing.of(study, rubric, design).pay
     rule, assumed = design.rule, RatingVariation(options.spread, options.bias, options.noise)
+    by_blocks = bool(study.raters.blocks)
     study_size, item = (study.sample.pairs, study.raters.per_pair), study.called.item
-    sizes = sizes_asked(study_size, options, by_blocks=bool(study.raters.blocks))
+    sizes = sizes_asked(study_size, options, by_blocks=by_blocks)
     seed = study.sample.seed if options.seed is None else options.seed
-    rules = planned_rules(design, study.file)
+    rules = planned_rules(design)
     why_not = judged_texts(study, rubric)[1]
     planned = plan(study, sizes, options.means or (), assumed, options.campaigns, seed)
-    parts = [f"interval {rule.interval}", f"stop {rule.stop}"]
-    if rule.rules:
-        how = f"all rules, {', '.join(parts)}"
-    else:
-        how = f"rule {rule.rule}, {', '.join(parts)}, threshold {rule.threshold:g}"
-    tables = [_table(planned[planned["rule"] == in_words(part)], rule, part, item) for part in rules]
-    titled = (line for part, table in zip(rules, tables, strict=True) for line in (_title(part), table, ""))
+    how = f"rule {rule.rule}, interval {rule.interval}, "
+    how += "looks after blocks, " if by_blocks else "one look, "
+    how += "all rules" if rule.rules else f"threshold {rule.threshold:g}"
+    tables = [_table(planned[planned["rule"] == in_words(part)], part, item, by_blocks=by_blocks) for part in rules]
+    titled = (line for part, table in zip(rules, tables, strict=True) for line in (in_words(part), table, ""))
     size = f"The first row has the study's own size: {study_size[0]:,} {item}s and {study_size[1]} raters."
     unread = f"The languages of the texts are unknown ({why_not}); the plan uses those in the study file."
     return "\n".join(
@@ -88,21 +87,14 @@ def sizes_asked(
     return sizes if options.pairs or options.raters else list(dict.fromkeys([study_size, *sizes]))
 
 
-def _title(rule: RuleSpec) -> str:
-    by = "its value" if rule.by == "value" else "both ends of its interval"
-    return f"{in_words(rule)}, decided by {by}"
-
-
 def _of_rules(rule: AcceptanceSpec, item: str) -> list[str]:
     """Return how to read the rows of several rules."""
     together = "All rules must accept, so a verdict is accepted less often than by its strictest rule."
-    medians = [in_words(part) for part in rule.rules if part.statistic == "median"]
     return [
         f"A column 'at M' shows the share of right verdicts by the rule alone if the mean, or share, over all {item}s",
         "and all raters is M: it is right to accept if M meets the limit, and not to accept otherwise. The column at",
         "the limit itself shows the share of accepted verdicts.",
         *([together] if len(rule.rules) > 1 else []),
-        *(f"Not planned, since a median of ratings changes in steps: {part}." for part in medians),
     ]
 
 
@@ -115,27 +107,23 @@ def _notes(rule: AcceptanceSpec, planned: pd.DataFrame, study: Study, paid: PayS
         name: share for name, share in paid.extra.items() if share and (name in study.kinds or study.judging.transforms)
     }
     longer = ", ".join(f"{100 * share:g}% more for {name.replace('_', ' ')}" for name, share in extra.items())
-    used = {
-        "fixed": [],
-        "blocks": [
-            f"{items} used are the {item}s of a verdict up to the look that decides (looks are after"
-            f" {', '.join(map(str, study.raters.blocks))} {item}s). Ratings, hours and",
-            "dollars are for all blocks; an early decision needs fewer.",
-        ],
-    }[rule.stop]
+    used = [
+        f"{items} used are the {item}s of a verdict up to the look that decides (looks are after"
+        f" {', '.join(map(str, study.raters.blocks))} {item}s). Ratings, hours and",
+        "dollars are for all blocks; an early decision needs fewer.",
+    ]
     fixed = "The interval is for these raters only: it does not cover other raters (raters' bias)."
     share = " or as a share" if any(part.label for part in rule.rules) else ""
     every = f"the {judged}" if len(study.kinds) == 1 else f"all {len(study.kinds)} {judged}s"
     together = study.judging.transforms and {"translation", "cross_translation"} <= set(study.kinds)
     shared = " (the two translations share their verdict, which has twice as many)" if together else ""
     never = bool(planned["right"].isna().any())
-    by_interval = rule.rule == "lower_bound" or any(part.by == "interval" for part in rule.rules)
     short = [
         f"A column 'at M' shows the share of right verdicts on a question whose mean over all {item}s and all raters",
         f"is M: it is right to accept if M is at least {rule.threshold:g}, and not to accept otherwise.{border}",
     ]
     return [
-        *([fixed] if by_interval and rule.interval == "pairs" else []),
+        *([fixed] if rule.by_interval and rule.interval == "pairs" else []),
         *(_of_rules(rule, item) if rule.rules else short),
         f"Width is that of the 95% interval, in points{share}. {items} are those of each {judged}. Shares are for one",
         f"verdict, the one with the fewest {item}s{shared}.",
@@ -144,7 +132,7 @@ def _notes(rule: AcceptanceSpec, planned: pd.DataFrame, study: Study, paid: PayS
             if never
             else []
         ),
-        *used,
+        *(used if study.raters.blocks else []),
         f"Ratings, hours and dollars are for {every}, with {study.called.known} and repeats; ratings are",
         "answers to required questions. Pay is",
         f"{paid.hourly:g} dollars an hour at {paid.seconds:g} s {study.called.an_item}"
@@ -153,13 +141,12 @@ def _notes(rule: AcceptanceSpec, planned: pd.DataFrame, study: Study, paid: PayS
     ]
 
 
-def _table(planned: pd.DataFrame, rule: AcceptanceSpec, judged: RuleSpec, item: str) -> str:
+def _table(planned: pd.DataFrame, judged: RuleSpec, item: str, *, by_blocks: bool) -> str:
     """A row for each size: shares of right verdicts by true mean, width of the interval, pairs used, and the price.
 
     `planned` are the rows of `plan` of one rule; `item` is what raters see. At the threshold itself the
     share accepted is shown.
     """
-    early = rule.stop != "fixed"
     means = planned["mean"].drop_duplicates()
     items = f"{item}s".capitalize()
     split = (planned["pairs"] != planned["verdict_pairs"]).any()
@@ -169,7 +156,7 @@ def _table(planned: pd.DataFrame, rule: AcceptanceSpec, judged: RuleSpec, item: 
         *(["In a verdict"] if split else []),
         *(f"at {mean:g}" for mean in means),
         "Width",
-        *([f"{items} used"] if early else []),
+        *([f"{items} used"] if by_blocks else []),
     ]
     rows = []
     for (pairs, raters), group in planned.groupby(["pairs", "raters"], sort=False):
@@ -182,7 +169,7 @@ def _table(planned: pd.DataFrame, rule: AcceptanceSpec, judged: RuleSpec, item: 
                 *([str(last["verdict_pairs"])] if split else []),
                 *("never" if math.isnan(share) else f"{share:.1%}" for share in shares),
                 "–" if math.isnan(last["width"]) else f"{last['width']:.2f}",
-                *([f"{group['used'].min():.0f} to {group['used'].max():.0f}"] if early else []),
+                *([f"{group['used'].min():.0f} to {group['used'].max():.0f}"] if by_blocks else []),
                 f"{last['ratings']:,.0f}",
                 f"{last['hours']:.1f}",
                 f"{last['dollars']:,.0f}",

@@ -72,9 +72,6 @@ class Summary(Record):
     kind: Kind = Field(
         default="rating", description="the question's kind; only ratings have means, AC2, alpha and kappa"
     )
-    median: Estimate | None = Field(
-        default=None, description="median of the pairs' means, where a rule asks for it; interval by order statistics"
-    )
     unbiased: Estimate | None = Field(
         default=None,
         description="for a rule by blocks: median-unbiased mean, without the bias of stopping early, with interval",
@@ -163,7 +160,7 @@ class Verdict(Record):
     questions: tuple[Summary, ...] = Field(description="one summary for each question")
     threshold: Number = Field(description="the least mean that is accepted; NaN if `rules` decide instead")
     rule: Literal["mean", "lower_bound"] = Field(
-        default="mean", description="the statistic that must reach the threshold"
+        default="mean", description="what must meet the limits: the mean or share, or the nearer end of its interval"
     )
     rules: tuple[RuleSpec, ...] = Field(
         default=(), description="the rules that decided; empty if one threshold decided"

@@ -53,11 +53,13 @@ def wrong_rules(
     scale: Sequence[float],
     pools: Sequence[str],
     used: Sequence[str],
+    *,
+    by_blocks: bool,
 ) -> Iterator[str]:
     """Yield faults of rules: unknown questions, statistics a question lacks, and questions left out.
 
     `scale` is the rubric's, empty where it has none; `pools` are those of the rubric, of which the study has those
-    `used`.
+    `used`. `by_blocks` is whether the rule looks after blocks.
     """
     if not rule.rules and not any(question.kind == "rating" for question in questions):
         yield "no question has a scale for the threshold; set acceptance.rules instead"
@@ -66,7 +68,7 @@ def wrong_rules(
         name = criterion.question
         if name not in by_name:
             yield f"acceptance.rules: no question is called {name!r}; {nearest(name, list(by_name))}"
-        elif wrong := next(_wrong(criterion, by_name[name], rule), ""):
+        elif wrong := next(_wrong(criterion, by_name[name], rule, by_blocks=by_blocks), ""):
             yield f"acceptance.rules, {name!r}: {wrong}"
         for pool in criterion.pools:
             if pool not in pools:
@@ -96,19 +98,19 @@ def _unjudged(rule: AcceptanceSpec, questions: Sequence[QuestionScale], pools: S
             yield f"the pool {pool!r} has no rating for the threshold; set acceptance.rules instead"
 
 
-def _wrong(criterion: RuleSpec, question: QuestionScale, rule: AcceptanceSpec) -> Iterator[str]:
+def _wrong(criterion: RuleSpec, question: QuestionScale, rule: AcceptanceSpec, *, by_blocks: bool) -> Iterator[str]:
     if question.kind in ("text", "ranking"):
         yield f"a rule cannot judge a {question.kind}; rules judge ratings and labels"
-    elif criterion.statistic == "share" and question.kind == "rating":
-        yield "a rating has no share, unlike a label; use its mean or median"
-    elif criterion.statistic != "share" and question.kind != "rating":
+    elif criterion.label and question.kind == "rating":
+        yield "a rating has no labels; leave `label` out, for the mean"
+    elif not criterion.label and question.kind != "rating":
         kind = question.kind.replace("multi_label", "list of labels")
-        yield f"a {kind} has no {criterion.statistic}; use the share of a label"
+        yield f"a {kind} has no mean; give the `label` whose share is judged"
     elif criterion.label and criterion.label not in question.labels:
         yield f"no label is called {criterion.label!r}; {nearest(criterion.label, list(question.labels))}"
     elif not criterion.label and not question.scale[0] <= criterion.limit <= question.scale[-1]:
         yield f"{criterion.limit:g} is outside the scale {question.scale[0]} to {question.scale[-1]}"
-    elif rule.stop == "blocks" and criterion.limit in _ends(criterion, question):
+    elif by_blocks and criterion.limit in _ends(criterion, question):
         yield f"{criterion.limit:g} {_AT_END}"
     if not question.required:
         yield "the question is optional, so skipped answers would affect the verdict; make it required"
@@ -364,7 +366,7 @@ def load_rubric(study: Study, folder: Path | None = None, tasks: Sequence[HumanT
     if wrong := next(itertools.chain(_unusable(rubric), wrong_fields(rubric, judging, study.kinds)), ""):
         raise StudyError(f"{path}: {wrong}")
     pools = list(dict.fromkeys(kind.pool for kind in study.kinds.values()))
-    if wrong := _of_another_scale(rubric, study.acceptance, pools):
+    if wrong := _of_another_scale(rubric, study.acceptance, pools, by_blocks=bool(study.raters.blocks)):
         raise StudyError(f"{study.file}: {wrong}")
     return rubric
 
@@ -395,7 +397,7 @@ def _unusable(rubric: Rubric) -> Iterator[str]:
             yield f"{where} is empty; give it a wording"
 
 
-def _of_another_scale(rubric: Rubric, rules: AcceptanceSpec, pools: Sequence[str]) -> str:
+def _of_another_scale(rubric: Rubric, rules: AcceptanceSpec, pools: Sequence[str], *, by_blocks: bool) -> str:
     """Return the fault of rules with points that the scale lacks, or of defaults meant for another scale."""
     shared, missing = rubric.scale, []
     unsaid = not rules.rules and "threshold" not in rules.model_fields_set
@@ -405,14 +407,15 @@ def _of_another_scale(rubric: Rubric, rules: AcceptanceSpec, pools: Sequence[str
     if missing:
         which = f"rubric {rubric.name!r} has the scale {shared[0]} to {shared[-1]}, so the study must set"
         return f"{which} {', '.join(missing)}; add {'it' if len(missing) == 1 else 'them'}"
-    if first := next(wrong_rules(rules, rubric.asked(), shared, list(rubric.pools), pools), ""):
+    faults = wrong_rules(rules, rubric.asked(), shared, list(rubric.pools), pools, by_blocks=by_blocks)
+    if first := next(faults, ""):
         return first
     if not shared:
         return ""
     low, high = shared[0], shared[-1]
     if not rules.rules and not low <= rules.threshold <= high:
         return f"acceptance.threshold {rules.threshold:g} is outside the scale {low} to {high}"
-    if rules.stop == "blocks" and not rules.rules and rules.threshold in (low, high):
+    if by_blocks and not rules.rules and rules.threshold in (low, high):
         return f"acceptance.threshold {rules.threshold:g} {_AT_END}"
     return ""
 

@@ -220,7 +220,7 @@ def launch_batches(options: argparse.Namespace) -> int:
     with campaign_of(study, options, spends=True, begins=True) as campaign:
         refuse_other_prompts(campaign.records, list(campaign.pairs.values()))
         groups = ahead_of_sample(campaign.records.pairs, study.acceptance, study.raters_of)
-        if groups and all(group.lacks(study.acceptance) for group in groups):
+        if groups and all(group.lacks(study) for group in groups):
             raise StudyError(never_lines(study, groups, offered=False)[0])
         campaign.platform.balance()  # keys that cannot be used are refused before rules are fixed
         fix_rules(campaign.records)

@@ -328,10 +328,7 @@ def _rules(questions: Sequence[ImportedQuestion], material: Material) -> dict[st
         return {"threshold": _middle(shared)}
     rules = [_middling(question, material) for question in ratings]
     chosen = [question for question in labels if says_yes(question)] or ([] if ratings else labels[:1])
-    rules += [
-        {"question": question.name, "statistic": "share", "label": affirmative(question), "at_least": 0.5}
-        for question in chosen
-    ]
+    rules += [{"question": question.name, "label": affirmative(question), "at_least": 0.5} for question in chosen]
     if not rules:
         raise DataError(
             "no question with a scale or labels was answered for most items, so no verdict is possible; name other"

@@ -167,7 +167,7 @@ def _refusals(part: _Part, rated_ids: pd.Index, beyond: int) -> Iterator[str]:
         yield "a judge got different prompts for the same question"
     if part.scores.reindex(outputs["pair_id"]).isna().all():
         yield "no output has a score from every judge"
-    if part.design.rule.stop != "fixed":
+    if part.design.blocks:
         yield "the rule looks more than once, and these intervals are for a single look"
 
 

@@ -248,7 +248,7 @@ def unbiased_exhibit(material: CampaignMaterial) -> Exhibit:
 
 def _limit(verdict: Verdict, question: str) -> float:
     """Return the threshold of a question's mean; NaN if no rule is about it."""
-    limits = [rule.limit for rule in verdict.rules if rule.question == question and rule.statistic == "mean"]
+    limits = [rule.limit for rule in verdict.rules if rule.question == question and not rule.label]
     return limits[0] if limits else verdict.threshold
 
 
@@ -397,7 +397,7 @@ def _worded(name: str, value: Any) -> str:
     if name != "rules":
         return "none" if value is None else str(value)
     rules = [RuleSpec.model_validate(rule) for rule in value]
-    return "; ".join(f"{in_words(rule)} (by {rule.by})" for rule in rules)
+    return "; ".join(map(in_words, rules))
 
 
 def wording_exhibit(material: CampaignMaterial) -> Exhibit:

@@ -26,7 +26,6 @@ from plumbline.statistics.intervals import (
     Mean,
     bounded,
     effective_raters,
-    of_median,
     over_pairs,
     over_pairs_and_raters,
 )
@@ -69,8 +68,8 @@ class Design:
             raise ValueError(f"per_pair must be a whole number of raters, at least 1, not {self.per_pair!r}")
         if not isinstance(self.rule, AcceptanceSpec):
             raise ValueError(f"a design's rule must be an AcceptanceSpec, not a {type(self.rule).__name__}")
-        if self.rule.stop == "blocks" and not self.blocks:
-            raise ValueError("a rule that stops by blocks needs a design's blocks, such as (20, 40, 60, 80, 100)")
+        if self.blocks:
+            self.rule.refuse_blocks()
 
     @classmethod
     def of(cls, study: Study, rubric: Rubric) -> Design:
@@ -158,7 +157,6 @@ def summarise(
             "interval_reason": reason,
             "bounded": beyond,
             "probability": probability,
-            "median": _median(question, answers, design),
             **_coefficients(answers, seed),
         }
     )
@@ -167,18 +165,6 @@ def summarise(
 def _limit(design: Design) -> float:
     """Return the threshold of a mean's P; NaN if the study has its own rules."""
     return math.nan if design.rule.rules else design.rule.threshold
-
-
-def _median(question: str, answers: Answers, design: Design) -> Estimate | None:
-    """Return the median of the pairs' means if a rule asks for it."""
-    if not any(rule.question == question and rule.statistic == "median" for rule in design.rule.rules):
-        return None
-    if not answers.pairs:
-        return Estimate.undefined("no ratings")
-    sums, counts = answers.totals(answers.pair)
-    value, low, high = of_median(sums / counts)
-    few = f"{answers.pairs} pairs are too few for an interval of a median" if math.isnan(low) else ""
-    return Estimate(value=value, low=low, high=high, reason=few)
 
 
 def _of_labels(

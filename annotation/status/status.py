@@ -1,7 +1,7 @@
 """The status of a study from its records: asks no server and writes nothing.
 
-With `stop: fixed` no decision is computed here while answers are still to come: looking early and stopping when it
-suits breaks the rule. With `stop: blocks` the decisions of the looks so far are shown.
+Without `raters.blocks` no decision is computed here while answers are still to come: looking early and stopping when it
+suits breaks the rule. With blocks the decisions of the looks so far are shown.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Status:
     to_look_at: tuple[str, ...]  #: raters whom verdicts wait for
     judged: bool  #: whether there are verdicts that hold
     undecided: tuple[Ahead, ...]  #: the groups that are judged apart and not decided so far, with what can still come
-    decided: bool  #: whether nothing is undecided any more, by verdicts or, with `stop: blocks`, so far
+    decided: bool  #: whether nothing is undecided any more, by verdicts or, with blocks, so far
     doubts: tuple[str, ...]  #: what is doubtful about what was collected and decided (`annotation.verdicts.doubts`)
     sources: tuple[str, ...]  #: where ratings came from
     simulated: bool
@@ -271,9 +271,9 @@ def _reached(evidence: Evidence) -> tuple[list[Verdict], str]:
 
 
 def _found_so_far(evidence: Evidence, *, may_judge: bool) -> list[Verdict]:
-    """Return the verdicts as they would be now with `stop: blocks`; else none."""
+    """Return the verdicts as they would be now with blocks; else none."""
     study, read = evidence.study, evidence.collected
-    if study.acceptance.stop == "fixed" or not may_judge or read.pairs.empty:
+    if not study.raters.blocks or not may_judge or read.pairs.empty:
         return []
     counting = counting_ratings(read.of_sample, study.raters.per_pair)
     dealt = dealt_with(read.of_sample, read.withdrawn)
@@ -290,9 +290,9 @@ def _undecided(rule: AcceptanceSpec, pairs: pd.DataFrame, verdicts: Sequence[Ver
 def _progress(
     study: Study, pairs: pd.DataFrame, verdicts: Sequence[Verdict], undecided: Sequence[Ahead], *, fresh: bool
 ) -> pd.DataFrame:
-    progress, rule, item = by_transformation(pairs), study.acceptance, study.called.item
+    progress, item = by_transformation(pairs), study.called.item
     ready = not progress["open"].any()
-    needed = {unit: lacks for group in undecided if (lacks := group.lacks(rule)) for unit in group.units}
+    needed = {unit: lacks for group in undecided if (lacks := group.lacks(study)) for unit in group.units}
     never = {unit: f"{lacks} needed {item}s can count" for unit, lacks in needed.items()}
     cells = []
     for row in progress.to_dict("records"):

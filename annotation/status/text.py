@@ -96,7 +96,7 @@ def _make(status: Status, arguments: str) -> str:
 def _never(status: Status) -> str:
     """Return advice if no answers can decide any undecided group; empty if some can."""
     groups, study = status.undecided, status.study
-    if not groups or not all(group.lacks(study.acceptance) for group in groups):
+    if not groups or not all(group.lacks(study) for group in groups):
         return ""
     begun = any(status.stages[name].state != "not yet" for name in ("published", "collected"))
     return never_lines(study, groups, offered=begun)[0]
@@ -164,10 +164,10 @@ def _wait(status: Status, arguments: str) -> str:
     if status.again:
         more = f"offers the pairs of {count(status.again, 'answer')} by excluded raters to others"
         return f"plumbline publish {arguments} ({more})"
-    missing = sum(group.open for group in status.undecided if not group.lacks(status.study.acceptance))
+    missing = sum(group.open for group in status.undecided if not group.lacks(status.study))
     if not missing:
         return ""
-    once = status.study.acceptance.stop == "fixed" and status.stages["verdicts"].state == "not yet"
+    once = not status.study.raters.blocks and status.stages["verdicts"].state == "not yet"
     after = _after(status, arguments) or "nothing is left to do"
     end = f"when no more answers will come{', and only once' if once else ''}: {after}"
     if _nobody_left(status):

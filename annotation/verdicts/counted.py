@@ -1,8 +1,7 @@
 """The pairs that a verdict rests on: all its numbers (means, intervals, agreement, P, counts) are of these.
 
-With `stop: fixed` a pair counts with `min_raters` ratings on every question. With `stop: blocks` the pairs stand in a
-random order that the sample fixes, and those of its first blocks count, up to the look that decided
-(`verdicts.looks`).
+Without `raters.blocks` a pair counts with `min_raters` ratings on every question. With them the pairs stand in a random
+order that the sample fixes, and those of its first blocks count, up to the look that decided (`verdicts.looks`).
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ Place = tuple[str, ...]  # the key of one group that is judged apart
 class Basis:
     """The pairs and ratings that verdicts rest on."""
 
-    ratings: pd.DataFrame  #: of the pairs that count; with `stop: blocks` also `turn`, the pairs' place in the order
-    blocks: Mapping[Place, BlockProgress] = field(default_factory=dict)  #: by group; empty unless `stop: blocks`
+    ratings: pd.DataFrame  #: of the pairs that count; with blocks also `turn`, the pairs' place in the order
+    blocks: Mapping[Place, BlockProgress] = field(default_factory=dict)  #: by group; empty without blocks
 
 
 def basis(sample: pd.DataFrame, ratings: pd.DataFrame, design: Design, dealt: Dealt | None = None) -> Basis:
@@ -46,7 +45,7 @@ def basis(sample: pd.DataFrame, ratings: pd.DataFrame, design: Design, dealt: De
     says which pairs need not be waited for (`annotation.ratings.ratings.dealt_with`); no rating is of a withdrawn pair.
     """
     answered = answers(ratings, design)
-    if design.rule.stop == "fixed":
+    if not design.blocks:
         return Basis(_of_pairs(ratings, answered.index[answered >= design.rule.min_raters], design.questions))
     order = in_order(sample["pair_id"], design.seed, dict(zip(sample["pair_id"], sample["wave"], strict=True)))
     turns = pd.Series(range(len(order)), index=order)
@@ -109,9 +108,9 @@ class Ahead:
     open: int  #: answers that raters are still asked for
     anew: int = 0  #: answers that could be asked for again, since their raters are excluded
 
-    def lacks(self, rule: AcceptanceSpec) -> str:
+    def lacks(self, study: Study) -> str:
         """Return the reachable and the needed number of pairs if the group can never be decided; else empty."""
-        least = max(rule.min_pairs, FEWEST if rule.stop == "blocks" else 0)  # a look at fewer cannot decide
+        least = max(study.acceptance.min_pairs, FEWEST if study.raters.blocks else 0)  # a look at fewer cannot decide
         return f"{self.pairs} of {least}" if self.pairs < least else ""
 
 
@@ -155,8 +154,8 @@ def never_lines(study: Study, groups: Sequence[Ahead], *, offered: bool) -> list
 
     `offered` is whether raters may have seen the sample.
     """
-    rule, item = study.acceptance, study.called.item
-    short = [(group, lacks) for group in groups if (lacks := group.lacks(rule))]
+    item = study.called.item
+    short = [(group, lacks) for group in groups if (lacks := group.lacks(study))]
     if not short:
         return []
     named = [f"{' and '.join(group.names)} {lacks}" for group, lacks in short]

@@ -248,10 +248,10 @@ def _extended(evidence: Evidence) -> Iterator[str]:
     item = evidence.study.called.item
     for wave in evidence.waves:
         looks = sum(look.at <= wave.at for look in evidence.looks)
-        if looks and evidence.study.acceptance.stop == "fixed":
+        if looks and not evidence.study.raters.blocks:
             yield (
                 f"wave {wave.number} of the sample ({count(wave.pairs, item)}, {wave.at:%Y-%m-%d}: {wave.reason}) was"
-                f" added after {count(looks, 'look')} at verdicts, and acceptance.stop is fixed: adding {item}s until"
+                f" added after {count(looks, 'look')} at verdicts, and the rule allows one look: adding {item}s until"
                 " a verdict pleases makes wrong acceptances more frequent than the rule says"
             )
 

@@ -1,4 +1,4 @@
-"""Looks after blocks of pairs (`acceptance.stop: blocks`): their results, and the pairs that raters get next.
+"""Looks after blocks of pairs (`raters.blocks`): their results, and the pairs that raters get next.
 
 A look takes all pairs of the blocks up to it, once each of them is completed. The first look that decides ends the
 verdict: later ratings play no part. Its interval holds at all looks together, by alpha spending.
@@ -123,7 +123,7 @@ def block_progress(
         able = [_may_decide(rated, list(itertools.compress(order, at)), design, group[0]) for at in counting]
         looks = take_looks(
             BlockData(values, counting, complete, able),
-            Blocks(ends, spending=rule.spending, criteria=criteria),
+            Blocks(ends, criteria=criteria),
             {str(number): _path(taken, number) for number in range(len(specs))} if taken else {},
             taken[-1].decision if taken else None,
         )

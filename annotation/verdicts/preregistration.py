@@ -165,7 +165,7 @@ def refuse_other_rules(records: CampaignRecords, now: Mapping[str, Any], ratings
     raise StudyError(f"{line} run `{how}` (every report shows the reason)")
 
 
-_OF_BLOCKS = ("raters.blocks ", "acceptance.spending ", "acceptance.scope ")
+_OF_BLOCKS = ("raters.blocks ", "acceptance.scope ")
 
 
 def _lasting(what: Sequence[str], now: Mapping[str, Any]) -> str:

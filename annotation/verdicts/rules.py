@@ -1,4 +1,4 @@
-"""The rules of a study's `acceptance`: from means, medians, shares and their intervals to a decision with its reasons.
+"""The rules of a study's `acceptance`: from means, shares and their intervals to a decision with its reasons.
 
 A single threshold is treated as a rule on the mean of each rated question (`short`), so there is one way to decide.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +29,7 @@ class RuleValue:
     """A rule's quantity in one group of ratings."""
 
     rule: RuleSpec
+    by_interval: bool  #: whether the interval decides, not the number itself
     value: float
     low: float
     high: float
@@ -39,7 +39,8 @@ class RuleValue:
     @property
     def outcome(self) -> str:
         """Accepted, rejected or undecided."""
-        return str(outcomes(np.array(self.value), np.array(self.low), np.array(self.high), self.rule))
+        value, low, high = (np.array(number) for number in (self.value, self.low, self.high))
+        return str(outcomes(value, low, high, self.rule, by_interval=self.by_interval))
 
     @property
     def what(self) -> str:
@@ -66,9 +67,8 @@ def _beside(value: float, limit: float) -> str:
 
 def short(question: str, rule: AcceptanceSpec) -> RuleSpec:
     """Return the rule that a single threshold makes for a question."""
-    by: Literal["value", "interval"] = "value" if rule.rule == "mean" else "interval"
     # Not validated: the threshold may be infinite, so that every mean reaches it.
-    return RuleSpec.model_construct(question=question, at_least=rule.threshold, by=by)
+    return RuleSpec.model_construct(question=question, at_least=rule.threshold)
 
 
 def in_words(rule: RuleSpec) -> str:
@@ -85,13 +85,13 @@ def rules_for(pool: str, rule: AcceptanceSpec) -> tuple[RuleSpec, ...]:
     return tuple(spec for spec in rule.rules if spec in of_pool or (not spec.pools and spec.question not in questions))
 
 
-def outcomes(value: Floats, low: Floats, high: Floats, rule: RuleSpec) -> NDArray[np.str_]:
+def outcomes(value: Floats, low: Floats, high: Floats, rule: RuleSpec, *, by_interval: bool) -> NDArray[np.str_]:
     """Return the outcomes of one rule, for one campaign or many: accepted, rejected or undecided; NaN never passes.
 
-    By `value` the number decides. By `interval` the lower end must meet `at_least`, the upper end `at_most`; otherwise
-    the outcome is rejected if even the other end misses the limit, else undecided.
+    By interval the lower end must meet `at_least`, the upper end `at_most`; otherwise the outcome is rejected if even
+    the other end misses the limit, else undecided. Else the number itself decides.
     """
-    ends = (value, value) if rule.by == "value" else (low, high)
+    ends = (low, high) if by_interval else (value, value)
     if rule.at_least is not None:
         held, missed = [end >= rule.at_least for end in ends], [end < rule.at_least for end in ends]
     else:
@@ -105,26 +105,30 @@ def rule_values(summaries: Sequence[Summary], rule: AcceptanceSpec, rules: Itera
     specs = list(rules)
     if not rule.rules:
         specs = [short(summary.question, rule) for summary in summaries if summary.kind == "rating"]
-    return [_rule_value(spec, by_name[spec.question]) for spec in specs]
+    return [_rule_value(spec, by_name[spec.question], by_interval=rule.by_interval) for spec in specs]
 
 
-def _rule_value(rule: RuleSpec, summary: Summary) -> RuleValue:
-    if rule.statistic == "mean":
-        return RuleValue(rule, summary.mean, summary.low, summary.high, summary.interval_reason, summary.bounded)
-    if rule.statistic == "median" and summary.median is not None:
-        estimate = summary.median
-    else:
-        estimate = next(share.share for share in summary.shares if share.label == rule.label)
-    return RuleValue(rule, estimate.value, estimate.low, estimate.high, estimate.reason)
+def _rule_value(rule: RuleSpec, summary: Summary, *, by_interval: bool) -> RuleValue:
+    if not rule.label:
+        ends = summary.low, summary.high
+        return RuleValue(rule, by_interval, summary.mean, *ends, summary.interval_reason, summary.bounded)
+    share = next(share.share for share in summary.shares if share.label == rule.label)
+    return RuleValue(rule, by_interval, share.value, share.low, share.high, share.reason)
 
 
 def decide(
-    summaries: Sequence[Summary], n_pairs: int, rule: AcceptanceSpec, rules: Sequence[RuleSpec] = ()
+    summaries: Sequence[Summary],
+    n_pairs: int,
+    rule: AcceptanceSpec,
+    rules: Sequence[RuleSpec] = (),
+    *,
+    by_blocks: bool = False,
 ) -> tuple[str, tuple[str, ...]]:
     """Return the decision on one group of ratings, and its reasons; too few ratings are always undecided.
 
-    A verdict is accepted if all rules accept and rejected if any rejects. NaN never passes. Raises RuntimeError for an
-    interval that does not contain its own number: no decision rests on contradictory numbers.
+    A verdict is accepted if all rules accept and rejected if any rejects. NaN never passes. `by_blocks` is whether
+    only complete blocks count. Raises RuntimeError for an interval that does not contain its own number: no decision
+    rests on contradictory numbers.
     """
     judged = rule_values(summaries, rule, rules)
     if not judged:
@@ -135,7 +139,7 @@ def decide(
                 f"the interval of {value.what} ({value.low:.2f} to {value.high:.2f}) does not contain its own"
                 f" {value.rule.statistic} {value.value:.2f}"
             )
-    if short_of := tuple(lacking(summaries, n_pairs, rule, rules)):
+    if short_of := tuple(lacking(summaries, n_pairs, rule, rules, by_blocks=by_blocks)):
         return "undecided", short_of
     order = ("rejected", "undecided", "accepted")
     by_outcome: dict[str, list[RuleValue]] = {name: [] for name in order}
@@ -148,12 +152,17 @@ def decide(
 
 
 def lacking(
-    summaries: Sequence[Summary], n_pairs: int, rule: AcceptanceSpec, rules: Sequence[RuleSpec] = ()
+    summaries: Sequence[Summary],
+    n_pairs: int,
+    rule: AcceptanceSpec,
+    rules: Sequence[RuleSpec] = (),
+    *,
+    by_blocks: bool = False,
 ) -> list[str]:
     """Return what is missing for a decision; arguments as of `decide`."""
     judged = rule_values(summaries, rule, rules)
     if n_pairs < rule.min_pairs:
-        which = "that count in complete blocks" if rule.stop == "blocks" else f"with at least {rule.min_raters} raters"
+        which = "that count in complete blocks" if by_blocks else f"with at least {rule.min_raters} raters"
         return [f"pairs {which}: {n_pairs}; at least {rule.min_pairs} are needed"]
     questions = dict.fromkeys(value.rule.question for value in judged)
     of_rules = [summary for summary in summaries if summary.question in questions]
@@ -192,7 +201,7 @@ def _reason(value: RuleValue) -> str:
     """Return why one rule does not accept."""
     rule, limit = value.rule, f"{value.rule.limit:g}"
     beyond, end, at_end = ("below", "upper", value.high) if rule.at_least is not None else ("above", "lower", value.low)
-    if value.outcome == "rejected" and rule.by == "value":
+    if value.outcome == "rejected" and not value.by_interval:
         return f"{value.number} is {beyond} {limit}"
     statistic = value.told
     if value.outcome == "rejected":
@@ -206,16 +215,14 @@ def _accepted(judged: Sequence[RuleValue]) -> list[str]:
     """Return why rules accept, a part for rules of one kind and limit."""
     parts: dict[tuple[object, ...], list[RuleValue]] = {}
     for value in judged:
-        parts.setdefault((value.rule.statistic, value.rule.by, value.rule.at_least, value.rule.at_most), []).append(
-            value
-        )
+        parts.setdefault((value.rule.statistic, value.rule.at_least, value.rule.at_most), []).append(value)
     return [_kept(values) for values in parts.values()]
 
 
 def _kept(values: Sequence[RuleValue]) -> str:
     rule = values[0].rule
     limit = f"at {'least' if rule.at_least is not None else 'most'} {rule.limit:g}"
-    if rule.by == "value":
+    if not values[0].by_interval:
         first, *others = (value.number for value in values)
         return ", ".join([first, *(text.removeprefix(f"{rule.statistic} ") for text in others)]) + f": {limit}"
     upper = rule.at_least is None

@@ -46,14 +46,12 @@ def chances(ratings: pd.DataFrame, rules: Sequence[RuleSpec], design: Design) ->
 
     For a mean it is P(mean >= threshold) as for one threshold (`Mean.at_least`), or 1 minus that for `at_most`; for a
     share it is that of the score test which Wilson's interval inverts, with the same effective number of answers
-    (`score_at_least`), so that P is 0.975 if the interval's end is at the limit. A median's interval gives no P.
+    (`score_at_least`), so that P is 0.975 if the interval's end is at the limit.
     """
     return tuple(_chance(ratings[ratings["question"] == rule.question], rule, design) for rule in rules)
 
 
 def _chance(ratings: pd.DataFrame, rule: RuleSpec, design: Design) -> Chance:
-    if rule.statistic == "median":
-        return Chance(probability=math.nan, reason="a median's interval rests on order statistics, which give no P")
     if ratings.empty:
         return Chance(probability=math.nan, reason="no ratings")
     scale = design.asked(rule.question)
@@ -214,7 +212,7 @@ def verdicts(
                     **result,
                     "task_type": row["task_type"] if "task_type" in key else "",
                     "scope": rule.scope,
-                    "rule": "lower_bound" if any(rule_spec.by == "interval" for rule_spec in rule.rules) else rule.rule,
+                    "rule": rule.rule,
                     "threshold": math.nan if rule.rules else rule.threshold,
                     "rules": rules_for(row["pool"], rule),
                 }
@@ -265,7 +263,7 @@ def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None
         if progress is not None:
             summaries = tuple(_with_unbiased(summary, progress.unbiased) for summary in summaries)
         rules = rules_for(group_key[0], rule)
-        decision, reasons = decide(summaries, n_pairs, rule, rules)
+        decision, reasons = decide(summaries, n_pairs, rule, rules, by_blocks=bool(design.blocks))
         if progress is not None and progress.decision != decision:
             reasons = (
                 f"the look did not decide when it was taken, and this stands, although ratings have changed:"

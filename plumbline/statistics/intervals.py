@@ -281,31 +281,6 @@ def _effective(share: Mean, pairs: int) -> Floats:
     return answers
 
 
-def of_median(values: Floats) -> tuple[float, float, float]:
-    """Return (median, low, high) of independent values; fewer than 6 have no ends (NaN).
-
-    The ends are order statistics, so that whatever the distribution, they hold its median with 95% or more (Conover,
-    Practical Nonparametric Statistics, 3rd ed., section 3.2): the k-th from either end, with the largest k for which
-    a binomial of n and 1/2 is below k with a probability of 2.5% at most.
-
-    Args:
-        values: independent numbers.
-
-    Returns:
-        (median, low, high).
-
-    >>> import numpy as np
-    >>> of_median(np.arange(1.0, 10.0))
-    (5.0, 2.0, 8.0)
-    """
-    from scipy import stats  # noqa: PLC0415 (takes half a second, which reading verdicts saves)
-
-    n, ordered = len(values), np.sort(values)
-    k = int(stats.binom.ppf((1 - CONFIDENCE) / 2, n, 0.5))
-    middle = float(np.median(values))
-    return (middle, float(ordered[k - 1]), float(ordered[n - k])) if k else (middle, math.nan, math.nan)
-
-
 def _mean(sums: Floats, counts: Floats) -> Floats:
     mean: Floats = sums.sum(axis=-1) / counts.sum(axis=-1)
     return mean

@@ -88,8 +88,8 @@ class RatersSpec(StudyPart):
     blocks: tuple[Annotated[int, Field(ge=_FEWEST, le=10**7)], ...] = Field(
         default=(),
         description=(
-            "with `acceptance.stop: blocks`: rising numbers of pairs after which the rule checks each verdict,"
-            " such as [20, 40, 60, 80, 100]; raters get one block after another until the verdict is decided"
+            "rising numbers of pairs after which the rule checks each verdict, such as [20, 40, 60, 80, 100]; raters"
+            " get one block after another until the verdict is decided; default: the rule decides once, at the end"
         ),
     )
 
@@ -134,29 +134,25 @@ class RuleSpec(StudyPart):
     """One rule on one question; a rule that names pools takes precedence over a general one on the same question."""
 
     question: Name = Field(description="the question of the rubric that the rule applies to")
-    statistic: Literal["mean", "median", "share"] = Field(
-        default="mean",
-        description="the mean of single ratings, the median of the pairs' means, or the share of answers with a label",
+    label: str = Field(
+        default="", description="the share of answers with this label is judged; default: the mean of single ratings"
     )
-    label: str = Field(default="", description="the label, for statistic `share`")
     at_least: float | None = Field(default=None, description="the smallest accepted value")
     at_most: float | None = Field(default=None, description="the largest accepted value, for instance for a negation")
-    by: Literal["value", "interval"] = Field(
-        default="value",
-        description="the number that is compared with the limit: the value itself, or both ends of its 95% interval",
-    )
     pools: tuple[Name, ...] = Field(default=(), description="the pools that the rule applies to; default: all")
 
     @model_validator(mode="after")
     def _whole(self) -> RuleSpec:
         if (self.at_least is None) == (self.at_most is None):
             raise ValueError(f"the rule on {self.question!r} needs at_least or at_most, not both")
-        if (self.statistic == "share") != bool(self.label):
-            raise ValueError(f"the rule on {self.question!r}: `statistic: share` needs a `label`; mean and median allow"
-                             " none")  # fmt: skip
-        if self.statistic == "share" and not 0 <= self.limit <= 1:
+        if self.label and not 0 <= self.limit <= 1:
             raise ValueError(f"the rule on {self.question!r}: a share must be from 0 to 1, not {self.limit:g}")
         return self
+
+    @property
+    def statistic(self) -> str:
+        """The number that is judged: a mean, or with a label a share."""
+        return "share" if self.label else "mean"
 
     @property
     def limit(self) -> float:
@@ -167,7 +163,7 @@ class RuleSpec(StudyPart):
 class AcceptanceSpec(StudyPart):
     """The rule that accepts a transformation (HTEB, section 2.4: mean rating of at least 3 on the scale 1 to 5).
 
-    `threshold` and `rule` are the short form: one rule of that mean for each question that is rated on the scale.
+    `threshold` is the short form of `rules`: one rule on the mean of each question that is rated on the scale.
     """
 
     min_ratings: ClassVar[int] = 1  #: on each question; with fewer there is no verdict
@@ -188,25 +184,14 @@ class AcceptanceSpec(StudyPart):
     )
     rule: Literal["mean", "lower_bound"] = Field(
         default="mean",
-        description="the number that is compared with the threshold: the mean, or the lower end of its 95% interval",
+        description=(
+            "what is compared with the threshold and the limits of `rules`: the mean, or share, itself; or the end of"
+            " its 95% interval that is nearer to the limit (the lower end, for `at_most` the upper end)"
+        ),
     )
     interval: Literal["pairs", "pairs_and_raters"] = Field(
         default="pairs",
         description="the sampling error that the interval covers: that of pairs alone, or of pairs and raters",
-    )
-    stop: Literal["fixed", "blocks"] = Field(
-        default="fixed",
-        description=(
-            "fixed: decide once, at the end; blocks: decide after each of `raters.blocks`, and offer no more pairs once"
-            " decided"
-        ),
-    )
-    spending: Literal["pocock", "quadratic", "obrien_fleming"] = Field(
-        default="pocock",
-        description=(
-            "with `stop: blocks`: how the error probability is spread over the blocks; pocock stops earliest,"
-            " obrien_fleming has the most power"
-        ),
     )
     scope: Literal["transformation", "language", "task"] = Field(
         default="language",
@@ -226,34 +211,25 @@ class AcceptanceSpec(StudyPart):
     def _rules_fit_together(self) -> AcceptanceSpec:
         if not self.rules:
             return self
-        if short_form := sorted({"threshold", "rule"} & self.model_fields_set):
-            raise ValueError(f"{short_form[0]} and rules cannot both be given; leave {short_form[0]} out")
+        if "threshold" in self.model_fields_set:
+            raise ValueError("threshold and rules cannot both be given; leave threshold out")
         same = [(rule.question, rule.statistic, rule.label, rule.at_least is None, rule.pools) for rule in self.rules]
         if twice := next((rule for rule in same if same.count(rule) > 1), None):
             raise ValueError(f"two rules limit the {twice[1]} of {twice[0]!r}; keep one of them")
-        if any(rule.statistic == "median" for rule in self.rules) and self.interval == "pairs_and_raters":
-            raise ValueError("a median's interval covers pairs alone; use `interval: pairs`, or `statistic: mean`")
-        if self.stop != "fixed" and any(rule.by == "value" or rule.statistic == "median" for rule in self.rules):
-            raise ValueError(
-                f"`stop: {self.stop}` is valid only for means and shares judged by their interval; use `by: interval`"
-                " and no median"
-            )
         return self
 
-    @model_validator(mode="after")
-    def _has_an_interval(self) -> AcceptanceSpec:
-        several = self.stop != "fixed"  # looks
-        if self.stop != "blocks" and "spending" in self.model_fields_set:
-            raise ValueError("`spending` applies only to `stop: blocks`; leave it out")
-        if self.rules:
-            if several and self.interval != "pairs":
-                raise ValueError(f"`stop: {self.stop}` decides by an interval over pairs; set `interval: pairs`")
-            return self
-        if several and (self.rule, self.interval) != ("lower_bound", "pairs"):
+    @property
+    def by_interval(self) -> bool:
+        """Whether the ends of 95% intervals are compared with the limits, not the numbers themselves."""
+        return self.rule == "lower_bound"
+
+    def refuse_blocks(self) -> None:
+        """Raise ValueError if the rule cannot look after blocks: looks need an interval over pairs."""
+        if not self.by_interval or self.interval != "pairs":
             raise ValueError(
-                f"`stop: {self.stop}` decides by an interval over pairs; set `rule: lower_bound` and `interval: pairs`"
+                "blocks are decided by an interval over pairs; set `rule: lower_bound` and `interval: pairs` under"
+                " `acceptance`"
             )
-        return self
 
 
 @dataclass(frozen=True)
@@ -276,13 +252,8 @@ class QualityLimits:
 
 def refuse_undecidable(rule: AcceptanceSpec, raters: RatersSpec, *, crowd: bool) -> None:
     """Raise ValueError for rules that no campaign of this size could meet; `crowd` is whether crowd workers rate."""
-    if rule.stop == "blocks" and not raters.blocks:
-        raise ValueError("`acceptance.stop: blocks` needs `raters.blocks`, such as [20, 40, 60, 80, 100]; add them")
-    if raters.blocks and rule.stop != "blocks":
-        raise ValueError(
-            f"`raters.blocks` needs `acceptance.stop: blocks`, not `{rule.stop}`; write `stop: blocks` with"
-            " `rule: lower_bound`, or take `raters.blocks` out"
-        )
+    if raters.blocks:
+        rule.refuse_blocks()
     if raters.blocks and raters.blocks[-1] < rule.min_pairs:
         raise ValueError(
             f"`acceptance.min_pairs: {rule.min_pairs}` is more than the last of `raters.blocks`, {raters.blocks[-1]},"

@@ -190,7 +190,6 @@ def _of_tasks(tasks: Sequence[HumanTaskSpec]) -> dict[str, dict[str, Any]]:
             "rules": [
                 {
                     "question": task.name,
-                    "statistic": "share",
                     "label": CANNOT_TELL,
                     "at_most": 0.5,
                     "pools": [task.name],

@@ -45,8 +45,8 @@ ORDER: dict[str, Any] = {
 }
 RULES: list[dict[str, Any]] = [
     {"question": "quality", "at_least": 3},
-    {"question": "fluency", "statistic": "median", "at_least": 3},
-    {"question": "naturalness", "statistic": "share", "label": "wrong", "at_most": 0.4},
+    {"question": "fluency", "at_least": 3},
+    {"question": "naturalness", "label": "wrong", "at_most": 0.4},
 ]
 
 

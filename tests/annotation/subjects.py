@@ -57,7 +57,7 @@ def texts(folder: Path, name: str, own: list[dict[str, Any]] | None = None, **ch
         "kind": "texts", "path": f"{name}.jsonl", "language": "en",
         "groups": ["human", "machine"], "context": {"talk": "talk"}, "expected": {"label": "right"},
     }  # fmt: skip
-    rule = {"question": "label", "statistic": "share", "label": "acceptable", "at_least": 0.6}
+    rule = {"question": "label", "label": "acceptable", "at_least": 0.6}
     study = {
         "name": name,
         "subject": subject | changes.pop("subject", {}),

@@ -162,11 +162,12 @@ def test_plans_decide_as_verdicts_do(rule: dict[str, str]) -> None:
 
 
 NATURAL = QuestionScale("sound", "label", labels=("natural", "odd"))
-ODD: dict[str, Any] = {"question": "sound", "statistic": "share", "label": "odd"}
+ODD: dict[str, Any] = {"question": "sound", "label": "odd"}
 
 
 def of_share(**rule: object) -> Design:
-    spec = AcceptanceSpec.model_validate({"rules": [ODD | rule], "min_pairs": 20})
+    limits = {name: rule.pop(name) for name in ("at_least", "at_most") if name in rule}
+    spec = AcceptanceSpec.model_validate({"rules": [ODD | limits], "min_pairs": 20, **rule})
     return Design(("sound",), rule=spec, others={"sound": NATURAL})
 
 
@@ -188,14 +189,14 @@ def test_rules_by_interval_keep_their_promise_at_the_limit() -> None:
     """The truth at the limit is accepted in 5% of campaigns at most: shares, and means from above."""
     same = RatingVariation(bias=0.0)
     for limit in ({"at_most": 0.3}, {"at_least": 0.3}):
-        own = of_share(by="interval", **limit)
+        own = of_share(rule="lower_bound", **limit)
         assert outlook(own, same, (50, 3), 0.3, 1000, np.random.default_rng(1)).accepted <= 0.05
-    negation = design(rules=[{"question": "quality", "at_most": 2, "by": "interval"}])
+    negation = design(rules=[{"question": "quality", "at_most": 2}], rule="lower_bound")
     assert outlook(negation, same, (50, 3), 2.0, 1000, np.random.default_rng(1)).accepted <= 0.05
     assert outlook(negation, same, (50, 3), 1.4, 200, np.random.default_rng(1)).accepted > 0.9
 
 
-@pytest.mark.parametrize(("rule", "share"), [({"at_most": 0.3}, 0.28), ({"at_most": 0.3, "by": "interval"}, 0.15)])
+@pytest.mark.parametrize(("rule", "share"), [({"at_most": 0.3}, 0.28), ({"at_most": 0.3, "rule": "lower_bound"}, 0.15)])
 def test_plans_decide_shares_as_verdicts_do(rule: dict[str, Any], share: float) -> None:
     """The same 30 campaigns by `outlook`, and as frames of labels by `verdicts`."""
     own, pairs = of_share(**rule), [pair(i) for i in range(25)]
@@ -240,7 +241,7 @@ def test_a_plan_is_for_the_smallest_verdict(variant: Callable[..., Study]) -> No
 def test_a_plan_by_blocks_decides_as_looks_do(variant: Callable[..., Study]) -> None:
     """The same campaigns, one by one by `looks`: decisions and pairs used; its size is that of the last block."""
     raters = {"per_pair": 3, "blocks": [20, 40]}
-    rule = {"stop": "blocks", "rule": "lower_bound", "min_pairs": 8}
+    rule = {"rule": "lower_bound", "min_pairs": 8}
     study = variant(raters=raters, acceptance=rule, sample={"pairs": 40})
     own = Design.of(study, load_rubric(study))
     found = outlook(own, RatingVariation(), (60, 3), 3.5, 30, np.random.default_rng(3))

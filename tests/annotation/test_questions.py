@@ -18,7 +18,7 @@ from tests.annotation.kinds import BETTER, EFFORT, NATURAL, RULES, ask, rubric
 from tests.annotation.kinds import ORDER as ORDER_
 
 ORDER = QuestionScale("order", "ranking", labels=("a", "b", "c"))
-SHARE: dict[str, Any] = {"question": "naturalness", "statistic": "share", "label": "odd", "at_most": 0.5}
+SHARE: dict[str, Any] = {"question": "naturalness", "label": "odd", "at_most": 0.5}
 
 
 @given(st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 4), min_size=1))
@@ -74,8 +74,8 @@ def test_a_rubric_that_cannot_be_asked_is_one_line(
     ("rule", "said"),
     [
         ({"question": "mood", "at_least": 3}, "acceptance.rules: no question is called 'mood'"),
-        ({"question": "naturalness", "at_least": 3}, "a label has no mean; use the share of a label"),
-        (SHARE | {"question": "quality"}, "a rating has no share, unlike a label"),
+        ({"question": "naturalness", "at_least": 3}, "a label has no mean; give the `label` whose share"),
+        (SHARE | {"question": "quality"}, "a rating has no labels; leave `label` out"),
         (SHARE | {"label": "lovely"}, "no label is called 'lovely'"),
         ({"question": "quality", "at_most": 6}, "6 is outside the scale 1 to 5"),
         ({"question": "better", "at_least": 1}, "a rule cannot judge a text"),

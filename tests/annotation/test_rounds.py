@@ -36,7 +36,7 @@ from annotation.verdicts.looks import WHY_UNBIASED
 from plumbline.errors import StudyError
 from plumbline.study import ROOT, Study
 from tests.annotation.campaigns import Make, answer, dataset, pending, rater
-from tests.annotation.sampling.test_queues import by_blocks
+from tests.annotation.sampling.test_queues import RULE, by_blocks
 from tests.annotation.test_commands import environment
 from tests.ports import free_port
 
@@ -47,7 +47,8 @@ TWO = ["paraphrasing", "style_change"]
 
 def rated(variant: Make, name: str, simulated: list[dict[str, object]] = KIND, **changes: object) -> Study:
     raters = {"per_pair": 3, "blocks": [8, 16, 24], "simulated": simulated}
-    return by_blocks(variant, name, **({"transformations": TWO, "raters": raters} | changes))
+    rule = RULE | {"threshold": 3.5}  # which KIND raters reach at the second look
+    return by_blocks(variant, name, **({"transformations": TWO, "raters": raters, "acceptance": rule} | changes))
 
 
 def on_server(study: Study, argilla: Argilla) -> list[str]:
@@ -118,7 +119,7 @@ def test_cut_off_between_look_and_next_block_the_next_round_finishes_it(
     argilla: Argilla, home: server.Home, variant: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Once before anything is sent, once in the middle of it; the opener is another one after each."""
-    study = rated(variant, "cut-off", CLOSE)
+    study = rated(variant, "cut-off", CLOSE, acceptance=RULE)
     put_out(study, home, argilla)
     simulate(study, argilla)
 

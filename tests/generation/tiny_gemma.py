@@ -93,7 +93,7 @@ def _model(tokenizer: PreTrainedTokenizerFast, *, ending: bool, digits: bool) ->
         model.lm_head.weight[silent] = 0
         if digits:  # all embeddings share a component, which the points' weights answer to
             model.model.embed_tokens.weight[:, 0] = 1
-            model.lm_head.weight[points, 0] += 4
+            model.lm_head.weight[points, 0] += 6
     return model
 
 

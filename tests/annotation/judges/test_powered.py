@@ -111,7 +111,7 @@ def refused(case: str) -> tuple[pd.DataFrame, Judging, Design]:
     elif case == "failed":
         judging = replace(judging, judgements=said.assign(score=np.nan, status="failed"))
     else:
-        rule = AcceptanceSpec(scope="transformation", rule="lower_bound", stop="blocks")
+        rule = AcceptanceSpec(scope="transformation", rule="lower_bound")
         chosen = replace(chosen, rule=rule, blocks=(20, 40))
     return ratings, judging, chosen
 

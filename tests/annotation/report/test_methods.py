@@ -83,7 +83,7 @@ def text(found: CampaignMaterial) -> str:
             ["undecided otherwise"],
         ),
         (
-            {"rules": [{**RULE, "by": "interval"}]},
+            {"rules": [RULE], "rule": "lower_bound"},
             ["all of these hold: lower end of the 95% interval of the mean of quality at least 3; rejected if even the"
              " more favourable end of an interval misses its limit, and undecided otherwise"],
             ["rejected otherwise", NOT_DECIDING],
@@ -196,7 +196,7 @@ def test_the_generator_is_told_as_it_was(demo: Study) -> None:
 
 
 def test_tasks_of_people_come_from_data_sets_and_rules_are_told_in_words(demo: Study) -> None:
-    rule = {"question": "quality", "at_least": 3, "by": "interval"}
+    rule = {"question": "quality", "at_least": 3}
     study = demo.model_copy(update={"acceptance": AcceptanceSpec.model_validate({"rules": [rule]})})
     verdict = Verdict.model_construct(
         transformation="intents", model="intents.csv", generator_kind="human", generator_hash="0123456789",
@@ -209,7 +209,7 @@ def test_tasks_of_people_come_from_data_sets_and_rules_are_told_in_words(demo: S
         made
     )
     rules = rules_exhibit(made).frame.set_index("rule")["value"]
-    assert rules["acceptance.rules"] == "mean quality at least 3 (by interval)"
+    assert rules["acceptance.rules"] == "mean quality at least 3"
 
 
 def _excluded(rater: str) -> Decision:

@@ -12,7 +12,7 @@ from plumbline.statistics.group_sequential import FEWEST
 from plumbline.study import Study, campaign
 from tests.annotation.campaigns import Make
 
-RULE = {"stop": "blocks", "rule": "lower_bound", "spending": "obrien_fleming", "min_pairs": 8}
+RULE = {"rule": "lower_bound", "min_pairs": 8}
 SAMPLE = {"pairs": 24, "batch": 8, "controls": 1, "repeats": 1}
 
 

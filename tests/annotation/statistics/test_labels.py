@@ -1,4 +1,4 @@
-"""Agreement on labels against published values and other packages; intervals of shares and medians by simulation."""
+"""Agreement on labels against published values and other packages; intervals of shares by simulation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from statsmodels.stats.inter_rater import fleiss_kappa as their_kappa
 from annotation.questions import QuestionScale
 from annotation.statistics.labels import answers_to, coefficients, shares
 from plumbline.statistics.agreement import Answers, ac1, fleiss_kappa, masi, nominal_alpha
-from plumbline.statistics.intervals import of_median, over_pairs, wilson
+from plumbline.statistics.intervals import over_pairs, wilson
 from tests.plumbline.statistics.test_agreement import GWET, KRIPPENDORFF, Matrix, answers
 
 # Fleiss (1971): 30 patients, six psychiatrists, five diagnoses; published: P-bar 0.5556, P-bar-e 0.2201, kappa 0.430.
@@ -122,18 +122,6 @@ def test_wilsons_interval_covers_shares_of_clustered_answers(share: float, alike
     given = rng.binomial(3, own).astype(np.float64)
     found = [wilson(over_pairs(row, np.full(40, 3.0)), 40) for row in given]
     assert np.mean([low <= share <= high for low, high in found]) >= 0.935
-
-
-def test_the_interval_of_a_median_covers_it() -> None:
-    """Pairs' means of three ratings rounded to points, 5,000 campaigns of 30: their median is 4 and is covered."""
-    rng = np.random.default_rng(3)
-    values = np.clip(np.round(rng.normal(4.0, 1.0, (5000, 30, 3))), 1, 5).mean(axis=2)
-    whole = float(np.median(np.clip(np.round(rng.normal(4.0, 1.0, (400_000, 3))), 1, 5).mean(axis=1)))
-    found = [of_median(row) for row in values]
-    assert np.mean([low <= whole <= high for _, low, high in found]) >= 0.95
-    assert of_median(np.arange(5.0))[0] == 2 and math.isnan(of_median(np.arange(5.0))[1])
-    # Of 6, P(B <= 0) = 1/64 and P(B <= 1) = 7/64: the ends are the lowest and the highest.
-    assert of_median(np.arange(6.0)) == (2.5, 0, 5)
 
 
 def test_answers_are_made_once() -> None:

@@ -279,7 +279,7 @@ def test_an_unfinished_campaign_shows_no_decision_unless_the_rule_allows_to_look
     )
     assert list(generated.folder.glob("verdicts*")) == []  # nothing is written
 
-    by_blocks = judged_by(generated, rule="lower_bound", stop="blocks")
+    by_blocks = judged_by(generated, rule="lower_bound")
     by_blocks = by_blocks.model_copy(update={"raters": by_blocks.raters.model_copy(update={"blocks": (8, 16, 24)})})
     status, _ = at(by_blocks)
     assert set(status.progress["verdict"]) == {"accepted so far"}

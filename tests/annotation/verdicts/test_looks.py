@@ -36,7 +36,7 @@ IN_ORDER = sorted(PAIRS, key=lambda one: ORDER.index(one.pair_id))
 
 
 def design(**rule: object) -> Design:
-    acceptance = {"stop": "blocks", "rule": "lower_bound", "min_pairs": 8} | rule
+    acceptance = {"rule": "lower_bound", "min_pairs": 8} | rule
     return Design(QUESTIONS, SCALE, 2, AcceptanceSpec.model_validate(acceptance), SEED, blocks=ENDS)
 
 
@@ -107,8 +107,8 @@ def test_too_few_pairs_for_the_rule_decide_nothing_whatever_they_say() -> None:
 
 
 def test_a_limit_that_is_not_to_be_passed_is_looked_at_likewise() -> None:
-    rules = [{"question": "quality", "at_most": 3.0, "by": "interval"}]
-    acceptance = {"stop": "blocks", "min_pairs": 8, "rules": rules}
+    rules = [{"question": "quality", "at_most": 3.0}]
+    acceptance = {"rule": "lower_bound", "min_pairs": 8, "rules": rules}
     rule = Design(QUESTIONS, SCALE, 2, AcceptanceSpec.model_validate(acceptance), SEED, blocks=ENDS)
     low, high = frame(20, [1, 2, 2, 3]), frame(20, [5, 4, 4, 3])
     mirror = verdict(low, rule)
@@ -126,8 +126,8 @@ def test_no_number_is_biased_or_hidden_before_the_first_look() -> None:
 
 def test_the_share_of_a_label_has_an_unbiased_estimate_too() -> None:
     labelled = QuestionScale("sound", kind="label", labels=("odd", "natural"))
-    rules = [{"question": "sound", "statistic": "share", "label": "odd", "at_most": 0.3, "by": "interval"}]
-    acceptance = AcceptanceSpec.model_validate({"stop": "blocks", "min_pairs": 8, "rules": rules})
+    rules = [{"question": "sound", "label": "odd", "at_most": 0.3}]
+    acceptance = AcceptanceSpec.model_validate({"rule": "lower_bound", "min_pairs": 8, "rules": rules})
     rule = Design(("sound",), SCALE, 2, acceptance, SEED, {"sound": labelled}, blocks=ENDS)
     odd = frame(40, [1, 0, 0, 0, 0, 0, 0, 0]).loc[lambda rows: rows["question"] == "quality"]
     answers = odd.assign(question="sound", answer=np.where(odd["value"] == 1, "odd", "natural"), value=None)
@@ -176,12 +176,10 @@ def test_a_look_that_decided_still_must_on_what_counts_now() -> None:
     assert progress(frame(20, [5, 4]), after(changed)).decision == "undecided"  # as it was taken last
 
 
-def _as_function(
-    found: pd.DataFrame, spending: str, taken: pd.DataFrame | None = None, gone: Collection[str] = ()
-) -> Looks:
+def _as_function(found: pd.DataFrame, taken: pd.DataFrame | None = None, gone: Collection[str] = ()) -> Looks:
     """The same ratings by `annotation.looks`."""
     places = {pair_id: place for place, pair_id in enumerate(ORDER, 1)}
-    blocks = Blocks(ENDS, 3.0, (1, 5), spending)  # type: ignore[arg-type]
+    blocks = Blocks(ENDS, 3.0, (1, 5))
     without = [places[pair_id] for pair_id in gone]
     return looks(found.assign(order=found["pair_id"].map(places)), blocks, taken=taken, without=without)
 
@@ -197,10 +195,9 @@ def _are_the_same(group: BlockProgress, alone: Looks) -> None:
         assert estimate == alone.unbiased[question]
 
 
-@pytest.mark.parametrize("spending", ["pocock", "quadratic", "obrien_fleming"])
-def test_looks_are_those_of_the_function_also_where_ratings_change_after_one(spending: str) -> None:
+def test_looks_are_those_of_the_function_also_where_ratings_change_after_one() -> None:
     """One of three raters is excluded after a look, and pairs are withdrawn, one of an open block."""
-    rng, rule = np.random.default_rng(5), replace(design(spending=spending), per_pair=3)
+    rng, rule = np.random.default_rng(5), replace(design(), per_pair=3)
     decisions, gone = set(), {ORDER[1], ORDER[8], ORDER[25]}
     for mean in (2.2, 2.5, 2.9, 3.3, 3.5, 4.2):
         drawn = [np.clip(np.round(rng.normal(mean, 1.1, (60, 2))), 1, 5).astype(int).T.tolist() for _ in range(3)]
@@ -213,17 +210,17 @@ def test_looks_are_those_of_the_function_also_where_ratings_change_after_one(spe
             ],
             ignore_index=True,
         )
-        group, alone = progress(found, rule), _as_function(found, spending)
+        group, alone = progress(found, rule), _as_function(found)
         _are_the_same(group, alone)
         assert verdict(found, rule).decision == alone.decision
         early = found[found["pair_id"].isin(ORDER[:20])]
-        group, alone = progress(early, rule), _as_function(early, spending)
+        group, alone = progress(early, rule), _as_function(early)
         _are_the_same(group, alone)
         changed = found[(found["rater_id"] != "rater-2") & ~found["pair_id"].isin(gone)]
         dealt = Dealt({**dealt_with(found).raters}, gone)
         later_on = replace(rule, taken=tuple(group.taken(PLACE, START, "u")))
         group = progress(changed, later_on, dealt)
-        _are_the_same(group, _as_function(changed, spending, alone.frame(), gone))
+        _are_the_same(group, _as_function(changed, alone.frame(), gone))
         decisions.add(group.decision)
     assert decisions == {"accepted", "rejected", "undecided"}
 

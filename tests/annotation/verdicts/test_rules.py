@@ -1,4 +1,4 @@
-"""Rules by question: mean, median and share, from below and above, by value and interval, of some pools, combined."""
+"""Rules by question: mean and share, from below and above, by value and interval, of some pools."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
@@ -18,13 +17,12 @@ from annotation.verdicts.counted import answers
 from annotation.verdicts.rules import decide, rules_for
 from annotation.verdicts.tables import verdict_table
 from annotation.verdicts.verdicts import accepted_pairs, chances, pair_means, verdicts
-from plumbline.statistics.intervals import of_median
 from plumbline.study.campaign import AcceptanceSpec, RuleSpec
 from tests.annotation.judgements import pair
 
 SOUND = QuestionScale("sound", "label", labels=("natural", "odd"))
 FAULTS = QuestionScale("faults", "multi_label", labels=("grammar", "words"), required=False, pools=("expansion",))
-SHARE = {"question": "sound", "statistic": "share", "label": "odd"}
+SHARE = {"question": "sound", "label": "odd"}
 
 
 def design(*rules: dict[str, Any], **more: Any) -> Design:
@@ -64,13 +62,9 @@ THREE = ratings(("a", [5, 5], "nn"), ("b", [4, 4], "no"), ("c", [2, 1], "oo"))
         ({"question": "quality", "at_least": 3.6}, "rejected", "mean quality 3.50 is below 3.6"),
         ({"question": "quality", "at_most": 3.5}, "accepted", "mean quality 3.50: at most 3.5"),
         ({"question": "quality", "at_most": 2}, "rejected", "mean quality 3.50 is above 2"),
-        ({"question": "quality", "statistic": "median", "at_least": 4}, "accepted", "median quality 4.00: at least 4"),
         ({"question": "quality", "at_least": 3.502}, "rejected", "mean quality 3.500 is below 3.502"),
         (SHARE | {"at_most": 0.5}, "accepted", "share of odd in sound 0.50: at most 0.5"),
         (SHARE | {"at_most": 0.4}, "rejected", "share of odd in sound 0.50 is above 0.4"),
-        ({"question": "quality", "statistic": "median", "at_least": 4, "by": "interval"}, "undecided",
-         "quality (median 4.00) has no interval: 3 pairs are too few for an interval of a median"),
-        (SHARE | {"at_most": 0.4, "by": "interval"}, "undecided", "interval of odd in sound "),
     ],
 )  # fmt: skip
 def test_one_rule(rule: dict[str, Any], decision: str, reason: str) -> None:
@@ -78,13 +72,18 @@ def test_one_rule(rule: dict[str, Any], decision: str, reason: str) -> None:
     assert found == decision and reasons[0].startswith(reason)
 
 
+def test_a_share_by_its_interval() -> None:
+    found, (reason,) = judged(design(SHARE | {"at_most": 0.4}, rule="lower_bound"), THREE)
+    assert found == "undecided" and reason.startswith("interval of odd in sound ")
+
+
 def test_intervals_from_above() -> None:
     """A negation: 30 pairs rated 1 or 2 keep to at most 2 with their whole interval, and miss at most 1."""
     own = ratings(*((f"p{i}", [1, 1 + i % 2], "nn") for i in range(30)))
-    rule = {"question": "quality", "by": "interval"}
-    found, (reason,) = judged(design(rule | {"at_most": 2}), own)
+    rule = {"question": "quality"}
+    found, (reason,) = judged(design(rule | {"at_most": 2}, rule="lower_bound"), own)
     assert found == "accepted" and reason.startswith("upper end of quality 1.3") and reason.endswith(": at most 2")
-    found, (reason,) = judged(design(rule | {"at_most": 1}), own)
+    found, (reason,) = judged(design(rule | {"at_most": 1}, rule="lower_bound"), own)
     assert found == "rejected" and reason.endswith("(mean 1.25) is above 1") and reason.startswith("lower end")
 
 
@@ -125,14 +124,6 @@ def test_pairs_are_accepted_one_by_one_by_their_own_numbers() -> None:
     assert accepted_pairs(means, own.questions) == {"a"}
 
 
-def test_medians_are_of_pairs() -> None:
-    summary = summarise(THREE, "quality", design({"question": "quality", "statistic": "median", "at_least": 1}), None)
-    assert summary.median is not None
-    assert summary.median.value == of_median(np.array([5, 4, 1.5]))[0] == 4
-    assert math.isnan(summary.probability)
-    assert summarise(THREE, "quality", Design(), None).median is None
-
-
 def sure(own: Design, *rules: dict[str, Any]) -> list[Chance]:
     return list(chances(THREE, [RuleSpec.model_validate(one) for one in rules], own))
 
@@ -144,17 +135,15 @@ def test_each_rule_has_its_probability() -> None:
     limit of 0.6 sqrt(0.24 / 3); two degrees of freedom.
     """
     own = design({"question": "quality", "at_least": 3})
-    least, most, odd, rare, median, none = sure(
+    least, most, odd, rare, none = sure(
         own, {"question": "quality", "at_least": 3}, {"question": "quality", "at_most": 3}, SHARE | {"at_most": 0.6},
-        SHARE | {"at_least": 0.6}, {"question": "quality", "statistic": "median", "at_least": 3},
-        SHARE | {"at_most": 0},
+        SHARE | {"at_least": 0.6}, SHARE | {"at_most": 0},
     )  # fmt: skip
     expected = stats.t.cdf(0.5 / math.sqrt(1.5 * 26 / 36), 2)
     assert (least.probability, most.probability) == pytest.approx((expected, 1 - expected))
     assert least.probability == pytest.approx(summarise(THREE, "quality", Design(), None).probability)
     assert odd.probability == pytest.approx(stats.t.cdf(0.1 / math.sqrt(0.24 / 3), 2))
     assert rare.probability == pytest.approx(1 - odd.probability)
-    assert math.isnan(median.probability) and median.reason.endswith("order statistics, which give no P")
     assert math.isnan(none.probability) and none.reason.startswith("no share lies beyond 0 or 1")
 
 

@@ -221,7 +221,7 @@ def test_lower_bound_accepts_at_the_border_in_at_most_5_percent(interval: str, p
         threshold = rated_mean(latent, math.sqrt(1.09), SCALE)
         mean = over_pairs_and_raters(sums, counts, found.sum(axis=1), np.full((1000, 3), float(pairs)))
     rule = AcceptanceSpec(rule="lower_bound", interval=interval, threshold=threshold)
-    decisions = outcomes(mean.value, mean.low, mean.high, short("quality", rule))
+    decisions = outcomes(mean.value, mean.low, mean.high, short("quality", rule), by_interval=True)
     assert np.mean(decisions == "accepted") <= 0.05
     assert np.mean(decisions == "undecided") > 0.9
 
