@@ -38,7 +38,7 @@ from plumbline.statistics.agreement import Answers, raw_agreement
 from plumbline.statistics.estimates import stream
 from plumbline.study.crowd import PTEB_COUNTRIES
 from plumbline.study.ethics import QUESTIONS, begins
-from plumbline.study.evaluation import BUNDLE_FACTS
+from plumbline.study.evaluation import CROISSANT_FIELDS
 from plumbline.words import count, count_words
 
 By = Literal["records", "people", "open"]
@@ -176,7 +176,7 @@ def sheet_facts(material: CampaignMaterial) -> dict[str, Any]:
         "here": rated_here(material),
         "our_page": shows_our_page(material),
         "bundle": bundle,
-        "about": {name: bundle.metadata.get(name, "") for name in BUNDLE_FACTS},
+        "about": {name: bundle.metadata.get(name, "") for name in CROISSANT_FIELDS},
         "sizes": _sizes(material),
         "tasks": _tasks(material),
         "input_boxes": _languages(inputs),

@@ -23,7 +23,8 @@ MOST = 20_000  # files
 LARGEST = 8 * 2**30  # bytes of all files; 200,000 texts in 24 variants are a tenth of it
 LARGEST_READ = 2 * 2**30  # bytes of a file read at once
 LARGEST_WORDS = 16 * 2**20  # of JSON
-# The most bytes of all files: a constant, and a factor for each byte of the archive.
+# The most memory for all files of a bundle: a constant, and a factor for each of its bytes.
+CELLS, CELLS_A_BYTE = 250_000, 2.4  # the largest tables of ratings have 2.3 a byte
 UNPACKED, UNPACKED_A_BYTE = 64 * 2**20, 32
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}(/[A-Za-z0-9][A-Za-z0-9._-]{0,150}){0,4}")
 _KINDS = (".json", ".parquet", ".md", ".py")
@@ -63,7 +64,9 @@ class Archive:
             raise DataError(f"no file {path}; `plumbline bundle export` makes a bundle from a study") from None
         except _AS_READ as error:
             raise self.bad(f"is cut off, or not a bundle ({error})") from None
-        self._unpacked = UNPACKED + UNPACKED_A_BYTE * path.stat().st_size
+        size = path.stat().st_size
+        self._cells, self._unpacked = CELLS + int(CELLS_A_BYTE * size), UNPACKED + UNPACKED_A_BYTE * size
+        self._charged: dict[str, tuple[int, int]] = {}
         self._members = {member.filename: member for member in self._zip.infolist()}
         try:
             self._refuse_unsafe()
@@ -90,6 +93,15 @@ class Archive:
         for piece in self._pieces(name, LARGEST):
             digest.update(piece)
         return digest.hexdigest()
+
+    def charge(self, name: str, cells: int, size: int) -> None:
+        """Count a table's memory. Raises DataError if all tables need more than a bundle of this size may use."""
+        before = self._charged.get(name, (0, 0))
+        self._charged[name] = after = max(before[0], cells), max(before[1], size)
+        self._cells -= after[0] - before[0]
+        self._unpacked -= after[1] - before[1]
+        if self._cells < 0 or self._unpacked < 0:
+            raise self.bad(f"needs more memory for {name} than a bundle of its size may use")
 
     def bad(self, what: str) -> DataError:
         """Return the error about this file."""

@@ -148,7 +148,12 @@ class Bundle:
     def dataset_tables(self, dataset: str) -> dict[str, pa.Table]:
         """Return the rows of a local data set by part: train and test, passages, judgements."""
         names = [name for name in self.archive.names if name.startswith(f"data/{dataset}/")]
-        return {Path(name).stem: tables.from_parquet(self.archive.read(name), self.path / name) for name in names}
+        return {
+            Path(name).stem: tables.from_parquet(
+                self.archive.read(name), self.path / name, functools.partial(self.archive.charge, name), ()
+            )
+            for name in names
+        }
 
     def outputs(self, transformation: str, seed: int, columns: Sequence[str] = ()) -> pa.Table:
         """Return a unit's outputs (rows of `BundledOutput`)."""
@@ -156,7 +161,8 @@ class Bundle:
 
     def table(self, name: str, record: type[Record], columns: Sequence[str] = ()) -> pa.Table:
         """Return a file's rows. Raises DataError for a damaged table or one of another record."""
-        return tables.checked(self.archive.read(name), self.path / name, record, columns)
+        charge = functools.partial(self.archive.charge, name)
+        return tables.checked(self.archive.read(name), self.path / name, record, charge, columns)
 
     @functools.cached_property
     def settings(self) -> dict[str, Any]:

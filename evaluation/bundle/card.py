@@ -1,9 +1,11 @@
-"""A bundle's `README.md`: for people, the hub, and the `datasets` library."""
+"""A bundle's `README.md` and `croissant.json`: for people, the hub, the `datasets` library, and search engines."""
 
 from __future__ import annotations
 
+import hashlib
 import html
 import itertools
+import re
 import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +24,7 @@ from evaluation.bundle.drafts import TaskDraft
 from evaluation.bundle.facts import BundleFacts
 from evaluation.bundle.mteb_tasks import module_name
 from plumbline.records import Pair, Rating, Record, Score, Text
+from plumbline.store import json_bytes
 
 _LICENCES = frozenset(typing.get_args(Licenses))  # the hub's names; it calls any other `other`
 _TASKS = {
@@ -65,10 +68,13 @@ class Configuration:
         return (self.record.model_fields[column].description or "") if self.record else ""
 
 
-def write_card(facts: BundleFacts, folder: Path, tasks: Sequence[TaskDraft], left_out: Sequence[str]) -> None:
-    """Write the card of the tables and tasks in a folder."""
-    card = _card(facts, _configurations(folder), tasks, left_out)
-    (folder / records.CARD).write_text(card, encoding="utf-8")
+def write_cards(facts: BundleFacts, folder: Path, tasks: Sequence[TaskDraft], left_out: Sequence[str]) -> list[str]:
+    """Write both files for the tables and tasks in a folder; return what Croissant lacks, a line each."""
+    configurations = [*_configurations(folder)]
+    (folder / records.CARD).write_text(_card(facts, configurations, tasks, left_out), encoding="utf-8")
+    metadata, lacking = croissant(facts, configurations, folder)
+    (folder / records.CROISSANT).write_bytes(json_bytes(metadata))
+    return [f"{records.CROISSANT} lacks {name}: set {key} in the study" for name, key in lacking]
 
 
 def _configurations(folder: Path) -> list[Configuration]:
@@ -220,3 +226,113 @@ def plain(text: str) -> str:
     return "".join(
         f"\\{mark}" if mark in "\\`*_[]|#" else mark for mark in html.escape(" ".join(text.split()), quote=False)
     )
+
+
+SPECIFICATION = "http://mlcommons.org/croissant/1.0"
+_CR = ("citeAs", "column", "equivalentProperty", "extract", "field", "fileProperty", "fileObject", "fileSet", "format",
+       "includes", "isLiveDataset", "jsonPath", "key", "md5", "parentField", "path", "recordSet", "references", "regex",
+       "repeated", "replace", "samplingRate", "separator", "source", "subField", "transform")  # fmt: skip
+#: The context of the specification's appendix 1.
+CONTEXT = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "conformsTo": "dct:conformsTo",
+    "cr": "http://mlcommons.org/croissant/",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "dct": "http://purl.org/dc/terms/",
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "sc": "https://schema.org/",
+    **{name: f"cr:{name}" for name in _CR},
+}
+_SPDX = {"apache-2.0": "Apache-2.0", "mit": "MIT", "odc-by": "ODC-By-1.0", "odbl": "ODbL-1.0"}
+
+
+def croissant(
+    facts: BundleFacts, configurations: Sequence[Configuration], folder: Path
+) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    """Return (the metadata, the fields that Croissant requires and the study lacks, each with the study's key)."""
+    manifest, metadata = facts.manifest, facts.manifest.metadata
+    licences = dict.fromkeys([manifest.licence, *(source.licence for source in manifest.datasets.values())])
+    wanted = {
+        "creator": [{"@type": "sc:Organization", "name": metadata["creator"]}] if "creator" in metadata else [],
+        "datePublished": metadata.get("datePublished"),
+        "license": [_licence(name) for name in licences if name],
+        "url": metadata.get("url"),
+    }
+    files = [file for c in configurations for file in itertools.chain(*c.splits.values())]
+    warnings = "".join(f"{line} " for line in facts.warnings)
+    return {
+        "@context": CONTEXT,
+        "@type": "sc:Dataset",
+        "conformsTo": SPECIFICATION,
+        "name": facts.study,
+        "description": f"{warnings}{facts.description or facts.study}",
+        **{name: value for name, value in wanted.items() if value},
+        "version": manifest.version,
+        **({"citeAs": manifest.citation} if manifest.citation else {}),
+        "inLanguage": sorted({code for source in manifest.datasets.values() for code in source.languages}),
+        "distribution": [
+            {
+                "@type": "cr:FileObject",
+                "@id": name,
+                "name": name,
+                "contentUrl": name,
+                "contentSize": f"{(folder / name).stat().st_size} B",
+                "encodingFormat": "application/x-parquet",
+                "sha256": hashlib.sha256((folder / name).read_bytes()).hexdigest(),
+            }
+            for name in files
+        ],
+        "recordSet": [
+            _record_set(configuration, file)
+            for configuration in configurations
+            for file in itertools.chain(*configuration.splits.values())
+        ],
+    }, [
+        (name, "bundle.licence" if name == "license" else f"bundle.metadata.{name}")
+        for name, value in wanted.items()
+        if not value
+    ]
+
+
+def _record_set(configuration: Configuration, file: str) -> dict[str, Any]:
+    name = file.removesuffix(".parquet")
+    key = configuration.record.KEY if configuration.record else ()
+    return {
+        "@type": "cr:RecordSet",
+        "@id": name,
+        "name": name,
+        "description": configuration.what,
+        **({"key": [{"@id": f"{name}/{column}"} for column in key]} if key else {}),
+        "field": [
+            {
+                "@type": "cr:Field",
+                "@id": f"{name}/{column.name}",
+                "name": column.name,
+                "description": configuration.meaning(column.name) or "column of the maker's file, unchanged",
+                "dataType": _croissant_type(column.type),
+                **({"repeated": True} if pa.types.is_list(column.type) else {}),
+                "source": {"fileObject": {"@id": file}, "extract": {"column": column.name}},
+            }
+            for column in configuration.schema
+        ],
+    }
+
+
+def _croissant_type(kind: pa.DataType) -> str:
+    kind = kind.value_type if pa.types.is_list(kind) else kind
+    if pa.types.is_boolean(kind):
+        return "sc:Boolean"
+    if pa.types.is_integer(kind):
+        return "sc:Integer"
+    if pa.types.is_floating(kind):
+        return "sc:Float"
+    return "sc:Date" if pa.types.is_timestamp(kind) else "sc:Text"
+
+
+def _licence(name: str) -> str:
+    """Return a licence's page at SPDX, or the name as given."""
+    spdx = _SPDX.get(name.lower(), name.upper() if re.fullmatch(r"cc(0|-by[a-z-]*)-\d\.\d", name.lower()) else "")
+    return f"https://spdx.org/licenses/{spdx}" if spdx else name

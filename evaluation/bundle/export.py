@@ -55,7 +55,7 @@ _UNNAMED = ("", "not specified")  # missing licences
 
 @dataclass(frozen=True)
 class BundleExport:
-    """A written bundle, read back; its tasks for mteb, and the parts that none has, a line each."""
+    """A written bundle, read back; its tasks for mteb, and what these and Croissant lack, a line each."""
 
     bundle: Bundle
     tasks: Sequence[TaskDraft]
@@ -104,10 +104,10 @@ def export(
         writer = _BundleWriter(study, evidence, folder, comments)
         writer.write(step)
         tasks, left_out = write_study_tasks(writer.source, writer.facts, evidence.pairs, folder)
-        card.write_card(writer.facts, folder, tasks, left_out)
+        lacking = card.write_cards(writer.facts, folder, tasks, left_out)
         with atomic(out, checked, public=True) as file:
             pack(folder, file)
-    return BundleExport(bundles[-1], tasks, [f"no task for mteb: {line}" for line in left_out])
+    return BundleExport(bundles[-1], tasks, [*(f"no task for mteb: {line}" for line in left_out), *lacking])
 
 
 class _BundleWriter:

@@ -23,7 +23,7 @@ OF_STUDY: dict[str, tuple[str, ...]] = {
     "raters": ("per_pair",),
     "evaluation": ("protocol", "precision", "models"),
 }  # fmt: skip
-SUMS, MANIFEST, CARD = "SHA256SUMS", "manifest.json", "README.md"
+SUMS, MANIFEST, CARD, CROISSANT = "SHA256SUMS", "manifest.json", "README.md", "croissant.json"
 STUDY, TRANSFORMATIONS, RUBRIC = "study.json", "transformations.json", "rubric.json"
 PAIRS, RATINGS, SCORES = "pairs.parquet", "ratings.parquet", "scores.parquet"
 CONTROLS, CONTROL_RATINGS, MEANS = "controls.parquet", "control_ratings.parquet", "pair_means.parquet"
@@ -50,7 +50,7 @@ class BundleManifest(StudyPart):
     """The facts about a bundle that no other file in it has (`manifest.json`)."""
 
     licence: str = Field(description="licence of outputs and ratings; empty if none is named")
-    metadata: dict[str, str] = Field(description="further facts, as in the study")
+    metadata: dict[str, str] = Field(description="further facts in Croissant's words, as in the study")
     format: Literal["plumbline bundle 1"] = Field(default="plumbline bundle 1", description="name of the format")
     made_with: str = Field(description="version of Plumbline that made the bundle")
     datasets: dict[str, DatasetFacts] = Field(description="the transformed data sets, by name")

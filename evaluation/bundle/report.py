@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
+import shutil
+import unicodedata
 from collections.abc import Sequence
 
 import pandas as pd
@@ -17,11 +20,31 @@ from plumbline.cli import columns
 from plumbline.languages import language_name
 from plumbline.words import count, printable_line
 
+_BAR = "  | "  # before the maker's own statements
+_CELL = 60  # most letters of a cell, so that no row fills several lines
+
 
 def claims(bundle: Bundle) -> str:
-    """Return the maker's own statements, each a line behind a bar."""
+    """Return the maker's own statements, behind a bar that no text can leave on terminals of any width."""
+    width = max(20, min(120, shutil.get_terminal_size().columns) - len(_BAR) - 1)
     lines = filter(None, map(printable_line, bundle.facts.claims))
-    return "\n".join(["Stated by the bundle (not checked):", *(f"  | {line}" for line in lines)])
+    folded = (f"{_BAR}{part}" for line in lines for part in _folded(line, width))
+    return "\n".join(["Stated by the bundle (not checked):", *folded])
+
+
+def _folded(line: str, width: int) -> list[str]:
+    """Return a line in parts that fit; letters of wide scripts take two columns."""
+    parts = [""]
+    for word in re.findall(r"\S+\s?", line):
+        for sign in [word] if _places(word) <= width else word:
+            if _places(parts[-1] + sign.rstrip()) > width:
+                parts.append("")
+            parts[-1] += sign
+    return [part.rstrip() for part in parts]
+
+
+def _places(text: str) -> int:
+    return sum(1 + (unicodedata.east_asian_width(sign) in "FW") for sign in text)
 
 
 def contents(bundle: Bundle) -> str:
@@ -32,7 +55,8 @@ def contents(bundle: Bundle) -> str:
     for name, s in bundle.manifest.datasets.items():
         location = "on the hub" if name in mteb else places[s.texts]
         rows.append([name, s.task, ", ".join(s.languages), str(s.n_texts), s.licence, location])
-    datasets = columns(["data set", "task", "languages", "texts", "licence", "data"], rows)
+    cells = [[cell if len(cell) <= _CELL else f"{cell[:_CELL]} ..." for cell in row] for row in rows]
+    datasets = columns(["data set", "task", "languages", "texts", "licence", "data"], cells)
     return f"{datasets}\n\n{_verdicts(bundle.verdicts)}"
 
 

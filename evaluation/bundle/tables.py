@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from evaluation.bundle.records import AGAIN, rows_of
@@ -35,22 +36,74 @@ def of_frame(frame: pd.DataFrame, record: type[Record]) -> pa.Table:
     return pa.Table.from_pandas(frame[schema.names], schema=schema, preserve_index=False)
 
 
-def from_parquet(content: bytes, where: Path, columns: Sequence[str] = ()) -> pa.Table:
-    """Return these columns (all if empty) of a Parquet file. Raises DataError for a damaged file."""
+def from_parquet(content: bytes, where: Path, charge: Callable[[int, int], None], columns: Sequence[str]) -> pa.Table:
+    """Return these columns (all if empty) of a Parquet file; `charge` is called with cells and bytes before they exist.
+
+    Raises DataError for a damaged file, and the errors of `charge`.
+    """
     try:
-        table = pq.ParquetFile(pa.BufferReader(content)).read(list(columns) or None)
-        if len(set(table.schema.names)) < len(table.schema.names):
+        file = pq.ParquetFile(pa.BufferReader(content))
+        schema = file.schema_arrow
+        if len(set(schema.names)) < len(schema.names):
             raise pa.ArrowInvalid("two columns have the same name")
+        plain = pa.schema([schema.field(name) for name in schema.names if not columns or name in columns])
+        for field in plain:
+            _refuse_type(field.type)
+        groups = [file.metadata.row_group(index) for index in range(file.metadata.num_row_groups)]
+        chunks = [group.column(index) for group in groups for index in range(group.num_columns)]
+        read = [chunk for chunk in chunks if chunk.path_in_schema.split(".")[0] in plain.names]
+        values = max(sum(chunk.num_values for chunk in read), file.metadata.num_rows * max(len(columns), 1))
+        charge(values, sum(chunk.total_uncompressed_size for chunk in read))
+        table = pa.Table.from_batches(_batches(content, plain, charge), plain)
+        for field in plain:
+            if _is_json(field):
+                if not pa.types.is_string(field.type):
+                    raise pa.ArrowInvalid(f"{field.name[:60]!r} is marked as JSON, but is {str(field.type)[:60]}")
+                charge(pc.sum(pc.count_substring_regex(table[field.name], r"[\[{,]")).as_py() or 0, 0)
         return table
     except (pa.ArrowException, OSError, KeyError) as error:
         raise DataError(f"{where} is damaged ({error}); {AGAIN}") from None
 
 
-def checked(content: bytes, where: Path, record: type[Record], columns: Sequence[str] = ()) -> pa.Table:
+def _refuse_type(kind: pa.DataType) -> None:
+    """Raise ArrowInvalid for a type whose decoded values can be larger than their encoding."""
+    while pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        kind = kind.value_type
+    words = (pa.types.is_string(kind), pa.types.is_large_string(kind), pa.types.is_binary(kind))
+    if not (any(words) or pa.types.is_primitive(kind) or pa.types.is_decimal(kind)):
+        raise pa.ArrowInvalid(f"it has a column of the unexpected type {str(kind)[:60]}")
+
+
+def _batches(content: bytes, plain: pa.Schema, charge: Callable[[int, int], None]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows in pieces; texts are read as a dictionary, and charged for before they are expanded."""
+    opened = pq.ParquetFile(pa.BufferReader(content))
+    leaves = [opened.schema.column(column) for column in range(len(opened.schema))]
+    texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
+    file = pq.ParquetFile(pa.BufferReader(content), read_dictionary=texts)
+    size = 0
+    for batch in file.iter_batches(batch_size=1 << 14, columns=plain.names, use_threads=False):
+        size += sum(_written_out(column) for column in batch.columns)
+        charge(0, size)
+        yield pa.record_batch([batch[field.name].cast(field.type) for field in plain], schema=plain)
+
+
+def _written_out(column: pa.Array) -> int:
+    """Return the bytes of a column without a dictionary."""
+    while pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+        column = column.flatten()
+    if not pa.types.is_dictionary(column.type):
+        return int(column.nbytes)
+    lengths = pc.binary_length(column.dictionary).cast(pa.int64()).take(column.indices)
+    return int(pc.sum(lengths).as_py() or 0) + 4 * len(column)
+
+
+def checked(
+    content: bytes, where: Path, record: type[Record], charge: Callable[[int, int], None], columns: Sequence[str] = ()
+) -> pa.Table:
     """Return a table of records, with columns, types and keys checked as in a study's own."""
     whole = arrow_schema(record)
     schema = pa.schema([whole.field(name) for name in columns or whole.names])
-    table = from_parquet(content, where, schema.names)
+    table = from_parquet(content, where, charge, schema.names)
     present = [name for name in schema.names if name in table.schema.names]
     if missing := [name for name in schema.names if record.model_fields[name].is_required() and name not in present]:
         raise DataError(f"{where} lacks column {missing[0]!r}; {AGAIN}")

@@ -23,7 +23,7 @@ _FIELDS = {
     "openai": ("base_url", "prompts", "instruction_template", "settings"),
 }
 _REPOSITORY = re.compile(r"[A-Za-z0-9_][\w.-]{0,95}(/[A-Za-z0-9_][\w.-]{0,95})?", re.ASCII)
-BUNDLE_FACTS = ("creator", "datePublished", "url", "version", "citeAs")
+CROISSANT_FIELDS = ("creator", "datePublished", "url", "version", "citeAs")
 INSTRUCTION = "{instruction}"  # its place in a template
 
 
@@ -184,7 +184,8 @@ class BundleSpec(StudyPart):
     metadata: dict[str, str] = Field(
         default={},
         description=(
-            "further facts about the bundle: creator, datePublished (such as 2026-03-01), url, version, citeAs (BibTeX)"
+            "further facts about the bundle in Croissant's words: creator, datePublished (such as 2026-03-01), url,"
+            " version, citeAs (BibTeX)"
         ),
     )
 
@@ -192,8 +193,8 @@ class BundleSpec(StudyPart):
     @classmethod
     def _known_fields(cls, value: dict[str, str]) -> dict[str, str]:
         for name in value:
-            if name not in BUNDLE_FACTS:
-                raise ValueError(f"unknown field {name!r}; {nearest(name, list(BUNDLE_FACTS))}")
+            if name not in CROISSANT_FIELDS:
+                raise ValueError(f"unknown field {name!r}; {nearest(name, list(CROISSANT_FIELDS))}")
         if not re.fullmatch(r"(\d{4}-\d{2}-\d{2})?", value.get("datePublished", "")):
             raise ValueError("datePublished: must be a date such as 2026-03-01")
         return value
