@@ -5,7 +5,6 @@ All use embeddings that scoring has stored, so they cost little after it.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,17 +16,15 @@ import numpy as np
 from annotation.campaign_records import PAIR_MEANS
 from annotation.verdicts.verdicts import COMMAND as ACCEPT
 from annotation.verdicts.verdicts import accepted_pairs
-from evaluation.models.encoder import Encoder, drift_of_texts
+from evaluation.models.encoder import Encoder
 from evaluation.records import (
     ABSTENTION,
     ACCEPTED_SCORES,
-    TEXT_DRIFT,
     EvaluationRecords,
     MeasureRow,
     earlier,
     write_rows,
 )
-from evaluation.tables.datasets import QUANTILES
 from evaluation.tasks import scoring
 from evaluation.tasks.protocols import METRICS
 from evaluation.texts import Outputs
@@ -36,7 +33,7 @@ from generation.datasets.dataset import Dataset
 from plumbline.identity import identity
 from plumbline.manifest import RecordFile, StudyRecords
 from plumbline.records import Pair, Text
-from plumbline.statistics.abstention import CONFIDENCES, Abstention, abstention, confidences, nauc_error
+from plumbline.statistics.abstention import CONFIDENCES, abstention, confidences, nauc_error
 from plumbline.statistics.estimates import stream
 from plumbline.study.evaluation import EvaluationSpec
 from plumbline.transformations import ORIGINAL
@@ -89,7 +86,6 @@ def measures(records: EvaluationRecords) -> tuple[RowMeasure[Any], ...]:
     wanted = (Abstaining(study.evaluation, study.sample.seed),) if study.evaluation.abstention else ()
     return (
         AcceptedPairs(study.evaluation, records.known_pairs, good, study.acceptance.min_pairs, study.command(ACCEPT)),
-        AllTexts(),
         *wanted,
     )
 
@@ -218,36 +214,6 @@ def outputs_of(unit: ScoreUnit) -> Outputs:
     return unit.outputs
 
 
-_AT_ONCE = 8192  # texts whose embeddings are in memory at a time
-
-
-class AllTexts:
-    """The drift of all texts (an `evaluation.measures.RowMeasure`): by the default prompt, as for rated pairs."""
-
-    file = TEXT_DRIFT
-    originals = False
-
-    def identity(self, unit: ScoreUnit, model: Model) -> str:
-        """Return the identity of the model and of all texts, before and after."""
-        return identity("text-drift-v1", unit.content_id, model.model_id)
-
-    def blank(self, unit: ScoreUnit) -> Sequence[Fields] | None:
-        """Return None: this always needs the model."""
-        return None
-
-    def measured(self, unit: ScoreUnit, encoder: Encoder) -> Sequence[Fields]:
-        """Return mean and quantiles. Raises DataError for embeddings that are zero or contain NaN."""
-        outputs, originals = outputs_of(unit).texts, unit.texts.originals(unit.spec, unit.revision)
-        both = zip(originals.ids, originals.texts, strict=True)
-        pairs = ((text, outputs[text_id]) for text_id, text in both if text_id in outputs)
-        moved = []
-        while part := list(itertools.islice(pairs, _AT_ONCE)):
-            moved.append(drift_of_texts(encoder, *zip(*part, strict=True)))
-        drift = np.concatenate(moved)
-        quantiles = np.quantile(drift, list(QUANTILES.values())).tolist()
-        return [{"n": len(drift), "mean": float(drift.mean()), **dict(zip(QUANTILES, quantiles, strict=True))}]
-
-
 NOT_OF_PAIRS = "the task's metric compares two rankings, so a single query has no score to abstain from"
 NOT_OF_OTHERS = "abstention needs searches (retrieval, reranking), where a query has several similarities"
 
@@ -279,22 +245,20 @@ class Abstaining:
         return [{"confidence": name, "n": 0, "reason": reason} for name in CONFIDENCES]
 
     def measured(self, unit: ScoreUnit, encoder: Encoder) -> Sequence[Fields]:
-        """Return curves of the unit's queries and of their originals, by each confidence."""
+        """Return nAUC of the unit's queries and of their originals, by each confidence."""
         before = self._originals(unit, encoder)
         after = before if unit.transformation == ORIGINAL else self._parts(unit.data(), encoder)
         rows: list[Fields] = []
         for number, name in enumerate(CONFIDENCES):
-            curve, original = (_mean(parts, number) for parts in (after, before))
+            (nauc, reason), (original, original_reason) = (_mean(parts, number) for parts in (after, before))
             rows.append(
                 {
                     "confidence": name,
                     "n": sum(len(part.metric) for part in after),
-                    "oracle": curve.oracle,
-                    "nauc": curve.nauc,
+                    "nauc": nauc,
                     "nauc_error": _error(after, number, stream(self._seed, "nauc", unit.name)),
-                    "nauc_original": original.nauc,
-                    "curve": curve.curve,
-                    "reason": curve.reason or original.reason,
+                    "nauc_original": original,
+                    "reason": reason or original_reason,
                 }
             )
         return rows
@@ -312,15 +276,10 @@ class Abstaining:
         return watch.parts
 
 
-def _mean(parts: Sequence[QueryScores], number: int) -> Abstention:
-    """Return the mean over subsets, as mteb averages them."""
+def _mean(parts: Sequence[QueryScores], number: int) -> tuple[float, str]:
+    """Return (nAUC's mean over subsets, as mteb averages them; the reason if it is undefined)."""
     curves = [abstention([confidence[number] for confidence in part.sure], part.metric) for part in parts]
-    curve, oracle = (
-        tuple(np.mean([getattr(part, name) for part in curves], axis=0).tolist()) for name in ("curve", "oracle")
-    )
-    value = float(np.mean([part.nauc for part in curves]))
-    reason = next((part.reason for part in curves if part.reason), "")
-    return Abstention(curve, oracle, value, sum(part.n for part in curves), reason)
+    return float(np.mean([part.nauc for part in curves])), next((part.reason for part in curves if part.reason), "")
 
 
 def _error(parts: Sequence[QueryScores], number: int, rng: np.random.Generator) -> float:

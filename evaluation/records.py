@@ -23,7 +23,6 @@ from plumbline.store import as_record
 
 COMMAND = "evaluate"
 Status = Literal["evaluated", "included_rejected", "left_out"]
-Curve = tuple[float, ...]
 R = TypeVar("R", bound=Record)
 
 
@@ -52,23 +51,10 @@ class AcceptedScore(MeasureRow):
     reason: str = Field(description="why there is no score; empty otherwise")
 
 
-class TextDrift(MeasureRow):
-    """The distribution of the drift (1 - cos, 0 to 2) of a data set's distinct texts (`text_drift.parquet`)."""
-
-    n: int = Field(description="number of distinct texts that have an output")
-    mean: float = Field(description="mean drift")
-    low: float = Field(description="5th percentile of the drift")
-    lower_quartile: float = Field(description="25th percentile")
-    median: float = Field(description="median drift")
-    upper_quartile: float = Field(description="75th percentile")
-    high: float = Field(description="95th percentile")
-
-
 class AbstentionRow(MeasureRow):
     """One model's abstention on one data set by one confidence (`abstention.parquet`); see `statistics.abstention`.
 
-    Lists have ten places: all queries answered, nine in ten, and so on to one in ten. With several subsets nAUC, curves
-    and oracle are means, as mteb's scores are.
+    With several subsets nAUC is the mean, as mteb's scores are.
     """
 
     KEY = ("model", "dataset", "transformation", "seed", "confidence")
@@ -77,22 +63,15 @@ class AbstentionRow(MeasureRow):
         " largest minus the second largest"
     )
     n: int = Field(description="number of queries")
-    oracle: Curve = Field(
-        default=(), description="best possible curve: mean metric of each share of the queries, best queries first"
-    )
     nauc: Number = Field(default=math.nan, description="nAUC with this confidence")
     nauc_error: Number = Field(default=math.nan, description="standard error of nauc over queries (bootstrap)")
     nauc_original: Number = Field(default=math.nan, description="nAUC of the original texts of these queries")
-    curve: Curve = Field(
-        default=(), description="mean metric of each share of the queries, most confident first; empty without queries"
-    )
     reason: str = Field(description="why there is no nAUC; empty otherwise")
 
 
 SCORES = RecordFile("scores.parquet", Score, COMMAND, noted=True)
 DRIFT = RecordFile("drift.parquet", DriftRecord, COMMAND, noted=True)
 ACCEPTED_SCORES = RecordFile("accepted_scores.parquet", AcceptedScore, COMMAND, noted=True)
-TEXT_DRIFT = RecordFile("text_drift.parquet", TextDrift, COMMAND, noted=True)
 ABSTENTION = RecordFile("abstention.parquet", AbstentionRow, COMMAND, noted=True)
 
 
@@ -142,11 +121,6 @@ class EvaluationRecords(Evidence):
     def accepted_scores(self) -> pd.DataFrame:
         """The rows of `AcceptedScore`; none without the file."""
         return self._frame_or_none(ACCEPTED_SCORES)
-
-    @functools.cached_property
-    def text_drift(self) -> pd.DataFrame:
-        """The rows of `TextDrift`; none without the file."""
-        return self._frame_or_none(TEXT_DRIFT)
 
     @functools.cached_property
     def abstention(self) -> pd.DataFrame:

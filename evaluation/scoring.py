@@ -174,7 +174,7 @@ def score_study(options: argparse.Namespace) -> int:
     chosen = host.chosen(options.models)
     names = ("verdicts.json", "pairs.parquet", "ratings.parquet", "pair_means.parquet", "transformations")
     inputs = [study.folder / name for name in names]
-    tables = ("scores.parquet", "drift.parquet", "accepted_scores.parquet", "text_drift.parquet", "abstention.parquet")
+    tables = ("scores.parquet", "drift.parquet", "accepted_scores.parquet", "abstention.parquet")
     outputs = [study.folder / name for name in tables]
     with quiet(study.datasets, chosen), stage(study, "evaluation", inputs, outputs):
         outcome = _evaluated(records, chosen, ModelHost.load, options.ray, include_rejected=options.include_rejected)

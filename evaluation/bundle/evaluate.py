@@ -15,7 +15,7 @@ from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.records import KINDS, OF_MODELS
 from evaluation.bundle.source import BundleSource
 from evaluation.display import short_names
-from evaluation.measures import AcceptedPairs, AllTexts
+from evaluation.measures import AcceptedPairs
 from evaluation.models.encoder import ModelHost
 from evaluation.records import EvaluationRecords
 from evaluation.scoring import RunOutcome, evaluate_units
@@ -74,7 +74,7 @@ def evaluate_bundle(
     pairs = source.pairs()
     units = plan_units(source, bundle.verdicts, pairs, include_rejected=wanted.include_rejected)
     good = accepted_pairs(bundle.means, bundle.rubric.question_names())
-    measures = (AcceptedPairs(study.evaluation, pairs, good, study.acceptance.min_pairs), AllTexts())
+    measures = (AcceptedPairs(study.evaluation, pairs, good, study.acceptance.min_pairs),)
     outcome = evaluate_units(EvaluationRecords.open(study), units, bundle.verdicts, pairs, measures, load)
     scores = EvaluationRecords.open(study).scores
     makers, n_left_out = like_for_like(scores, bundle.scores)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import altair as alt
 import pandas as pd
@@ -22,7 +21,6 @@ from plumbline.exhibits.charts import (
     heads,
     heat_map,
     lines,
-    panels,
     rows,
     tips,
     upright,
@@ -187,39 +185,6 @@ def axis_sizes(table: pd.DataFrame) -> alt.FacetChart:
     panel = alt.Row("ordering:N", title=None, sort=list(shown["ordering"].unique())).header(header)
     figure: alt.FacetChart = bars.facet(row=panel).resolve_scale(y="independent")
     return figure
-
-
-def abstention_curves(table: pd.DataFrame, axes: Axes, confidence: str) -> alt.ConcatChart:
-    """Return scores by share of answers for one confidence, a panel a model, from `abstention_curves`.
-
-    The dashed line is the best possible order, the dotted line the mean of all queries, both for the original
-    texts.
-
-    """
-    curves = table[table["confidence"] == confidence]
-    shown = curves.assign(
-        series=curves["series"].map(series_name), **{n: 100 * curves[n] for n in ("score", "oracle", "flat")}
-    )
-    across = (
-        alt.X("share:Q", title="Share of queries answered")
-        .axis(format="%", values=[1, 0.8, 0.6, 0.4, 0.2])
-        .scale(domain=[0.1, 1], reverse=True)
-    )
-    drawn = [series_name(name) for name in (ORIGINAL, *axes.shown) if name in set(curves["series"])]
-
-    def panel(part: pd.DataFrame) -> alt.LayerChart:
-        up = alt.Y("score:Q", title="Score times 100").scale(zero=False)
-        kinds = series_kinds(axes).with_legend(values=drawn)
-        scores = lines(part, across, up, kinds, tips("series:N", "share:Q:.0%", "score:Q:.2f"))
-        bounds = alt.Chart(part[part["series"] == series_name(ORIGINAL)])
-        oracle = bounds.mark_line(color=NEUTRAL, strokeDash=[6, 4]).encode(x=across, y=alt.Y("oracle:Q"))
-        flat = bounds.mark_line(color=NEUTRAL, strokeDash=[2, 3]).encode(x=across, y=alt.Y("flat:Q"))
-        return alt.LayerChart(layer=[oracle, flat, scores], **_PANEL)
-
-    return panels(shown, "model", panel)
-
-
-_PANEL: dict[str, Any] = {"width": PANEL_WIDTH, "height": PANEL_WIDTH * 3 // 4}
 
 
 def series_name(name: str) -> str:

@@ -9,11 +9,9 @@ import pandas as pd
 
 from annotation.campaign_records import PAIRS, VERDICTS
 from annotation.judges.records import JudgedPair
-from annotation.ratings.ratings import counting_ratings
 from annotation.records import Verdict
 from annotation.verdicts.rules import late_lines
 from annotation.verdicts.tables import SIMULATED, display
-from annotation.verdicts.verdicts import accepted_pairs, pair_means
 from evaluation import tables
 from evaluation.display import short_names
 from evaluation.models.encoder import ModelHost
@@ -68,9 +66,8 @@ class PromptComparison:
 class ReportMaterial:
     """The material of tables and figures, models by their short names.
 
-    `rated` (with a column `accepted`) and `correlations` are the drift of rated pairs against `question` (on `scale`),
-    `accepted` and `moved` the rows of `accepted_scores.parquet` and `text_drift.parquet`, `abstaining` those of
-    `abstention.parquet`.
+    `rated` and `correlations` are the drift of rated pairs against `question` (on `scale`),
+    `accepted` and `abstaining` the rows of `accepted_scores.parquet` and `abstention.parquet`.
     Frames are empty where there are no records.
     """
 
@@ -80,7 +77,6 @@ class ReportMaterial:
     question: str
     scale: tuple[float, float]
     accepted: pd.DataFrame
-    moved: pd.DataFrame
     abstaining: pd.DataFrame
     second: GeneratorComparison | None = None
     prompts: PromptComparison | None = None
@@ -133,17 +129,14 @@ def _material(records: EvaluationRecords, results: PaperResults, short: Mapping[
     """Return the material from the study's own records."""
     if results.verdicts:  # else there are no ratings yet
         records.need(PAIRS)
-    pairs, rated, design = records.sample, records.collected.plain_ratings, records.design
-    question, per_pair = next(iter(records.rubric.rating_names()), ""), design.per_pair
+    pairs, rated = records.sample, records.collected.plain_ratings
+    question, per_pair = next(iter(records.rubric.rating_names()), ""), records.design.per_pair
 
     def shortened(frame: pd.DataFrame) -> pd.DataFrame:
         return frame.assign(model=frame["model"].map(lambda name: short.get(name, name)))
 
     scale = records.rubric.scale_of(question) if question else (0, 0)  # without a question nothing is drawn
     frame = tables.drift_by_quality(pairs, rated, shortened(records.drift), per_pair=per_pair, question=question)
-    counting = counting_ratings(rated[rated["pair_id"].isin(pairs["pair_id"])], per_pair)
-    good = accepted_pairs(pair_means(counting, design), design.questions)
-    frame["accepted"] = frame["pair_id"].isin(good)
     return ReportMaterial(
         results,
         frame,
@@ -151,7 +144,6 @@ def _material(records: EvaluationRecords, results: PaperResults, short: Mapping[
         question,
         (scale[0], scale[-1]),
         shortened(records.accepted_scores),
-        shortened(records.text_drift),
         shortened(records.abstention),
     )
 

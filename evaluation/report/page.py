@@ -22,7 +22,7 @@ from annotation.verdicts.tables import display
 from evaluation import tables
 from evaluation.display import points
 from evaluation.models.encoder import ModelHost
-from evaluation.records import ABSTENTION, ACCEPTED_SCORES, COMMAND, DRIFT, SCORES, TEXT_DRIFT, EvaluationRecords
+from evaluation.records import ABSTENTION, ACCEPTED_SCORES, COMMAND, DRIFT, SCORES, EvaluationRecords
 from evaluation.report import charts, drift_charts, paper_tables, sensitivity_tables
 from evaluation.report.material import ReportMaterial, failed_models, missing_scores, read_material, warnings
 from evaluation.report.paper_tables import SIGNIFICANT, PaperResults
@@ -38,7 +38,7 @@ from plumbline.transformations import AXES, in_order, total_axes
 from plumbline.words import count
 
 FOLDER = "report_evaluation"
-_INPUTS = (SCORES, DRIFT, ACCEPTED_SCORES, TEXT_DRIFT, ABSTENTION, VERDICTS, PAIRS, RATINGS)
+_INPUTS = (SCORES, DRIFT, ACCEPTED_SCORES, ABSTENTION, VERDICTS, PAIRS, RATINGS)
 _RANKED = 3  # fewest models for a sentence on their order
 _NOTHING = "No accepted transformation has a score, so the change is unknown"
 
@@ -292,8 +292,6 @@ def _sensitivity(material: ReportMaterial) -> list[Exhibit]:
     results = material.results
     exhibits = [
         sensitivity_tables.accepted_alone(results, material.accepted),
-        sensitivity_tables.accepted_drift(material.rated),
-        sensitivity_tables.text_drift(material.moved),
         sensitivity_tables.differences(results),
         sensitivity_tables.drops(results),
         sensitivity_tables.profiles(results),
@@ -323,16 +321,6 @@ def all_figures(material: ReportMaterial, exhibits: Mapping[str, Exhibit]) -> di
     if "profiles" in frames:
         chart = charts.axis_sizes(frames["profiles"])
         figures["profiles"] = figure(chart, "How much each axis changes each model's scores (HTEB, Figures 10 and 11)")
-    return {**figures, **_abstentions(material)}
-
-
-def _abstentions(material: ReportMaterial) -> dict[str, Figure]:
-    """Return figures of abstention."""
-    results, figures = material.results, {}
-    abstained = tables.abstention_curves(material.abstaining)
-    for name in abstained["confidence"].unique():
-        drawn = charts.abstention_curves(abstained, results.axes, name)
-        figures[f"abstention_{name}"] = figure(drawn, sensitivity_tables.curve_caption(name))
     return figures
 
 
@@ -384,7 +372,6 @@ def sections(about: Sequence[str], exhibits: Mapping[str, Exhibit], figures: Map
         "Scores by transformation": ("transformations",),
         "Shifts": ("shifts",),
         "Drift against ratings": ("drift_",),
-        "Drift of all texts": ("text_drift",),
         "Sensitivity: accepted pairs only": ("accepted_",),
         "Sensitivity: the generator": ("generators", "lengths"),
         "Sensitivity: the generator's prompts": ("prompts",),

@@ -17,23 +17,17 @@ from plumbline.statistics.abstention import CONFIDENCES
 from plumbline.transformations import ORIGINAL
 
 _FEW = 100  # queries; a note names data sets with fewer
-#: Readable names of the confidences.
-CALLED = {
-    "max": "the largest similarity",
-    "std": "the similarities' standard deviation",
-    "diff1": "the largest similarity minus the second largest",
-}
 _NAUC = (
     "nAUC: the area between the curve of scores by share of answers and the flat line, as a share of the best possible;"
     " 1: the worst queries are left out first, 0: confidence is uninformative, below 0: it misleads (MMTEB, F.1)."
-    f" max: {CALLED['max']} of a query; std: {CALLED['std']}; diff1: {CALLED['diff1']}. In square brackets: a 95%"
+    " max: the largest similarity of a query; std: the similarities' standard deviation; diff1: the largest similarity"
+    " minus the second largest. In square brackets: a 95%"
     " interval over queries (bootstrap; in simulations of 50 to 300 queries 93% to 95% covered the true value). In"
     " round brackets: nAUC of the same queries' original texts."
 )
 _SPREAD = (
     "An item counts if people rated and accepted all its texts (both sentences of a pair) in that run, so a sample"
-    " over many data sets and runs leaves few items. The drift of accepted and other pairs (accepted_drift) does"
-    " not need whole items"
+    " over many data sets and runs leaves few items"
 )
 
 
@@ -52,36 +46,6 @@ def accepted_alone(results: PaperResults, rows_of: pd.DataFrame) -> Exhibit:
     )
     why = reasons(map(named, frame["transformation"]), frame["reason"])
     return exhibit("accepted_pairs", caption, frame, rows, (*([_SPREAD] if why else []), *why))
-
-
-def accepted_drift(rated: pd.DataFrame) -> Exhibit:
-    """Return the drift of accepted pairs beside that of other rated pairs."""
-    frame = tables.accepted_drift_table(rated)
-    rows = [
-        {"Transformation": named(row["transformation"]), "Model": row["model"]}
-        | {"Accepted": shown(row["drift_accepted"], 3), "Pairs": str(row["n_accepted"])}
-        | {"Others": shown(row["drift_others"], 3), "Other pairs": str(row["n_others"])}
-        | {"Difference": shown(row["difference"], 3, "+")}
-        for row in frame.to_dict(orient="records")
-    ]
-    caption = (
-        "Mean drift (1 - cos) of the rated pairs that reach the threshold on every question, and of the other rated"
-        " pairs"
-    )
-    return exhibit("accepted_drift", caption, frame, rows)
-
-
-def text_drift(rows_of: pd.DataFrame) -> Exhibit:
-    """Return the drift of all texts by transformation."""
-    frame = tables.text_drift_table(rows_of)
-    rows = [
-        {"Transformation": named(row["transformation"]), "Model": row["model"], "Mean": shown(row["mean"], 3)}
-        | {"Median": shown(row["median"], 3), "5% to 95%": f"{shown(row['low'], 3)} to {shown(row['high'], 3)}"}
-        | {"Texts": f"{row['n']:,}", "Data sets": str(row["n_datasets"])}
-        for row in frame.to_dict(orient="records")
-    ]
-    caption = "Drift (1 - cos) of all texts: mean and quantiles, averaged over data sets"
-    return exhibit("text_drift", caption, frame, rows)
 
 
 def differences(results: PaperResults) -> Exhibit:
@@ -213,13 +177,4 @@ def nauc(rows: pd.DataFrame) -> Exhibit:
     ]
     return exhibit(
         "abstention", "Quality of models' confidence for finding the queries to leave unanswered", frame, cells_of, why
-    )
-
-
-def curve_caption(confidence: str) -> str:
-    """Return the caption of a figure of abstention."""
-    return (
-        "Mean score of the queries that are answered, those with the highest confidence first (confidence"
-        f" {confidence}: {CALLED[confidence]}); dashed line: the original texts in the best possible order, dotted"
-        " line: the mean score of all queries on the original texts"
     )

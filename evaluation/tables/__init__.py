@@ -9,7 +9,7 @@ have `simulated` where a rating behind them is simulated.
 
 from __future__ import annotations
 
-from evaluation.tables.abstention import abstention_curves, abstention_table, not_searches
+from evaluation.tables.abstention import abstention_table, not_searches
 from evaluation.tables.comparisons import (
     baseline_table,
     difference_table,
@@ -19,7 +19,6 @@ from evaluation.tables.comparisons import (
     split_half_table,
 )
 from evaluation.tables.datasets import (
-    accepted_drift_table,
     accepted_table,
     dataset_averages,
     dataset_totals,
@@ -28,7 +27,6 @@ from evaluation.tables.datasets import (
     drop_table,
     profile_table,
     size_table,
-    text_drift_table,
     translation_table,
 )
 from evaluation.tables.generators import generator_table, prompt_table
@@ -36,9 +34,7 @@ from evaluation.tables.scores import TOTAL, axis_table, dataset_table, left_out,
 
 __all__ = [
     "TOTAL",
-    "abstention_curves",
     "abstention_table",
-    "accepted_drift_table",
     "accepted_table",
     "axis_table",
     "baseline_table",
@@ -59,7 +55,6 @@ __all__ = [
     "shift_table",
     "size_table",
     "split_half_table",
-    "text_drift_table",
     "transformation_table",
     "translation_table",
 ]

@@ -1,4 +1,4 @@
-"""Tables of abstention: nAUC by transformation, scores by share of answers, thresholds."""
+"""The table of abstention: nAUC by transformation."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import pandas as pd
 
 from evaluation.tables.scores import in_order
-from plumbline.statistics.abstention import CONFIDENCES, SHARES
+from plumbline.statistics.abstention import CONFIDENCES
 from plumbline.transformations import ORIGINAL
 
 _KEYS = ["model", "axis", "transformation"]
@@ -57,28 +57,6 @@ def _nauc(rows: pd.DataFrame) -> dict[str, float]:
         "_low": value - half,
         "_high": min(value + half, 1.0) if half >= 0 else math.nan,
     }
-
-
-def abstention_curves(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return scores by share of answers: a row a model, series (original, or an axis), confidence and share.
-
-    Columns: model, series, confidence, share, score, oracle (of the best-scoring queries), flat (of all). Seeds are
-    averaged first, then data sets, then the transformations of an axis.
-    """
-    records = [
-        {"share": share, "score": score, "oracle": best, "flat": row["curve"][0], "series": row["axis"]}
-        | {key: row[key] for key in ("model", "transformation", "dataset", "confidence")}
-        for row in _searches(rows).to_dict(orient="records")
-        for share, score, best in zip(SHARES, row["curve"], row["oracle"], strict=True)
-    ]
-    columns = ["model", "series", "confidence", "share", "score", "oracle", "flat"]
-    if not records:
-        return pd.DataFrame(columns=columns)
-    keys, numbers = columns[:4], columns[4:]
-    means = pd.DataFrame(records).groupby([*keys, "transformation", "dataset"], sort=False)[numbers].mean()
-    for level in ("dataset", "transformation"):
-        means = means.groupby([name for name in means.index.names if name != level], sort=False).mean()
-    return means.reset_index()[columns]
 
 
 def not_searches(rows: pd.DataFrame) -> dict[str, str]:

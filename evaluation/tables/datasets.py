@@ -249,9 +249,6 @@ def profile_table(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd
     return long.loc[order, _COLUMNS].reset_index(drop=True)
 
 
-QUANTILES = {"low": 0.05, "lower_quartile": 0.25, "median": 0.5, "upper_quartile": 0.75, "high": 0.95}
-
-
 def drift_by_quality(
     pairs: pd.DataFrame,
     ratings: pd.DataFrame,
@@ -322,47 +319,3 @@ def drift_correlations(frame: pd.DataFrame, seed: int, *, n_resamples: int = 100
         )
     columns = ["transformation", "axis", "model", "rho", "low", "high", "n", "reason", "simulated"]
     return pd.DataFrame(rows, columns=columns)
-
-
-def accepted_drift_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return accepted pairs' mean drift beside other rated pairs', a row for each transformation x model.
-
-    `frame` is `drift_by_quality`'s with a column accepted (bool). Columns: transformation, axis, model, n_accepted,
-    drift_accepted, n_others, drift_others (means of 1 - cos; NaN without a pair), difference (accepted - others),
-    simulated.
-    """
-    rows = []
-    for (transformation, axis, model), part in frame.groupby(["transformation", "axis", "model"], sort=False):
-        good = part["accepted"].astype(bool)
-        means = [float(part.loc[which, "drift"].mean()) for which in (good, ~good)]
-        rows.append(
-            {"transformation": transformation, "axis": axis, "model": model, "n_accepted": int(good.sum())}
-            | {"drift_accepted": means[0], "n_others": int((~good).sum()), "drift_others": means[1]}
-            | {"difference": means[0] - means[1], "simulated": bool(part["simulated"].any())}
-        )
-    columns = ["transformation", "axis", "model", "n_accepted", "drift_accepted", "n_others", "drift_others"]
-    return pd.DataFrame(rows, columns=[*columns, "difference", "simulated"])
-
-
-def text_drift_table(rows: pd.DataFrame, *, include_rejected: bool = False) -> pd.DataFrame:
-    """Return each transformation's drift of all texts, a row for each transformation x model.
-
-    `rows` are those of `evaluation.records.TextDrift`. Columns: transformation, axis, model, mean and the quantiles
-    low (5%), lower_quartile, median, upper_quartile, high (95%) of the drift (1 - cos) over a data set's texts, each
-    averaged over seeds and then over data sets; n (texts, summed over data sets; of one seed), n_datasets,
-    included_rejected.
-    """
-    numbers = ["mean", *QUANTILES]
-    counted = rows[(rows["status"] == "evaluated") | include_rejected]
-    counted = counted.assign(included_rejected=counted["status"] == "included_rejected")
-    keys = ["transformation", "axis", "model"]
-    by_dataset = counted.groupby([*keys, "dataset"], sort=False, as_index=False).agg(
-        **{name: (name, "mean") for name in numbers}, n=("n", "max"), included_rejected=("included_rejected", "max")
-    )
-    table = by_dataset.groupby(keys, sort=False, as_index=False).agg(
-        **{name: (name, "mean") for name in numbers},
-        n=("n", "sum"),
-        n_datasets=("dataset", "nunique"),
-        included_rejected=("included_rejected", "max"),
-    )
-    return in_order(table)[[*keys, *numbers, "n", "n_datasets", "included_rejected"]].reset_index(drop=True)

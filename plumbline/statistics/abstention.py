@@ -12,13 +12,12 @@ from plumbline.statistics.estimates import Floats, bootstrap, draw_counts
 
 CONFIDENCES = ("max", "std", "diff1")
 RATES: Floats = np.linspace(0, 1, 11)[:-1]  # shares of queries left unanswered, as in mteb: 0 to 0.9
-SHARES = tuple(round(1 - float(rate), 1) for rate in RATES)  # shares of queries answered, from all down
 _AT_ONCE = 2**21  # numbers in memory at a time
 
 
 @dataclass(frozen=True)
 class Abstention:
-    """Scores by share of answered queries (`SHARES`), with nAUC.
+    """Scores by share of answered queries, from all down to a tenth, with nAUC.
 
     `curve`: the mean metric of the queries with the largest confidence; `oracle`: of those with the largest metric.
     `nauc` is the area between the curve and the flat line of all queries' mean, as a share of that between oracle and

@@ -24,7 +24,7 @@ from evaluation.sources import Folder
 from evaluation.tasks import scoring
 from evaluation.units import Model, plan_units
 from generation.datasets.local import TableDataset
-from plumbline.statistics.abstention import SHARES, _curves, abstention, confidences, nauc_error
+from plumbline.statistics.abstention import _curves, abstention, confidences, nauc_error
 from plumbline.statistics.estimates import Floats
 from plumbline.store import write_json
 from plumbline.study import Study
@@ -39,8 +39,6 @@ def test_a_curve_by_hand() -> None:
     found = abstention([0.9, 0.8, 0.3, 0.2], [1.0, 1.0, 0.0, 0.5])
     assert found.curve == pytest.approx([0.625] * 2 + [2 / 3] * 2 + [1.0] * 6)
     assert found.oracle == pytest.approx([0.625] * 2 + [2.5 / 3] * 2 + [1.0] * 6)
-
-    assert SHARES == (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
     # Trapezoids over nine steps of 0.1, above the flat line of 0.625.
     area, best = (0.1 * (sum(one) - (one[0] + one[-1]) / 2) - 0.9 * 0.625 for one in (found.curve, found.oracle))
     assert found.nauc == pytest.approx(area / best) == pytest.approx(0.8655, abs=1e-4)
@@ -187,12 +185,10 @@ def test_tables_of_it(study: Study) -> None:
     assert tables.abstention_table(seeds)["nauc_low_diff1"].iloc[0] == pytest.approx(
         nauc - 1.959964 * (error + 0.3) / 2
     )
-    curves = tables.abstention_curves(rows)
-    assert set(curves["series"]) == {"original", "lexical_stylistic", "language"} and len(curves) == 3 * 3 * 10
     shown = sensitivity_tables.nauc(rows)
     assert f"sts: {NOT_OF_OTHERS}" in shown.notes and any(note.startswith("Few queries (11") for note in shown.notes)
     assert shown.printed["Transformation"].tolist() == ["Original", "Paraphrasing", "Translation"]
-    assert tables.abstention_table(rows.iloc[:0]).empty and tables.abstention_curves(rows.iloc[:0]).empty
+    assert tables.abstention_table(rows.iloc[:0]).empty
 
 
 def test_a_study_that_does_not_ask_has_none(study: Study) -> None:

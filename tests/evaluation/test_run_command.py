@@ -42,9 +42,7 @@ def test_the_command_prints_tables_and_notes_its_stage(study: Study, loader: Loa
     assert f"Translation, included rejected: rejected: {REJECTED} [sts, requests]" in done.stdout
     assert "0 scores computed, 12 already stored" in done.stdout
     entry = json_of(study.folder / "manifest.json")["stages"]["evaluation"]
-    assert set(entry["outputs"]) == {
-        "scores.parquet", "drift.parquet", "accepted_scores.parquet", "text_drift.parquet"
-    }  # fmt: skip
+    assert set(entry["outputs"]) == {"scores.parquet", "drift.parquet", "accepted_scores.parquet"}
     assert {"verdicts.json", "pairs.parquet", "transformations"} <= set(entry["inputs"])
 
 

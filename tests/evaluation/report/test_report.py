@@ -22,11 +22,10 @@ from annotation.statistics.summaries import Design
 from annotation.verdicts import verification
 from annotation.verdicts.verdicts import rests_on
 from annotation.verdicts.verdicts import verdicts as annotation_verdicts
-from evaluation.records import AcceptedScore, TextDrift
+from evaluation.records import AcceptedScore
 from evaluation.report.material import StudyEvaluation, other_prompts
 from evaluation.report.page import FOLDER, Choices, write_report
 from evaluation.tables import axis_table
-from evaluation.tables.datasets import QUANTILES
 from plumbline.__main__ import run
 from plumbline.errors import DataError, StudyError
 from plumbline.exhibits import page as exhibits
@@ -112,8 +111,8 @@ def write_records(folder: Path, *, simulated: bool = True, **changes: Any) -> St
 
 
 def write_beside(study: Study) -> None:
-    """Accepted pairs alone, enough of them for paraphrasing on d0 in its first run; the drift of all texts."""
-    accepted, moved = [], []
+    """Accepted pairs alone, enough of them for paraphrasing on d0 in its first run."""
+    accepted = []
     for model in ("one", "two"):
         for name in NAMES:
             for seed in (1, 2):
@@ -125,10 +124,7 @@ def write_beside(study: Study) -> None:
                 item_row = {"original": 0.7, "score": 0.65, "n": 21, "reason": ""}
                 few = {"original": None, "score": None, "n": 3, "reason": "3 items, too few"}
                 accepted.append(AcceptedScore.model_validate({**where, **(item_row if hole else few)}))
-                numbers = dict(zip(QUANTILES, (0.01, 0.05, 0.1, 0.15, 0.3), strict=True))
-                moved.append(TextDrift.model_validate({**where, **numbers, "n": 24, "mean": 0.12}))
     write_table(study.folder / "accepted_scores.parquet", accepted, AcceptedScore)
-    write_table(study.folder / "text_drift.parquet", moved, TextDrift)
 
 
 def verdicts(study: Study, simulated: bool, **decisions: str) -> list[Verdict]:
@@ -195,7 +191,6 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 TABLES = {
-    "accepted_drift",
     "accepted_pairs",
     "axes",
     "baseline_averages",
@@ -211,7 +206,6 @@ TABLES = {
     "ranking_transformed",
     "shifts",
     "split_half",
-    "text_drift",
     "transformations",
 }
 BARE = str.maketrans("", "", r"\{}")  # the signs of Markdown's and LaTeX's escapes
@@ -440,12 +434,11 @@ def test_a_report_leaves_what_is_not_its_own(reported: Study, tmp_path: Path) ->
     tables = study.folder / FOLDER / "tables"
     (tables / "mine.csv").write_text("mine", encoding="utf-8")
     (tables.parent / "paper.tex").write_text("mine", encoding="utf-8")
-    for name in ("accepted_scores.parquet", "text_drift.parquet"):
-        (study.folder / name).unlink()
+    (study.folder / "accepted_scores.parquet").unlink()
     write_report(study)
     assert (tables / "mine.csv").read_text(encoding="utf-8") == "mine" and (tables.parent / "paper.tex").exists()
     stems = {path.stem for path in tables.iterdir()}
-    assert stems == TABLES - {"accepted_pairs", "text_drift"} | {"mine"}
+    assert stems == TABLES - {"accepted_pairs"} | {"mine"}
     assert not list((tables.parent / "figures").iterdir())
 
 

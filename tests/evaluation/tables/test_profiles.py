@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pandas as pd
 import pytest
 
-from evaluation.records import AcceptedScore, TextDrift
+from evaluation.records import AcceptedScore
 from evaluation.tables import (
-    accepted_drift_table,
     accepted_table,
     drop_table,
     generator_table,
     profile_table,
-    text_drift_table,
 )
 from plumbline.transformations import TRANSFORMATIONS
 from tests.evaluation.made_scores import made_scores, score_row
@@ -134,18 +130,6 @@ def test_accepted_pairs_alone_stand_beside_all_items_of_the_same_data_sets_and_s
     assert row["reason"].startswith("no difference for 1 of 3 data sets and seeds; on e: 3 items consist")
 
 
-def test_the_drift_of_accepted_pairs_stands_beside_that_of_the_others() -> None:
-    kind = {"transformation": "translation", "axis": "language", "simulated": False}
-    rows = [{**kind, "model": "m", "drift": drift, "accepted": good} for drift, good in ((0.1, 1), (0.2, 1), (0.5, 0))]
-    rows.append({**kind, "model": "n", "drift": 0.3, "accepted": 1})
-    first, second = accepted_drift_table(pd.DataFrame(rows)).to_dict(orient="records")
-    assert (first["n_accepted"], first["n_others"]) == (2, 1)
-    # (.1 + .2) / 2 = .15, and .15 - .5 = -.35
-    assert (first["drift_accepted"], first["difference"]) == pytest.approx((0.15, -0.35))
-    assert second["n_others"] == 0 and math.isnan(second["drift_others"]) and math.isnan(second["difference"])
-    assert accepted_drift_table(pd.DataFrame(columns=list(rows[0]))).empty
-
-
 def test_what_was_refused_is_in_no_accepted_pairs_unless_asked_for() -> None:
     rows = pd.DataFrame([accepted_row("d", 1, 0.9, 0.8, status="included_rejected").model_dump()])
     scores = pd.DataFrame([score_row("m", "d", "original", 0.8), score_row("m", "d", "paraphrasing", 0.7)])
@@ -153,26 +137,6 @@ def test_what_was_refused_is_in_no_accepted_pairs_unless_asked_for() -> None:
     assert accepted_table(rows, scores, include_rejected=True)["included_rejected"].all()
 
 
-def drift_row(dataset: str, transformation: str, seed: int, median: float, n: int) -> TextDrift:
-    quantiles = {"low": 0.0, "lower_quartile": median / 2, "median": median, "upper_quartile": 0.5, "high": 0.9}
-    return TextDrift.model_validate(beside("m", dataset, transformation, seed, n=n, mean=median, **quantiles))
-
-
-def test_drift_of_all_texts_is_averaged_over_seeds_and_then_over_data_sets() -> None:
-    rows = [
-        drift_row("d", "translation", 1, 0.2, 10),
-        drift_row("d", "translation", 2, 0.4, 10),
-        drift_row("e", "translation", 1, 0.1, 30),
-        drift_row("e", "expansion", 1, 0.05, 30),
-    ]
-    table = text_drift_table(pd.DataFrame([row.model_dump() for row in rows]))
-    assert list(table["transformation"]) == ["expansion", "translation"]  # in the method's order
-    last = table.iloc[1]
-    assert [last["median"], last["lower_quartile"]] == pytest.approx([0.2, 0.1])  # (.3 + .1) / 2
-    assert (last["n"], last["n_datasets"]) == (40, 2)
-
-
 def test_no_rows_make_no_table() -> None:
-    assert text_drift_table(pd.DataFrame(columns=list(TextDrift.model_fields))).empty
     scores = made_scores({"m": {"d": numbers(0.7, 0.6, 0.5)}})
     assert accepted_table(pd.DataFrame(columns=list(AcceptedScore.model_fields)), scores).empty
