@@ -114,7 +114,7 @@ def task_of(  # noqa: PLR0913
         "asked": worded(pool.asked, language),
         "guidelines": rubric.guidelines_for(queue.pool, language, without=explained_once),
         "examples": [_known(item, rubric) for item in training if Queue.of(item.pair) == queue],
-        "contact": (study.crowd.contact if study.crowd else "") or study.raters.contact,
+        "contact": study.raters.contact,
         "consent": consent,
         "texts": [
             {"name": name, "title": title, "lang": codes[name], "dir": direction(codes[name])}

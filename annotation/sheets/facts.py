@@ -216,12 +216,12 @@ def _text_facts(material: CampaignMaterial) -> dict[str, Any]:
 
 
 def _crowd_facts(material: CampaignMaterial) -> dict[str, Any]:
-    crowd, contact = material.study.crowd, material.study.raters.contact
+    crowd = material.study.crowd
     live = {campaign.platform for campaign in material.crowd if campaign.mode == "live"} if crowd else set()
     readers = sorted({code for codes in material.texts for code in codes})
     countries = {code: (crowd.countries.get(code) if crowd else None) or PTEB_COUNTRIES.get(code) for code in readers}
     return {
-        "contact": (crowd.contact if crowd and material.crowd else "") or contact,
+        "contact": material.study.raters.contact,
         "live_crowd": bool(live),
         "by_link": "link" in live,
         "consent": consent_of(crowd, ENGLISH) if crowd else "",

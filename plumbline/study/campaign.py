@@ -94,7 +94,9 @@ class RatersSpec(StudyPart):
     )
 
     contact: str = Field(
-        default="", max_length=200, description="e-mail or web address for annotators' questions; shown to them"
+        default="",
+        max_length=200,
+        description="e-mail or web address for questions of annotators and crowd workers; shown to them",
     )
 
     @field_validator("blocks")

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 from plumbline.addresses import refuse_no_address
 from plumbline.errors import StudyError
 from plumbline.languages import language_code, territory_name
-from plumbline.study.base import Line, StudyPart, Words, worded
+from plumbline.study.base import StudyPart, Words, worded
 
 FAIR_WAGE = 24.0  # dollars an hour, at least (HTEB, Ethical Considerations)
 
@@ -72,20 +72,6 @@ class PaySpec(StudyPart):
                 f"hourly {self.hourly:g} is below {FAIR_WAGE:g} dollars, the lowest fair wage; pay that, or give the"
                 " reason in `below_fair`"
             )
-        return self
-
-
-class ComprehensionQuestion(StudyPart):
-    """A question about the guidelines; a worker who misses one twice may not go on (Prolific's rule: two attempts)."""
-
-    text: Line = Field(description="the question")
-    options: tuple[Line, ...] = Field(min_length=2, description="the possible answers, in order")
-    right: int = Field(ge=0, description="number of the right option, from 0")
-
-    @model_validator(mode="after")
-    def _there(self) -> ComprehensionQuestion:
-        if self.right >= len(self.options):
-            raise ValueError(f"right {self.right} is too large: the {len(self.options)} options are numbered from 0")
         return self
 
 
@@ -191,10 +177,6 @@ class CrowdSpec(StudyPart):
             "the text that workers consent to before they begin: one text, or texts by language code,"
             " one of them English; default: Plumbline's (annotation/crowd/words)"
         ),
-    )
-    contact: str = Field(default="", description="e-mail or web address for workers' questions; shown to them")
-    comprehension: tuple[ComprehensionQuestion, ...] = Field(
-        default=(), max_length=5, description="questions asked before the first pair (Prolific, link)"
     )
     address: str = Field(
         default="",

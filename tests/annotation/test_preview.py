@@ -28,7 +28,7 @@ HOSTILE = (
 
 
 def test_every_queue_shows_what_raters_are_shown(variant: Make) -> None:
-    study = small(variant, "seen", crowd={"contact": "lab@example.org"})
+    study = small(variant, "seen", crowd={})
     html, rubric = preview_html(CampaignRecords.open(study)), load_rubric(study)
     queues = queues_of(CampaignRecords.open(study).shown)
     assert len(queues) > 2

@@ -111,7 +111,6 @@ VALUES: tuple[tuple[str, Any, str], ...] = (
     ("crowd", {"countries": {"en": ["UK"]}}, "no country has the code 'UK'"),
     ("crowd", {"countries": {"klingon": ["DE"]}}, "'klingon'"),
     ("crowd", {"address": f"https://u:{SECRET}@h"}, "crowd.address: the address contains a user"),
-    ("crowd", {"comprehension": [{"text": "q", "options": ["a", "b"], "right": 2}]}, "right 2 is too large"),
     ("evaluation.models.0.name", "", "evaluation.models.0.name: is empty"),
     ("evaluation.models", [{"name": "a"}, {"name": "a"}], "model 'a@' appears twice"),
     ("evaluation.models", [{"name": "a", "kind": "openai"}], "needs `base_url`"),

@@ -253,7 +253,7 @@ class Prolific(Platform):
             work,
             "You work on our own pages. At the end you get a completion code there.",
             f"You will be asked to agree to this: {consent}",
-            *([f"Questions: {self._crowd.contact}"] if self._crowd.contact else []),
+            *([f"Questions: {self._study.raters.contact}"] if self._study.raters.contact else []),
         ]
         return name, "".join(f"<p>{html.escape(part)}</p>" for part in parts)
 

@@ -286,7 +286,7 @@ class ArgillaRooms:
             "most": ENOUGH // 2,
             "code": room.code,
             "return_code": room.return_code,
-            **shown_first(crowd, rubric, offer.batch.queue, len(offer.pairs)),
+            **shown_first(self._study, crowd, rubric, offer.batch.queue, len(offer.pairs)),
         }
         if self._platform == "link" and (link := crowd.link) is not None:
             complete = link.complete.get(offer.batch.batch_id, link.complete.get("", ""))
@@ -303,7 +303,7 @@ class ArgillaRooms:
                 write_private(file, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
 
-def shown_first(crowd: CrowdSpec, rubric: Rubric, queue: Queue, pairs: int) -> dict[str, Any]:
+def shown_first(study: Study, crowd: CrowdSpec, rubric: Rubric, queue: Queue, pairs: int) -> dict[str, Any]:
     """Return the texts that participants see before a batch of `pairs` pairs, in their language."""
     language = rubric.language_for(queue.language, queue.output_language)
     return {
@@ -313,8 +313,7 @@ def shown_first(crowd: CrowdSpec, rubric: Rubric, queue: Queue, pairs: int) -> d
         "direction": direction(language),
         "words": prolific_words(language, of_pairs=not rubric.fields.shown),
         "consent": consent_of(crowd, language),
-        "contact": crowd.contact,
-        "questions": [question.model_dump(mode="json") for question in crowd.comprehension],
+        "contact": study.raters.contact,
     }
 
 

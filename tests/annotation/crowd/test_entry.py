@@ -1,4 +1,4 @@
-"""The participants' way in, on the really started server: consent, questions, one account, one code, no harm."""
+"""The participants' way in, on the really started server: consent, one account, one code, no harm."""
 
 from __future__ import annotations
 
@@ -32,16 +32,12 @@ from tests.axe import grave
 from tests.conftest import make_variant
 
 KEY = bytes(range(32))
-QUESTIONS = [
-    {"text": "What is rated <first>?", "options": ["The change", "The author"], "right": 0},
-    {"text": "May a pair be discarded?", "options": ["No", "Yes"], "right": 1},
-]
 CONSENT = 'I am <script>alert("18")</script> or older.'
 TICKET = re.compile(r'name="ticket" value="([^"]+)"')
 
 
 def crowd(url: str, **changes: Any) -> dict[str, Any]:
-    return {"address": url, "countries": {"en": ["US"]}, "consent": CONSENT, "comprehension": QUESTIONS, **changes}
+    return {"address": url, "countries": {"en": ["US"]}, "consent": CONSENT, **changes}
 
 
 class Visitor:
@@ -60,7 +56,7 @@ class Visitor:
         return self.http.post(f"/crowd/enter/{self.room.room_id}", data={"ticket": ticket(shown), **fields})
 
     def begin(self) -> httpx.Response:
-        return self.send(self.enter(), consent="yes", q0="0", q1="1")
+        return self.send(self.enter(), consent="yes")
 
     def done(self) -> httpx.Response:
         return self.http.get(f"/crowd/done/{self.room.room_id}")
@@ -120,15 +116,13 @@ def test_a_participant_consents_answers_and_gets_the_code_when_all_is_rated(
     assert shown.status_code == 200
     assert "<script>alert" not in shown.text
     assert "&lt;script&gt;alert(&quot;18&quot;)" in shown.text
-    assert "What is rated &lt;first&gt;?" in shown.text
     asked = load_rubric(study).pool("paraphrasing").asked["en"]
-    assert f"<p>{escape(asked)}</p>" in shown.text  # the instructions stand above the questions about them
-    assert shown.text.index(escape(asked)) < shown.text.index("What is rated")
+    assert f"<p>{escape(asked)}</p>" in shown.text
     assert pid not in shown.text
     assert room.code not in shown.text
     assert user_of(argilla, study, pid) is None  # nothing is made for who only looks
 
-    entered = visitor.send(shown, consent="yes", q0="0", q1="1")
+    entered = visitor.send(shown, consent="yes")
     assert entered.status_code == 200
     user = user_of(argilla, study, pid)
     assert user.role == "annotator"
@@ -178,7 +172,7 @@ def test_no_id_of_prolific_is_kept_and_the_files_are_private(
 
 def test_a_ticket_works_once_and_only_in_its_room(argilla: Argilla, study: Study, pid: str, visitor: Visitor) -> None:
     shown = visitor.enter()
-    fields = {"consent": "yes", "q0": "0", "q1": "1"}
+    fields = {"consent": "yes"}
     assert "Bearer" in visitor.send(shown, **fields).text
     again = visitor.send(shown, **fields)
     assert again.status_code == 409
@@ -199,30 +193,13 @@ def test_two_clicks_at_once_make_one_account(argilla: Argilla, study: Study, pid
     shown = [visitor.enter() for _ in range(6)]
     shown += [shown[0], shown[0]]  # the same form twice
     with concurrent.futures.ThreadPoolExecutor(len(shown)) as pool:
-        sent = list(pool.map(lambda one: visitor.send(one, consent="yes", q0="0", q1="1"), shown))
+        sent = list(pool.map(lambda one: visitor.send(one, consent="yes"), shown))
     assert sorted(one.status_code for one in sent) == [200] * 6 + [409] * 2
     assert user_of(argilla, study, pid) is not None
 
 
-def test_each_question_may_be_missed_once(argilla: Argilla, study: Study, pid: str, visitor: Visitor) -> None:
-    first = visitor.send(visitor.enter(), consent="yes", q0="1", q1="1")
-    assert first.status_code == 422
-    assert "one more try" in first.text
-    assert 'name="q0"' in first.text
-    assert 'name="q1"' not in first.text  # that one was right
-    assert "Bearer" in visitor.send(first, consent="yes", q0="0").text
-
-    unlucky = pid[::-1]
-    for _ in range(2):  # a reload does not give the attempts back
-        last = visitor.send(visitor.enter(unlucky), consent="yes", q0="1", q1="1")
-    assert "You cannot go on" in last.text
-    assert visitor.room.return_code in last.text
-    assert "You cannot go on" in visitor.enter(unlucky).text
-    assert user_of(argilla, study, unlucky) is None
-
-
 def test_without_consent_nothing_is_made(argilla: Argilla, study: Study, pid: str, visitor: Visitor) -> None:
-    refused = visitor.send(visitor.enter(), q0="0", q1="1")
+    refused = visitor.send(visitor.enter())
     assert refused.status_code == 422
     assert user_of(argilla, study, pid) is None
 
@@ -330,7 +307,7 @@ def test_a_live_room_takes_its_own_study_and_each_session_once(
         ids = {"PROLIFIC_PID": pid, "STUDY_ID": study_id, "SESSION_ID": session}
         return visitor.http.get(f"/crowd/enter/{visitor.room.room_id}", params=ids)
 
-    answers = {"consent": "yes", "q0": "0", "q1": "1"}
+    answers = {"consent": "yes"}
     for study_id, session in (("a" * 24, "b" * 24), ("", "b" * 24), ("d" * 24, "")):
         assert enter(pid, study_id, session).status_code == 400
     assert "Bearer" in visitor.send(enter(pid, "d" * 24, "b" * 24), **answers).text
@@ -377,12 +354,9 @@ def test_a_damaged_file_of_rooms_closes_the_entrance_and_not_the_server(
 def test_consent_is_dated(home: server.Home, study: Study, pid: str, visitor: Visitor) -> None:
     visitor.begin()
     with sqlite3.connect(home.path / "crowd" / "entries.db") as database:
-        (row,) = database.execute(
-            "SELECT worker, consented_at, state FROM entries WHERE room = ?", (visitor.room.room_id,)
-        )
+        (row,) = database.execute("SELECT worker, consented_at FROM entries WHERE room = ?", (visitor.room.room_id,))
     assert row[0] == worker_pseudonym(KEY, study.name, "prolific", pid)
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:]{8}\+00:00", row[1])
-    assert row[2] == "in"
 
 
 @pytest.mark.browser
@@ -391,15 +365,9 @@ def test_a_participant_works_through_a_room_in_the_browser(argilla: Argilla, roo
     page.goto(f"{argilla.url}/crowd/enter/{room.room_id}?PROLIFIC_PID={pid}&STUDY_ID={'a' * 24}&SESSION_ID={'b' * 24}")
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     assert grave(page) == []
-    page.get_by_role("checkbox", name="I agree").check()
-    page.get_by_role("group", name="What is rated").get_by_role("radio", name="The author").check()
-    page.get_by_role("group", name="May a pair").get_by_role("radio", name="Yes").check()
-    page.get_by_role("button", name="Begin").click()
-    expect(page.get_by_role("alert")).to_contain_text("one more")
-    assert grave(page) == []
     page.set_viewport_size({"width": 1280, "height": 900})
     page.get_by_role("checkbox", name="I agree").focus()  # and from here on by keyboard alone
-    for key in ("Space", "Tab", "Space", "Tab", "Enter"):
+    for key in ("Space", "Tab", "Enter"):
         page.keyboard.press(key)
 
     for place in (1, 2):

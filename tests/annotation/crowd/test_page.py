@@ -12,7 +12,7 @@ from annotation.server.plugin.plumbline_argilla import crowd_pages as pages
 
 ROOM: dict[str, Any] = {
     "records": 3, "guidelines": "# Guidelines", "consent": "Yes?", "return_code": "BACK", "code": "DONE",
-    "contact": "lab@example.org", "questions": [], "dataset_id": "7b1d6e0e-1f6b-4b3e-9d2a-0c5a8f1e2d3c",
+    "contact": "lab@example.org", "dataset_id": "7b1d6e0e-1f6b-4b3e-9d2a-0c5a8f1e2d3c",
     "language": "de",
 }  # fmt: skip
 
@@ -20,14 +20,13 @@ ROOM: dict[str, Any] = {
 def every(room: dict[str, Any]) -> list[str]:
     """All pages of a room, as HTML."""
     made = [
-        pages.entrance("room", room, [], "ticket", again=True),
+        pages.entrance("room", room, "ticket"),
         pages.resume("room", room, 1, "ticket"),
         pages.resume("room", room, 2, "ticket"),
         pages.sign_in(room, "token", 1, "/target", {}),
         pages.finished(room, "someone"),
         pages.unfinished(room, 2),
         pages.too_few_rated(room, 1, 2),
-        pages.sent_back(room),
     ]
     return [bytes(page.body).decode() for page in made]
 

@@ -259,7 +259,7 @@ def test_ratings_of_files_leave_open_how_they_were_collected(demo: Study) -> Non
 
 
 def test_pay_recruitment_and_consent_of_a_live_crowd_are_on_record(variant: Callable[..., Study]) -> None:
-    study = variant(name="demo", crowd={"contact": "team@example.org", "consent": "You may stop at any time."})
+    study = variant(name="demo", raters={"contact": "team@example.org"}, crowd={"consent": "You may stop at any time."})
 
     def live(platform: Any, mode: Any) -> CampaignMaterial:
         summary = CrowdSummary(

@@ -1,6 +1,6 @@
 """Pages where participants of a crowd platform enter and get their completion code.
 
-    GET  /crowd/enter/<room>?PROLIFIC_PID=..&STUDY_ID=..&SESSION_ID=..   consent, questions; or the remaining work
+    GET  /crowd/enter/<room>?PROLIFIC_PID=..&STUDY_ID=..&SESSION_ID=..   consent; or the remaining work
     POST /crowd/enter/<room>                                             an account, made once, and Argilla's session
     GET  /crowd/done/<room>                                              the code, once every pair is answered
 
@@ -45,7 +45,7 @@ from argilla_embedded.guard import CLIENT
 from argilla_embedded.recent import Recent
 
 from . import crowd_pages as pages
-from .crowd_book import TICKET_SECONDS, Book, Entry, Seal
+from .crowd_book import TICKET_SECONDS, Book, Seal
 from .crowd_files import Newcomers, Rooms
 from .crowd_words import on_platform as said
 
@@ -148,7 +148,7 @@ class Entrance:
         return hmac.new(key, f"session\0{session}".encode(), hashlib.sha256).hexdigest()
 
     async def let_in(self, request: Request) -> HTMLResponse:
-        """Record the consent, check the answers, create the account if missing, and sign the browser in."""
+        """Record the consent, create the account if missing, and sign the browser in."""
         room_id, room = self._room(request)
         if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             raise RefusedError(403, "This form was sent from another site.")
@@ -157,16 +157,12 @@ class Entrance:
         if ticket is None or ticket[2][0] != room_id or not self._entries.use(ticket[1], ticket[0]):
             raise RefusedError(409, said(room, USED))
         _, worker, session, person = (*ticket[2], "")[:4]
-        if self._entries.entry(room_id, worker).state == "new":
+        if not self._entries.consented(room_id, worker):
             if form.get("consent") != "yes":
                 raise RefusedError(422, "Without your consent you cannot take part. Please return your place.")
-            right = [int(question["right"]) for question in room["questions"]]
-            given = [chosen(form.get(f"q{number}", "")) for number in range(len(right))]
             with self._entries.changing():
                 self._admit(room_id, room, worker, session)
-                self._entries.judge(room_id, worker, right, given)
-        if self._entries.entry(room_id, worker).state != "in":
-            return await self._next_page(room_id, room, worker, session, person)
+                self._entries.consent(room_id, worker)
         user = await self._account(room, worker)
         cookie = self._seal.close("worker", room["study"], room["platform"], worker, person, seconds=COOKIE_SECONDS)
         secure = "; Secure" if request.headers.get("x-forwarded-proto", request.url.scheme) == "https" else ""
@@ -187,7 +183,7 @@ class Entrance:
             raise RefusedError(403, said(room, SHARED))
         _, known = self._known(room_id)
         self._refuse_beyond(room_id, room, worker, known)
-        if worker in known or self._entries.entry(room_id, worker).missed:
+        if worker in known:
             return
         if not self._newcomers.take(CLIENT.get()) or self._entries.strangers(room_id, known) >= room["most"]:
             raise RefusedError(503, said(room, FULL))
@@ -222,15 +218,11 @@ class Entrance:
         self, room_id: str, room: dict[str, Any], worker: str, session: str, person: str
     ) -> HTMLResponse:
         """Return the page for a participant's state; `person` is the id if the link at the end needs it."""
-        entry: Entry = self._entries.entry(room_id, worker)
-        if entry.state == "out":
-            return pages.sent_back(room)
         ticket = self._seal.close("enter", room_id, worker, session, person, seconds=TICKET_SECONDS)
-        if entry.state == "in":
-            left, rated = await self._answered(room, worker)
-            return pages.resume(room_id, room, left, ticket) if left else self._end(room, rated, person)
-        questions = entry.open_questions(len(room["questions"]))
-        return pages.entrance(room_id, room, questions, ticket, again=any(entry.missed))
+        if not self._entries.consented(room_id, worker):
+            return pages.entrance(room_id, room, ticket)
+        left, rated = await self._answered(room, worker)
+        return pages.resume(room_id, room, left, ticket) if left else self._end(room, rated, person)
 
     async def _answered(self, room: dict[str, Any], worker: str) -> tuple[int, int]:
         """Count the room's pairs that a participant has neither submitted nor discarded, and the submitted ones."""
@@ -334,8 +326,3 @@ async def small_form(request: Request) -> dict[str, str]:
     except ValueError:
         raise RefusedError(400, "The form cannot be read.") from None
     return {name: values[0] for name, values in fields.items()}
-
-
-def chosen(value: str) -> int | None:
-    """Parse the number of an option; None for anything else."""
-    return int(value) if re.fullmatch("[0-9]{1,3}", value) else None

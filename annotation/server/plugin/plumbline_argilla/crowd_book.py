@@ -1,4 +1,4 @@
-"""The server's records of participants: times of consent, wrong answers to questions, and used tickets.
+"""The server's records of participants: times of consent, and used tickets.
 
 They are in `crowd/entries.db` in the home, by pseudonym only: no id of a platform is ever kept.
 """
@@ -14,35 +14,19 @@ import json
 import secrets
 import sqlite3
 import time
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-ATTEMPTS = 2  #: at each question; Prolific requires that many
 TICKET_SECONDS = 2 * 3600
 #: Seconds that a participant who consented holds a place before the platform confirms that they take part.
 HELD_SECONDS = 6 * 3600
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS entries (
-    room TEXT NOT NULL, worker TEXT NOT NULL, consented_at TEXT, questions TEXT NOT NULL, state TEXT NOT NULL,
-    PRIMARY KEY (room, worker));
+    room TEXT NOT NULL, worker TEXT NOT NULL, consented_at TEXT NOT NULL, PRIMARY KEY (room, worker));
 CREATE TABLE IF NOT EXISTS sessions (session TEXT PRIMARY KEY, room TEXT NOT NULL, worker TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS used (nonce TEXT PRIMARY KEY, expires REAL NOT NULL);
 """
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A participant's state in a room."""
-
-    state: str = "new"  #: new; in: may work; out: answered a question wrong too often
-    missed: tuple[int, ...] = ()  #: wrong answers, by question
-    right: tuple[bool, ...] = ()  #: whether it was answered right, by question
-
-    def open_questions(self, number: int) -> list[int]:
-        """Return which of `number` questions are still open."""
-        return [place for place in range(number) if not (place < len(self.right) and self.right[place])]
 
 
 class Book:
@@ -64,33 +48,15 @@ class Book:
             if self._database.in_transaction:
                 self._database.execute("COMMIT")
 
-    def entry(self, room: str, worker: str) -> Entry:
-        """Return a participant's state."""
-        row = self._database.execute(
-            "SELECT state, questions FROM entries WHERE room = ? AND worker = ?", (room, worker)
-        ).fetchone()
-        if row is None:
-            return Entry()
-        missed, right = json.loads(row[1])
-        return Entry(row[0], tuple(missed), tuple(right))
+    def consented(self, room: str, worker: str) -> bool:
+        """Return whether a participant has consented."""
+        found = self._database.execute("SELECT 1 FROM entries WHERE room = ? AND worker = ?", (room, worker))
+        return found.fetchone() is not None
 
-    def judge(self, room: str, worker: str, right: Sequence[int], given: Sequence[int | None]) -> Entry:
-        """Record a consent with answers to the open questions; return the participant's new state."""
-        before = self.entry(room, worker)
-        if before.state != "new":
-            return before
-        missed = [*before.missed, *[0] * (len(right) - len(before.missed))]
-        known = [*before.right, *[False] * (len(right) - len(before.right))]
-        for place in before.open_questions(len(right)):
-            known[place] = given[place] == right[place]
-            missed[place] += not known[place]
-        state = "in" if all(known) else "out" if max(missed) >= ATTEMPTS else "new"
-        self._database.execute(
-            "INSERT INTO entries VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET questions = excluded.questions,"
-            " state = excluded.state",
-            (room, worker, datetime.now(UTC).isoformat(timespec="seconds"), json.dumps([missed, known]), state),
-        )
-        return Entry(state, tuple(missed), tuple(known))
+    def consent(self, room: str, worker: str) -> None:
+        """Record a consent; of several the first stays."""
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        self._database.execute("INSERT OR IGNORE INTO entries VALUES (?, ?, ?)", (room, worker, now))
 
     def strangers(self, room: str, known: Collection[str]) -> int:
         """Count the people who consented lately and whom the platform has not confirmed."""

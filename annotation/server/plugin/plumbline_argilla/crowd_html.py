@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from html import escape
 from typing import Any
 from urllib.parse import quote
@@ -59,12 +59,9 @@ def document(title: str, body: str, room: Mapping[str, Any], *, script: str = ""
     )
 
 
-def entrance_body(room_id: str, room: Mapping[str, Any], questions: Sequence[int], ticket: str, *, again: bool) -> str:
-    """Return the first page: instructions, consent, and the open questions; `again` after a wrong answer."""
-    wrong = f"<p role='alert'>{shown(room, 'wrong')}</p>"
-    asked = "".join(_question(number, room["questions"][number]) for number in questions)
+def entrance_body(room_id: str, room: Mapping[str, Any], ticket: str) -> str:
+    """Return the first page: instructions and consent."""
     return (
-        f"{wrong if again else ''}"
         f"<p>{shown(room, 'intro', n=int(room['records']))}</p>"
         f"{contact(room)}"
         f'<section lang="{escape(room["language"])}" dir="auto">{MARKDOWN.render(room["guidelines"])}'
@@ -73,22 +70,14 @@ def entrance_body(room_id: str, room: Mapping[str, Any], questions: Sequence[int
         f'<input type="hidden" name="ticket" value="{escape(ticket)}">'
         f'<fieldset><legend>{shown(room, "consent")}</legend><p dir="auto">{escape(room["consent"])}</p>'
         f'<label><input type="checkbox" name="consent" value="yes" required>{shown(room, "agree")}</label></fieldset>'
-        f"{asked}<p><button>{shown(room, 'begin')}</button></p></form>"
+        f"<p><button>{shown(room, 'begin')}</button></p></form>"
         f"<p>{back(room, said(room, 'not_part'))} ({shown(room, 'returns')})</p>"
     )
 
 
-def _question(number: int, question: Mapping[str, Any]) -> str:
-    options = "".join(
-        f'<label dir="auto"><input type="radio" name="q{number}" value="{place}" required>{escape(option)}</label>'
-        for place, option in enumerate(question["options"])
-    )
-    return f'<fieldset><legend dir="auto">{escape(question["text"])}</legend>{options}</fieldset>'
-
-
-def back(room: Mapping[str, Any], words: str, style: str = "") -> str:
+def back(room: Mapping[str, Any], words: str) -> str:
     """Return a link back without taking part; just the words if people come by a link, which has no address for it."""
-    return escape(words) if "complete" in room else _link(COMPLETE + room["return_code"], words, style)
+    return escape(words) if "complete" in room else _link(COMPLETE + room["return_code"], words)
 
 
 def complete(room: Mapping[str, Any], person: str, words: str) -> str:
@@ -99,7 +88,7 @@ def complete(room: Mapping[str, Any], person: str, words: str) -> str:
     return f"<p>{_link(address, words, 'button')}</p>" if address else ""
 
 
-def _link(address: str, words: str, style: str) -> str:
+def _link(address: str, words: str, style: str = "") -> str:
     kind = f' class="{style}"' if style else ""
     return f'<a{kind} rel="noreferrer" href="{escape(address)}">{escape(words)}</a>'
 

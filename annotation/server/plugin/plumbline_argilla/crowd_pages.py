@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from html import escape
 from typing import Any
 from urllib.parse import quote
@@ -55,12 +55,9 @@ def guarded(
     return HTMLResponse(text, status, headers={**own, **(headers or {})})
 
 
-def entrance(
-    room_id: str, room: Mapping[str, Any], questions: Sequence[int], ticket: str, *, again: bool
-) -> HTMLResponse:
-    """Return the page with instructions, consent, and the open questions; `again` after a wrong answer."""
-    body = entrance_body(room_id, room, questions, ticket, again=again)
-    return page(said(room, "title"), body, 422 if again else 200, room=room, script=ONCE)
+def entrance(room_id: str, room: Mapping[str, Any], ticket: str) -> HTMLResponse:
+    """Return the page with instructions and consent."""
+    return page(said(room, "title"), entrance_body(room_id, room, ticket), room=room, script=ONCE)
 
 
 def resume(room_id: str, room: Mapping[str, Any], left: int, ticket: str) -> HTMLResponse:
@@ -120,12 +117,6 @@ def too_few_rated(room: Mapping[str, Any], rated: int, least: int) -> HTMLRespon
         f"{contact(room)}"
     )
     return page(said(room, "too_few_title"), body, room=room)
-
-
-def sent_back(room: Mapping[str, Any]) -> HTMLResponse:
-    """Return the page for participants who missed a question twice, with the way to return the place."""
-    body = f"<p>{shown(room, 'sent_back')}</p><p>{back(room, said(room, 'back'), 'button')}</p>{contact(room)}"
-    return page(said(room, "cannot_title"), body, room=room)
 
 
 def refusal(status: int, words: str) -> HTMLResponse:

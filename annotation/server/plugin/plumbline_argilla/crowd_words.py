@@ -8,8 +8,6 @@ from typing import Any
 
 WORDS = {
     "title": "Compare pairs of texts",
-    "wrong": "At least one answer was not right. Please read the instructions once more: you have one more try at"
-    " each question below.",
     "intro": "You will rate {n} pairs of texts.",
     "consent": "Your consent",
     "agree": "I agree",
@@ -32,11 +30,6 @@ WORDS = {
     " pairs have to be rated. Discarded pairs can still be rated:"
     ' choose "discarded" in the list of states above the pairs.',
     "not_go_on": "I do not want to go on",
-    "cannot_title": "You cannot go on",
-    "sent_back": "Thank you for your interest. One of the questions about the instructions was not answered as they"
-    " say, so we cannot let you go on. This is no judgement of you. Please return your place on Prolific: it does not"
-    " count against you.",
-    "back": "Return to Prolific",
     "questions": "Questions:",
 }
 

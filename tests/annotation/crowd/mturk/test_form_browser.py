@@ -71,8 +71,7 @@ def site() -> Iterator[MTurkSite]:
 
 @pytest.fixture
 def study(variant: Callable[..., Study]) -> Study:
-    countries = {"countries": {"en": ["US"]}}
-    return variant(name="pages", crowd=countries | {"contact": "lab@example.org"})
+    return variant(name="pages", crowd={"countries": {"en": ["US"]}}, raters={"contact": "lab@example.org"})
 
 
 def test_a_worker_rates_by_keyboard_alone(page: Page, study: Study, site: MTurkSite) -> None:
@@ -159,10 +158,9 @@ def test_a_preview_can_only_be_looked_at(page: Page, study: Study, site: MTurkSi
 @pytest.mark.parametrize("code", ["ar", "ur"])
 def test_a_page_right_to_left(page: Page, variant: Callable[..., Study], site: MTurkSite, code: str) -> None:
     """Page, instructions, consent and buttons run from right to left in their language; an English text does not."""
-    crowd = {"countries": {code: ["US"]}, "contact": "lab@example.org"}
-    study = variant(
-        name="pages", rubric="pteb", transformations=["paraphrasing"], wordings=[code], crowd=crowd, acceptance={}
-    )
+    raters, crowd = {"contact": "lab@example.org"}, {"countries": {code: ["US"]}}
+    parts = {"rubric": "pteb", "transformations": ["paraphrasing"], "wordings": [code], "acceptance": {}}
+    study = variant(name="pages", raters=raters, crowd=crowd, **parts)
     worker = Worker(page, study, site, make_offer([("نص", "The cat sat.")], languages=(code, code)))
     words = rating_words(code)
     expect(page.locator("html")).to_have_attribute("lang", code)

@@ -33,7 +33,7 @@ SAME = {"fr": ("instructions",)}  # words that a language shares with English
 
 @pytest.fixture
 def study(variant: Callable[..., Study]) -> Study:
-    return variant(name="page", crowd={"consent": "I agree & <b>begin</b>", "contact": "lab@example.org"})
+    return variant(name="page", crowd={"consent": "I agree & <b>begin</b>"}, raters={"contact": "lab@example.org"})
 
 
 def page(study: Study, *arguments: object, **more: object) -> str:

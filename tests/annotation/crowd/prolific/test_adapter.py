@@ -29,7 +29,6 @@ CROWD = {
     "fee": 0.3,
     "countries": {"en": ["US", "GB", "NG"]},
     "consent": "I agree to <b>all</b>.",
-    "contact": "lab@example.org",
 }
 
 
@@ -43,7 +42,7 @@ def site() -> Iterator[Site]:
 
 @pytest.fixture
 def study(variant: Callable[..., Study]) -> Study:
-    return variant(crowd=CROWD)
+    return variant(crowd=CROWD, raters={"contact": "lab@example.org"})
 
 
 @pytest.fixture

@@ -23,12 +23,14 @@ from tests.annotation.crowd.offers import batch_offer
 from tests.conftest import make_variant
 
 KEY = bytes(range(32))
-CROWD = {"address": "https://argilla.example.org", "countries": {"en": ["US"]}, "contact": "lab@example.org"}
+CROWD = {"address": "https://argilla.example.org", "countries": {"en": ["US"]}}
 
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
-    return small(make_variant(tmp_path_factory.mktemp("rooms")), "rooms", crowd=CROWD)
+    return small(
+        make_variant(tmp_path_factory.mktemp("rooms")), "rooms", crowd=CROWD, raters={"contact": "lab@example.org"}
+    )
 
 
 @pytest.fixture
