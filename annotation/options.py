@@ -331,9 +331,10 @@ def crowd(parser: argparse.ArgumentParser) -> None:
         "--pilot", type=_count, default=0, metavar="N", help=pilot
     )
     launch = "offer batches to workers, within the limits on cost and on batches per worker"
-    add("launch", "launch_batches", launch, spends=True).add_argument(
-        "--pilot", type=_count, default=0, metavar="N", help=pilot
-    )
+    offering = add("launch", "launch_batches", launch, spends=True)
+    offering.add_argument("--pilot", type=_count, default=0, metavar="N", help=pilot)
+    invite = "with a mailing list: the number of people, each with their own link to each batch (default: 20)"
+    offering.add_argument("--invite", type=_count, default=20, metavar="N", help=invite)
     add("status", "show_campaign", "show the state of the campaign, from the ledger only")
     collect = add("collect", "collect_work", "fetch submissions and answers")
     collect.add_argument("--replace", action="store_true", help="also drop ratings that the campaign no longer has")

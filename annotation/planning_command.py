@@ -23,7 +23,7 @@ from plumbline import cli
 from plumbline.errors import StudyError
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec, RuleSpec
-from plumbline.study.crowd import PaySpec
+from plumbline.study.crowd import EXTRA_PAY, PaySpec
 
 
 def plan_study(options: argparse.Namespace) -> int:
@@ -103,9 +103,7 @@ def _notes(rule: AcceptanceSpec, planned: pd.DataFrame, study: Study, paid: PayS
     border = border if rule.threshold in planned["mean"].tolist() else ""
     judged, item = study.called
     items = f"{item}s".capitalize()
-    extra = {
-        name: share for name, share in paid.extra.items() if share and (name in study.kinds or study.judging.transforms)
-    }
+    extra = {name: share for name, share in EXTRA_PAY.items() if name in study.kinds or study.judging.transforms}
     longer = ", ".join(f"{100 * share:g}% more for {name.replace('_', ' ')}" for name, share in extra.items())
     used = [
         f"{items} used are the {item}s of a verdict up to the look that decides (looks are after"

@@ -145,7 +145,7 @@ def campaign_of(
 
                 rooms = ArgillaRooms(study, mode, key, stack.enter_context(connect(home)), name)
                 if name == "link":
-                    platform = LinkPlatform(study, mode, key, rooms)
+                    platform = LinkPlatform(study, mode, key, rooms, options.invite if begins else 0)
                 else:
                     platform = Prolific(study, mode, key, rooms)
                     stack.callback(platform.close_connections)

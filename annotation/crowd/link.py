@@ -81,12 +81,15 @@ class LinkPlatform(AccountPlatform):
 
     name: PlatformName = "link"
 
-    def __init__(self, study: Study, mode: Mode, key: bytes, rooms: Rooms) -> None:
-        """`key` makes pseudonyms. Raises StudyError if the study has no address or no link settings."""
+    def __init__(self, study: Study, mode: Mode, key: bytes, rooms: Rooms, invited: int = 0) -> None:
+        """`key` makes pseudonyms; `invited` people get a link each if the platform is a mailing list.
+
+        Raises StudyError if the study has no address or no link settings.
+        """
         super().__init__(study, mode, f"link-{mode}.json")
         self._crowd, self._key, self._rooms = crowd_with_address(study, mode), key, rooms
         self._link = link_of(self._crowd)
-        self.title = self._link.title
+        self._invited, self.title = invited, self._link.title
 
     @property
     def _people(self) -> list[str]:
@@ -121,8 +124,7 @@ class LinkPlatform(AccountPlatform):
 
     def preview(self, posted_id: str) -> str:
         """Return the link to give to the platform; in live mode the platform adds the parameters."""
-        participant, study, session = self._link.names
-        made_up = {name: "EXAMPLE" for name in (participant, study, session) if name}
+        made_up = {name: "EXAMPLE" for name in self._link.names if name}
         return self._address(posted_id) + ("" if self.mode == "live" else f"?{urlencode(made_up)}")
 
     def _address(self, batch_id: str) -> str:
@@ -130,9 +132,10 @@ class LinkPlatform(AccountPlatform):
 
     def _invite(self, batch_id: str) -> None:
         """Make the ids of a mailing list, the same for all batches, and write their links."""
-        parts = (f"invited-v1\0{self._study.name}\0{number}".encode() for number in range(self._link.invited))
+        invited = max(self._invited, len(self._people))  # whoever has a link to an earlier batch has one to this
+        parts = (f"invited-v1\0{self._study.name}\0{number}".encode() for number in range(invited))
         people = [hmac.new(self._key, part, hashlib.sha256).hexdigest()[:12] for part in parts]
-        participant, _, session = self._link.names
+        participant, session = self._link.names
         rows = []
         for number, person in enumerate(people, 1):
             signed = {participant: person, session: signature(self._key, f"{batch_id}-{self.mode}", person)}
@@ -189,7 +192,7 @@ class LinkPlatform(AccountPlatform):
         limits = {"places": offer.places + gave_up if offer.open else 0, "out": out}
         # A sandbox's pseudonyms begin with `simulated-`; account names do not.
         workers = [name.removeprefix("simulated-") for name in pseudonyms]
-        self._rooms.admit(offer.batch_id, self._link.studies.get(offer.batch_id, ""), workers, limits)
+        self._rooms.admit(offer.batch_id, "", workers, limits)
 
     def change(self, before: AccountOffer, update: dict[str, object]) -> bool:
         """Change an offer, and update its room."""

@@ -28,7 +28,7 @@ from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import ServiceError, StudyError
 from plumbline.records import Pair
 from plumbline.study import Study
-from plumbline.study.crowd import CrowdSpec, PaySpec, PlatformName
+from plumbline.study.crowd import EXTRA_PAY, CrowdSpec, PaySpec, PlatformName
 
 State = Literal["working", "submitted", "approved", "rejected", "returned"]
 Decision = Literal["approved", "rejected"]
@@ -336,7 +336,7 @@ def dollars(cents: int) -> str:
 
 
 def _seconds(transformation: str, pay: PaySpec) -> Decimal:
-    return Decimal(str(pay.seconds)) * (1 + Decimal(str(pay.extra.get(transformation, 0.0))))
+    return Decimal(str(pay.seconds)) * (1 + Decimal(str(EXTRA_PAY.get(transformation, 0.0))))
 
 
 def _hourly(pay: PaySpec) -> Decimal:

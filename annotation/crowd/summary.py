@@ -28,7 +28,7 @@ from annotation.offering import LEDGER, Mode, ledgers
 from annotation.verdicts.evidence import Evidence
 from plumbline.cli import columns
 from plumbline.study import Study
-from plumbline.study.crowd import FAIR_WAGE, CrowdSpec, PlatformName
+from plumbline.study.crowd import EXTRA_PAY, CrowdSpec, PlatformName
 from plumbline.study.subject import ItemNames
 from plumbline.words import count
 
@@ -209,16 +209,15 @@ def _later(study: Study) -> str:
 
 
 def _notes(spec: CrowdSpec, called: ItemNames, kinds: Collection[str], platform: PlatformName) -> list[str]:
-    extra = {name: share for name, share in spec.pay.extra.items() if name in kinds}
+    extra = {name: share for name, share in EXTRA_PAY.items() if name in kinds}
     lines = [
         f"Pay: ${spec.pay.hourly:g} an hour at {spec.pay.seconds:g} s {called.an_item}"
         + "".join(f", {100 * share:g}% more for {name}" for name, share in extra.items())
-        + "; where people need longer, `crowd bonus` makes up the difference.",
+        + "; where people need longer, `crowd bonus` makes up the difference."
+        + f" {spec.pay.below_fair}".rstrip(),
         f"A worker may do {100 * spec.share:g}% of the batches; the column {called.item}s includes {called.known} and"
         " repeats.",
     ]
-    if spec.pay.below_fair:
-        lines.append(f"The pay is below ${FAIR_WAGE:g} an hour, because: {spec.pay.below_fair}")
     if platform == "mturk":
         lines.append(
             "MTurk closed on 30 September 2026, according to its documentation: launching will likely fail. Use this"

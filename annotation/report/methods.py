@@ -31,7 +31,6 @@ from generation.jobs import generator_hash
 from plumbline.languages import language_name
 from plumbline.records import REHEARSAL, SANDBOX
 from plumbline.statistics.estimates import RESAMPLES
-from plumbline.study.crowd import FAIR_WAGE
 from plumbline.study.transformations import EIGHT
 from plumbline.words import count
 
@@ -123,7 +122,6 @@ def methods_facts(material: CampaignMaterial) -> dict[str, Any]:
         "resamples": RESAMPLES,
         "crowd": material.crowd,
         "source_names": SOURCE_NAMES,
-        "fair_wage": FAIR_WAGE,
         **_sample_facts(material),
         **_rating_facts(material),
         **_quality_facts(material),

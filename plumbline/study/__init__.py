@@ -196,9 +196,6 @@ class Study(StudyPart):
                     f"{name!r} changes the meaning on purpose and needs a rule of its own in acceptance.rules, such as"
                     f" {{question: quality, at_most: 2, pools: [{kind.pool}]}}"
                 )
-        for name in self.crowd.pay.extra if self.crowd else ():
-            if name not in (*EIGHT, *self.transformations, *(self.kinds if self.subject else ())):
-                raise ValueError(f"crowd.pay.extra: {name!r} is not a transformation; {nearest(name, [*EIGHT])}")
         return self
 
     @property

@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator
 
 from plumbline.addresses import refuse_no_address
 from plumbline.errors import StudyError
 from plumbline.languages import language_code, territory_name
 from plumbline.study.base import StudyPart, Words, worded
 
-FAIR_WAGE = 24.0  # dollars an hour, at least (HTEB, Ethical Considerations)
+# HTEB, Ethical Considerations: dollars an hour, at least; and extra pay for longer texts, as a share of the pay.
+FAIR_WAGE = 24.0
+EXTRA_PAY = {"expansion": 0.25, "summarised_expansion": 0.10}
 
 # The countries where PTEB recruited readers of each language (appendix B); a study names those of other languages.
 PTEB_COUNTRIES: dict[str, tuple[str, ...]] = {
@@ -25,7 +27,6 @@ PTEB_COUNTRIES: dict[str, tuple[str, ...]] = {
     "sw": ("BI", "CD", "KE", "MZ", "RW", "SD", "TZ", "UG"),
     "tr": ("TR",),
 }
-_PARAMETER = r"^([A-Za-z_][A-Za-z0-9_.-]{0,63})?$"  # of an address
 _ANY = "en"  # a text that stands in for languages without one
 _GROUPS = ("EU", "EZ", "UN", "ZZ")  # codes of CLDR that are no countries
 
@@ -56,59 +57,38 @@ class PaySpec(StudyPart):
         le=3600,
         description=("expected seconds per pair, for all questions; workers who need longer are paid a bonus"),
     )
-    extra: dict[str, float] = Field(
-        default={"expansion": 0.25, "summarised_expansion": 0.10},
-        description="extra pay for longer texts, by transformation, as a share of the pay",
-    )
-    below_fair: str = Field(default="", description=f"the reason for paying less than {FAIR_WAGE:g} dollars an hour")
 
-    @model_validator(mode="after")
-    def _fair(self) -> PaySpec:
-        for name, share in self.extra.items():
-            if share < 0:
-                raise ValueError(f"extra: the share for {name!r} is {share:g}; it must be 0 or more")
-        if self.hourly < FAIR_WAGE and not self.below_fair.strip():
-            raise ValueError(
-                f"hourly {self.hourly:g} is below {FAIR_WAGE:g} dollars, the lowest fair wage; pay that, or give the"
-                " reason in `below_fair`"
-            )
-        return self
+    @property
+    def below_fair(self) -> str:
+        """A sentence on a wage below HTEB's; empty for others."""
+        return f"This is less than HTEB's ${FAIR_WAGE:g} an hour." if self.hourly < FAIR_WAGE else ""
 
 
-PresetName = Literal["connect", "sona", "prolific", "mailing_list"]
-#: What each platform's own documentation calls participant, study and session in an address (docs/howto/links.md).
-PRESETS: dict[PresetName, tuple[str, str, str, str]] = {
-    "connect": ("CloudResearch Connect", "participantId", "projectId", "assignmentId"),
-    "sona": ("SONA", "survey_code", "", ""),
-    "prolific": ("Prolific", "PROLIFIC_PID", "STUDY_ID", "SESSION_ID"),
-    "mailing_list": ("the study", "participant", "", "signature"),
+PresetName = Literal["connect", "sona", "prolific", "mailing_list", "generic"]
+#: Each platform's name, and what its own documentation calls participant and session in an address
+#: (docs/howto/links.md); empty for a session that the platform does not send.
+PRESETS: dict[PresetName, tuple[str, str, str]] = {
+    "connect": ("CloudResearch Connect", "participantId", "assignmentId"),
+    "sona": ("SONA", "survey_code", ""),
+    "prolific": ("Prolific", "PROLIFIC_PID", "SESSION_ID"),
+    "mailing_list": ("the study", "participant", "signature"),
+    "generic": ("the platform", "participant", "session"),
 }
 
 
 class LinkSpec(StudyPart):
-    """A platform that sends people by a link: its parameters in the address, and the address at the end."""
+    """A platform that sends people by a link, and the address at the end."""
 
-    preset: PresetName | None = Field(
-        default=None,
-        description="a platform whose parameter names are built in; `participant`, `study` and `session` replace them",
+    preset: PresetName = Field(
+        description="the platform, which determines the parameters' names; generic: `participant` and `session`, for"
+        " any platform whose links you compose"
     )
-    participant: str = Field(
-        default="", pattern=_PARAMETER, description="name of the parameter with the participant's id"
-    )
-    study: str = Field(default="", pattern=_PARAMETER, description="name of the parameter with the platform's study id")
-    session: str = Field(
-        default="", pattern=_PARAMETER, description="name of the parameter with the session's id, if any"
-    )
-    studies: dict[str, str] = Field(default={}, description="the platform's study ids, by batch")
     complete: dict[str, str] = Field(
         default={},
         description=(
             "web address to which participants return, one for all batches or one for each; {code} and {participant}"
             " are filled in; without an address the code is shown"
         ),
-    )
-    invited: int = Field(
-        default=20, ge=1, le=10_000, description="number of people on a mailing list, each with their own link"
     )
 
     @field_validator("complete", mode="before")
@@ -123,25 +103,16 @@ class LinkSpec(StudyPart):
             refuse_no_address(address.partition("?")[0], "https://example.org/done")
         return value
 
-    @model_validator(mode="after")
-    def _named(self) -> LinkSpec:
-        if not self.names[0]:
-            raise ValueError("participant is missing; name the parameter, or use a preset, such as connect")
-        return self
-
     @property
-    def names(self) -> tuple[str, str, str]:
-        """The parameters of participant, study and session; empty for one that the platform does not send."""
-        _, *names = PRESETS[self.preset] if self.preset else ("", "", "", "")
-        participant, study, session = (
-            mine or preset for mine, preset in zip((self.participant, self.study, self.session), names, strict=True)
-        )
-        return participant, study, session
+    def names(self) -> tuple[str, str]:
+        """The parameters of participant and session; empty for a session that the platform does not send."""
+        _, participant, session = PRESETS[self.preset]
+        return participant, session
 
     @property
     def title(self) -> str:
         """The platform's name for people."""
-        return PRESETS[self.preset][0] if self.preset else "the platform"
+        return PRESETS[self.preset][0]
 
 
 class CrowdSpec(StudyPart):
@@ -154,9 +125,7 @@ class CrowdSpec(StudyPart):
     days: ClassVar[float] = 7.0  #: for which a batch is offered
 
     platform: PlatformName | None = Field(default=None, description="the platform, unless --platform names one")
-    link: LinkSpec | None = Field(
-        default=None, description="for `link`: the parameters that the platform adds to its links"
-    )
+    link: LinkSpec | None = Field(default=None, description="for `link`: the platform that sends people")
     pay: PaySpec = Field(default=PaySpec(), description="workers' pay")
     share: float = Field(
         default=0.5, gt=0, le=1, description="largest share of the study's batches that one worker may do"

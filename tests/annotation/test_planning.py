@@ -74,17 +74,17 @@ def test_controls_and_repeats_cost_too(variant: Callable[..., Study]) -> None:
 
 
 def test_a_plan_pays_what_the_crowd_is_paid(variant: Callable[..., Study]) -> None:
-    """(6 + 1.5 + 1) * 100 pairs * 3 raters * 40 s at $30 an hour: 28.33 hours, $850; the crowd's batches sum to it."""
+    """(6 + 1.25 + 1.1) * 100 pairs * 3 raters * 40 s at $30 an hour: $835; the crowd's batches sum to it."""
     sample = {"pairs": 100, "controls": 0, "repeats": 0}
-    paid = {"hourly": 30, "seconds": 40, "extra": {"expansion": 0.5}}
+    paid = {"hourly": 30, "seconds": 40}
     study = variant(sample=sample, crowd={"pay": paid})
     found = priced(study, Design())
-    assert (found.hours, found.dollars) == (pytest.approx(8.5 * 100 * 3 * 40 / 3600), pytest.approx(850, abs=0.03))
+    assert (found.hours, found.dollars) == (pytest.approx(8.35 * 100 * 3 * 40 / 3600), pytest.approx(835, abs=0.03))
     options = argparse.Namespace(
         pairs=[30], raters=[2], means=[4.0], spread=0.8, bias=0.25, noise=1.1, campaigns=5, seed=1
     )
     text = plan_text(study, options)
-    assert "30 dollars an hour at 40 s a pair, 50% more for expansion," in text
+    assert "30 dollars an hour at 40 s a pair, 25% more for expansion," in text
 
 
 def test_usual_assumptions_look_like_hteb() -> None:

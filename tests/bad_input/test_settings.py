@@ -106,7 +106,7 @@ VALUES: tuple[tuple[str, Any, str], ...] = (
     ("raters.blocks", [20, 10], "raters.blocks: [20, 10] is not ascending"),
     ("raters.blocks", [8, 16], "blocks are decided by an interval over pairs; set `rule: lower_bound`"),
     ("acceptance.min_pairs", 7, "acceptance.min_pairs 7 is more than sample.pairs 6"),
-    ("crowd", {"pay": {"hourly": 3}}, "hourly 3 is below 24 dollars, the lowest fair wage"),
+    ("crowd", {"pay": {"hourly": 0}}, "greater than 0"),
     ("crowd", {"pay": {"currency": "EUR"}}, "crowd.pay: unknown key 'currency'"),
     ("crowd", {"countries": {"en": ["UK"]}}, "no country has the code 'UK'"),
     ("crowd", {"countries": {"klingon": ["DE"]}}, "'klingon'"),

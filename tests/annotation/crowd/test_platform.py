@@ -81,10 +81,9 @@ def test_a_rehearsal_takes_the_fee_of_the_study() -> None:
     assert platform.fee("rehearsal", 1000, 3, CrowdSpec()) == platform.fee("link", 1000, 3, CrowdSpec()) == 0
 
 
-def test_less_than_is_fair_needs_a_reason() -> None:
-    with pytest.raises(ValidationError, match="hourly 9.5 is below 24 dollars, the lowest fair wage"):
-        PaySpec(hourly=9.5)
-    assert PaySpec(hourly=9.5, below_fair="students of a seminar, for credit").hourly == 9.5
+def test_less_than_is_fair_is_said() -> None:
+    assert PaySpec(hourly=9.5).below_fair == "This is less than HTEB's $24 an hour."
+    assert PaySpec().below_fair == ""
 
 
 def test_countries_are_checked_and_known_for_the_languages_of_pteb() -> None:

@@ -58,11 +58,10 @@ def test_a_campaign_is_practised_without_a_key_and_every_line_says_so(
     named: dict[str, Any],
 ) -> None:
     """Also where the study names the platform of its people: a rehearsal that runs is what is meant."""
-    pay = {"seconds": 20, "extra": {"paraphrasing": 0.5, "expansion": 0.25}}  # $0.20 a pair
-    changes = {"fee": 0.333, "share": 0.375, "pay": pay, **named}
+    changes = {"fee": 0.333, "share": 0.375, **named}  # $0.20 a pair
     study = drawn(variant, sample={"pairs": 24, "batch": 4, "repeats": 0}, crowd={**CROWD, **changes})
     printed = practise(study, crowd)
-    assert "50% more for paraphrasing;" in printed[0] and "expansion" not in printed[0]
+    assert "Pay: $24 an hour at 30 s a pair; where" in printed[0] and "less than" not in printed[0]
     assert "A worker may do 37.5% of the batches" in printed[0]
     lines = [line for text in printed for line in text.splitlines()]
     assert len(lines) > 50 and all(line.startswith("[REHEARSAL]") for line in lines)

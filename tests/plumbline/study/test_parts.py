@@ -109,6 +109,6 @@ def test_crowd_and_bundle_may_stand_in_files_of_their_own(samples: Path) -> None
     file.write_text(f"{text}\ncrowd: crowd.yaml\nbundle: bundle.yaml\n", encoding="utf-8")
     study = load_study(file)
     assert study.crowd is not None and (study.crowd.pay.hourly, study.bundle.licence) == (30, "cc-by-4.0")
-    (samples / "crowd.yaml").write_text("pay: {hourly: 3}\n", encoding="utf-8")
-    with pytest.raises(StudyError, match=r"crowd\.pay: hourly 3 is below 24"):
+    (samples / "crowd.yaml").write_text("pay: {hourly: 0}\n", encoding="utf-8")
+    with pytest.raises(StudyError, match=r"crowd\.pay\.hourly: Input should be greater than 0"):
         load_study(file)

@@ -53,7 +53,7 @@ LOGGER = logging.getLogger("plumbline_argilla.crowd")
 ROOM = re.compile(r"[0-9a-f]{16}-(?:live|sandbox)")
 PARTICIPANT = re.compile(r"[0-9a-f]{24}")
 LINKED = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.~-]{0,127}")  # an id of a platform that sends people by a link
-PARAMETERS = ("PROLIFIC_PID", "STUDY_ID", "SESSION_ID")
+PARAMETERS = ("PROLIFIC_PID", "SESSION_ID", "STUDY_ID")
 #: The share of a room's pairs that have to be rated, not discarded, for the completion code.
 LEAST_RATED = 0.5
 MOST_BYTES, MOST_FIELDS = 8192, 20
@@ -130,7 +130,7 @@ class Entrance:
         session = self._session(room_id, room, key, pid, *others)
         return await self._next_page(room_id, room, worker, session, pid if linked(room) else "")
 
-    def _session(self, room_id: str, room: dict[str, Any], key: bytes, pid: str, study: str, session: str) -> str:
+    def _session(self, room_id: str, room: dict[str, Any], key: bytes, pid: str, session: str, study: str = "") -> str:
         """Return a hash of the platform's session, empty in a rehearsal. Raises RefusedError for an unfit live link.
 
         Without sessions of the platform, each participant has one. A mailing list's link is signed for its person.
@@ -141,7 +141,7 @@ class Entrance:
         posted_id, _ = self._known(room_id)
         if room.get("signed") and not hmac.compare_digest(session, signature(key, room_id, pid)):
             raise unlike
-        if linked(room) and not room["parameters"][2]:
+        if linked(room) and not room["parameters"][1]:
             session = f"{room_id}/{pid}"  # one for each room
         if not session or (posted_id and not hmac.compare_digest(posted_id, study)):
             raise unlike
