@@ -1,4 +1,4 @@
-"""Judges against people's ratings of the same outputs: agreement, error, gap and calibration.
+"""Judges against people's ratings of the same outputs: agreement, error and gap.
 
 `ratings` are of one question or several (pair_id, rater_id, question, value, transformation); those count that no
 column of a study's `ratings.parquet` excludes (`plumbline.frames.that_count`). `scores` are those of
@@ -21,12 +21,10 @@ import pandas as pd
 
 from annotation.judges.effects import ac2_of, mean_with_interval, pearson, spearman
 from plumbline.frames import filled, need, numbers, once, that_count
-from plumbline.scales import nearest_points
 from plumbline.statistics.estimates import Floats
 
 ALL = "all"  # transformation of the rows over all transformations
 FAR = 2.0  # points; PTEB, appendix B
-FOLDS = 5
 AGAINST = ["judge", "question", "transformation", "n", "failed", "pearson", "spearman", "ac2", "ac2_rater"]
 AGAINST += ["mean_absolute_error", "gap", "low", "high", "reason"]  # columns of `against_people`
 
@@ -67,40 +65,6 @@ def with_each_rater(ratings: pd.DataFrame, scores: pd.DataFrame, scale: Sequence
 def pair_means(ratings: pd.DataFrame) -> pd.Series:
     """Return the mean of each pair's ratings that count; `ratings` are of one question."""
     return that_count(ratings).groupby("pair_id")["value"].mean()
-
-
-def calibrated(scores: Floats, people: Floats, seed: int, folds: int = FOLDS) -> Floats:
-    """Return people's expected ratings, given the judge's scores.
-
-    An isotonic curve predicts each fold, fitted on the other folds' pairs.
-
-    `people` are the pairs' mean ratings. Out of fold, so that a curve tells of pairs that it has not seen; it never
-    stands in for ratings. NaN where a score is NaN, and for fewer than 2 pairs in a fold's rest.
-
-    Source: isotonic regression by scikit-learn (pool adjacent violators); scores beyond those seen get the curve's end.
-    """
-    from sklearn.isotonic import IsotonicRegression  # noqa: PLC0415 (seconds)
-
-    if len(scores) != len(people):
-        raise ValueError(f"scores and ratings must be of the same pairs, but there are {len(scores)} and {len(people)}")
-    usable = np.flatnonzero(~np.isnan(scores) & ~np.isnan(people))
-    predicted = np.full(len(scores), np.nan)
-    shuffled = np.random.default_rng(seed).permutation(usable)
-    for fold in range(folds):
-        held, rest = shuffled[fold::folds], np.concatenate([shuffled[i::folds] for i in range(folds) if i != fold])
-        if len(rest) >= 2 and len(held):
-            curve = IsotonicRegression(out_of_bounds="clip").fit(scores[rest], people[rest])
-            predicted[held] = curve.predict(scores[held])
-    return predicted
-
-
-def reliability(scores: Floats, people: Floats, scale: Sequence[float], seed: int) -> pd.DataFrame:
-    """Return people's mean by the judge's score, rounded to the scale: score, n, people, calibrated (out of fold)."""
-    curve = calibrated(scores, people, seed)
-    frame = pd.DataFrame({"score": nearest_points(scores, scale), "people": people, "calibrated": curve}).dropna()
-    table: pd.DataFrame = frame.groupby("score")[["people", "calibrated"]].mean()
-    table.insert(0, "n", frame["score"].value_counts().reindex(table.index))
-    return table.reset_index()
 
 
 def far_ratings(

@@ -12,7 +12,7 @@ import functools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -33,11 +33,9 @@ from plumbline.records import ARGILLA
 from plumbline.study import Study, file_hash
 from plumbline.study.transformations import EIGHT
 
-IDLE = timedelta(days=7)  # without an answer, after which a rater with open pairs is behind
-FEW = 0.5  # of the median of a dataset's raters; a rater with fewer answers is behind
 _UNIT = ["transformation", "language"]
 _ANSWER = ["pair_id", "rater_id"]
-_STATES = ["drafts", "discarded", "last", "signs", "excluded", "out", "behind"]
+_STATES = ["drafts", "discarded", "last", "signs", "excluded", "out"]
 _RATER = ["rater_id", "simulated", "answers", "open", *_STATES]
 
 
@@ -48,8 +46,6 @@ class Workload:
     datasets: Mapping[str, str]  #: of each pair that raters see, by id: controls and repeats too
     members: Sequence[Member]
     per_pair: int
-    since: datetime | None  #: when raters could begin; None if unknown
-    at: datetime  #: when the answers were collected: later ones are not known
     withdrawn: Collection[str] = ()  #: pairs that are not wanted any more
     fewer: Mapping[str, int] = field(default_factory=dict)  #: raters of each pair of a dataset that wants other numbers
 
@@ -122,8 +118,8 @@ def by_rater(ratings: pd.DataFrame, workload: Workload, signs: Sequence[Sign]) -
 
     Columns: rater_id, simulated, `answers` (submitted), `open` (pairs of the rater's datasets that want answers and
     have none of the rater's; NA for who is no member: ratings from files), `drafts`, `discarded`, `last` (when the last
-    answer was submitted, NaT where files do not say it), `signs`, `excluded`, `out` (answered in Argilla, and is no
-    longer let in while others are), and `behind` (why, or empty; see `_behind`).
+    answer was submitted, NaT where files do not say it), `signs`, `excluded` and `out` (answered in Argilla, and is
+    no longer let in while others are).
     """
     columns = [*_ANSWER, "status", "excluded", "submitted_at", "simulated", "source", "batch"]
     answers = ratings[columns].assign(again=asked_again(ratings)).drop_duplicates(_ANSWER)
@@ -138,7 +134,6 @@ def by_rater(ratings: pd.DataFrame, workload: Workload, signs: Sequence[Sign]) -
     members = {member.rater_id for member in workload.members}
     here = set(answers.loc[answers["source"] == ARGILLA, "rater_id"]) if members else set[str]()
     open_pairs = _left(answers, workload)
-    behind = _behind(submitted, excluded, open_pairs, workload)
     drafts, discarded = (_counts(answers[answers["status"] == name], "rater_id") for name in ("draft", "discarded"))
     of_rater = Counter(sign.rater_id for sign in signs)
     answered, last = _counts(submitted, "rater_id"), _last(submitted[~untimed(answers)[submitted.index]])
@@ -154,7 +149,6 @@ def by_rater(ratings: pd.DataFrame, workload: Workload, signs: Sequence[Sign]) -
             "signs": of_rater[rater],
             "excluded": rater in excluded,
             "out": rater in here - members,
-            "behind": "; ".join(behind[rater]),
         }
         for rater, simulated in simulated_by_rater.items()
     ]
@@ -176,36 +170,6 @@ def _left(answers: pd.DataFrame, workload: Workload) -> dict[str, Counter[str]]:
     for member in workload.members:
         open_pairs[member.rater_id][member.dataset] = number[member.dataset] - done[member.rater_id, member.dataset]
     return open_pairs
-
-
-def _behind(
-    submitted: pd.DataFrame, excluded: Collection[str], remaining: Mapping[str, Counter[str]], workload: Workload
-) -> dict[str, list[str]]:
-    """Return why members are behind, in words: with work left, they gave few answers or are idle.
-
-    Few answers are less than half the median of the dataset's members, for a rater with open pairs there. A rater is
-    idle without an answer for IDLE before `workload.at`, counted from `workload.since` for one who never answered.
-    Excluded raters are neither counted nor behind.
-    """
-    gave = _counts(submitted, ["dataset", "rater_id"])
-    last = _last(submitted)
-    raters: dict[str, set[str]] = defaultdict(set)
-    for member in workload.members:
-        if member.rater_id not in excluded:
-            raters[member.dataset].add(member.rater_id)
-    medians = {
-        dataset: float(np.median([gave[dataset, rater] for rater in raters_of]))
-        for dataset, raters_of in raters.items()
-    }
-    behind: dict[str, list[str]] = defaultdict(list)
-    for rater in set[str]().union(*raters.values()):
-        places = [dataset for dataset, number in remaining[rater].items() if number]
-        if any(gave[dataset, rater] < FEW * medians[dataset] for dataset in places):
-            behind[rater].append("few answers")
-        answered = last.get(rater, workload.since)
-        if places and answered is not None and workload.at - answered > IDLE:
-            behind[rater].append(f"no answer for {(workload.at - answered).days} days")
-    return behind
 
 
 def _last(submitted: pd.DataFrame) -> dict[Any, datetime]:

@@ -18,9 +18,6 @@ import pandas as pd
 from annotation import server
 from annotation.argilla.accounts import ServerAnswers, answered_now
 from annotation.campaign_records import VERDICTS, CampaignData, CampaignRecords
-from annotation.crowd import platform as pay
-from annotation.crowd.batches import make_batches
-from annotation.offering import LEDGER, ledgers
 from annotation.ratings.ratings import asked_again, counting_ratings, dealt_with
 from annotation.records import Decision, Fixed, Member, Sign, Verdict
 from annotation.sampling.candidates import flagged_supply
@@ -42,7 +39,6 @@ from plumbline.manifest import RecordFile
 from plumbline.records import ARGILLA
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec
-from plumbline.study.crowd import CrowdSpec, PlatformName
 from plumbline.words import count
 
 
@@ -77,7 +73,7 @@ class Status:
     on_record: int = 0  #: answers that were collected of what it has
     aside: int = 0  #: answers on record that it no longer has: of excluded raters, whose pairs it offers again
     looks: pd.DataFrame = field(default_factory=lambda: looks_frame([]))  #: after blocks, so far (`looks_frame`)
-    blocks: tuple[str, ...] = ()  #: of a rule by blocks: what is open now, and what was saved so far, in lines
+    blocks: tuple[str, ...] = ()  #: of a rule by blocks: what is open now, in lines
     again: int = 0  #: answers of excluded raters whose pairs `publish` would offer again, for what is undecided
 
     @property
@@ -129,7 +125,7 @@ def read_status(
             *_wording_notes(evidence, read.pairs),
         ),
         progress=progress,
-        raters=by_rater(ratings, _asked(evidence, stages, now), found_signs),
+        raters=by_rater(ratings, _asked(evidence), found_signs),
         trained=by_trained(read_trained(evidence)),
         unreviewed=unreviewed(found_signs, evidence.decisions),
         mismatch=mismatched,
@@ -143,7 +139,8 @@ def read_status(
         sources=tuple(sorted(ratings["source"].unique())),
         simulated=bool(ratings["simulated"].any()),
         languages=tuple(dict.fromkeys(chain.from_iterable(_languages(read.pairs)))),
-        **_of_blocks(evidence, reached_now),
+        looks=looks_frame(reached_now),
+        blocks=tuple(_block_lines(evidence)),
         again=_again(evidence, stages["published"], undecided),
     )
 
@@ -154,44 +151,10 @@ def _pairs(evidence: Evidence) -> pd.DataFrame:
     return by_pair(read.sample, read.of_sample, study.raters_of, study.acceptance.min_raters, read.withdrawn, out)
 
 
-def _of_blocks(evidence: Evidence, verdicts: Sequence[Verdict]) -> dict[str, Any]:
-    """Return the fields of a status for a rule by blocks."""
-    return {"looks": looks_frame(verdicts), "blocks": tuple(_blocks(evidence))}
-
-
-def _blocks(evidence: Evidence) -> Iterator[str]:
-    """Yield lines on the progress of each verdict's blocks, then on the ratings and money saved so far.
-
-    There are none without blocks.
-    """
-    study, saved = evidence.study, 0
+def _block_lines(evidence: Evidence) -> Iterator[str]:
+    """Yield a line on the progress of each verdict's blocks; none without blocks."""
     for key, group in evidence.blocks.items():
         yield f"{of_group(key)}: {'; '.join([group.decision, *group.lines()])}"
-        if group.decision != "undecided":
-            saved += group.ends[-1] - group.ends[group.opened - 1]
-    if not evidence.blocks:
-        return
-    answers = saved * study.raters.per_pair
-    ratings = answers * len(evidence.rubric.asked())
-    line = f"Saved so far: {count(saved, study.called.item)} that need no ratings, {count(answers, 'answer')}"
-    line += f" ({ratings:,} ratings)" if ratings != answers else ""
-    offered = ledgers(study.scratch / LEDGER)
-    if offered and study.crowd is not None and saved:
-        line += f", {pay.dollars(_spared_cents(evidence, offered[0][0], study.crowd))} with fees, controls and repeats"
-    yield f"{line}."
-
-
-def _spared_cents(evidence: Evidence, platform: PlatformName, crowd: CrowdSpec) -> int:
-    """Return what the batches would have cost that are offered no more."""
-    study, names = evidence.study, {pair.pair_id: pair.transformation for pair in evidence.shown}
-    unneeded = evidence.spared & evidence.block_numbers.keys()  # pairs beyond every block never were to be rated
-    pairs, controls = (
-        [pair for pair in group if pair.pair_id in unneeded] for group in (evidence.pairs, evidence.controls)
-    )
-    return sum(
-        pay.cost(platform, pay.reward([names[key] for key in batch.pair_ids], crowd.pay), study.raters.per_pair, crowd)
-        for batch in make_batches(study, pairs, controls)
-    )
 
 
 def _wording_notes(evidence: Evidence, pairs: pd.DataFrame) -> list[str]:
@@ -318,7 +281,7 @@ def _verdict(decisions: Sequence[str], missing: int, never: str, *, fresh: bool,
     return f"{word}; {count(missing, 'answer')} open" if missing else word
 
 
-def _asked(evidence: Evidence, stages: dict[str, Stage], now: datetime) -> Workload:
+def _asked(evidence: Evidence) -> Workload:
     study, read = evidence.study, evidence.collected
     datasets, wanted = dict[str, str](), dict[str, int]()
     for queue, group in frames_by_queue(read.pairs):
@@ -326,11 +289,7 @@ def _asked(evidence: Evidence, stages: dict[str, Stage], now: datetime) -> Workl
         datasets |= dict.fromkeys(group["pair_id"].to_list(), queue.dataset(study.name))
     names = set(datasets.values())
     members = [member for member in read_members(evidence) if member.dataset in names]
-    collected = stages["collected"].at
-    since, at = stages["published"].at, collected or now
-    return Workload(
-        datasets, members, study.raters.per_pair, since, at, {*read.withdrawn, *evidence.unopened()}, wanted
-    )
+    return Workload(datasets, members, study.raters.per_pair, {*read.withdrawn, *evidence.unopened()}, wanted)
 
 
 def status_now(study: Study, home: server.Home) -> Status:

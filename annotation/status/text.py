@@ -15,7 +15,7 @@ from annotation.names import known_names, named
 from annotation.offering import LEDGER, ledgers
 from annotation.options import home_of
 from annotation.records import Outcome, Verdict
-from annotation.status.progress import FEW, IDLE, PEOPLE_REPORT
+from annotation.status.progress import PEOPLE_REPORT
 from annotation.status.status import Status, server_line, status_now
 from annotation.verdicts.counted import never_lines
 from annotation.verdicts.doubts import doubts_text
@@ -29,6 +29,7 @@ from plumbline.words import count
 
 DASH = "–"
 _NAMED = 5  # verdicts that a line names
+_REMARKS = {"simulated": "simulated", "excluded": "excluded", "taken out": "out"}  # on raters, by column
 
 
 def status_text(status: Status, arguments: str, names: Mapping[str, str] = MappingProxyType({})) -> str:
@@ -316,26 +317,17 @@ def _rater_text(status: Status, names: Mapping[str, str]) -> str:
             DASH if pd.isna(row["last"]) else ago(row["last"], status.now),
             *(str(row[name]) for name in ("drafts", "discarded", "signs")),
             *trained.get(row["rater_id"], [DASH] if trained else []),
-            "; ".join(_remarks(row["simulated"], row["excluded"], row["out"], row["behind"])),
+            "; ".join(word for word, name in _REMARKS.items() if row[name]),
         ]
         for row in status.raters.to_dict("records")
     ]
     training = ["Training"] if trained else []
     item, controls = status.study.called.item, status.study.called.known.capitalize()
     header = ["Rater", "Answers", "Open", "Last answer", "Drafts", "Discarded", "Signs", *training, "Remarks"]
-    note = (
-        f"{controls} and repeats are included. Open: {item}s that the rater can still answer. Behind: has open"
-        f" {item}s,\nand gave fewer answers than {FEW:g} times the dataset's median, or none for {IDLE.days} days"
-        " before collecting."
-    )
+    note = f"{controls} and repeats are included. Open: {item}s that the rater can still answer."
     if training:
         note += f"\nTraining: known {item}s answered, and how many answers to them are right; they never count."
     return f"{columns(header, rows)}\n{note}"
-
-
-def _remarks(simulated: bool, excluded: bool, out: bool, behind: str) -> list[str]:
-    parts = ["simulated"] * simulated + ["excluded"] * excluded + ["taken out"] * out
-    return [*parts, f"behind: {behind}"] if behind else parts
 
 
 def ago(then: datetime, now: datetime) -> str:

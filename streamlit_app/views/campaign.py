@@ -77,7 +77,6 @@ def _raters(reader: CampaignReader) -> None:
         "Drafts": "drafts",
         "Discarded": "discarded",
         "Last answer (UTC)": cell("last", lambda at: "" if pd.isna(at) else f"{at:%Y-%m-%d %H:%M}"),
-        "Behind": "behind",
         "Signs": "signs",
         "Decision": lambda row: "excluded" if row["excluded"] else "removed" if row["out"] else "",
     }

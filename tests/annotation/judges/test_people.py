@@ -14,10 +14,8 @@ from annotation.judges.people import (
     against_people,
     alternative_test,
     benjamini_yekutieli,
-    calibrated,
     exact_p,
     far_ratings,
-    reliability,
     with_each_rater,
 )
 from annotation.judges.records import checked, together
@@ -157,19 +155,6 @@ def test_the_exact_test_errs_as_often_as_it_says(n: int, epsilon: float) -> None
         )
         for level in (0.0091, 0.05, 0.3):
             assert chances[p_values <= level].sum() <= level + 0.001
-
-
-def test_calibration_tells_of_pairs_that_its_curve_has_not_seen() -> None:
-    """A judge that is always a point too kind: the curve takes the point off, and more data would do no harm."""
-    people = np.tile([1.0, 2.0, 3.0, 4.0], 25)
-    found = calibrated(people + 1, people, seed=1)
-    assert np.allclose(found, people)
-    noise = np.random.default_rng(1).normal(0, 1, 100)
-    apart = np.corrcoef(calibrated(noise, people, seed=1), people)[0, 1]
-    assert apart < 0.2  # in the fold itself the curve of pure noise correlates with people
-    table = reliability(people + 1, people, SCALE, seed=1)
-    assert table[["score", "n", "people"]].to_numpy().tolist() == [[2, 25, 1], [3, 25, 2], [4, 25, 3], [5, 25, 4]]
-    assert np.isnan(calibrated(np.array([np.nan, 1.0]), np.array([1.0, 1.0]), seed=1)).all()
 
 
 def test_ratings_far_from_the_judges_are_listed() -> None:

@@ -80,12 +80,12 @@ def test_progress_by_hand() -> None:
 
 
 def raters(
-    given: Sequence[Given], members: str, *, at: datetime = NOW, excluded: Sequence[str] = (), source: str = "form.csv"
+    given: Sequence[Given], members: str, *, excluded: Sequence[str] = (), source: str = "form.csv"
 ) -> pd.DataFrame:
     """The raters' rows by pseudonym: dataset `one` has p0 to p9, `two` has q0, and two answers a pair are wanted."""
     datasets = {f"p{number}": "one" for number in range(10)} | {"q0": "two"}
     named = [Member(rater_id=name, dataset="one", simulated=name.startswith("simulated")) for name in members.split()]
-    asked = Workload(datasets, named, 2, NOW - timedelta(days=3), at)
+    asked = Workload(datasets, named, 2)
     return by_rater(ratings_of(given, excluded).assign(source=source), asked, []).set_index("rater_id")
 
 
@@ -111,29 +111,6 @@ def test_raters_by_hand() -> None:
     }  # fmt: skip
     assert not raters(given, "", source="argilla")["out"].any()  # nobody knows who was let in
     assert found["last"]["a"] == NOW - timedelta(days=1) and pd.isna(found["last"]["c"])
-
-
-@pytest.mark.parametrize(
-    ("answers", "behind"),
-    [
-        ({"a": 4, "b": 4, "c": 2}, {}),  # the median is 4; 2 are its half, not less
-        ({"a": 4, "b": 4, "c": 1}, {"c": "few answers"}),
-        ({"a": 0, "b": 0, "c": 0}, {}),  # nobody has begun: nobody is behind the others
-    ],
-)
-def test_behind_is_who_gave_less_than_half_of_the_median(answers: dict[str, int], behind: dict[str, str]) -> None:
-    found = raters([one for rater, number in answers.items() for one in several(rater, number)], "a b c")
-    assert {rater: why for rater, why in found["behind"].items() if why} == behind
-
-
-def test_behind_is_who_was_idle_for_a_week_before_the_answers_were_collected() -> None:
-    given = [*several("a", 4, days=9), *several("b", 4, days=1)]
-    assert raters(given, "a b")["behind"].to_dict() == {"a": "no answer for 9 days", "b": ""}
-    # Collected eight days ago: what a did since nobody knows.
-    assert raters(several("a", 4, days=9), "a", at=NOW - timedelta(days=8))["behind"]["a"] == ""
-    # c has not answered at all, but raters could begin three days ago only.
-    assert raters([], "c")["behind"]["c"] == ""
-    assert raters([], "c", at=NOW + timedelta(days=5))["behind"]["c"] == "no answer for 8 days"
 
 
 def at(study: Study) -> tuple[Status, str]:
