@@ -89,7 +89,7 @@ SECTIONS = {
                     "campaign_commands:export_ratings"),
         Command("ratings-report", "write the report on raters, agreement and verdicts",
                 "plumbline.cli:add_study_options", "annotation.campaign_commands:report", "annotation,report"),
-        Command("sheet", "write HEDS 3.0, ARR's checklist D, a datasheet and a methods section",
+        Command("sheet", "write HEDS 3.0, ARR's checklist D and a datasheet",
                 "plumbline.cli:add_study_options", "annotation.campaign_commands:sheet", "annotation,report"),
         _annotation("backup", "write and check a backup of the local Argilla", "server_commands:backup"),
         _annotation("restore", "replace the stopped Argilla's data with a backup", "server_commands:restore"),

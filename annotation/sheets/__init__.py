@@ -1,1 +1,1 @@
-"""Sheets about an evaluation by people, filled from its records: HEDS, ARR's checklist D, a datasheet, and Methods."""
+"""Sheets about an evaluation by people, filled from its records: HEDS, ARR's checklist D and a datasheet."""

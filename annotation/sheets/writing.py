@@ -1,4 +1,4 @@
-"""`plumbline sheet`: the study's records as HEDS, ARR's checklist D, a datasheet and Methods, in `sheet/`."""
+"""`plumbline sheet`: the study's records as HEDS, ARR's checklist D and a datasheet, in `sheet/`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from annotation.preview import preview_html
 from annotation.report.material import CampaignMaterial, read_material
-from annotation.report.methods import methods
 from annotation.sheets.facts import SheetAnswer, answers_of, sheets_file, shows_our_page, warning
 from annotation.sheets.heds import heds_answers, heds_entries, heds_json
-from annotation.sheets.latex import methods_latex
 from annotation.verdicts.evidence import Evidence
 from plumbline.errors import StudyError
 from plumbline.exhibits.table import as_markdown, write_files
@@ -54,11 +52,8 @@ def sheet_files(material: CampaignMaterial) -> tuple[dict[str, bytes], list[str]
         "arr_checklist.md": ("Responsible NLP checklist, D (human annotators)", _questions("checklist", answers)),
         "datasheet.md": ("Datasheet", _questions("datasheet", answers)),
     }
-    section, works = methods_latex(methods(material), simulated)
     content = {
         "heds.json": json_bytes(heds_json(heds)),
-        "methods.tex": section.encode(),
-        "methods.bib": works.encode(),
         **{
             name: sheet_markdown(f"{title}: study {study.name}", simulated, questions).encode()
             for name, (title, questions) in sheets.items()

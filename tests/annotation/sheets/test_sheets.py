@@ -7,7 +7,6 @@ import json
 import re
 import shutil
 from collections.abc import Callable
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +19,15 @@ from annotation.campaign_records import CampaignRecords
 from annotation.crowd.summary import CrowdSummary
 from annotation.questions import Question
 from annotation.report.material import CampaignMaterial
-from annotation.report.methods import INTERVALS
 from annotation.rubric import load_rubric
 from annotation.sheets.facts import NOBODY, answered, answers_of, instrument, repeated, self_agreement
 from annotation.sheets.heds import HedsAnswers, form, heds_answers, heds_json
-from annotation.sheets.latex import citations, methods_latex
 from annotation.sheets.writing import write_sheets
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.tables import SIMULATED
 from generation.production import generate
 from plumbline.errors import StudyError
-from plumbline.exhibits.table import as_latex, as_markdown
+from plumbline.exhibits.table import as_markdown
 from plumbline.manifest import Manifest
 from plumbline.records import Rating
 from plumbline.study import ROOT, Study, load_study
@@ -96,7 +93,7 @@ CHANGING = [  # what differs between machines and runs
 ]
 
 
-@pytest.mark.parametrize("name", ["heds.md", "arr_checklist.md", "datasheet.md", "methods.tex"])
+@pytest.mark.parametrize("name", ["heds.md", "arr_checklist.md", "datasheet.md"])
 def test_a_sheet_of_the_sample_study_is_as_it_was(rated_once: Study, name: str) -> None:
     """Where a change is meant, replace the file in `golden/` by what the failure shows."""
     written = text(rated_once, name)
@@ -111,7 +108,7 @@ def test_simulated_ratings_are_called_so_in_every_sheet_and_nobody_is_described(
     Manifest.of(study).write_table("ratings.parquet", ratings, Rating)
     accept(study)
     lines = write_sheets(study)
-    for name in ("heds.md", "arr_checklist.md", "datasheet.md", "methods.tex"):
+    for name in ("heds.md", "arr_checklist.md", "datasheet.md"):
         assert SIMULATED in text(study, name), name
     content = stored(study)
     identification = "heds-paper_and_resources-paper-experiment_identification"
@@ -319,25 +316,9 @@ def test_what_a_study_says_is_text_in_every_sheet(rated: Callable[..., Study], a
     assert stored(study)["heds-ethics-review_body"]["data"][""] == attack
     for name in ("heds.md", "arr_checklist.md", "datasheet.md"):
         assert attack not in text(study, name) and as_markdown(attack) in text(study, name), name
-    section, _ = methods_latex([attack])
-    assert as_latex(attack) in section and attack not in section
 
 
 def test_a_fact_without_a_value_is_an_error() -> None:
     for entry in ("{{ missing }}", "{% if missing %}yes{% endif %}", {"choose": "[missing]"}):
         with pytest.raises(UndefinedError):
             answered(entry, {})
-
-
-def test_the_bibliography_has_the_works_that_the_section_cites(rated_once: Study) -> None:
-    section, works = text(rated_once, "methods.tex"), text(rated_once, "methods.bib")
-    keys = set(re.findall(r"\\cite\w*(?:\[[^\]]*\])?\{(\w+)\}", section))
-    assert keys == set(re.findall(r"@\w+\{(\w+),", works)) >= {"gwet2008", "krippendorff2019", "light1971"}
-    assert section.count("{") == section.count("}")
-    for key, work in citations().items():
-        assert work["entry"].count("{") == work["entry"].count("}") and f"{{{key}," in work["entry"]
-    template = files("annotation.report").joinpath("methods.jinja").read_text(encoding="utf-8")
-    named = re.findall(r"\(([^()]*(?:19|20)\d\d, [^()]*)\)", " ".join([template, *INTERVALS.values()]))
-    parts = {part.strip() for work in named for part in work.split(";")}
-    assert len(parts) > 10
-    assert not [part for part in parts if not any(work["phrase"] in part for work in citations().values())]
