@@ -97,15 +97,12 @@ def read_status(
     held, outdated = _reached(evidence) if reached is None else (reached, "")
     stages = stages_of(evidence, manifest or evidence.manifest, mismatched, outdated)
     ratings = read.known
-    strange = read.ratings["pair_id"].nunique() - ratings["pair_id"].nunique()
     found_signs = evidence.signs if len(ratings) else []
     rules, broken = _rules(evidence)
     sampled = stages["sample"].state != "not yet"  # before, the outputs that it would be drawn from are checked
     flagged = flagged_supply(evidence.supply) if sampled or not study.judging.transforms else flagged_outputs(study)
     warnings = [mismatched, broken, *(str(flags) for flags in flagged if flags.doubtful)]
-    if strange and len(read.pairs):
-        again = study.command("collect")
-        warnings.append(f"{count(strange, 'rated pair is', 'rated pairs are')} not in the sample; run `{again}` again")
+    warnings += _strange(evidence)
     fresh = stages["verdicts"].state == "done"
     reached_now = held if fresh else _found_so_far(evidence, may_judge=not broken)
     pairs = _pairs(evidence)
@@ -143,6 +140,15 @@ def read_status(
         blocks=tuple(_block_lines(evidence)),
         again=_again(evidence, stages["published"], undecided),
     )
+
+
+def _strange(evidence: Evidence) -> Iterator[str]:
+    """Yield a warning about rated pairs that are not in the sample."""
+    read = evidence.collected
+    number = read.ratings["pair_id"].nunique() - read.known["pair_id"].nunique()
+    if number and len(read.pairs):
+        again = evidence.study.command("collect")
+        yield f"{count(number, 'rated pair is', 'rated pairs are')} not in the sample; run `{again}` again"
 
 
 def _pairs(evidence: Evidence) -> pd.DataFrame:
