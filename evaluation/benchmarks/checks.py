@@ -6,8 +6,8 @@ import argparse
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,36 +34,25 @@ from plumbline.transformations import ORIGINAL
 from plumbline.words import count
 
 
-@dataclass
+@dataclass(frozen=True)
 class TaskCheck:
     """The findings on a task, in the order of the thresholds."""
 
     task: str
-    findings: list[Finding] = field(default_factory=list)
-
-
-Beside = Callable[[CheckedTask], Iterator[Finding]]
-
-
-def nothing(_task: CheckedTask) -> Iterator[Finding]:
-    """Yield no findings: for tasks without scores."""
-    yield from ()
+    findings: list[Finding]
 
 
 def check(
     tasks: Sequence[CheckedTask],
-    beside: Beside = nothing,
+    scored: ScoreChecks | None = None,
     progress: Callable[[], object] = lambda: None,
 ) -> list[TaskCheck]:
-    """Check each task; `beside` yields findings from scores."""
-    results = []
+    """Check each task, also by models' scores if there are any (`scored`)."""
+    results, order = [], list(THRESHOLDS)
     for task in tasks:
         contents = contents_of(task.dataset)
-        result = TaskCheck(task.name, [*check_texts(contents), *check_gold(contents)])
-        result.findings += beside(task)
-        order = list(THRESHOLDS)
-        result.findings.sort(key=lambda finding: order.index(finding.check))
-        results.append(result)
+        findings = [*check_texts(contents), *check_gold(contents), *(scored.findings(task) if scored else ())]
+        results.append(TaskCheck(task.name, sorted(findings, key=lambda finding: order.index(finding.check))))
         progress()
     return results
 

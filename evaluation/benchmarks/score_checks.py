@@ -31,9 +31,10 @@ class ScoreChecks:
         self._models = Model.all_of(host)
         self._baselines: dict[str, float] = {}
 
-    def __call__(self, task: CheckedTask, _: object = None) -> Iterator[Finding]:
+    def findings(self, task: CheckedTask) -> Iterator[Finding]:
         """Yield the findings of one task."""
-        scores = self._known(task.unit) if task.unit is not None else {}
+        protocol = self._evaluation.protocol
+        scores = known_scores(self._scores, task.unit, self._models, protocol) if task.unit is not None else {}
         if not scores:
             why = self._unscored(task)
             for check in _SCORED:
@@ -42,9 +43,6 @@ class ScoreChecks:
         yield self._random(task, scores)
         yield near_perfect(scores)
         yield equal_scores(scores)
-
-    def _known(self, unit: ScoreUnit) -> dict[str, float]:
-        return known_scores(self._scores, unit, self._models, self._evaluation.protocol)
 
     def _unscored(self, task: CheckedTask) -> str:
         """Return why no model has a score, and what to do about it."""

@@ -39,7 +39,6 @@ _TASKS = {
     "summarisation": "summarization",
     "bitext_mining": "translation",
 }
-_SIZES = (("n<1K", 1_000), ("1K<n<10K", 10_000), ("10K<n<100K", 100_000), ("100K<n<1M", 1_000_000))
 _TABLES: tuple[tuple[str, str, type[Record], str], ...] = (
     ("outputs", "outputs/*/*.parquet", records.BundledOutput, "the output of each text, by transformation and seed"),
     ("texts", "texts/*.parquet", Text, "all texts that were transformed, with their positions in the data sets"),
@@ -176,16 +175,12 @@ def _front(facts: BundleFacts, configurations: Sequence[Configuration]) -> dict[
     tasks = dict.fromkeys(_TASKS[source.task] for source in manifest.datasets.values() if source.task in _TASKS)
     codes = {code for source in manifest.datasets.values() for code in source.languages}
     codes |= {code for verdict in facts.verdicts for code in verdict.output_languages}
-    crowds = set(facts.ratings["source"]) & {"mturk", "prolific", "link"}
     return {
         "pretty_name": facts.title,
         "license": licences[0] if len(licences) == 1 else licences,
         **({"license_name": "-".join(unknown[0].lower().split())} if unknown else {}),
         "language": sorted({code.partition("-")[0] for code in codes}),
         "tags": ["plumbline", "text-embeddings", "mteb", "simulated-ratings" if facts.simulated else "human-ratings"],
-        "annotations_creators": ["machine-generated" if facts.simulated else "crowdsourced" if crowds else "other"],
-        "language_creators": ["found", "machine-generated"],
-        "size_categories": [next((name for name, limit in _SIZES if configurations[0].rows < limit), "1M<n<10M")],
         **({"task_categories": list(tasks)} if tasks else {}),
         "configs": [
             {

@@ -67,7 +67,7 @@ def draw(reader: ScoreReader) -> None:
     heading("Correlations")
     exhibit(reader.name, paper_tables.drift(correlations, question), captioned=False)
     link("texts", "Every pair with its texts, ratings and drift")
-    report(reader, "scores", "all models, and the drift of all texts, rated or not")
+    report(reader, "scores", "all models")
 
 
 def _panels(frame: pd.DataFrame, correlations: pd.DataFrame, question: str, scale: tuple[float, float]) -> None:

@@ -33,10 +33,14 @@ def draw(reader: ScoreReader) -> None:
         report(reader, "people", "each rater, language models as annotators, and items answered differently")
     elif judging.scored_by == WORDINGS:
         sections(lambda: _parts(reader, reader.wordings()))
-        report(reader, "wordings", "scores under each wording, best and worst wordings, boards, origins and kinds")
+        report(
+            reader,
+            "wordings",
+            "scores under each wording, best and worst wordings, boards, and authors of wordings",
+        )
     else:
         sections(lambda: _models(reader))
-        shows = "one model at a time, data sets, intervals, other thresholds, abstention and what was left out"
+        shows = "data sets, comparisons of models, sensitivity, abstention and what was left out"
         report(reader, "scores", shows)
 
 

@@ -78,7 +78,7 @@ def test_why_no_model_has_a_score_is_said(scored: Study) -> None:
     one = TableDataset(
         "one", "clustering", "en", "1", {"test": pd.DataFrame({"text": ["a", "b"], "label": ["x", "x"]})}
     )
-    (first, *_) = ScoreChecks(ModelHost.of(scored), pd.DataFrame(), "")(CheckedTask("one", one))
+    (first, *_) = ScoreChecks(ModelHost.of(scored), pd.DataFrame(), "").findings(CheckedTask("one", one))
     assert first.reason.startswith(
         "not known: the task cannot be scored: all rows of its test split have the label 'x'"
     )
