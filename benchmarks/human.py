@@ -81,11 +81,14 @@ def _people(folder: Path) -> Study:
     for kind, own in rows.items():
         (folder / f"{kind}.jsonl").write_text("\n".join(map(json.dumps, own)), encoding="utf-8")
     kinds = [list(rows)[number % len(rows)] for number in range(tasks)]
-    named = [{"data": kind, "name": f"task{number}", "items": items} for number, kind in enumerate(kinds)]
+    named = [{"dataset": f"task{number}", "items": items} for number in range(tasks)]
     content = {
         "name": "people",
         "subject": {"kind": "human", "tasks": named},
-        "datasets": [{"name": kind, "task": kind, "path": f"{kind}.jsonl", "language": "en"} for kind in rows],
+        "datasets": [
+            {"name": f"task{number}", "task": kind, "path": f"{kind}.jsonl", "language": "en"}
+            for number, kind in enumerate(kinds)
+        ],
     }
     (folder / "people.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
     return load_study(folder / "people.yaml", folder / "exports")

@@ -24,6 +24,7 @@ from annotation.campaign_records import CampaignRecords
 from annotation.crowd.account import AccountOffer, AccountPlatform
 from annotation.crowd.ledger import REHEARSAL_FILE
 from annotation.crowd.platform import Offer, RefusedError, Submission
+from annotation.human.simulated import Skill, rehearsal_of
 from annotation.questions import Value
 from annotation.ratings.answers import Answer
 from plumbline.identity import identity
@@ -43,6 +44,7 @@ class MadeUpWorker:
 
     name: str
     rater: SimulatedRater  #: how well they rate
+    skill: Skill  #: how well they do tasks
     speed: float  #: their time divided by the paid time
     gives_up: float  #: how often they return what they began
 
@@ -62,8 +64,10 @@ def worker_of(seed: int, number: int) -> MadeUpWorker:
     careless, sloppy = kind < 0.09, 0.09 <= kind < 0.25
     noise, right = (8.0, 0.3) if careless else (1.0, 0.75) if sloppy else (0.4, 0.92)
     name, bias = f"REHEARSAL-{number:04d}", float(draw.normal(0.0, 0.3))
-    rater = SimulatedRater(name=name.lower(), bias=bias, noise=noise, right=right, cannot_tell=0.01)
-    return MadeUpWorker(name, rater, speed * (0.3 if careless else 1.0), float(draw.uniform(0.0, 0.2)))
+    rater = SimulatedRater(name=name.lower(), bias=bias, noise=noise)
+    return MadeUpWorker(
+        name, rater, Skill(right, 0.01), speed * (0.3 if careless else 1.0), float(draw.uniform(0.0, 0.2))
+    )
 
 
 class MadeUpWork(Record):
@@ -128,19 +132,23 @@ class MadeUpCrowd(AccountPlatform):
     def answers(self, submission: Submission, offer: Offer) -> Sequence[Answer]:
         """Return the worker's simulated answers, each pair with an equal share of the time."""
         work = self._works[submission.submission_id]
-        rater, at = worker_of(self._seed, work.worker).rater, (work.submitted_at or datetime.now(UTC)).isoformat()
+        worker, at = worker_of(self._seed, work.worker), (work.submitted_at or datetime.now(UTC)).isoformat()
         seconds = round(work.seconds / len(offer.pairs), 1)
         return [
             Answer(
-                pair_id=pair.pair_id, values=self._felt(rater, pair.pair_id), submitted_at=at, seconds=seconds,
+                pair_id=pair.pair_id, values=self._felt(worker, pair.pair_id), submitted_at=at, seconds=seconds,
                 comment="REHEARSAL",
             )
             for pair in offer.pairs
         ]  # fmt: skip
 
     @cached_property
-    def _felt(self) -> Callable[[SimulatedRater, str], Mapping[str, Value]]:
-        return answering(self._study, self._rubric, CampaignRecords.open(self._study).shown, draws=True)
+    def _felt(self) -> Callable[[MadeUpWorker, str], Mapping[str, Value]]:
+        if self._study.judging.does_tasks:
+            done = rehearsal_of(self._study).answers
+            return lambda worker, pair_id: done(worker.rater, pair_id, worker.skill)
+        rated = answering(self._study, self._rubric, CampaignRecords.open(self._study).shown, draws=True)
+        return lambda worker, pair_id: rated(worker.rater, pair_id)
 
     def _of(self, posted_id: str) -> list[MadeUpWork]:
         return [work for work in self._works.values() if work.posted_id == posted_id]

@@ -87,24 +87,15 @@ def _options(task: HumanTask) -> tuple[str, ...]:
     if task.asked in ("score", "graded"):
         return (*(point_name(task, point) for point in task.scale), CANNOT_TELL)
     if task.asked == "cluster":
-        return (*(f"c{number}" for number in range(1, clusters_shown(task) + 1)), CANNOT_TELL)
+        return (*(f"c{number}" for number in range(1, task.clusters_told + 1)), CANNOT_TELL)
     if task.asked == "choice":
-        absent = (NONE,) if task.relevant_in == "maybe_absent" else ()
-        return (*(f"d{position}" for position in range(1, task.candidates + 1)), *absent, CANNOT_TELL)
+        return (*(f"d{position}" for position in range(1, task.candidates + 1)), CANNOT_TELL)
     return (YES, NO, CANNOT_TELL)
 
 
 def point_name(task: HumanTask, point: int) -> str:
     """Return the name of a scale's point among a question's labels."""
     return f"{'g' if task.asked == 'graded' else 'p'}{point}"
-
-
-def clusters_shown(task: HumanTask) -> int:
-    """Return the number of clusters to choose from.
-
-    It is the number that raters were told, or else the number of items, at most 30.
-    """
-    return task.clusters_told or min(task.n_items, 30)
 
 
 def answers_of(
@@ -186,8 +177,8 @@ def _one(task: HumanTask, answer: str, shown: Sequence[str] = ()) -> dict[str, o
         }
     (label,) = named
     if task.asked == "choice":
-        position = 0 if label == NONE else int(label[1:])
-        return {"label": shown[position - 1], "place": position} if position else {"label": ""}
+        position = int(label[1:])
+        return {"label": shown[position - 1], "place": position}
     if task.asked in ("same", "binary"):
         return {"value": float(label == YES)}
     number = int(label[1:])

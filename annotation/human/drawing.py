@@ -56,15 +56,9 @@ def draw(spec: HumanTaskSpec, task_type: str, items: Sequence[ScoredItem], seed:
     drawn = TaskDrawing()
     if spec.balance == "label" and task_type not in LABELLED:
         raise StudyError(f"subject.tasks: {spec.name!r}: {task_type} has no labels to balance; take `balance` out")
-    wanted = [item for item in items if _of_languages(spec, item)]
-    if not wanted:
-        languages = ", ".join(sorted({item.language for item in items})) or "none"
-        raise StudyError(
-            f"subject.tasks: {spec.name!r}: no item in {', '.join(spec.languages)}; its languages are {languages}"
-        )
-    _refuse_hidden(spec, task_type, wanted)
+    _refuse_hidden(spec, task_type, items)
     by_languages = defaultdict[tuple[str, str], list[ScoredItem]](list)
-    for item in _usable(wanted, spec, task_type, drawn.left_out):
+    for item in _usable(items, spec, task_type, drawn.left_out):
         by_languages[item.language, item.output_language].append(item)
     for of_languages in by_languages.values():
         rows = _one_set(of_languages, spec, seed, drawn.left_out) if task_type == "clustering" else of_languages
@@ -92,10 +86,6 @@ def _refuse_hidden(spec: HumanTaskSpec, task_type: str, items: Sequence[ScoredIt
             f"subject.tasks: {spec.name!r}: none of its {len(items)} items has gold (all are -1 or empty), so nobody"
             " can be scored; take the task out, or use a split of the data with gold"
         )
-
-
-def _of_languages(spec: HumanTaskSpec, item: ScoredItem) -> bool:
-    return not spec.languages or {item.language, item.output_language} <= set(spec.languages)
 
 
 def _usable(
@@ -200,7 +190,7 @@ def _refuse_other_numbers(spec: HumanTaskSpec, items: Sequence[DrawnItem]) -> No
     if len(numbers) > 1:
         raise StudyError(
             f"subject.tasks: {spec.name!r}: some languages have {max(numbers)} candidates for each item, others"
-            f" {min(numbers)}; write candidates: {min(numbers)}, or make a task of each language"
+            f" {min(numbers)}; write candidates: {min(numbers)}, or make a data set of each language"
         )
 
 
@@ -233,14 +223,12 @@ def _apart(item: ScoredItem) -> dict[str, str]:
 
 
 def _chosen(spec: HumanTaskSpec, item: ScoredItem, number: int, seed: int) -> DrawnItem:
-    """Return a query with its candidates: up to half of them right, or all drawn at random."""
+    """Return a query with its candidates, up to half of them right."""
     order = sorted(item.candidates, key=lambda name: _rank(seed, spec.name, item.item, name))
-    if spec.relevant == "always":
-        right = [name for name in order if name in item.relevant]
-        others = [name for name in order if name not in item.relevant]
-        n_right = min(len(right), max(1, number // 2, number - len(others)))
-        order = [*right[:n_right], *others[: number - n_right]]
-    taken = order[:number]
+    right = [name for name in order if name in item.relevant]
+    others = [name for name in order if name not in item.relevant]
+    n_right = min(len(right), max(1, number // 2, number - len(others)))
+    taken = [*right[:n_right], *others[: number - n_right]]
     shown = sorted(taken, key=lambda name: identity("human-order-v1", spec.name, item.item, name))
     return DrawnItem(item, tuple(sorted(taken)), tuple(shown))
 
@@ -250,8 +238,6 @@ def clusters_of(spec: HumanTaskSpec, items: Sequence[DrawnItem]) -> int:
 
     Raises StudyError if it differs between languages.
     """
-    if not spec.tell_clusters:
-        return 0
     labels = defaultdict[str, set[str]](set)
     for item in items:
         labels[item.scored.language] |= set(item.scored.labels)
@@ -259,8 +245,8 @@ def clusters_of(spec: HumanTaskSpec, items: Sequence[DrawnItem]) -> int:
     if len(set(numbers.values())) > 1:
         listed = ", ".join(f"{language_name(language)} {number}" for language, number in numbers.items())
         raise StudyError(
-            f"subject.tasks: {spec.name!r}: its languages differ in their number of clusters ({listed}); make a task"
-            " of each language, or write tell_clusters: false"
+            f"subject.tasks: {spec.name!r}: its languages differ in their number of clusters ({listed}); make a data"
+            " set of each language"
         )
     return next(iter(numbers.values()))
 

@@ -85,7 +85,7 @@ def groups_of(items: Iterable[HumanItem], task: HumanTask) -> dict[str, str]:
 
 _COMMAND = "sample"
 #: The fields of a task that give its answers their meaning, beside its items.
-_ASKED = ("asked", "scale", "labels", "label_words", "clusters_told", "candidates", "relevant_in", "words")
+_ASKED = ("asked", "scale", "labels", "label_words", "clusters_told", "candidates", "words")
 
 
 def drop_answers(study: Study, tasks: Sequence[HumanTask], items: Sequence[HumanItem]) -> None:

@@ -48,11 +48,10 @@ class HumanTask(Record):
     label_words: dict[str, str] = Field(
         default={}, description="the words that raters read for a label, if they are not the label itself"
     )
-    clusters_told: int = Field(default=0, description="the number of clusters that raters were told; 0 = not told")
-    candidates: int = Field(default=0, description="the most candidates of an item; 0 = items have none")
-    relevant_in: Literal["", "always", "maybe_absent"] = Field(
-        default="", description="whether a relevant candidate is always among the candidates; empty without candidates"
+    clusters_told: int = Field(
+        default=0, description="the number of clusters, which raters were told; 0 = no clustering"
     )
+    candidates: int = Field(default=0, description="the most candidates of an item; 0 = items have none")
     raters: int = Field(description="raters wanted for each item")
     n_items: int = Field(description="number of items, in all languages")
     languages: tuple[str, ...] = Field(description="codes of the items' languages")

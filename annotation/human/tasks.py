@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from annotation.human.asking import GRADES, NONE
 from annotation.human.drawing import (
@@ -19,7 +19,7 @@ from annotation.human.drawing import (
     refuse_other_scale,
 )
 from annotation.human.records import TASKS, HumanTask
-from annotation.human.wording import InstructionFiles, as_recorded, human_rubric
+from annotation.human.wording import InstructionFiles, human_rubric
 from generation.datasets.dataset import Dataset
 from generation.datasets.loading import load_dataset
 from generation.datasets.scored import ScoredItem, all_labels, label_words, scored_items, split_of
@@ -116,16 +116,6 @@ def is_number(label: str) -> bool:
     return bool(_NUMBER.fullmatch(label.strip()))
 
 
-def _reworded(files: InstructionFiles, spec: HumanTaskSpec, drawn: HumanTask) -> bool:
-    """Return whether a study's own instructions, or its languages, changed since a task was drawn.
-
-    Plumbline's own instructions change with its version, and a task keeps those that it was drawn with.
-    """
-    if set(drawn.words.wordings) != set(files.languages):
-        return True
-    return bool(spec.instructions) and drawn.words.own != as_recorded(files.of_task(spec, drawn.task_type))
-
-
 COMMAND = "sample"
 #: The metrics of people and models, by mteb's names: its own for each type, except for bitext (a test checks it).
 METRICS = {
@@ -150,11 +140,9 @@ _ASKED = {
 #: Keys of a task that have an effect only on some types.
 _OF = {
     "candidates": CHOSEN_AMONG,
-    "relevant": CHOSEN_AMONG,
     "relevance": SEARCHES,
     "scale": SCORED,
     "labels": NAMED,
-    "tell_clusters": ("clustering",),
 }
 
 
@@ -219,13 +207,12 @@ def prepare(
             label_words=words,
             clusters_told=_told(spec, drawn) if kind == "clustering" else 0,
             candidates=max(len(item.candidates) for item in drawn.items),
-            relevant_in=_relevant_in(spec, kind),
             raters=spec.raters,
             n_items=len(drawn.items),
             languages=tuple(languages),
             content_hash=identity("human-content-v1", [item.content() for item in drawn.items]),
             left_out=dict(drawn.left_out),
-            words=files.words(spec, kind),
+            words=files.words(kind),
             settings=settings_of(spec, seed),
         ),
         drawn,
@@ -247,13 +234,9 @@ def _told(spec: HumanTaskSpec, drawn: TaskDrawing) -> int:
     if n_clusters > MOST_LABELS:
         raise StudyError(
             f"subject.tasks: {spec.name!r}: {n_clusters} clusters are more than the {MOST_LABELS} that Argilla shows;"
-            " draw fewer items, or write tell_clusters: false"
+            " draw fewer items"
         )
     return n_clusters
-
-
-def _relevant_in(spec: HumanTaskSpec, kind: str) -> Literal["", "always", "maybe_absent"]:
-    return spec.relevant if kind in CHOSEN_AMONG else ""
 
 
 def _scales(spec: HumanTaskSpec, data: DatasetSpec, drawn: TaskDrawing) -> tuple[tuple[int, ...], tuple[float, ...]]:
@@ -299,7 +282,7 @@ def read_tasks(study: Study) -> list[HumanTask]:
     tasks = Manifest.of(study).models(TASKS, HumanTask, study.command(COMMAND))
     if not tasks:
         raise DataError(f"{path} does not exist yet; run `{study.command(COMMAND)}` first")
-    drawn, files = {task.task: task for task in tasks}, InstructionFiles.of(study)
+    drawn = {task.task: task for task in tasks}
     advice = f"run `{study.command(COMMAND)}` again, or undo the change"
     if (study.folder / "offered.json").exists():  # then no other sample is ever drawn
         advice = "people were asked already: undo the change, or give the new study another name"
@@ -308,22 +291,18 @@ def read_tasks(study: Study) -> list[HumanTask]:
         if task is None or task.settings != settings_of(spec, study.sample.seed):
             what = "has not been drawn" if task is None else "was drawn with other settings"
             raise StudyError(f"{study.file}: task {spec.name!r} {what}; {advice}")
-        if _reworded(files, spec, task):
-            raise StudyError(
-                f"{study.file}: the instructions of task {spec.name!r} have changed since it was drawn (in their file"
-                f" or by `wordings`); {advice}"
-            )
+        if set(task.words.wordings) != set(study.wordings):
+            raise StudyError(f"{study.file}: `wordings` have changed since task {spec.name!r} was drawn; {advice}")
     return [drawn[spec.name] for spec in subject.tasks]
 
 
 def refuse_other_tasks(study: Study, now: Sequence[HumanTask]) -> None:
     """Raise StudyError if offered tasks have changed; changed texts are refused with the sample."""
     was = {task.task: task for task in Manifest.of(study).models(TASKS, HumanTask, study.command(COMMAND))}
-    files = InstructionFiles.of(study)
     for task in now:
         before = was.get(task.task)
         same = before and (before.settings, before.content_hash) == (task.settings, task.content_hash)
-        if not before or not same or _reworded(files, subject_of(study).task(task.task), before):
+        if not before or not same or set(before.words.wordings) != set(study.wordings):
             raise StudyError(
                 f"{study.file}: task {task.task!r} was offered to people, but its settings, instructions or gold have"
                 " changed; undo the change, or give the new study another name"
@@ -347,7 +326,6 @@ def task_lines(tasks: Iterable[HumanTask]) -> Iterator[str]:
         size = f"{count(task.n_items, 'item')}, {count(task.raters, 'rater')} each"
         line = f"{task.task}: {task.task_type} on {size}"
         if task.candidates:
-            sure = "always with a right one" if task.relevant_in == "always" else "perhaps without a right one"
-            line += f"; {task.candidates} candidates each, {sure}"
+            line += f"; {task.candidates} candidates each, always with a right one"
         out = ", ".join(f"{number} {reason}" for reason, number in task.left_out.items())
         yield line + (f"; left out: {out}" if out else "")

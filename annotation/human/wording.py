@@ -3,71 +3,53 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from annotation.human.asking import NO, NONE, YES, TaskQuestion, apart, clusters_shown, questions_of
+from annotation.human.asking import NO, NONE, YES, TaskQuestion, apart, questions_of
 from annotation.human.records import HumanTask, TaskInstructions
 from annotation.questions import ENGLISH
 from annotation.wordings import HUMAN_GENERAL, human_file, with_wordings
-from plumbline.errors import DataError, StudyError, nearest
+from plumbline.errors import DataError, StudyError
 from plumbline.reading import read_yaml
 from plumbline.study import Study
-from plumbline.study.human import CANNOT_TELL, HUMAN, HumanTaskSpec
+from plumbline.study.human import CANNOT_TELL, HUMAN
 
-_NEEDED = {
-    "score": ("low", "high"),
-    "graded": ("grades", "one", "single", "always", "maybe_absent"),
-    "binary": ("yes", "no", "one", "single", "always", "maybe_absent"),
-    "ranked": ("order", "told", "always", "maybe_absent"),
-    "choice": ("always", "maybe_absent"),
-    "cluster": ("told", "untold"),
-}
 Words = Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class InstructionFiles:
-    """The present files of people's instructions: ours, or those that a study's tasks name.
+    """The present files of people's instructions. Reading raises StudyError for a faulty translation."""
 
-    Reading raises StudyError if a file is missing, or is not a mapping.
-    """
-
-    study_file: Path
-    resolve: Callable[[str], Path]  #: finds a path that the study file names
     languages: tuple[str, ...]  #: codes of the raters' further languages
 
     @classmethod
     def of(cls, study: Study) -> InstructionFiles:
         """Return the files of a study."""
-        return cls(study.file, study.resolve, study.wordings)
+        return cls(study.wordings)
 
     @property
     def general(self) -> dict[str, Any]:
         """The instructions for all tasks, with their translations."""
         return self._read(human_file(HUMAN_GENERAL))
 
-    def of_task(self, spec: HumanTaskSpec, task_type: str) -> dict[str, Any]:
-        """Return the instructions in a task's file, with their translations."""
-        return self._read(self.resolve(spec.instructions) if spec.instructions else human_file(f"{task_type}.yaml"))
+    def of_task(self, task_type: str) -> dict[str, Any]:
+        """Return the instructions for a type of task, with their translations."""
+        return self._read(human_file(f"{task_type}.yaml"))
 
-    def words(self, spec: HumanTaskSpec, task_type: str) -> TaskInstructions:
+    def words(self, task_type: str) -> TaskInstructions:
         """Return the instructions that a task would have if it were drawn now."""
-        every, task_words = as_recorded(self.general), as_recorded(self.of_task(spec, task_type))
+        every, task_words = as_recorded(self.general), as_recorded(self.of_task(task_type))
         return TaskInstructions(general=every, own=task_words, wordings=tuple(sorted(self.languages)))
 
     def _read(self, path: Path) -> dict[str, Any]:
         try:
-            content = with_wordings(read_yaml(path), path, self.languages)
-        except FileNotFoundError:
-            raise StudyError(f"{self.study_file}: no file {path}; correct `instructions`, or leave it out") from None
+            content: dict[str, Any] = with_wordings(read_yaml(path), path, self.languages)
         except DataError as error:
             raise StudyError(str(error)) from None
-        if not isinstance(content, dict):
-            example = human_file("classification.yaml")
-            raise StudyError(f"{path}: is not a mapping with title, asked and question; see {example}")
         return content
 
 
@@ -78,12 +60,11 @@ def as_recorded(words: dict[str, Any]) -> dict[str, Any]:
 
 
 def human_rubric(tasks: Sequence[HumanTask]) -> dict[str, Any]:
-    """Return the tasks' rubric in the form of a file. Raises StudyError for incomplete instructions."""
+    """Return the tasks' rubric in the form of a file."""
     every = tasks[0].words.general  # the same for all tasks, because they are drawn together
     pools, questions, shown = {}, list[dict[str, Any]](), dict[str, list[str]]()
     for task in tasks:
         task_words = task.words.own
-        _refuse_incomplete(task_words, task)
         pools[task.task] = _pool(task_words, task)
         questions += [_question(every, task_words, task, asking) for asking in questions_of(task)]
         for name in fields_of(task):
@@ -115,11 +96,10 @@ def fields_of(task: HumanTask) -> tuple[str, ...]:
 
 def _pool(task_words: Mapping[str, Any], task: HumanTask) -> dict[str, Any]:
     question = task_words["one"] if apart(task) else task_words["asked"]
-    if task.relevant_in and not apart(task):
-        question = _joined(question, task_words[task.relevant_in])
+    if task.candidates and not apart(task):
+        question = _joined(question, task_words["always"])
     if task.asked == "cluster":
-        clusters_text = task_words["told"] if task.clusters_told else task_words["untold"]
-        question = _joined(question, _filled(clusters_text, k=clusters_shown(task)))
+        question = _joined(question, _filled(task_words["told"], k=task.clusters_told))
     hint = {task.task: {"hint": task_words["hint"]}} if "hint" in task_words else {}
     return {"title": task_words["title"], "asked": question, "questions": hint}
 
@@ -188,19 +168,3 @@ def _filled(words: Words, **numbers: int) -> Words:
     for name, number in numbers.items():
         filled = {code: text.replace(f"{{{name}}}", str(number)) for code, text in filled.items()}
     return filled
-
-
-def _refuse_incomplete(task_words: Mapping[str, Any], task: HumanTask) -> None:
-    needed = ("title", "asked", "question", *_NEEDED.get(task.asked, ()))
-    lacking = [name for name in needed if name not in task_words]
-    if lacking:
-        hint = nearest(lacking[0], list(map(str, task_words)))
-        raise StudyError(
-            f"the instructions of task {task.task!r} ({task.task_type}, {task.asked}) have no {lacking[0]!r}; {hint}"
-        )
-    for name in needed:
-        words = task_words[name]
-        if name != "grades" and not (isinstance(words, dict) and isinstance(words.get(ENGLISH), str)):
-            raise StudyError(
-                f"the instructions of task {task.task!r}: {name} has no English wording; write {name}: {{en: ...}}"
-            )

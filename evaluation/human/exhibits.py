@@ -374,11 +374,9 @@ def tasks(material: HumanMaterial) -> Exhibit:
         "Languages": lambda row: ", ".join(row["languages"]), "Items' hash": lambda row: row["content_hash"][:12],
         "Candidates": lambda row: str(row["candidates"] or NONE),
     }  # fmt: skip
-    absent = [task.task for task in material.tasks.values() if task.relevant_in == "maybe_absent"]
-    notes = [f"A right candidate may be absent: {', '.join(absent)}"] if absent else []
     frame = whole[["task", "content_hash", "n_items"]]
     caption = "Tasks that people did: questions, items and candidates"
-    return _exhibit(material, "tasks", caption, frame, printed(whole, columns), notes)
+    return _exhibit(material, "tasks", caption, frame, printed(whole, columns))
 
 
 def as_hume(material: HumanMaterial) -> Exhibit:

@@ -71,7 +71,7 @@ class Study(StudyPart):
     datasets: tuple[DatasetSpec, ...] = Field(
         default=(),
         min_length=1,
-        description="the data sets; not allowed with subject texts, not needed if all of `subject.tasks` are mteb's",
+        description="the data sets; not allowed with subject texts",
     )
     transformations: tuple[Annotated[str, BeforeValidator(as_is, json_schema_input_type=str | Transformation)], ...] = (
         Field(

@@ -50,15 +50,6 @@ class SimulatedRater(StudyPart):
     name: Name = Field(description="its name in records, after `simulated-`")
     bias: float = Field(default=0.0, ge=-1000, le=1000, description="points added to the right answer")
     noise: float = Field(default=0.5, ge=0, le=1000, description="standard deviation of the random error, in points")
-    right: float = Field(
-        default=0.85,
-        ge=0,
-        le=1,
-        description="with subject human: the share of labels, marks and pairs that are right",
-    )
-    cannot_tell: float = Field(
-        default=0.0, ge=0, le=1, description='with subject human: the share of answers "cannot tell"'
-    )
 
 
 class RatersSpec(StudyPart):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from plumbline.errors import StudyError, nearest
-from plumbline.study.base import Code, Line, StudyPart, first_complaint, refuse_duplicates
+from plumbline.study.base import Line, StudyPart, first_complaint, refuse_duplicates
 from plumbline.study.engines import AnnotatorSpec, Relevance
 from plumbline.study.evaluation import ModelSpec
 from plumbline.study.judged import NAME
@@ -28,23 +28,17 @@ _SAID = {
 }
 _REFUSED = ("transformations", "rubric")
 _LONGEST = 40  # characters of a task's name: questions are called after it
-_TaskName = Annotated[str, Field(pattern=NAME, max_length=_LONGEST)]
 
 
 class HumanTaskSpec(StudyPart):
     """A task that people do on some items of a data set."""
 
-    name: _TaskName = Field(
-        description="its name in every record and table; default: the data set's, in lower-case letters"
-    )
-    mteb: str = Field(default="", description="a task of mteb; it need not be listed under `datasets`")
-    data: str = Field(default="", description="the name of an entry of `datasets`, if it is not a task of mteb")
+    dataset: str = Field(description="the name of an entry of `datasets`")
     items: int = Field(default=50, ge=2, le=100_000, description="items per language that people see")
     raters: int = Field(default=3, ge=1, le=1000, description="raters per item")
     balance: Literal["none", "label"] = Field(
         default="none", description="label: the same number of items of each label, if there are enough"
     )
-    languages: tuple[Code, ...] = Field(default=(), description="languages (codes) of the items; default: all")
     candidates: int = Field(
         default=7,
         ge=2,
@@ -57,31 +51,10 @@ class HumanTaskSpec(StudyPart):
         default="graded",
         description=("for searches: the form of the answer: a grade from 0 to 3, relevant or not, or an order"),
     )
-    relevant: Literal["always", "maybe_absent"] = Field(
-        default="always",
-        description=(
-            "for searches and bitext: whether the candidates always include a right one; if not, raters are told so"
-        ),
-    )
     scale: tuple[int, int] | None = Field(
         default=None, description=("for scores: the lowest and the highest point; default: the data set's `gold_scale`")
     )
     labels: dict[str, Line] = Field(default={}, description="words shown for the data set's labels")
-    tell_clusters: bool = Field(default=True, description="whether raters are told the number of clusters")
-    instructions: str = Field(
-        default="",
-        description=(
-            "a file of instructions like those in prompts/human/, relative to the study file; default: Plumbline's"
-        ),
-    )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _named(cls, data: Any) -> Any:
-        if not isinstance(data, dict) or "name" in data:
-            return data
-        dataset = data.get("mteb") or data.get("data")
-        return {**data, "name": re.sub(r"[^a-z0-9_-]+", "_", dataset.lower()) if isinstance(dataset, str) else "task"}
 
     @field_validator("labels", mode="before")
     @classmethod
@@ -97,19 +70,19 @@ class HumanTaskSpec(StudyPart):
 
     @model_validator(mode="after")
     def _whole(self) -> HumanTaskSpec:
-        if bool(self.mteb) == bool(self.data):
+        if not re.fullmatch(NAME, self.name) or len(self.name) > _LONGEST:
             raise ValueError(
-                "needs either `mteb` (a task of mteb) or `data` (the name of an entry of `datasets`), not both"
+                f"the name of data set {self.dataset!r} must begin with a letter and have at most {_LONGEST}"
+                " characters; give it another `name` under `datasets`"
             )
         if self.relevance == "ranked" and self.candidates > TOGETHER:
             raise ValueError(f"relevance: ranked allows at most {TOGETHER} candidates; lower `candidates`")
-        refuse_duplicates(list(self.languages), "language")
         return self
 
     @property
-    def dataset(self) -> str:
-        """The name of its data set in the study."""
-        return self.mteb or self.data
+    def name(self) -> str:
+        """Its name in every record and table: the data set's, in lower-case letters."""
+        return re.sub(r"[^a-z0-9_-]+", "_", self.dataset.lower())
 
 
 class HumanSubject(StudyPart):
@@ -161,14 +134,12 @@ def with_human(data: Mapping[str, Any]) -> dict[str, Any]:
         return {**data, "subject": subject}  # which `datasets` complains of
     datasets = [str(entry.get("name", entry.get("mteb", ""))) for entry in listed if isinstance(entry, dict)]
     for task in subject.tasks:
-        if task.data and task.data not in datasets:
-            raise StudyError(f"subject.tasks: {task.name!r}: no data set {task.data!r}; {_known(task.data, datasets)}")
-    wanted = dict.fromkeys(task.mteb for task in subject.tasks if task.mteb and task.mteb not in datasets)
+        if task.dataset not in datasets:
+            raise StudyError(f"subject.tasks: no data set {task.dataset!r}; {_known(task.dataset, datasets)}")
     settings = {name: _defaults(data, name, parts) for name, parts in _of_tasks(subject.tasks).items()}
     return {
         **data,
         **settings,
-        "datasets": [*listed, *({"mteb": name} for name in wanted)],
         "subject": subject,
         "rubric": HUMAN,
     }

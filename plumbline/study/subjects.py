@@ -243,8 +243,8 @@ class TaskSubject(Subject):
         return self.spec.task(name)
 
     def texts(self, units: Collection[str], datasets: Sequence[DatasetSpec]) -> Texts:
-        """Return the texts of the tasks' data sets."""
-        return {task.name: {(code, task.name) for code in task.languages} for task in self.spec.tasks}
+        """Return no texts: what languages the items have is known once they are drawn."""
+        return {task.name: set() for task in self.spec.tasks}
 
     def models(self) -> list[str]:
         """Return the names of the study's `judges`."""

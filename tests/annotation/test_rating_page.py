@@ -67,7 +67,7 @@ def crowded(variant: Make) -> Study:
 @pytest.fixture
 def searched(tmp_path: Path) -> Study:
     """Tasks that people do, whose candidates stand together."""
-    parts = ({"data": data, "items": 2, "raters": 2, "candidates": 6} for data in ("search", "bitext"))
+    parts = ({"dataset": data, "items": 2, "raters": 2, "candidates": 6} for data in ("search", "bitext"))
     study = study_of(tmp_path, *parts, name="searched")
     draw_sample(study)
     return study

@@ -38,9 +38,9 @@ def test_tasks_from_the_draw_to_answers_that_count(
 ) -> None:
     made = study_of(
         tmp_path,
-        {"data": "classes", "items": 4, "raters": 3},
-        {"data": "search", "items": 3, "raters": 2, "candidates": 3, "relevance": "ranked"},
-        {"data": "several", "items": 3, "raters": 2},
+        {"dataset": "classes", "items": 4, "raters": 3},
+        {"dataset": "search", "items": 3, "raters": 2, "candidates": 3, "relevance": "ranked"},
+        {"dataset": "several", "items": 3, "raters": 2},
     )
     study = far(made)
     draw_sample(study)
@@ -110,9 +110,9 @@ def test_each_rater_sees_an_order_of_their_own_which_is_recorded(argilla: Argill
     """What is at the place of a question, or of a label, is what its answer is about, for each of two raters."""
     study = study_of(
         tmp_path,
-        {"data": "search", "items": 2, "raters": 2, "candidates": 6},
-        {"data": "bitext", "items": 2, "raters": 2, "candidates": 6},
-        {"data": "long", "items": 2, "raters": 2, "candidates": 11, "relevance": "binary"},
+        {"dataset": "search", "items": 2, "raters": 2, "candidates": 6},
+        {"dataset": "bitext", "items": 2, "raters": 2, "candidates": 6},
+        {"dataset": "long", "items": 2, "raters": 2, "candidates": 11, "relevance": "binary"},
         name="orders",
     )
     draw_sample(study)
@@ -180,7 +180,7 @@ def test_each_rater_sees_an_order_of_their_own_which_is_recorded(argilla: Argill
 def test_orders_are_drawn_after_a_kill_and_unknown_where_nobody_can_say(
     argilla: Argilla, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    study = study_of(tmp_path, {"data": "bitext", "items": 2, "raters": 2, "candidates": 6}, name="killed")
+    study = study_of(tmp_path, {"dataset": "bitext", "items": 2, "raters": 2, "candidates": 6}, name="killed")
     draw_sample(study)
     person = rater(argilla, "order-killed")
     with monkeypatch.context() as patch:  # as a kill between a dataset and its mark

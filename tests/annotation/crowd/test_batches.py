@@ -91,7 +91,7 @@ def test_a_pilot_larger_than_what_is_left_is_refused(study: Study) -> None:
 
 
 def test_a_pilot_that_is_too_large_is_refused_in_the_words_of_the_study(tmp_path: Path) -> None:
-    study = study_of(tmp_path, {"data": "search", "items": 3, "raters": 1, "candidates": 6}, name="large-pilot")
+    study = study_of(tmp_path, {"dataset": "search", "items": 3, "raters": 1, "candidates": 6}, name="large-pilot")
     draw_sample(study)
     judged = study.called.judged
     assert judged != "transformation"

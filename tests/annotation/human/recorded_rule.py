@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 from annotation.campaign_records import CampaignRecords
 from annotation.human.asking import apart, questions_of
-from annotation.human.simulated import read_items, rehearsal_of
+from annotation.human.simulated import Skill, read_items, rehearsal_of
 from annotation.human.tasks import read_tasks
 from annotation.judges.annotator_messages import AnnotatorMessage, Instructions
 from annotation.rubric import load_rubric
 from plumbline.study import Study
 from plumbline.study.campaign import SimulatedRater
 
-RULE = SimulatedRater(name="rule", right=0.8, bias=0.1, noise=0.7)
+RULE, SKILL = SimulatedRater(name="rule", bias=0.1, noise=0.7), Skill(right=0.8)
 
 
 def lines(study: Study) -> Iterator[str]:
@@ -25,7 +25,7 @@ def lines(study: Study) -> Iterator[str]:
     for task in tasks:
         for asking in told.askings(task, items, pairs):
             for item, pair in zip(asking.items, asking.pairs, strict=True):
-                said = rehearsal.answers(RULE, pair.pair_id)
+                said = rehearsal.answers(RULE, pair.pair_id, SKILL)
                 answer: object
                 if asking.form.kind == "each" and task.asked != "cluster":
                     names = [one.name for one in questions_of(task)][: asking.form.n]

@@ -46,6 +46,8 @@ DATA: Mapping[str, tuple[str, Iterable[Mapping[str, Any]]]] = {
     "same": ("pair_classification", PAIRS),
     "groups": ("clustering", [{"text": one["text"], "label": one["label"]} for one in CLASSES]),
     "search": ("reranking", SEARCH),
+    "marks": ("reranking", SEARCH),
+    "order": ("reranking", SEARCH),
     "long": ("reranking", LONG_SEARCH),
     "several": ("multilabel_classification", SEVERAL),
     "bitext": ("bitext_mining", BITEXT),
@@ -56,14 +58,14 @@ DATA: Mapping[str, tuple[str, Iterable[Mapping[str, Any]]]] = {
 def study_of(folder: Path, *tasks: Mapping[str, Any], data: Mapping[str, Any] | None = None, **more: Any) -> Study:
     """A study of some tasks; `data` has other rows for data sets, or other entries of them."""
     given = data or {}
-    used = dict.fromkeys(str(task["data"]) for task in tasks)
+    used = dict.fromkeys(str(task["dataset"]) for task in tasks)
     datasets = []
     for name in used:
         kind, rows = DATA[name]
         (folder / f"{name}.jsonl").write_text("\n".join(json.dumps(row) for row in given.get(name, rows)))
         language = "en-de" if kind == "bitext_mining" else "en"
         datasets.append({"name": name, "task": kind, "path": f"{name}.jsonl", "language": language})
-    raters = [{"name": "ada", "right": 0.9}, {"name": "bob", "right": 0.6, "cannot_tell": 0.2}]
+    raters = [{"name": "ada"}, {"name": "bob"}]
     content = {
         "name": "people", "subject": {"kind": "human", "tasks": list(tasks)}, "datasets": datasets,
         "raters": {"simulated": raters}, **more,

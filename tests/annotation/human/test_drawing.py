@@ -26,19 +26,18 @@ from plumbline.study.human import HumanTaskSpec
 from tests.annotation.human.studies import CLASSES, PAIRS, SEARCH, WORDS, study_of
 
 EVERY = [
-    {"data": "classes", "items": 8, "balance": "label"},
-    {"data": "alike", "items": 6},
-    {"data": "near", "items": 6},
-    {"data": "same", "items": 6},
-    {"data": "groups", "items": 8, "balance": "label"},
-    {"data": "groups", "name": "untold", "items": 9, "tell_clusters": False},
-    {"data": "search", "items": 4, "candidates": 5},
-    {"data": "search", "name": "marks", "items": 4, "candidates": 3, "relevance": "binary", "relevant": "maybe_absent"},
-    {"data": "search", "name": "order", "items": 4, "candidates": 4, "relevance": "ranked"},
-    {"data": "long", "items": 2, "candidates": 12},
-    {"data": "several", "items": 6},
-    {"data": "bitext", "items": 5, "candidates": 3},
-    {"data": "summaries", "items": 7, "scale": [1, 5]},
+    {"dataset": "classes", "items": 8, "balance": "label"},
+    {"dataset": "alike", "items": 6},
+    {"dataset": "near", "items": 6},
+    {"dataset": "same", "items": 6},
+    {"dataset": "groups", "items": 8, "balance": "label"},
+    {"dataset": "search", "items": 4, "candidates": 5},
+    {"dataset": "marks", "items": 4, "candidates": 3, "relevance": "binary"},
+    {"dataset": "order", "items": 4, "candidates": 4, "relevance": "ranked"},
+    {"dataset": "long", "items": 2, "candidates": 12},
+    {"dataset": "several", "items": 6},
+    {"dataset": "bitext", "items": 5, "candidates": 3},
+    {"dataset": "summaries", "items": 7, "scale": [1, 5]},
 ]
 
 
@@ -53,7 +52,6 @@ def test_every_type_is_drawn_and_worded(tmp_path: Path) -> None:
         "near": 6,
         "same": 6,
         "groups": 8,
-        "untold": 9,
         "search": 4,
         "marks": 4,
         "order": 4,
@@ -63,9 +61,8 @@ def test_every_type_is_drawn_and_worded(tmp_path: Path) -> None:
         "summaries": 6,
     }
     assert tasks["summaries"].n_items == 6  # whole texts: two of three summaries each, and a third would make nine
-    assert tasks["groups"].clusters_told == 4 and tasks["untold"].clusters_told == 0
+    assert tasks["groups"].clusters_told == 4
     assert tasks["several"].labels == ("bee", "oak", "sea", "tea") and tasks["alike"].scale == (0, 1, 2, 3, 4, 5)
-    assert (tasks["marks"].relevant_in, tasks["bitext"].relevant_in) == ("maybe_absent", "always")
     for name, task in tasks.items():
         asked = rubric.asked(name)
         assert asked[0].name == name and task.metric == METRICS[task.task_type]
@@ -90,7 +87,7 @@ def test_a_balanced_draw_has_as_many_of_each_label_and_follows_its_seed(tmp_path
     gold = {str(row): one["label"] for row, one in enumerate(one for one in CLASSES if one["split"] == "test")}
     drawn = []
     for seed in (1, 1, 2):
-        study = study_of(tmp_path, {"data": "classes", "items": 12, "balance": "label"}, sample={"seed": seed})
+        study = study_of(tmp_path, {"dataset": "classes", "items": 12, "balance": "label"}, sample={"seed": seed})
         draw_sample(study)
         drawn.append([one.item for one in read_items(study)])
         assert Counter(gold[item] for item in drawn[-1]) == dict.fromkeys(WORDS, 3)
@@ -108,7 +105,7 @@ def test_what_people_see_is_the_same_whatever_is_right(tmp_path: Path) -> None:
             for row in SEARCH
         ],
     }
-    tasks = [{"data": name, "items": 4} for name in other]
+    tasks = [{"dataset": name, "items": 4} for name in other]
     seen, hashes = [], []
     for data in (None, other):
         study = study_of(tmp_path, *tasks, data=data)
@@ -142,33 +139,29 @@ def searches(n: int) -> list[ScoredItem]:
 
 
 def test_places_of_candidates_tell_nothing(tmp_path: Path) -> None:
-    spec = HumanTaskSpec.model_validate({"data": "x", "items": 300, "candidates": 7})
+    spec = HumanTaskSpec.model_validate({"dataset": "x", "items": 300, "candidates": 7})
     items = draw(spec, "retrieval", searches(300), seed=3).items
     places = np.array([item.shown.index(f"{item.scored.item}-0") + 1 for item in items])
     assert len(places) == 300
     assert abs(places.mean() - 4) < 4 * 2 / np.sqrt(300)  # uniform on 1 to 7: mean 4, standard deviation 2
-    absent = HumanTaskSpec.model_validate({"data": "x", "items": 300, "candidates": 3, "relevant": "maybe_absent"})
-    items = draw(absent, "retrieval", searches(300), seed=3).items
-    there = [f"{item.scored.item}-0" in item.candidates for item in items]
-    assert abs(np.mean(there) - 1 / 3) < 4 * np.sqrt(2 / 9 / 300)  # three of nine
 
 
 BAD: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
     (
         "one label drawn",
-        {"data": "classes", "items": 2},
+        {"dataset": "classes", "items": 2},
         {"classes": [{**one, "label": "tea"} for one in CLASSES[:10]] + [CLASSES[14]]},
         "all 2 drawn items have the label 'tea'",
     ),
     (
         "one label at all",
-        {"data": "classes"},
+        {"dataset": "classes"},
         {"classes": [{**one, "label": "tea"} for one in CLASSES]},
         "have the label 'tea'",
     ),
     (
         "too many labels",
-        {"data": "classes"},
+        {"dataset": "classes"},
         {
             "classes": [
                 {**CLASSES[0], "text": f"t{i}", "label": f"l{i}", "split": s}
@@ -180,38 +173,36 @@ BAD: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
     ),
     (
         "bare numbers",
-        {"data": "classes"},
+        {"dataset": "classes"},
         {"classes": [{**one, "label": i % 2} for i, one in enumerate(CLASSES)]},
         "the label '0' is a number, which tells people nothing",
     ),
     (
         "words for no label",
-        {"data": "classes", "labels": {"coffee": "Coffee"}},
+        {"dataset": "classes", "labels": {"coffee": "Coffee"}},
         {},
         "no label 'coffee'; the labels are bee, oak, sea, tea",
     ),
     (
         "gold off the scale",
-        {"data": "alike", "scale": [1, 4]},
+        {"dataset": "alike", "scale": [1, 4]},
         {},
         "gold scores go from 0 to 5, but people answer from 1 to 4",
     ),
-    ("a scale of no points", {"data": "summaries", "scale": [1, 12]}, {}, "at most 11 points"),
-    ("a key of another type", {"data": "alike", "labels": {"1": "one"}}, {}, "labels has no effect on sts, only on"),
-    ("candidates of texts", {"data": "classes", "candidates": 7}, {}, "candidates has no effect on classification"),
-    ("nothing to balance", {"data": "alike", "balance": "label"}, {}, "sts has no labels to balance"),
-    ("no such language", {"data": "alike", "languages": ["fra"]}, {}, "no item in fr; its languages are en"),
-    ("no relevant one", {"data": "search"}, {"search": [{**row, "positive": [" "]} for row in SEARCH]}, "positive"),
-    ("no instructions", {"data": "alike", "instructions": "gone.yaml"}, {}, "gone.yaml; correct `instructions`"),
+    ("a scale of no points", {"dataset": "summaries", "scale": [1, 12]}, {}, "at most 11 points"),
+    ("a key of another type", {"dataset": "alike", "labels": {"1": "one"}}, {}, "labels has no effect on sts, only on"),
+    ("candidates of texts", {"dataset": "classes", "candidates": 7}, {}, "candidates has no effect on classification"),
+    ("nothing to balance", {"dataset": "alike", "balance": "label"}, {}, "sts has no labels to balance"),
+    ("no relevant one", {"dataset": "search"}, {"search": [{**row, "positive": [" "]} for row in SEARCH]}, "positive"),
     (
         "other numbers of candidates",
-        {"data": "search", "candidates": 6},
+        {"dataset": "search", "candidates": 6},
         {"search": SEARCH + [{**row, "negative": row["negative"][:2], "language": "de"} for row in SEARCH]},
         "some languages have 6 candidates for each item, others 3; write candidates: 3, or",
     ),
     (
         "ranked and many",
-        {"data": "search", "relevance": "ranked", "candidates": 12},
+        {"dataset": "search", "relevance": "ranked", "candidates": 12},
         {},
         "ranked allows at most 10 candidates",
     ),

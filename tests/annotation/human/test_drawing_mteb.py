@@ -39,10 +39,10 @@ MORE: dict[str, dict[str, Any]] = {
 def test_a_task_of_mtebs_is_drawn_and_found_again(name: str, tmp_path: Path) -> None:
     dataset = site().tasks[name]
     some = {"candidates": 3} if dataset.task in CHOSEN_AMONG else {}
-    spec = HumanTaskSpec.model_validate({"mteb": name, "name": "t", "items": 4, **some, **MORE.get(name, {})})
-    study = study_of(tmp_path, {"data": "classes"})
+    spec = HumanTaskSpec.model_validate({"dataset": name, "items": 4, **some, **MORE.get(name, {})})
+    study = study_of(tmp_path, {"dataset": "classes"})
     made = prepare(spec, DatasetSpec(mteb=name), dataset, InstructionFiles.of(study), study.sample.seed)
-    items = shown(made, VerdictUnit(name="t", axis="human")).items
+    items = shown(made, VerdictUnit(name=spec.name, axis="human")).items
     assert items and made.task.n_items == len(items) and made.task.revision == dataset.revision
     texts = {(text.item, text.text) for text in dataset.texts() if text.split == "test"}
     drawn = {

@@ -11,7 +11,7 @@ import numpy as np
 
 from annotation.human.asking import RaterAnswers, answers_of, apart, order_of, questions_of
 from annotation.human.records import HumanAnswer, HumanItem, HumanTask
-from annotation.human.simulated import Rehearsal
+from annotation.human.simulated import Rehearsal, Skill
 from annotation.questions import QuestionScale
 from generation.datasets.scored import ScoredItem
 from plumbline.study.campaign import SimulatedRater
@@ -76,17 +76,17 @@ def test_an_answer_is_about_the_same_candidate_wherever_a_rater_saw_it() -> None
         assert {one.place for one in nobody} == {0}
 
 
-RATER = SimulatedRater(name="r", right=0.8, bias=0.5, noise=0.5)
+RATER, SKILL = SimulatedRater(name="r", bias=0.5, noise=0.5), Skill(right=0.8)
 MANY = 3000
 
 
-def rehearsed(task: HumanTask, gold: list[ScoredItem], rater: SimulatedRater = RATER) -> list[HumanAnswer]:
+def rehearsed(task: HumanTask, gold: list[ScoredItem], skill: Skill = SKILL) -> list[HumanAnswer]:
     shown = [tuple(one.candidates) for one in gold]
     items = [item_of(one.item, shown=own) for one, own in zip(gold, shown, strict=True)]
     made = Rehearsal([task], items, {("t", one.item): one for one in gold}, seed=11)
     found = []
     for item in items:
-        answers = made.answers(rater, item.pair_id)
+        answers = made.answers(RATER, item.pair_id, skill)
         for asking in questions_of(task):
             given = answers.get(asking.name)
             asked = QuestionScale(asking.name, asking.kind, (), asking.labels, asking.required)
@@ -129,9 +129,9 @@ def test_scores_clusters_marks_and_choices_err_as_told() -> None:
 
 
 def test_who_cannot_tell_says_so_as_often_as_told() -> None:
-    shy = SimulatedRater(name="shy", cannot_tell=0.25)
+    shy = Skill(cannot_tell=0.25)
     for asked, more in (("label", {"labels": ("tea",)}), ("labels", {"labels": ("tea", "oak")})):
         found = rehearsed(task_of(asked), [scored(i, **more) for i in range(1000)], shy)
         assert abs(np.mean([one.abstained for one in found]) - 0.25) < 4 * np.sqrt(0.1875 / 1000)
-    sure = rehearsed(task_of("labels"), [scored(0, labels=("tea", "oak"))], SimulatedRater(name="sure", right=1.0))
+    sure = rehearsed(task_of("labels"), [scored(0, labels=("tea", "oak"))], Skill(right=1.0))
     assert [json.loads(one.label) for one in sure] == [["tea", "oak"]]

@@ -25,7 +25,7 @@ def test_models_answers_to_items_that_stay_stay(tmp_path: Path) -> None:
     """More items, or another task's, leave those that are there; another scale makes them others."""
     kept = []
     for task in ({"items": 6}, {"items": 9}, {"items": 9, "scale": [0, 10]}):
-        study = study_of(tmp_path, {"data": "alike", **task})
+        study = study_of(tmp_path, {"dataset": "alike", **task})
         if kept:
             draw_sample(study)
             there = (study.folder / MODEL_ANSWERS).exists()
@@ -40,7 +40,7 @@ def test_models_answers_to_items_that_stay_stay(tmp_path: Path) -> None:
 
 
 def test_a_model_that_is_named_later_leaves_the_sample_as_it_was_drawn(tmp_path: Path) -> None:
-    study = study_of(tmp_path, {"data": "alike", "items": 6})
+    study = study_of(tmp_path, {"dataset": "alike", "items": 6})
     with stage(study, "sample", settings=sample_settings(study.sample, study.judging)):
         draw_sample(study)
     (tmp_path / "said.jsonl").write_text("")
@@ -55,7 +55,7 @@ def test_a_model_that_is_named_later_leaves_the_sample_as_it_was_drawn(tmp_path:
 
 
 def test_what_raters_see_is_sealed(tmp_path: Path) -> None:
-    study = study_of(tmp_path, {"data": "alike", "items": 6})
+    study = study_of(tmp_path, {"dataset": "alike", "items": 6})
     pairs = draw_sample(study)
     changed = [pair.model_copy(update={"fields": pair.fields.replace("One", "1")}) for pair in pairs]
     write_table(study.folder / "pairs.parquet", changed, Pair)
@@ -66,7 +66,7 @@ def test_what_raters_see_is_sealed(tmp_path: Path) -> None:
 def test_people_are_asked_on_another_scale_than_gold_where_the_data_set_says_its_own(tmp_path: Path) -> None:
     """Ranks do not care. A simulated rater who never errs says gold on people's scale: .25 of 0 to 1 is 2 of 1 to 5."""
     rows = [{**row, "score": k % 5 / 4} for k, row in enumerate(PAIRS)]
-    task = {"data": "alike", "items": 12, "scale": [1, 5]}
+    task = {"dataset": "alike", "items": 12, "scale": [1, 5]}
     with pytest.raises(StudyError, match=r"people answer from 1 to 5; write .* `gold_scale` of 'alike' under"):
         draw_sample(study_of(tmp_path, task, data={"alike": rows}))
     hundreds = [{**row, "score": 25 * k} for k, row in enumerate(PAIRS)]
@@ -75,7 +75,7 @@ def test_people_are_asked_on_another_scale_than_gold_where_the_data_set_says_its
     study = study_of(tmp_path, task, data={"alike": rows})
     content = yaml.safe_load(study.file.read_text())
     content["datasets"][0]["gold_scale"] = [0, 1]
-    content["raters"]["simulated"] = [{"name": "ada", "noise": 0.0, "bias": 0.0, "cannot_tell": 0.0}]
+    content["raters"]["simulated"] = [{"name": "ada", "noise": 0.0, "bias": 0.0}]
     study.file.write_text(yaml.safe_dump(content))
     study = load_study(study.file, study.folder.parent)
     draw_sample(study)

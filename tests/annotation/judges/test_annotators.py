@@ -115,9 +115,9 @@ def model(url: str, called: str = "m", **more: Any) -> dict[str, Any]:
 
 def asked_study(folder: Path, *models: dict[str, Any], relevance: str = "binary") -> Study:
     tasks = [
-        {"data": "classes", "items": 4, "raters": 2},
-        {"data": "groups", "items": 8, "raters": 2},
-        {"data": "search", "items": 3, "raters": 2, "candidates": 4, "relevance": relevance},
+        {"dataset": "classes", "items": 4, "raters": 2},
+        {"dataset": "groups", "items": 8, "raters": 2},
+        {"dataset": "search", "items": 3, "raters": 2, "candidates": 4, "relevance": relevance},
     ]
     study = study_of(folder, *tasks, judges=list(models))
     draw_sample(study)

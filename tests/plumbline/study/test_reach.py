@@ -61,7 +61,7 @@ def read(folder: Path, **parts: Any) -> Study:
         ),
         (
             {
-                "subject": {"kind": "human", "tasks": [{"data": "pairs", "items": 10}]},
+                "subject": {"kind": "human", "tasks": [{"dataset": "pairs", "items": 10}]},
                 "datasets": TWO,
                 "acceptance": {"min_pairs": 12},
             },

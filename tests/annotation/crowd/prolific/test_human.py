@@ -34,7 +34,7 @@ PID = "6" * 24
 
 def test_a_participant_sees_an_order_of_their_own_and_is_paid(argilla: Argilla, tmp_path: Path) -> None:
     study = study_of(
-        tmp_path, {"data": "search", "items": 3, "raters": 1, "candidates": 6}, name="prolific-tasks",
+        tmp_path, {"dataset": "search", "items": 3, "raters": 1, "candidates": 6}, name="prolific-tasks",
         crowd={**campaigns.CROWD, "address": "https://argilla.example.org"},
         acceptance={"min_pairs": 2, "min_raters": 1},
     )  # fmt: skip
@@ -76,7 +76,7 @@ def test_a_participant_sees_an_order_of_their_own_and_is_paid(argilla: Argilla, 
 
 def test_who_is_rejected_or_returns_is_replaced_and_nobody_is_paid_or_counted_twice(tmp_path: Path) -> None:
     study = study_of(
-        tmp_path, {"data": "search", "items": 3, "raters": 2, "candidates": 6},
+        tmp_path, {"dataset": "search", "items": 3, "raters": 2, "candidates": 6},
         crowd={**campaigns.CROWD, "address": "https://argilla.example.org"},
         acceptance={"min_pairs": 2, "min_raters": 1},
     )  # fmt: skip
@@ -138,7 +138,7 @@ def test_who_is_rejected_or_returns_is_replaced_and_nobody_is_paid_or_counted_tw
 
 def test_an_excluded_participants_place_is_opened_again_and_costs_what_it_did(tmp_path: Path) -> None:
     study = study_of(
-        tmp_path, {"data": "search", "items": 3, "raters": 2, "candidates": 6},
+        tmp_path, {"dataset": "search", "items": 3, "raters": 2, "candidates": 6},
         crowd={**campaigns.CROWD, "address": "https://argilla.example.org"},
         acceptance={"min_pairs": 2, "min_raters": 1},
     )  # fmt: skip
