@@ -26,7 +26,6 @@ from plumbline.statistics.estimates import CONFIDENCE, Estimate, Floats
 #: square of the share of pairs, `obrien_fleming` saves nearly all for the last look.
 Spending = Literal["pocock", "quadratic", "obrien_fleming"]
 Side = Literal["at_least", "at_most"]
-By = Literal["value", "interval"]
 ALPHA = (1 - CONFIDENCE) / 2  #: error on each side
 FEWEST = 8  #: fewest pairs at a look for a p-value
 FEW = f"fewer than {FEWEST} pairs say too little about the mean"  #: why there is no interval
@@ -45,23 +44,18 @@ class Criterion:
     Raises ValueError where the limit is not within the scale.
 
     >>> from annotation import Criterion
-    >>> Criterion(0.1, scale=(0, 1), side="at_most", by="interval").holds(0.08)
-    True
+    >>> Criterion(0.1, scale=(0, 1), side="at_most").limit
+    0.1
     """
 
     limit: float
     scale: tuple[float, float]  #: smallest and largest value
     side: Side = "at_least"  #: on which side of the limit the mean must lie
-    by: By = "interval"  #: criterion at the last look: the mean's interval, or the mean itself
 
     def __post_init__(self) -> None:
         bottom, top = self.scale
         if not bottom < self.limit < top:
             raise ValueError(f"the threshold {self.limit:g} is not within the scale, {bottom:g} to {top:g}")
-
-    def holds(self, mean: float) -> bool:
-        """Tell whether a mean satisfies the limit."""
-        return mean >= self.limit if self.side == "at_least" else mean <= self.limit
 
 
 @dataclass(frozen=True)
@@ -79,7 +73,6 @@ class Blocks:
     threshold: float = math.nan  #: limit for questions without their own criterion
     scale: tuple[float, float] = (math.nan, math.nan)  #: smallest and largest rating of these questions
     spending: Spending = "pocock"  #: how early the error is spent
-    by: By = "interval"  #: criterion for them at the last look: the mean's interval, or the mean itself
     criteria: Mapping[str, Criterion] = field(default_factory=dict)  #: criteria of questions that have their own
 
     def __post_init__(self) -> None:
@@ -93,7 +86,7 @@ class Blocks:
         """Return a question's criterion. Raises ValueError for a question without one."""
         if question not in self.criteria and math.isnan(self.threshold):
             raise ValueError(f"no criterion for {question!r}; known: {', '.join(self.criteria)}")
-        return self.criteria.get(question) or Criterion(self.threshold, self.scale, by=self.by)
+        return self.criteria.get(question) or Criterion(self.threshold, self.scale)
 
     def levels(self, looks: int, pairs: Sequence[int] = ()) -> Floats:
         """Return the one-sided levels of the first looks: a p-value at most this decides.
@@ -132,11 +125,9 @@ class Path:
         """Return these looks and those after them."""
         return Path(*(np.append(getattr(self, field.name), getattr(later, field.name)) for field in fields(self)))
 
-    def outcome(self, look: int, criterion: Criterion, *, last: bool) -> str:
-        """Return a look's outcome (from 1): accepted, rejected or undecided; the last may go by the mean itself."""
+    def outcome(self, look: int, criterion: Criterion) -> str:
+        """Return a look's outcome (from 1): accepted, rejected or undecided."""
         above, below = (p[look - 1] <= self.levels[look - 1] for p in (self.above, self.below))
-        if last and criterion.by == "value":
-            return "accepted" if criterion.holds(float(self.means[look - 1])) else "rejected"
         held, missed = (above, below) if criterion.side == "at_least" else (below, above)
         return "accepted" if held else "rejected" if missed else "undecided"
 
@@ -337,8 +328,7 @@ class _Campaign:
 
     def _decision(self, paths: Mapping[str, Path], look: int) -> str:
         """Return a look's decision (from 1) over all questions."""
-        last = look == len(self._blocks.ends)
-        outcomes = {path.outcome(look, self._criteria[name], last=last) for name, path in paths.items()}
+        outcomes = {path.outcome(look, self._criteria[name]) for name, path in paths.items()}
         return next((outcome for outcome in ("rejected", "undecided") if outcome in outcomes), "accepted")
 
     def _differs(self, path: Path, name: str) -> bool:
@@ -365,7 +355,7 @@ class _Campaign:
             return Estimate.undefined("no block is complete")
         alone = [
             all(
-                path.outcome(look, self._criteria[beside], last=False) == "accepted"
+                path.outcome(look, self._criteria[beside]) == "accepted"
                 for beside, path in paths.items()
                 if beside != name
             )
@@ -636,15 +626,12 @@ def outcomes(seen: Sequence[Sequence[Floats]], limits: Floats, criteria: Sequenc
     [[1, 1], [1, 1]]
     """
     by_look = []
-    for look, (questions, level) in enumerate(zip(seen, limits, strict=True), 1):
+    for questions, level in zip(seen, limits, strict=True):
         holds, fails = [], []
         for values, criterion in zip(questions, criteria, strict=True):
             limit, (bottom, top) = criterion.limit, criterion.scale
             above, below = p_above(values, limit, bottom) <= level, p_above(-values, -limit, -top) <= level
             held, missed = (above, below) if criterion.side == "at_least" else (below, above)
-            if look == len(limits) and criterion.by == "value":
-                held = np.array([criterion.holds(mean) for mean in values.mean(axis=-1)])
-                missed = ~held
             holds.append(held)
             fails.append(missed)
         by_look.append(np.where(np.any(fails, axis=0), -1, np.where(np.all(holds, axis=0), 1, 0)))
