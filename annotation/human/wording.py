@@ -36,13 +36,9 @@ class InstructionFiles:
         """The instructions for all tasks, with their translations."""
         return self._read(human_file(HUMAN_GENERAL))
 
-    def of_task(self, task_type: str) -> dict[str, Any]:
-        """Return the instructions for a type of task, with their translations."""
-        return self._read(human_file(f"{task_type}.yaml"))
-
     def words(self, task_type: str) -> TaskInstructions:
         """Return the instructions that a task would have if it were drawn now."""
-        every, task_words = as_recorded(self.general), as_recorded(self.of_task(task_type))
+        every, task_words = as_recorded(self.general), as_recorded(self._read(human_file(f"{task_type}.yaml")))
         return TaskInstructions(general=every, own=task_words, wordings=tuple(sorted(self.languages)))
 
     def _read(self, path: Path) -> dict[str, Any]:
