@@ -43,7 +43,8 @@ def study() -> str:
         lines += [f"## {title} {{#{model.__name__.lower()}}}", *_described(model), _keys(model)]
         for settings in (one for one in _SETTINGS.get(model, ()) if one not in seen):
             seen.add(settings)
-            lines += [*_described(settings), _keys(settings)]
+            heading = f"### {_title(settings)} {{#{settings.__name__.lower()}}}"
+            lines += [heading, *_described(settings), _keys(settings)]
         waiting += [(_title(part), part) for part in parts]
     return "\n\n".join(lines) + "\n"
 
