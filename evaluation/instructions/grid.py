@@ -176,8 +176,8 @@ class Grid:
     """The analysed scores.
 
     `scores` are models by tasks by wordings, NaN without a score (also to pad tasks with fewer wordings). `prompts`
-    (tasks by wordings) are their ids, empty for padding; `facts` have each wording's source, label, context, generator
-    and text, by name. `default`, `none` and `reported` are models by tasks: the model's own prompt in the same run, no
+    (tasks by wordings) are their ids, empty for padding; `facts` have each wording's source, label and text, by
+    name. `default`, `none` and `reported` are models by tasks: the model's own prompt in the same run, no
     prompt, and the published default. `types` are the tasks' types.
     """
 
@@ -247,7 +247,7 @@ def grid_of(marked_scores: pd.DataFrame, named: Callable[[str], str] = str) -> G
         raise DataError("no task has scores under 2 distinct wordings; prompt sensitivity needs at least 2")
     task_at, model_at = pd.Index(tasks), pd.Index(models)
     at = task_at.get_indexer(pd.Index(once["task"]))
-    names = ("prompt_id", "source", "label", "context", "generator", "text")
+    names = ("prompt_id", "source", "label", "text")
     facts = {name: np.full((len(tasks), width), "", object) for name in names}
     for name in names:
         facts[name][at, number] = once[name].to_numpy()
