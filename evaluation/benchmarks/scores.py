@@ -198,14 +198,14 @@ def narrowed(tasks: Sequence[Any], languages: Sequence[str]) -> list[Any]:
             task.metadata.name, hf_subsets=list(task.hf_subsets), eval_splits=list(task.eval_splits)
         )
         if languages:
-            of_subsets.hf_subsets = [name for name in of_subsets.hf_subsets if _speaks(of_subsets, name, languages)]
+            spoken = of_subsets.metadata.hf_subsets_to_langscripts
+            of_subsets.hf_subsets = [
+                name
+                for name in of_subsets.hf_subsets
+                if set(languages) & {code.split("-")[0] for code in spoken.get(name, [])}
+            ]
         narrowed_tasks.append(of_subsets)
     return narrowed_tasks
-
-
-def _speaks(task: Any, subset: str, languages: Sequence[str]) -> bool:
-    spoken = task.metadata.hf_subsets_to_langscripts.get(subset, [])
-    return bool(set(languages) & {code.split("-")[0] for code in spoken})
 
 
 def of_results(

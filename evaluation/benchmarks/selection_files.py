@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
-from evaluation.benchmarks.scores import MatrixOmission, read, whole
+from evaluation.benchmarks.scores import read, whole
 from evaluation.benchmarks.selection import (
     METHODS,
     BenchmarkSelection,
@@ -112,13 +111,8 @@ def notes(selection: BenchmarkSelection) -> list[str]:
         omitted = [omission for omission in scores.omissions if omission.kind == kind]
         if omitted:
             names = ", ".join([*(omission.name for omission in omitted[:5]), *(["..."] if len(omitted) > 5 else [])])
-            lines.append(f"left out: {_counted(omitted)} ({names}); see selection.json")
+            lines.append(f"left out: {count(len(omitted), kind)} ({names}); see selection.json")
     return lines
-
-
-def _counted(omissions: Sequence[MatrixOmission]) -> str:
-    """Return the number of one kind: "1 model", "2 tasks"."""
-    return count(len(omissions), omissions[0].kind)
 
 
 def interval_words(estimate: Estimate, undefined: str = "–") -> str:
@@ -138,9 +132,11 @@ def write(folder: Path, selection: BenchmarkSelection, tasks: dict[str, Any], so
 
     `tasks` are mteb's task objects by name, narrowed to the scored subsets; `source` is the value of --from.
     """
+    names = selection.facts.index
+    steps = [(n, names[step.task], step.rho, step.mse) for n, step in enumerate(selection.trace, 1)]
     files = {
         "tasks.csv": csv_bytes(_tasks(selection)),
-        "trace.csv": csv_bytes(_trace(selection)),
+        "trace.csv": csv_bytes(pd.DataFrame(steps, columns=["step", "task", "rho", "mse"])),
     }
     chosen = _names(selection)
     chosen_tasks = {name: tasks[name] for name in chosen if name in tasks}
@@ -166,12 +162,6 @@ def _tasks(selection: BenchmarkSelection) -> pd.DataFrame:
     for name, way in selection.ways.items():
         facts[f"by_{name}"] = way.chosen
     return facts
-
-
-def _trace(selection: BenchmarkSelection) -> pd.DataFrame:
-    names = selection.facts.index
-    rows = [(n, names[step.task], step.rho, step.mse) for n, step in enumerate(selection.trace, 1)]
-    return pd.DataFrame(rows, columns=["step", "task", "rho", "mse"])
 
 
 def _measured(way: TaskSelection) -> dict[str, Any]:

@@ -144,18 +144,18 @@ def notes(smaller: Smaller, holds: Holding) -> Sequence[str]:
     return lines
 
 
-DATASET = "dataset.yaml"
-
-
 def write(folder: Path, smaller: Smaller, holds: Holding, about: Mapping[str, Any]) -> None:
     """Write all files atomically; delete those of an earlier run, and no others."""
     contents = contents_of(smaller.dataset)
     languages = _languages(smaller.dataset)
-    data = _documents(contents) if smaller.dataset.task == "clustering" else _search(contents)
-    name = f"{smaller.dataset.name}-small"
+    name, task = f"{smaller.dataset.name}-small", smaller.dataset.task
+    data, path = (_documents(contents), "data.jsonl") if task == "clustering" else (_search(contents), "data")
     files = {
-        **{path: content.encode() for path, content in data.items()},
-        DATASET: _study_lines(name, smaller.dataset, languages).encode(),
+        **{file: content.encode() for file, content in data.items()},
+        "dataset.yaml": (
+            "# Copy this into a study, with `path` relative to the study file:\n"
+            f"datasets:\n  - {{name: {name}, task: {task}, path: {path}, language: {'-'.join(languages)}}}\n"
+        ).encode(),
         "scores.csv": csv_bytes(holds.scores),
         "about.json": json_file(about),
     }
@@ -202,11 +202,3 @@ def _languages(dataset: Dataset) -> list[str]:
     if dataset.task == "retrieval":
         languages += [passage.language for passage in dataset.passages_of()][:1]
     return list(dict.fromkeys(languages))
-
-
-def _study_lines(name: str, dataset: Dataset, languages: list[str]) -> str:
-    path = "data.jsonl" if dataset.task == "clustering" else "data"
-    return (
-        "# Copy this into a study, with `path` relative to the study file:\n"
-        f"datasets:\n  - {{name: {name}, task: {dataset.task}, path: {path}, language: {'-'.join(languages)}}}\n"
-    )
