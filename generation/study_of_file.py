@@ -10,7 +10,7 @@ import argparse
 import os
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,7 +32,6 @@ READ = 200  # texts read to identify the language
 LEAST, SHARE = 10, 0.95  # identified texts, and the share in one language, needed to be certain
 _KNOWN = {name for names in NAMES.values() for name in names}
 _LISTS = 200  # letters of a list of columns in an error
-_NAMED = 4  # words: column names have fewer
 
 
 @dataclass(frozen=True)
@@ -102,39 +101,6 @@ def language_of(texts: Iterable[object], path: Path) -> str:
         return best
     likely = f" (perhaps {best}, {language_name(best)})" if best else ""
     raise DataError(f"{path}: the language of the texts is uncertain{likely}; add --language CODE")
-
-
-def refuse_no_header(frame: pd.DataFrame, path: Path, usual: Collection[str]) -> None:
-    """Raise DataError if the first line of a CSV or TSV file looks like a row instead of column names.
-
-    A line with one of the `usual` names is never refused.
-    """
-    names = [str(name).strip() for name in frame.columns]
-    if path.suffix.lower() not in (".csv", ".tsv") or set(usual) & {name.lower() for name in names}:
-        return
-    if names == [str(number) for number in range(len(names))]:  # as tables without names are written
-        return
-    for index, name in enumerate(names):
-        if why := _like_a_row(name, [str(cell).strip() for cell in frame.iloc[:, index]]):
-            raise DataError(
-                f"{path}: the first line looks like a row, not like column names, as {name[:60]!r} {why}; put a line of"
-                " column names above it, such as text or text,label (if it is a column name, shorten it)"
-            )
-
-
-def _like_a_row(name: str, cells: Sequence[str]) -> str:
-    """Return why a column's heading looks like a cell; empty if it may be a name."""
-    if name and name in cells:
-        return "appears again in its column"
-    if _is_number(name) and cells and all(map(_is_number, cells)):
-        return "is a number, like all cells of its column"
-    if len(name.split()) >= _NAMED or re.search(r"[.!?。！？]$", name):
-        return "reads like a text"
-    return ""
-
-
-def _is_number(word: str) -> bool:
-    return bool(re.fullmatch(r"[-+]?\d+([.,]\d+)?", word))
 
 
 def study_text(
@@ -247,7 +213,6 @@ def begin(options: argparse.Namespace) -> tuple[Study, Guess, str]:
     target = FOLDER / f"{name}.yaml" if options.study is None else Path(options.study)
     if target.exists():
         raise StudyError(f"{target} exists already; move it, or name another with --study FILE or --name NAME")
-    refuse_no_header(frame, path, _KNOWN)
     guessed = guess(frame, dict(options.column), path)
     for column in guessed.columns.values():
         if column not in frame:

@@ -168,9 +168,7 @@ def read_csv(path: Path, *, composed: bool = True) -> CellTable:
             f"{path}, line {lines[-2] + 1}: a quotation mark is closed only {end - lines[-2]} lines later; close it"
         )
     kind = "TSV" if separator == "\t" else "CSV"
-    table = CellTable(path, f"{kind} ({SEPARATORS[separator]})", cells, lines, tuple(listed), notes=notes)
-    _refuse_no_header(table)
-    return table
+    return CellTable(path, f"{kind} ({SEPARATORS[separator]})", cells, lines, tuple(listed), notes=notes)
 
 
 def _encoding(path: Path) -> tuple[str, tuple[str, ...]]:
@@ -245,26 +243,6 @@ def _whole_rows(
             )
             continue
         yield reader.line_num, row
-
-
-def _refuse_no_header(table: CellTable) -> None:
-    """Raise DataError if the first line looks like a row and not like column names."""
-    names = [str(name) for name in table.cells.columns]
-    like_rows = [name for name in names if _like_a_cell(name, table.values(name))]
-    named_again = any("ImportId" in str(cell) for cell in table.cells.iloc[1]) if len(table.cells) > 1 else False
-    if names and 2 * len(like_rows) > len(names) and not named_again:  # Qualtrics names its columns thrice
-        raise DataError(
-            f"{table.path}: its first line looks like a row ({like_rows[0][:40]!r} is hardly the name of a column);"
-            " put a line of column names above it, such as item,rater,answer"
-        )
-
-
-def _like_a_cell(name: str, values: Sequence[str]) -> bool:
-    return name in values or (_is_number(name) and bool(values) and all(map(_is_number, values[:1000])))
-
-
-def _is_number(text: str) -> bool:
-    return text.lstrip("+-").replace(".", "", 1).isdecimal()
 
 
 def read_excel(path: Path, sheet: str = "") -> CellTable:

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from annotation.verdicts.tables import display, number, scoped, with_interval
-from plumbline.exhibits.charts import legend_above, panels, path_of_looks
+from plumbline.exhibits.charts import legend_above
 from plumbline.exhibits.palette import NEUTRAL, colours
 from plumbline.scales import classes_of, is_whole, marks
 from plumbline.statistics.estimates import Estimate
@@ -119,24 +119,6 @@ def means_in_words(means: pd.DataFrame) -> str:
         parts.append(f"{name}, mean {with_interval(mean)}")
     limits = " and ".join(number(limit) for limit in sorted(means["threshold"].dropna().unique()))
     return f"Threshold {limits}. {'; '.join(parts)}."
-
-
-def looks_panels(looks: pd.DataFrame, scale: Sequence[float]) -> alt.ConcatChart:
-    """Chart the path of each verdict's mean on one question, a panel each; `looks` are rows of `looks_frame`."""
-    ends = (float(scale[0]), float(scale[-1])) if len(scale) else (0.0, 1.0)
-    return panels(looks, "verdict", lambda path: path_of_looks(path, "mean", ends))
-
-
-def looks_in_words(looks: pd.DataFrame) -> str:
-    """Describe `looks_panels` in words, for screen readers."""
-    parts = []
-    for verdict, path in looks.groupby("verdict", sort=False):
-        steps = (
-            f"{row['pairs']} pairs {with_interval(Estimate(value=row['mean'], low=row['low'], high=row['high']))}"
-            for row in path.to_dict("records")
-        )
-        parts.append(f"{verdict}, limit {number(path['limit'].iloc[0])}: {', '.join(steps)}")
-    return f"{'; '.join(parts)}."
 
 
 def _finished(layers: list[alt.Chart], names: pd.Series[str]) -> alt.LayerChart:

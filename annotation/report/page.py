@@ -15,8 +15,6 @@ import pandas as pd
 from annotation.records import P_IS
 from annotation.report import exhibits, raters
 from annotation.report.charts import (
-    looks_in_words,
-    looks_panels,
     mean_intervals,
     means_in_words,
     rating_shares,
@@ -33,7 +31,7 @@ from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.looks import WHY_UNBIASED
 from annotation.verdicts.preregistration import amendments, fixed_text
 from annotation.verdicts.rules import late_lines, unchecked
-from annotation.verdicts.tables import SIMULATED, display, looks_frame, rule_chances
+from annotation.verdicts.tables import SIMULATED, display, rule_chances
 from plumbline.exhibits.page import Figure, Section, write_page
 from plumbline.exhibits.table import Exhibit, Table, csv_bytes, write_files
 from plumbline.fields import fields_of
@@ -287,18 +285,7 @@ def _looks(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> list[Se
     """Return the section on looks after blocks; none without looks."""
     if "looks_after_blocks" not in tables:
         return []
-    looks = looks_frame(material.verdicts)
-    figures: list[str | Table | Figure] = [
-        Figure(
-            looks_panels(group, material.rubric.scale_of(question)),
-            f"{question.capitalize()}: mean after each block, with the interval that is valid at all looks together; a"
-            " look decides if its interval excludes the dashed limit (looks_after_blocks.csv).",
-            f"{question.capitalize()}. {looks_in_words(group)}",
-        )
-        for question in material.questions
-        if len(group := looks[(looks["question"] == question) & (looks["label"] == "")])
-    ]
-    parts = [*figures, tables["looks_after_blocks"].table()]
+    parts: list[str | Table] = [tables["looks_after_blocks"].table()]
     if "unbiased_means" in tables:
         parts += [f"{WHY_UNBIASED}.", tables["unbiased_means"].table()]
     return [Section("Looks after blocks", parts)]

@@ -251,8 +251,7 @@ def looks_frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:
     """Return the results of looks after blocks: a row for each verdict, rule and look.
 
     Columns: verdict (in words, with its decision), transformation, language, task_type, decision, question, label,
-    look, pairs, mean, low, high (ends of the interval that is valid at all looks together), limit, most (pairs at the
-    last block).
+    look, pairs, mean, low, high (ends of the interval that is valid at all looks together), limit.
     """
     names = ["transformation", "language", "task_type", "decision"]
     rows = [
@@ -260,12 +259,11 @@ def looks_frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:
             "verdict": f"{scoped(*(getattr(verdict, name) for name in names[:3]))}: {verdict.decision}",
             **{name: getattr(verdict, name) for name in names},
             **{name: getattr(look, name) for name in _OF_LOOKS},
-            "most": verdict.blocks[-1],
         }
         for verdict in verdicts
         for look in verdict.looks
     ]
-    return pd.DataFrame(rows, columns=["verdict", *names, *_OF_LOOKS, "most"])
+    return pd.DataFrame(rows, columns=["verdict", *names, *_OF_LOOKS])
 
 
 _OF_LOOKS = ("question", "label", "look", "pairs", "mean", "low", "high", "limit")

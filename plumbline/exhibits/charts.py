@@ -6,7 +6,7 @@ or dark, sets backgrounds, grids and letters; colours keep a contrast of 3 to 1 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ import altair as alt
 import pandas as pd
 
 from plumbline.exhibits.page import Figure
-from plumbline.exhibits.palette import GAIN, NEUTRAL
+from plumbline.exhibits.palette import NEUTRAL
 
 ROW = 34  # height in pixels of a row with a name beside it
 WIDTH = 620  # width of such a chart
@@ -205,32 +205,6 @@ def lines(
     return chart
 
 
-def path_of_looks(frame: pd.DataFrame, title: str, scale: tuple[float, float]) -> alt.LayerChart:
-    """Return the path of a mean over looks after blocks, with intervals and the limit that they must exclude.
-
-    `frame` has one row per look: pairs, mean, low, high, limit, most (pairs at the last block). `title` names the mean;
-    `scale` holds the ends of its axis.
-    """
-    most = float(frame["most"].max())
-    x = alt.X("pairs:Q", title="pairs").scale(domain=[0, most], nice=False)
-
-    def up(column: str) -> alt.Y:
-        channel: alt.Y = alt.Y(column, title=title).scale(domain=[*scale], nice=False, zero=False)
-        return channel
-
-    base = alt.Chart(frame)
-    ticks = base.mark_tick(thickness=2, size=12, color=NEUTRAL, orient="horizontal")
-    tooltip = tips("pairs:Q", "mean:Q:.2f", "low:Q:.2f", "high:Q:.2f", "limit:Q:.2f")
-    layers = [
-        base.mark_rule(color=NEUTRAL, strokeDash=[4, 4]).encode(y=up("min(limit):Q")),
-        base.mark_rule(strokeWidth=2, color=NEUTRAL).encode(x=x, y=up("low:Q"), y2=alt.Y2("high:Q")),
-        *(ticks.encode(x=x, y=up(f"{end}:Q")) for end in ("low", "high")),
-        base.mark_line(color=GAIN).encode(x=x, y=up("mean:Q")),
-        base.mark_point(size=70, filled=True, opacity=1, color=GAIN).encode(x=x, y=up("mean:Q"), tooltip=tooltip),
-    ]
-    return alt.LayerChart(layer=layers, width=PANEL_WIDTH, height=150)
-
-
 def heat_map(grid: alt.Chart, colour: alt.Color, words: str, dark_letters: str = "true") -> alt.LayerChart:
     """Return a grid with a coloured cell for each row and column, from channels x, y and tooltip.
 
@@ -239,15 +213,6 @@ def heat_map(grid: alt.Chart, colour: alt.Color, words: str, dark_letters: str =
     ink = alt.ColorValue(**alt.condition(dark_letters, alt.value("#000000"), alt.value("#FFFFFF")))
     letters = grid.mark_text(fontSize=12).encode(text=alt.Text(words), color=ink)
     return alt.LayerChart(layer=[grid.mark_rect().encode(color=colour), letters])
-
-
-def panels(
-    frame: pd.DataFrame, by: str, draw: Callable[[pd.DataFrame], alt.LayerChart], columns: int = 2
-) -> alt.ConcatChart:
-    """Return a chart for each name in the column `by`, with its name above it."""
-    charts = [draw(part).properties(title=str(name)) for name, part in frame.groupby(by, sort=False)]
-    figure: alt.ConcatChart = alt.concat(*charts, columns=columns)
-    return figure
 
 
 def figure(chart: Chart, caption: str) -> Figure:

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping
 COLOURS = {"lexical_stylistic": "#0072B2", "length": "#D55E00", "language": "#009E73"}
 SHAPES = {"lexical_stylistic": "circle", "length": "square", "language": "triangle-up"}
 NEUTRAL = "#7F7F7F"
-#: Up and down, accepted and rejected: the ends of Figure 6's scale; no axis uses them.
-GAIN, LOSS = "#4393C3", "#D6604D"
 
 # Colours of a study's own axes, reused from the start after the last one; as dark and light as those above.
 _OWN_COLOURS = ("#A6761D", "#8C6BB1", "#E7298A")

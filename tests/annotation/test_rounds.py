@@ -105,7 +105,7 @@ def _shows_its_looks(study: Study) -> None:
     page = write_report(study).read_text(encoding="utf-8")
     assert "Looks after blocks" in page and WHY_UNBIASED.split(",")[0] in page
     path = pd.read_csv(study.folder / "report" / "looks_after_blocks.csv")
-    assert list(path["pairs"].unique()) == [8, 16] and set(path["most"]) == {24}
+    assert list(path["pairs"].unique()) == [8, 16]
     assert (path.loc[path["look"] == 2, "low"] >= 3).all() and (path["low"] <= path["mean"]).all()
     means = pd.read_csv(study.folder / "report" / "unbiased_means.csv")
     varies = means[means["reason"].isna()]

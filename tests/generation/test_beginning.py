@@ -142,32 +142,6 @@ def test_what_cannot_be_told_is_said_with_the_option(init: Path, monkeypatch: py
     assert not (init / "studies").exists()
 
 
-@pytest.mark.parametrize(
-    ("rows", "said"),
-    [
-        (TEXTS, "reads like a text"),
-        ([f"{text},{label}" for text, label in zip(TEXTS, LABELS, strict=True)], "reads like a text"),
-        (
-            [f"{label},{text.split()[2]}" for text, label in zip(TEXTS, LABELS, strict=True)],
-            "appears again in its column",
-        ),
-        ([f"{text.split()[2]},{number}" for number, text in enumerate(TEXTS)], "is a number"),
-        (["好天气。", "你好吗？"], "reads like a text"),
-    ],
-)
-@pytest.mark.parametrize("named", [False, True])
-def test_a_file_without_names_of_columns_loses_no_row(
-    init: Path, monkeypatch: pytest.MonkeyPatch, rows: list[str], said: str, named: bool
-) -> None:
-    (init / "bare.csv").write_text("\n".join(rows), encoding="utf-8")
-    column = ["--column", f"text={rows[0].split(',')[0]}"] if named else []  # as the list of columns suggests
-    with pytest.raises(
-        DataError, match=f"the first line looks like a row.*{said}.*; put a line of column names above it"
-    ):
-        run("bare.csv", "--language", "en", *column)
-    assert not (init / "studies").exists()
-
-
 def test_a_first_line_of_unknown_names_is_asked_about_and_its_use_printed(
     init: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
