@@ -15,7 +15,15 @@ import pandas as pd
 
 from annotation.judges.effects import between_judges, length_slope
 from annotation.judges.outcome import JudgesOutcome, outcome_of
-from annotation.judges.people import CROWD, against_people, alternative_test, far_ratings, pair_means, with_each_rater
+from annotation.judges.people import (
+    CROWD,
+    against_people,
+    alternative_test,
+    calibration,
+    far_ratings,
+    pair_means,
+    with_each_rater,
+)
 from annotation.judges.records import checked
 from annotation.ratings.ratings import counting_ratings
 from annotation.statistics.summaries import Design
@@ -75,6 +83,7 @@ def held_against(
         every = judgements[judgements["question"] == question]
         of_question = {
             "people": against_people(rated, of_judges, scale),
+            "calibration": calibration(rated, of_judges, scale),
             "raters": with_each_rater(rated, of_judges, scale),
             "alternative": _alternative(rated, of_judges, scale, epsilon),
             "length": length_effects(rated, of_judges, judged),
@@ -117,6 +126,10 @@ _SHOWN: Mapping[str, tuple[str, dict[str, str]]] = {
         "Judges against each pair's mean rating; gap: judge minus people, with its 95% interval",
         {**_WHOSE, "transformation": "Transformation", "n": "Pairs", "failed": "Failed", "spearman": "Spearman",
          "ac2": "AC2", "mean_absolute_error": "Error", "gap": "Gap", **_INTERVAL},
+    ),
+    "calibration": (
+        "Calibration: people's mean rating of the pairs with each of the judge's scores, rounded to the scale",
+        {**_WHOSE, "score": "Score", "n": "Pairs", "people": "People"},
     ),
     "alternative": (
         "Alternative annotator test: a judge that passes is as good as one more rater; its mean may still be wrong",

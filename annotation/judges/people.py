@@ -1,4 +1,4 @@
-"""Judges against people's ratings of the same outputs: agreement, error and gap.
+"""Judges against people's ratings of the same outputs: agreement, error, gap and calibration.
 
 `ratings` are of one question or several (pair_id, rater_id, question, value, transformation); those count that no
 column of a study's `ratings.parquet` excludes (`plumbline.frames.that_count`). `scores` are those of
@@ -21,6 +21,7 @@ import pandas as pd
 
 from annotation.judges.effects import ac2_of, mean_with_interval, pearson, spearman
 from plumbline.frames import filled, need, numbers, once, that_count
+from plumbline.scales import nearest_points
 from plumbline.statistics.estimates import Floats
 
 ALL = "all"  # transformation of the rows over all transformations
@@ -65,6 +66,19 @@ def with_each_rater(ratings: pd.DataFrame, scores: pd.DataFrame, scale: Sequence
 def pair_means(ratings: pd.DataFrame) -> pd.Series:
     """Return the mean of each pair's ratings that count; `ratings` are of one question."""
     return that_count(ratings).groupby("pair_id")["value"].mean()
+
+
+def calibration(ratings: pd.DataFrame, scores: pd.DataFrame, scale: Sequence[float]) -> pd.DataFrame:
+    """Return people's mean at each of a judge's scores, rounded to the scale: a row for each judge, question and score.
+
+    Columns: judge, question, score, n (pairs), people (mean of the pairs' mean ratings). A judge is calibrated if
+    `people` equals `score` in every row.
+    """
+    people = pair_means(ratings)
+    both = scores.assign(people=scores["pair_id"].map(people)).dropna(subset=["score", "people"])
+    both["score"] = nearest_points(both["score"].to_numpy(np.float64), scale)
+    at_score = both.groupby(["judge", "question", "score"], as_index=False)
+    return at_score.agg(n=("people", "count"), people=("people", "mean"))
 
 
 def far_ratings(

@@ -14,6 +14,7 @@ from annotation.judges.people import (
     against_people,
     alternative_test,
     benjamini_yekutieli,
+    calibration,
     exact_p,
     far_ratings,
     with_each_rater,
@@ -67,6 +68,13 @@ def test_what_a_judge_cannot_show_beside_people_is_undefined_and_says_why() -> N
     none = alike[alike["judge"] == "none"].iloc[0]
     assert (none["n"], none["failed"]) == (0, 3) and math.isnan(none["gap"])
     assert none["reason"] == "the judge has scored none of the rated pairs"
+
+
+def test_calibration_has_peoples_mean_at_each_score_that_a_judge_gives() -> None:
+    """People's means 2, 3, 4, 5; 3.4 is rounded to 3, and an answer without a score counts nowhere."""
+    ratings = rated({"a": [1, 3, 4, 5], "b": [3, 3, 4, 5]})
+    found = calibration(ratings, scored({"j": [3.4, 2.9, 5, math.nan]}), SCALE)
+    assert found.to_numpy().tolist() == [["j", "quality", 3, 2, 2.5], ["j", "quality", 5, 1, 4]]
 
 
 def test_a_judge_beside_each_rater() -> None:
