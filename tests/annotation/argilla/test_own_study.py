@@ -93,7 +93,7 @@ def test_a_ninth_transformation_and_questions_of_ones_own_need_no_line_of_code(
     run("preview")
     preview = words((study.folder / "preview.html").read_text(encoding="utf-8"))
     assert "The program swapped neighbouring letters." in preview and "How does the new text sound?" in preview
-    planned = run("plan", "--campaigns", "2", "--pairs", "30", "--raters", "3")
+    planned = run("plan", "", "--campaigns", "2", "--pairs", "30", "--raters", "3")
     assert "share of wrong in naturalness at most 0.5" in planned
     assert "published in 10 datasets" in run("publish")
     run("simulate")
@@ -130,8 +130,8 @@ def paid(study: Study, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 
     with MTurkSite() as site:
         monkeypatch.setenv("MTURK_ENDPOINT", site.url)
-        run("annotation", "crowd plan", "--platform", "mturk", "--live")
-        run("annotation", "crowd launch", *LIVE)
+        run("crowd", "plan", "--platform", "mturk", "--live")
+        run("crowd", "launch", *LIVE)
         asked = ("quality", "fluency", "naturalness", "effort")
         for number, hit in enumerate(list(site.hits)):
             fields = site.fields(hit)
@@ -140,9 +140,9 @@ def paid(study: Study, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
                 name: answer(name) if name.rpartition(".")[2] in asked else value for name, value in fields.items()
             }, seconds=240)  # fmt: skip
         for step, options in (("collect", ()), ("approve", ("--all",)), ("close", ()), ("bonus", LIVE[3:])):
-            run("annotation", f"crowd {step}", "--live", *options)
+            run("crowd", step, "--live", *options)
         assert {one.status for one in site.assignments.values()} == {"Approved"}
-        assert "approved" in run("annotation", "crowd status", "--live")
+        assert "approved" in run("crowd", "status", "--live")
 
 
 def judged(study: Study) -> None:
