@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -35,7 +34,6 @@ from plumbline.scales import nearest_points
 from plumbline.words import count_words
 
 FOLDER = "judge_check"
-Flag = Literal["both", "any"]
 
 
 @dataclass(frozen=True)
@@ -47,14 +45,14 @@ class JudgeCheck:
     simulated: bool  #: whether ratings are simulated
 
 
-def check(evidence: Evidence, epsilon: float = CROWD, flag: Flag = "both") -> JudgeCheck:
+def check(evidence: Evidence, epsilon: float = CROWD) -> JudgeCheck:
     """Compare a study's judges with its ratings. Raises DataError if verdicts or judgements are missing."""
     refuse_stale(evidence, evidence.verdicts)
     outcome, design = outcome_of(evidence), evidence.design
     judging = outcome.judging
     counting = counting_ratings(evidence.collected.sample_ratings, design.per_pair)
     rated = counting[[design.asked(str(name)).kind == "rating" for name in counting["question"]]]
-    tables = held_against(rated, judging.judgements, judging.judged, design, epsilon=epsilon, flag=flag)
+    tables = held_against(rated, judging.judgements, judging.judged, design, epsilon=epsilon)
     tables["means"] = outcome.means
     filled = {name: table for name, table in tables.items() if len(table)}
     return JudgeCheck(filled, outcome.recorded, outcome.simulated)
@@ -67,7 +65,6 @@ def held_against(
     design: Design,
     *,
     epsilon: float = CROWD,
-    flag: Flag = "both",
 ) -> dict[str, pd.DataFrame]:
     """Return tables of judges beside people and each other; `ratings` are ratings that count, on scales.
 
@@ -88,7 +85,7 @@ def held_against(
             "alternative": _alternative(rated, of_judges, scale, epsilon),
             "length": length_effects(rated, of_judges, judged),
             "between": between_judges(every, scale),
-            "far": far_ratings(rated, of_judges, flag=flag),
+            "far": far_ratings(rated, of_judges),
         }
         for name, table in of_question.items():
             parts.setdefault(name, []).append(table)

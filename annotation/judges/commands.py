@@ -53,12 +53,6 @@ def add_judge_actions(judging: argparse.ArgumentParser) -> None:
         help="margin of the alternative annotator test, from 0 to 1: how far a judge's success rate may be below a"
         " rater's (default: 0.1, for crowd workers)",
     )
-    checking.add_argument(
-        "--flag",
-        choices=("both", "any"),
-        default="both",
-        help="list ratings more than 2 points away from every judge (both), or from at least one (any)",
-    )
 
 
 def _examples() -> str:
@@ -175,7 +169,7 @@ def _check(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
     files = [study.folder / name for name in ("pairs.parquet", "ratings.parquet", "verdicts.json")]
     with stage(study, "judge check", [*files, study.judgements], [study.folder / FOLDER]):
-        checked = check(Evidence.whole(study), options.epsilon, options.flag)
+        checked = check(Evidence.whole(study), options.epsilon)
         write_files(study.folder / FOLDER, {f"{name}.csv": csv_bytes(table) for name, table in checked.tables.items()})
     print(f"{check_text(study.name, checked)}\nall tables -> {study.folder / FOLDER}")
     return 0

@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -81,31 +80,24 @@ def calibration(ratings: pd.DataFrame, scores: pd.DataFrame, scale: Sequence[flo
     return at_score.agg(n=("people", "count"), people=("people", "mean"))
 
 
-def far_ratings(
-    ratings: pd.DataFrame, scores: pd.DataFrame, flag: Literal["both", "any"] = "both", far: float = FAR
-) -> pd.DataFrame:
-    """Return ratings more than `far` points away from every judge (both), or from any.
+def far_ratings(ratings: pd.DataFrame, scores: pd.DataFrame, far: float = FAR) -> pd.DataFrame:
+    """Return ratings more than `far` points away from every judge.
 
-    A person should read them; they decide nothing. With `both` a pair that a judge failed on has no flag; with `any`
-    the other judges decide. PTEB's text (appendix B: from their own estimates) can be read in either way. The
-    judges have to be blind to the ratings, which the paper's were not. Columns: pair_id, rater_id, question, value,
-    nearest and farthest (judge minus rating, by size), judges.
+    A person should read them; they decide nothing. A pair that a judge failed on has no flag. PTEB's text (appendix B:
+    from their own estimates) could also mean any judge. The judges have to be blind to the ratings, which the paper's
+    were not. Columns: pair_id, rater_id, question, value, nearest and farthest (judge minus rating, by size), judges.
     """
-    if flag not in ("both", "any"):
-        raise ValueError(f"flag must be 'both' or 'any', not {flag!r}")
     rated = _checked(ratings)
     wide = scores.pivot(index=["question", "pair_id"], columns="judge", values="score")
     keys = pd.MultiIndex.from_frame(rated[["question", "pair_id"]])
     apart = wide.reindex(keys).to_numpy(np.float64) - rated["value"].to_numpy(np.float64)[:, None]
     size = np.abs(apart)
-    judged = ~np.isnan(size)
-    over = size > far + 1e-9
-    flagged = (over.all(axis=1) if flag == "both" else over.any(axis=1)) & judged.any(axis=1)
+    flagged = (size > far + 1e-9).all(axis=1) & (size.shape[1] > 0)
     apart, size = apart[flagged], size[flagged]
     rows = np.arange(len(apart))
-    near, distant = np.nan_to_num(size, nan=np.inf).argmin(axis=1), np.nan_to_num(size, nan=-1).argmax(axis=1)
+    ends = (apart[rows, size.argmin(axis=1)], apart[rows, size.argmax(axis=1)]) if len(rows) else (rows, rows)
     far_rows: pd.DataFrame = rated.loc[flagged, ["pair_id", "rater_id", "question", "value"]].reset_index(drop=True)
-    return far_rows.assign(nearest=apart[rows, near], farthest=apart[rows, distant], judges=judged[flagged].sum(axis=1))
+    return far_rows.assign(nearest=ends[0], farthest=ends[1], judges=size.shape[1])
 
 
 def _row(part: pd.DataFrame, scores: pd.Series, scale: Sequence[float]) -> tuple[object, ...]:

@@ -80,7 +80,7 @@ def test_the_sample_studys_judges_are_held_against_its_raters(generated: Study, 
     early = here("judge", "check", *where)
     assert early.returncode == 2 and "plumbline accept" in early.stderr
     beside_people(generated, where)
-    done = here("judge", "check", *where, "--flag", "any")
+    done = here("judge", "check", *where)
     assert done.returncode == 0, done.stderr
     assert "Judges whose answers come from a file: numbers, shares" in done.stdout
     assert "24 rated pairs; means with judges need at least 30" in done.stdout

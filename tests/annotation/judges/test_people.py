@@ -169,12 +169,9 @@ def test_ratings_far_from_the_judges_are_listed() -> None:
     """3 from x and 2 from y, 2.5 from both, exactly 2 from both, and 4 from x where y failed."""
     ratings = rated({"a": [2, 1, 3, 1]})
     scores = scored({"x": [5, 3.5, 5, 5], "y": [4, 3.5, 1, math.nan]})
-    both, anyone = (far_ratings(ratings, scores, flag=flag) for flag in ("both", "any"))
-    assert both["pair_id"].tolist() == ["1"]
-    assert anyone["pair_id"].tolist() == ["0", "1", "3"]
-    assert anyone[["nearest", "farthest", "judges"]].to_numpy().tolist() == [[2, 3, 2], [2.5, 2.5, 2], [4, 4, 1]]
-    with pytest.raises(ValueError, match="flag must be 'both' or 'any', not 'either'"):
-        far_ratings(ratings, scores, flag="either")  # type: ignore[arg-type]
+    far = far_ratings(ratings, scores)
+    assert far["pair_id"].tolist() == ["1"]
+    assert far[["nearest", "farthest", "judges"]].to_numpy().tolist() == [[2.5, 2.5, 2]]
 
 
 def judgements() -> pd.DataFrame:
