@@ -86,7 +86,7 @@ def to_the_end(file: Path) -> Study:
 def test_a_ninth_transformation_stands_beside_htebs_and_enters_no_number_of_theirs(tmp_path: Path) -> None:
     recorded = {"kind": "recorded", "model": "plumbline-sample", "revision": "1", "path": str(DEMO / "outputs")}
     htebs = ("paraphrasing", "expansion", "backtranslation")
-    study = to_the_end(own_study(tmp_path, *htebs, {"path": "typing_errors.yaml"}, generator=recorded))
+    study = to_the_end(own_study(tmp_path, *htebs, "typing_errors.yaml", generator=recorded))
 
     verdicts = {one.transformation: one for one in CampaignRecords.open(study).verdicts}
     assert {one.decision for one in verdicts.values()} == {"accepted"} and list(verdicts) == [*htebs, "typing_errors"]
@@ -108,7 +108,7 @@ def test_a_ninth_transformation_stands_beside_htebs_and_enters_no_number_of_thei
     pd.testing.assert_series_equal(table[same].drop("n_failed"), without[same].drop("n_failed"), check_names=False)
 
     printed = run(tmp_path / "study.yaml", "evaluate")
-    assert "total: the mean over lexical_stylistic, length, noise" in printed
+    assert "Total: the mean over Lexical/Stylistic, length, noise" in printed
     page = (study.folder / "report" / "index.html").read_text(encoding="utf-8")
     assert "This study adds typing errors (axis noise) to HTEB&#x27;s transformations." in page.replace(
         "&#39;", "&#x27;"

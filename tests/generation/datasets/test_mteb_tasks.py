@@ -249,7 +249,7 @@ def test_old_candidates_are_judged_and_ranked() -> None:
         ("sides", "BUCC': its two sides are lists of different lengths; use a later version of the task"),
         (
             "languages of pairs",
-            "which text of subset 'de' is in which of deu-Latn, eng-Latn; give `languages: {de: ...}`",
+            "which text of subset 'de' is in which of deu-Latn, eng-Latn; give `language: {de: ...}`",
         ),
         ("languages of queries and passages", "which text of subset 'acm_Arab-eng_Latn' is in which"),
     ],
