@@ -55,10 +55,6 @@ class Kinds:
         shape: alt.Shape = self._with_legend(channel.scale(domain=[*self.shapes], range=[*self.shapes.values()]))
         return shape
 
-    def with_legend(self, **legend: Any) -> Kinds:
-        """Return the same kinds with these settings of the legend."""
-        return replace(self, legend=legend)
-
     def of(self, names: Iterable[str]) -> Kinds:
         """Return those kinds alone that occur among the names, so that the legend has no other."""
         present = set(names)
