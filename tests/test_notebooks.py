@@ -34,7 +34,7 @@ def run(file: Path) -> tuple[dict[str, Any], list[Any]]:
 @pytest.fixture
 def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder to stand in that has `exports/demo`."""
-    (tmp_path / "exports").symlink_to(made_once("finished", make_records))
+    (tmp_path / "exports").symlink_to(made_once("records", make_records))
     monkeypatch.chdir(tmp_path)
     return tmp_path / "exports" / "demo"
 

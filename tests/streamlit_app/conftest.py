@@ -44,7 +44,7 @@ def go_to(shown: AppTest, view: str) -> AppTest:
 @pytest.fixture(scope="session")
 def finished() -> Path:
     """The exports folder of the sample study with every record made; not to be written to."""
-    return made_once("finished", make_records)
+    return made_once("records", make_records)
 
 
 def make_records(folder: Path) -> None:

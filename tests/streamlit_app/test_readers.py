@@ -118,6 +118,7 @@ def test_the_first_page_waits_for_no_others_modules() -> None:
 def test_a_port_is_streamlits_and_the_study_is_the_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands that pages name repeat the pages' arguments, and no other command has a port."""
     calls: list[list[str]] = []
+    monkeypatch.setattr(server, "prepare", lambda *_: None)
     monkeypatch.setattr(server.streamlit_cli, "main", lambda words, **_: calls.append(words))
     for port in ([], ["--port", "8599"]):
         run(["dashboard", "--study", str(DEMO), *port, "--exports", "e"])
