@@ -362,7 +362,7 @@ def _drifts(material: ReportMaterial) -> dict[str, Figure]:
 
 
 #: Sections that a reader opens, by how their headings begin.
-_FOLDED = ("Sensitivity", "What disrupts", "Models against", "Data sets")
+_FOLDED = ("Sensitivity", "Data sets")
 
 
 def sections(about: Sequence[str], exhibits: Mapping[str, Exhibit], figures: Mapping[str, Figure]) -> list[Section]:
