@@ -280,8 +280,3 @@ def _hash(source: str) -> str:
 def _packed(data: Mapping[str, Any]) -> str:
     """Compress the page's data to letters that mean nothing to HTML and XML."""
     return base64.b64encode(zlib.compress(json.dumps(data, separators=(",", ":")).encode(), 9)).decode()
-
-
-def data_of(html: str) -> Any:
-    """Return the data of a page of `hosted_html`: task, items, drawn, submit_to."""
-    return json.loads(zlib.decompress(base64.b64decode(html.split('id="data">', 1)[1].split("<", 1)[0])))

@@ -138,9 +138,9 @@ class Texts:
             raise DataError(f"data set {spec.name!r} was changed while it was evaluated; run the command again")
         return dataset
 
-    def originals(self, spec: DatasetSpec, revision: str = "") -> Originals:
+    def originals(self, spec: DatasetSpec) -> Originals:
         """Return a data set's distinct texts. Raises DataError as `dataset`."""
-        dataset = self.dataset(spec, revision)
+        dataset = self.dataset(spec)
         return self._held.get(
             (spec.name, ORIGINAL), lambda: Originals.of(dataset), lambda originals: len(originals.ids), [(spec.name,)]
         )

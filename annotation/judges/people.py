@@ -185,14 +185,14 @@ def result_of(differences: Mapping[str, tuple[Floats, Floats]], epsilon: float) 
     return _result(differences, epsilon)
 
 
-def benjamini_yekutieli(p_values: Floats, q: float = FALSE_DISCOVERIES) -> np.ndarray:
-    """Return a mask of the hypotheses rejected at a false discovery rate of q, whatever their dependence.
+def benjamini_yekutieli(p_values: Floats) -> np.ndarray:
+    """Return a mask of the hypotheses rejected at a false discovery rate q, whatever their dependence.
 
-    It rejects those up to the largest p_(k) with p_(k) <= k q / (m sum(1/i)).
+    It rejects those up to the largest p_(k) with p_(k) <= k q / (m sum(1/i)); q is `FALSE_DISCOVERIES`.
     """
     m = len(p_values)
     ordered, ranks = np.sort(p_values), np.arange(1, m + 1)
-    under = np.flatnonzero(ordered <= ranks * q / (m * float((1 / ranks).sum())))
+    under = np.flatnonzero(ordered <= ranks * FALSE_DISCOVERIES / (m * float((1 / ranks).sum())))
     return p_values <= (ordered[under[-1]] if len(under) else -1.0)
 
 

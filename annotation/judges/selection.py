@@ -88,13 +88,13 @@ def crossed(judgements: pd.DataFrame, question: str) -> CrossJudgements:
     return CrossJudgements(whole, len(wide) - len(whole), {str(name): int(n) for name, n in wide.isna().sum().items()})
 
 
-def enough_resamples(comparisons: int, smallest: float = SMALLEST) -> int:
-    """Return the resamples at which Holm's smallest p can be half of `smallest`: 2 m / smallest, at least 10,000.
+def enough_resamples(comparisons: int) -> int:
+    """Return the resamples at which Holm's smallest p can be half of `SMALLEST`: 2 m / SMALLEST, at least 10,000.
 
     A p of B resamples, the sample itself counted as one, is 1 / (B + 1) at least, and Holm multiplies it by the number
     m of comparisons: with the paper's 10 and .001, 1,000 resamples could show nothing below .01.
     """
-    return max(10_000, math.ceil(2 * comparisons / smallest))
+    return max(10_000, math.ceil(2 * comparisons / SMALLEST))
 
 
 def comparisons(observations: pd.DataFrame, seed: int, resamples: int | None = None) -> pd.DataFrame:

@@ -200,17 +200,15 @@ def _ordinal_weights(points: int) -> Floats:
     return weights
 
 
-def krippendorff_alpha(answers: Answers, generator: np.random.Generator, together: Integers | None = None) -> Estimate:
+def krippendorff_alpha(answers: Answers, generator: np.random.Generator) -> Estimate:
     """Krippendorff's alpha with the ordinal metric; BCa bootstrap interval over pairs.
 
     Krippendorff (2019), Content Analysis, 4th ed., chapter 12; the tests compare the number with that of the package
-    krippendorff. Pairs with one rating do not count. Those that share a number in `together` are resampled as one. Of
-    a continuous scale the metric is that of intervals.
+    krippendorff. Pairs with one rating do not count. Of a continuous scale the metric is that of intervals.
 
     Args:
         answers: one question's ratings.
         generator: the generator of the bootstrap's resamples.
-        together: a number for each pair; pairs with equal numbers are resampled as one. None: each by itself.
 
     Returns:
         The coefficient with its 95% interval over pairs; NaN with a reason where undefined.
@@ -223,7 +221,7 @@ def krippendorff_alpha(answers: Answers, generator: np.random.Generator, togethe
     if reason := nothing_to_tell(answers):
         return Estimate.undefined(reason)
     if isinstance(answers.scale, Continuous):
-        return _interval_alpha(answers, generator, together)
+        return _interval_alpha(answers, generator)
     several = answers.ratings >= 2
     counts = answers.counts()[several]
     if counts.shape[1] > MOST_LEVELS:  # points that nobody chose change nothing; the matrices grow with the square
@@ -235,15 +233,10 @@ def krippendorff_alpha(answers: Answers, generator: np.random.Generator, togethe
     )  # summed pair by pair, as the package does: no digit differs
     if all_agree(answers):
         return Estimate.alone(value, ALIKE)
-    if together is None:
-        return bca(_alpha, parts, times, generator, value=value)
-    _, group, once = np.unique(together[several], return_inverse=True, return_counts=True)
-    of_groups = np.zeros((len(once), parts.shape[1]))
-    np.add.at(of_groups, group, parts[kind])
-    return bca(_alpha, of_groups, np.ones_like(once), generator, value=value)
+    return bca(_alpha, parts, times, generator, value=value)
 
 
-def _interval_alpha(answers: Answers, generator: np.random.Generator, together: Integers | None) -> Estimate:
+def _interval_alpha(answers: Answers, generator: np.random.Generator) -> Estimate:
     """Alpha with the squared difference of two ratings as their distance.
 
     With the sum of x and of x^2 over the ratings x of a pair it is 1 - (N - 1) sum_pairs ((r sum x^2 - (sum x)^2) /
@@ -257,9 +250,6 @@ def _interval_alpha(answers: Answers, generator: np.random.Generator, together: 
     parts = np.column_stack([ratings, sums, squares, (ratings * squares - sums**2) / (ratings - 1)])
     if all_agree(answers):
         return Estimate.alone(1.0, ALIKE)
-    if together is not None:
-        group = np.unique(together[np.bincount(answers.pair) >= 2], return_inverse=True)[1]
-        parts = np.column_stack([np.bincount(group, column) for column in parts.T])
     return bca(_alpha_of_sums, parts, np.ones(len(parts), np.int64), generator)
 
 

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from annotation.page import data_of, hosted_html, items_of, rating_words, task_of
+from annotation.page import hosted_html, items_of, rating_words, task_of
 from annotation.rubric import Rubric, load_rubric
 from annotation.sampling.queues import Queue
 from annotation.server.plugin.plumbline_argilla import rate
 from plumbline.study import Study
 from tests.annotation.crowd.made_offers import TEXTS, make_offer
+from tests.annotation.previews import data_of
 
 QUEUE = Queue("paraphrasing", "en", "en")
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from annotation.crowd.page import examples_html, question_html
 from annotation.crowd.prolific.workspaces import shown_first
-from annotation.page import data_of
 from annotation.questions import QuestionScale
 from annotation.rubric import load_rubric
 from annotation.sampling.queues import Queue
@@ -19,6 +18,7 @@ from plumbline.study import ROOT, load_study
 from plumbline.study.campaign import QualityLimits
 from tests.annotation.campaigns import Make
 from tests.annotation.crowd.made_offers import make_offer
+from tests.annotation.previews import data_of
 
 POOLS = {"en": "paraphrasing", "de": "translation"}
 

@@ -34,7 +34,7 @@ from xml.sax.saxutils import escape
 import boto3
 from botocore.config import Config
 
-from annotation.page import data_of
+from tests.annotation.previews import data_of
 
 Fault = Literal["error", "throttle", "drop"] | None
 Moment = Literal["before", "after"]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from annotation.crowd.page import LIMIT, NAMESPACE, consent_of, prolific_words, question_html, question_xml
 from annotation.crowd.prolific.workspaces import DONE
 from annotation.human.order import OrderDrawing
-from annotation.page import data_of, rating_words
+from annotation.page import rating_words
 from annotation.rubric import load_rubric
 from annotation.server.plugin.plumbline_argilla import rate
 from annotation.server.plugin.plumbline_argilla.crowd_words import WORDS
@@ -24,6 +24,7 @@ from plumbline.errors import StudyError
 from plumbline.study import Study
 from tests.annotation.crowd.made_offers import TEXTS, make_offer
 from tests.annotation.crowd.mturk.mturk_site import form_data
+from tests.annotation.previews import data_of
 
 SUBMIT = "https://workersandbox.mturk.com/mturk/externalSubmit"
 LANGUAGES = ("ar", "de", "es", "fr", "ha", "ru", "sw", "tr", "ur")
