@@ -117,7 +117,7 @@ class Encoder:
     def embed(self, texts: Sequence[str], *, prompt: str | None = None, role: str = "") -> Embeddings:
         """Return embeddings (texts by dimensions), encoding each distinct text once; `prompt` None is the default.
 
-        Raises DataError for an embedding that is not finite, ServiceError for a model that fails.
+        Raises DataError for an embedding that is not finite or has length 0, ServiceError for a model that fails.
         """
         prompt = self._fallback("") if prompt is None else prompt
         self.asked += len(texts)
@@ -214,13 +214,16 @@ class Encoder:
                     + ("; try evaluation.precision float16, or another GPU (CUDA_VISIBLE_DEVICES)" if lacks else "")
                 ) from error
         self.encoded += len(texts)
-        finite = np.isfinite(vectors).all(axis=1)
-        if not finite.all():
-            text = texts[int(np.argmin(finite))]
-            raise DataError(
-                f"model {self._name!r} returns an embedding that is not finite for {text[:60]!r}"
-                f" ({int((~finite).sum())} of {len(texts)} texts); check the model's files and precision"
-            )
+        for usable, fault in (
+            (np.isfinite(vectors).all(axis=1), "that is not finite"),
+            (vectors.any(axis=1), "of length 0, whose cosine is undefined,"),
+        ):
+            if not usable.all():
+                text = texts[int(np.argmin(usable))]
+                raise DataError(
+                    f"model {self._name!r} returns an embedding {fault} for {text[:60]!r}"
+                    f" ({int((~usable).sum())} of {len(texts)} texts); check the model's files and precision"
+                )
         return vectors
 
     def _fallback(self, role: str) -> str:
@@ -344,13 +347,8 @@ def longest_first(texts: Iterable[str]) -> list[str]:
 
 
 def drift_of_texts(encoder: Encoder, originals: Sequence[str], transformed: Sequence[str]) -> NDArray[np.float64]:
-    """Return the `drift` of each original and its transformation. Raises DataError for an embedding of length 0."""
-    first, second = encoder.embed(originals), encoder.embed(transformed)
-    nothing = ~(first.any(axis=1) & second.any(axis=1))
-    if nothing.any():
-        text = originals[int(nothing.argmax())]
-        raise DataError(f"an embedding has length 0, so its cosine is undefined: {text[:60]!r} or its transformation")
-    return drift(first, second)
+    """Return the `drift` of each original and its transformation."""
+    return drift(encoder.embed(originals), encoder.embed(transformed))
 
 
 class TextModel(Protocol):

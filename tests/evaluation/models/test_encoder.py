@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -83,6 +83,17 @@ def test_an_embedding_that_is_not_finite_is_refused() -> None:
         encoder.embed(["a cat", "a dog"])
 
 
+def test_an_embedding_of_length_0_is_refused_for_scores_too_and_is_not_stored() -> None:
+    class Empty(FakeModel):
+        def embed(self, texts: Sequence[str], **_: Any) -> Embeddings:  # type: ignore[override]
+            return np.array([[float("dog" not in text), 0.0] for text in texts], np.float32)
+
+    encoder = Encoder(Empty(), "fake", "1")
+    for _ in range(2):
+        with pytest.raises(DataError, match=r"'fake' returns an embedding of length 0, .* 'a dog' \(1 of 2 texts\)"):
+            encoder.embed(["a cat", "a dog"])
+
+
 def test_a_model_that_breaks_is_one_line() -> None:
     class Broken(FakeModel):
         def embed(self, *_: object, **__: object) -> Embeddings:
@@ -142,15 +153,6 @@ def test_drift_is_one_minus_cosine_and_shares_the_cache() -> None:
     assert moved == pytest.approx([1 - a @ b / np.linalg.norm(a) / np.linalg.norm(b), 0.0], abs=1e-12)
     assert moved.min() >= 0
     assert sorted(model.seen) == ["a cat", "a dog"]
-
-
-def test_drift_of_an_empty_direction_is_refused() -> None:
-    class Zero(FakeModel):
-        def embed(self, texts: object, **_: object) -> Embeddings:
-            return np.zeros((len(list(texts)), 4), dtype=np.float32)  # type: ignore[call-overload]
-
-    with pytest.raises(DataError, match="length 0"):
-        drift_of_texts(Encoder(Zero(), "fake", "1"), ["a cat"], ["a dog"])
 
 
 def test_name_and_revision_reach_mteb() -> None:
