@@ -301,7 +301,8 @@ def _retrieval(dataset: TableDataset, protocol: Protocol) -> tuple[type, dict[st
         "relevant_docs": {query: dict(dataset.qrels[query]) for query in frame["id"]},
         "top_ranked": {query: list(dataset.candidates[query]) for query in frame["id"]} if dataset.candidates else None,
     }
-    return AbsTaskRetrieval, {"k_values": RANKED} if protocol == "paper" else {}, {"test": data}
+    ranked = {"k_values": RANKED} if protocol == "paper" else {}
+    return AbsTaskRetrieval, {"ignore_identical_ids": True} | ranked, {"test": data}
 
 
 def _summarisation(dataset: TableDataset, _: Protocol) -> tuple[type, dict[str, Any], Any]:

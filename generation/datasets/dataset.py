@@ -167,8 +167,8 @@ _OTHERS = 50  # passages of a query beside those that somebody judged
 
 
 def drawn_others(ids: Sequence[str], judged: Sequence[str], item: str) -> list[str]:
-    """Draw at most `_OTHERS` ids of passages that nobody judged for a query, by the query's id."""
-    excluded, size = set(judged), min(len(ids), _OTHERS + len(judged))
+    """Draw at most `_OTHERS` ids of passages that nobody judged for a query, by the query's id; never that id."""
+    excluded, size = {item, *judged}, min(len(ids), _OTHERS + len(judged))
     places = stream(0, "others", item).choice(len(ids), size, replace=False)
     return [ids[index] for index in places if ids[index] not in excluded][:_OTHERS]
 

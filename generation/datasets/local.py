@@ -36,7 +36,8 @@ _WHOLE = re.compile(r"-?[0-9]{1,9}")
 class Beir:
     """The contents of a folder: texts and languages (if any) by id, and relevance by query and passage.
 
-    Queries without a judgement are left out. A passage is its title, a space and its text.
+    Queries without a judgement are left out. A passage is its title, a space and its text. One with a query's id is
+    that query, as in Quora: by BEIR's rule it is no result of the query.
     """
 
     queries: dict[str, str]
@@ -61,6 +62,9 @@ def read_beir(folder: Path, language: str) -> Beir:
             raise DataError(f"{where}: {name[:60]!r} is not in {file}; correct the id or add the text")
         if not _WHOLE.fullmatch(relevance):
             raise DataError(f"{where}: the relevance {relevance[:60]!r} is not a whole number")
+        if query == passage and int(relevance) > 0:
+            raise DataError(f"{where}: query {query!r} is judged relevant to itself, but a passage with a query's id is"
+                            " the query and left out; give queries other ids than passages")  # fmt: skip
         before = qrels.setdefault(query, {}).setdefault(passage, int(relevance))
         if before != int(relevance):
             raise DataError(f"{where}: {query!r} and {passage!r} have relevance {relevance} here, {before} further up;"

@@ -161,6 +161,15 @@ def test_retrieval_is_ndcg_at_ten() -> None:
     assert _score(dataset) == pytest.approx(np.mean(values), abs=5e-6)
 
 
+@pytest.mark.parametrize("protocol", ["paper", "mteb"])
+def test_a_query_that_the_corpus_holds_is_not_its_own_result(protocol: scoring.Protocol) -> None:
+    """BEIR's rule, as for Quora; a passage of another id with the query's text is a result."""
+    corpus = {"a": "blue dog", "d1": "blue dog runs", "d2": "red cat", "b": "red cat here"}
+    queries = pd.DataFrame({"id": ["a", "b"], "query": ["blue dog", "red cat here"]})
+    dataset = TableDataset("quora", "retrieval", "en", "1", {"test": queries}, corpus, {"a": {"d1": 1}, "b": {"d2": 1}})
+    assert scoring.evaluate(dataset, Encoder(FakeModel(), "fake", "1"), protocol, 8) == 1
+
+
 def test_passages_are_ranked_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """mteb ranks so many passages at a time; the best of all parts are those of the whole."""
     widths: list[int] = []

@@ -174,6 +174,10 @@ def test_retrieval_keeps_the_judged_queries_alone(tmp_path: Path) -> None:
         ({"qrels": "query-id\tcorpus-id\tscore\nq1 p1 1\n"}, "row 1 is not query id"),
         ({"qrels": "query-id\tcorpus-id\tscore\nq1\tp1\thigh\n"}, "the relevance 'high' is not a whole number"),
         ({"qrels": b"query-id\tcorpus-id\tscore\nq\xff\tp1\t1\n"}, "not UTF-8"),
+        (
+            {"queries": '{"_id": "p1", "text": "one?"}\n', "qrels": "query-id\tcorpus-id\tscore\np1\tp1\t1\n"},
+            "row 1: query 'p1' is judged relevant to itself",
+        ),
     ],
 )
 def test_a_retrieval_folder_that_cannot_be_used_is_refused(tmp_path: Path, files: dict[str, str], says: str) -> None:

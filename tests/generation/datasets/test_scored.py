@@ -93,6 +93,7 @@ def test_others_are_drawn_by_the_query_and_never_judged_ones() -> None:
     assert len(drawn) == len(set(drawn)) == 50 and not {"d3", "d4"} & set(drawn)
     assert drawn == drawn_others(ids, ["d3", "d4"], "q1") != drawn_others(ids, ["d3", "d4"], "q2")
     assert sorted(drawn_others(ids[:5], ["d3"], "q1")) == ["d0", "d1", "d2", "d4"]
+    assert sorted(drawn_others(ids[:5], ["d3"], "d0")) == ["d1", "d2", "d4"], "a query's own text is not shown with it"
 
 
 @pytest.mark.parametrize(
