@@ -349,7 +349,10 @@ def crowd(parser: argparse.ArgumentParser) -> None:
     which.add_argument("submissions", nargs="*", default=[], metavar="SUBMISSION", help="ids, as `review` lists them")
     which.add_argument("--all", action="store_true", help="all submissions without signs")
     approve.add_argument(
-        "--reason", default="", metavar="TEXT", help="your reason for approving submissions with signs"
+        "--reason",
+        default="",
+        metavar="TEXT",
+        help="your reason for paying submissions that `review` advises to ask about",
     )
     text = "reject submissions, with a reason: they are not paid, and their ratings are excluded"
     reject = add("reject", "reject_work", text)

@@ -311,7 +311,11 @@ def approve_work(options: argparse.Namespace) -> int:
         else:
             number, waiting = judging.approve(campaign, options.submissions, options.reason), []
         more = f"; {count(len(waiting), 'waits', 'wait')} for a person's decision (crowd review)" if waiting else ""
+        if not (number or waiting):
+            more = f"; none waits: {judging.states_text(campaign, options.submissions)}"
         print(f"[{campaign.label}] {count(number, 'submission')} approved{more}")
+        for case in waiting:
+            print(f"[{campaign.label}]   {case.work.submission.submission_id}: {'; '.join(case.against)}")
         _write_lists(campaign)
     return 0
 
@@ -355,6 +359,9 @@ def close_campaign(options: argparse.Namespace) -> int:
         never = f"{count(unoffered, 'batch was', 'batches were')} never offered"
         more = f"; {never}; `crowd launch` can still offer {'it' if unoffered == 1 else 'them'}" if unoffered else ""
         print(f"[{campaign.label}] {count(closed, 'batch', 'batches')} closed, {pay.dollars(released)} released{more}")
+        if waiting := len(judging.cases(campaign)):
+            waits = count(waiting, "submission still waits", "submissions still wait")
+            print(f"[{campaign.label}] {waits} for your decision: `crowd collect`, then `crowd review`")
         if due := judging.owed(campaign):  # closing ends the wait for batches that lack workers
             print(f"[{campaign.label}] {count(len(due), 'bonus is', 'bonuses are')} owed; pay with `crowd bonus`")
     return 0

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
@@ -19,7 +20,7 @@ from annotation.crowd.ledger import SubmissionReview, Work
 from annotation.crowd.platform import NoMoneyError, RefusedError
 from annotation.questions import Value
 from annotation.ratings.answers import Answer
-from annotation.ratings.ratings import decide
+from annotation.ratings.ratings import decide, excluded_raters
 from annotation.records import Sign
 from plumbline.cli import columns
 from plumbline.errors import StudyError
@@ -37,33 +38,64 @@ class Case:
     work: Work
     signs: tuple[Sign, ...]
     hourly: float  #: dollars an hour that its reward comes to; NaN if its time is unknown
-    collected: bool  #: whether its ratings were collected, so that signs could be found
-    advice: Literal["approve", "ask"]
+    against: tuple[str, ...]  #: what speaks against paying it: signs, its worker's other work, answers not read
+
+    @property
+    def advice(self) -> Literal["approve", "ask"]:
+        """What the program advises."""
+        return "ask" if self.against else "approve"
 
 
 def cases(campaign: CrowdCampaign) -> list[Case]:
     """All submissions that are waiting for a decision, in the order of their batches."""
-    waiting = [work for work in campaign.ledger.work() if work.submission.state == "submitted"]
+    works = campaign.ledger.work()
+    waiting = [work for work in works if work.submission.state == "submitted"]
     if not waiting:
         return []
+    rejected = {work.pseudonym for work in works if work.submission.state == "rejected"}
+    excluded = excluded_raters(campaign.records.decided)
     signs, ratings = campaign.records.signs, campaign.records.collected.plain_ratings
     rated = set(zip(ratings["rater_id"], ratings["batch"], strict=True))
     rewards = {offer.batch.batch_id: offer.reward for offer in campaign.ledger.offered()}
     waiting_cases = []
     for work in waiting:
         worker_signs = tuple(sign for sign in signs if sign.rater_id == work.pseudonym)
-        collected = (work.pseudonym, work.batch_id) in rated
-        advice: Literal["approve", "ask"] = "approve" if collected and not worker_signs else "ask"
+        unread = work.trouble or "its answers have not been collected yet (crowd collect)"
+        against = _lines(worker_signs)
+        if work.pseudonym in rejected:
+            against.append("worker: another submission of this worker was rejected")
+        elif work.pseudonym in excluded:
+            against.append(f"worker: excluded ({excluded[work.pseudonym]})")
+        if (work.pseudonym, work.batch_id) not in rated:
+            against.append(unread)
         hourly = pay.hourly(rewards[work.batch_id], work.submission.seconds)
-        waiting_cases.append(Case(work, worker_signs, hourly, collected, advice))
+        waiting_cases.append(Case(work, worker_signs, hourly, tuple(against)))
     return waiting_cases
 
 
 def approve(campaign: CrowdCampaign, submission_ids: Sequence[str], reason: str = "") -> int:
-    """Approve submissions; return how many are newly approved. Raises StudyError for another campaign's submission."""
-    number = sum(_approve(campaign, work, reason) for work in works_of(campaign, submission_ids))
+    """Approve submissions, all or none; return how many are newly approved.
+
+    Raises StudyError for another campaign's submission, for one that cannot be approved, and without a reason for one
+    that something speaks against.
+    """
+    works = [work for work in works_of(campaign, submission_ids) if work.submission.state != "approved"]
+    for work in works:
+        if work.submission.state != "submitted":
+            raise StudyError(
+                f"submission {work.submission.submission_id} is {work.submission.state}; only submitted work can be"
+                " approved; nothing was approved"
+            )
+    wanted = {work.submission.submission_id for work in works}
+    chosen = [case for case in cases(campaign) if case.work.submission.submission_id in wanted]
+    doubtful = [case for case in chosen if case.against]
+    if doubtful and not reason.strip():
+        lines = [f"submission {case.work.submission.submission_id}: {', '.join(case.against)}" for case in doubtful]
+        raise StudyError(f"{'; '.join(lines)}; to pay all the same, add --reason 'why'; nothing was approved")
+    for case in chosen:
+        _judge(campaign, case.work, "approve", reason, case.against)
     finish(campaign, submission_ids)
-    return number
+    return len(works)
 
 
 def approve_all(campaign: CrowdCampaign) -> tuple[int, list[Case]]:
@@ -71,7 +103,7 @@ def approve_all(campaign: CrowdCampaign) -> tuple[int, list[Case]]:
     waiting_cases = cases(campaign)
     good = [case for case in waiting_cases if case.advice == "approve"]
     for case in good:
-        _approve(campaign, case.work, "no sign against it")
+        _judge(campaign, case.work, "approve", "no sign against it", ())
     finish(campaign)
     return len(good), [case for case in waiting_cases if case.advice != "approve"]
 
@@ -90,7 +122,7 @@ def reject(campaign: CrowdCampaign, submission_ids: Sequence[str], reason: str) 
         raise StudyError(f"submission {early[0].submission.submission_id} is {early[0].submission.state};"
                          " only submitted work can be rejected")  # fmt: skip
     for work in works:
-        _judge(campaign, work, "reject", reason)
+        _judge(campaign, work, "reject", reason, _signs(campaign, work))
     finish(campaign, submission_ids)
     return len(works)
 
@@ -130,7 +162,7 @@ def _note_rejections(campaign: CrowdCampaign) -> None:
     rejected = [work for work in campaign.ledger.work() if work.submission.state == "rejected"]
     for work in rejected:
         if last.get(work.submission.submission_id) != "reject":
-            _judge(campaign, work, "reject", ON_PLATFORM)
+            _judge(campaign, work, "reject", ON_PLATFORM, _signs(campaign, work))
 
 
 def _was_refused(campaign: CrowdCampaign, judgement: SubmissionReview) -> bool:
@@ -200,30 +232,24 @@ def on_rules(judgement: SubmissionReview) -> bool:
     return any(sign.startswith("controls:") for sign in judgement.signs)
 
 
-def _approve(campaign: CrowdCampaign, work: Work, reason: str) -> bool:
-    """Decide to approve a submission; return whether the decision is new."""
-    submission = work.submission
-    if submission.state == "rejected":
-        raise StudyError(f"submission {submission.submission_id} was rejected; nothing was approved")
-    if submission.state == "approved":
-        return False
-    if submission.state != "submitted":
-        raise StudyError(f"submission {submission.submission_id} is {submission.state};"
-                         " only submitted work can be approved")  # fmt: skip
-    _judge(campaign, work, "approve", reason)
-    return True
-
-
-def _judge(campaign: CrowdCampaign, work: Work, decision: Literal["approve", "reject"], reason: str) -> None:
-    """Record a decision once, before it is carried out."""
+def _judge(
+    campaign: CrowdCampaign, work: Work, decision: Literal["approve", "reject"], reason: str, against: Sequence[str]
+) -> None:
+    """Record a decision once, with what speaks against the work, before it is carried out."""
     reason = " ".join(reason.split())
     before = campaign.ledger.judgements(work.submission.submission_id)
     if before and (before[-1].decision, before[-1].reason) == (decision, reason):
         return
-    signs = [sign for sign in campaign.records.signs if sign.rater_id == work.pseudonym]
-    lines = tuple(f"{sign.rule}: {sign.evidence}" for sign in signs)
     now = datetime.now(UTC)
-    campaign.ledger.judge(SubmissionReview(work.submission.submission_id, decision, reason, lines, now))
+    campaign.ledger.judge(SubmissionReview(work.submission.submission_id, decision, reason, tuple(against), now))
+
+
+def _signs(campaign: CrowdCampaign, work: Work) -> list[str]:
+    return _lines(sign for sign in campaign.records.signs if sign.rater_id == work.pseudonym)
+
+
+def _lines(signs: Iterable[Sign]) -> list[str]:
+    return [f"{sign.rule}: {sign.evidence}" for sign in signs]
 
 
 def works_of(campaign: CrowdCampaign, submission_ids: Sequence[str]) -> list[Work]:
@@ -236,6 +262,13 @@ def works_of(campaign: CrowdCampaign, submission_ids: Sequence[str]) -> list[Wor
                 " collected yet; `crowd review` lists the waiting submissions"
             )
     return [works_by_id[name] for name in dict.fromkeys(submission_ids)]
+
+
+def states_text(campaign: CrowdCampaign, submission_ids: Sequence[str] = ()) -> str:
+    """Return how many submissions, of these ids or all, are in each state."""
+    works = works_of(campaign, submission_ids) if submission_ids else campaign.ledger.work()
+    states = Counter(work.submission.state for work in works)
+    return ", ".join(f"{number} {state}" for state, number in sorted(states.items())) or "nobody has begun"
 
 
 WIDTH = 60  # characters of a text that are shown

@@ -128,7 +128,7 @@ def marked(where: str, text: str) -> str:
 
 
 def cases_text(campaign: CrowdCampaign) -> str:
-    """Return a row for each submission that waits for a decision, then the signs against some of them."""
+    """Return a row for each submission that waits for a decision, then what speaks against some of them."""
     waiting_cases = cases(campaign)
     rows = [
         [
@@ -146,10 +146,7 @@ def cases_text(campaign: CrowdCampaign) -> str:
     lines = [columns(header, rows, "none")]
     for case in waiting_cases:
         key = case.work.submission.submission_id
-        lines += [f"  {key}: {sign.rule}: {sign.evidence}" for sign in case.signs]
-        lines += [f"  {key}: {case.work.trouble}"] if case.work.trouble else []
-        if not case.collected and not case.work.trouble:
-            lines.append(f"  {key}: its answers have not been collected yet (crowd collect)")
+        lines += [f"  {key}: {line}" for line in case.against]
     return "\n".join(lines)
 
 

@@ -173,7 +173,7 @@ def test_a_rejected_worker_is_unpaid_excluded_and_replaced(variant: Make, site: 
     assert site.assignments[bad].feedback == "both controls are wrong"
     excluded = CampaignRecords.open(study).ratings.groupby("rater_id")["excluded"].first().tolist()
     assert sorted(excluded) == ["", "both controls are wrong"]
-    with pytest.raises(StudyError, match="was rejected; nothing was approved"):
+    with pytest.raises(StudyError, match="is rejected; .* nothing was approved"):
         step(study, site, lambda campaign: judging.approve(campaign, [bad]))
     assert launch(study, site).extended == 1
     work(study, site, hit, "third")
@@ -261,6 +261,29 @@ def test_failed_controls_are_a_sign_and_the_advice_is_to_ask(variant: Make, site
     assert {sign.rule for sign in case.signs} == {"controls"}
     step(study, site, lambda campaign: judging.reject(campaign, [wrong], "controls failed, no answer"))
     assert read_summaries(study)[0].off_rules == 0
+
+
+def test_what_signs_speak_against_is_paid_only_for_a_reason(variant: Make, site: MTurkSite) -> None:
+    study = drawn(variant, crowd={**campaigns.CROWD, "share": 1.0})
+    launch(study, site)
+    first, second, third = site.hits
+    wrong = site.work(first, "wrong", site.fields(first, careless(study)))
+    good = work(study, site, first, "good")
+    rejected, again = (work(study, site, hit, "rejected") for hit in (second, third))
+    unread = work(study, site, second, "unread")
+    step(study, site, lambda campaign: campaign.refresh())
+    with pytest.raises(StudyError, match=f"submission {unread}: its answers have not been collected yet"):
+        step(study, site, lambda campaign: judging.approve(campaign, [unread]))
+    step(study, site, collect)
+    step(study, site, lambda campaign: judging.reject(campaign, [rejected], "copied"))
+    with pytest.raises(StudyError, match=f"submission {wrong}: controls: .*--reason 'why'; nothing was approved"):
+        step(study, site, lambda campaign: judging.approve(campaign, [good, wrong]))
+    with pytest.raises(StudyError, match=f"submission {again}: worker: another submission .* was rejected"):
+        step(study, site, lambda campaign: judging.approve(campaign, [again], " "))
+    step(study, site, judging.approve_all)
+    assert {key for key, one in site.assignments.items() if one.status == "Approved"} == {good, unread}
+    step(study, site, lambda campaign: judging.approve(campaign, [wrong], "they misread the controls"))
+    assert site.assignments[wrong].status == "Approved" and site.assignments[again].status == "Submitted"
 
 
 def test_a_rehearsal_is_marked_and_goes_when_live_ratings_come(variant: Make, site: MTurkSite) -> None:

@@ -113,6 +113,11 @@ def ids(person: str, session: str = "") -> dict[str, str]:
     return {"participantId": person, "assignmentId": session or f"a-{person}-{next(SESSIONS)}"}
 
 
+def approve(campaign: CrowdCampaign) -> None:
+    """Pay everybody, whatever speaks against it: who rates every pair alike fails the controls."""
+    judging.approve(campaign, [work.submission.submission_id for work in campaign.ledger.work()], "a trial")
+
+
 def test_people_rate_go_back_and_are_paid_once_by_lists(site: Site, home: server.Home) -> None:
     for person in ("ada1", "BOB-2"):
         assert "Bearer" in site.begin(**ids(person)).text
@@ -130,7 +135,7 @@ def test_people_rate_go_back_and_are_paid_once_by_lists(site: Site, home: server
     site.step(collect)
     ratings = CampaignRecords.open(site.study).all_ratings
     assert len(ratings) == 2 * 6 * 2 and set(ratings["source"]) == {"link"} and not ratings["simulated"].any()
-    site.step(lambda campaign: judging.approve(campaign, [w.submission.submission_id for w in campaign.ledger.work()]))
+    site.step(approve)
     (first,) = site.lists()
     assert sorted((row["participant"], row["dollars"], row["kind"]) for row in first) == [
         ("BOB-2", "1.20", "reward"), ("ada1", "1.20", "reward"),
@@ -215,9 +220,6 @@ def test_a_kill_between_payment_and_list_puts_nobody_on_two(site: Site) -> None:
     site.work("ada1")
     site.confirm("ada1")
     site.step(collect)
-
-    def approve(campaign: CrowdCampaign) -> None:
-        judging.approve(campaign, [work.submission.submission_id for work in campaign.ledger.work()])
 
     for place in ("before approve", "after approve", "after _settle"):
         site.step(approve, lambda at, place=place: at == place)  # type: ignore[misc]

@@ -197,7 +197,7 @@ class BrokenRehearsal(Broken):
         ids = [work.submission.submission_id for work in works]
         if ids and "reject" not in {review.decision for review in campaign.ledger.judgements()}:
             judging.reject(campaign, [ids.pop(0)], "failed the controls")
-        judging.approve(campaign, ids)
+        judging.approve(campaign, ids, "the others")
 
     def states(self) -> dict[str, str]:
         account = MadeUpCrowd(self.study).account

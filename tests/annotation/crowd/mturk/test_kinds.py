@@ -52,7 +52,7 @@ def test_a_batch_of_all_kinds_is_collected_paid_and_judged(variant: Make, site: 
     ratings = CampaignRecords.open(study).ratings
     assert set(ratings["answer"]) == {"", "natural", "grammar, words", "tone > form = sense"}
     assert len(ratings) == 4 * 5  # pairs; quality, fluency, naturalness, faults, order: the empty text is no answer
-    step(study, site, lambda campaign: judging.approve(campaign, [kind]))
+    step(study, site, lambda campaign: judging.approve(campaign, [kind], "a trial"))
     (verdict,) = accept(study).verdicts
     assert verdict.decision == "accepted", verdict.reasons
 
@@ -86,7 +86,7 @@ def test_texts_are_rated_paid_and_judged_by_a_crowd(
     assert len(right) == 4  # two of the batch, and two of a pilot
     assert set(CampaignRecords.open(study).ratings["pair_id"]) == set(groups)
     (suspect,) = {one.rater_id for one in Evidence.open(study).signs if one.rule == "controls"}  # the careless one
-    step(study, site, lambda campaign: judging.approve(campaign, [careful, careless]))
+    step(study, site, lambda campaign: judging.approve(campaign, [careful, careless], "a trial"))
     assert {one.status for one in site.assignments.values()} == {"Approved"}
     assert {one.decision for one in accept(study).verdicts} == {"undecided"}  # until a person has looked
     decide(study, suspect, exclude=False, reason="the known texts are disputed")

@@ -63,7 +63,7 @@ def test_a_participant_sees_an_order_of_their_own_and_is_paid(argilla: Argilla, 
         submission = site.join(posted, PID)
         site.submit(submission)
         step(collect)
-        step(lambda campaign: judging.approve(campaign, [submission]))
+        step(lambda campaign: judging.approve(campaign, [submission], "a trial"))
         assert site.submissions[submission]["status"] == "APPROVED"
     answers_lines(accept(study))
     found = Manifest.of(study).frame(ANSWERS, HumanAnswer, "accept")
