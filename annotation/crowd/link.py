@@ -24,7 +24,7 @@ import pandas as pd
 from annotation.argilla.dataset import Words
 from annotation.crowd.account import AccountOffer, AccountPlatform
 from annotation.crowd.platform import Offer, RefusedError, State, Submission, amount
-from annotation.crowd.prolific.workspaces import Progress, Rooms, crowd_with_address, room_of
+from annotation.crowd.prolific.workspaces import Progress, Room, Rooms, crowd_with_address, room_of
 from annotation.names import worker_pseudonym
 from annotation.offering import Mode
 from annotation.ratings.answers import Answer
@@ -125,10 +125,10 @@ class LinkPlatform(AccountPlatform):
     def preview(self, posted_id: str) -> str:
         """Return the link to give to the platform; in live mode the platform adds the parameters."""
         made_up = {name: "EXAMPLE" for name in self._link.names if name}
-        return self._address(posted_id) + ("" if self.mode == "live" else f"?{urlencode(made_up)}")
+        return self._room(posted_id).address + ("" if self.mode == "live" else f"?{urlencode(made_up)}")
 
-    def _address(self, batch_id: str) -> str:
-        return room_of(self._study.name, self._crowd.address, self.mode, self._key, batch_id).address
+    def _room(self, batch_id: str) -> Room:
+        return room_of(self._study, self.name, self.mode, self._key, batch_id)
 
     def _invite(self, batch_id: str) -> None:
         """Make the ids of a mailing list, the same for all batches, and write their links."""
@@ -136,10 +136,10 @@ class LinkPlatform(AccountPlatform):
         parts = (f"invited-v1\0{self._study.name}\0{number}".encode() for number in range(invited))
         people = [hmac.new(self._key, part, hashlib.sha256).hexdigest()[:12] for part in parts]
         participant, session = self._link.names
-        rows = []
+        room, rows = self._room(batch_id), []
         for number, person in enumerate(people, 1):
-            signed = {participant: person, session: signature(self._key, f"{batch_id}-{self.mode}", person)}
-            rows.append([str(number), f"{self._address(batch_id)}?{urlencode(signed)}"])
+            signed = {participant: person, session: signature(self._key, room.room_id, person)}
+            rows.append([str(number), f"{room.address}?{urlencode(signed)}"])
         path = self._study.scratch / LISTS / f"links-{self.mode}-{batch_id}.csv"
         write_csv(pd.DataFrame(rows, columns=["number", "link"]), path)
         self._confirm(people)

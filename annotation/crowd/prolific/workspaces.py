@@ -40,6 +40,7 @@ from annotation.server.home import PRIVATE_FOLDER, changing, write_private
 from annotation.training import read_items
 from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import DataError, ServiceError, StudyError
+from plumbline.identity import identity
 from plumbline.reading import read_json
 from plumbline.study import Study
 from plumbline.study.crowd import CrowdSpec, PlatformName
@@ -56,7 +57,7 @@ ADMITTED = "admitted.json"  #: beside the file of rooms
 class Room:
     """The page where a batch is rated."""
 
-    room_id: str  #: batch and mode
+    room_id: str  #: a hash of study, platform and batch, and the mode
     address: str  #: the page where participants enter
     code: str  #: the completion code when everything is answered
     return_code: str  #: the code for a participant who cannot take part
@@ -107,12 +108,14 @@ class Rooms(Protocol):
         ...
 
 
-def room_of(study_name: str, address: str, mode: Mode, key: bytes, batch_id: str) -> Room:
-    """Return a batch's room, the same at each call; participants enter at `address`.
+def room_of(study: Study, platform: PlatformName, mode: Mode, key: bytes, batch_id: str) -> Room:
+    """Return a batch's room, the same at each call, and another one for another study on the same pairs.
 
-    The codes are made with the home's key, so that nobody can guess a code without answering.
+    The codes are made with the home's key, so that nobody can guess a code without answering. Raises StudyError for a
+    study without an address where participants enter.
     """
-    room_id = f"{batch_id}-{mode}"
+    study_name, address = study.name, crowd_with_address(study).address
+    room_id = f"{identity('room-v1', study_name, platform, batch_id)[:16]}-{mode}"
 
     def code(kind: str) -> str:
         digest = hmac.new(key, "\0".join(("code-v1", study_name, room_id, kind)).encode(), hashlib.sha256).digest()
@@ -155,7 +158,7 @@ class ArgillaRooms:
 
     def open(self, offer: Offer) -> Room:
         """Create the workspace and dataset if missing, send missing pairs, and tell the server."""
-        room = room_of(self._study.name, self._crowd.address, self._mode, self._key, offer.batch.batch_id)
+        room = self._room(offer.batch.batch_id)
         name = self._name(room)
         if name not in self._argilla.workspaces():
             self._argilla.request("POST", "/workspaces", json={"name": name})
@@ -173,7 +176,7 @@ class ArgillaRooms:
 
     def restore(self, offer: Offer) -> None:
         """Open an offered batch's room again if rooms.json lacks it."""
-        if f"{offer.batch.batch_id}-{self._mode}" not in read_rooms(self._home):
+        if self._room(offer.batch.batch_id).room_id not in read_rooms(self._home):
             self.open(offer)
 
     def answers(self, offer: Offer, pseudonym: str) -> Sequence[Answer]:
@@ -181,7 +184,7 @@ class ArgillaRooms:
 
         Raises DataError for answers to pairs that the batch does not show.
         """
-        room = room_of(self._study.name, self._crowd.address, self._mode, self._key, offer.batch.batch_id)
+        room = self._room(offer.batch.batch_id)
         name = self._name(room)
         dataset = self._argilla.datasets().get((name, name))
         if dataset is None:
@@ -214,7 +217,8 @@ class ArgillaRooms:
 
         It comes from Argilla and from the server's book of consents.
         """
-        name = self._name(room_of(self._study.name, self._crowd.address, self._mode, self._key, batch_id))
+        room = self._room(batch_id)
+        name = self._name(room)
         dataset = self._argilla.datasets().get((name, name))
         if dataset is None:
             return {}
@@ -225,7 +229,7 @@ class ArgillaRooms:
             for response in record.get("responses") or []:
                 if response["user_id"] in names and response["status"] in ("submitted", "discarded"):
                     responses[names[response["user_id"]]].append((response["status"], response["updated_at"]))
-        consents = read_consents(self._home, f"{batch_id}-{self._mode}")
+        consents = read_consents(self._home, room.room_id)
         return {
             worker: Progress(
                 len(answers), sum(status == "submitted" for status, _ in answers), len(records),
@@ -241,7 +245,7 @@ class ArgillaRooms:
         """Note which study a room's participants come from, who has a submission there, and how many may come."""
         file = rooms_file(self._home).with_name(ADMITTED)
         file.parent.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
-        room_id = f"{batch_id}-{self._mode}"
+        room_id = self._room(batch_id).room_id
         with changing(self._home):
             rooms = read_admitted(file)
             before = rooms.get(room_id, {})
@@ -250,6 +254,9 @@ class ArgillaRooms:
             if now != before:
                 content = {"version": VERSION, "rooms": {**rooms, room_id: now}}
                 write_private(file, json.dumps(content, indent=1) + "\n")
+
+    def _room(self, batch_id: str) -> Room:
+        return room_of(self._study, self._platform, self._mode, self._key, batch_id)
 
     def _name(self, room: Room) -> str:
         # A queue's workspace ends with languages in capitals, so it cannot have this name.

@@ -25,7 +25,7 @@ from annotation.crowd.campaign import CrowdCampaign
 from annotation.crowd.collecting import collect
 from annotation.crowd.ledger import Ledger
 from annotation.crowd.link import LinkPlatform, read_participants
-from annotation.crowd.prolific.workspaces import ArgillaRooms, read_rooms, rooms_file
+from annotation.crowd.prolific.workspaces import ArgillaRooms, read_rooms, room_of, rooms_file
 from annotation.names import worker_pseudonym
 from annotation.offering import LEDGER
 from annotation.server.backup import backup, restore
@@ -41,11 +41,11 @@ SESSIONS = itertools.count()
 END = "https://connect.example.org/project/X1/complete?who={participant}&cc={code}"
 
 
-def linked(folder: Path, argilla: Argilla, name: str, **link: object) -> Study:
+def linked(folder: Path, argilla: Argilla, name: str, seed: int | None = None, **link: object) -> Study:
     """A study of one batch of four pairs and two controls, for two people; $1.20 each."""
     # Live rooms want https; the server itself is reached over the loopback, as a proxy would.
     crowd = {"address": argilla.url.replace("http:", "https:"), "share": 1.0, "fee": 0.25, "link": link}
-    sample = {"pairs": 4, "batch": 4, "repeats": 0, "seed": int(name[5:])}
+    sample = {"pairs": 4, "batch": 4, "repeats": 0, "seed": int(name[5:]) if seed is None else seed}
     return drawn(make_variant(folder), name=name, sample=sample, crowd=crowd, acceptance={"min_pairs": 4})
 
 
@@ -67,7 +67,7 @@ class Site:
     @property
     def room(self) -> str:
         (offer,) = self.platform().account.offers.values()
-        return f"{offer.batch_id}-live"
+        return room_of(self.study, "link", "live", KEY, offer.batch_id).room_id
 
     def enter(self, **ids: str) -> httpx.Response:
         self.http.cookies.clear()
@@ -253,6 +253,32 @@ def test_launch_opens_the_room_of_an_offered_batch_that_the_server_lost(site: Si
     assert site.step(lambda campaign: campaign.launch())
     assert read_rooms(home) == before
     assert "Bearer" in site.begin(**ids("ada1")).text
+
+
+def test_two_studies_on_the_same_pairs_share_no_room(site: Site, tmp_path: Path, home: server.Home) -> None:
+    link = {"preset": "connect", "complete": "https://second.example.org/done"}
+    name, folder = f"{site.study.name}b", tmp_path / "second"
+    folder.mkdir()
+    study = linked(folder, site.argilla, name, seed=site.study.sample.seed, **link)
+    second = Site(study, site.argilla)
+    assert second.step(lambda campaign: campaign.launch())
+    assert [pair.key for pair in CampaignRecords.open(study).pairs] == [
+        pair.key for pair in CampaignRecords.open(site.study).pairs
+    ]
+    hers = ids("ada1")
+    for one in (site, second):
+        assert "Bearer" in one.begin(**hers).text
+        one.work("ada1")
+    assert "connect.example.org" in site.enter(**hers).text
+    assert "second.example.org" in second.enter(**hers).text
+    site.confirm("ada1")
+    site.step(collect)
+    assert len(CampaignRecords.open(site.study).all_ratings) == 12
+    second.step(collect)  # nobody has said that they are this one's
+    assert not len(CampaignRecords.open(study).all_ratings)
+    site.step(lambda campaign: campaign.close())
+    assert "Bearer" in second.begin(**ids("bob")).text
+    second.http.close()
 
 
 def test_who_gives_up_is_returned_and_their_place_is_free(site: Site, home: server.Home) -> None:

@@ -142,9 +142,11 @@ class Entrance:
         if room.get("signed") and not hmac.compare_digest(session, signature(key, room_id, pid)):
             raise unlike
         if linked(room) and not room["parameters"][1]:
-            session = f"{room_id}/{pid}"  # one for each room
+            session = pid
         if not session or (posted_id and not hmac.compare_digest(posted_id, study)):
             raise unlike
+        if linked(room):
+            session = f"{room_id}/{session}"  # a platform may give a person the same one in two studies
         return hmac.new(key, f"session\0{session}".encode(), hashlib.sha256).hexdigest()
 
     async def let_in(self, request: Request) -> HTMLResponse:

@@ -51,12 +51,8 @@ def test_a_room_is_made_once_and_shows_its_batch_alone(
     study: Study, offer: Offer, rooms: ArgillaRooms, argilla: Argilla, home: server.Home
 ) -> None:
     room = rooms.open(offer)
-    assert (
-        rooms.open(offer)
-        == room
-        == room_of(study.name, "https://argilla.example.org", "live", KEY, offer.batch.batch_id)
-    )
-    assert room.address == f"https://argilla.example.org/crowd/enter/{offer.batch.batch_id}-live"
+    assert rooms.open(offer) == room == room_of(study, "prolific", "live", KEY, offer.batch.batch_id)
+    assert room.address == f"https://argilla.example.org/crowd/enter/{room.room_id}"
     name = f"rooms-crowd-{room.room_id}"
     dataset = dataset_of(argilla, name)
     records = list(argilla.records(dataset))
@@ -74,13 +70,15 @@ def test_a_room_is_made_once_and_shows_its_batch_alone(
 
 def test_codes_are_other_ones_in_every_room_and_with_every_key(study: Study, offer: Offer) -> None:
     made = [
-        room_of(study.name, "https://argilla.example.org", mode, key, batch)
+        room_of(of, platform, mode, key, batch)
+        for of in (study, study.model_copy(update={"name": "second"}))
+        for platform in ("prolific", "link")
         for mode in ("live", "sandbox")
         for key in (KEY, bytes(32))
         for batch in (offer.batch.batch_id, "0" * 16)
     ]  # type: ignore[misc]
     codes = [code for room in made for code in (room.code, room.return_code)]
-    assert len(set(codes)) == 16
+    assert len(set(codes)) == 64 and len({room.room_id for room in made}) == 16  # whatever the key
     assert all(len(code) == 8 and code.isalnum() for code in codes)
 
 
