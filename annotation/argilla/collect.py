@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from annotation.argilla.training import collect_training
 from annotation.campaign_records import CampaignRecords
 from annotation.names import account_pseudonym
 from annotation.offering import alone, refuse_other_prompts, refuse_other_sample
-from annotation.ratings.answers import Answer, SourcePart, check, keep, last_snapshot
+from annotation.ratings.answers import Answer, SourcePart, check, fault_of, keep, last_snapshot
 from annotation.records import Member
 from annotation.rubric import Rubric
 from annotation.verdicts.preregistration import asked_rubric
@@ -139,7 +139,8 @@ class _Reading:
         return tuple(sorted(answers, key=lambda answer: (answer.pair_id, answer.rater_id)))
 
     def _answer(self, pair_id: str, rater: str, response: Mapping[str, Any], orders: Orders) -> Answer:
-        values, comment = said_in(response, self.rubric.asked(self.pairs[pair_id].pool))
+        questions = self.rubric.asked(self.pairs[pair_id].pool)
+        values, comment = said_in(response, questions)
         answer = Answer(
             pair_id=pair_id,
             rater_id=rater,
@@ -149,6 +150,12 @@ class _Reading:
             submitted_at=f"{response['updated_at'].removesuffix('Z')}+00:00",
             **orders.of_answer(response["user_id"], pair_id),
         )
+        if fault := fault_of(answer, questions):  # one rater's answer does not hold up everybody's
+            print(
+                f"  set aside: the answer of {rater} to pair {pair_id}{fault}; it is a draft until they correct it",
+                file=sys.stderr,
+            )
+            answer = replace(answer, status="draft", values=dict.fromkeys(values))
         check(answer, f"pair {pair_id}", self.rubric, self.pairs)
         before = self.aside.get((pair_id, rater))
         return before if before is not None and is_same(before, answer) else answer

@@ -22,7 +22,7 @@ from typing import Any
 import pandas as pd
 
 from annotation.campaign_records import CampaignRecords
-from annotation.questions import Value
+from annotation.questions import QuestionScale, Value
 from annotation.ratings.ratings import write_ratings
 from annotation.rubric import Rubric
 from plumbline.errors import DataError
@@ -73,16 +73,11 @@ def check(answer: Answer, where: str, rubric: Rubric, pairs: Mapping[str, Pair],
     """
     if answer.pair_id not in pairs:
         raise DataError(f"{where}: pair {answer.pair_id!r} is not in pairs.parquet or controls.parquet{advice}")
-    questions = {question.name: question for question in rubric.asked(pairs[answer.pair_id].pool)}
-    for name, question in questions.items():
-        value = answer.values.get(name)
-        if value is None and question.required and answer.status == "submitted":
-            raise DataError(f"{where}: the submitted answer lacks {name!r}")
-        if value is not None and (wrong := question.wrong(value, whole=answer.status == "submitted")):
-            raise DataError(f"{where}, {name}: {wrong}")
-    if strange := next(
-        (name for name, value in answer.values.items() if name not in questions and value is not None), ""
-    ):
+    questions = rubric.asked(pairs[answer.pair_id].pool)
+    if fault := fault_of(answer, questions):
+        raise DataError(f"{where}{fault}")
+    names = {question.name for question in questions}
+    if strange := next((name for name, value in answer.values.items() if name not in names and value is not None), ""):
         raise DataError(f"{where}: the answer names the question {strange[:60]!r}, which is not asked about this pair")
     at = datetime.fromisoformat(answer.submitted_at)
     if at < EARLIEST:
@@ -91,6 +86,17 @@ def check(answer: Answer, where: str, rubric: Rubric, pairs: Mapping[str, Pair],
         raise DataError(
             f"{where}: the answer dates from {answer.submitted_at}, which is in the future; correct the clocks"
         )
+
+
+def fault_of(answer: Answer, questions: Sequence[QuestionScale]) -> str:
+    """Return which value is no answer to its question, and why, as the end of a line; empty if all are."""
+    for question in questions:
+        name, value, submitted = question.name, answer.values.get(question.name), answer.status == "submitted"
+        if value is None and question.required and submitted:
+            return f": the submitted answer lacks {name!r}"
+        if value is not None and (wrong := question.wrong(value, whole=submitted)):
+            return f", {name}: {wrong}"
+    return ""
 
 
 def of_file(command: Callable[[str], str]) -> str:

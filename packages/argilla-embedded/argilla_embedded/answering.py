@@ -39,6 +39,7 @@ _PLACE = (
     select(
         _RECORDS.c.dataset_id,
         _RECORDS.c.fields,
+        _DATASETS.c["metadata"],
         exists().where(_MEMBERS.c.workspace_id == _DATASETS.c.workspace_id, _MEMBERS.c.user_id == _USER),
         exists().where(_RESPONSES.c.record_id == _RECORD, _RESPONSES.c.user_id == _USER),
         exists().where(_WEBHOOKS.c.enabled == true()),
@@ -89,16 +90,15 @@ def store(engine: Engine, record_id: UUID, user: User, answer: ResponseCreate) -
         found = connection.execute(_PLACE, {"record_id": record_id, "user_id": user.id}).one_or_none()
         if found is None:
             return None
-        dataset_id, fields, member, answered, heard = found
+        dataset_id, fields, metadata, member, answered, heard = found
         if answered or heard or not (member or user.is_owner):
             return None
         questions = [
             SimpleNamespace(name=name, required=required, parsed_settings=_SETTINGS.validate_python(settings))
             for name, required, settings in connection.execute(_ASKED, {"dataset_id": dataset_id})
         ]
-        ResponseCreateValidator.validate(
-            answer, SimpleNamespace(fields=fields, dataset=SimpleNamespace(questions=questions))
-        )
+        dataset = SimpleNamespace(questions=questions, metadata_=metadata)
+        ResponseCreateValidator.validate(answer, SimpleNamespace(fields=fields, dataset=dataset))
         connection.execute(insert(_RESPONSES), row)
         recount.note_work(connection, dataset_id)
         recount.note_worker(connection, dataset_id, user.id)

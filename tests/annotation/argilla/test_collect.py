@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -29,12 +30,13 @@ from annotation.ratings.ratings import counting_ratings, decide, withdraw
 from annotation.rubric import load_rubric
 from annotation.status.status import read_members
 from annotation.verdicts.acceptance import accept
-from plumbline.errors import DataError
+from plumbline.errors import DataError, ServiceError
 from plumbline.manifest import Manifest
 from plumbline.records import Rating
 from plumbline.study import ROOT, Study
 from tests import forks
 from tests.annotation.campaigns import Make, answer, dataset, pending, rater, ratings_of, small
+from tests.annotation.kinds import RULES, ask, rubric
 
 
 def snapshots(study: Study) -> dict[str, Any]:
@@ -290,3 +292,48 @@ def test_killed_while_collecting_and_run_again_gives_the_same(
     done = forks.run(command, cwd=ROOT, env=environment)
     assert done.returncode == 0, done.stderr
     pd.testing.assert_frame_equal(CampaignRecords.open(study).ratings, whole)
+
+
+SLIDER = {
+    "name": "closeness",
+    "title": {"en": "How close?"},
+    "scale": {"from": 0, "to": 100},
+    "points": {0: {"en": "no"}, 100: {"en": "yes"}},
+}
+
+
+def test_an_answer_off_a_sliders_scale_is_refused_and_stored_it_holds_up_nobody(
+    argilla: Argilla, variant: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ask(monkeypatch, tmp_path, rubric(SLIDER))
+    ada, bob = rater(argilla, "sliding-ada"), rater(argilla, "sliding-bob")
+    study = small(
+        variant,
+        "sliding",
+        transformations=["paraphrasing"],
+        rubric="kinds",
+        acceptance={"rules": RULES[:2], "min_pairs": 3},
+    )
+    publish(study, argilla)
+    record = pending(argilla, ada, dataset(study, argilla))[0]
+    for wrong in ("1000", "-1", "close", "nan"):
+        with pytest.raises(ServiceError, match="closeness: the answer .* is not on the scale 0 to 100"):
+            answer(argilla, ada, record, "submitted", quality=4, fluency=5, closeness=wrong)
+    with pytest.raises(ServiceError, match="comment: the text has 1,000,000 characters"):
+        answer(argilla, ada, record, "submitted", quality=4, fluency=5, closeness="7", comment="a" * 10**6)
+    for user in (ada, bob):
+        answer(argilla, user, record, "submitted", quality=4, fluency=5, closeness="70.5")
+    given = Argilla.records
+
+    def stored_all_the_same(self: Argilla, dataset_id: str) -> Any:
+        for found in given(self, dataset_id):
+            for response in (found.get("responses") or [])[:1]:
+                response["values"]["closeness"]["value"] = "1000"
+            yield found
+
+    monkeypatch.setattr(Argilla, "records", stored_all_the_same)
+    ratings = collect(study, argilla)
+    assert Counter(ratings["status"]) == {"submitted": 3, "draft": 3}
+    assert ratings.loc[ratings["status"] == "draft", "value"].isna().all()
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "set aside" in line]
+    assert record["external_id"] in line and "closeness: the answer 1000 is not on the scale 0 to 100" in line

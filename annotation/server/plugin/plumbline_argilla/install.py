@@ -6,12 +6,13 @@ from pathlib import Path
 
 from argilla_embedded.setup import Setup
 
-from . import crowd, entries, work_page
+from . import answers, crowd, entries, work_page
 from .crowd_files import Rooms, addresses
 
 
 def install(setup: Setup) -> None:
-    """Add the pages of the crowd and of annotators, and orders drawn for each annotator."""
+    """Add the pages of the crowd and of annotators, orders drawn for each annotator, and limits of answers."""
+    answers.apply()
     entries.apply(setup)
     crowd.mount(setup.app, setup.secret, setup.recent)
     work_page.mount(setup)
