@@ -116,6 +116,10 @@ REFUSALS = 100  # this many equal refusals, before any good answer, concern a se
 REFUSED = {400, 413, 422}  # statuses about this text alone
 PASSING = {408, 409, 425, 429, *range(500, 600)}
 FOR_ALL = {402, 405, 407, 410, 415}  # statuses about every text
+# Words for the end of an answer, in small letters: OpenAI's, and makers' own that gateways pass on.
+WHOLE = {"stop", "tool_calls", "function_call", "eos", "eos_token", "end_turn", "stop_sequence", "complete"}
+CUT_OFF = {"length", "max_tokens", "model_length", "max_output_tokens"}
+FILTERED = {"content_filter", "safety", "recitation", "refusal", "prohibited_content", "blocklist", "spii"}
 
 
 class StrangeAnswerError(TextUnansweredError):
@@ -243,6 +247,8 @@ class ChatServer(Chat):
         """Return the answer in a response with status 200; raise for responses that are strange or cut off."""
         try:
             page: Any = json.loads(content)
+            if isinstance(page, dict) and not page.get("choices"):
+                self._refuse_error(page)
             choices = page["choices"]
         except ValueError:
             if content.lstrip()[:1] in (b"{", b""):
@@ -253,15 +259,33 @@ class ChatServer(Chat):
         if not choices:
             raise TextFailedError("the answer has no choices")
         try:
-            finish_reason, text = choices[0].get("finish_reason"), choices[0]["message"].get("content")
+            self._refuse_error(choices[0])
+            ending, message = str(choices[0].get("finish_reason") or "stop"), choices[0]["message"]
+            text, refusal = _joined(message.get("content")), message.get("refusal")
         except (TypeError, KeyError, AttributeError):
             raise TextFailedError("the answer's choice has no message") from None
         if not isinstance(text, str | None):
             raise TextFailedError("the answer's content is not text")
-        if finish_reason == "content_filter":
+        if refusal and not text:
+            raise TextFailedError(f"the model refuses: {hidden(str(refusal), self.key)}")
+        if ending.lower() in FILTERED:
             raise TextFailedError("the server's content filter stopped the answer")
+        if ending.lower() not in WHOLE | CUT_OFF:
+            raise _PassingError(f"the answer ends by {one_line(ending)!r}")
         shares = label_shares(choices[0], labels) if labels else None
-        return Completion(whole(text or ""), finish_reason == "length", shares, *prompt_tokens(page))
+        return Completion(whole(text or ""), ending.lower() in CUT_OFF, shares, *prompt_tokens(page))
+
+    def _refuse_error(self, part: Mapping[str, Any]) -> None:
+        """Raise the error that an answer with status 200, or its choice, holds: so gateways pass on another server's.
+
+        An answer that is only an error without a status may be of another kind of server.
+        """
+        error = part.get("error")
+        content, status = json.dumps({"error": error}).encode(), error.get("code") if isinstance(error, dict) else None
+        if isinstance(status, int) and 400 <= status < 600:
+            raise self._trouble(status, {}, content)
+        if error and ("choices" in part or "message" in part):
+            raise _PassingError("an error for an answer", complaint(content, self.key))
 
     def _stranger(self, details: str) -> ServiceError | TextUnansweredError:
         """Record a strange response: this text's fault or, before any good answer, a wrong address."""
@@ -305,6 +329,13 @@ class ChatServer(Chat):
 def held_to(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a request that hold the answer to a JSON schema."""
     return {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": dict(schema)}}
+
+
+def _joined(content: Any) -> Any:
+    """Return the texts of a content in parts as one text, without its thoughts; any other content unchanged."""
+    if not (isinstance(content, list) and all(isinstance(part, dict) for part in content)):
+        return content
+    return "".join(part["text"] for part in content if part.get("type") == "text")
 
 
 async def _whole_body(page: aiohttp.ClientResponse) -> bytes:

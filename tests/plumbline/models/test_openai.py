@@ -91,6 +91,9 @@ def test_of_a_mix_of_all_faults_no_text_is_lost_or_doubled(tmp_path: Path, monke
     assert {name for drawn in faults.values() for name in drawn} == set(PASSING)
 
 
+ERROR = {"error": {"code": 503, "message": "overloaded"}}
+BROKEN = {"message": {"content": "half"}, "finish_reason": "error", "error": {"code": 502, "message": "gone"}}
+REFUSES = {"message": {"content": None, "refusal": "I cannot help"}, "finish_reason": "stop"}
 NOT_A_CHAT_SERVERS = "the answer is not a chat response; check generator.base_url (it usually ends in /v1)"
 
 
@@ -117,6 +120,14 @@ NOT_A_CHAT_SERVERS = "the answer is not a chat response; check generator.base_ur
         (says(["parts"]), 1, "failed", "the answer's content is not text"),
         (says("\ud83d"), 1, "failed", "the answer contains half a character (a lone surrogate)"),
         (says("half", finish_reason="content_filter"), 1, "failed", "the server's content filter stopped the answer"),
+        (says("half", finish_reason="SAFETY"), 1, "failed", "the server's content filter stopped the answer"),
+        (says("half", finish_reason="abort"), 7, "unanswered", "the answer ends by 'abort', asked 7 times"),
+        (says("half", finish_reason="MAX_TOKENS"), 1, "failed", "cut off by max_tokens (1024) after 1 attempt"),
+        (answers({"choices": [BROKEN]}), 7, "unanswered", "status 502, asked 7 times: gone"),
+        (answers({"choices": None, **ERROR}), 7, "unanswered", "status 503, asked 7 times: overloaded"),
+        (answers(ERROR), 7, "unanswered", "status 503, asked 7 times: overloaded"),
+        (answers({"choices": None, "error": "oops"}), 7, "unanswered", "an error for an answer, asked 7 times: oops"),
+        (answers({"choices": [REFUSES]}), 1, "failed", "the model refuses: I cannot help"),
         (answers({"choices": []}), 1, "failed", "the answer has no choices"),
         (answers({"choices": None}), 1, "failed", "the answer has no choices"),
         (answers({"choices": "several"}), 1, "failed", "the answer's choice has no message"),
@@ -138,6 +149,21 @@ def test_a_text_that_cannot_be_had_ends_alone_with_its_reason(
     assert len(found["bread"].reason) <= 450
     assert [text for text, row in found.items() if row.output == text.upper()] == [t for t in LETTERS if t != "bread"]
     assert sum(last_line(one) == "bread" for one in stub.asked) == asked
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        *(says("BREAD", finish_reason=word) for word in ("STOP", "end_turn", "eos_token")),
+        says([{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"type": "text", "text": "BREAD"}]),
+        says([{"type": "text", "text": "BR"}, {"type": "text", "text": "EAD"}]),
+    ],
+)
+def test_a_whole_answer_in_other_words_is_taken(tmp_path: Path, reply: Reply) -> None:
+    with ChatStub(for_bread(reply)) as stub:
+        study = small_study(tmp_path, generator=server(stub.url))
+        assert generate(study) == Counter(ok=10)
+    assert rows(study)["bread"].output == "BREAD" and len(stub.asked) == 10
 
 
 @pytest.mark.parametrize("fault", sorted(SLOW))
