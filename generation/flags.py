@@ -43,6 +43,9 @@ _REASONING = tuple(
         rf"\b(?:(?:i|we) (?:need to|have to|should|must)|(?:i'm|i am|we're|we are) asked to) {_TASK}\b",
         rf"\bthe user (?:wants|asks|asked|is asking) (?:me|us) to {_TASK}\b",
         r"\[begin final response\]",
+        # Tokens of a chat's turns and channels, and harmony's channels without them.
+        r"<[|｜][\w▁/]{1,40}[|｜]?>|<[\w▁/]{1,40}[|｜]>|<(?:start|end)_of_turn>|\[/?inst\]|</s>\Z",
+        r"assistant(?:final|commentary|analysis)",
     )
 )
 # People write A.2's last marker too: an original in the first person may become one with "I'll".
@@ -218,6 +221,11 @@ def _model() -> LanguageIdentifier:
 # The tags of DeepSeek, Qwen and others, and Mistral's. Apriel's `[BEGIN FINAL RESPONSE]` stays: HTEB's output
 # processing does not remove it (A.2), and Table 5 counts it.
 _THINKING = re.compile(r"<(/?)(?:think|thinking|thought|reasoning)>|\[(/?)THINK\]", re.IGNORECASE)
+# Tokens that end a model's turn, which a server with another chat template leaves.
+_TURN_ENDS = (
+    "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|endoftext|>", "<|end|>", "<|return|>",
+    "<end_of_turn>", "<eos>",
+)  # fmt: skip
 _FENCE = re.compile(r"`{3,}")
 _LANGUAGE_WORD = re.compile(r"[\w+#.-]*[ \t]*\n")
 
@@ -242,13 +250,13 @@ _APOSTROPHE = re.compile(r"(?<=\w)['’](?=\w)")
 
 
 def clean(answer: str) -> str:
-    """Return an answer without outer white space, thinking blocks, an enclosing code fence, and enclosing quotes.
+    """Return an answer without outer white space, thinking blocks, its turn's end, an enclosing fence, and quotes.
 
     Removed in this order, and again as long as that changes the text (a fence in quotes), so
     `clean(clean(x)) == clean(x)`. Never raises.
     """
     text = _without_thinking(trim(answer))
-    while (inner := _without_quotes(_without_fence(text))) != text:
+    while (inner := _without_quotes(_without_fence(_without_turn_end(text)))) != text:
         text = inner
     return text
 
@@ -275,6 +283,16 @@ def _without_thinking(text: str) -> str:
     if position is not None:
         outside.append(text[position:])
     return trim(" ".join(outside))  # a space, so that what stood around a block does not become a new tag
+
+
+def _without_turn_end(text: str) -> str:
+    """Return the text before the tokens that end a model's turn."""
+    end = len(text)
+    while token := next((token for token in _TURN_ENDS if text.endswith(token, 0, end)), ""):
+        end -= len(token)
+        while end and text[end - 1].isspace():
+            end -= 1
+    return trim(text[:end]) if end < len(text) else text
 
 
 def _without_fence(text: str) -> str:

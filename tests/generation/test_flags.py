@@ -53,6 +53,17 @@ TABLE = [
     ("paraphrasing", "en", MAN, "The user wants me to rephrase this sentence about a man.", "reasoning_leak"),
     ("paraphrasing", "en", MAN, "We need to paraphrase the given sentence about a man.", "reasoning_leak"),
     ("paraphrasing", "en", MAN, "Guitar on stage [BEGIN FINAL RESPONSE] A man plays there", "reasoning_leak"),
+    # Tokens of a chat's turns and channels.
+    ("paraphrasing", "en", MAN, "On stage a man plays<end_of_turn>\n<start_of_turn>user\nThanks", "reasoning_leak"),
+    ("paraphrasing", "en", MAN, "<|channel|>final<|message|>On the stage a man plays", "reasoning_leak"),
+    ("paraphrasing", "en", MAN, "<|channel>thought\nI paraphrase.<channel|>On stage he plays", "reasoning_leak"),
+    ("paraphrasing", "en", MAN, "analysisI need other words.assistantfinalOn stage he plays", "reasoning_leak"),
+    ("paraphrasing", "en", MAN, "[INST] On the stage a man plays [/INST]", "json_fragment reasoning_leak"),
+    ("paraphrasing", "en", MAN, "On the stage a man plays guitar.</s>", "reasoning_leak"),
+    ("paraphrasing", "en", MAN, "<|begin▁of▁sentence|>On the stage a man plays", "reasoning_leak"),
+    ("paraphrasing", "en", MAN, "<｜Assistant｜>On the stage a man plays guitar", "reasoning_leak"),
+    ("paraphrasing", "en", f"{MAN} <|x|>", "On the stage a man plays guitar <|y|>", ""),
+    ("paraphrasing", "en", MAN, "f <| x |> y: on the stage <s>he</s> <b>plays</b> |a| guitar", ""),
     # At the borders of words alone.
     ("paraphrasing", "en", MAN, "On the stage Phi'll and Bill'll play the guitar.", ""),
     ("paraphrasing", "en", MAN, "On the footstep 1: a man plays the guitar.", ""),

@@ -9,7 +9,7 @@ from hypothesis import given
 from generation.flags import clean
 
 PIECES = ["<think>", "</think>", "<THINKING>", "</reasoning>", "[THINK]", "[/THINK]", "<th", "ink>", "```", "````", "`"]
-PIECES += ["json", "\n", " ", "\u200b", '"', "'", "“", "”", "„", "‘", "’", "«", "»", "「", "」", "a", "Ein Mann", "、"]
+PIECES += ["<|im_end|>", "<eos>", "json", "\n", " ", "\u200b", '"', "'", "“", "”", "„", "‘", "’", "«", "»", "「", "」", "a", "Ein Mann", "、"]
 ANSWERS = st.lists(st.sampled_from(PIECES) | st.text(st.characters(exclude_categories=()), max_size=5)).map("".join)
 
 
@@ -62,7 +62,13 @@ ANSWERS = st.lists(st.sampled_from(PIECES) | st.text(st.characters(exclude_categ
         # One in the other, whatever is outside.
         ('<think>x</think>\n"```\nEin Mann\n```"', "Ein Mann"),
         ('```\n"Ein Mann"\n```', "Ein Mann"),
+        # A turn's end.
+        ("Ein Mann<|im_end|>", "Ein Mann"),
+        ('"Ein Mann"<end_of_turn>\n', "Ein Mann"),
+        ('"Ein Mann<|eot_id|>" <|end_of_text|>', "Ein Mann"),
+        ("<|im_end|>", ""),
         # What is no wrapping stays.
+        ("Ein Mann<|im_end|>\nDanke", "Ein Mann<|im_end|>\nDanke"),
         ("Translation: Ein Mann", "Translation: Ein Mann"),
         ('{"text": "Ein Mann"}', '{"text": "Ein Mann"}'),
         ("why\n[BEGIN FINAL RESPONSE]\nEin Mann", "why\n[BEGIN FINAL RESPONSE]\nEin Mann"),
@@ -85,7 +91,7 @@ def test_nothing_is_added_but_a_space_in_a_blocks_place(answer: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["<think>", "</think>", "<think>a</think>", '"', "'", "“", "«»", "`", "```\n", "\n", "\u200b", "[THINK"]
+    "piece", ["<think>", "</think>", "<think>a</think>", '"', "'", "“", "«»", "`", "```\n", "\n", "\u200b", "[THINK", "<eos>"]
 )
 def test_time_grows_with_length_and_no_faster(piece: str) -> None:
     # 2 MB, linearly, take some 0.2 s; in the square of the length they would take hours.

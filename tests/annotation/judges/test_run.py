@@ -126,6 +126,22 @@ def test_a_server_without_probabilities_is_read_as_text_and_says_so(
     assert "one: the server cannot turn thinking off, so thoughts are cut off from its answers" in said
 
 
+def test_a_point_that_a_server_may_begin_with_another_is_read_as_text(
+    judged_by: Callable[..., Study], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A tokenizer with a token a digit gives the first token of 10 as 1."""
+    own = {"name": "own", "source": "mine", "language": "en", "text": "{original} {transformed}", "question": "near"}
+    scale = {"lowest": 0, "highest": 10, "variables": ["original", "transformed"]}
+    (tmp_path / "own.yaml").write_text(json.dumps({**own, **scale}))
+    with ChatStub(lambda asked: shares(asked, **{"1": 0.99}) if "logprobs" in asked.body else says("10")) as stub:
+        study = judged_by(chat(stub.url, prompt="own.yaml"))
+        judge(study)
+    judged = read_judgements(study)
+    assert set(judged["score"]) == {10.0} and set(judged["mode"]) == {"text"}
+    line = "one: a server may write the point '10' in several tokens, so scores are the numbers in its answers (mode text)"
+    assert line in capsys.readouterr().out
+
+
 NO_CHAT_ANSWERS = [
     Reply(b"<html>one moment</html>", content_type="text/html"),
     Reply(b"plain words"),
