@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 OF_PAIR = ("pair_id", "transformation", "pool", "dataset", "task_type", "language", "output_language", "seed",
            "stratum")  # fmt: skip
 _QUIET = {"enable_thinking": False}
+_AS_TEXT = "scores are the numbers in its answers (mode text)"
 _WAITING = 8  # batches in flight: one-token answers end all at once, and the next batch must be ready
 
 
@@ -220,7 +221,13 @@ async def start(
 
 
 async def _probed(server: ChatServer, spec: JudgeSpec | AnnotatorSpec, labels: Sequence[str]) -> JudgeChatClient:
-    """Probe a chat server once for its abilities: thinking turned off, and probabilities."""
+    """Probe a chat server once for its abilities: thinking turned off, and probabilities.
+
+    A label of several characters may be several tokens, which no server says: a 10 would then count as a 1.
+    """
+    if long := next((label for label in labels if len(label) > 1), ""):
+        print(f"{spec.name}: a server may write the point {long!r} in several tokens, so {_AS_TEXT}")
+        labels = ()
     extras: tuple[dict[str, Any], ...] = ({"chat_template_kwargs": _QUIET}, {})
     attempt = Attempt(1, spec.seed, spec.sampling)
     refused = ""
@@ -262,7 +269,7 @@ async def _probe(server: ChatServer, attempt: Attempt, labels: Sequence[str]) ->
 
 def _say(name: str, as_text: object, thinking: bool) -> None:
     if as_text:
-        print(f"{name}: the server returns no probabilities, so scores are the numbers in its answers (mode text)")
+        print(f"{name}: the server returns no probabilities, so {_AS_TEXT}")
     if thinking:
         print(f"{name}: the server cannot turn thinking off, so thoughts are cut off from its answers")
 
