@@ -138,8 +138,7 @@ def test_a_point_that_a_server_may_begin_with_another_is_read_as_text(
         judge(study)
     judged = read_judgements(study)
     assert set(judged["score"]) == {10.0} and set(judged["mode"]) == {"text"}
-    line = "one: a server may write the point '10' in several tokens, so scores are the numbers in its answers (mode text)"
-    assert line in capsys.readouterr().out
+    assert "a server may write the point '10' in several tokens, so scores are the" in capsys.readouterr().out
 
 
 NO_CHAT_ANSWERS = [
