@@ -21,6 +21,7 @@ from plumbline.records import Record, Text, nfc
 from plumbline.study import Study
 from plumbline.study.engines import EngineSpec
 from plumbline.study.transformations import Transformation
+from plumbline.words import count
 
 Place = tuple[str, str | None, str]  # transformation, drawn language, text
 
@@ -99,7 +100,7 @@ def outputs_path(kind: Transformation) -> Path:
 def load_outputs(kind: Transformation) -> dict[str, str]:
     """Return each text (in NFC) with its output; an empty cell gives an empty output.
 
-    Raises DataError for a missing column, a cell that holds no text, and two outputs for a text.
+    Raises DataError for a missing column, a cell that holds no text, two outputs for a text, and lists of outputs.
     """
     path, columns = outputs_path(kind), kind.outputs_columns
     frame = read_frame(path)
@@ -116,4 +117,15 @@ def load_outputs(kind: Transformation) -> dict[str, str]:
             raise DataError(f"{path}: row {row_number(row)} holds {wrong!r:.60}, which is not text; correct it")
         if outputs.setdefault(nfc(text), output) != output:
             raise DataError(f"{path}: row {row_number(row)} has a second output for {text[:60]!r}; keep only one")
+    lists = [text for text, output in outputs.items() if _is_list(output) and not _is_list(text)]
+    if 2 * len(lists) > len(outputs):
+        raise DataError(
+            f"{path}: column {columns[1]!r} holds lists, such as {outputs[lists[0]]!r:.60}, for {len(lists)} of"
+            f" {count(len(outputs), 'text')}; write one output a text"
+        )
     return outputs
+
+
+def _is_list(cell: str) -> bool:
+    """Tell whether a cell is written as a list, as of several paraphrases."""
+    return cell.lstrip().startswith("[") and cell.rstrip().endswith("]")

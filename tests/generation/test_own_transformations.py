@@ -155,10 +155,22 @@ def test_a_file_of_outputs_serves_what_it_has(tmp_path: Path) -> None:
     assert Plan(study).job(text("apple"), "mine", 1).key != before
 
 
+def test_texts_in_brackets_are_no_lists(tmp_path: Path) -> None:
+    rows = "text,output\n[apple],[fruit]\n[bread],[loaf]\ncloud,[sky]\ndoor,gate\neagle,bird\n"
+    study = small_study(tmp_path, ("cloud",), transformations=[outputs(tmp_path, rows)], generator={"kind": "none"})
+    generate(study)
+    assert [row.output for row in read_transformed(study, "mine", 1)] == ["[sky]"]
+
+
 @pytest.mark.parametrize(
     ("rows", "spec", "says"),
     [
         ("text,output\napple,a\napple,b\n", {}, "row 2 has a second output for 'apple'; keep only one"),
+        (
+            "text,output\napple,\"['an apple', 'a fruit']\"\nbread,[]\ncloud,sky\n",
+            {},
+            "column 'output' holds lists, such as \"['an apple', 'a fruit']\", for 2 of 3 texts; write one",
+        ),
         ("text,out\napple,a\n", {}, "no column 'output' among text, out; name your column under `outputs`"),
     ],
 )
