@@ -13,7 +13,7 @@ import importlib.metadata
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, get_args, runtime_checkable
@@ -42,7 +42,7 @@ _OF_DISK = 0.25  # the share of the disk that stored embeddings of all models ma
 _PIECE = 1 << 16  # texts looked up at a time
 _TRIES = 3  # reads of rows whose checksums do not match and that were encoded again
 _MANY = 1000  # texts from which choosing the fastest engine pays
-CHUNK = 2048  # texts encoded and stored at a time: at most these are lost by a killed run
+CHUNK = 2048  # texts encoded and stored at a time: at most these are lost by a killed run; of a server's none
 
 
 class Encoder:
@@ -160,13 +160,24 @@ class Encoder:
             lacking |= dict.fromkeys(text for text, key in zip(some, keys, strict=True) if key in missing)
         wanted = longest_first(lacking)
         self._choose_engine(wanted, prompt, role)
+        stored = False
         for first in range(0, len(wanted), self._chunk):
-            some = wanted[first : first + self._chunk]
-            vectors = self.encode_new(some, prompt, role)
-            if not first and self._store.make_room(len(wanted), vectors.shape[1]) and had:
-                return False
-            self._store.add(keys_of(some, prompt, role), vectors, self._engine)
+            for some, vectors in self._encoded(wanted[first : first + self._chunk], prompt, role):
+                emptied = not stored and self._store.make_room(len(wanted), vectors.shape[1]) and had
+                self._store.add(keys_of(some, prompt, role), vectors, self._engine)
+                stored = True
+                if emptied:
+                    return False
         return True
+
+    def _encoded(self, texts: list[str], prompt: str, role: str) -> Iterator[tuple[list[str], Embeddings]]:
+        """Yield texts with their new embeddings: all at once, or a server's as they arrive. Raises as `embed`."""
+        if not isinstance(self._model, ServerModel):
+            yield texts, self.encode_new(texts, prompt, role)
+            return
+        for first, vectors in self._model.arriving(texts, prompt=prompt, batch_size=self._batch_size):
+            some = texts[first : first + len(vectors)]
+            yield some, self._checked(some, vectors)
 
     def _choose_engine(self, texts: Sequence[str], prompt: str, role: str) -> None:
         """Choose the fastest engine that agrees with torch, and print it; once, if there are many texts."""
@@ -213,6 +224,10 @@ class Encoder:
                     f"model {self._name!r} cannot encode: {what[0]}"
                     + ("; try evaluation.precision float16, or another GPU (CUDA_VISIBLE_DEVICES)" if lacks else "")
                 ) from error
+        return self._checked(texts, vectors)
+
+    def _checked(self, texts: list[str], vectors: Embeddings) -> Embeddings:
+        """Return the embeddings of texts. Raises DataError for one that is not finite."""
         self.encoded += len(texts)
         for usable, fault in (
             (np.isfinite(vectors).all(axis=1), "that is not finite"),

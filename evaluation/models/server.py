@@ -10,8 +10,8 @@ import base64
 import functools
 import json
 import re
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -176,18 +176,44 @@ class ServerModel(CosineModel):
         self._width = 0
 
     def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
-        """Return rows in the texts' order, with `batch_size` texts a request and the study's concurrency.
+        """Return rows in the texts' order. Raises as `arriving`."""
+        parts = dict(self.arriving(texts, prompt=prompt, batch_size=batch_size))
+        return np.concatenate([parts[first] for first in sorted(parts)])
 
-        Raises ServiceError for a server that fails, refuses, or returns something else.
+    def arriving(self, texts: Sequence[str], *, prompt: str, batch_size: int) -> Iterator[tuple[int, Embeddings]]:
+        """Yield the rows of each request as they arrive, after the number of its first text.
+
+        A request has `batch_size` texts; as many are in flight as the study allows. Raises ServiceError for a server
+        that fails, refuses, or returns something else, when requests in flight have arrived: they are paid.
         """
-        batches = [[prompt + text for text in texts[at : at + batch_size]] for at in range(0, len(texts), batch_size)]
-        with ThreadPoolExecutor(self._spec.requests) as workers:
-            parts = list(workers.map(self._ask, batches))
-        for width in (part.shape[1] for part in parts):
-            self._width = self._width or width
-            if width != self._width:
-                raise self._error(f"an embedding has {width} dimensions, but an earlier one has {self._width}")
-        return np.concatenate(parts)
+        workers, failed = ThreadPoolExecutor(self._spec.requests), None
+        starts = range(0, len(texts), batch_size)
+        try:
+            starts_by_request = {
+                workers.submit(self._ask, [prompt + text for text in texts[at : at + batch_size]]): at for at in starts
+            }
+            for request in as_completed(starts_by_request):
+                if request.cancelled():
+                    continue
+                try:
+                    rows = self._of_width(request.result())
+                except ServiceError as error:
+                    failed = failed or error
+                    for waiting in starts_by_request:
+                        waiting.cancel()
+                else:
+                    yield starts_by_request[request], rows
+        finally:
+            workers.shutdown(cancel_futures=True)
+        if failed:
+            raise failed
+
+    def _of_width(self, rows: Embeddings) -> Embeddings:
+        """Return rows of the same length as all before."""
+        self._width = self._width or rows.shape[1]
+        if rows.shape[1] != self._width:
+            raise self._error(f"an embedding has {rows.shape[1]} dimensions, but an earlier one has {self._width}")
+        return rows
 
     def _ask(self, texts: list[str]) -> Embeddings:
         """Send one request."""
@@ -213,9 +239,7 @@ class ServerModel(CosineModel):
             data = json.loads(content)["data"]
             vectors = {int(row["index"]): _vector(row["embedding"]) for row in data}
         except (ValueError, TypeError, KeyError, RecursionError):
-            raise self._error(
-                "the reply is not an embedding response; check base_url (it usually ends in /v1)"
-            ) from None
+            raise self._no_embeddings(content) from None
         if len(data) != wanted or vectors.keys() != set(range(wanted)):
             raise self._error(
                 f"it returned {count(len(data), 'embedding')} for {count(wanted, 'text')}, whose indexes begin"
@@ -225,6 +249,17 @@ class ServerModel(CosineModel):
         if len(widths) > 1 or not widths[0]:
             raise self._error(f"it returned embeddings of different lengths in one request: {widths}")
         return np.stack([vectors[number] for number in range(wanted)])
+
+    def _no_embeddings(self, content: bytes) -> ServiceError:
+        """Return the error for a reply with status 200 that holds none; gateways pass on another server's error so."""
+        try:
+            error: Any = json.loads(content)["error"]
+        except (ValueError, TypeError, KeyError, RecursionError):
+            error = ""
+        if isinstance(error, dict) and isinstance(error.get("code"), int):
+            return self._trouble(error["code"], content)
+        line = "the reply is not an embedding response; check base_url (it usually ends in /v1)"
+        return self._error(f"{line}: {_complaint(content, self._key)}" if error else line)
 
     def _trouble(self, status: int, content: bytes) -> ServiceError:
         """Return the error for a status other than 200."""

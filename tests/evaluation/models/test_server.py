@@ -142,6 +142,44 @@ def test_a_server_that_stays_broken_is_one_line(stub: Stub) -> None:
     assert len(stub.asked) == 7
 
 
+def test_what_was_answered_before_a_failure_is_not_asked_and_paid_again(stub: Stub, tmp_path: Path) -> None:
+    """Four requests fill a quota, three times over: each run goes on where the one before ended."""
+    made = study(tmp_path, base_url=stub.url)
+    paid: list[str] = []
+    quota = 0
+
+    def script(asked: dict[str, Any], number: int) -> tuple[int, Any, dict[str, str]]:
+        if len(paid) >= quota:
+            return 400, {"error": {"message": "quota exceeded"}}, {}
+        paid.extend(asked["input"])
+        return good(asked, number)
+
+    def run() -> Any:
+        encoder = Encoder(stub.model(concurrency=3), "served", "1", 1, ModelHost.of(made).store("m"))
+        try:
+            return encoder.embed(TEXTS)
+        finally:
+            encoder.close()
+
+    stub.script = script
+    for quota in (4, 8):  # noqa: B007 (the script reads it)
+        with pytest.raises(ServiceError, match="quota exceeded"):
+            run()
+    quota = 12
+    np.testing.assert_allclose(run(), vectors(TEXTS), rtol=1e-6)
+    assert sorted(paid) == sorted(TEXTS)
+
+
+def test_an_answer_does_not_wait_for_others(stub: Stub) -> None:
+    stored = threading.Event()
+    stub.script = lambda asked, number: good(asked, number) if not number or stored.wait(20) else (400, {}, {})
+    arriving = stub.model(concurrency=2).arriving(TEXTS, prompt="", batch_size=4)
+    next(arriving)
+    assert not stored.is_set()
+    stored.set()
+    assert len(list(arriving)) == 2
+
+
 def test_nobody_there_is_one_line(stub: Stub) -> None:
     encoder = stub.encoder()
     stub.server.server_close()
@@ -161,6 +199,8 @@ NUMBERS = [{"index": 0, "embedding": [1.0, 2.0]}, {"index": 1, "embedding": [1.0
         (200, {"data": [{"index": 0, "embedding": []}, {"index": 1, "embedding": []}]}, r"different lengths"),
         (200, b"<html>hello</html>", "not an embedding response; check base_url"),
         (200, {"choices": []}, "not an embedding response"),
+        (200, {"error": {"message": "quota exceeded", "code": 400}}, "status 400: quota exceeded"),
+        (200, {"error": {"message": "quota exceeded"}}, "not an embedding response.*: quota exceeded"),
         (200, {"data": [{"index": 0, "embedding": "%%"}, NUMBERS[1]]}, "not an embedding response"),
         (400, {"error": {"message": "too long"}}, "status 400: too long; a text may be too long"),
         (401, {"error": "secret-key is wrong"}, "the key is not accepted; set OPENAI_API_KEY"),
