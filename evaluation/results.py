@@ -238,7 +238,7 @@ class Results:
             old = self._scores.get((model.name, unit.place))
             same = unit.dataset.name == original.dataset.name and unit is not original and not unit.lost
             if same and old is not None and old.status != "left_out":
-                row = self._row(model, unit, Numbers(old.score, math.nan, old.versions, old.model_revision))
+                row = self._row(model, unit, Numbers.of(old, math.nan))
                 if row.original_score != old.original_score:
                     note(self._folder, old, row)
                     self._scores[model.name, unit.place] = row
@@ -294,8 +294,7 @@ class Results:
                 if unit.decision.status == "left_out":
                     self._add(model, unit, Numbers())
                 elif old is not None:
-                    numbers = Numbers(old.score, old.original_score, old.versions, old.model_revision)
-                    scores[keys[unit.place]] = self._add(model, unit, numbers)
+                    scores[keys[unit.place]] = self._add(model, unit, Numbers.of(old, old.original_score))
         for key in before.keys() - scores.keys():
             set_aside(self._folder, before[key])
         for key, row in scores.items():

@@ -74,13 +74,19 @@ class Model:
 class Numbers:
     """A model's score on a unit and on the same items' original texts.
 
-    `versions` are the packages' versions; `revision` is the loaded model's.
+    `versions` are the packages' versions; `revision` is the loaded model's; `prompts` are as in `Score`.
     """
 
     score: float = math.nan
     original: float = math.nan
     versions: str = ""
     revision: str = ""
+    prompts: str = ""
+
+    @classmethod
+    def of(cls, row: Score, original: float) -> Numbers:
+        """Return what an earlier row has, with another score of the original."""
+        return cls(row.score, original, row.versions, row.model_revision, row.prompts)
 
 
 @dataclass(frozen=True)
@@ -189,6 +195,7 @@ class ScoreUnit:
             prompt_hash=self.prompt_hash,
             verdict_hash=",".join(self.decision.verdicts),
             versions="" if left_out else numbers.versions,
+            prompts="" if left_out else numbers.prompts,
         )
 
 

@@ -177,6 +177,7 @@ def _scored(
     originals: dict[tuple[str, frozenset[str]], float],
     model: Encoder,
 ) -> UnitScore:
+    model.prompts.clear()
     with naming(unit.name):
         result = scoring.evaluate_task(unit.data(), model, evaluation.protocol, evaluation.batch_size)
     original = math.nan  # if nothing was dropped
@@ -186,7 +187,8 @@ def _scored(
             originals[key] = scoring.evaluate(unit.original(), model, evaluation.protocol, evaluation.batch_size)
         original = originals[key]
     score = scoring.main_score(unit.dataset, result)
-    return UnitScore(unit.place, Numbers(score, original, versions(model.engines), model.revision), result)
+    prompts = ", ".join(f"{role} {prompt}" for role, prompt in sorted(model.prompts.items()))
+    return UnitScore(unit.place, Numbers(score, original, versions(model.engines), model.revision, prompts), result)
 
 
 @functools.cache

@@ -254,6 +254,11 @@ class Score(Record):
     versions: str = Field(
         default="", description="packages that computed the score, with their versions; empty if it was left out"
     )
+    prompts: str = Field(
+        default="",
+        description="the model's prompts by role (query, document, else text), each with who gave it (study, model or"
+        " mteb) and its name there; empty for none",
+    )
 
 
 def nfc(text: str) -> str:

@@ -13,7 +13,7 @@ import importlib.metadata
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, get_args, runtime_checkable
@@ -42,13 +42,14 @@ _OF_DISK = 0.25  # the share of the disk that stored embeddings of all models ma
 _PIECE = 1 << 16  # texts looked up at a time
 _TRIES = 3  # reads of rows whose checksums do not match and that were encoded again
 _MANY = 1000  # texts from which choosing the fastest engine pays
+_DOCUMENT = ("document", "passage", "corpus")  # names of documents' prompts
 CHUNK = 2048  # texts encoded and stored at a time: at most these are lost by a killed run; of a server's none
 
 
 class Encoder:
     """A model with mteb's EncoderProtocol and a store. `name` and `revision` identify it."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (all but three have defaults)
         self,
         model: TextModel,
         name: str,
@@ -57,11 +58,15 @@ class Encoder:
         store: EmbeddingStore | None = None,
         *,
         chunk: int = CHUNK,
+        of_study: Collection[str] = (),
     ) -> None:
-        self._model = model
+        """Take a model and its store; `of_study` names the prompts that the study gives it."""
+        self._model, self._of_study = model, of_study
         self._name, self.revision = name, revision
         self._batch_size, self._chunk = batch_size, chunk
         self._store = store or EmbeddingStore()
+        self.prompts = dict[str, str]()
+        """The prompts used, by role (`query`, `document`, else `text`), each with who gave it and its name."""
         self.asked = 0
         """Texts requested."""
         self.encoded = 0
@@ -91,14 +96,23 @@ class Encoder:
         return self.embed(texts, prompt=self.prompt_for(task_metadata, hf_split, hf_subset, prompt_type), role=role)
 
     def prompt_for(self, task_metadata: Any, hf_split: str, hf_subset: str, prompt_type: Any) -> str:
-        """Return the model's prompt for a call of mteb, as `embed` takes it."""
+        """Return the model's prompt for a call of mteb, as `embed` takes it, and note it in `prompts`."""
         from mteb.models.abs_encoder import get_prompt_name  # noqa: PLC0415
 
-        if isinstance(self._model, PromptingModel):
-            return self._model.way(task_metadata, hf_split, hf_subset, prompt_type)
-        name = get_prompt_name(self._model.prompts, task_metadata, prompt_type)
         role = str(prompt_type.value) if prompt_type is not None else ""
-        return self._model.prompts[name] if name else self._fallback(role)
+        if isinstance(self._model, PromptingModel):
+            prompt, source = self._model.way(task_metadata, hf_split, hf_subset, prompt_type), "mteb"
+        else:
+            prompts = self._model.prompts
+            name = get_prompt_name(prompts, task_metadata, prompt_type) or ""
+            if role == "document" and name in ("", role) and role not in self._of_study:
+                # sentence-transformers adds an empty `document` to a model that names its prompt otherwise.
+                name = next((usual for usual in _DOCUMENT if prompts.get(usual)), name)
+            prompt = prompts[name] if name else self._model.default_prompt
+            source = f"{'study' if name in self._of_study else 'model'}, {name or 'default'}"
+        if before := self.before(prompt):
+            self.prompts[role or "text"] = f"{before!r} ({source})"
+        return prompt
 
     def prompt_under(self, text: str, template: str, call: Mapping[str, Any]) -> str:
         """Return the prompt with an instruction, in the study's `template` if any; an empty `text` means no prompt."""
@@ -119,7 +133,7 @@ class Encoder:
 
         Raises DataError for an embedding that is not finite or has length 0, ServiceError for a model that fails.
         """
-        prompt = self._fallback("") if prompt is None else prompt
+        prompt = self._model.default_prompt if prompt is None else prompt
         self.asked += len(texts)
         role = role if self._model.routed() else ""
         if not self._complete(texts, prompt, role):
@@ -241,14 +255,6 @@ class Encoder:
                 )
         return vectors
 
-    def _fallback(self, role: str) -> str:
-        """Return the prompt if mteb names none: the role's by its usual names, or the model's default."""
-        if role == "document":
-            for name in ("document", "passage", "corpus"):
-                if name in self._model.prompts:
-                    return self._model.prompts[name]
-        return self._model.default_prompt
-
 
 @dataclass(frozen=True)
 class ModelHost:
@@ -311,7 +317,8 @@ class ModelHost:
     def load(self, spec: ModelSpec) -> Encoder:
         """Return the encoder of a model, with the embeddings of earlier runs. Raises as `load_model`."""
         model, revision = self.load_model(spec)
-        return Encoder(model, spec.name, revision, self.evaluation.batch_size, self.store(self.model_id(spec)))
+        store, size = self.store(self.model_id(spec)), self.evaluation.batch_size
+        return Encoder(model, spec.name, revision, size, store, of_study=spec.prompts)
 
     def store(self, model: str) -> EmbeddingStore:
         """Return the stored embeddings of a model (its id). Raises DataError for a damaged folder."""

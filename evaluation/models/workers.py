@@ -129,7 +129,9 @@ class ClusterModel:
         size = host.evaluation.batch_size
         model = kind(pool, runner, size * (spec.requests if spec.kind == "openai" else 1))
         store = host.store(host.model_id(spec))
-        return Encoder(model, spec.name, pool.facts.revision, size, store, chunk=CHUNK * len(slots))
+        return Encoder(
+            model, spec.name, pool.facts.revision, size, store, chunk=CHUNK * len(slots), of_study=spec.prompts
+        )
 
     def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
         """Return one row for each text, made in shards of whole batches."""

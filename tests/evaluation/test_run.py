@@ -281,6 +281,15 @@ def test_a_model_that_fails_is_reported_and_the_others_go_on(study: Study, capsy
     assert {(row.model, row.status) for row in scores.itertuples()} == {("one", "failed"), ("two", "evaluated")}
 
 
+def test_scores_name_the_prompts_used(study: Study) -> None:
+    prompts = {"document": "", "passage": "find: ", "STS": "like: "}
+    for _ in range(2):  # a kept score keeps them
+        evaluate(study, models=["one"], load=Loader(model=FakeModel(prompts=prompts)))
+        scores = EvaluationRecords.open(study).scores
+        made = scores[scores["status"] == "evaluated"].groupby("task_type")["prompts"].unique().map(list)
+        assert made["sts"] == ["text 'like: ' (model, STS)"]
+
+
 def test_embeddings_that_are_not_finite_fail_the_model_and_keep_what_was_made(study: Study) -> None:
     bad = changed(list(list(iter_datasets(study))[1].texts())[1].text, "translation")
     loader = Loader(model=FakeModel(spoil=lambda text: text == bad))

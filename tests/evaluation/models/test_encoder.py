@@ -62,6 +62,26 @@ def test_the_most_particular_prompt_is_taken() -> None:
     assert [prompt for prompt, _, _ in model.calls] == ["these: ", "text: "]
 
 
+@pytest.mark.parametrize(
+    ("prompts", "of_study", "used"),
+    [
+        ({"query": "", "document": "", "passage": "passage: "}, (), {"document": "'passage: ' (model, passage)"}),
+        ({"corpus": "find: "}, (), {"document": "'find: ' (model, corpus)"}),
+        ({"document": "find: ", "passage": "p: "}, ("document",), {"document": "'find: ' (study, document)"}),
+        ({"document": "", "passage": "p: "}, ("document",), {}),
+        ({"STS-document": "near: ", "passage": "p: "}, (), {"document": "'near: ' (model, STS-document)"}),
+        ({"query": "ask: ", "document": ""}, (), {}),
+    ],
+)
+def test_a_models_own_prompt_for_passages_is_applied_unless_the_study_has_another(
+    prompts: dict[str, str], of_study: tuple[str, ...], used: dict[str, str]
+) -> None:
+    encoder = Encoder(FakeModel(prompts), "fake", "1", of_study=of_study)
+    found = _ask(encoder, "a cat", role=PromptType.document)
+    assert encoder.prompts == used
+    np.testing.assert_array_equal(found, vectors(["a cat"], used.get("document", "''").split("'")[1]))
+
+
 def test_roles_count_only_for_models_that_have_them() -> None:
     for roles, calls in ((False, 1), (True, 2)):
         model = FakeModel(roles=roles)
