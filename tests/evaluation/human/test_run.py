@@ -29,7 +29,6 @@ from plumbline.errors import DataError, ServiceError
 from plumbline.manifest import Manifest
 from plumbline.store import read_frame
 from plumbline.study import ROOT, Study, load_study
-from plumbline.study.evaluation import ModelSpec
 from tests.evaluation.human.sampling import items_of, task_of
 from tests.mteb_site import site
 
@@ -123,7 +122,7 @@ def test_mteb_loads_people_beside_models_and_ranks_them(study: Study, tmp_path: 
     evaluate_human(study)
     scores, folder = _scores(study), study.folder / "human" / "mteb"
     benchmark, cache = human_benchmark(study.file, exports=study.folder.parent), ResultCache(folder)
-    model = Encoder(CharacterNgrams(ModelSpec(name=NGRAMS, kind="lexical")), REGISTERED, REVISION)
+    model = Encoder(CharacterNgrams(), REGISTERED, REVISION)
     made = mteb.evaluate(model, benchmark, cache=cache, co2_tracker=False, show_progress_bar=False)
     main = scores[scores["main"]].set_index(["scorer_kind", "scorer", "task"])["score"]
     names = {task.metadata.name: task.metadata.name.split(".")[0] for task in benchmark.tasks}
