@@ -347,7 +347,7 @@ def crowd(parser: argparse.ArgumentParser) -> None:
     approve = add("approve", "approve_work", "approve submissions, which pays them")
     which = approve.add_mutually_exclusive_group(required=True)
     which.add_argument("submissions", nargs="*", default=[], metavar="SUBMISSION", help="ids, as `review` lists them")
-    which.add_argument("--all", action="store_true", help="all submissions without signs")
+    which.add_argument("--all", action="store_true", help="all submissions that nothing speaks against")
     approve.add_argument(
         "--reason",
         default="",

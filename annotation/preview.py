@@ -146,6 +146,6 @@ def _before(records: CampaignRecords, rubric: Rubric) -> dict[Queue, str]:
     for batch in make_batches(study, pairs, controls):
         if batch.queue not in pages:
             extra = {"examples": examples_html(read_items(study, rubric), rubric, batch.queue), "return_code": ""}
-            room = {**shown_first(study, study.crowd, rubric, batch.queue, len(batch.pair_ids)), **extra}
+            room = {**shown_first(study, rubric, batch.queue, len(batch.pair_ids)), **extra}
             pages[batch.queue] = document(said(room, "title"), entrance_body("", room, ""), room)
     return pages

@@ -151,11 +151,10 @@ class _Reading:
             **orders.of_answer(response["user_id"], pair_id),
         )
         if fault := fault_of(answer, questions):  # one rater's answer does not hold up everybody's
-            print(
-                f"  set aside: the answer of {rater} to pair {pair_id}{fault}; it is a draft until they correct it",
-                file=sys.stderr,
-            )
-            answer = replace(answer, status="draft", values=dict.fromkeys(values))
+            draft = answer.status == "submitted"
+            more = "; it is a draft until they correct it" if draft else ""
+            print(f"  set aside: the answer of {rater} to pair {pair_id}{fault}{more}", file=sys.stderr)
+            answer = replace(answer, status="draft" if draft else answer.status, values=dict.fromkeys(values))
         check(answer, f"pair {pair_id}", self.rubric, self.pairs)
         before = self.aside.get((pair_id, rater))
         return before if before is not None and is_same(before, answer) else answer

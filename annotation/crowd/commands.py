@@ -303,6 +303,8 @@ def review_work(options: argparse.Namespace) -> int:
 
 def approve_work(options: argparse.Namespace) -> int:
     """Approve submissions, which pays them."""
+    if options.all and options.reason:
+        raise StudyError("--reason is for submissions that you name; leave out --all, or the reason")
     study = cli.study_of(options)
     with campaign_of(study, options) as campaign:
         campaign.refresh()

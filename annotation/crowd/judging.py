@@ -54,6 +54,7 @@ def cases(campaign: CrowdCampaign) -> list[Case]:
         return []
     rejected = {work.pseudonym for work in works if work.submission.state == "rejected"}
     excluded = excluded_raters(campaign.records.decided)
+    last = {review.submission_id: review for review in campaign.ledger.judgements()}
     signs, ratings = campaign.records.signs, campaign.records.collected.plain_ratings
     rated = set(zip(ratings["rater_id"], ratings["batch"], strict=True))
     rewards = {offer.batch.batch_id: offer.reward for offer in campaign.ledger.offered()}
@@ -62,6 +63,8 @@ def cases(campaign: CrowdCampaign) -> list[Case]:
         worker_signs = tuple(sign for sign in signs if sign.rater_id == work.pseudonym)
         unread = work.trouble or "its answers have not been collected yet (crowd collect)"
         against = _lines(worker_signs)
+        if (said := last.get(work.submission.submission_id)) and said.decision == "reject":
+            against.append(f"you: rejected it, which the platform refused ({said.reason[:60]})")
         if work.pseudonym in rejected:
             against.append("worker: another submission of this worker was rejected")
         elif work.pseudonym in excluded:
@@ -91,7 +94,7 @@ def approve(campaign: CrowdCampaign, submission_ids: Sequence[str], reason: str 
     doubtful = [case for case in chosen if case.against]
     if doubtful and not reason.strip():
         lines = [f"submission {case.work.submission.submission_id}: {', '.join(case.against)}" for case in doubtful]
-        raise StudyError(f"{'; '.join(lines)}; to pay all the same, add --reason 'why'; nothing was approved")
+        raise StudyError(f"nothing was approved; to pay all the same, add --reason 'why': {'; '.join(lines)}")
     for case in chosen:
         _judge(campaign, case.work, "approve", reason, case.against)
     finish(campaign, submission_ids)
@@ -99,11 +102,11 @@ def approve(campaign: CrowdCampaign, submission_ids: Sequence[str], reason: str 
 
 
 def approve_all(campaign: CrowdCampaign) -> tuple[int, list[Case]]:
-    """Approve the submissions without signs; return how many, and the cases left for a person."""
+    """Approve what nothing speaks against; return how many submissions, and the cases left for a person."""
     waiting_cases = cases(campaign)
     good = [case for case in waiting_cases if case.advice == "approve"]
     for case in good:
-        _judge(campaign, case.work, "approve", "no sign against it", ())
+        _judge(campaign, case.work, "approve", "nothing against it", ())
     finish(campaign)
     return len(good), [case for case in waiting_cases if case.advice != "approve"]
 

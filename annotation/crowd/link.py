@@ -104,23 +104,28 @@ class LinkPlatform(AccountPlatform):
         self.account.notes["participants"] = sorted({*self._people, *people})
         self.account.write()
 
+    def prepare(self) -> None:
+        """Note how many people have links: whoever has one to a batch has one to each."""
+        self.account.notes["invited"] = max(self._invited, self.account.notes.get("invited", 0))
+        self.account.write()
+
     def check(self, offer: Offer) -> None:
-        """Raise StudyError for a rubric that Argilla's page cannot show."""
-        if what := Words.of(self._rubric, offer.batch.queue).too_much():
-            raise StudyError(f"{self._study.file}: Argilla cannot show rubric {self._rubric.name!r}: {what}")
+        """Raise StudyError for a rubric that the rating page cannot show."""
+        if what := Words.of(self._rubric, offer.batch.queue, task={}).too_much():
+            raise StudyError(f"{self._study.file}: the page cannot show rubric {self._rubric.name!r}: {what}")
 
     def send_offer(self, offer: Offer, token: str) -> str:
         """Open the batch's room; for a mailing list, also write everybody's link."""
         self._rooms.open(offer)
         posted_id = super().send_offer(offer, token)
         self._limit(self.offer_of(posted_id), ())
-        if self._link.preset == "mailing_list":
-            self._invite(posted_id)
+        self._invite(posted_id)
         return posted_id
 
     def restore(self, offer: Offer) -> None:
-        """Open the batch's room again if the server has lost it."""
+        """Open the batch's room again if the server has lost it; for a mailing list, also write everybody's link."""
         self._rooms.restore(offer)
+        self._invite(offer.batch.batch_id)
 
     def preview(self, posted_id: str) -> str:
         """Return the link to give to the platform; in live mode the platform adds the parameters."""
@@ -131,9 +136,11 @@ class LinkPlatform(AccountPlatform):
         return room_of(self._study, self.name, self.mode, self._key, batch_id)
 
     def _invite(self, batch_id: str) -> None:
-        """Make the ids of a mailing list, the same for all batches, and write their links."""
-        invited = max(self._invited, len(self._people))  # whoever has a link to an earlier batch has one to this
-        parts = (f"invited-v1\0{self._study.name}\0{number}".encode() for number in range(invited))
+        """Make the ids of a mailing list, if it is one, the same for all batches, and write their links."""
+        if self._link.preset != "mailing_list":
+            return
+        invited = range(self.account.notes["invited"])
+        parts = (f"invited-v1\0{self._study.name}\0{number}".encode() for number in invited)
         people = [hmac.new(self._key, part, hashlib.sha256).hexdigest()[:12] for part in parts]
         participant, session = self._link.names
         room, rows = self._room(batch_id), []

@@ -61,7 +61,7 @@ class PaySpec(StudyPart):
     @property
     def below_fair(self) -> str:
         """A sentence on a wage below HTEB's; empty for others."""
-        return f"This is less than HTEB's ${FAIR_WAGE:g} an hour." if self.hourly < FAIR_WAGE else ""
+        return f"The pay is less than HTEB's ${FAIR_WAGE:g} an hour." if self.hourly < FAIR_WAGE else ""
 
 
 PresetName = Literal["connect", "sona", "prolific", "mailing_list", "generic"]

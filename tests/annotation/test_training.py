@@ -73,6 +73,6 @@ def test_crowd_pages_show_worked_examples_folded_in_the_raters_language(variant:
         (example,) = task["examples"]
         assert example["texts"][1]["text"] == f"{harm} {code}" and example["right"]["answers"]
         assert task["words"]["examples"].startswith("Worked examples" if code == "en" else "Beispiele mit Lösung")
-        room = shown_first(study, study.crowd, rubric, offer.batch.queue, 1) | {"examples": html, "return_code": ""}
+        room = shown_first(study, rubric, offer.batch.queue, 1) | {"examples": html, "return_code": ""}
         entrance = entrance_body("room", room, "")
         assert entrance.count(html) == 1 and entrance.index(html) < entrance.index("<form")

@@ -27,7 +27,7 @@ from annotation.argilla.dataset import Orders, Words, give_task, said_in, send_p
 from annotation.argilla.publish import create_dataset
 from annotation.campaign_records import CampaignRecords
 from annotation.crowd.page import consent_of, examples_html, prolific_words
-from annotation.crowd.platform import Offer
+from annotation.crowd.platform import Offer, crowd_of
 from annotation.human.order import drawing_of
 from annotation.names import WORKER
 from annotation.offering import Mode
@@ -293,7 +293,7 @@ class ArgillaRooms:
             "most": ENOUGH // 2,
             "code": room.code,
             "return_code": room.return_code,
-            **shown_first(self._study, crowd, rubric, offer.batch.queue, len(offer.pairs)),
+            **shown_first(self._study, rubric, offer.batch.queue, len(offer.pairs)),
         }
         if self._platform == "link" and (link := crowd.link) is not None:
             complete = link.complete.get(offer.batch.batch_id, link.complete.get("", ""))
@@ -310,7 +310,7 @@ class ArgillaRooms:
                 write_private(file, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
 
-def shown_first(study: Study, crowd: CrowdSpec, rubric: Rubric, queue: Queue, pairs: int) -> dict[str, Any]:
+def shown_first(study: Study, rubric: Rubric, queue: Queue, pairs: int) -> dict[str, Any]:
     """Return the texts that participants see before a batch of `pairs` pairs, in their language."""
     language = rubric.language_for(queue.language, queue.output_language)
     return {
@@ -319,7 +319,7 @@ def shown_first(study: Study, crowd: CrowdSpec, rubric: Rubric, queue: Queue, pa
         "guidelines": rubric.guidelines_for(queue.pool, language),
         "direction": direction(language),
         "words": prolific_words(language, of_pairs=not rubric.fields.shown),
-        "consent": consent_of(crowd, language),
+        "consent": consent_of(crowd_of(study), language),
         "contact": study.raters.contact,
     }
 
@@ -356,7 +356,7 @@ def read_consents(home: server.Home, room_id: str) -> dict[str, datetime]:
     if not file.exists():
         return {}
     with contextlib.closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=10)) as book:
-        query = "SELECT worker, consented_at FROM entries WHERE room = ? AND consented_at IS NOT NULL"
+        query = "SELECT worker, consented_at FROM entries WHERE room = ?"
         return {worker: datetime.fromisoformat(at) for worker, at in book.execute(query, (room_id,))}
 
 

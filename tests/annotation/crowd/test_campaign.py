@@ -16,8 +16,9 @@ from annotation.crowd.batches import Batch
 from annotation.crowd.campaign import CrowdCampaign, Launch, next_batches
 from annotation.crowd.collecting import collect
 from annotation.crowd.judging import sheet_text
-from annotation.crowd.ledger import Ledger
+from annotation.crowd.ledger import Ledger, Work
 from annotation.crowd.mturk.adapter import MTurk
+from annotation.crowd.platform import RefusedError
 from annotation.crowd.summary import plan_text, read_summaries, summary_text
 from annotation.offering import LEDGER, Mode, begin_offering
 from annotation.ratings.ratings import dealt_with, decide, withdraw
@@ -271,19 +272,40 @@ def test_what_signs_speak_against_is_paid_only_for_a_reason(variant: Make, site:
     good = work(study, site, first, "good")
     rejected, again = (work(study, site, hit, "rejected") for hit in (second, third))
     unread = work(study, site, second, "unread")
+    shut = work(study, site, third, "shut")
     step(study, site, lambda campaign: campaign.refresh())
     with pytest.raises(StudyError, match=f"submission {unread}: its answers have not been collected yet"):
         step(study, site, lambda campaign: judging.approve(campaign, [unread]))
     step(study, site, collect)
     step(study, site, lambda campaign: judging.reject(campaign, [rejected], "copied"))
-    with pytest.raises(StudyError, match=f"submission {wrong}: controls: .*--reason 'why'; nothing was approved"):
+    with pytest.raises(StudyError, match=f"nothing was approved; .*--reason 'why': submission {wrong}: controls: "):
         step(study, site, lambda campaign: judging.approve(campaign, [good, wrong]))
     with pytest.raises(StudyError, match=f"submission {again}: worker: another submission .* was rejected"):
         step(study, site, lambda campaign: judging.approve(campaign, [again], " "))
+    works: list[Work] = []
+    step(study, site, lambda campaign: works.extend(campaign.ledger.work()))
+    (rater,) = (found.pseudonym for found in works if found.submission.submission_id == shut)
+    decide(study, rater, exclude=True, reason="a bot")
+    with pytest.raises(StudyError, match=rf"submission {shut}: worker: excluded \(a bot\)"):
+        step(study, site, lambda campaign: judging.approve(campaign, [shut]))
     step(study, site, judging.approve_all)
     assert {key for key, one in site.assignments.items() if one.status == "Approved"} == {good, unread}
     step(study, site, lambda campaign: judging.approve(campaign, [wrong], "they misread the controls"))
     assert site.assignments[wrong].status == "Approved" and site.assignments[again].status == "Submitted"
+
+
+def test_work_whose_rejection_the_platform_refused_is_paid_only_for_a_reason(variant: Make, site: MTurkSite) -> None:
+    study = drawn(variant)
+    launch(study, site)
+    (hit,) = site.hits
+    only = work(study, site, hit, "only")
+    step(study, site, collect)
+    with pytest.raises(RefusedError):  # MTurk takes reasons of at most 1,024 characters
+        step(study, site, lambda campaign: judging.reject(campaign, [only], "x" * 1100))
+    waiting: list[judging.Case] = []
+    step(study, site, lambda campaign: waiting.extend(judging.approve_all(campaign)[1]))
+    assert waiting[0].against[0].startswith("you: rejected it, which the platform refused (xxx")
+    assert site.assignments[only].status == "Submitted"
 
 
 def test_a_rehearsal_is_marked_and_goes_when_live_ratings_come(variant: Make, site: MTurkSite) -> None:

@@ -6,10 +6,11 @@ import csv
 import itertools
 import json
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -25,7 +26,7 @@ from annotation.crowd.campaign import CrowdCampaign
 from annotation.crowd.collecting import collect
 from annotation.crowd.ledger import Ledger
 from annotation.crowd.link import LinkPlatform, read_participants
-from annotation.crowd.prolific.workspaces import ArgillaRooms, read_rooms, room_of, rooms_file
+from annotation.crowd.prolific.workspaces import ArgillaRooms, Progress, read_rooms, room_of, rooms_file
 from annotation.names import worker_pseudonym
 from annotation.offering import LEDGER
 from annotation.server.backup import backup, restore
@@ -34,6 +35,7 @@ from plumbline.study import Study
 from plumbline.study.crowd import LinkSpec
 from tests.annotation.campaigns import answer, pending
 from tests.annotation.crowd.campaigns import KEY, drawn, run
+from tests.annotation.crowd.prolific.prolific_site import FakeRooms
 from tests.annotation.crowd.test_entry import ticket
 from tests.conftest import make_variant
 
@@ -41,12 +43,22 @@ SESSIONS = itertools.count()
 END = "https://connect.example.org/project/X1/complete?who={participant}&cc={code}"
 
 
-def linked(folder: Path, argilla: Argilla, name: str, seed: int | None = None, **link: object) -> Study:
+def linked(folder: Path, argilla: Any, name: str, seed: int | None = None, **link: object) -> Study:
     """A study of one batch of four pairs and two controls, for two people; $1.20 each."""
     # Live rooms want https; the server itself is reached over the loopback, as a proxy would.
     crowd = {"address": argilla.url.replace("http:", "https:"), "share": 1.0, "fee": 0.25, "link": link}
     sample = {"pairs": 4, "batch": 4, "repeats": 0, "seed": int(name[5:]) if seed is None else seed}
     return drawn(make_variant(folder), name=name, sample=sample, crowd=crowd, acceptance={"min_pairs": 4})
+
+
+class NoRooms(FakeRooms):
+    """Rooms that nobody enters."""
+
+    def admit(self, batch_id: str, posted_id: str, pseudonyms: Sequence[str], limits: Any = None) -> None:
+        """Admit nobody."""
+
+    def progress(self, batch_id: str) -> dict[str, Progress]:
+        return {}
 
 
 class Site:
@@ -198,6 +210,20 @@ def test_a_mailing_list_has_a_signed_link_for_each_person(site: Site) -> None:
     assert "Your completion code is" in end and "<a " not in end  # nowhere to go
     site.step(collect)
     assert CampaignRecords.open(site.study).all_ratings["rater_id"].nunique() == 1  # the list is ours
+
+
+def test_everybody_on_a_mailing_list_has_a_link_to_each_batch_whenever_a_launch_was_killed(tmp_path: Path) -> None:
+    study = linked(tmp_path, SimpleNamespace(url="http://argilla.example.org"), "mail", 1, preset="mailing_list")
+
+    def launched(invited: int, what: Callable[[CrowdCampaign], object], dies: str = "") -> int:
+        """Run a command that may die, and return the links that there are then."""
+        run(study, lambda: LinkPlatform(study, "live", KEY, NoRooms(), invited), what, 10**6, lambda at: at == dies)
+        return sum(len(file.read_text().splitlines()) - 1 for file in (study.scratch / "payments").glob("links-*"))
+
+    launch = CrowdCampaign.launch
+    assert launched(50, launch, "before post") == 0
+    assert launched(0, judging.finish) == 50  # another command settles what the launch began
+    assert launched(60, launch) == 60 and launched(20, launch) == 60
 
 
 @pytest.mark.parametrize("site", [{"preset": "sona", "complete": "https://u.sona-systems.example/webstudy_credit.aspx?survey_code={participant}"}], indirect=True)  # fmt: skip  # noqa: E501

@@ -82,7 +82,7 @@ def test_a_rehearsal_takes_the_fee_of_the_study() -> None:
 
 
 def test_less_than_is_fair_is_said() -> None:
-    assert PaySpec(hourly=9.5).below_fair == "This is less than HTEB's $24 an hour."
+    assert PaySpec(hourly=9.5).below_fair == "The pay is less than HTEB's $24 an hour."
     assert PaySpec().below_fair == ""
 
 

@@ -1,4 +1,4 @@
-"""Answers that Argilla would store and nobody can use: a number off a slider's scale, and endless texts.
+"""Answers that Argilla would store and nobody can use: a number outside a slider's ends, and endless texts.
 
 A slider's number is a text in Argilla; its scale is in the rating page's task, in the dataset's metadata.
 """

@@ -56,7 +56,7 @@ LINKED = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.~-]{0,127}")  # an id of a platform
 PARAMETERS = ("PROLIFIC_PID", "SESSION_ID", "STUDY_ID")
 #: The share of a room's pairs that have to be rated, not discarded, for the completion code.
 LEAST_RATED = 0.5
-MOST_BYTES, MOST_FIELDS = 8192, 20
+MOST_BYTES, MOST_FIELDS = 8192, 4
 COOKIE, COOKIE_SECONDS = "plumbline_crowd", 2 * 86400
 USED = (
     "This page has been used already, or is too old. Please open the study from Prolific again: your answers are not"

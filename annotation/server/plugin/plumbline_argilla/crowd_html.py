@@ -40,7 +40,6 @@ td { font-variant-numeric: tabular-nums; }
 [hidden] { display: none !important; }
 :focus-visible { outline: 3px solid var(--mark); outline-offset: 2px; }
 .code { font: 700 1.75rem/1 ui-monospace, monospace; letter-spacing: .1em; user-select: all; }
-[role=alert] { border-inline-start: 4px solid var(--bad); padding: .25rem .75rem; }
 """
 )
 #: The rubric's guidelines are Markdown; tags in them are shown as text.

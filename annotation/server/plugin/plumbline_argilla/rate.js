@@ -22,6 +22,7 @@ const IDLE_SECONDS = 120;  // who does nothing for longer has paused: no time of
 const AHEAD = 4;  // items that are fetched before they are asked for
 const DRAFT_MS = 5000, MOST_WAIT = 30;  // seconds between two tries
 const MOST_BUTTONS = 20, MOST_RANKS = 9;
+const LONGEST = 20000;  // characters of a text: the server refuses more (answers.py)
 
 // Texts come in by textContent and by attributes' values alone: nothing in them is markup.
 const make = (parent, tag, attributes = {}, text = null) => {
@@ -281,7 +282,7 @@ function start(task, store) {
     };
   };
   const text = (group, question, key, changed) => {
-    const area = make(group, "textarea", {rows: 2, dir: "auto", "aria-labelledby": `t-${key}`});
+    const area = make(group, "textarea", {rows: 2, dir: "auto", maxlength: LONGEST, "aria-labelledby": `t-${key}`});
     area.addEventListener("input", changed);
     return {
       value: () => typed(area) || null, answered: () => area.value.trim() !== "",
@@ -525,7 +526,7 @@ function start(task, store) {
       {class: "quiet", "aria-expanded": "false", "aria-controls": "reasons"});
     view.more = make(form, "div", {id: "more", hidden: ""});
     const label = make(view.more, "label", {class: "above"}, task.comment.title);
-    view.comment = make(label, "textarea", {id: "comment", rows: 3, dir: "auto"});
+    view.comment = make(label, "textarea", {id: "comment", rows: 3, dir: "auto", maxlength: LONGEST});
     view.comment.addEventListener("input", draft);
     view.reasons = make(form, "div", {id: "reasons", role: "group", "aria-label": task.unable.title, hidden: ""});
     task.unable.reasons.forEach((reason, at, all) => {
