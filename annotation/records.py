@@ -64,7 +64,9 @@ class Summary(Record):
         description="true if most pairs have the same mean, so that the interval is that of a bounded mean (`bounded`"
         " in `plumbline.statistics.intervals`)",
     )
-    probability: Number = Field(description="P for the threshold, by the t distribution of the mean")
+    probability: Number = Field(
+        description="P for the threshold, by the t distribution of the mean; NaN with looks after blocks"
+    )
     ac2: Estimate = Field(description="Gwet's AC2 with ordinal weights; interval over pairs")
     alpha: Estimate = Field(description="Krippendorff's alpha, ordinal; BCa bootstrap")
     kappa: Estimate = Field(description="mean of Cohen's kappa over all pairs of raters, squared weights; jackknife")

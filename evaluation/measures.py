@@ -222,8 +222,7 @@ class Abstaining:
     """Measure of how well a model's confidence tells which queries to answer (an `evaluation.measures.RowMeasure`).
 
     A query with several similarities (retrieval, reranking) has a confidence computed from them. The same queries'
-    originals are measured too: a threshold set on them shows whether the model notices that a transformation misleads
-    it.
+    originals are measured too, so that nAUC after a transformation can be compared with theirs.
     """
 
     file = ABSTENTION

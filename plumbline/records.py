@@ -257,7 +257,7 @@ class Score(Record):
     prompts: str = Field(
         default="",
         description="the model's prompts by role (query, document, else text), each with who gave it (study, model or"
-        " mteb) and its name there; empty for none",
+        " mteb) and its name there, or a note that mteb's class chooses it; empty for none",
     )
 
 

@@ -304,7 +304,7 @@ def refuse_other_tasks(study: Study, now: Sequence[HumanTask]) -> None:
         same = before and (before.settings, before.content_hash) == (task.settings, task.content_hash)
         if not before or not same or set(before.words.wordings) != set(study.wordings):
             raise StudyError(
-                f"{study.file}: task {task.task!r} was offered to people, but its settings, instructions or gold have"
+                f"{study.file}: task {task.task!r} was offered to people, but its settings, `wordings` or gold have"
                 " changed; undo the change, or give the new study another name"
             )
 

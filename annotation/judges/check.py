@@ -30,7 +30,7 @@ from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.tables import SIMULATED
 from annotation.verdicts.verdicts import refuse_stale
 from plumbline import cli
-from plumbline.scales import nearest_points
+from plumbline.scales import is_fine, nearest_points
 from plumbline.words import count_words
 
 FOLDER = "judge_check"
@@ -80,7 +80,7 @@ def held_against(
         every = judgements[judgements["question"] == question]
         of_question = {
             "people": against_people(rated, of_judges, scale),
-            "calibration": calibration(rated, of_judges, scale),
+            "calibration": pd.DataFrame() if is_fine(scale) else calibration(rated, of_judges, scale),
             "raters": with_each_rater(rated, of_judges, scale),
             "alternative": _alternative(rated, of_judges, scale, epsilon),
             "length": length_effects(rated, of_judges, judged),

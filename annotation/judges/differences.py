@@ -13,7 +13,7 @@ from annotation.verdicts.tables import SIMULATED, display
 from annotation.verdicts.verdicts import refuse_stale
 from plumbline.cli import columns
 
-LEAST_MASS = 0.9  # with less probability on the points of the scale a judgement is flagged
+DOUBTFUL_MASS = 0.9  # with less probability on the points of the scale a judgement is flagged
 COLUMNS = ["pair_id", "transformation", "question", "people", "judges", "apart", "spread", "raters", "far", "flags"]
 SHOWN = 20  # pairs in the printed list
 
@@ -51,7 +51,7 @@ def _doubtful(judgements: pd.DataFrame) -> set[tuple[str, str]]:
     """Return the pairs and questions whose scores have too little label mass."""
     if "label_mass" not in judgements:
         return set()
-    low = judgements[judgements["label_mass"] < LEAST_MASS]
+    low = judgements[judgements["label_mass"] < DOUBTFUL_MASS]
     return set(zip(low["pair_id"], low["question"], strict=True))
 
 

@@ -1,6 +1,6 @@
 """The methods section of a paper: the sentences of `methods.jinja` over facts from the records.
 
-The report shows it, `plumbline sheet` writes it as LaTeX, and the sheets take single blocks of it.
+The report shows it, and the sheets take single blocks of it.
 """
 
 from __future__ import annotations

@@ -219,14 +219,15 @@ def _mean(
 ) -> tuple[tuple[float, float, float, float], str, bool]:
     """Return (mean, low, high, P(mean >= threshold)), why there is no interval, and whether it is bounded.
 
-    `turns` are the ratings' columns `turn` and `value`, where the interval heeds the pairs' order.
+    `turns` are the ratings' columns `turn` and `value`, where the interval heeds the pairs' order; P is NaN then: it
+    would be too sure after a look that stopped because of what it saw.
     """
     found_mean, reason = mean_of(answers, design.rule.interval)
     mean, probability = float(found_mean.value), float(found_mean.at_least(limit))
     if turns is not None and level is not None:
         in_turn = turns.groupby("turn")["value"].mean().to_numpy(np.float64)
         low, high = repeated_interval(in_turn, (float(answers.scale[0]), float(answers.scale[-1])), level, mean)
-        return (mean, low, high, probability), FEW if math.isnan(low) else "", False
+        return (mean, low, high, math.nan), FEW if math.isnan(low) else "", False
     return (mean, float(found_mean.low), float(found_mean.high), probability), reason, bool(found_mean.is_bounded)
 
 

@@ -40,6 +40,8 @@ from plumbline.statistics.estimates import Estimate
 from plumbline.statistics.intervals import score_at_least
 from plumbline.study.campaign import RuleSpec
 
+_AFTER_LOOKS = Chance(probability=math.nan, reason="the rule looks after each block; P holds for one look alone")
+
 
 def chances(ratings: pd.DataFrame, rules: Sequence[RuleSpec], design: Design) -> tuple[Chance, ...]:
     """Return P of each rule for one group's counting ratings, in the rules' order.
@@ -68,7 +70,7 @@ def pair_means(ratings: pd.DataFrame, design: Design) -> pd.DataFrame:
     """Return each rated pair's mean on each question, and whether it reaches the threshold: columns of `PairMean`.
 
     `ratings` are those that count. A pair with fewer than `min_raters` on any question is undecided. Texts have no
-    rows. With own rules each row says whether the pair's ratings meet them, combined as the rules are.
+    rows. With own rules each row says whether the pair's ratings meet them all.
     """
     judged_ratings = ratings[
         ratings["question"].isin([name for name in design.questions if design.asked(name).kind != "text"])
@@ -275,7 +277,7 @@ def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None
             "decision": decision,
             "reasons": reasons,
             **({"blocks": progress.ends, "looks": progress.looks} if progress else {}),
-            "probabilities": chances(of_group, rules, design),
+            "probabilities": tuple(_AFTER_LOOKS for _ in rules) if progress else chances(of_group, rules, design),
             "n_pairs": n_pairs,
             "waves": _waves(pairs["wave"], counted),
             "questions": summaries,

@@ -44,8 +44,9 @@ class Criterion:
     Raises ValueError where the limit is not within the scale.
 
     >>> from annotation import Criterion
-    >>> Criterion(0.1, scale=(0, 1), side="at_most").limit
-    0.1
+    >>> Criterion(6, scale=(1, 5))
+    Traceback (most recent call last):
+    ValueError: the threshold 6 is not within the scale, 1 to 5
     """
 
     limit: float

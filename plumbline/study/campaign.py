@@ -206,9 +206,9 @@ class AcceptanceSpec(StudyPart):
             return self
         if "threshold" in self.model_fields_set:
             raise ValueError("threshold and rules cannot both be given; leave threshold out")
-        same = [(rule.question, rule.statistic, rule.label, rule.at_least is None, rule.pools) for rule in self.rules]
+        same = [(rule.question, rule.label, rule.at_least is None, rule.pools) for rule in self.rules]
         if twice := next((rule for rule in same if same.count(rule) > 1), None):
-            raise ValueError(f"two rules limit the {twice[1]} of {twice[0]!r}; keep one of them")
+            raise ValueError(f"two rules limit the {'share' if twice[1] else 'mean'} of {twice[0]!r}; keep one of them")
         return self
 
     @property

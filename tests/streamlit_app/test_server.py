@@ -47,6 +47,9 @@ def test_the_first_page_is_read_and_the_others_imported_once_the_server_runs(
 
 
 def test_what_cannot_be_read_ahead_is_left_to_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = list[str]()
     monkeypatch.setattr(server.runtime, "exists", lambda: True)
     monkeypatch.setattr(server, "_SHOWN", 0)
+    monkeypatch.setattr(server, "import_module", calls.append)
     server.prepare(str(tmp_path / "nowhere.yaml"), None)
+    assert calls == list(server.MODULES)
