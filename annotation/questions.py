@@ -75,8 +75,8 @@ class QuestionScale:
         """Return why a value is no answer; empty if it is one. A draft (not `whole`) need not rank all labels."""
         if self.kind == "rating":
             scale = f"the scale {self.scale[0]} to {self.scale[-1]}"
-            said = value[:60] if isinstance(value, str) else value
-            return "" if value in self.scale else f"the answer {said!r} is not on {scale}"
+            shown = value[:60] if isinstance(value, str) else value
+            return "" if value in self.scale else f"the answer {shown!r} is not on {scale}"
         if not isinstance(value, str) or not value:
             return f"the answer {value!r} is not a {self.kind.replace('multi_label', 'list of labels')}"
         return "" if self.kind == "text" else self._wrong_labels(value, whole=whole)

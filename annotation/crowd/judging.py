@@ -63,8 +63,8 @@ def cases(campaign: CrowdCampaign) -> list[Case]:
         worker_signs = tuple(sign for sign in signs if sign.rater_id == work.pseudonym)
         unread = work.trouble or "its answers have not been collected yet (crowd collect)"
         against = _lines(worker_signs)
-        if (said := last.get(work.submission.submission_id)) and said.decision == "reject":
-            against.append(f"you: rejected it, which the platform refused ({said.reason[:60]})")
+        if (decision := last.get(work.submission.submission_id)) and decision.decision == "reject":
+            against.append(f"you: rejected it, which the platform refused ({decision.reason[:60]})")
         if work.pseudonym in rejected:
             against.append("worker: another submission of this worker was rejected")
         elif work.pseudonym in excluded:
