@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from annotation.imports.nested import ENTRY
 from annotation.imports.options import ROLES
-from annotation.imports.tables import CellTable
+from annotation.imports.tables import ENTRY, CellTable
 from plumbline.errors import StudyError, nearest
 
 SINGLE = ("original", "output", "text", "rater", "question", "time", "started", "seconds", "status", "comment", "truth",
@@ -38,6 +37,7 @@ _NAMES: Mapping[str, str] = {
     "comment": "comment comments feedback",
     "truth": "truth gold",
     "language": "language lang",
+    "unused": "age gender sex nationality country education consent",
     "item": "id item itemid sentid segid task taskid instanceid",
 }
 _BY_NAME = {name: role for role, names in _NAMES.items() for name in names.split()}
@@ -50,6 +50,7 @@ _RATER_WORD = (
 _NUMBERED = re.compile(
     rf"(?i)^(?P<before>.*?)[ _.\-:/]*(?P<rater>{_RATER_WORD}[ _.-]*\w{{1,3}})(?![^\W_])[ _.\-:/]*(?P<after>.*)$"
 )
+_LEADING = re.compile(r"^(?P<before>)(?P<rater>[AREJWPCarejwpc]\d{1,2})[ _.\-:]+(?P<after>[^\W\d].+)$")  # A1_fluency
 _ENDING = re.compile(r"^(?P<before>.*?)[ _.-]*(?P<rater>\d{1,3}|(?<=[ _.-])[A-Za-z])$")
 _GRID = re.compile(r"\[.+\]\s*$")
 _SHOWN = 24  # characters of a cell
@@ -98,7 +99,7 @@ def propose(table: CellTable, corrections: Mapping[str, str]) -> Proposal:
     taken, roles, reasons = set(fixed.values()), dict[str, str](), dict[str, str]()
     for name in columns:
         role = fixed.get(name) or ("by_rater" if _PERSON.fullmatch(name) else by_name(name))
-        repeated = name not in fixed and role in taken and role != "by_rater"
+        repeated = name not in fixed and role in taken and role not in ("by_rater", "unused")
         roles[name] = "unused" if not role or repeated else role
         if name in corrections:
             reasons[name] = "set by you"
@@ -107,10 +108,10 @@ def propose(table: CellTable, corrections: Mapping[str, str]) -> Proposal:
         else:
             reasons[name] = "its name" if role else "its name shows no role"
             reasons[name] = f"another column is the {role}" if repeated else reasons[name]
-    if roles.get(ENTRY) == "unused" and "item" not in roles.values():
+    if roles.get(ENTRY) == "unused" and ENTRY not in fixed and "item" not in roles.values():
         roles[ENTRY], reasons[ENTRY] = "item", "the number of the entry in the file"
-    by_rater = [name for name, role in roles.items() if role == "by_rater"]
-    return Proposal(roles, reasons, tuple(_doubts(roles)), _raters(by_rater))
+    raters = _raters(name for name, role in roles.items() if role == "by_rater")
+    return Proposal(roles, reasons, tuple(_doubts(roles, fixed, raters)), raters)
 
 
 def by_name(name: str) -> str:
@@ -121,8 +122,12 @@ def by_name(name: str) -> str:
 
 
 def _raters(columns: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Return the question and the rater of each column of one rater: `fluency_2`, `Rater 2 fluency`, or a name."""
-    parts = {name: match for name in columns if (match := _NUMBERED.match(name) or _ENDING.match(name))}
+    """Return the question and rater of each column of one rater: `fluency_2`, `Rater 2 fluency`, `A2_fluency`."""
+    parts = {
+        name: match
+        for name in columns
+        if (match := _NUMBERED.match(name) or _LEADING.match(name) or _ENDING.match(name))
+    }
     questions = {
         name: " ".join(filter(None, (match["before"], match.groupdict().get("after")))).strip(" _-.:")
         for name, match in parts.items()
@@ -135,8 +140,8 @@ def _raters(columns: Iterable[str]) -> dict[str, tuple[str, str]]:
     }
 
 
-def _doubts(roles: Mapping[str, str]) -> Iterable[str]:
-    """Yield what is missing or named twice."""
+def _doubts(roles: Mapping[str, str], fixed: Mapping[str, str], raters: Mapping[str, tuple[str, str]]) -> Iterable[str]:
+    """Yield what is missing, named twice, or may be something else."""
     has = Counter(roles.values())
     if not {"answer", "by_rater", "by_item"} & set(has):
         yield "no column was recognised as answers; name one with --column answer=NAME"
@@ -153,6 +158,16 @@ def _doubts(roles: Mapping[str, str]) -> Iterable[str]:
         yield (
             "a file with a column of questions must have exactly one column of answers; set the others to unused"
             " (--column unused=NAME)"
+        )
+    named_so = [name for name, role in roles.items() if role == "answer" and name not in fixed]
+    if len(named_so) > 1 and not has["question"]:
+        yield f"{' and '.join(map(repr, named_so[:3]))} may all be answers; name those that are (--column answer=NAME)"
+    others = [n for n, (name, role) in enumerate(roles.items(), 1) if role == "by_rater" and name not in raters]
+    if others and any(question for question, _ in raters.values()):
+        column = f"column {others[0]}"
+        yield (
+            f"the name of {column} shows no question and rater, but others do; rename it like them (fluency_1,"
+            f" fluency_2, meaning_1, meaning_2), or set it to unused (--column 'unused={column}')"
         )
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 
 from annotation.imports.nested import read_json
 from annotation.imports.sheets import spread
-from annotation.imports.tables import EXCEL, CellTable, TableBuilder, read_csv, read_excel, text_of
+from annotation.imports.tables import EXCEL, CellTable, TableBuilder, read_csv, read_excel, refuse_no_header, text_of
 from plumbline.errors import DataError
 
 JSON = (".json", ".jsonl", ".ndjson")
@@ -23,7 +23,11 @@ def read_file(path: Path, sheet: str = "") -> list[CellTable]:
         return [read_excel(path, sheet)]
     if kind in JSON or _begins_like_json(path):
         return read_json(path)
-    return [spread(read_csv(path))]
+    plain = read_csv(path)
+    table = spread(plain)
+    if table is plain:  # a tool's own names are no cells, though Qualtrics writes them thrice
+        refuse_no_header(table)
+    return [table]
 
 
 def read_frame(name: str, frame: pd.DataFrame) -> CellTable:

@@ -67,6 +67,10 @@ def match(tables: Sequence[CellTable], proposals: Sequence[Proposal], *, raters_
     if merged := len(raters.categories) - len(frame["rater"].array.categories):
         differ = count(merged, "rater id differs", "rater ids differ")
         notes.append(f"{differ} from another only in capitals; such ids count as the same person")
+    questions, titles = frame["question"].array, dict[str, str]()  # those that differ only in capitals are one
+    frame["question"] = renamed(
+        questions, [titles.setdefault(title.casefold(), title) for title in questions.categories]
+    )
     frame = _without_empty(frame, listed)
     items, numbers = _items(frame)
     answers = frame[["rater", "question", "cell", "at", "seconds", "comment", "status", "file", "line"]].assign(

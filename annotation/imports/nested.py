@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from annotation.imports.tables import AND_ALSO, CellTable, TableBuilder, UnplacedRow, text_of
+from annotation.imports.columns import SINGLE, by_name
+from annotation.imports.tables import AND_ALSO, ENTRY, CellTable, TableBuilder, UnplacedRow, text_of
 from plumbline.errors import DataError
 from plumbline.reading import MalformedError, decoded, parse_json, read_bytes
 
@@ -21,7 +22,6 @@ _ANSWERS = {"rater": "rater", "question": "question", "answer": "answer", "time"
             "status": "status", "item": "item", "candidate text": "text"}  # fmt: skip
 _DEEPEST = 6
 _DOT = "\x1d"  # in a path, in place of a full stop within a key
-ENTRY = "entry"  # the column of an entry's number, where an entry gives several rows
 _ANSWERS_OF = re.compile(
     r"(?i)individual|human|scores?$|ratings?$|votes?$|judge?ments?$|responses?$"
 )  # names of lists of people's answers
@@ -404,6 +404,11 @@ _FORMS = (
 
 def _of_mapping(path: Path, whole: dict[str, Any]) -> CellTable:
     """Read a JSON object: answers by rater and item, or a list of records with shared facts."""
+    if _lacks_a_list(whole):
+        raise DataError(
+            f'{path}: its records are not in a list; write them as [{{"id": ...}}, ...], in pandas with'
+            " to_json(orient='records')"
+        )
     inner = [value for value in whole.values() if isinstance(value, dict)]
     if inner and len(inner) == len(whole) and all(_scalar(cell) for value in inner for cell in value.values()):
         return _by_rater(path, whole)
@@ -416,6 +421,21 @@ def _of_mapping(path: Path, whole: dict[str, Any]) -> CellTable:
     passed_over = [key for key in whole if key != name]
     note = (f"read from {name!r}; not read: {', '.join(passed_over)}",) if passed_over else ()
     return _generic(path, list(enumerate(lists[name], 1)), note)
+
+
+def _lacks_a_list(whole: Mapping[str, Any]) -> bool:
+    """Return whether an object holds records by id, or by column as pandas writes them."""
+    inner = [value for value in whole.values() if isinstance(value, dict)]
+    if not inner or len(inner) < len(whole):
+        return set(whole) == {"columns", "index", "data"}
+    shared = set.intersection(*map(set, inner))
+    if not all(_scalar(cell) for value in inner for cell in value.values()):
+        return len(inner) > 1 and bool(shared)
+    if any(by_name(key) in SINGLE for key in shared):
+        return True
+    kinds = {all(isinstance(cell, (int, float, type(None))) for cell in value.values()) for value in inner}
+    numbered = shared == set(map(str, range(len(shared))))
+    return numbered and (len(kinds) > 1 or any(by_name(name) in SINGLE for name in whole))
 
 
 def _scalar(value: Any) -> bool:

@@ -64,9 +64,9 @@ def _mturk(table: CellTable) -> CellTable:
     roles, renamed = dict[str, str](), dict[str, str]()
     for name in map(str, table.cells.columns):
         if name.startswith("Answer."):
-            renamed[name] = re.sub(r"\.(label|choice|value|answer)$", "", name.removeprefix("Answer.")) or name
-            answer = "comment" if by_name(renamed[name]) == "comment" else "answer"
-            roles[renamed[name]] = answer if table.values(name) else "unused"
+            renamed[name] = re.sub(r"\.(label|choice|value|answer|on)$", "", name.removeprefix("Answer.")) or name
+            role = by_name(renamed[name]) if table.values(name) else "unused"
+            roles[renamed[name]] = role if role in ("comment", "unused") else "answer"
         elif not name.startswith("Input."):
             roles[name] = _MTURK.get(name, "unused")
     if "WorkTimeInSeconds" in roles:

@@ -7,6 +7,7 @@ once, with a number for each row, so that a million rows take little memory and 
 from __future__ import annotations
 
 import codecs
+import contextlib
 import csv
 import itertools
 import unicodedata
@@ -14,11 +15,10 @@ import zipfile
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -30,14 +30,16 @@ from plumbline.words import count, trim
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 EXCEL = (".xlsx", ".xlsm")
+ENTRY = "entry"  # the column of an entry's number, where an entry of JSON gives several rows
 AND_ALSO = "\x1f"  # between several labels in one cell
+_Quoting = Literal[0, 3]  # the `csv` module's QUOTE_MINIMAL and QUOTE_NONE
 _HEAD = 200  # rows by which the separator is recognised
 _PIECE = 1 << 20
 _LARGEST_CELL = 2**24  # characters
 _LARGEST_BOOK = 2**29  # bytes of what a spreadsheet unpacks to
 
 
-@contextmanager
+@contextlib.contextmanager
 def _large_cells() -> Iterator[None]:
     """Raise the `csv` module's limit on cells' sizes within a block."""
     before = csv.field_size_limit(_LARGEST_CELL)
@@ -150,23 +152,25 @@ def read_csv(path: Path, *, composed: bool = True) -> CellTable:
         separator = _separator(path, encoding)
     except csv.Error as error:
         raise DataError(f"{path}: cannot be read as CSV ({error}); save it again") from None
+    bare = separator == "\t" and _has_bare_quotes(path, encoding)
+    notes += ("quotation marks are read as part of the texts",) * bare
     builder, listed = TableBuilder(), list[UnplacedRow]()
     with path.open(encoding=encoding, newline="") as file:
-        reader = csv.reader(file, delimiter=separator)
+        quoting: _Quoting = csv.QUOTE_NONE if bare else csv.QUOTE_MINIMAL
+        reader = csv.reader(file, delimiter=separator, quoting=quoting, strict=True)
         try:
             header = _header(next((row for row in reader if any(map(str.strip, row))), []), path)
             start = reader.line_num
             builder.add_all(header, _whole_rows(reader, path, len(header), separator, listed))
         except csv.Error as error:
-            raise DataError(f"{path}, line {reader.line_num}: cannot be read as CSV ({error}); save it again") from None
-        end = reader.line_num
+            after = max([0, *builder._lines[-1:], *(entry.line for entry in listed[-1:])])
+            raise DataError(
+                f"{path}, lines {after + 1} to {reader.line_num}: cannot be read as CSV ({error}); close the quotation"
+                ' mark, or write it twice ("") within a cell'
+            ) from None
     cells, lines = builder.frame(composed=composed)
     if not len(lines) and not listed:
         raise DataError(f"{path}: no rows in it, only a header (line {start})")
-    if len(lines) > 1 and lines[-1] == end and end - lines[-2] > 1000:
-        raise DataError(
-            f"{path}, line {lines[-2] + 1}: a quotation mark is closed only {end - lines[-2]} lines later; close it"
-        )
     kind = "TSV" if separator == "\t" else "CSV"
     return CellTable(path, f"{kind} ({SEPARATORS[separator]})", cells, lines, tuple(listed), notes=notes)
 
@@ -203,14 +207,28 @@ def _separator(path: Path, encoding: str) -> str:
     with path.open(encoding=encoding, newline="") as file:
         head = list(itertools.islice(file, _HEAD))
     best, most = ",", (0, 0)
-    for separator in SEPARATORS:
-        sizes = [len(row) for row in csv.reader(head, delimiter=separator) if row]
+    readings: list[tuple[str, _Quoting]] = [(mark, csv.QUOTE_MINIMAL) for mark in SEPARATORS]
+    for separator, quoting in [*readings, ("\t", csv.QUOTE_NONE)]:
+        sizes = [len(row) for row in csv.reader(head, delimiter=separator, quoting=quoting) if row]
         alike = sizes.count(sizes[0]) if sizes else 0
         if sizes and sizes[0] > 1 and (alike, sizes[0]) > most:
             best, most = separator, (alike, sizes[0])
     if not most[0]:
         raise DataError(f"{path}: no commas, semicolons, tabs or bars separate its cells; save it as CSV")
     return best
+
+
+def _has_bare_quotes(path: Path, encoding: str) -> bool:
+    """Return whether more rows of a TSV are as wide as its header if quotation marks are ordinary characters."""
+    whole = []
+    for quoting in (csv.QUOTE_NONE, csv.QUOTE_MINIMAL):
+        with path.open(encoding=encoding, newline="") as file, contextlib.suppress(csv.Error):
+            sizes = map(len, csv.reader(file, delimiter="\t", quoting=quoting, strict=True))
+            whole.append(0)
+            width = next(filter(None, sizes), 0)
+            for size in sizes:
+                whole[-1] += size == width
+    return whole[0] > whole[1]
 
 
 def _header(row: Sequence[str], path: Path) -> list[str]:
@@ -243,6 +261,24 @@ def _whole_rows(
             )
             continue
         yield reader.line_num, row
+
+
+def refuse_no_header(table: CellTable) -> None:
+    """Raise DataError if most columns' names look like cells: they appear in their columns, or all are numbers."""
+    like_cells = [
+        number
+        for number, name in enumerate(map(str, table.cells.columns), 1)
+        if name in (texts := table.values(name)) or (texts and all(map(_is_number, (name, *texts))))
+    ]
+    if 2 * len(like_cells) > len(table.cells.columns):
+        raise DataError(
+            f"{table.path}: its first line looks like a row (in column {like_cells[0]}, for example); put a line of"
+            " column names above it, such as item,rater,answer"
+        )
+
+
+def _is_number(text: str) -> bool:
+    return text.lstrip("+-").replace(".", "", 1).isdecimal()
 
 
 def read_excel(path: Path, sheet: str = "") -> CellTable:

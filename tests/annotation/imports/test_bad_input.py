@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import codecs
+import json
+import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+from annotation.imports.columns import _NAMES
+from plumbline.resources import ROOT
 from tests.annotation.imports.importing import (
     RATERS,
     Workplace,
@@ -67,6 +72,59 @@ def test_rows_with_other_separators_answers_off_the_scale_and_repeats_are_listed
     }.items():  # fmt: skip
         assert part in reasons[line]
     assert len(place.ratings()) == 62
+
+
+def test_every_row_is_imported_or_listed(place: Workplace) -> None:
+    """Quotation marks of a TSV that join rows, or are part of a text."""
+    outputs = ["plain", '"opens', 'an inch: 5"', '"quoted" at first', '"opens again', 'plain "within"'] * 3
+    lines = [f"{original(n)}\t{output}\tdi\t{1 + n % 5}\n" for n, output in enumerate(outputs)]
+    text = "\t".join(HEADER) + "\n" + "".join(lines) + "too\tfew\tcells\n"
+    (place.folder / "ratings.tsv").write_text(text, encoding="utf-8")
+    place.take("ratings.tsv", *MEANING, "--language", "en")
+    assert sorted(place.ratings()["transformed"]) == sorted(outputs)
+    assert place.listed == [(20, "3 cells, but the header has 4")]
+    cells = [[n, "a" if n % 2 else 'two\nlines, "so"', "di", n] for n in range(3)]
+    write_csv(place.folder / "quoted.csv", HEADER, cells)
+    with (place.folder / "quoted.csv").open("a", encoding="utf-8") as file:
+        file.write('4,"opens,di,4\n5,"opens,di,5\n')
+    assert "lines 7 to 8: cannot be read as CSV" in place.refused("quoted.csv", *MEANING, "--replace")
+
+
+def test_doubtful_columns_and_records_are_refused(place: Workplace) -> None:
+    write_csv(place.folder / "two.csv", ["text", "rater", "rating", "score"], [["a", "di", 1, 2]])
+    assert "'rating' and 'score' may all be answers" in place.refused("two.csv")
+    write_csv(place.folder / "wide.csv", ["text", "fluency_1", "fluency_2", "meaning_1"], [["a", 1, 2, 3]])
+    by_rater = [word for number in (2, 3, 4) for word in ("--column", f"by_rater=column {number}")]
+    assert "the name of column 4 shows no question and rater" in place.refused("wide.csv", *by_rater)
+    write_csv(place.folder / "bare.csv", rows()[0], rows()[1:])  # type: ignore[arg-type]
+    columns = ["original=column 1", "output=column 2", "rater=column 3", "answer=column 4"]
+    done = place.refused("bare.csv", *(word for column in columns for word in ("--column", column)))
+    assert "its first line looks like a row" in done and RATERS[0] not in done
+    votes = [{"votes": [{"worker": rater, "rating": 3} for rater in RATERS]}]
+    (place.folder / "votes.json").write_text(json.dumps(votes), encoding="utf-8")
+    place.take("votes.json", "--dry-run")
+    assert "no column identifies the item" in place.refused("votes.json", "--column", "unused=entry")
+
+
+@pytest.mark.parametrize("form", ["columns", "split", "index", "by id"])
+def test_records_that_are_not_in_a_list_are_refused(place: Workplace, form: str) -> None:
+    frame = pd.DataFrame(rows(), columns=HEADER)
+    by_id = json.dumps({f"d{n}": {"source": original(n), "scores": [1, 2, 3]} for n in range(4)})
+    text = by_id if form == "by id" else frame.to_json(orient=form)  # type: ignore[call-overload]
+    (place.folder / "d.json").write_text(text, encoding="utf-8")
+    assert "to_json(orient='records')" in place.refused("d.json")
+    (place.folder / "d.json").write_text(frame.to_json(orient="records"), encoding="utf-8")
+    place.take("d.json", *MEANING)
+    assert len(place.ratings()) == 60
+    ids = {rater: {str(n): 1 + n % 5 for n in range(20)} for rater in RATERS}
+    (place.folder / "ids.json").write_text(json.dumps(ids), encoding="utf-8")
+    assert "60 ratings of 20 texts by 3 raters" in place.take("ids.json", "--replace").out
+
+
+def test_the_page_lists_every_name_that_sets_a_role() -> None:
+    page = (ROOT / "docs" / "import.md").read_text(encoding="utf-8")
+    of_role = dict(re.findall(r"^\| `(\w+)` \| (`.*`) \|$", page, re.M))
+    assert {role: re.sub("[`_]", "", names) for role, names in of_role.items()} == _NAMES
 
 
 @pytest.mark.parametrize(

@@ -135,13 +135,15 @@ PAIRED = {n: {"source": original(n), "output": hyp(n)} for n in range(ITEMS)}
 TEXTS = ["Input.source", "Input.output"]
 EXPORTS = {
     "mturk, a column a point": Export(
-        {"batch.csv": mturk([*TEXTS, *(f"Answer.meaning.{k}" for k in range(1, 6)), "Answer.feedback"], lambda n, r: [
-            original(n), hyp(n), *("true" if k == mark(n, r) else "false" for k in range(1, 6)), "ok" * (n == 3)])},
+        {"batch.csv": mturk([*TEXTS, *(f"Answer.meaning.{k}" for k in range(1, 6)), "Answer.feedback", "Answer.age",
+                             "Answer.gender", "Answer.consent.on"], lambda n, r: [
+            original(n), hyp(n), *("true" if k == mark(n, r) else "false" for k in range(1, 6)), "ok" * (n == 3),
+            50 + r, ("female", "male")[r % 2], "true"])},
         people=WORKERS, seconds=lambda n, r: 40 + n + r),
     "mturk, answers as JSON, with consent": Export(
         {"batch.csv": mturk([*TEXTS, "Answer.taskAnswers"], lambda n, r: [original(n), hyp(n), json.dumps(
             [{"meaning": {str(k): k == mark(n, r) for k in range(1, 6)}, "consent": {"on": True}, "why": ""}])])},
-        people=WORKERS, words=("--column", "unused=consent")),
+        people=WORKERS),
     "mturk, several pairs a HIT": Export(
         {"batch.csv": mturk([f"{w}{k}" for k in range(5) for w in (*TEXTS, "Answer.meaning")], lambda h, r: [
             cell for n in range(5 * h, 5 * h + 5) for cell in (original(n), hyp(n), mark(n, r))], ITEMS // 5)},
@@ -223,6 +225,13 @@ EXPORTS = {
         {"mqm.tsv": sheet(["system", "doc", "seg_id", "rater", "source", "target", "category", "severity"],
                           [row for n, r in EACH for row in mqm(n, r)], "\t")},
         question="mqm", kind="rating, 0 to 25", answer=lambda n, r: (0, 1, 6, 11, 16)[mark(n, r) - 1]),
+    "sts, with a lone quotation mark": Export(
+        {"sts.tsv": sheet(["split", "idx", "score", "sentence1", "sentence2"],
+                          [["dev", n, mark(n, 0) + 0.25, "~" * (n == 4) + original(n), hyp(n)]
+                           for n in range(ITEMS)],
+                          "\t").replace("~", '"')},
+        question="score", kind="rating, 1", answer=lambda n, r: mark(n, 0) + 0.25,
+        count=ITEMS, raters=ITEMS, people=()),
     "german names, decimal commas": Export(
         {"d.csv": b"\xef\xbb\xbf" + sheet(
             ["Quelle", "Ausgabe", "Bewerter", "Bewertung", "Anmerkung"],
@@ -239,6 +248,11 @@ EXPORTS = {
                         [[n, original(n), hyp(n), *(mark(n, r) for r in range(3))] for n in range(ITEMS)])},
         ("--column", "by_rater=column 4", "--column", "by_rater=column 5", "--column", "by_rater=column 6"),
         question="rating", people=("anna", "ben", "cleo")),
+    "a letter and a number for each person": Export(
+        {"w.csv": sheet(["id", "source", "output", *(f"A{r}_{q}" for r in (1, 2, 3) for q in ("meaning", "tone"))],
+                        [[n, original(n), hyp(n), *(mark(n, r + q) for r in range(3) for q in (0, 1))]
+                         for n in range(ITEMS)])}, count=6 * ITEMS,
+        words=tuple(word for k in range(4, 10) for word in ("--column", f"by_rater=column {k}"))),
     "a file a person": Export(
         {f"{name}.csv": sheet(["id", "source", "output", "meaning"],
                               [[n, original(n), hyp(n), mark(n, r)] for n in range(ITEMS)])
@@ -252,8 +266,10 @@ EXPORTS = {
         {"d.csv": plain(lambda n, r: ("Style", "Tone", "Style;Tone", "No fault", "Style")[mark(n, r) - 1])},
         kind="multi label", answer=lambda n, r: ("style", "tone", "style, tone", "no-fault", "style")[mark(n, r) - 1],
         words=MEANING),
-    "batches that repeat": Export(
-        {"a.csv": plain(mark), "b.csv": plain(mark).replace("ada@", "ADA@")}, MEANING, lost={"the same": 30}),
+    "batches that repeat, their question under two spellings": Export(
+        {"a.csv": plain(mark, "source,output,rater,Rating"),
+         "b.csv": plain(mark, "source,output,rater,rating").replace("ada@", "ADA@")},
+        question="rating", lost={"the same": 30}),
     "by people's addresses in JSON": Export(
         {"d.json": json.dumps([{"id": n, **PAIRED[n], "ratings": {RATERS[r]: mark(n, r) for r in range(3)}}
                                for n in range(ITEMS)])}, question="rating"),
