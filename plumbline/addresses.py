@@ -1,19 +1,12 @@
-"""Check addresses and keys before they are sent or shown: no error, log or record holds a secret.
-
-Here too: the proxy, the number of connections, the time and the attempts that a client of a server may use.
-"""
+"""Check addresses and keys before they are sent or shown: no error, log or record holds a secret."""
 
 from __future__ import annotations
 
 import os
 import re
-import resource
 import urllib.request
 from urllib.parse import urlsplit
 
-TIMEOUT = 600.0  # seconds that one request may take: a long answer of a busy model needs minutes
-RETRIES = 6  # further attempts after a passing fault
-OTHER_FILES = 512  # that a command may have open beside its connections
 _HIDDEN = "key|token|secret|password|passwd|pwd|signature|sig|credential|auth|sas"
 # The second form matches a password that contains a slash: what follows the colon is not a port.
 _USER = re.compile(r"://(?:[^\s/?#]*@|[^\s/@:]+:(?!\d{1,5}(?:[/?#]|$))[^\s@]*@)")
@@ -71,12 +64,3 @@ def proxy_for(scheme: str, host: str) -> str:
     if not good or not named.isprintable():
         raise ValueError(f"the environment's {scheme}_proxy is not http://HOST:PORT; correct it, or set no_proxy")
     return named
-
-
-def allow_connections(number: int) -> None:
-    """Raise this process's limit of open files, often 1,024 or 256, if the system allows: a connection is one."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = number + OTHER_FILES
-    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-    if soft != resource.RLIM_INFINITY and soft < most:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))

@@ -15,6 +15,7 @@ import shutil
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, get_args, runtime_checkable
 
@@ -26,7 +27,7 @@ from evaluation.models.embeddings import Embeddings, EmbeddingStore, RowsLost, d
 from evaluation.models.in_process import SentenceTransformerModel, fingerprint, in_template
 from evaluation.models.registered import MtebModel
 from evaluation.models.server import CharacterNgrams, ServerModel, WordVectors
-from plumbline.errors import DataError, ServiceError, StudyError, nearest
+from plumbline.errors import DataError, PlumblineError, ServiceError, StudyError, nearest
 from plumbline.identity import identity
 from plumbline.study import Study
 from plumbline.study.datasets import DatasetSpec
@@ -43,7 +44,9 @@ _PIECE = 1 << 16  # texts looked up at a time
 _TRIES = 3  # reads of rows whose checksums do not match and that were encoded again
 _MANY = 1000  # texts from which choosing the fastest engine pays
 _DOCUMENT = ("document", "passage", "corpus")  # names of documents' prompts
-CHUNK = 2048  # texts encoded and stored at a time: at most these are lost by a killed run; of a server's none
+CHUNK = (
+    2048  # texts encoded and stored at a time: at most these are lost by a killed run; of a server's, those in flight
+)
 
 
 class Encoder:
@@ -189,9 +192,16 @@ class Encoder:
         if not isinstance(self._model, ServerModel):
             yield texts, self.encode_new(texts, prompt, role)
             return
-        for first, vectors in self._model.arriving(texts, prompt=prompt, batch_size=self._batch_size):
+        faults: list[PlumblineError] = []
+        for first, vectors in self._model.arriving(texts, prompt=prompt, batch_size=self._batch_size, faults=faults):
             some = texts[first : first + len(vectors)]
-            yield some, self._checked(some, vectors)
+            try:
+                self._checked(some, vectors)
+            except DataError as error:
+                faults.append(error)
+            usable = np.logical_and(np.isfinite(vectors).all(axis=1), vectors.any(axis=1))
+            if usable.any():
+                yield list(compress(some, usable)), vectors[usable]
 
     def _choose_engine(self, texts: Sequence[str], prompt: str, role: str) -> None:
         """Choose the fastest engine that agrees with torch, and print it; once, if there are many texts."""
@@ -241,7 +251,7 @@ class Encoder:
         return self._checked(texts, vectors)
 
     def _checked(self, texts: list[str], vectors: Embeddings) -> Embeddings:
-        """Return the embeddings of texts. Raises DataError for one that is not finite."""
+        """Return the embeddings of texts. Raises DataError for one that is not finite, or has length 0."""
         self.encoded += len(texts)
         for usable, fault in (
             (np.isfinite(vectors).all(axis=1), "that is not finite"),

@@ -21,8 +21,19 @@ import pandas as pd
 
 from evaluation.models.embeddings import Embeddings
 from evaluation.models.in_process import DIMENSIONS, NGRAMS, first_line
-from plumbline.addresses import RETRIES, TIMEOUT, allow_connections, key_in, proxy_for
-from plumbline.errors import ServiceError, StudyError
+from plumbline.addresses import key_in, proxy_for
+from plumbline.errors import PlumblineError, ServiceError, StudyError
+from plumbline.models.servers import (
+    FIRST_DELAY,
+    LAST_DELAY,
+    LONGEST_WAIT,
+    PASSING,
+    RETRIES,
+    TIMEOUT,
+    allow_connections,
+    complaint,
+    error_status,
+)
 from plumbline.study.evaluation import ModelSpec
 from plumbline.words import count
 
@@ -135,11 +146,6 @@ def _words(file: Path) -> list[str]:
     return file.read_text(encoding="utf-8").splitlines()
 
 
-PASSING = (408, 409, 425, 429, 500, 502, 503, 504, 529)
-FIRST_DELAY, LAST_DELAY = 0.5, 30.0  # seconds before a retry; the delay doubles each time
-LONGEST_WAIT = 120  # most seconds to wait, whatever the server's Retry-After says
-
-
 class ServerModel(CosineModel):
     """A model of an embedding server; the key is sent to it and shown nowhere."""
 
@@ -156,7 +162,7 @@ class ServerModel(CosineModel):
             proxy = proxy_for(address.scheme, address.netloc)
         except ValueError as error:
             raise StudyError(f"model {spec.name!r}: {error}") from None
-        retries = urllib3.Retry(
+        self._retries = urllib3.Retry(
             total=RETRIES,
             allowed_methods=None,  # requests for embeddings can be repeated
             status_forcelist=PASSING,
@@ -166,27 +172,26 @@ class ServerModel(CosineModel):
             backoff_max=LAST_DELAY,
             retry_after_max=LONGEST_WAIT,
         )
-        options: dict[str, Any] = {
-            "maxsize": spec.requests,
-            "retries": retries,
-            "timeout": TIMEOUT,
-        }
+        options: dict[str, Any] = {"maxsize": spec.requests, "timeout": TIMEOUT}
         allow_connections(spec.requests)
         self._pool = urllib3.ProxyManager(proxy, **options) if proxy else urllib3.PoolManager(**options)
         self._width = 0
 
     def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
         """Return rows in the texts' order. Raises as `arriving`."""
-        parts = dict(self.arriving(texts, prompt=prompt, batch_size=batch_size))
+        parts = dict(self.arriving(texts, prompt=prompt, batch_size=batch_size, faults=[]))
         return np.concatenate([parts[first] for first in sorted(parts)])
 
-    def arriving(self, texts: Sequence[str], *, prompt: str, batch_size: int) -> Iterator[tuple[int, Embeddings]]:
+    def arriving(
+        self, texts: Sequence[str], *, prompt: str, batch_size: int, faults: list[PlumblineError]
+    ) -> Iterator[tuple[int, Embeddings]]:
         """Yield the rows of each request as they arrive, after the number of its first text.
 
-        A request has `batch_size` texts; as many are in flight as the study allows. Raises ServiceError for a server
-        that fails, refuses, or returns something else, when requests in flight have arrived: they are paid.
+        A request has `batch_size` texts; as many are in flight as the study allows. With the first of `faults`, to
+        which the caller may add, requests end; it is raised when those in flight, which are paid, have arrived. A
+        ServiceError is added for a server that fails, refuses, or returns something else.
         """
-        workers, failed = ThreadPoolExecutor(self._spec.requests), None
+        workers = ThreadPoolExecutor(self._spec.requests)
         starts = range(0, len(texts), batch_size)
         try:
             starts_by_request = {
@@ -198,15 +203,16 @@ class ServerModel(CosineModel):
                 try:
                     rows = self._of_width(request.result())
                 except ServiceError as error:
-                    failed = failed or error
-                    for waiting in starts_by_request:
-                        waiting.cancel()
+                    faults.append(error)
                 else:
                     yield starts_by_request[request], rows
+                if faults:
+                    for waiting in starts_by_request:
+                        waiting.cancel()
         finally:
             workers.shutdown(cancel_futures=True)
-        if failed:
-            raise failed
+        if faults:
+            raise faults[0]
 
     def _of_width(self, rows: Embeddings) -> Embeddings:
         """Return rows of the same length as all before."""
@@ -216,30 +222,41 @@ class ServerModel(CosineModel):
         return rows
 
     def _ask(self, texts: list[str]) -> Embeddings:
-        """Send one request."""
+        """Send one request; a passing error that a gateway passes on with status 200 is retried as by its status."""
         import urllib3  # noqa: PLC0415
 
         # base64 takes a fifth of the bytes of decimal numbers; servers that do not support it send numbers.
         request = {"model": self._spec.name, "input": texts, "encoding_format": "base64"}
         headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"}
         body = json.dumps(request).encode()  # ASCII: a text may have an unpaired surrogate, which UTF-8 cannot encode
-        try:
-            answer = self._pool.request("POST", self._url, body=body, headers=headers, redirect=False)
-        except urllib3.exceptions.HTTPError as error:
-            what = first_line(error.reason if isinstance(error, urllib3.exceptions.MaxRetryError) else error)  # type: ignore[arg-type]
-            line = f"no answer, asked {count(RETRIES + 1, 'time')} ({what.split(': ', 1)[-1]})"
-            raise self._error(f"{line}; start the server or correct base_url") from None
-        if answer.status != 200:
-            raise self._trouble(answer.status, answer.data)
-        return self._rows(answer.data, len(texts))
+        left = self._retries
+        while True:
+            try:
+                answer = self._pool.request("POST", self._url, body=body, headers=headers, redirect=False, retries=left)
+            except urllib3.exceptions.HTTPError as error:
+                what = first_line(error.reason if isinstance(error, urllib3.exceptions.MaxRetryError) else error)  # type: ignore[arg-type]
+                line = f"no answer, asked {count(RETRIES + 1, 'time')} ({what.split(': ', 1)[-1]})"
+                raise self._error(f"{line}; start the server or correct base_url") from None
+            if answer.status != 200:
+                raise self._trouble(answer.status, answer.data)
+            page, left = _parsed(answer.data), answer.retries or left
+            status = error_status(page)
+            if not status:
+                return self._rows(page, answer.data, len(texts))
+            if status not in PASSING or not left.total:
+                raise self._trouble(status, answer.data)
+            left = left.increment(response=answer)
+            left.sleep(answer)
 
-    def _rows(self, content: bytes, wanted: int) -> Embeddings:
+    def _rows(self, page: Any, content: bytes, wanted: int) -> Embeddings:
         """Return the embeddings of an answer in the texts' order, whatever order the server uses."""
         try:
-            data = json.loads(content)["data"]
+            data = page["data"]
             vectors = {int(row["index"]): _vector(row["embedding"]) for row in data}
-        except (ValueError, TypeError, KeyError, RecursionError):
-            raise self._no_embeddings(content) from None
+        except (ValueError, TypeError, KeyError):
+            line = "the reply is not an embedding response; check base_url (it usually ends in /v1)"
+            words = complaint(content, self._key) if isinstance(page, dict) and page.get("error") else ""
+            raise self._error(": ".join(filter(None, (line, words)))) from None
         if len(data) != wanted or vectors.keys() != set(range(wanted)):
             raise self._error(
                 f"it returned {count(len(data), 'embedding')} for {count(wanted, 'text')}, whose indexes begin"
@@ -250,30 +267,27 @@ class ServerModel(CosineModel):
             raise self._error(f"it returned embeddings of different lengths in one request: {widths}")
         return np.stack([vectors[number] for number in range(wanted)])
 
-    def _no_embeddings(self, content: bytes) -> ServiceError:
-        """Return the error for a reply with status 200 that holds none; gateways pass on another server's error so."""
-        try:
-            error: Any = json.loads(content)["error"]
-        except (ValueError, TypeError, KeyError, RecursionError):
-            error = ""
-        if isinstance(error, dict) and isinstance(error.get("code"), int):
-            return self._trouble(error["code"], content)
-        line = "the reply is not an embedding response; check base_url (it usually ends in /v1)"
-        return self._error(f"{line}: {_complaint(content, self._key)}" if error else line)
-
     def _trouble(self, status: int, content: bytes) -> ServiceError:
         """Return the error for a status other than 200."""
-        complaint = _complaint(content, self._key)
+        words = complaint(content, self._key)
         if status in (401, 403):
             return self._error(f"the key is not accepted; set {self._spec.settings.api_key_env}")
         if status == 404:
-            return self._error(f"the server has no such model, or base_url lacks its /v1: {complaint}")
+            return self._error(f"the server has no such model, or base_url lacks its /v1: {words}")
         tries = f", asked {count(RETRIES + 1, 'time')}" if status in PASSING else ""
         hint = "; a text may be too long, or evaluation.batch_size too large" if status in (400, 413, 422) else ""
-        return self._error(f"status {status}{tries}: {complaint}{hint}")
+        return self._error(f"status {status}{tries}: {words}{hint}")
 
     def _error(self, what: str) -> ServiceError:
         return ServiceError(f"model {self._spec.name!r} at {self._spec.base_url}: {what}")
+
+
+def _parsed(content: bytes) -> Any:
+    """Return the content of JSON; None if it is none."""
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _vector(value: Any) -> np.ndarray[Any, np.dtype[np.float32]]:
@@ -284,16 +298,3 @@ def _vector(value: Any) -> np.ndarray[Any, np.dtype[np.float32]]:
     if vector.ndim != 1:
         raise ValueError("not a list of numbers")
     return vector
-
-
-def _complaint(content: bytes, key: str) -> str:
-    """Return the message in a server's error, in the usual forms, or the whole of it."""
-    try:
-        body: Any = json.loads(content)
-    except (ValueError, RecursionError):
-        body = content.decode(errors="replace")
-    for name in ("error", "message", "detail"):
-        body = body[name] if isinstance(body, dict) and name in body else body
-    text = body if isinstance(body, str) else json.dumps(body)
-    # Remove the key before cutting the text, which could leave a part of it.
-    return " ".join(text.replace(key, "(the key)").split())[:300]

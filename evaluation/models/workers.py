@@ -98,7 +98,7 @@ class ClusterModel:
     """A model that workers in some slots run. Open it with `ClusterModel.open`."""
 
     def __init__(self, pool: WorkerPool, runner: asyncio.Runner, batch: int) -> None:
-        self._pool, self._runner, self._batch = pool, runner, batch
+        self._pool, self._runner, self.batch = pool, runner, batch
         self._facts: Facts = pool.facts
         self._ways: dict[str, Any] = {}  # the text behind a prompt, for models that choose their own
         self.prompts, self.default_prompt = self._facts.prompts, self._facts.default_prompt
@@ -127,16 +127,17 @@ class ClusterModel:
         pool = runner.run(WorkerPool(ray, slots, make, CALLS, note).open())
         kind = ClusterPromptingModel if pool.facts.picks else cls
         size = host.evaluation.batch_size
-        model = kind(pool, runner, size * (spec.requests if spec.kind == "openai" else 1))
+        served = spec.kind == "openai"
+        model = kind(pool, runner, size * (spec.requests if served else 1))
+        # A fault loses the whole chunk. A server's texts are paid, so its chunk is what is in flight.
+        chunk = (model.batch if served else CHUNK) * len(slots)
         store = host.store(host.model_id(spec))
-        return Encoder(
-            model, spec.name, pool.facts.revision, size, store, chunk=CHUNK * len(slots), of_study=spec.prompts
-        )
+        return Encoder(model, spec.name, pool.facts.revision, size, store, chunk=chunk, of_study=spec.prompts)
 
     def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
         """Return one row for each text, made in shards of whole batches."""
         share = -(-len(texts) // (SHARDS * len(self._pool.slots)))
-        size = -(-share // self._batch) * self._batch
+        size = -(-share // self.batch) * self.batch
         shards = [list(texts[first : first + size]) for first in range(0, len(texts), size)]
         way = self._ways.get(prompt)
 

@@ -22,9 +22,22 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from plumbline.addresses import RETRIES, TIMEOUT, allow_connections, key_in, proxy_for
+from plumbline.addresses import key_in, proxy_for
 from plumbline.errors import ServiceError, StudyError, TextFailedError, TextRefusedError, TextUnansweredError
 from plumbline.models.chat import Attempt, Chat, Completion
+from plumbline.models.servers import (
+    FIRST_DELAY,
+    LAST_DELAY,
+    LONGEST_WAIT,
+    PASSING,
+    RETRIES,
+    TIMEOUT,
+    allow_connections,
+    complaint,
+    error_status,
+    hidden,
+    one_line,
+)
 from plumbline.study import Study
 from plumbline.study.engines import EngineSpec
 
@@ -71,29 +84,6 @@ def stated_wait(headers: Mapping[str, str]) -> float | None:
     return None
 
 
-def complaint(content: bytes, key: str) -> str:
-    """Return a server's error message from its JSON, in any of the usual forms, or else the whole text."""
-    try:
-        page: Any = json.loads(content)
-    except (ValueError, RecursionError):
-        page = content.decode(errors="replace")
-    for name in ("error", "message", "detail"):
-        if isinstance(page, dict) and name in page:
-            page = page[name]
-    text = page if isinstance(page, str) else json.dumps(page, ensure_ascii=False)
-    return hidden(text, key)
-
-
-def hidden(text: str, key: str) -> str:
-    """Return one line without the key; it is removed before shortening, which could leave part of it."""
-    return one_line(text.replace(key, "(the key)"))
-
-
-def one_line(text: str) -> str:
-    """Return a text as one line of limited length."""
-    return " ".join(text.split())[:300]
-
-
 def whole(text: str) -> str:
     """Return the text if it is valid Unicode: JSON may hold a lone surrogate, which no file can store."""
     try:
@@ -104,21 +94,18 @@ def whole(text: str) -> str:
 
 
 HEADERS = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "plumbline"}
-FIRST_DELAY = 0.5  # most seconds before the second try; doubles with every try (full jitter)
-LAST_DELAY = 30.0
 CONNECT = 30.0  # seconds to connect; a slower server counts as absent
 IDLE = 4.0  # seconds to keep an unused connection: servers (uvicorn, so vLLM) close theirs after 5
 TOP = 20  # number of most likely first tokens to ask for: the servers' maximum
 LARGEST = 16 * 2**20  # largest answer in bytes
-LONGEST_WAIT = 120.0  # longest wait in seconds, whatever Retry-After says
 STRANGE = 10  # this many strange answers, before any good one, mean a wrong address
-REFUSALS = 100  # this many equal refusals, before any good answer, concern a setting and not the texts
+REFUSALS = 100  # this many equal refusals or unknown ends, before any good answer, do not concern single texts
 REFUSED = {400, 413, 422}  # statuses about this text alone
-PASSING = {408, 409, 425, 429, *range(500, 600)}
 FOR_ALL = {402, 405, 407, 410, 415}  # statuses about every text
 # Words for the end of an answer, in small letters: OpenAI's, and makers' own that gateways pass on.
 WHOLE = {"stop", "tool_calls", "function_call", "eos", "eos_token", "end_turn", "stop_sequence", "complete"}
 CUT_OFF = {"length", "max_tokens", "model_length", "max_output_tokens"}
+THOUGHTS = ("thinking", "redacted_thinking", "reasoning")  # types of parts of an answer that are not its text
 FILTERED = {"content_filter", "safety", "recitation", "refusal", "prohibited_content", "blocklist", "spii"}
 
 
@@ -127,11 +114,16 @@ class StrangeAnswerError(TextUnansweredError):
 
 
 class _PassingError(Exception):
-    """A fault that a retry may mend. `wait`: seconds that the server asks for; `broken`: nobody answered."""
+    """A fault that a retry may mend. `wait`: seconds that the server asks for; `broken`: nobody answered.
 
-    def __init__(self, what: str, details: str = "", *, wait: float | None = None, broken: bool = False) -> None:
+    `once`: only the first retry may mend it.
+    """
+
+    def __init__(
+        self, what: str, details: str = "", *, wait: float | None = None, broken: bool = False, once: bool = False
+    ) -> None:
         super().__init__(what)
-        self.what, self.details, self.wait, self.broken = what, details, wait, broken
+        self.what, self.details, self.wait, self.broken, self.once = what, details, wait, broken, once
 
 
 @dataclass
@@ -148,7 +140,7 @@ class ChatServer(Chat):
     _session: aiohttp.ClientSession | None = None
     _good: int = 0  # number of good answers so far
     _strange: int = 0  # number of answers so far that no chat server gives
-    _refusals: Counter[str] = field(default_factory=Counter)  # refusals by their words, until there is a good answer
+    _refusals: Counter[str] = field(default_factory=Counter)  # refusals and unknown ends, until there is a good answer
 
     @classmethod
     def at(cls, spec: EngineSpec, study: Study, where: str = "generator") -> ChatServer:
@@ -181,7 +173,7 @@ class ChatServer(Chat):
             try:
                 answer = await self._try(body, labels)
             except _PassingError as fault:
-                if number <= RETRIES:
+                if number <= (min(1, RETRIES) if fault.once else RETRIES):
                     await self.sleep(_pause(number, fault.wait))
                     continue
                 times = "once" if number == 1 else f"{number} times"
@@ -247,7 +239,7 @@ class ChatServer(Chat):
         """Return the answer in a response with status 200; raise for responses that are strange or cut off."""
         try:
             page: Any = json.loads(content)
-            if isinstance(page, dict) and not page.get("choices"):
+            if isinstance(page, dict):
                 self._refuse_error(page)
             choices = page["choices"]
         except ValueError:
@@ -271,7 +263,7 @@ class ChatServer(Chat):
         if ending.lower() in FILTERED:
             raise TextFailedError("the server's content filter stopped the answer")
         if ending.lower() not in WHOLE | CUT_OFF:
-            raise _PassingError(f"the answer ends by {one_line(ending)!r}")
+            raise self._unknown_end(f"answer ends by {one_line(ending)!r}")
         shares = label_shares(choices[0], labels) if labels else None
         return Completion(whole(text or ""), ending.lower() in CUT_OFF, shares, *prompt_tokens(page))
 
@@ -281,8 +273,8 @@ class ChatServer(Chat):
         An answer that is only an error without a status may be of another kind of server.
         """
         error = part.get("error")
-        content, status = json.dumps({"error": error}).encode(), error.get("code") if isinstance(error, dict) else None
-        if isinstance(status, int) and 400 <= status < 600:
+        content = json.dumps({"error": error}).encode()
+        if status := error_status(part):
             raise self._trouble(status, {}, content)
         if error and ("choices" in part or "message" in part):
             raise _PassingError("an error for an answer", complaint(content, self.key))
@@ -298,12 +290,22 @@ class ChatServer(Chat):
 
     def _refusal(self, words: str) -> ServiceError | TextFailedError:
         """Record a refusal: of this text or, if all refusals are alike and no text is answered, of all texts."""
-        if not self._good:
-            self._refusals[words] += 1
-            if self._refusals[words] >= REFUSALS:
-                line = f"{self.spec.base_url} refused {REFUSALS} texts with the same message and answered none: {words}"
-                return ServiceError(f"{line}; correct the setting that the message names, then run again with --again")
+        if self._concerns_all(words):
+            line = f"{self.spec.base_url} refused {REFUSALS} texts with the same message and answered none: {words}"
+            return ServiceError(f"{line}; correct the setting that the message names, then run again with --again")
         return TextRefusedError(f"the server refused the text: {words}")
+
+    def _unknown_end(self, words: str) -> ServiceError | _PassingError:
+        """Record a paid answer that may be half: asked for once more or, if all answers end so, a server's way."""
+        if self._concerns_all(words):
+            line = f"{self.spec.base_url}: every {words}, which does not tell whether it is whole"
+            return ServiceError(f"{line}; use a server that ends answers by 'stop' or 'length'")
+        return _PassingError(f"the {words}", once=True)
+
+    def _concerns_all(self, words: str) -> bool:
+        """Record an answer that cannot be used; return whether `REFUSALS` are alike and there is no good one."""
+        self._refusals[words] += not self._good
+        return not self._good and self._refusals[words] >= REFUSALS
 
     def _trouble(self, status: int, headers: Mapping[str, str], content: bytes) -> Exception:
         """Raise the error for a status other than 200."""
@@ -332,10 +334,11 @@ def held_to(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _joined(content: Any) -> Any:
-    """Return the texts of a content in parts as one text, without its thoughts; any other content unchanged."""
+    """Return the texts of a content in parts as one text, without its thoughts; other content or parts unchanged."""
     if not (isinstance(content, list) and all(isinstance(part, dict) for part in content)):
         return content
-    return "".join(part["text"] for part in content if part.get("type") == "text")
+    said = [part for part in content if part.get("type") not in THOUGHTS]
+    return "".join(part["text"] for part in said) if all(part.get("type") == "text" for part in said) else content
 
 
 async def _whole_body(page: aiohttp.ClientResponse) -> bytes:

@@ -7,6 +7,7 @@ import http.server
 import json
 import resource
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,8 @@ import yaml
 
 from evaluation.models.encoder import Encoder, ModelHost, drift_of_texts
 from evaluation.models.server import ServerModel
-from plumbline.addresses import OTHER_FILES
 from plumbline.errors import DataError, ServiceError, StudyError
+from plumbline.models.servers import OTHER_FILES
 from plumbline.study import Study, load_study
 from plumbline.study.evaluation import ModelSpec
 from tests.evaluation.conftest import vectors, write_study
@@ -142,6 +143,18 @@ def test_a_server_that_stays_broken_is_one_line(stub: Stub) -> None:
     assert len(stub.asked) == 7
 
 
+@pytest.mark.parametrize("code", [429, 503])
+def test_a_gateways_passing_error_with_status_200_is_asked_again(stub: Stub, code: int) -> None:
+    later = 200, {"error": {"code": code, "message": "later"}}, {}
+    stub.script = first_then(later, (500, {}, {}), later)
+    np.testing.assert_allclose(stub.encoder().embed(TEXTS[:3]), vectors(TEXTS[:3]), rtol=1e-6)
+    assert len(stub.asked) == 4
+    stub.script = lambda *_: later
+    with pytest.raises(ServiceError, match=f": status {code}, asked 7 times: later$"):
+        stub.encoder().embed(["a cat"])
+    assert len(stub.asked) == 4 + 7
+
+
 def test_what_was_answered_before_a_failure_is_not_asked_and_paid_again(stub: Stub, tmp_path: Path) -> None:
     """Four requests fill a quota, three times over: each run goes on where the one before ended."""
     made = study(tmp_path, base_url=stub.url)
@@ -170,10 +183,38 @@ def test_what_was_answered_before_a_failure_is_not_asked_and_paid_again(stub: St
     assert sorted(paid) == sorted(TEXTS)
 
 
+@pytest.mark.parametrize("bad", [0.0, None])
+def test_an_unusable_embedding_loses_no_paid_one(stub: Stub, tmp_path: Path, bad: float | None) -> None:
+    made = study(tmp_path, base_url=stub.url)
+
+    def script(asked: dict[str, Any], _: int) -> tuple[int, Any, dict[str, str]]:
+        data = rows(asked["input"])
+        for number, text in enumerate(asked["input"]):
+            if text == "a cat 3":
+                data[number]["embedding"] = [bad] * 16
+        return 200, {"data": data}, {}
+
+    stub.script = script
+    for _ in range(3):
+        encoder = Encoder(stub.model(concurrency=2), "served", "1", 2, ModelHost.of(made).store("m"))
+        with pytest.raises(DataError, match="for 'a cat 3'"):
+            encoder.embed(TEXTS)
+        encoder.close()
+    paid = Counter(text for asked in stub.asked for text in asked["input"])
+    assert paid == {**dict.fromkeys(TEXTS, 1), "a cat 3": 3}
+
+
+def test_an_unusable_embedding_ends_the_requests(stub: Stub) -> None:
+    stub.script = lambda asked, _: (200, {"data": [{"index": 0, "embedding": [0.0, 0.0]}]}, {})
+    with pytest.raises(DataError, match="of length 0"):
+        Encoder(stub.model(concurrency=2), "served", "1", 1).embed([f"a cat {n}" for n in range(100)])
+    assert len(stub.asked) < 20
+
+
 def test_an_answer_does_not_wait_for_others(stub: Stub) -> None:
     stored = threading.Event()
     stub.script = lambda asked, number: good(asked, number) if not number or stored.wait(20) else (400, {}, {})
-    arriving = stub.model(concurrency=2).arriving(TEXTS, prompt="", batch_size=4)
+    arriving = stub.model(concurrency=2).arriving(TEXTS, prompt="", batch_size=4, faults=[])
     next(arriving)
     assert not stored.is_set()
     stored.set()
@@ -200,6 +241,9 @@ NUMBERS = [{"index": 0, "embedding": [1.0, 2.0]}, {"index": 1, "embedding": [1.0
         (200, b"<html>hello</html>", "not an embedding response; check base_url"),
         (200, {"choices": []}, "not an embedding response"),
         (200, {"error": {"message": "quota exceeded", "code": 400}}, "status 400: quota exceeded"),
+        (200, {"error": {"message": "quota exceeded", "code": 0}}, "not an embedding response.*: quota exceeded"),
+        (200, {"error": {"message": "quota exceeded", "code": True}}, "not an embedding response.*: quota exceeded"),
+        (200, {"error": {"message": "quota exceeded", "code": 200}}, "not an embedding response.*: quota exceeded"),
         (200, {"error": {"message": "quota exceeded"}}, "not an embedding response.*: quota exceeded"),
         (200, {"data": [{"index": 0, "embedding": "%%"}, NUMBERS[1]]}, "not an embedding response"),
         (400, {"error": {"message": "too long"}}, "status 400: too long; a text may be too long"),

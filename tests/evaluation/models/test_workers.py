@@ -13,15 +13,17 @@ from typing import Any, cast
 import pytest
 
 from evaluation.instructions.run import PromptedEncoder
+from evaluation.models import workers
 from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.models.workers import ClusterModel, ClusterPromptingModel, EncodingWorker, ModelIdentity
 from evaluation.tasks import scoring
-from plumbline.errors import StudyError
+from plumbline.errors import ServiceError, StudyError
 from plumbline.study import Study
 from plumbline.study.evaluation import ModelSpec
 from tests.evaluation.conftest import write_study
 
 from .test_registered import _encoder, _search, _sts, pytestmark, registry  # noqa: F401 (fixtures)
+from .test_server import Stub, good, stub  # noqa: F401 (a fixture)
 
 
 def worker_of(study: Study, spec: ModelSpec, **others: Any) -> EncodingWorker:
@@ -68,6 +70,39 @@ def test_a_model_that_picks_its_prompts_is_asked_which(name: str, tmp_path: Path
     here._batch_size = 8
     assert scores(encoder) == pytest.approx(scores(here), abs=1e-6)
     assert {"encode", "way", "refuses"} <= called <= {"encode", "way", "refuses", "way_under", "before"}
+
+
+def test_a_failed_request_of_a_node_loses_at_most_what_is_in_flight(
+    stub: Stub,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two slots with two requests of one text each: the eight texts before the one that fails are stored."""
+    served = {"name": "served", "kind": "openai", "base_url": stub.url, "settings": {"concurrency": 2}}
+    study = write_study(tmp_path, evaluation={"batch_size": 1, "models": [served]})
+    spec, texts = study.evaluation.models[0], [f"a cat {n}" for n in range(10)]
+
+    class Pool:
+        def __init__(self, _: Any, slots: Any, *__: Any) -> None:
+            self.slots, self._worker = slots, worker_of(study, spec)
+
+        async def open(self) -> Any:
+            self.facts = self._worker.prepare()
+            return self
+
+        async def call(self, method: str, *values: Any) -> Any:
+            return getattr(self._worker, method)(*values)
+
+    stub.script = lambda asked, number: (400, {}, {}) if asked["input"] == texts[9:] else good(asked, number)
+    monkeypatch.setattr(workers, "WorkerPool", Pool)
+    ray: Any = SimpleNamespace(remote=lambda actor: actor)
+    slots: Any = [None, None]
+    encoder = ClusterModel.open(ray, slots, ModelHost.of(study), spec, lambda *_: contextlib.nullcontext(), print)
+    with pytest.raises(ServiceError, match="status 400"):
+        encoder.embed(texts)
+    asked = len(stub.asked)
+    encoder.embed(texts[:8])
+    assert len(stub.asked) == asked
 
 
 def test_a_node_with_other_files_or_versions_than_the_commands_machine_is_refused(tmp_path: Path) -> None:

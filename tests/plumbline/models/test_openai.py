@@ -93,6 +93,7 @@ def test_of_a_mix_of_all_faults_no_text_is_lost_or_doubled(tmp_path: Path, monke
 
 ERROR = {"error": {"code": 503, "message": "overloaded"}}
 BROKEN = {"message": {"content": "half"}, "finish_reason": "error", "error": {"code": 502, "message": "gone"}}
+HALF = {"message": {"content": "half"}, "finish_reason": "stop"}
 REFUSES = {"message": {"content": None, "refusal": "I cannot help"}, "finish_reason": "stop"}
 NOT_A_CHAT_SERVERS = "the answer is not a chat response; check generator.base_url (it usually ends in /v1)"
 
@@ -118,14 +119,18 @@ NOT_A_CHAT_SERVERS = "the answer is not a chat response; check generator.base_ur
         (refuses(200, "overloaded"), 1, "unanswered", NOT_A_CHAT_SERVERS + ": overloaded"),
         (Reply(b'{"a":' * 100_000), 1, "unanswered", NOT_A_CHAT_SERVERS),
         (says(["parts"]), 1, "failed", "the answer's content is not text"),
+        (says([{"type": "output_text", "text": "BREAD"}]), 1, "failed", "the answer's content is not text"),
+        (says([{"type": "refusal", "refusal": "no"}]), 1, "failed", "the answer's content is not text"),
         (says("\ud83d"), 1, "failed", "the answer contains half a character (a lone surrogate)"),
         (says("half", finish_reason="content_filter"), 1, "failed", "the server's content filter stopped the answer"),
         (says("half", finish_reason="SAFETY"), 1, "failed", "the server's content filter stopped the answer"),
-        (says("half", finish_reason="abort"), 7, "unanswered", "the answer ends by 'abort', asked 7 times"),
+        (says("half", finish_reason="abort"), 2, "unanswered", "the answer ends by 'abort', asked 2 times"),
         (says("half", finish_reason="MAX_TOKENS"), 1, "failed", "cut off by max_tokens (1024) after 1 attempt"),
         (answers({"choices": [BROKEN]}), 7, "unanswered", "status 502, asked 7 times: gone"),
         (answers({"choices": None, **ERROR}), 7, "unanswered", "status 503, asked 7 times: overloaded"),
         (answers(ERROR), 7, "unanswered", "status 503, asked 7 times: overloaded"),
+        (answers({"choices": [HALF], **ERROR}), 7, "unanswered", "status 503, asked 7 times: overloaded"),
+        (answers({"choices": [HALF], "error": "oops"}), 7, "unanswered", "an error for an answer, asked 7 times: oops"),
         (answers({"choices": None, "error": "oops"}), 7, "unanswered", "an error for an answer, asked 7 times: oops"),
         (answers({"choices": [REFUSES]}), 1, "failed", "the model refuses: I cannot help"),
         (answers({"choices": []}), 1, "failed", "the answer has no choices"),
@@ -156,7 +161,7 @@ def test_a_text_that_cannot_be_had_ends_alone_with_its_reason(
     [
         *(says("BREAD", finish_reason=word) for word in ("STOP", "end_turn", "eos_token")),
         says([{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"type": "text", "text": "BREAD"}]),
-        says([{"type": "text", "text": "BR"}, {"type": "text", "text": "EAD"}]),
+        says([{"type": "reasoning", "text": "hm"}, {"type": "text", "text": "BR"}, {"type": "text", "text": "EAD"}]),
     ],
 )
 def test_a_whole_answer_in_other_words_is_taken(tmp_path: Path, reply: Reply) -> None:
@@ -271,6 +276,15 @@ def test_a_hundred_refusals_in_the_same_words_and_no_good_answer_end_the_run(tmp
         assert generate(study)["failed"] >= 16
         stub.script = upper
         assert generate(study, again=True) == Counter(ok=120)
+
+
+def test_a_hundred_answers_with_the_same_unknown_end_and_no_good_one_end_the_run(tmp_path: Path) -> None:
+    texts = tuple(f"text number {number}" for number in range(120))
+    with ChatStub(lambda asked: says("half", finish_reason="done")) as stub:
+        study = small_study(tmp_path, texts, generator=server(stub.url, concurrency=4))
+        with pytest.raises(ServiceError, match="every answer ends by 'done'"):
+            generate(study)
+        assert 100 <= len(stub.asked) <= 100 + 4
 
 
 PAGE = Reply(b"<html>welcome</html>", content_type="text/html")
