@@ -55,12 +55,16 @@ class ContentPart:
 
 @dataclass(frozen=True)
 class Search:
-    """The searches of a subset; `relevant` has judgements by query."""
+    """The searches of a subset; `relevant` has judgements by query.
+
+    `ignores_own_id` tells whether a passage with a query's id is left out of its results.
+    """
 
     subset: str
     queries: Sequence[str]
     passages: frozenset[str]
     relevant: Mapping[str, Mapping[str, int]]
+    ignores_own_id: bool
 
 
 @dataclass(frozen=True)
@@ -86,7 +90,7 @@ def contents_of(dataset: Dataset) -> Contents:
         for ours, name in splits.items():
             if dataset.task in SEARCHES:
                 parts += _search_parts(subset, ours, data[name])
-                searches.append(_search(subset, data[name]))
+                searches.append(_search(subset, data[name], ignores_own_id=task.ignore_identical_ids))
             else:
                 parts += _parts(dataset.task, task, subset, ours, data[name])
     if isinstance(dataset, TableDataset) and (names := label_names(dataset)):
@@ -152,8 +156,9 @@ def _search_parts(subset: str, split: str, data: Mapping[str, Any]) -> Iterator[
     yield ContentPart(subset, split, "passages", list(corpus["id"]), texts)
 
 
-def _search(subset: str, data: Mapping[str, Any]) -> Search:
-    return Search(subset, list(data["queries"]["id"]), frozenset(data["corpus"]["id"]), data["relevant_docs"])
+def _search(subset: str, data: Mapping[str, Any], *, ignores_own_id: bool) -> Search:
+    queries, passages = list(data["queries"]["id"]), frozenset(data["corpus"]["id"])
+    return Search(subset, queries, passages, data["relevant_docs"], ignores_own_id)
 
 
 Verdict = Literal["pass", "look", "fail"]

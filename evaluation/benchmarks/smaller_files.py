@@ -170,17 +170,26 @@ def _documents(contents: Contents) -> dict[str, str]:
 
 
 def _search(contents: Contents) -> dict[str, str]:
-    """Return the files in BEIR's layout; a passage's title comes before its text, as models read it."""
+    """Return the files in BEIR's layout; a passage's title comes before its text, as models read it.
+
+    A study leaves a passage with a query's id out of its results. Unless the task does so too, queries get other ids.
+    """
     parts = {part.what: part for part in contents.scored}
     (search,) = contents.searches
+    before = ""
+    while not search.ignores_own_id and search.passages.intersection(before + query for query in search.queries):
+        before += "query-"
     sides = {
         name: _lines(
-            [{"_id": item, "text": texts[0]} for item, texts in zip(parts[name].items, parts[name].texts, strict=True)]
+            [
+                {"_id": prefix + item, "text": texts[0]}
+                for item, texts in zip(parts[name].items, parts[name].texts, strict=True)
+            ]
         )
-        for name in ("queries", "passages")
+        for name, prefix in (("queries", before), ("passages", ""))
     }
     judged = "".join(
-        f"{query}\t{passage}\t{value}\n"
+        f"{before}{query}\t{passage}\t{value}\n"
         for query in search.queries
         for passage, value in search.relevant[query].items()
         if passage in search.passages

@@ -229,24 +229,26 @@ class ServerModel(CosineModel):
         request = {"model": self._spec.name, "input": texts, "encoding_format": "base64"}
         headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"}
         body = json.dumps(request).encode()  # ASCII: a text may have an unpaired surrogate, which UTF-8 cannot encode
-        left = self._retries
+        retries = self._retries
         while True:
             try:
-                answer = self._pool.request("POST", self._url, body=body, headers=headers, redirect=False, retries=left)
+                answer = self._pool.request(
+                    "POST", self._url, body=body, headers=headers, redirect=False, retries=retries
+                )
             except urllib3.exceptions.HTTPError as error:
                 what = first_line(error.reason if isinstance(error, urllib3.exceptions.MaxRetryError) else error)  # type: ignore[arg-type]
                 line = f"no answer, asked {count(RETRIES + 1, 'time')} ({what.split(': ', 1)[-1]})"
                 raise self._error(f"{line}; start the server or correct base_url") from None
             if answer.status != 200:
                 raise self._trouble(answer.status, answer.data)
-            page, left = _parsed(answer.data), answer.retries or left
+            page, retries = _parsed(answer.data), answer.retries or retries
             status = error_status(page)
             if not status:
                 return self._rows(page, answer.data, len(texts))
-            if status not in PASSING or not left.total:
+            if status not in PASSING or not retries.total:
                 raise self._trouble(status, answer.data)
-            left = left.increment(response=answer)
-            left.sleep(answer)
+            retries = retries.increment(response=answer)
+            retries.sleep(answer)
 
     def _rows(self, page: Any, content: bytes, wanted: int) -> Embeddings:
         """Return the embeddings of an answer in the texts' order, whatever order the server uses."""

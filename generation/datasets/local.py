@@ -36,8 +36,8 @@ _WHOLE = re.compile(r"-?[0-9]{1,9}")
 class Beir:
     """The contents of a folder: texts and languages (if any) by id, and relevance by query and passage.
 
-    Queries without a judgement are left out. A passage is its title, a space and its text. One with a query's id is
-    that query, as in Quora: by BEIR's rule it is no result of the query.
+    Queries without a judgement are left out. A passage is its title, a space and its text. One with a query's id
+    counts as that query, as in Quora: by BEIR's rule it is no result of the query.
     """
 
     queries: dict[str, str]
@@ -63,8 +63,8 @@ def read_beir(folder: Path, language: str) -> Beir:
         if not _WHOLE.fullmatch(relevance):
             raise DataError(f"{where}: the relevance {relevance[:60]!r} is not a whole number")
         if query == passage and int(relevance) > 0:
-            raise DataError(f"{where}: query {query!r} is judged relevant to itself, but a passage with a query's id is"
-                            " the query and left out; give queries other ids than passages")  # fmt: skip
+            raise DataError(f"{where}: query and passage share the id {query!r}, so the passage counts as the query and"
+                            " is never its result; give queries other ids than passages")  # fmt: skip
         before = qrels.setdefault(query, {}).setdefault(passage, int(relevance))
         if before != int(relevance):
             raise DataError(f"{where}: {query!r} and {passage!r} have relevance {relevance} here, {before} further up;"
@@ -229,7 +229,7 @@ class TableDataset(Dataset):
         for query, language in zip(frame["id"], languages, strict=True) if self.task == "retrieval" else ():
             judged = self.qrels[query]
             relevant = [passage for passage, value in judged.items() if value > 0]
-            others = [passage for passage, value in judged.items() if value <= 0]
+            others = [passage for passage, value in judged.items() if value <= 0 and passage != query]
             others += drawn_others(ids, list(judged), query)
             texts = [
                 [self.corpus[passage] for passage in some if passage in self.corpus] for some in (relevant, others)

@@ -90,11 +90,10 @@ class MtebTask(Dataset):
             ids = list(texts)
             for query in part["queries"]["id"]:
                 judged = part["relevant_docs"].get(query, {})
-                ranked = (part["top_ranked"] or {}).get(query) or drawn_others(ids, list(judged), query)
-                relevant = [passage for passage, value in judged.items() if value > 0]
-                others = [passage for passage in dict.fromkeys([*judged, *ranked]) if passage not in set(relevant)]
-                texts_of = [[texts[passage] for passage in some if passage in texts] for some in (relevant, others)]
-                yield Passages(f"{prefix}{query}", self.loaded.languages[subset][1], *texts_of)
+                relevant, others = list[str](), list[str]()
+                for passage in candidates_of(self, part, query, ids, texts):
+                    (relevant if judged.get(passage, 0) > 0 else others).append(texts[passage])
+                yield Passages(f"{prefix}{query}", self.loaded.languages[subset][1], relevant, others)
 
     def labels(self) -> Iterator[tuple[str, Sequence[Any]]]:
         """Yield each subset's labels: of classification's train split, of clustering's and pairs' scored split."""
@@ -194,6 +193,16 @@ def load_mteb(spec: DatasetSpec) -> MtebTask:
     """Load an mteb task with its data. Raises as `generation.datasets.mteb_loading.load_task`."""
     loaded = load_task(spec)
     return MtebTask(spec.name, loaded.kind, loaded.revision, loaded, spec.passages)
+
+
+def candidates_of(
+    dataset: MtebTask, part: Mapping[str, Any], query: str, ids: Sequence[str], texts: Mapping[str, str]
+) -> list[str]:
+    """Return the ids of a query's passages, judged ones first; without its own id if the task ignores that."""
+    judged = part["relevant_docs"].get(query, {})
+    ranked = (part["top_ranked"] or {}).get(query) or drawn_others(ids, list(judged), query)
+    excluded = query if dataset.loaded.task.ignore_identical_ids else None
+    return [name for name in dict.fromkeys([*judged, *ranked]) if name in texts and name != excluded]
 
 
 def passage_texts(corpus: Any) -> list[str]:

@@ -14,7 +14,7 @@ from generation.datasets.dataset import Dataset, drawn_others
 from generation.datasets.local import TableDataset
 from generation.datasets.mteb_loading import passage_names
 from generation.datasets.mteb_registry import BITEXT, text_columns
-from generation.datasets.mteb_tasks import MtebTask, passage_texts
+from generation.datasets.mteb_tasks import MtebTask, candidates_of, passage_texts
 from plumbline.errors import StudyError
 from plumbline.languages import language_pair
 from plumbline.records import nfc
@@ -197,7 +197,8 @@ def _searches_of_files(dataset: TableDataset) -> Iterator[ScoredItem]:
             name = str(frame["id"].iloc[row])
             judged = dataset.qrels.get(name, {})
             passage_ids = [*judged, *drawn_others(ids, list(judged), name)]
-            passages = {passage: _text(dataset.corpus[passage]) for passage in passage_ids if passage in dataset.corpus}
+            shown = [passage for passage in passage_ids if passage in dataset.corpus and passage != name]
+            passages = {passage: _text(dataset.corpus[passage]) for passage in shown}
             right = frozenset(passage for passage, value in judged.items() if value > 0 and passage in passages)
         else:
             name, lists = str(row), (frame["positive"].iloc[row], frame["negative"].iloc[row])
@@ -214,10 +215,7 @@ def _searches_of_mteb(dataset: MtebTask) -> Iterator[ScoredItem]:
         ids, (first, second) = list(texts), dataset.loaded.languages[subset]
         for query, text in zip(part["queries"]["id"], part["queries"]["text"], strict=True):
             judged = part["relevant_docs"].get(query, {})
-            ranked = (part["top_ranked"] or {}).get(query) or drawn_others(ids, list(judged), query)
-            passages = {
-                passage: _text(texts[passage]) for passage in dict.fromkeys([*judged, *ranked]) if passage in texts
-            }
+            passages = {passage: _text(texts[passage]) for passage in candidates_of(dataset, part, query, ids, texts)}
             right = frozenset(passage for passage, value in judged.items() if value > 0 and passage in passages)
             yield ScoredItem(
                 prefix.rstrip("/"), f"{prefix}{query}", first, second, {"query": _text(text)},

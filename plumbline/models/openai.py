@@ -337,8 +337,8 @@ def _joined(content: Any) -> Any:
     """Return the texts of a content in parts as one text, without its thoughts; other content or parts unchanged."""
     if not (isinstance(content, list) and all(isinstance(part, dict) for part in content)):
         return content
-    said = [part for part in content if part.get("type") not in THOUGHTS]
-    return "".join(part["text"] for part in said) if all(part.get("type") == "text" for part in said) else content
+    parts = [part for part in content if part.get("type") not in THOUGHTS]
+    return "".join(part["text"] for part in parts) if all(part.get("type") == "text" for part in parts) else content
 
 
 async def _whole_body(page: aiohttp.ClientResponse) -> bytes:

@@ -72,8 +72,8 @@ class HumanTaskSpec(StudyPart):
     def _whole(self) -> HumanTaskSpec:
         if not re.fullmatch(NAME, self.name) or len(self.name) > _LONGEST:
             raise ValueError(
-                f"the name of data set {self.dataset!r} must begin with a letter and have at most {_LONGEST}"
-                " characters; give it another `name` under `datasets`"
+                f"the name of data set {self.dataset!r} must begin with a letter from a to z and have at most"
+                f" {_LONGEST} characters; give it another `name` under `datasets`"
             )
         if self.relevance == "ranked" and self.candidates > TOGETHER:
             raise ValueError(f"relevance: ranked allows at most {TOGETHER} candidates; lower `candidates`")
@@ -97,13 +97,16 @@ class HumanSubject(StudyPart):
     @model_validator(mode="after")
     def _distinct(self) -> HumanSubject:
         names = [task.name for task in self.tasks]
-        refuse_duplicates(names, "task")
+        for task in self.tasks:
+            advice = f"give data set {task.dataset!r} another `name` under `datasets`"
+            if names.count(task.name) > 1:
+                raise ValueError(f"{task.name!r} is the name of two tasks; {advice}")
+            if task.name in (HUMAN, "items", "texts"):
+                raise ValueError(f"{task.name!r} is a reserved name; {advice}")
         refuse_duplicates([model.name for model in self.models], "model")
         for model in self.models:
             if unknown := [name for name in model.questions if name not in names]:
                 raise ValueError(f"models: {model.name!r}: no task {unknown[0]!r}; {nearest(unknown[0], names)}")
-        if taken := sorted({HUMAN, "items", "texts"} & set(names)):
-            raise ValueError(f"{taken[0]!r} is a reserved name; give the task another name")
         return self
 
     def task(self, name: str) -> HumanTaskSpec:

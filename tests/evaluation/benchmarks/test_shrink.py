@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +13,17 @@ import pandas as pd
 import pytest
 import yaml
 
-from evaluation.benchmarks import smaller
+from evaluation.benchmarks import smaller, smaller_files
 from evaluation.benchmarks.contents import contents_of
 from evaluation.benchmarks.smaller import holding
 from evaluation.models.encoder import ModelHost
 from evaluation.tasks import scoring
-from generation.datasets.loading import iter_datasets
+from generation.datasets.loading import iter_datasets, load_dataset
 from generation.datasets.local import TableDataset
+from generation.datasets.mteb_loading import in_memory
 from plumbline.errors import DataError, StudyError
 from plumbline.study import Study, load_study
+from plumbline.study.datasets import DatasetSpec
 from tests.commands import here
 from tests.evaluation.conftest import ngrams_of
 from tests.mteb_site import site
@@ -107,6 +110,27 @@ def test_what_comes_out_scores_alike_in_a_study_and_in_the_check(
         model = ModelHost.of(study).load(spec)
         assert scoring.evaluate(loaded, model, "paper", 32) == pytest.approx(scores[spec.name], abs=1e-9)
         model.close()
+
+
+@pytest.mark.parametrize("judged", [{"d0": 1}, {"d0": 0, "d1": 1}])
+def test_queries_with_ids_of_passages_score_alike_in_a_study(
+    study: Study, tmp_path: Path, judged: dict[str, int]
+) -> None:
+    """By mteb such a passage is a result, unless the task ignores it; by a study it never is."""
+    task = site().tasks["ArguAna"]
+    (parts,) = task.loaded.task.dataset.values()
+    part = parts[task.loaded.split]
+    queries = in_memory({"id": ["d0", "query-d0"], "text": ["passage 0", "passage 1"]})
+    search = {**part, "queries": queries, "relevant_docs": {"d0": judged, "query-d0": {"d2": 1}}, "top_ranked": None}
+    small = replace(task, loaded=task.loaded.with_data({"default": {task.loaded.split: search}}))
+    small.loaded.task.ignore_identical_ids = False
+    holds = holding(ModelHost.of(study), small, {"m2": 0.5}, [], seed=1)
+    smaller_files.write(tmp_path, smaller.Smaller(small, {}, {}, []), holds, {})
+    lines = yaml.safe_load((tmp_path / "dataset.yaml").read_text())["datasets"]
+    loaded = load_dataset(DatasetSpec.model_validate(lines[0]), tmp_path)
+    model = ModelHost.of(study).load(study.evaluation.models[0])
+    assert scoring.evaluate(loaded, model, "paper", 32) == pytest.approx(holds.scores["smaller"].item())
+    model.close()
 
 
 def test_documents_are_drawn_by_label_or_not_without_replacement_and_by_seed(study: Study) -> None:

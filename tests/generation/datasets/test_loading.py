@@ -176,7 +176,7 @@ def test_retrieval_keeps_the_judged_queries_alone(tmp_path: Path) -> None:
         ({"qrels": b"query-id\tcorpus-id\tscore\nq\xff\tp1\t1\n"}, "not UTF-8"),
         (
             {"queries": '{"_id": "p1", "text": "one?"}\n', "qrels": "query-id\tcorpus-id\tscore\np1\tp1\t1\n"},
-            "row 1: query 'p1' is judged relevant to itself",
+            "row 1: query and passage share the id 'p1'",
         ),
     ],
 )

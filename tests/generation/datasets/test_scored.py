@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -13,10 +14,12 @@ from datasets import Dataset
 
 from generation.datasets.dataset import Passages, chosen, drawn_others, items_of
 from generation.datasets.loading import load_dataset
+from generation.datasets.mteb_loading import in_memory
 from generation.datasets.mteb_tasks import MtebTask
 from generation.datasets.scored import scored_items
 from plumbline.study import ROOT
 from plumbline.study.datasets import DatasetSpec, TaskType
+from tests.mteb_site import site
 
 DEMO = ROOT / "studies" / "demo"
 
@@ -71,6 +74,36 @@ def test_a_query_of_retrieval_has_passages_that_nobody_judged() -> None:
     for one in found:
         shown = one.fields["candidates"]
         assert len(shown) == len(set(shown)) == 6 and 1 <= len(judged[one.item] & set(shown)) <= 3
+
+
+def test_a_passage_with_the_querys_id_is_not_shown_with_it(tmp_path: Path) -> None:
+    """It counts as the query itself, so models' results leave it out."""
+    (tmp_path / "qrels").mkdir()
+    texts = [json.dumps({"_id": name, "text": f"text {name}"}) for name in ("p1", "p2", "p3")]
+    (tmp_path / "corpus.jsonl").write_text("\n".join(texts), encoding="utf-8")
+    (tmp_path / "queries.jsonl").write_text(texts[0], encoding="utf-8")
+    judged = "query-id\tcorpus-id\tscore\np1\tp1\t0\np1\tp2\t1\n"
+    (tmp_path / "qrels" / "test.tsv").write_text(judged, encoding="utf-8")
+    dataset = load_dataset(local("retrieval", "."), tmp_path)
+    assert [(one.relevant, one.others) for one in dataset.passages_of()] == [(["text p2"], ["text p3"])]
+    assert [list(one.candidates) for one in scored_items(dataset)] == [["p2", "p3"]]
+
+
+@pytest.mark.parametrize(("ignored", "shown"), [(True, ["d1", "d2"]), (False, ["d0", "d1", "d2"])])
+def test_a_passage_with_the_querys_id_is_shown_as_mtebs_task_counts_it(ignored: bool, shown: list[str]) -> None:
+    task = site().tasks["ArguAna"]
+    (parts,) = task.loaded.task.dataset.values()
+    search = {
+        **parts[task.loaded.split],
+        "queries": in_memory({"id": ["d0"], "text": ["asked"]}),
+        "relevant_docs": {"d0": {"d0": 0, "d1": 1}},
+        "top_ranked": {"d0": ["d0", "d2"]},
+    }
+    dataset = replace(task, loaded=task.loaded.with_data({"default": {task.loaded.split: search}}))
+    dataset.loaded.task.ignore_identical_ids = ignored
+    assert [list(one.candidates) for one in scored_items(dataset)] == [shown]
+    (passages,) = dataset.passages_of()
+    assert (len(passages.relevant), len(passages.others)) == (1, len(shown) - 1)
 
 
 def test_as_many_passages_are_shown_as_there_are() -> None:
