@@ -64,6 +64,8 @@ TABLES: tuple[tuple[str, str, str, Any, str], ...] = (
     ("a row too short", "sts", "t.csv", (HEAD + "a,b,1\na\n").encode(), "row 2, field 'sentence2' is empty"),
     ("two columns of a name", "sts", "t.csv", b"sentence1,sentence2,score,score\na,b,1,2\n",
      "two columns are called 'score'"),
+    ("a quotation mark open", "clustering", "t.csv", b'text,label\n"a,b\n',
+     "a cell opens a quotation mark that is never closed"),
     ("semicolons", "sts", "t.csv", b"sentence1;sentence2;score\na;b;1\n", "the file has a single column"),
     ("no column", "sts", "t.csv", b"sentence1,sentence2,gold\na,b,1\n", "no column 'score', which sts needs"),
     ("a score of words", "sts", "t.csv", (HEAD + "a,b,high\n").encode(),
@@ -116,6 +118,9 @@ TABLES: tuple[tuple[str, str, str, Any, str], ...] = (
      "field 'positive' is not a list of texts"),
     ("negative of numbers", "reranking", "t.jsonl", _jsonl({"query": "q", "positive": ["p"], "negative": [3]}),
      "row 1, field 'negative' holds 3, which is not text"),
+    ("changed and not relevant", "instruction_reranking", "t.jsonl",
+     _jsonl({"query": "q", "instruction": "i", "changed_instruction": "c", "positive": ["p"], "negative": ["n"],
+             "changed": ["n"]}), "'changed' holds a text that is not in 'positive': 'n'"),
     ("relevance too short", "summarisation", "t.jsonl",
      _jsonl({"human_summaries": ["a"], "machine_summaries": ["b", "c"], "relevance": [1]}), "not a list of 2 numbers"),
 )  # fmt: skip
@@ -152,9 +157,10 @@ RECORDINGS: tuple[tuple[str, bytes, str], ...] = (
     ("no recording", b"{}\n", "line 1: text: Field required"),
     ("another key", _jsonl({**RECORDING, "x": 1}), "line 1: x: Extra inputs are not permitted"),
     ("a number for a text", _jsonl({**RECORDING, "output": 3}), "line 1: output: Input should be a valid string"),
-    ("twice", _jsonl(RECORDING, RECORDING), "line 2: a second output for"),
+    ("twice", _jsonl({**RECORDING, "text": "caf\u00e9"}, {**RECORDING, "text": "cafe\u0301"}),
+     "line 2: a second output for"),
     ("latin-1", b"\xe9\n", "not UTF-8 (byte 0xe9 in line 1)"),
-)
+)  # fmt: skip
 WORDED = "name: paraphrasing\nsource: us\nlanguage: en\n"
 WORDINGS: tuple[tuple[str, bytes, str], ...] = (
     ("latin-1", b"name: paraphrasing\ntext: caf\xe9\n", "not UTF-8 (byte 0xe9 in line 2)"),
@@ -185,6 +191,8 @@ def rows() -> Iterator[Bad]:
     """A row for each file, and for each blank text in each task."""
     for name, task, file, content, says in TABLES:
         yield Bad(f"table: {name}", GENERATE, _table(task, file, content), (says,))
+    columns = {"lable": "intent"}
+    yield Bad("columns", GENERATE, lambda place: place.change("datasets.1.columns", columns), ("did you mean 'label'",))
     for name, blank in BLANKS.items():
         for field in ("sentence1", "sentence2"):
             spoil = _table("sts", "t.jsonl", _jsonl(STS, {**STS, field: blank}))

@@ -335,11 +335,3 @@ def study(tmp_path: Path) -> Study:
 
 def json_of(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
-
-
-def without_notes(study: Study) -> None:
-    """Take the hashes of tables from the manifest, so that a test can edit one."""
-    path = study.folder / "manifest.json"
-    content = json_of(path)
-    content["kept"] = {name: one for name, one in content["kept"].items() if not name.endswith(".parquet")}
-    path.write_text(json.dumps(content), encoding="utf-8")

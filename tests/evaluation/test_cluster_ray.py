@@ -26,7 +26,6 @@ from evaluation.instructions.run import evaluate_instructions
 from evaluation.instructions.scores import SCORES
 from evaluation.records import EvaluationRecords
 from evaluation.scoring import evaluate
-from plumbline.errors import StudyError
 from plumbline.study import ROOT, Study, load_study
 from tests.commands import here
 from tests.instructions import label
@@ -34,7 +33,7 @@ from tests.ray_cluster import Cluster, running, until
 from tests.scale import FULL, scaled
 from tests.shared import made_once
 
-from .conftest import Loader, write_outputs, write_pairs, write_study, write_verdicts
+from .conftest import write_outputs, write_pairs, write_study, write_verdicts
 from .human.rehearsed import human_study, make_human
 from .instructions import test_run as wordings
 from .models.test_server import Stub, good, stub
@@ -213,9 +212,3 @@ def test_a_model_that_processes_die_over_is_reported(cluster: Cluster, stub: Stu
     rest.set()
     assert status == 2
     assert "failed: node 127.0.0.1: a worker died (killed, or out of memory?)" in err and "Traceback" not in err
-
-
-def test_without_the_package_it_says_what_to_install(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(StudyError, match=r"pip install -e '.\[ray\]'"):
-        evaluate(study, cluster="auto", load=Loader())

@@ -236,11 +236,5 @@ def test_what_was_made_before_a_model_failed_stays(rated: Study) -> None:
     assert list(scores.loc[scores["score"].notna(), "model"]) == ["one"]
 
 
-def test_a_damaged_table_may_be_deleted(rated: Study) -> None:
-    (rated.folder / "accepted_scores.parquet").write_bytes(b"no table")
-    with pytest.raises(DataError, match=r"accepted_scores\.parquet is damaged.*the next run computes it again"):
-        run(rated, "one")
-
-
 def test_without_files_there_are_no_rows(rated: Study) -> None:
     assert EvaluationRecords.open(rated).accepted_scores.empty

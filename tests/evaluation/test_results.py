@@ -7,7 +7,6 @@ from pathlib import Path
 
 import mteb
 import pandas as pd
-import pyarrow.parquet as pq
 import pytest
 from mteb.results import TaskResult
 
@@ -19,7 +18,7 @@ from evaluation.records import EvaluationRecords
 from evaluation.scoring import evaluate
 from generation.datasets.loading import iter_datasets
 from generation.jobs import Plan
-from plumbline.errors import DataError, StudyError
+from plumbline.errors import StudyError
 from plumbline.records import Score, TransformedText
 from plumbline.store import read_frame, write_json, write_table
 from plumbline.study import Study
@@ -30,7 +29,6 @@ from .conftest import (
     Loader,
     json_of,
     verdict,
-    without_notes,
     write_outputs,
     write_pairs,
     write_study,
@@ -70,15 +68,6 @@ def test_a_verdict_that_is_reached_anew_is_noted_without_encoding(study: Study, 
     assert rows(study, "sts").loc["paraphrasing", "verdict_hash"] == verdict_hash(changed)
     noted = json_of(result_file(study, "paraphrasing-1337"))["plumbline"]
     assert noted["verdict_hash"] == verdict_hash(changed)
-
-
-def test_a_table_without_a_column_is_one_line(study: Study, loader: Loader) -> None:
-    evaluate(study, models=["one"], load=loader)
-    path = study.folder / "scores.parquet"
-    without_notes(study)  # else the file differs from what was written
-    pq.write_table(pq.read_table(path).drop_columns(["metric"]), path)
-    with pytest.raises(DataError, match="lacks column 'metric'"):
-        _ = EvaluationRecords.open(study).scores
 
 
 def test_scores_of_two_protocols_never_mix(study: Study, tmp_path: Path, loader: Loader) -> None:
@@ -154,14 +143,6 @@ def test_an_undefined_score_is_in_mtebs_file_too(study: Study, tmp_path: Path, l
     assert data["plumbline"]["score"] is None and "undefined" in data["plumbline"]["reason"]
     (values,) = TaskResult.from_disk(result_file(study, "original")).scores.values()
     assert values[0]["cosine_spearman"] is None or math.isnan(values[0]["cosine_spearman"])
-
-
-def test_a_damaged_file_of_mtebs_is_one_line(study: Study, loader: Loader) -> None:
-    evaluate(study, models=["one"], load=loader)
-    result_file(study, "paraphrasing-1337").write_text("{")
-    write_verdicts(study, raters=2)
-    with pytest.raises(DataError, match=r"paraphrasing-1337.*sts.json is damaged .*delete it"):
-        evaluate(study, models=["one"], load=loader)
 
 
 def test_a_model_without_a_revision_is_told_apart_by_its_files(study: Study, tmp_path: Path, loader: Loader) -> None:

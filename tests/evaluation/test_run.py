@@ -27,7 +27,7 @@ from evaluation.work import pieces
 from generation.datasets.loading import iter_datasets
 from generation.jobs import Job, Plan
 from plumbline import store
-from plumbline.errors import DataError, ServiceError, StudyError
+from plumbline.errors import DataError, StudyError
 from plumbline.records import Score, Text
 from plumbline.store import read_records, write_json
 from plumbline.study import ROOT, Study
@@ -244,7 +244,7 @@ def test_a_task_of_mteb_is_scored_where_all_its_languages_are_accepted(crossling
 
 @pytest.mark.usefixtures("by_hand")
 def test_another_revision_or_split_of_a_task_is_scored_again(
-    crosslingual: Study, tmp_path: Path, loader: Loader, monkeypatch: pytest.MonkeyPatch
+    crosslingual: Study, loader: Loader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_json(crosslingual.folder / "verdicts.json", [verdict(crosslingual, "paraphrasing")])
     evaluate(crosslingual, load=loader)
@@ -270,15 +270,6 @@ def test_an_undefined_score_says_so_and_is_kept(study: Study, tmp_path: Path, lo
         row = EvaluationRecords.open(study).scores.iloc[0]
         assert math.isnan(row["score"])
         assert (row["status"], row["reason"]) == ("evaluated", UNDEFINED)
-
-
-def test_a_model_that_fails_is_reported_and_the_others_go_on(study: Study, capsys: pytest.CaptureFixture[str]) -> None:
-    loader = Loader(broken=lambda name: ServiceError("no such model") if name == "one" else None)
-    outcome = evaluate(study, load=loader)
-    assert outcome.failures == {"one": "no such model"}
-    assert "one failed: no such model" in capsys.readouterr().err
-    scores = EvaluationRecords.open(study).scores
-    assert {(row.model, row.status) for row in scores.itertuples()} == {("one", "failed"), ("two", "evaluated")}
 
 
 def test_scores_name_the_prompts_used(study: Study) -> None:
@@ -321,13 +312,6 @@ def test_stored_embeddings_that_were_permuted_change_no_score(
         EvaluationRecords.open(study).scores[["dataset", "score"]], scores[["dataset", "score"]]
     )
     assert "embeddings/m: checksums do not match for " in capsys.readouterr().err
-
-
-def test_a_line_of_the_journal_that_is_no_score_is_one_line(study: Study, loader: Loader) -> None:
-    evaluate(study, models=["one"], load=loader)
-    (study.scratch / "scores.journal").write_text("{}\n")
-    with pytest.raises(DataError, match=r"scores.journal, line 1: not a Score \("):
-        evaluate(study, models=["one"], load=loader)
 
 
 def test_an_interrupted_run_goes_on_where_it_was(study: Study, loader: Loader) -> None:
@@ -393,22 +377,11 @@ def test_two_models_of_one_name_are_told_apart(tmp_path: Path, loader: Loader) -
     assert evaluate(study, models=["one@2"], load=loader).made == 0
 
 
-def test_an_unknown_model_is_refused_with_the_nearest(study: Study, loader: Loader) -> None:
-    with pytest.raises(StudyError, match="no model 'onne' .*; did you mean 'one'?"):
-        evaluate(study, models=["onne"], load=loader)
-
-
 def test_without_verdicts_nothing_runs(study: Study, loader: Loader) -> None:
     (study.folder / "verdicts.json").unlink()
     with pytest.raises(DataError, match=f"run `{study.command('accept')}` first"):
         evaluate(study, load=loader)
     assert loader.loaded == []
-
-
-def test_a_damaged_table_is_one_line(study: Study, loader: Loader) -> None:
-    (study.folder / "scores.parquet").write_bytes(b"PAR1 no")
-    with pytest.raises(DataError, match=r"scores.parquet is damaged .*the next run computes it again"):
-        evaluate(study, load=loader)
 
 
 def test_a_second_run_at_once_is_refused(study: Study) -> None:

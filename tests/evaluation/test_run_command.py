@@ -12,24 +12,15 @@ from evaluation.records import EvaluationRecords
 from evaluation.scoring import evaluate
 from evaluation.sources import Folder
 from evaluation.units import plan_units
-from generation.datasets.loading import iter_datasets
 from plumbline.errors import DataError
 from plumbline.study import Study
 from tests.commands import here
 
 from .conftest import REJECTED, Loader, json_of, write_study, write_verdicts
-from .scored import failing
 
 
 def _command(study: Study, *options: str) -> subprocess.CompletedProcess[str]:
     return here("evaluate", "--study", str(study.file), "--exports", str(study.folder.parent), *options)
-
-
-def test_the_command_says_what_failed(study: Study, loader: Loader) -> None:
-    failing(study, next(next(iter_datasets(study)).texts()).text)
-    evaluate(study, load=loader)
-    done = _command(study)
-    assert "Translation, evaluated: 1 item whose outputs failed was dropped [sts]" in done.stdout
 
 
 def test_the_command_prints_tables_and_notes_its_stage(study: Study, loader: Loader) -> None:

@@ -103,15 +103,6 @@ def test_a_data_set_that_cannot_be_read_leaves_all_scores(study: Study, tmp_path
     assert (study.folder / "scores.parquet").read_bytes() == before
 
 
-def test_a_damaged_file_that_was_set_aside_is_one_line(study: Study, tmp_path: Path, loader: Loader) -> None:
-    evaluate(study, load=loader)
-    evaluate(with_models(tmp_path, TWO), load=Loader())
-    for path in (study.folder / "scores_aside").iterdir():
-        path.write_text("[" * 5000, encoding="utf-8")
-    with pytest.raises(DataError, match="is damaged .*delete it"):
-        evaluate(with_models(tmp_path, ONE, TWO), load=Loader())
-
-
 @pytest.mark.parametrize("chosen", [(), ("one",)])
 def test_a_model_that_fails_is_a_row_with_its_reason(study: Study, chosen: tuple[str, ...]) -> None:
     outcome = evaluate(study, models=chosen, load=broken("one"))

@@ -45,9 +45,7 @@ def run(*words: str) -> None:
     assert __main__.run(["init", *words]) == 0
 
 
-def test_the_study_is_run_and_sampled_as_it_stands(
-    init: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_study_is_run_and_sampled_as_it_stands(init: Path, capsys: pytest.CaptureFixture[str]) -> None:
     frame = pd.DataFrame({"it's: #1": TEXTS, "Output": [f"{text} Indeed." for text in TEXTS]})
     frame.to_csv(init / "My texts.csv", index=False)
     run("My texts.csv", "--column", "text=it's: #1")
@@ -83,7 +81,7 @@ def test_the_study_is_run_and_sampled_as_it_stands(
 )
 @pytest.mark.parametrize("kind", [".csv", ".tsv", ".jsonl"])
 def test_columns_are_guessed_and_the_texts_are_asked_for(
-    init: Path, monkeypatch: pytest.MonkeyPatch, columns: dict[str, list[object]], task: str, kind: str
+    init: Path, columns: dict[str, list[object]], task: str, kind: str
 ) -> None:
     frame, file = pd.DataFrame(columns), init / f"texts{kind}"
     if kind == ".jsonl":
@@ -99,9 +97,7 @@ def test_columns_are_guessed_and_the_texts_are_asked_for(
     assert "12" in next(line for line in dry.stdout.splitlines() if line.startswith("total")).split()
 
 
-def test_nothing_is_overwritten_and_nothing_is_left_of_what_cannot_be_read(
-    init: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_overwritten_and_nothing_is_left_of_what_cannot_be_read(init: Path) -> None:
     (init / "texts.csv").write_text("text\n" + "\n".join(TEXTS), encoding="utf-8")
     run("texts.csv")
     before = (init / "studies" / "texts.yaml").read_bytes()
@@ -128,7 +124,7 @@ def test_a_language_that_is_not_certain_is_asked_for(texts: list[str], said: str
     assert language_of(TEXTS, Path("texts.csv")) == "en"
 
 
-def test_what_cannot_be_told_is_said_with_the_option(init: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_told_is_said_with_the_option(init: Path) -> None:
     with pytest.raises(DataError, match=r"the first line is 'a', 'b'. If these are names, choose one: --column"):
         guess(pd.DataFrame({"a": [], "b": []}), {}, Path("x.csv"))
     (init / "texts.csv").write_text("text\n" + "\n".join(TEXTS), encoding="utf-8")
@@ -143,7 +139,7 @@ def test_what_cannot_be_told_is_said_with_the_option(init: Path, monkeypatch: py
 
 
 def test_a_first_line_of_unknown_names_is_asked_about_and_its_use_printed(
-    init: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    init: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (init / "saetze.csv").write_text("Satz,Nr\n" + "\n".join(f"{text},{n}" for n, text in enumerate(TEXTS)))
     with pytest.raises(DataError, match=r"the first line is 'Satz', 'Nr'\. If these are names, .* put a line"):
@@ -157,9 +153,7 @@ def test_a_first_line_of_unknown_names_is_asked_about_and_its_use_printed(
 
 
 @pytest.mark.parametrize("by_column", [False, True])
-def test_a_study_in_two_languages_asks_of_each_verdict_what_it_can_have(
-    init: Path, monkeypatch: pytest.MonkeyPatch, by_column: bool
-) -> None:
+def test_a_study_in_two_languages_asks_of_each_verdict_what_it_can_have(init: Path, by_column: bool) -> None:
     """Twelve sentences beside others in another language, or six in each of two: 12 pairs are 6 a language."""
     columns = {"label": LABELS, "text": TEXTS, "language": ["en", "de"] * 6}
     if not by_column:
@@ -174,7 +168,7 @@ def test_a_study_in_two_languages_asks_of_each_verdict_what_it_can_have(
 
 
 def test_a_study_asks_of_no_language_more_pairs_than_it_has_texts(
-    init: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    init: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Nine English texts and three German: of the twelve pairs German has three, and not half."""
     pd.DataFrame({"text": TEXTS, "language": ["en"] * 9 + ["de"] * 3}).to_csv(init / "uneven.csv", index=False)

@@ -16,7 +16,6 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from generation.production import generate
 from plumbline.errors import StudyError
 from plumbline.models.cluster import TRIES, refuse_other_versions
 from plumbline.study import ROOT, load_study
@@ -184,13 +183,6 @@ def test_killed_workers_a_killed_command_and_a_lost_node_lose_nothing(
     generate_at(plain)
     assert tables(study) == tables(plain)
     assert pq.read_metadata(study.parent / "exports/small/transformations/paraphrasing/1.parquet").num_rows == 120
-
-
-def test_without_the_package_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ray", None)
-    study = small_study(tmp_path, generator=server("http://127.0.0.1:1/v1"))
-    with pytest.raises(StudyError, match=r"pip install -e '.\[ray\]'"):
-        generate(study, cluster="auto")
 
 
 def test_a_study_is_the_same_on_a_node(tmp_path: Path) -> None:

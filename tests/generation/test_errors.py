@@ -193,12 +193,6 @@ def test_outputs_of_a_transformation_that_there_is_not_are_damage(tmp_path: Path
     )
 
 
-def test_a_study_without_outputs_is_told_what_to_run(tmp_path: Path) -> None:
-    study = small_study(tmp_path)
-    with pytest.raises(DataError, match=r"no outputs in .*small; run `plumbline generate"):
-        output_statistics.by_generator([study])
-
-
 @given(st.lists(st.sets(st.sampled_from(FLAGS)), min_size=1, max_size=30))
 def test_the_total_lies_between_the_largest_rate_and_the_sum_of_all(found: list[set[str]]) -> None:
     measure = errors_measure(after_retries=False)
@@ -212,7 +206,7 @@ def test_the_total_lies_between_the_largest_rate_and_the_sum_of_all(found: list[
 
 
 def test_the_command_prints_the_sample_study_and_writes_what_a_spreadsheet_does_not_run(
-    generated: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    generated: Study, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     csv = tmp_path / "errors.csv"
     options = ["--study", str(generated.file), "--exports", str(generated.folder.parent), "--csv", str(csv)]
@@ -224,9 +218,7 @@ def test_the_command_prints_the_sample_study_and_writes_what_a_spreadsheet_does_
     assert list(line) == ["generator", *FLAGS, "total", "n", "failed", "unanswered", "language_told"]
 
 
-def test_what_is_not_complete_has_a_star(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_not_complete_has_a_star(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     study = small_study(tmp_path, texts=("apple", "bread"))
     recorded = {"text": "apple", "transformation": "paraphrasing", "language": None, "intermediate": None}
     (tmp_path / "outputs.jsonl").write_text(json.dumps({**recorded, "output": "a pome"}))

@@ -30,12 +30,6 @@ def test_what_is_left_is_counted_in_texts_requests_and_tokens(tmp_path: Path) ->
     assert row(table, "total")[:3] == ["1", "7", "11"]
 
 
-def test_nothing_left_is_said(tmp_path: Path) -> None:
-    study = small_study(tmp_path, WORDS)
-    work(study, upper)
-    assert forecast(study).endswith("nothing is left to do")
-
-
 def test_nothing_is_written(tmp_path: Path) -> None:
     study = small_study(tmp_path, WORDS)
     forecast(study)

@@ -127,11 +127,6 @@ def test_an_answer_that_was_cut_off_gets_more_room(tmp_path: Path) -> None:
     assert output.reason == "cut off by max_tokens (400) after 3 attempts; raise generator.sampling.max_tokens"
 
 
-def test_a_first_call_that_came_back_empty_is_an_empty_output(tmp_path: Path) -> None:
-    output, _ = made(tmp_path, [GenerationOutcome("", None, "")] * 3)
-    assert (output.status, output.reason) == ("failed", "empty, truncated after 3 attempts")
-
-
 def test_no_answer_is_unanswered_and_a_refusal_is_failed(tmp_path: Path) -> None:
     output, attempts = made(tmp_path, [TextUnansweredError("status 503")])
     assert (output.status, output.reason, output.attempts, len(attempts)) == ("unanswered", "status 503", 0, 1)

@@ -5,16 +5,12 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-import pytest
-
 from generation.datasets.loading import iter_datasets
 from generation.generators import RecordedOutputs
 from generation.jobs import Plan
 from generation.production import generate, read_transformed
-from generation.recordings import load_recordings
-from plumbline.errors import DataError, StudyError
 from plumbline.study import ROOT, load_study
-from tests.generation.helpers import server, small_study
+from tests.generation.helpers import small_study
 
 DEMO = ROOT / "studies" / "demo.yaml"
 
@@ -30,36 +26,6 @@ def line(**changes: Any) -> str:
     return json.dumps({**row, **changes}, ensure_ascii=False) + "\n"
 
 
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        (line() + line(output="other"), "line 2: a second output"),
-        (line(text="caf\u00e9") + line(text="cafe\u0301"), "line 2: a second output"),
-        (line() + "{", "line 2 is not JSON"),
-        (line(ouput="x"), "line 1: ouput: Extra inputs"),
-        (line(quality=6), "line 1: quality: "),
-        ("[]\n", "line 1: "),
-        ("\udcff\n", "not UTF-8"),
-    ],
-)
-def test_recordings_that_cannot_be_used_are_refused(tmp_path: Path, content: str, says: str) -> None:
-    (tmp_path / "o.jsonl").write_bytes(content.encode(errors="surrogateescape"))
-    with pytest.raises(DataError) as error:
-        load_recordings(tmp_path / "o.jsonl")
-    assert says in str(error.value)
-
-
-def test_no_recordings_at_all_are_refused(tmp_path: Path) -> None:
-    for path in (tmp_path, tmp_path / "none.jsonl"):
-        with pytest.raises(DataError, match=r"correct generator\.path"):
-            load_recordings(path)
-
-
-def test_only_a_recorded_study_has_recordings(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match="not 'recorded'"):
-        RecordedOutputs.of(small_study(tmp_path, generator=server("http://127.0.0.1:1/v1")))
-
-
 def test_a_missing_recording_leaves_its_text_alone_and_is_served_once_it_is_there(tmp_path: Path) -> None:
     study = small_study(tmp_path, texts=("apple", "bread"))
     (tmp_path / "outputs.jsonl").write_text(line())
@@ -71,13 +37,6 @@ def test_a_missing_recording_leaves_its_text_alone_and_is_served_once_it_is_ther
     (tmp_path / "outputs.jsonl").write_text(line() + line(text="bread", output="a loaf"))
     assert generate(study) == {"ok": 1, "reused": 1}
     assert [row.output for row in read_transformed(study, "paraphrasing", 1)] == ["a pome", "a loaf"]
-
-
-def test_an_output_of_white_space_is_a_failure(tmp_path: Path) -> None:
-    study = small_study(tmp_path, texts=("apple",))
-    (tmp_path / "outputs.jsonl").write_text(line(output=" \n"))
-    generate(study)
-    assert [row.reason for row in read_transformed(study, "paraphrasing", 1)] == ["empty after 1 attempt"]
 
 
 def test_the_sample_study_is_complete_and_every_output_is_rated() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import random
 import re
-import resource
 import signal
 import subprocess
 import time
@@ -16,11 +15,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from plumbline import cli
 from plumbline.__main__ import run
 from plumbline.errors import ServiceError
 from plumbline.models import openai
-from plumbline.study import ROOT, load_study
+from plumbline.study import ROOT
 from tests.disks import small_disk
 from tests.generation.helpers import complaint, generate_at, server, start, write_study
 from tests.scale import scaled
@@ -190,92 +188,6 @@ def test_a_server_that_dies_midway_is_one_line_and_loses_nothing(
     assert 20 - 2 * CONCURRENCY <= reused < 60
 
 
-def test_a_damaged_unit_is_one_line_and_stays_for_the_person_to_delete(tmp_path: Path) -> None:
-    study = load_study(DEMO, tmp_path)
-    assert finish(start(DEMO, tmp_path))[0] == 0
-    path = study.transformation_file("expansion", 1337)
-    path.write_bytes(path.read_bytes()[:-7])
-    status, _, err = finish(start(DEMO, tmp_path))
-    assert status == 2
-    assert complaint(err).startswith(f"error: {path} is damaged")
-    path.unlink()
-    status, out, _ = finish(start(DEMO, tmp_path))
-    assert status == 0
-    assert "0 failed" in out
-
-
-def break_text(folder: Path) -> None:
-    (folder / "words.csv").write_text("text,label\na,b\n,b\n")
-
-
-def break_column(folder: Path) -> None:
-    (folder / "words.csv").write_text("text,lable\na,b\n")
-
-
-def break_recording(folder: Path) -> None:
-    (folder / "outputs.jsonl").write_text("{\n")
-
-
-def remove_data(folder: Path) -> None:
-    (folder / "words.csv").unlink()
-
-
-def remove_recordings(folder: Path) -> None:
-    (folder / "outputs.jsonl").unlink()
-
-
-def block_exports(folder: Path) -> None:
-    (folder / "exports").write_text("a file where a folder should be")
-
-
-def double_key(folder: Path) -> None:
-    with (folder / "study.yaml").open("a") as file:
-        file.write("name: again\n")
-
-
-def rename_transformation(folder: Path) -> None:
-    path = folder / "study.yaml"
-    path.write_text(path.read_text().replace("- paraphrasing", "- parafrasing"))
-
-
-@pytest.mark.parametrize(
-    ("damage", "says"),
-    [
-        (break_text, "row 2, field 'text' is empty"),
-        (break_column, "no column 'label', which clustering needs; did you mean 'lable'"),
-        (break_recording, "line 1 is not JSON"),
-        (remove_data, "no file"),
-        (remove_recordings, "no recorded outputs"),
-        (block_exports, "exports"),
-        (double_key, "key 'name' appears twice"),
-        (rename_transformation, "did you mean 'paraphrasing'"),
-    ],
-)
-def test_bad_input_is_one_line_and_status_2(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    damage: Callable[[Path], None],
-    says: str,
-) -> None:
-    """In this process: a second to start one for each damage would tell no more; the next test starts one."""
-    study = write_study(tmp_path)
-    (tmp_path / "outputs.jsonl").write_text("")
-    damage(tmp_path)
-    with pytest.raises(SystemExit) as ended:
-        cli.run(lambda: run(["generate", "--study", str(study), "--exports", str(tmp_path / "exports")]))
-    out, err = capsys.readouterr()
-    assert (ended.value.code, out) == (2, "")
-    line = complaint(err)
-    assert line.startswith("error: ")
-    assert says in line
-
-
-def test_a_missing_study_is_one_line_and_status_2(tmp_path: Path) -> None:
-    status, _, err = finish(start(tmp_path / "none.yaml"))
-    assert status == 2
-    assert complaint(err).startswith("error: no study file")
-
-
 def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "256k") as disk:
         status, _, err = finish(start(DEMO, disk))
@@ -288,20 +200,3 @@ def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path: Path) -> None:
     assert 0 < reused < 916
     made, failed = (int(number) for number in re.findall(r"(\d+) texts transformed, (\d+) failed", out)[0])
     assert made + failed == 916 - reused
-
-
-def test_a_file_that_may_not_grow_is_one_line_and_loses_nothing(tmp_path: Path) -> None:
-    """The same without root: a limit on the size of files stands for the full disk."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, hard))  # the process inherits it
-    try:
-        process = start(DEMO, tmp_path)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    status, _, err = finish(process)
-    assert status == 2
-    assert complaint(err).startswith("error: File too large")
-    status, out, _ = finish(start(DEMO, tmp_path))
-    assert status == 0
-    reused = int(out.split(" already stored")[0].split()[-1])
-    assert 0 < reused < 916

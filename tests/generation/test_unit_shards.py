@@ -105,7 +105,7 @@ def test_a_killed_shard_goes_on_and_the_last_run_makes_what_is_left(path: Path, 
     assert len(tables(path)["transformations/paraphrasing/1.parquet"]) == 40  # type: ignore[arg-type]
 
 
-def test_shards_and_a_whole_run_refuse_each_other(study: Study, tmp_path: Path) -> None:
+def test_shards_and_a_whole_run_refuse_each_other(study: Study) -> None:
     lock = study.scratch / ".generation.lock"
     with only_one(lock, "", shared=True):
         assert generate_shard(study, Shard(1, 2))["ok"] > 0  # beside another shard
@@ -129,12 +129,7 @@ def test_what_is_no_shard_is_one_line(path: Path, value: str) -> None:
 
 
 def test_the_example_for_slurm_makes_shards_and_then_the_tables(
-    path: Path,
-    study: Study,
-    stub: ChatStub,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    path: Path, study: Study, stub: ChatStub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The script itself, with a `plumbline` that prints what it is told; that is then run here."""
     (tmp_path / "plumbline").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n', encoding="utf-8")

@@ -184,7 +184,7 @@ def test_a_bucket_that_is_not_there_is_one_line_and_is_not_made(bucket: str, tmp
     shutil.rmtree(own_scratch(load_study(tmp_path / "study.yaml", f"{address}/studies")))
 
 
-def test_without_rights_it_is_one_line(bucket: str, s3: str, tmp_path: Path) -> None:
+def test_without_rights_it_is_one_line(bucket: str, s3: str) -> None:
     study = load_study(DEMO, bucket)
     write_json(study.folder / "a.json", 1)
     requests.post(f"{s3}/moto-api/reset-auth", data=b"0", timeout=10).raise_for_status()  # from now on nobody has any
@@ -234,7 +234,7 @@ def test_two_addresses_share_nothing_on_this_machine() -> None:
             (place / "x.journal").touch()
 
 
-def test_a_subject_that_an_earlier_command_left_there_is_read_there(address: str, tmp_path: Path) -> None:
+def test_a_subject_that_an_earlier_command_left_there_is_read_there(address: str) -> None:
     place = load_study(DEMO, address).folder / "prompts.parquet"
     write_table(place, [TEXT], Text)
     assert read_frame(place)["text"].tolist() == ["x"]

@@ -6,7 +6,6 @@ import gzip
 import re
 import stat
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
@@ -74,7 +73,7 @@ def test_only_people_whom_a_study_names_are_let_in_and_counted(
 
 
 def test_the_coordinator_sees_names_and_no_record_has_them(
-    argilla: Argilla, home: server.Home, variant: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    argilla: Argilla, home: server.Home, variant: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     people = ["marguerite", "ottokar"]
     users = [rater(argilla, name) for name in people]

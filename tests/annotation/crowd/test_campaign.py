@@ -186,9 +186,7 @@ def test_a_rejected_worker_is_unpaid_excluded_and_replaced(variant: Make, site: 
     assert told.off_rules == 1  # its controls were right
 
 
-def test_an_excluded_workers_pairs_are_offered_again_and_paid_from_what_is_left(
-    variant: Make, site: MTurkSite, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_excluded_workers_pairs_are_offered_again_and_paid_from_what_is_left(variant: Make, site: MTurkSite) -> None:
     study = drawn(variant)
     launch(study, site)
     (hit,) = site.hits

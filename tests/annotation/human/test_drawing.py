@@ -139,7 +139,7 @@ def searches(n: int) -> list[ScoredItem]:
     ]
 
 
-def test_places_of_candidates_tell_nothing(tmp_path: Path) -> None:
+def test_places_of_candidates_tell_nothing() -> None:
     spec = HumanTaskSpec.model_validate({"dataset": "x", "items": 300, "candidates": 7})
     items = draw(spec, "retrieval", searches(300), seed=3).items
     places = np.array([item.shown.index(f"{item.scored.item}-0") + 1 for item in items])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pandas as pd
 import pytest
 
@@ -47,12 +45,3 @@ def test_data_sets_and_their_accepted_transformations_are_checked(study: Study) 
 def test_what_cannot_be_checked_is_one_line(words: tuple[str, ...], said: str) -> None:
     done = here("check", *words)
     assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1
-
-
-def test_a_data_set_that_a_study_does_not_have_is_one_line(study: Study, tmp_path: Path) -> None:
-    assert run(study, "--task", "stss")[::2] == (
-        2,
-        f"error: --task stss: {study.file} has no data set of that name; did you mean 'sts'?",
-    )
-    (tmp_path / "taken").write_text("")
-    assert "this is a file" in run(study, "--out", str(tmp_path / "taken"))[2]

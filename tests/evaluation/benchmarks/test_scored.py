@@ -10,13 +10,12 @@ import pytest
 
 from evaluation import evaluate
 from evaluation.benchmarks.checks import check, tasks_of
-from evaluation.benchmarks.contents import CheckedTask, Finding
+from evaluation.benchmarks.contents import Finding
 from evaluation.benchmarks.score_checks import ScoreChecks, equal_scores, near_perfect
 from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.records import EvaluationRecords
 from evaluation.tasks.item_scores import measured
 from evaluation.tasks.scoring import evaluate as score_of
-from generation.datasets.local import TableDataset
 from plumbline.study import Study
 from tests.evaluation.conftest import FakeModel, ngrams_of, write_outputs, write_pairs, write_study, write_verdicts
 from tests.mteb_site import site
@@ -68,20 +67,6 @@ def test_scores_that_are_not_there_or_hold_no_more_are_not_known(scored: Study) 
             assert made[name].reason.startswith(
                 "not known: no model of the study has a score on the task; run `plumbline "
             )
-
-
-def test_why_no_model_has_a_score_is_said(scored: Study) -> None:
-    undefined = EvaluationRecords.open(scored).scores.assign(score=np.nan, reason="all similarities are equal")
-    assert found(scored, "sts", undefined)["random"].reason == (
-        "not known: every model's score is undefined (all similarities are equal)"
-    )
-    one = TableDataset(
-        "one", "clustering", "en", "1", {"test": pd.DataFrame({"text": ["a", "b"], "label": ["x", "x"]})}
-    )
-    (first, *_) = ScoreChecks(ModelHost.of(scored), pd.DataFrame(), "").findings(CheckedTask("one", one))
-    assert first.reason.startswith(
-        "not known: the task cannot be scored: all rows of its test split have the label 'x'"
-    )
 
 
 def test_items_of_every_type_give_mtebs_own_score_together() -> None:

@@ -11,7 +11,6 @@ from scipy import stats
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import LeaveOneOut, cross_val_predict
 
-from evaluation.benchmarks import selection_files
 from evaluation.benchmarks.scores import Scores, split, whole
 from evaluation.benchmarks.selection import SelectionRequest, checked, priced, select
 from evaluation.benchmarks.selection_methods import (
@@ -228,11 +227,6 @@ def test_a_budget_that_no_coverage_can_meet_and_too_few_models_are_one_line() ->
 def test_what_would_choose_nothing_or_hold_against_nothing_is_one_line(asked: SelectionRequest, said: str) -> None:
     with pytest.raises(StudyError, match=said):
         checked(facts(), asked)
-
-
-def test_a_budget_for_all_tasks_says_that_there_is_nothing_to_choose() -> None:
-    found = select(made(24, 6), facts(6), SelectionRequest(20, "tasks", cover="none"))
-    assert selection_files.answer(found) == "All 6 tasks are within the budget, so there is nothing to choose."
 
 
 def test_costs_are_said_as_people_read_them() -> None:

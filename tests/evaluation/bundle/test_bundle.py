@@ -373,17 +373,6 @@ def test_a_bundle_that_would_be_large_in_memory_is_one_line(edited: Edit, file: 
     assert says in line and int(used) < 1_000_000  # KB
 
 
-def test_data_sets_without_what_is_scored_are_one_line(edited: Edit) -> None:
-    def without_scores(content: bytes) -> bytes:
-        sink = io.BytesIO()
-        pq.write_table(pq.read_table(io.BytesIO(content)).drop_columns(["score"]), sink)
-        return sink.getvalue()
-
-    found = Bundle.open(renewed(edited({"data/sts/test.parquet": without_scores})))
-    with pytest.raises(DataError, match="'sts' is incomplete"):
-        _ = BundleSource(found, found.study()).loaded
-
-
 def test_inspect_sets_the_makers_words_apart_and_fails_on_what_is_wrong(bundle: Path, edited: Edit) -> None:
     done = here("bundle", "inspect", str(bundle))
     assert done.returncode == 0 and "SIMULATED" in done.stdout and "apache-2.0" in done.stdout, done.stderr

@@ -6,7 +6,6 @@ import json
 import math
 import shutil
 from dataclasses import replace
-from pathlib import Path
 
 import mteb
 import pandas as pd
@@ -82,7 +81,7 @@ def test_models_have_the_other_metrics_of_people_as_mteb_has_them(study: Study) 
     assert others.loc[others["metric"] == "f1", "low"].notna().all()
 
 
-def test_what_is_scored_is_kept_and_nothing_else_changes(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_scored_is_kept_and_nothing_else_changes(study: Study) -> None:
     before = _scores(study)
 
     def load(*_: object) -> Encoder:
@@ -116,7 +115,7 @@ def test_a_data_set_that_changed_is_refused(study: Study) -> None:
         write_report(load_study(study.file, study.folder.parent))
 
 
-def test_mteb_loads_people_beside_models_and_ranks_them(study: Study, tmp_path: Path) -> None:
+def test_mteb_loads_people_beside_models_and_ranks_them(study: Study) -> None:
     answers = read_frame(study.folder / ANSWERS, HumanAnswer, "x")
     Manifest.of(study).write_table(ANSWERS, answers.assign(simulated=False), HumanAnswer)
     evaluate_human(study)

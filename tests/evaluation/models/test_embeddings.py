@@ -224,14 +224,6 @@ def test_an_index_that_takes_no_rows_begins_anew(tmp_path: Path, capsys: pytest.
     assert store.missing([key(1)]) == {key(1)} and "its index is damaged (damaged)" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["vectors.f32", "keys.sqlite"])
-def test_a_link_to_what_is_gone_is_one_line(tmp_path: Path, name: str) -> None:
-    (tmp_path / "m").mkdir()
-    (tmp_path / "m" / name).symlink_to(tmp_path / "gone" / name)
-    with pytest.raises(DataError, match=rf"{name} (is a broken link|cannot be opened)"):
-        EmbeddingStore(tmp_path / "m")
-
-
 def test_a_disk_that_always_changes_rows_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Texts are not encoded for ever."""
     encoder = Encoder(FakeModel(), "fake", "1", store=EmbeddingStore(tmp_path / "m"))
@@ -242,7 +234,7 @@ def test_a_disk_that_always_changes_rows_is_one_line(tmp_path: Path, monkeypatch
     assert encoder.encoded == 90
 
 
-def test_every_single_bit_counts(tmp_path: Path) -> None:
+def test_every_single_bit_counts() -> None:
     row, name = vectors(["a cat"]), b"k" * 16
     written = digests("m", [name], row)
     for bit in range(row.nbytes * 8):

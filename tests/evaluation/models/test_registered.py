@@ -174,13 +174,3 @@ def test_the_revision_is_mtebs_and_a_second_run_encodes_nothing(tmp_path: Path) 
         encoder.close()
         assert encoder.encoded == encoded
     assert encoder.mteb_model_meta.revision == MODEL_REGISTRY["mteb/baseline-random-encoder"].revision
-
-
-def test_an_error_of_a_model_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: Any, **__: Any) -> Any:
-        raise KeyError("the quota\nis used up")
-
-    model = MtebModel(ModelSpec(name="mteb/baseline-random-encoder", kind="mteb"))
-    monkeypatch.setattr(model._model, "encode", broken)
-    with pytest.raises(ServiceError, match="'mteb/baseline-random-encoder' cannot encode: .*the quota"):
-        Encoder(model, "mteb/baseline-random-encoder", "1").embed(["a cat"])

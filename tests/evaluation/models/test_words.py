@@ -11,7 +11,7 @@ import pytest
 
 from evaluation.models.encoder import ModelHost, drift_of_texts
 from evaluation.models.server import CharacterNgrams
-from plumbline.errors import ServiceError, StudyError
+from plumbline.errors import ServiceError
 from plumbline.study.evaluation import ModelSpec
 from tests.evaluation.conftest import write_study
 
@@ -126,18 +126,3 @@ def test_ngrams_of_any_script_and_of_no_text_are_defined(tmp_path: Path) -> None
     assert np.abs(distinct).max() < 0.5
     encoder = ModelHost.of(write_study(tmp_path)).load(ModelSpec(name="ngrams", kind="lexical"))
     assert drift_of_texts(encoder, ["a cat", "A  cat", ""], ["", "a cat", " "]) == pytest.approx([1, 0, 0], abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        (
-            {"kind": "lexical", "path": "here"},
-            "a model of kind lexical takes no 'path'; it takes: instruction_template",
-        ),
-        ({"kind": "word_vectors"}, "needs `path`, the folder of its files"),
-    ],
-)
-def test_what_such_a_model_lacks_is_said(tmp_path: Path, given: dict[str, Any], said: str) -> None:
-    with pytest.raises(StudyError, match=said):
-        write_study(tmp_path, evaluation={"models": [{"name": "mine", **given}]})

@@ -332,15 +332,6 @@ def test_scores_of_two_protocols_are_not_compared(tmp_path: Path) -> None:
         write_report(study, compared=second_study)
 
 
-def test_without_scores_it_says_what_to_run(study: Study) -> None:
-    write_table(study.folder / "scores.parquet", [], Score)
-    with pytest.raises(DataError, match=r"has no scores; run `plumbline evaluate"):
-        write_report(study)
-    (study.folder / "scores.parquet").unlink()
-    with pytest.raises(DataError, match=r"does not exist yet; run `plumbline evaluate"):
-        write_report(study)
-
-
 @pytest.mark.usefixtures("undrawn")
 def test_nothing_accepted_is_a_report_all_the_same(study: Study) -> None:
     scores = write_scores(study)
@@ -455,7 +446,7 @@ def test_one_transformation_alone_has_ptebs_tables(study: Study) -> None:
 
 @pytest.mark.usefixtures("undrawn")
 def test_the_command_sets_several_prompts_of_one_generator_beside_each_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folders = [tmp_path / name for name in ("first", "second")]
     for folder in folders:

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -268,22 +266,6 @@ def test_without_the_hub_another_revision_is_not_taken_for_the_one_that_was_aske
     assert line.startswith(
         "ServiceError: data set 'STSBenchmark': mteb/stsbenchmark-sts cannot be loaded from the hub: Couldn't"
     )
-
-
-def test_without_mteb_its_name_and_the_way_to_get_it_are_said() -> None:
-    script = (
-        "import sys\n"
-        "sys.modules['mteb'] = None\n"
-        "from plumbline.study.datasets import DatasetSpec\n"
-        "from generation.datasets.mteb_tasks import load_mteb\n"
-        "try:\n"
-        "    load_mteb(DatasetSpec.model_validate({'mteb': 'STS17'}))\n"
-        "except Exception as error:\n"
-        "    print(type(error).__name__, error)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("StudyError data set 'STS17': mteb's tasks need mteb (")
-    assert done.stdout.endswith("pip install -e '.[evaluation]'\n")
 
 
 def study(name: str) -> Study:

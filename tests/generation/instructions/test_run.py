@@ -23,12 +23,12 @@ from generation.instructions.calls import (
 )
 from generation.instructions.run import Replies, word_instructions
 from generation.instructions.wordings import REMOVED, REPLIES, Instruction, Reply, distances, read_wordings
-from plumbline.errors import DataError, PlumblineError, ServiceError, StudyError
+from plumbline.errors import DataError, PlumblineError, ServiceError
 from plumbline.journal import Journal
 from plumbline.models import openai
 from plumbline.store import read_records, write_table
-from plumbline.study import ROOT, Study, load_study
-from plumbline.study.subject import INSTRUCTIONS, InstructionsSubject
+from plumbline.study import Study
+from plumbline.study.subject import INSTRUCTIONS
 from tests.instructions import made
 from tests.stubs import Asked, ChatStub, refuses, says
 from tests.stubs import Reply as Answer
@@ -249,15 +249,3 @@ def test_what_a_study_says_wrongly_is_one_line(tmp_path: Path, changes: dict[str
     with pytest.raises(PlumblineError) as error:
         word_instructions(made(tmp_path, **changes))
     assert says in str(error.value) and "\n" not in str(error.value)
-
-
-def test_fewer_wordings_than_asked_for_are_no_reply(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(InstructionsSubject, "per_call", 6)
-    found = word_instructions(made(tmp_path))
-    assert found.counts == {"failed": 6, "reused": 0} and {one.source for one in found.wordings} == {"human"}
-    assert {one.reason for one in found.trouble} == {"5 wordings instead of 6"}
-
-
-def test_another_subject_words_no_instructions(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match="not a study of instructions"):
-        word_instructions(load_study(ROOT / "studies" / "demo.yaml", tmp_path))
