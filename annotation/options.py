@@ -227,7 +227,7 @@ def serve(parser: argparse.ArgumentParser) -> None:
     add("--prepare", action="store_true", help="only make the server's Python environment, if it is missing")
     add("--exports", help=argparse.SUPPRESS)
     add("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1, this machine only)")
-    add("--port", type=int, help=f"port to listen on (default: {PORT}; with --during, any free port)")
+    add("--port", type=cli.port, metavar="N", help=f"port to listen on (default: {PORT}; with --during, any free port)")
     add("--during", metavar="COMMAND", help="run a command while the server runs, then stop it")
     add("--address", metavar="URL", type=_address, action="append", default=[], help="the address at which others"
         " reach the server, through a TLS proxy; other host names are refused")  # fmt: skip

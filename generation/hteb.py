@@ -37,6 +37,7 @@ from plumbline.records import Text, nfc
 from plumbline.store import BATCH, native_file
 from plumbline.study.base import first_complaint
 from plumbline.study.datasets import DatasetSpec
+from plumbline.study.places import files_in
 from plumbline.study.transformations import Transformation
 from plumbline.transformations import TRANSFORMATIONS
 
@@ -378,7 +379,11 @@ class Recordings:
 
 
 def is_published(folder: Path) -> bool:
-    """Return whether a folder is one generator's in the authors' layout. Raises DataError for the folder above."""
+    """Return whether a folder is one generator's in the authors' layout.
+
+    Raises DataError for the folder above, and for one that is too large to be searched.
+    """
+    files_in(folder)
     if any(folder.glob(f"*/*/*/{_FILES}")):
         return True
     generators = sorted({file.parents[3].name for file in folder.glob(f"*/*/*/*/{_FILES}")})

@@ -160,6 +160,13 @@ def note(line: str) -> None:
     print(f"note: {line}", file=sys.stderr)
 
 
+def port(value: str) -> int:
+    """Return the number of a port, for an option."""
+    if not (value.isascii() and value.isdecimal() and 0 < int(value) < 65536):
+        raise argparse.ArgumentTypeError(f"{value!r} is not a port (1 to 65535)")
+    return int(value)
+
+
 def local(value: str) -> Path:
     """Return the path of a local file or folder, for an option; an address would become a folder of that name."""
     return Path(no_address(value))

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, NoReturn
 
 from plumbline import interrupt
-from plumbline.cli import add_study_options, study_of
+from plumbline.cli import add_study_options, port, study_of
 from plumbline.errors import StudyError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def dashboard(parser: argparse.ArgumentParser) -> None:
     """Add the options of `plumbline dashboard`."""
     parser.description = "Show a study in a browser: its stages, ratings, verdicts and scores. Runs until Ctrl-C."
     add_study_options(parser)
-    parser.add_argument("--port", type=_port, metavar="N", help="the port on this machine (default: 8501)")
+    parser.add_argument("--port", type=port, metavar="N", help="the port on this machine (default: 8501)")
 
 
 def start(options: argparse.Namespace) -> int:
@@ -36,12 +36,6 @@ def start(options: argparse.Namespace) -> int:
     from streamlit_app.server import serve  # noqa: PLC0415 (most of the time at the start is imports)
 
     return serve(options)
-
-
-def _port(value: str) -> int:
-    if not (value.isascii() and value.isdecimal() and 0 < int(value) < 65536):
-        raise argparse.ArgumentTypeError(f"{value!r} is not a port (1 to 65535)")
-    return int(value)
 
 
 def opened() -> Study:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 import yaml
+from pydantic import BaseModel, ValidationError
 
 from annotation.campaign_records import NOT_IMPORTED
 from annotation.imports.answers import ImportedQuestion, distinct, question_name, read_question
@@ -32,6 +33,7 @@ from plumbline.languages import language_code, language_name
 from plumbline.reading import read_yaml
 from plumbline.store import atomic
 from plumbline.study import Study, load_study
+from plumbline.study.base import first_complaint
 from plumbline.words import count, printable_line
 
 COLUMNS = "columns.yaml"
@@ -206,15 +208,30 @@ def _doubt_of_raters(tables: Sequence[CellTable], proposals: Sequence[Proposal])
 
 def _settings(options: argparse.Namespace) -> dict[str, Any]:
     """Return the user's columns, scales and language from a file and from options, which take precedence."""
-    content = read_yaml(Path(options.columns)) if options.columns else {}
-    if not isinstance(content, dict):
-        raise StudyError(f"{options.columns}: is not a mapping; use the file that `plumbline import` writes")
-    columns = dict(content.get("columns") or {}) | dict(options.column)
-    scales = {name: read_scale(str(value)) for name, value in (content.get("scales") or {}).items()} | dict(
-        options.scale
-    )
-    language = options.language or str(content.get("language") or "")
-    return {"columns": columns, "scales": scales, "language": language_code(language) if language else ""}
+    try:
+        written = _Columns.model_validate(read_yaml(Path(options.columns)) if options.columns else {})
+    except FileNotFoundError:
+        raise StudyError(
+            f"--columns: there is no file {options.columns}; name one that `plumbline import` wrote"
+        ) from None
+    except ValidationError as error:
+        advice = "use the file that `plumbline import` writes"
+        raise StudyError(f"{options.columns}: {first_complaint(error)}; {advice}") from None
+    scales = {name: read_scale(text) for name, text in (written.scales or {}).items()}
+    language = options.language or written.language or ""
+    return {
+        "columns": (written.columns or {}) | dict(options.column),
+        "scales": scales | dict(options.scale),
+        "language": language_code(language) if language else "",
+    }
+
+
+class _Columns(BaseModel, extra="forbid"):
+    """What `--columns` names: the file that an import writes and users correct."""
+
+    columns: dict[str, str] | None = None
+    scales: dict[str, str] | None = None
+    language: str | None = None
 
 
 def _refuse_strange(columns: Mapping[str, str], tables: Sequence[CellTable]) -> None:

@@ -10,14 +10,17 @@ from annotation.imports.nested import read_json
 from annotation.imports.sheets import spread
 from annotation.imports.tables import EXCEL, CellTable, TableBuilder, read_csv, read_excel, refuse_no_header, text_of
 from plumbline.errors import DataError
+from plumbline.reading import refuse_no_file
 
 JSON = (".json", ".jsonl", ".ndjson")
 
 
 def read_file(path: Path, sheet: str = "") -> list[CellTable]:
     """Read a file as tables of cells. Raises DataError for an unreadable file."""
-    if not path.exists():
-        raise DataError(f"{path}: there is no such file")
+    try:
+        refuse_no_file(path)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}") from None
     kind = path.suffix.lower()
     if kind in EXCEL:
         return [read_excel(path, sheet)]

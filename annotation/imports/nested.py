@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from annotation.imports.columns import SINGLE, by_name
-from annotation.imports.tables import AND_ALSO, ENTRY, CellTable, TableBuilder, UnplacedRow, text_of
+from annotation.imports.tables import AND_ALSO, ENTRY, CellTable, TableBuilder, UnplacedRow, refuse_wide, text_of
 from plumbline.errors import DataError
 from plumbline.reading import MalformedError, decoded, parse_json, read_bytes
 
@@ -480,6 +480,7 @@ def _generic(path: Path, entries: Sequence[Entry], notes: tuple[str, ...] = ()) 
     """Read any records: nested objects give columns, lists of objects and of numbers give rows."""
     rows = [(line, row) for line, entry in entries for row in _expanded(entry, f"{path.stem} {line}")]
     counts = Counter(name for _, row in rows for name in row)
+    refuse_wide(path, len(counts))
     listed = {path for _, entry in entries if isinstance(entry, dict) for path in _listed_numbers(entry)}
     names = _short_names(set(counts), listed)
     flat = len(rows) == len(entries)

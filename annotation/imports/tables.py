@@ -35,6 +35,7 @@ AND_ALSO = "\x1f"  # between several labels in one cell
 _Quoting = Literal[0, 3]  # the `csv` module's QUOTE_MINIMAL and QUOTE_NONE
 _HEAD = 200  # rows by which the separator is recognised
 _PIECE = 1 << 20
+_MOST_COLUMNS = 5_000
 _LARGEST_CELL = 2**24  # characters
 _LARGEST_BOOK = 2**29  # bytes of what a spreadsheet unpacks to
 
@@ -137,6 +138,12 @@ def _nfc(text: str) -> str:
     return text if text.isascii() else trim(unicodedata.normalize("NFC", text))
 
 
+def refuse_wide(path: Path, columns: int) -> None:
+    """Raise DataError for more columns than a file of ratings has."""
+    if columns > _MOST_COLUMNS:
+        raise DataError(f"{path}: has more than {_MOST_COLUMNS:,} columns; keep those of texts, raters and answers")
+
+
 def coded(codes: np.ndarray, texts: Sequence[str]) -> pd.Categorical[Any]:
     """Return numbers of texts as a column of categories; -1 is a missing text."""
     index: pd.Index[Any] = pd.Index(np.array(texts, object), dtype="str")
@@ -185,21 +192,25 @@ def _encoding(path: Path) -> tuple[str, tuple[str, ...]]:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from None
     if not start:
         raise DataError(f"{path} is empty; export it again")
-    encoding, notes = "utf-8-sig", tuple[str, ...]()
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        encoding, notes = "utf-16", ("read as UTF-16",)
+        ways: dict[str, tuple[str, ...]] = {"utf-16": ("read as UTF-16",)}
+    else:
+        ways = {"utf-8-sig": (), "cp1252": ("not UTF-8, so read as Windows-1252; check letters with accents",)}
+    for encoding, notes in ways.items():
+        with contextlib.suppress(UnicodeDecodeError):
+            _decode(path, encoding)
+            return encoding, notes
+    raise DataError(f"{path} is cut off, or neither UTF-8, UTF-16 nor Windows-1252; save it again as CSV in UTF-8")
+
+
+def _decode(path: Path, encoding: str) -> None:
+    """Raise DataError for a null character, and UnicodeDecodeError for bytes that the encoding lacks."""
     decoder = codecs.getincrementaldecoder(encoding)()
     with path.open("rb") as file:
-        try:
-            while piece := file.read(_PIECE):
-                if "\0" in decoder.decode(piece):
-                    raise DataError(f"{path} contains a null character, so it is not text; save it again as UTF-8")
-            decoder.decode(b"", final=True)
-        except UnicodeDecodeError:
-            if encoding != "utf-8-sig":
-                raise DataError(f"{path} is cut off, or not {encoding.upper()}; export it again as UTF-8") from None
-            return "cp1252", ("not UTF-8, so read as Windows-1252; check letters with accents",)
-    return encoding, notes
+        while piece := file.read(_PIECE):
+            if "\0" in decoder.decode(piece):
+                raise DataError(f"{path} contains a null character, so it is not text; save it again as UTF-8")
+    decoder.decode(b"", final=True)
 
 
 def _separator(path: Path, encoding: str) -> str:
@@ -233,6 +244,7 @@ def _has_bare_quotes(path: Path, encoding: str) -> bool:
 
 def _header(row: Sequence[str], path: Path) -> list[str]:
     """Return the columns' names; a column without a name gets its number."""
+    refuse_wide(path, len(row))
     header = [trim(name) or f"column {number}" for number, name in enumerate(row, 1)]
     if twice := [name for name, times in Counter(header).items() if times > 1]:
         raise DataError(f"{path}: two columns are called {twice[0][:60]!r}; rename one")

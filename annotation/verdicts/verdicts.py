@@ -84,7 +84,7 @@ def pair_means(ratings: pd.DataFrame, design: Design) -> pd.DataFrame:
         unjudged = [name for name in design.questions if design.asked(name).kind != "rating"]
         reaches = (means["mean"] >= design.rule.threshold) | means["question"].isin(unjudged)
         reached = pd.Series(np.where(reaches, "accepted", "rejected"), index=means.index)
-    enough = means["pair_id"].map(answers(ratings, design)) >= design.rule.min_raters
+    enough = means["pair_id"].astype(str).map(answers(ratings, design)) >= design.rule.min_raters
     means["decision"] = np.where(enough, reached, "undecided")
     return means
 

@@ -10,7 +10,8 @@ import contextlib
 import dataclasses
 import hashlib
 import logging
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -239,7 +240,8 @@ def of_results(
         row = table.setdefault(model.model_name, {})
         for result in model.task_results:
             for column, parts in _parts(result, by_subset).items():
-                row[column] = float(np.mean([part["main_score"] for part in parts.values()]))
+                where = f"results of {model.model_name} for {column}"
+                row[column] = float(np.mean([main_score(part, where) for part in parts.values()]))
             progress()
     order = [column for task in tasks for column in _columns(task, by_subset)]
     frame = pd.DataFrame.from_dict(table, orient="index").reindex(columns=order).sort_index()
@@ -293,6 +295,19 @@ def _parts(result: Any, by_subset: bool) -> dict[str, dict[tuple[str, str], dict
             column = f"{result.task_name}{SUBSET}{subset}" if by_subset else result.task_name
             parts.setdefault(column, {})[str(split_name), subset] = facts
     return parts
+
+
+def main_score(part: Mapping[str, Any], where: str) -> float:
+    """Return the main score of an entry of a result file; a missing one (null) is undefined.
+
+    Raises DataError for what is no number; `where` names the results. Raises KeyError for an entry without the field.
+    """
+    score = part["main_score"]
+    if score is None:
+        return float("nan")
+    if isinstance(score, bool) or not isinstance(score, int | float) or math.isinf(score):
+        raise DataError(f"{where}: main_score {score!r:.60} is no number; fetch the file again")
+    return float(score)
 
 
 def tasks_in(folder: Path) -> list[Any]:

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from evaluation.benchmarks.scores import mteb_tasks, slash
+from evaluation.benchmarks.scores import main_score, mteb_tasks, slash
 from evaluation.benchmarks.task_facts import numbers_of, read_table
 from generation.datasets.tables import row_number
 from plumbline.errors import DataError, nearest
@@ -277,7 +277,7 @@ def _rows(path: Path, meta: Mapping[str, Any], prompt: str, is_default: bool, ab
         for split, subsets in result["scores"].items():
             for subset in subsets:
                 version = str(subset.get("mteb_version") or result.get("mteb_version") or "")
-                row = {"split": split, "subset": str(subset["hf_subset"]), "score": subset["main_score"]}
+                row = {"split": split, "subset": str(subset["hf_subset"]), "score": main_score(subset, str(path))}
                 yield shared | row | {"mteb_version": version}
     except (KeyError, TypeError, AttributeError) as error:
         raise DataError(

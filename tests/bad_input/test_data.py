@@ -187,6 +187,11 @@ def _recordings(content: bytes) -> Callable[[Place], None]:
     return spoil
 
 
+def _root(place: Place) -> None:
+    place.change("generator.path", "/")
+    shutil.rmtree(place.records / "transformations")
+
+
 def rows() -> Iterator[Bad]:
     """A row for each file, and for each blank text in each task."""
     for name, task, file, content, says in TABLES:
@@ -203,6 +208,7 @@ def rows() -> Iterator[Bad]:
         yield Bad(f"search: {name}", GENERATE, _retrieval(file, content), (says,))
     for name, content, says in RECORDINGS:
         yield Bad(f"recording: {name}", GENERATE, _recordings(content), (says,))
+    yield Bad("recording: everything", GENERATE, _root, ("/ is the root of the file system",))
 
 
 @pytest.mark.parametrize("bad", tuple(rows()), ids=lambda bad: bad.name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import os
 import re
 from pathlib import Path
 
@@ -171,3 +172,47 @@ def test_columns_are_corrected_by_options_and_by_the_file_that_an_import_wrote(p
     place.take("ratings.csv", "--columns", "studies/mine/columns.yaml")
     assert set(place.ratings()["question"]) == {"meaning"}
     assert "did you mean 'fluency'" in place.refused("ratings.csv", "--replace", "--column", "answer=fluenzy")
+
+
+@pytest.mark.parametrize(
+    "content", ["item,評価\n".encode("shift_jis") + b"\x81\x8d\x8f", b"\x1f\x8b\x08\x9d\xff", b"a,b\n1,\x90\xfe\n"]
+)
+def test_bytes_of_no_known_encoding_are_refused(place: Workplace, content: bytes) -> None:
+    (place.folder / "ratings.csv").write_bytes(content)
+    assert "neither UTF-8, UTF-16 nor Windows-1252" in place.refused("ratings.csv")
+
+
+def test_pipes_and_files_of_endless_columns_are_refused_at_once(place: Workplace) -> None:
+    os.mkfifo(place.folder / "pipe.csv")
+    assert "not an ordinary file" in place.refused("pipe.csv")
+    names = [f"c{number}" for number in range(20_000)]
+    write_csv(place.folder / "wide.csv", names, [range(20_000)])
+    (place.folder / "wide.json").write_text(json.dumps(dict.fromkeys(names, 1)), encoding="utf-8")
+    for file in ("wide.csv", "wide.json"):
+        assert "more than 5,000 columns" in place.refused(file)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (None, "there is no file"),
+        ("columns: [1, 2]", "columns: is not a mapping"),
+        ("columns: {meaning: null}", "columns.meaning"),
+        ("scales: 5", "scales: is not a mapping"),
+    ],
+)
+def test_a_file_of_columns_that_cannot_be_used_is_one_line(place: Workplace, content: str | None, says: str) -> None:
+    write_csv(place.folder / "ratings.csv", HEADER, rows())
+    if content is not None:
+        (place.folder / "columns.yaml").write_text(content, encoding="utf-8")
+    assert says in place.refused("ratings.csv", "--columns", "columns.yaml")
+
+
+@pytest.mark.parametrize("answers", [[("ada", 4)], [("ada", 4), ("bob", 5)]])
+def test_verdicts_on_one_text(place: Workplace, answers: list[tuple[str, int]]) -> None:
+    replies = [{"value": value, "user_id": rater} for rater, value in answers]
+    record = {"id": "1", "fields": {"text": "hello there you"}, "responses": {"q": replies}}
+    (place.folder / "one.json").write_text(json.dumps([record]), encoding="utf-8")
+    place.take("one.json")
+    done = place.run("accept", "--study", "studies/mine.yaml")
+    assert done.status == 0, done.err

@@ -112,7 +112,7 @@ def test_what_lacks_a_score_is_left_out_by_name_and_equal_models_are_not_told_ap
             (twin / REVISION / path.name).write_bytes(path.read_bytes())
     hole = tmp_path / "results" / "org__fair" / REVISION / "KLUE-STS.json"
     data = json.loads(hole.read_text(encoding="utf-8"))
-    data["scores"]["validation"][0]["main_score"] = float("nan")
+    data["scores"]["validation"][0]["main_score"] = None
     hole.write_text(json.dumps(data), encoding="utf-8")
     board, out = ranked(tmp_path, benchmark)
     assert board["model"].tolist() == ["org/good", "org/same"] and board["rank"].tolist() == [1, 1]
@@ -157,6 +157,12 @@ def test_what_cannot_be_ranked_is_one_line(tmp_path: Path) -> None:
         status, _, err = run(tmp_path, source, *words)
         assert status == 2 and err.startswith("error: ") and says in err, err
     damaged = tmp_path / "results" / "org__one" / REVISION / "KLUE-TC.json"
+    result = json.loads(damaged.read_text(encoding="utf-8"))
+    for score in ("high", {"of": 1}, True):
+        result["scores"]["validation"][0]["main_score"] = score
+        damaged.write_text(json.dumps(result), encoding="utf-8")
+        status, _, err = run(tmp_path, tmp_path, "--benchmark", "MTEB(kor, v1)", "--gaps", "keep")
+        assert status == 2 and "results of org/one for KLUE-TC: main_score" in err, err
     damaged.write_text("{", encoding="utf-8")
     status, _, err = run(tmp_path, tmp_path, "--benchmark", "MTEB(kor, v1)")
     assert status == 2 and f"{damaged}: not a result file of mteb" in err
