@@ -36,7 +36,7 @@ from annotation.rubric import Rubric
 from annotation.verdicts.preregistration import asked_rubric
 from annotation.verdicts.tables import SIMULATED
 from plumbline.errors import DataError, StudyError, nearest
-from plumbline.exhibits.table import csv_bytes, write_files
+from plumbline.exhibits.table import as_markdown, csv_bytes, write_files
 from plumbline.records import Pair, Rating, Record
 from plumbline.scales import as_number
 from plumbline.study import Study
@@ -293,7 +293,7 @@ def export(study: Study, *, licence: str = "", words: bool = False) -> Path:
         "pairs.csv": pairs,
     }
     files = {name: csv_bytes(frame) for name, frame in tables.items()}
-    title = [f"# Ratings of the study {study.name}", _line(study.description)]
+    title = [f"# Ratings of the study {study.name}", as_markdown(study.description)]
     files["codebook.md"] = _codebook(title, rubric, tables, files, licence).encode()
     write_files(study.folder / FOLDER, files)
     return study.folder / FOLDER
@@ -346,7 +346,7 @@ def _codebook(
     command = f"plumbline collect --study YOUR_STUDY.yaml --csv answers.csv --columns {shlex.quote(columns)}"
     parts = [
         *title,
-        f"Licence: {_line(licence) or _NO_LICENCE}",
+        f"Licence: {as_markdown(licence) or _NO_LICENCE}",
         *([f"**{SIMULATED}**"] if ratings["simulated"].any() else []),
         f"{int(sample.sum())} pairs of the sample{withdrawn} and {int((~sample).sum())} controls and repeats;"
         f" {ratings['rater_id'].nunique()} raters, under pseudonyms; {len(answers)} submitted answers, {len(ratings)}"
@@ -371,8 +371,10 @@ def _questions_text(rubric: Rubric, names: Sequence[str]) -> str:
     for question in rubric.questions:
         if question.name in names:
             meant = question.points or question.labels
-            lines = [f"- {answer}: {_line(words['en'])}" for answer, words in meant.items()]
-            parts.append("\n".join([f"**{question.name}** ({question.kind}): {_line(question.title['en'])}\n", *lines]))
+            lines = [f"- {answer}: {as_markdown(words['en'])}" for answer, words in meant.items()]
+            parts.append(
+                "\n".join([f"**{question.name}** ({question.kind}): {as_markdown(question.title['en'])}\n", *lines])
+            )
     return "\n\n".join(parts)
 
 
@@ -380,7 +382,3 @@ def _columns(frame: pd.DataFrame, record: type[Record]) -> str:
     """The columns of a table, each with its meaning."""
     meanings = {name: field.description or "" for name, field in record.model_fields.items()} | _MORE
     return "\n".join(["| column | meaning |", "|---|---|", *(f"| {name} | {meanings[str(name)]} |" for name in frame)])
-
-
-def _line(text: str) -> str:
-    return trim(" ".join(text.split()))

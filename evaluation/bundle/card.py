@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import html
 import itertools
 import re
 import typing
@@ -23,6 +22,7 @@ from evaluation.bundle import records
 from evaluation.bundle.drafts import TaskDraft
 from evaluation.bundle.facts import BundleFacts
 from evaluation.bundle.mteb_tasks import module_name
+from plumbline.exhibits.table import as_markdown
 from plumbline.records import Pair, Rating, Record, Score, Text
 from plumbline.store import json_bytes
 
@@ -114,9 +114,9 @@ def _card(
         citation for citation in (manifest.citation, *(s.citation for s in manifest.datasets.values())) if citation
     )
     parts = [
-        f"---\n{front}---\n\n# {plain(facts.title)}",
-        *(f"**{plain(line)}**" for line in facts.warnings),
-        *map(plain, facts.claims[1:]),
+        f"---\n{front}---\n\n# {as_markdown(facts.title)}",
+        *(f"**{as_markdown(line)}**" for line in facts.warnings),
+        *map(as_markdown, facts.claims[1:]),
         "This data set has texts that a program transformed, ratings of a sample of them, and verdicts on which"
         " transformations may be used in which languages.",
         '```python\nfrom datasets import load_dataset\n\nload_dataset("FOLDER", "outputs", split="test")\n```',
@@ -125,8 +125,8 @@ def _card(
         "Evaluate on a transformation only where a verdict accepts it, for the language of the originals.",
         "## Sources of the texts",
         table(["data set", "task", "languages", "texts", "licence", "source"], sources),
-        f"Outputs and ratings: {plain(manifest.licence) or 'no licence is named; ask before you share them'}. They"
-        " derive from the originals, so check the originals' licences too.",
+        f"Outputs and ratings: {as_markdown(manifest.licence) or 'no licence is named; ask before you share them'}."
+        " They derive from the originals, so check the originals' licences too.",
         "## Verdicts",
         table(["transformation", "language", "decision", "pairs", "reasons"], decided),
         *_of_tasks(facts.study, tasks, left_out),
@@ -162,7 +162,7 @@ def _of_tasks(study: str, tasks: Sequence[TaskDraft], left_out: Sequence[str]) -
         "## Tasks for mteb",
         _HOW.format(module=module_name(study), version=mteb.__version__),
         table(["task", "data set", "transformation", "items", "verdict"], rows),
-        *(["Left out:\n\n" + "\n".join(f"- {plain(line)}" for line in left_out)] if left_out else []),
+        *(["Left out:\n\n" + "\n".join(f"- {as_markdown(line)}" for line in left_out)] if left_out else []),
     ]
 
 
@@ -202,7 +202,7 @@ def _section(configuration: Configuration) -> str:
         ["column", "type", "meaning"],
         [[f.name, _type(f.type), configuration.meaning(f.name)] for f in configuration.schema],
     )
-    what = plain(configuration.what[0].upper() + configuration.what[1:])
+    what = as_markdown(configuration.what[0].upper() + configuration.what[1:])
     return f"### {configuration.name}\n\n{what}. {configuration.rows:,} rows.\n\n{columns}"
 
 
@@ -212,15 +212,8 @@ def _type(kind: pa.DataType) -> str:
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Return a table in Markdown; cells are text by others, escaped."""
-    lines = [head, ["---"] * len(head), *([plain(str(cell)) for cell in row] for row in rows)]
+    lines = [head, ["---"] * len(head), *([as_markdown(str(cell)) for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def plain(text: str) -> str:
-    """Return text by others as one line that Markdown shows as it is."""
-    return "".join(
-        f"\\{mark}" if mark in "\\`*_[]|#" else mark for mark in html.escape(" ".join(text.split()), quote=False)
-    )
 
 
 SPECIFICATION = "http://mlcommons.org/croissant/1.0"

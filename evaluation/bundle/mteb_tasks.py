@@ -25,6 +25,7 @@ from evaluation.sources import OutputSource
 from generation.datasets.mteb_loading import quiet
 from generation.datasets.mteb_registry import gold_column, text_columns
 from plumbline.errors import StudyError
+from plumbline.exhibits.table import as_markdown
 from plumbline.records import Pair
 from plumbline.study.datasets import SEARCHES, TRAINED
 
@@ -81,7 +82,7 @@ def _with_data(folder: Path, draft: TaskDraft) -> TaskDraft:
             configs.append({"config_name": config, "data_files": files})
     facts = draft.metadata
     front = {"license": facts.license, "language": facts.languages, "configs": configs, "tags": ["mteb", "text"]}
-    words = f"---\n{yaml.safe_dump(front, sort_keys=False)}---\n\n# {facts.name}\n\n{facts.description}\n"
+    words = f"---\n{yaml.safe_dump(front, sort_keys=False)}---\n\n# {facts.name}\n\n{as_markdown(facts.description)}\n"
     (folder / CARD).write_text(words, encoding="utf-8")
     revision = {"path": facts.name, "revision": digest.hexdigest()}
     return replace(draft, metadata=facts.model_copy(update={"dataset": revision}))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import html
 import json
 import math
 import re
@@ -43,7 +44,7 @@ def cell(name: str, form: Callable[[Any], str]) -> Cell:
     return lambda row: form(row[name])
 
 
-_MARKDOWN = re.compile(r"([\\`*_\[\]<>|&~$#])")
+_MARKDOWN = re.compile(r"([\\`*_\[\]|~$#])")
 _LATEX = str.maketrans(
     {
         "&": r"\&",
@@ -259,8 +260,8 @@ def _with_minus(numbers: str) -> str:
 
 
 def as_markdown(text: str) -> str:
-    """Return a line of text that Markdown shows unchanged."""
-    return _MARKDOWN.sub(r"\\\1", printable(" ".join(text.split())))
+    """Return a line of text that Markdown shows unchanged, and that holds no HTML even for a reader of HTML alone."""
+    return _MARKDOWN.sub(r"\\\1", html.escape(printable(" ".join(text.split())), quote=False))
 
 
 def as_latex(text: str) -> str:

@@ -18,6 +18,7 @@ from annotation.rubric import load_rubric
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
 from generation.production import generate
+from plumbline.exhibits.table import as_markdown
 from plumbline.records import Rating
 from plumbline.store import write_table
 from plumbline.study import Study
@@ -70,6 +71,15 @@ def test_what_raters_wrote_is_left_out_unless_it_is_asked_for(variant: Make) -> 
     assert "file" in set(read(folder, "ratings.csv")["source"])
     folder = export(study, words=True)
     assert "'=cmd(), says Ada" in set(read(folder, "answers.csv")["comment"])
+
+
+def test_the_codebook_shows_words_of_the_study_as_text(variant: Make) -> None:
+    study = made(variant, "first")
+    careless(study)
+    attack = '<script>alert(1)</script> <img src="https://elsewhere.example/x.png"> ![x](https://elsewhere.example/y)'
+    study = study.model_copy(update={"description": attack})
+    codebook = (export(study, licence=attack) / "codebook.md").read_text(encoding="utf-8")
+    assert codebook.count(as_markdown(attack)) == 2 and "<" not in codebook
 
 
 def test_simulated_ratings_stay_simulated(variant: Make) -> None:

@@ -176,12 +176,13 @@ def test_subsets_of_a_task_of_mteb_are_configurations(tmp_path: Path, monkeypatc
 
 def test_words_of_others_are_literals_in_the_module(tmp_path: Path) -> None:
     task = make_task(tables()["sts"], "mteb")
-    hostile = 'x"""\n\nraise SystemExit("ran")\n\u202e\\'
+    hostile = 'x"""\n\nraise SystemExit("ran")\n\u202e\\ <script>'
     facts = task.metadata.model_copy(update={"name": "Made", "description": hostile, "bibtex_citation": hostile})
     file = write_tasks(tmp_path, "made", [TaskDraft("made", "original", "sts", task, facts)], hostile, [hostile])
     (found,) = runpy.run_path(str(file))["TASKS"]
     assert found.metadata.description == found.metadata.bibtex_citation == hostile
     assert "\u202e" not in file.read_text(encoding="utf-8")
+    assert "<" not in (tmp_path / "tasks" / "Made" / "README.md").read_text(encoding="utf-8")
 
 
 def test_items_are_the_same_in_all_tasks_good_in_each_and_at_most_so_many(

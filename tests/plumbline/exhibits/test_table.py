@@ -20,7 +20,7 @@ def test_markdown_keeps_texts_as_text() -> None:
     for line in table:
         assert len(re.findall(r"(?<!\\)\|", line)) == 3  # two cells, whatever stands in them
     assert "| two lines | – |" in table
-    for escaped in (r"\|", r"\_", r"\*d\*", r"\[e\]", r"\<g\>", r"\&", r"\#1", r"\$x\$", r"\\alert"):
+    for escaped in (r"\|", r"\_", r"\*d\*", r"\[e\]", "&lt;g&gt;", "&amp;", r"\#1", r"\$x\$", r"\\alert"):
         assert escaped in lines[0] and escaped in table[0] and escaped in lines[-1]
 
 
