@@ -335,7 +335,7 @@ def crowd(parser: argparse.ArgumentParser) -> None:
     offering.add_argument("--pilot", type=_count, default=0, metavar="N", help=pilot)
     invite = "with a mailing list: the number of people, each with their own link to each batch (default: 20)"
     offering.add_argument("--invite", type=_count, default=20, metavar="N", help=invite)
-    add("status", "show_campaign", "show the state of the campaign, from the ledger only")
+    add("status", "show_campaign", "show the state of the campaign, and who was refused in another browser")
     collect = add("collect", "collect_work", "fetch submissions and answers")
     collect.add_argument("--replace", action="store_true", help="also drop ratings that the campaign no longer has")
     people = "with `link`: the platform's CSV of participants; only theirs are collected, and later files add more"
@@ -359,6 +359,9 @@ def crowd(parser: argparse.ArgumentParser) -> None:
     reject.add_argument("submissions", nargs="+", metavar="SUBMISSION", help="ids, as `review` lists them")
     reject.add_argument("--reason", default="", metavar="TEXT", help="your reason; the worker reads it")
     add("bonus", "pay_bonuses", "pay bonuses where the work took longer than the reward pays for", spends=True)
+    freed = "let a participant go on in another browser than the one that began: the next one that comes is theirs"
+    who = "the participant's id on the platform, or the pseudonym that `status` shows"
+    add("release", "release_worker", freed).add_argument("participant", metavar="ID", help=who)
     close = add("close", "close_campaign", "stop for good: nobody new can begin, and workers who have begun may finish")
     close.add_argument("--forget", action="store_true", help="remove a rehearsal's ratings and records from the study")
 
@@ -385,6 +388,7 @@ def _example(name: str) -> str:
         "launch": " --platform prolific --pilot 20",
         "approve": " --all",
         "reject": ' SUBMISSION --reason "both controls the wrong way round"',
+        "release": " worker-1a2b3c4d5e6f --live",
         "bonus": " --live --max-cost 500",
     }
     return f"example: plumbline crowd {name} --study studies/mine.yaml{more.get(name, '')}"

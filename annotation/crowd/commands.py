@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -26,7 +27,8 @@ from annotation.crowd.ledger import (
     refuse_rehearsal_beside_people,
 )
 from annotation.crowd.platform import Platform, crowd_of
-from annotation.names import pseudonym_key
+from annotation.crowd.prolific.workspaces import ArgillaRooms, crowd_with_address, read_refused, release
+from annotation.names import is_pseudonym, pseudonym_key, worker_pseudonym
 from annotation.offering import (
     LEDGER,
     Mode,
@@ -68,12 +70,10 @@ def lacking(records: CampaignRecords, platform: PlatformName, mode: Mode, *, lau
         checks.append(partial(pay.fee, platform, 100, 1, spec))
         if launching:
             from annotation.crowd.prolific.api import token_of  # noqa: PLC0415 (takes a while)
-            from annotation.crowd.prolific.workspaces import crowd_with_address  # noqa: PLC0415
 
             checks += [partial(crowd_with_address, study, mode), token_of]
     if platform == "link":
         from annotation.crowd.link import link_of  # noqa: PLC0415 (likewise)
-        from annotation.crowd.prolific.workspaces import crowd_with_address  # noqa: PLC0415
 
         checks += [partial(link_of, spec), *([partial(crowd_with_address, study, mode)] if launching else [])]
     lines = []
@@ -141,7 +141,6 @@ def campaign_of(
             else:
                 from annotation.crowd.link import LinkPlatform  # noqa: PLC0415
                 from annotation.crowd.prolific.adapter import Prolific  # noqa: PLC0415
-                from annotation.crowd.prolific.workspaces import ArgillaRooms  # noqa: PLC0415
 
                 rooms = ArgillaRooms(study, mode, key, stack.enter_context(connect(home)), name)
                 if name == "link":
@@ -254,6 +253,33 @@ def show_campaign(options: argparse.Namespace) -> int:
         refuse_lost_campaign(CampaignRecords.open(study), "live")
         print(f"{study.name}: no crowd campaign yet; see `{study.command('crowd plan')}`")
     print("\n\n".join(summary.summary_text(campaign_summary) for campaign_summary in summaries))
+    for (platform, mode, worker), at in read_refused(home_of(options), study.name).items():
+        release_it = [worker, "--platform", platform, *(["--live"] if mode == "live" else [])]
+        release_it += ["--data", options.data] if options.data else []
+        print(
+            f"[{label_of(platform, mode)}] {worker} was refused in another browser than the one that began"
+            f" ({at:%Y-%m-%d %H:%M} UTC); if the person asks to go on in another one:"
+            f" {study.command('crowd release')} {shlex.join(release_it)}"
+        )
+    return 0
+
+
+def release_worker(options: argparse.Namespace) -> int:
+    """Let a participant go on in another browser."""
+    study, home = cli.study_of(options), home_of(options)
+    platform, mode = platform_name(CampaignRecords.open(study), options), mode_of(options)
+    worker = options.participant
+    if not is_pseudonym(worker):
+        worker = worker_pseudonym(pseudonym_key(home), study.name, platform, worker)
+    if not release(home, study.name, platform, mode, worker):
+        raise StudyError(
+            f"[{label_of(platform, mode)}] {worker} was refused in no browser; `{study.command('crowd status')}` lists"
+            " who was"
+        )
+    print(
+        f"[{label_of(platform, mode)}] {worker} may go on: the next browser that opens the link and begins is theirs;"
+        " ask them to open it now"
+    )
     return 0
 
 

@@ -15,7 +15,7 @@ import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -193,7 +193,8 @@ class ArgillaRooms:
                 " server"
             )
         members = self._argilla.members(dataset.workspace_id)
-        user = next((user_id for user_id, user in members.items() if user.username == pseudonym), None)
+        account = f"{pseudonym}-{room.room_id}"  # as the server's pages make it: one for each room
+        user = next((user_id for user_id, user in members.items() if user.username == account), None)
         if user is None:
             return []
         shown, questions = {pair.pair_id for pair in offer.pairs}, self._rubric.asked(offer.batch.pool)
@@ -222,7 +223,8 @@ class ArgillaRooms:
         dataset = self._argilla.datasets().get((name, name))
         if dataset is None:
             return {}
-        names = {user_id: user.username for user_id, user in self._argilla.members(dataset.workspace_id).items()}
+        members = self._argilla.members(dataset.workspace_id)
+        names = {user_id: user.username.removesuffix(f"-{room.room_id}") for user_id, user in members.items()}
         records = list(self._argilla.records(dataset.id))
         responses: dict[str, list[tuple[str, str]]] = {username: [] for username in names.values()}
         for record in records:
@@ -272,7 +274,7 @@ class ArgillaRooms:
         rubric, queue = self._rubric, offer.batch.queue
         language = rubric.language_for(queue.language, queue.output_language)
         words = prolific_words(language, of_pairs=not rubric.fields.shown)
-        done = f"**[{words.get('done_link', DONE)}]({self._crowd.address}/crowd/done/{room.room_id})**"
+        done = f"**[{words.get('done_link', DONE)}]({room.address})**"
         shown = Words.of(rubric, queue, done, self._task(offer, name))
         return create_dataset(self._argilla, shown, (name, name), ENOUGH)
 
@@ -352,12 +354,61 @@ def read_rooms(home: server.Home) -> dict[str, dict[str, Any]]:
 
 def read_consents(home: server.Home, room_id: str) -> dict[str, datetime]:
     """Return the time of each participant's consent in a room, by pseudonym; {} before the server has a book."""
+    rows = _in_book(home, "SELECT worker, consented_at FROM entries WHERE room = ?", room_id)
+    return {worker: datetime.fromisoformat(at) for worker, at in rows}
+
+
+def read_refused(home: server.Home, study_name: str) -> dict[tuple[PlatformName, Mode, str], datetime]:
+    """Return when other browsers last came with a participant's id, by platform, mode and pseudonym."""
+    refused = dict[tuple[PlatformName, Mode, str], datetime]()
+    query = "SELECT worker, refused_at FROM entries WHERE room = ? AND refused_at IS NOT NULL"
+    for room_id, platform in _rooms_of(home, study_name).items():
+        mode: Mode = "live" if room_id.endswith("-live") else "sandbox"
+        for worker, at in _in_book(home, query, room_id):
+            key = platform, mode, worker
+            refused[key] = max(refused.get(key, _NEVER), datetime.fromisoformat(at))
+    return refused
+
+
+def release(home: server.Home, study_name: str, platform: PlatformName, mode: Mode, worker: str) -> int:
+    """Let the next browser that comes with a participant's id go on where another one was refused.
+
+    Args:
+        home: the server's home.
+        study_name: the study.
+        platform: the participant's platform.
+        mode: the campaign's mode.
+        worker: the participant's pseudonym.
+
+    Returns:
+        The number of rooms that are free for another browser.
+
+    Raises:
+        DataError: for a damaged file of rooms.
+    """
+    change = (
+        "UPDATE entries SET browser = NULL, refused_at = NULL"
+        " WHERE room = ? AND worker = ? AND refused_at IS NOT NULL RETURNING room"
+    )
+    rooms = [room for room, of in _rooms_of(home, study_name).items() if of == platform and room.endswith(f"-{mode}")]
+    return sum(len(_in_book(home, change, room_id, worker)) for room_id in rooms)
+
+
+_NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+def _rooms_of(home: server.Home, study_name: str) -> dict[str, PlatformName]:
+    """Return the platforms of a study's rooms, by id."""
+    return {room_id: room["platform"] for room_id, room in read_rooms(home).items() if room["study"] == study_name}
+
+
+def _in_book(home: server.Home, statement: str, *values: str) -> list[tuple[str, ...]]:
+    """Return the rows of a statement on the server's book of participants; none before there is one."""
     file = home.path / "crowd" / "entries.db"
     if not file.exists():
-        return {}
-    with contextlib.closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=10)) as book:
-        query = "SELECT worker, consented_at FROM entries WHERE room = ?"
-        return {worker: datetime.fromisoformat(at) for worker, at in book.execute(query, (room_id,))}
+        return []
+    with contextlib.closing(sqlite3.connect(file, isolation_level=None, timeout=10)) as book:
+        return book.execute(statement, values).fetchall()
 
 
 def _moment(text: str) -> datetime:

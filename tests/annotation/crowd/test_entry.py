@@ -59,7 +59,7 @@ class Visitor:
         return self.send(self.enter(), consent="yes")
 
     def done(self) -> httpx.Response:
-        return self.http.get(f"/crowd/done/{self.room.room_id}")
+        return self.http.get(f"/crowd/enter/{self.room.room_id}")
 
 
 def ticket(shown: httpx.Response) -> str:
@@ -96,8 +96,8 @@ def visitor(argilla: Argilla, room: Room, pid: str) -> Iterator[Visitor]:
     made.http.close()
 
 
-def user_of(argilla: Argilla, study: Study, pid: str) -> Any:
-    name = worker_pseudonym(KEY, study.name, "prolific", pid)
+def user_of(argilla: Argilla, study: Study, pid: str, room: Room) -> Any:
+    name = f"{worker_pseudonym(KEY, study.name, 'prolific', pid)}-{room.room_id}"
     found = [user for user in argilla.users() if user.username == name]
     assert len(found) <= 1
     return found[0] if found else None
@@ -120,11 +120,11 @@ def test_a_participant_consents_answers_and_gets_the_code_when_all_is_rated(
     assert f"<p>{escape(asked)}</p>" in shown.text
     assert pid not in shown.text
     assert room.code not in shown.text
-    assert user_of(argilla, study, pid) is None  # nothing is made for who only looks
+    assert user_of(argilla, study, pid, visitor.room) is None  # nothing is made for who only looks
 
     entered = visitor.send(shown, consent="yes")
     assert entered.status_code == 200
-    user = user_of(argilla, study, pid)
+    user = user_of(argilla, study, pid, visitor.room)
     assert user.role == "annotator"
     # The session of the page is Argilla's own, and shows this participant the one room.
     token = re.search(r"Bearer ([\w.-]+)", entered.text)
@@ -148,7 +148,9 @@ def test_a_participant_consents_answers_and_gets_the_code_when_all_is_rated(
     assert f"https://app.prolific.com/submissions/complete?cc={room.code}" in finished.text
     assert room.code in visitor.enter().text  # who comes again when all is done
 
-    found = ArgillaRooms(study, "sandbox", KEY, argilla).answers(offer, user.username)
+    found = ArgillaRooms(study, "sandbox", KEY, argilla).answers(
+        offer, worker_pseudonym(KEY, study.name, "prolific", pid)
+    )
     assert [(one.pair_id, one.status) for one in found] == [
         (left[0]["external_id"], "submitted"), (left[1]["external_id"], "discarded"),
     ]  # fmt: skip
@@ -159,7 +161,7 @@ def test_no_id_of_prolific_is_kept_and_the_files_are_private(
     argilla: Argilla, home: server.Home, study: Study, pid: str, visitor: Visitor
 ) -> None:
     visitor.begin()
-    assert user_of(argilla, study, pid) is not None
+    assert user_of(argilla, study, pid, visitor.room) is not None
     files = [file for file in home.path.iterdir() if file.is_file()]
     assert home.database in files
     for file in [*files, *(home.path / "crowd").iterdir()]:
@@ -195,13 +197,13 @@ def test_two_clicks_at_once_make_one_account(argilla: Argilla, study: Study, pid
     with concurrent.futures.ThreadPoolExecutor(len(shown)) as pool:
         sent = list(pool.map(lambda one: visitor.send(one, consent="yes"), shown))
     assert sorted(one.status_code for one in sent) == [200] * 6 + [409] * 2
-    assert user_of(argilla, study, pid) is not None
+    assert user_of(argilla, study, pid, visitor.room) is not None
 
 
 def test_without_consent_nothing_is_made(argilla: Argilla, study: Study, pid: str, visitor: Visitor) -> None:
     refused = visitor.send(visitor.enter())
     assert refused.status_code == 422
-    assert user_of(argilla, study, pid) is None
+    assert user_of(argilla, study, pid, visitor.room) is None
 
 
 def test_what_is_no_participants_id_gets_a_page_that_says_so(visitor: Visitor) -> None:
@@ -216,7 +218,6 @@ def test_what_is_no_participants_id_gets_a_page_that_says_so(visitor: Visitor) -
 def test_unknown_rooms_large_forms_and_other_sites_are_refused(visitor: Visitor) -> None:
     for room in ("0" * 16 + "-live", "x", "credentials.json", "<b>", "0" * 5000):
         assert visitor.http.get(f"/crowd/enter/{room}", params={"PROLIFIC_PID": visitor.pid}).status_code == 404
-        assert visitor.http.get(f"/crowd/done/{room}").status_code == 404
     path = f"/crowd/enter/{visitor.room.room_id}"
     assert visitor.http.post(path, content=b"a=" + b"x" * 100_000).status_code == 413
     assert visitor.http.post(path, content="&".join(f"a{n}=1" for n in range(50)).encode()).status_code == 400
@@ -237,12 +238,12 @@ def test_pages_are_not_kept_framed_or_told_to_others(visitor: Visitor) -> None:
 
 
 def test_the_code_is_shown_to_nobody_else(argilla: Argilla, room: Room, visitor: Visitor) -> None:
-    assert visitor.done().status_code == 403
+    assert visitor.done().status_code == 400
     visitor.begin()
     assert visitor.done().status_code == 200
     visitor.http.cookies.clear()
     visitor.http.cookies.set("plumbline_crowd", "forged." + "0" * 64)
-    assert visitor.done().status_code == 403
+    assert visitor.done().status_code == 400
 
 
 def test_a_room_does_not_fill_without_end(argilla: Argilla, home: server.Home, study: Study, visitor: Visitor) -> None:
@@ -251,7 +252,7 @@ def test_a_room_does_not_fill_without_end(argilla: Argilla, home: server.Home, s
     whole["rooms"][visitor.room.room_id]["most"] = 0
     file.write_text(json.dumps(whole), encoding="utf-8")
     assert visitor.begin().status_code == 503
-    assert user_of(argilla, study, visitor.pid) is None
+    assert user_of(argilla, study, visitor.pid, visitor.room) is None
 
 
 def changed_room(home: server.Home, room: Room, **changes: object) -> None:
@@ -322,7 +323,7 @@ def test_discarding_everything_does_not_earn_the_code(
     argilla: Argilla, study: Study, pid: str, room: Room, visitor: Visitor
 ) -> None:
     visitor.begin()
-    user = user_of(argilla, study, pid)
+    user = user_of(argilla, study, pid, visitor.room)
     (dataset,) = [one.id for (_, name), one in argilla.datasets().items() if name.endswith(room.room_id)]
     first, second = pending(argilla, user, dataset)
     changed(argilla, user, first, "discarded")

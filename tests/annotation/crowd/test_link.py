@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import csv
 import itertools
 import json
+import re
+import shlex
 import sqlite3
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -30,6 +34,8 @@ from annotation.crowd.prolific.workspaces import ArgillaRooms, Progress, read_ro
 from annotation.names import worker_pseudonym
 from annotation.offering import LEDGER
 from annotation.server.backup import backup, restore
+from plumbline import __main__ as commands
+from plumbline import cli
 from plumbline.errors import DataError
 from plumbline.study import Study
 from plumbline.study.crowd import LinkSpec
@@ -40,6 +46,10 @@ from tests.annotation.crowd.test_entry import ticket
 from tests.conftest import make_variant
 
 SESSIONS = itertools.count()
+SONA = {
+    "preset": "sona",
+    "complete": "https://u.sona-systems.example/webstudy_credit.aspx?survey_code={participant}",
+}
 END = "https://connect.example.org/project/X1/complete?who={participant}&cc={code}"
 
 
@@ -66,7 +76,10 @@ class Site:
 
     def __init__(self, study: Study, argilla: Argilla) -> None:
         self.study, self.argilla = study, argilla
-        self.http = httpx.Client(base_url=argilla.url, trust_env=False, timeout=60.0)
+        self.browsers = defaultdict[str, httpx.Client](
+            lambda: httpx.Client(base_url=argilla.url, trust_env=False, timeout=60.0)
+        )
+        self.http = self.browsers[""]  # the one that was used last
 
     def platform(self) -> LinkPlatform:
         return LinkPlatform(self.study, "live", KEY, ArgillaRooms(self.study, "live", KEY, self.argilla, "link"), 3)
@@ -82,7 +95,8 @@ class Site:
         return room_of(self.study, "link", "live", KEY, offer.batch_id).room_id
 
     def enter(self, **ids: str) -> httpx.Response:
-        self.http.cookies.clear()
+        """Open the link in the browser of its person."""
+        self.http = self.browsers[next(iter(ids.values()))]
         return self.http.get(f"/crowd/enter/{self.room}", params=ids)
 
     def begin(self, **ids: str) -> httpx.Response:
@@ -92,11 +106,15 @@ class Site:
 
     def work(self, person: str, quality: int = 4) -> None:
         """Rate every pair."""
-        name = worker_pseudonym(KEY, self.study.name, "link", person)
+        name = f"{worker_pseudonym(KEY, self.study.name, 'link', person)}-{self.room}"
         (user,) = [user for user in self.argilla.users() if user.username == name]
         (dataset,) = [one.id for (_, title), one in self.argilla.datasets().items() if title.endswith(self.room)]
         for record in pending(self.argilla, user, dataset):
             answer(self.argilla, user, record, "submitted", quality=quality, fluency=5)
+
+    def close(self) -> None:
+        for browser in self.browsers.values():
+            browser.close()
 
     def confirm(self, *people: str) -> None:
         """The platform's file names these."""
@@ -118,7 +136,7 @@ def site(argilla: Argilla, tmp_path: Path, request: pytest.FixtureRequest) -> It
     made = Site(linked(tmp_path, argilla, name, **link), argilla)
     assert made.step(lambda campaign: campaign.launch())
     yield made
-    made.http.close()
+    made.close()
 
 
 def ids(person: str, session: str = "") -> dict[str, str]:
@@ -133,9 +151,9 @@ def approve(campaign: CrowdCampaign) -> None:
 def test_people_rate_go_back_and_are_paid_once_by_lists(site: Site, home: server.Home) -> None:
     for person in ("ada1", "BOB-2"):
         assert "Bearer" in site.begin(**ids(person)).text
-        assert "6 pairs are still to be rated" in site.http.get(f"/crowd/done/{site.room}").text
+        assert "6 pairs are still to be rated" in site.http.get(f"/crowd/enter/{site.room}").text
         site.work(person)
-        end = site.http.get(f"/crowd/done/{site.room}").text
+        end = site.http.get(f"/crowd/enter/{site.room}").text
         assert f"https://connect.example.org/project/X1/complete?who={person}&amp;cc=" in end
         assert "Complete on CloudResearch Connect" in end and "Prolific" not in end
     assert "who=BOB-2&amp;cc=" in site.enter(**ids("BOB-2")).text  # who comes again
@@ -183,12 +201,7 @@ def test_forged_shared_and_too_many_are_refused(site: Site) -> None:
     assert site.begin(**ids("dora")).status_code == 403
     site.step(lambda campaign: campaign.close())
     assert site.begin(**ids("erin")).status_code == 503
-    assert (
-        "Bearer"
-        in site.http.post(
-            f"/crowd/enter/{site.room}", data={"ticket": ticket(site.enter(**ids("ada1", "hers"))), "consent": "yes"}
-        ).text
-    )  # who is at work may finish
+    assert "Bearer" in site.begin(**ids("ada1", "hers")).text  # who is at work may finish
 
 
 @pytest.mark.parametrize("site", [{"preset": "mailing_list"}], indirect=True)
@@ -208,6 +221,8 @@ def test_a_mailing_list_has_a_signed_link_for_each_person(site: Site) -> None:
     site.work(first["participant"])
     end = site.enter(**first).text
     assert "Your completion code is" in end and "<a " not in end  # nowhere to go
+    site.browsers.pop(first["participant"]).close()
+    assert "Your completion code is" in site.enter(**first).text  # the signature opens it in any browser
     site.step(collect)
     assert CampaignRecords.open(site.study).all_ratings["rater_id"].nunique() == 1  # the list is ours
 
@@ -226,12 +241,89 @@ def test_everybody_on_a_mailing_list_has_a_link_to_each_batch_whenever_a_launch_
     assert launched(60, launch) == 60 and launched(20, launch) == 60
 
 
-@pytest.mark.parametrize("site", [{"preset": "sona", "complete": "https://u.sona-systems.example/webstudy_credit.aspx?survey_code={participant}"}], indirect=True)  # fmt: skip  # noqa: E501
+@pytest.mark.parametrize("site", [SONA], indirect=True)
 def test_sona_sends_a_code_and_no_session(site: Site) -> None:
     assert "Bearer" in site.begin(survey_code="1234").text
     site.work("1234")
     assert "webstudy_credit.aspx?survey_code=1234" in site.enter(survey_code="1234").text
     assert "SONA" in site.enter(survey_code="1234").text
+
+
+def session_of(page: httpx.Response) -> dict[str, str]:
+    """The session that a page gives its browser, as Argilla's API takes it."""
+    (token,) = re.findall(r"Bearer [\w.-]+", page.text)
+    return {"Authorization": token}
+
+
+def status_of(site: Site, home: server.Home, capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """What a command prints: `status` without words."""
+    options = ["--study", str(site.study.file), "--exports", str(site.study.folder.parent), "--data", str(home.path)]
+    with pytest.raises(SystemExit) as ended:
+        cli.run(lambda: commands.run(list(words) or ["crowd", "status", *options]))
+    shown = capsys.readouterr()
+    assert not ended.value.code, shown.err
+    return shown.out
+
+
+@pytest.mark.parametrize("site", [SONA], indirect=True)
+@pytest.mark.parametrize("finished", [False, True])
+def test_a_guessed_id_opens_nothing_in_another_browser_until_it_is_released(
+    site: Site, home: server.Home, capsys: pytest.CaptureFixture[str], finished: bool
+) -> None:
+    begun = site.begin(survey_code="20001")
+    hers = session_of(begun)
+    cookie = site.browsers["20001"].cookies.jar
+    assert [(one.path, one.has_nonstandard_attr("HttpOnly")) for one in cookie] == [(f"/crowd/enter/{site.room}", True)]
+    assert "SameSite=lax" in begun.headers["Set-Cookie"] and "Secure" not in begun.headers["Set-Cookie"]
+    me = site.http.get("/api/v1/me", headers=hers).json()
+    if finished:
+        site.work("20001")
+    (key,) = (user.api_key for user in site.argilla.users() if user.username == me["username"])
+    mine = site.browsers.pop("20001")
+
+    stranger = site.enter(survey_code="20001")
+    assert stranger.status_code == 403 and "in another browser" in stranger.text
+    assert not any(word in stranger.text for word in ("ticket", "Bearer", "webstudy", "pairs", key))
+    worker = worker_pseudonym(KEY, site.study.name, "link", "20001")
+    (line,) = (line for line in status_of(site, home, capsys).splitlines() if "another browser" in line)
+    assert worker in line and "[live link]" in line
+    assert site.http.get(f"/crowd/enter/{site.room}").status_code == 400  # nor without an id
+    assert ("webstudy" if finished else "Welcome back") in mine.get(f"/crowd/enter/{site.room}").text
+    assert site.http.get("/api/v1/me", headers=hers).is_success
+
+    assert f"{worker} may go on" in status_of(site, home, capsys, *shlex.split(line[line.index("crowd release") :]))
+    assert "another browser" not in status_of(site, home, capsys)
+    assert site.http.get("/api/v1/me", headers=hers).status_code == 401  # who began is signed out
+    shown = site.enter(survey_code="20001")
+    assert "webstudy" not in shown.text and "still to be rated" not in shown.text  # not before somebody begins
+    theirs = session_of(site.http.post(f"/crowd/enter/{site.room}", data={"ticket": ticket(shown), "consent": "yes"}))
+    assert site.http.get("/api/v1/me", headers=theirs).json()["username"] == me["username"]
+    assert site.http.get("/api/v1/me", headers={"X-Argilla-Api-Key": key}).status_code == 401
+    assert ("webstudy" if finished else "Welcome back") in site.http.get(f"/crowd/enter/{site.room}").text
+    assert mine.get(f"/crowd/enter/{site.room}").status_code == 403
+    mine.close()
+
+
+@pytest.mark.parametrize("site", [SONA], indirect=True)
+def test_of_two_browsers_at_once_one_begins(site: Site) -> None:
+    browsers = [site.browsers[str(number)] for number in range(4)]
+    forms = [
+        {"ticket": ticket(one.get(f"/crowd/enter/{site.room}", params={"survey_code": "20001"})), "consent": "yes"}
+        for one in browsers
+    ]
+    before = [dict(one.cookies) for one in browsers]
+    no_cookie = httpx.post(f"{site.argilla.url}/crowd/enter/{site.room}", data=forms.pop(), trust_env=False)
+    assert no_cookie.status_code == 403 and "allow cookies" in no_cookie.text
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        sent = list(pool.map(lambda one, form: one.post(f"/crowd/enter/{site.room}", data=form), browsers[:3], forms))
+    assert sorted(one.status_code for one in sent) == [200, 403, 403]
+    assert ["Bearer" in one.text for one in sent] == [one.is_success for one in sent]
+    # Where the server died before its answer came, the cookie of the page before goes on.
+    address = f"{site.argilla.url}/crowd/enter/{site.room}?survey_code=20001"
+    again = [httpx.get(address, cookies=cookies, trust_env=False) for cookies in before[:3]]
+    assert [("Welcome back" in one.text, one.status_code) for one in again] == [
+        (one.is_success, one.status_code) for one in sent
+    ]
 
 
 @pytest.mark.parametrize("site", [{"preset": "generic"}], indirect=True)
@@ -304,7 +396,7 @@ def test_two_studies_on_the_same_pairs_share_no_room(site: Site, tmp_path: Path,
     assert not len(CampaignRecords.open(study).all_ratings)
     site.step(lambda campaign: campaign.close())
     assert "Bearer" in second.begin(**ids("bob")).text
-    second.http.close()
+    second.close()
 
 
 def test_who_gives_up_is_returned_and_their_place_is_free(site: Site, home: server.Home) -> None:

@@ -23,9 +23,8 @@ def every(room: dict[str, Any]) -> list[str]:
         pages.entrance("room", room, "ticket"),
         pages.resume("room", room, 1, "ticket"),
         pages.resume("room", room, 2, "ticket"),
-        pages.sign_in(room, "token", 1, "/target", {}),
+        pages.sign_in(room, "token", 1, "/target"),
         pages.finished(room, "someone"),
-        pages.unfinished(room, 2),
         pages.too_few_rated(room, 1, 2),
     ]
     return [bytes(page.body).decode() for page in made]

@@ -141,7 +141,6 @@ PAGES = [
     # There is no such room here; what the others show is in tests/annotation/crowd/test_entry.py.
     Row("GET", "/crowd/enter/{room}", "404 404 404 404 404 404"),
     Row("POST", "/crowd/enter/{room}", "404 404 404 404 404 404", {"ticket": "forged"}, form=True),
-    Row("GET", "/crowd/done/{room}", "404 404 404 404 404 404"),
     Row("GET", WORK, OPEN),  # the same words for everybody; what it shows it asks the API for
     Row("GET", "/rate", OPEN),
     Row("GET", "/rate/{dataset:uuid}", OPEN),  # a page without anything of any dataset; it asks the API, as its reader

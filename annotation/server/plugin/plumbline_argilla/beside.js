@@ -46,7 +46,7 @@ function show(shown) {
 function crowd(batch, busy) {
   said.textContent = summary([batch]);
   on.hidden = busy;
-  on.href = `/crowd/done/${encodeURIComponent(batch.name.split("-crowd-").pop())}`;
+  on.href = `/crowd/enter/${encodeURIComponent(batch.name.split("-crowd-").pop())}`;
 }
 
 async function look(all, answered) {

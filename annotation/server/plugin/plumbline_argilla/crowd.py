@@ -1,13 +1,13 @@
 """Pages where participants of a crowd platform enter and get their completion code.
 
-    GET  /crowd/enter/<room>?PROLIFIC_PID=..&STUDY_ID=..&SESSION_ID=..   consent; or the remaining work
+    GET  /crowd/enter/<room>?PROLIFIC_PID=..&STUDY_ID=..&SESSION_ID=..   consent, the work left, or the completion code
     POST /crowd/enter/<room>                                             an account, made once, and Argilla's session
-    GET  /crowd/done/<room>                                              the code, once every pair is answered
 
 The platform makes the rooms (`annotation.crowd.prolific.workspaces`) and writes them to the home's `crowd/rooms.json`.
-A participant's id becomes a pseudonym at once and is never written. The form has a signed ticket, which works once. If
-people come by a link, ticket and cookie carry their id in their own browser, because the link at the end needs it.
-Passwords are drawn and never told to anyone.
+A participant's id becomes a pseudonym at once and is never written. The form has a signed ticket, which works once.
+Ids can be guessed: who has begun goes on in the browser that began, whose cookie has a secret, or by a link that is
+signed for them. With the cookie the page needs no id: if people come by a link, it carries theirs in their own browser,
+because the link at the end needs it. Passwords are drawn and never told to anyone.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,9 @@ from argilla_server import database
 from argilla_server.contexts import accounts
 from argilla_server.enums import ResponseStatus, UserRole
 from argilla_server.models import Record, Response, User, WorkspaceUser
+from argilla_server.models.database import generate_user_api_key
+from argilla_server.security.authentication.db.bearer_token_backend import BearerTokenAuthenticationBackend
+from argilla_server.security.authentication.jwt import JWT
 from argilla_server.security.settings import settings
 from fastapi import FastAPI
 from sqlalchemy import func, select
@@ -50,14 +54,15 @@ from .crowd_files import Newcomers, Rooms
 from .crowd_words import on_platform as said
 
 LOGGER = logging.getLogger("plumbline_argilla.crowd")
-ROOM = re.compile(r"[0-9a-f]{16}-(?:live|sandbox)")
+WORKER, WORKER_LENGTH = "worker-", len("worker-") + 12
+ROOM, LIVE = re.compile(r"[0-9a-f]{16}-(?:live|sandbox)"), "-live"
 PARTICIPANT = re.compile(r"[0-9a-f]{24}")
 LINKED = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.~-]{0,127}")  # an id of a platform that sends people by a link
 PARAMETERS = ("PROLIFIC_PID", "SESSION_ID", "STUDY_ID")
 #: The share of a room's pairs that have to be rated, not discarded, for the completion code.
 LEAST_RATED = 0.5
 MOST_BYTES, MOST_FIELDS = 8192, 4
-COOKIE, COOKIE_SECONDS = "plumbline_crowd", 2 * 86400
+COOKIE, COOKIE_SECONDS = "plumbline_crowd", 90 * 86400
 USED = (
     "This page has been used already, or is too old. Please open the study from Prolific again: your answers are not"
     " lost."
@@ -70,6 +75,11 @@ UNLIKE_LINK = "Please open this page by the link that you were given: this one l
 
 SHARED = "This link has been used by somebody else. Please open the study from Prolific."
 FULL = "Too many people have entered here. Please return your place on Prolific."
+NO_COOKIE = "Your browser sent no cookie. Please allow cookies for this site, and open the study from Prolific again."
+ELSEWHERE = (
+    "The study was begun with this link in another browser, and only that browser may go on. If it was yours, please"
+    " open the link there. If you cannot, or never began, please write to"
+)
 
 
 class RefusedError(Exception):
@@ -83,17 +93,31 @@ class RefusedError(Exception):
 def pseudonym(key: bytes, study: str, platform: str, worker: str) -> str:
     """Return the same pseudonym as the platform's `annotation.names.worker_pseudonym`."""
     digest = hmac.new(key, "\0".join((study, platform, worker)).encode(), hashlib.sha256)
-    return f"worker-{digest.hexdigest()[:12]}"
+    return f"{WORKER}{digest.hexdigest()[:12]}"
 
 
 def mount(app: FastAPI, secret: str, recent: Recent) -> None:
     """Add the pages to the application, before its own static ones. Call it once, with the home as working folder."""
     entry = Entrance(Path("crowd"), Seal(secret), Newcomers(recent))
+    end_sessions(entry.is_released)
     app.router.routes[:0] = [
         Route("/crowd/enter/{room}", answered(entry.show), methods=["GET"]),
         Route("/crowd/enter/{room}", answered(entry.let_in), methods=["POST"]),
-        Route("/crowd/done/{room}", answered(entry.done), methods=["GET"]),
     ]
+
+
+def end_sessions(is_released: Callable[[str, str], bool]) -> None:
+    """End a participant's session when their browser is released. Call it once."""
+    authenticate = BearerTokenAuthenticationBackend.authenticate
+
+    async def checked(self: BearerTokenAuthenticationBackend, request: Request) -> Any:
+        found = await authenticate(self, request)
+        if found is None or not found[1].username.startswith(WORKER):
+            return found
+        browser = JWT.decode((await self.scheme(request)).credentials).get("browser")
+        return None if browser and is_released(found[1].username, browser) else found
+
+    BearerTokenAuthenticationBackend.authenticate = checked
 
 
 def answered(handler: Callable[[Request], Awaitable[HTMLResponse]]) -> Callable[[Request], Awaitable[HTMLResponse]]:
@@ -108,8 +132,22 @@ def answered(handler: Callable[[Request], Awaitable[HTMLResponse]]) -> Callable[
     return handle
 
 
+@dataclass(frozen=True)
+class Browser:
+    """A browser in one room, by its cookie."""
+
+    secret: str
+    worker: str = ""  #: who signed in last
+    person: str = ""  #: their id, if the link at the end needs it
+
+    @property
+    def hash(self) -> str:
+        """The browser as the book has it."""
+        return hashlib.sha256(self.secret.encode()).hexdigest()
+
+
 class Entrance:
-    """The three pages."""
+    """The pages of a room."""
 
     def __init__(self, folder: Path, seal: Seal, newcomers: Newcomers) -> None:
         self._folder, self._seal, self._newcomers = folder, seal, newcomers
@@ -118,28 +156,72 @@ class Entrance:
         self._rooms, self._admitted = Rooms(folder / "rooms.json"), Rooms(folder / "admitted.json")
 
     async def show(self, request: Request) -> HTMLResponse:
-        """Show the next page to a participant who comes from the crowd platform."""
+        """Show the next page to a participant: who comes from the platform has an id, who comes back may have none."""
         room_id, room = self._room(request)
+        before = self._browser(request, room_id)
+        browser = before or Browser(secrets.token_urlsafe(24))
         names = room.get("parameters", PARAMETERS)
         pid, *others = (request.query_params.get(name, "") if name else "" for name in names)
-        form = LINKED if linked(room) else PARTICIPANT
-        if not form.fullmatch(pid) or not all(form.fullmatch(one) for one in others if one):
-            raise RefusedError(400, UNLIKE_LINK if linked(room) else UNLIKE_PROLIFIC)
-        key = bytes.fromhex(room["key"])
-        worker = pseudonym(key, room["study"], room["platform"], pid)
-        session = self._session(room_id, room, key, pid, *others)
-        return await self._next_page(room_id, room, worker, session, pid if linked(room) else "")
+        if browser.worker and not pid:
+            worker, session, person = browser.worker, "", browser.person
+        else:
+            form = LINKED if linked(room) else PARTICIPANT
+            if not form.fullmatch(pid) or not all(form.fullmatch(one) for one in others if one):
+                raise RefusedError(400, UNLIKE_LINK if linked(room) else UNLIKE_PROLIFIC)
+            key = bytes.fromhex(room["key"])
+            worker = pseudonym(key, room["study"], room["platform"], pid)
+            session = self._session(room_id, room, key, pid, *others)
+            person = pid if linked(room) else ""
+        ticket = self._seal.close("enter", room_id, worker, session, person, seconds=TICKET_SECONDS)
+        if self._has_begun(room_id, room, worker, browser):
+            left, rated = await self._answered(room, account_name(room_id, worker))
+            shown = pages.resume(room_id, room, left, ticket) if left else self._end(room, rated, person)
+        else:
+            shown = pages.entrance(room_id, room, ticket)
+        if before is None:
+            self._hand_cookie(shown, request, room_id, browser)
+        return shown
+
+    def _has_begun(self, room_id: str, room: dict[str, Any], worker: str, browser: Browser) -> bool:
+        """Return whether a participant has begun. Raises RefusedError if that was in another browser.
+
+        A link that is signed for its person opens in every browser.
+        """
+        first = self._entries.browser(room_id, worker)
+        if first in (None, browser.hash) or signed(room_id, room):
+            return first is not None
+        self._entries.note_refused(room_id, worker)
+        raise RefusedError(403, f"{ELSEWHERE} {room.get('contact') or 'the people who sent you the link'}.")
+
+    def is_released(self, account: str, browser: str) -> bool:
+        """Return whether an account's browser is no longer the one of a session."""
+        worker, room_id = account[:WORKER_LENGTH], account[WORKER_LENGTH + 1 :]
+        return self._entries.browser(room_id, worker) != browser
+
+    def _browser(self, request: Request, room_id: str) -> Browser | None:
+        """Return the request's browser; None without a cookie of this room."""
+        cookie = self._seal.open("browser", request.cookies.get(COOKIE, ""))
+        return Browser(*cookie[2][1:]) if cookie is not None and cookie[2][0] == room_id else None
+
+    def _hand_cookie(self, page: HTMLResponse, request: Request, room_id: str, browser: Browser) -> None:
+        """Give the browser its cookie, for this room alone."""
+        values = (room_id, browser.secret, browser.worker, browser.person)
+        page.set_cookie(
+            COOKIE, self._seal.close("browser", *values, seconds=COOKIE_SECONDS), COOKIE_SECONDS,
+            path=f"/crowd/enter/{room_id}", httponly=True, samesite="lax",
+            secure=request.headers.get("x-forwarded-proto", request.url.scheme) == "https",
+        )  # fmt: skip
 
     def _session(self, room_id: str, room: dict[str, Any], key: bytes, pid: str, session: str, study: str = "") -> str:
         """Return a hash of the platform's session, empty in a rehearsal. Raises RefusedError for an unfit live link.
 
         Without sessions of the platform, each participant has one. A mailing list's link is signed for its person.
         """
-        if not room_id.endswith("-live"):
+        if not room_id.endswith(LIVE):
             return ""  # a rehearsal is tried out with made-up ids
         unlike = RefusedError(400, UNLIKE_LINK if linked(room) else UNLIKE_PROLIFIC)
         posted_id, _ = self._known(room_id)
-        if room.get("signed") and not hmac.compare_digest(session, signature(key, room_id, pid)):
+        if signed(room_id, room) and not hmac.compare_digest(session, signature(key, room_id, pid)):
             raise unlike
         if linked(room) and not room["parameters"][1]:
             session = pid
@@ -158,21 +240,24 @@ class Entrance:
         ticket = self._seal.open("enter", form.get("ticket", ""))
         if ticket is None or ticket[2][0] != room_id or not self._entries.use(ticket[1], ticket[0]):
             raise RefusedError(409, said(room, USED))
-        _, worker, session, person = (*ticket[2], "")[:4]
-        if not self._entries.consented(room_id, worker):
-            if form.get("consent") != "yes":
-                raise RefusedError(422, "Without your consent you cannot take part. Please return your place.")
-            with self._entries.changing():
-                self._admit(room_id, room, worker, session)
-                self._entries.consent(room_id, worker)
-        user = await self._account(room, worker)
-        cookie = self._seal.close("worker", room["study"], room["platform"], worker, person, seconds=COOKIE_SECONDS)
-        secure = "; Secure" if request.headers.get("x-forwarded-proto", request.url.scheme) == "https" else ""
-        headers = {
-            "Set-Cookie": f"{COOKIE}={cookie}; Path=/crowd; Max-Age={COOKIE_SECONDS}; HttpOnly; SameSite=Lax{secure}"
-        }
+        _, worker, session, person = ticket[2]
+        before = self._browser(request, room_id)
+        if before is None:
+            raise RefusedError(403, said(room, NO_COOKIE))
+        with self._entries.changing():  # of two browsers at once, one begins
+            if not self._has_begun(room_id, room, worker, before):
+                if form.get("consent") != "yes":
+                    raise RefusedError(422, "Without your consent you cannot take part. Please return your place.")
+                if not self._entries.consented(room_id, worker):
+                    self._admit(room_id, room, worker, session)
+                self._entries.consent(room_id, worker, before.hash)
+        token = accounts.generate_user_token(await self._account(room, account_name(room_id, worker)))
+        if not signed(room_id, room):
+            token = JWT.encode(JWT.decode(token) | {"browser": before.hash})
         expires = round((time.time() + timedelta(seconds=settings.token_expiration).total_seconds()) * 1000)
-        return pages.sign_in(room, accounts.generate_user_token(user), expires, pages.pairs_page(room), headers)
+        shown = pages.sign_in(room, token, expires, pages.pairs_page(room))
+        self._hand_cookie(shown, request, room_id, Browser(before.secret, worker, person))
+        return shown
 
     def _admit(self, room_id: str, room: dict[str, Any], worker: str, session: str) -> None:
         """Give a new participant a place. Raises RefusedError if none is left for people unknown to Prolific.
@@ -200,39 +285,18 @@ class Entrance:
         if len(known) + self._entries.strangers(room_id, known | {worker}) >= int(limits["places"]):
             raise RefusedError(503, said(room, FULL))
 
-    async def done(self, request: Request) -> HTMLResponse:
-        """Show the completion code, or the number of pairs left."""
-        _, room = self._room(request)
-        known = self._seal.open("worker", request.cookies.get(COOKIE, ""))
-        if known is None or known[2][:2] != [room["study"], room["platform"]]:
-            raise RefusedError(
-                403, said(room, "Please open the study from Prolific again in this browser, and then this page.")
-            )
-        left, rated = await self._answered(room, known[2][2])
-        return pages.unfinished(room, left) if left else self._end(room, rated, (*known[2], "")[3])
-
     def _end(self, room: dict[str, Any], rated: int, person: str) -> HTMLResponse:
         """Show the completion code to participants who have rated enough pairs."""
         least = math.ceil(int(room["records"]) * LEAST_RATED)
         return pages.finished(room, person) if rated >= least else pages.too_few_rated(room, rated, least)
 
-    async def _next_page(
-        self, room_id: str, room: dict[str, Any], worker: str, session: str, person: str
-    ) -> HTMLResponse:
-        """Return the page for a participant's state; `person` is the id if the link at the end needs it."""
-        ticket = self._seal.close("enter", room_id, worker, session, person, seconds=TICKET_SECONDS)
-        if not self._entries.consented(room_id, worker):
-            return pages.entrance(room_id, room, ticket)
-        left, rated = await self._answered(room, worker)
-        return pages.resume(room_id, room, left, ticket) if left else self._end(room, rated, person)
-
-    async def _answered(self, room: dict[str, Any], worker: str) -> tuple[int, int]:
-        """Count the room's pairs that a participant has neither submitted nor discarded, and the submitted ones."""
+    async def _answered(self, room: dict[str, Any], name: str) -> tuple[int, int]:
+        """Count the room's pairs that an account has neither submitted nor discarded, and the submitted ones."""
         counted = (
             select(Response.status, func.count(Response.id))
             .join(Record, Response.record_id == Record.id)
             .join(User, Response.user_id == User.id)
-            .where(Record.dataset_id == UUID(room["dataset_id"]), User.username == worker)
+            .where(Record.dataset_id == UUID(room["dataset_id"]), User.username == name)
             .group_by(Response.status)
         )
         async with database.AsyncSessionLocal() as session:
@@ -240,18 +304,19 @@ class Entrance:
         rated, discarded = (number.get(one, 0) for one in (ResponseStatus.submitted, ResponseStatus.discarded))
         return max(0, int(room["records"]) - rated - discarded), rated
 
-    async def _account(self, room: dict[str, Any], worker: str) -> User:
-        """Return the participant's account, a member of the room's workspace; create it if missing."""
+    async def _account(self, room: dict[str, Any], name: str) -> User:
+        """Return a participant's account with a new key, a member of the room's workspace; create it if missing."""
         try:
-            return await self._account_made(room, worker)
+            return await self._account_made(room, name)
         except IntegrityError:  # another process has just made it
-            return await self._account_made(room, worker)
+            return await self._account_made(room, name)
 
-    async def _account_made(self, room: dict[str, Any], worker: str) -> User:
+    async def _account_made(self, room: dict[str, Any], name: str) -> User:
         async with self._one, database.AsyncSessionLocal() as session:
-            user = await accounts.get_user_by_username(session, worker) or await made(session, worker)
+            user = await accounts.get_user_by_username(session, name) or await made(session, name)
             if user.role != UserRole.annotator:
                 raise RefusedError(403, "This participant cannot be let in.")
+            await user.update(session, api_key=generate_user_api_key())  # whoever read the one before has no access
             workspace_id = UUID(room["workspace_id"])
             if await WorkspaceUser.get_by(session, workspace_id=workspace_id, user_id=user.id) is None:
                 await WorkspaceUser.create(session, workspace_id=workspace_id, user_id=user.id)
@@ -304,15 +369,25 @@ def linked(room: Mapping[str, Any]) -> bool:
     return bool(room["platform"] == "link")
 
 
+def signed(room_id: str, room: Mapping[str, Any]) -> bool:
+    """Return whether each person's link has a signature; a rehearsal checks none."""
+    return bool(room.get("signed")) and room_id.endswith(LIVE)
+
+
 def signature(key: bytes, room_id: str, person: str) -> str:
     """Return the signature of a personal link, the same as `annotation.crowd.link.signature`."""
     return hmac.new(key, "\0".join(("link-v1", room_id, person)).encode(), hashlib.sha256).hexdigest()[:32]
 
 
-async def made(session: AsyncSession, worker: str) -> User:
+def account_name(room_id: str, worker: str) -> str:
+    """Return the name of a participant's account, which sees one room: a room's session opens no other."""
+    return f"{worker}-{room_id}"  # as `annotation.crowd.prolific.workspaces` reads it
+
+
+async def made(session: AsyncSession, name: str) -> User:
     """Create an annotator whose password nobody knows."""
     drawn = await run_in_threadpool(accounts.hash_password, secrets.token_urlsafe(32))
-    user = User(first_name="Participant", username=worker, role=UserRole.annotator, password_hash=drawn)
+    user = User(first_name="Participant", username=name, role=UserRole.annotator, password_hash=drawn)
     return await user.save(session)
 
 

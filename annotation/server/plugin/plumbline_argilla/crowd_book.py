@@ -1,6 +1,7 @@
-"""The server's records of participants: times of consent, and used tickets.
+"""The server's records of participants: times of consent, the browsers that began, and used tickets.
 
-They are in `crowd/entries.db` in the home, by pseudonym only: no id of a platform is ever kept.
+They are in `crowd/entries.db` in the home, by pseudonym only: no id of a platform is ever kept. A browser is the hash
+of the secret in its cookie.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ TICKET_SECONDS = 2 * 3600
 HELD_SECONDS = 6 * 3600
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS entries (
-    room TEXT NOT NULL, worker TEXT NOT NULL, consented_at TEXT NOT NULL, PRIMARY KEY (room, worker));
+    room TEXT NOT NULL, worker TEXT NOT NULL, consented_at TEXT NOT NULL, browser TEXT, refused_at TEXT,
+    PRIMARY KEY (room, worker));
 CREATE TABLE IF NOT EXISTS sessions (session TEXT PRIMARY KEY, room TEXT NOT NULL, worker TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS used (nonce TEXT PRIMARY KEY, expires REAL NOT NULL);
 """
@@ -53,10 +55,25 @@ class Book:
         found = self._database.execute("SELECT 1 FROM entries WHERE room = ? AND worker = ?", (room, worker))
         return found.fetchone() is not None
 
-    def consent(self, room: str, worker: str) -> None:
-        """Record a consent; of several the first stays."""
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        self._database.execute("INSERT OR IGNORE INTO entries VALUES (?, ?, ?)", (room, worker, now))
+    def consent(self, room: str, worker: str, browser: str) -> None:
+        """Record a consent and its browser; of several the first stays, a browser until `crowd release` removes it."""
+        row = (room, worker, _now(), browser)
+        self._database.execute(
+            "INSERT INTO entries (room, worker, consented_at, browser) VALUES (?, ?, ?, ?)"
+            " ON CONFLICT DO UPDATE SET browser = COALESCE(browser, excluded.browser)",
+            row,
+        )
+
+    def browser(self, room: str, worker: str) -> str | None:
+        """Return the browser in which a participant began; None before, and once it is released."""
+        found = self._database.execute("SELECT browser FROM entries WHERE room = ? AND worker = ?", (room, worker))
+        return (found.fetchone() or (None,))[0]
+
+    def note_refused(self, room: str, worker: str) -> None:
+        """Record that another browser came with a participant's id, for `crowd status`."""
+        self._database.execute(
+            "UPDATE entries SET refused_at = ? WHERE room = ? AND worker = ?", (_now(), room, worker)
+        )
 
     def strangers(self, room: str, known: Collection[str]) -> int:
         """Count the people who consented lately and whom the platform has not confirmed."""
@@ -77,8 +94,12 @@ class Book:
         return done.rowcount == 1
 
 
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
 class Seal:
-    """Values that only this server can have written: tickets in forms, and the cookie of a participant at work."""
+    """Values that only this server can have written: tickets in forms, and the cookies of participants' browsers."""
 
     def __init__(self, secret: str) -> None:
         self._key = hmac.new(secret.encode(), b"plumbline-crowd-v1", hashlib.sha256).digest()

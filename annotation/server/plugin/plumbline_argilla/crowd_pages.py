@@ -26,7 +26,6 @@ def page(
     *,
     room: Mapping[str, Any] | None = None,
     script: str = "",
-    headers: Mapping[str, str] | None = None,
 ) -> HTMLResponse:
     """Return a whole page in the language of a room: never cached, never framed, and without foreign content.
 
@@ -34,25 +33,23 @@ def page(
     """
     nonce = secrets.token_urlsafe(16)
     text = document(title, body, room or {}, script=script, nonce=nonce)
-    return guarded(text, nonce, status, asks=bool(script), headers=headers)
+    return guarded(text, nonce, status, asks=bool(script))
 
 
-def guarded(
-    text: str, nonce: str, status: int = 200, *, asks: bool, headers: Mapping[str, str] | None = None
-) -> HTMLResponse:
+def guarded(text: str, nonce: str, status: int = 200, *, asks: bool) -> HTMLResponse:
     """Return a page that runs only scripts and styles with this nonce; `asks` lets them call this server's API."""
     own_api = " connect-src 'self';" if asks else ""
     policy = (
         f"default-src 'none'; style-src 'nonce-{nonce}'; script-src 'nonce-{nonce}'; form-action 'self';"
         f"{own_api} base-uri 'none'; frame-ancestors 'none'"
     )
-    own = {
+    headers = {
         "Cache-Control": "no-store",
         "Content-Security-Policy": policy,
         "Referrer-Policy": "no-referrer",
         "X-Content-Type-Options": "nosniff",
     }
-    return HTMLResponse(text, status, headers={**own, **(headers or {})})
+    return HTMLResponse(text, status, headers=headers)
 
 
 def entrance(room_id: str, room: Mapping[str, Any], ticket: str) -> HTMLResponse:
@@ -71,9 +68,7 @@ def resume(room_id: str, room: Mapping[str, Any], left: int, ticket: str) -> HTM
     return page(said(room, "welcome_back"), body, room=room, script=ONCE)
 
 
-def sign_in(
-    room: Mapping[str, Any], token: str, milliseconds: int, target: str, headers: Mapping[str, str]
-) -> HTMLResponse:
+def sign_in(room: Mapping[str, Any], token: str, milliseconds: int, target: str) -> HTMLResponse:
     """Give the browser Argilla's own session, as its sign-in page would, and go on to the pairs."""
     # Argilla's pages (nuxt-auth 5, scheme `local`) keep the session under these names.
     session = {
@@ -86,7 +81,7 @@ def sign_in(
         f" location.replace({literal(target)})"
     )
     body = f"<p>{shown(room, 'opening')}</p><noscript><p>{shown(room, 'allow_script')}</p></noscript>"
-    return page(said(room, "one_moment"), body, room=room, script=script, headers=headers)
+    return page(said(room, "one_moment"), body, room=room, script=script)
 
 
 def finished(room: Mapping[str, Any], person: str) -> HTMLResponse:
@@ -97,14 +92,6 @@ def finished(room: Mapping[str, Any], person: str) -> HTMLResponse:
         f"{complete(room, person, said(room, 'complete'))}{contact(room)}"
     )
     return page(said(room, "thank_you"), body, room=room)
-
-
-def unfinished(room: Mapping[str, Any], left: int) -> HTMLResponse:
-    """Return the page with the number of unanswered pairs."""
-    target = pairs_page(room)
-    go_on = shown(room, "go_on")
-    body = f'<p>{_left(room, left)}</p><p><a class="button" href="{escape(target)}">{go_on}</a></p>{contact(room)}'
-    return page(said(room, "unfinished"), body, room=room)
 
 
 def too_few_rated(room: Mapping[str, Any], rated: int, least: int) -> HTMLResponse:

@@ -22,7 +22,6 @@ WORDS = {
     "answered": "You have answered every pair. Your completion code is",
     "complete": "Complete on Prolific",
     "thank_you": "Thank you",
-    "unfinished": "Not everything is answered yet",
     "left_one": "{n} pair is still to be rated.",
     "left_many": "{n} pairs are still to be rated.",
     "too_few_title": "Too few pairs are rated",

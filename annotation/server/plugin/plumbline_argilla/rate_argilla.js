@@ -12,11 +12,14 @@ const argilla = async (task, questions, list, reader) => {
   const read = values => Object.fromEntries(Object.entries(values || {}).map(([name, {value}]) => (
     [name, ["rating", "slider"].includes(kinds.get(name)) ? Number(value) : value])));
 
+  // A participant of a crowd comes by the entrance of a room, which their browser's cookie opens again.
+  const room = reader.username.startsWith("worker-") && `/crowd/enter/${encodeURIComponent(task.queue.split("-crowd-").pop())}`;
+
   // Somebody else may have signed in meanwhile, in another tab: nothing of one rater's goes out in another's name.
   let token = session();
   const call = async (path, body, method) => {
     if (session() && session() !== token) {
-      if ((await ask("me")).id !== reader.id) { location.replace("/work"); throw failed(401); }
+      if ((await ask("me")).id !== reader.id) { location.replace(room || "/work"); throw failed(401); }
       token = session();
     }
     return ask(path, body, method);
@@ -81,10 +84,10 @@ const argilla = async (task, questions, list, reader) => {
 
   let begun = false, earlier = null;
   return {
-    introduced: reader.username.startsWith("worker-"),  // participants of a crowd have read it all at the entrance
+    introduced: Boolean(room),  // participants of a crowd have read it all at the entrance
     key: `${task.study} ${task.queue} ${reader.id}`,
     rater: reader.id,
-    door: {href: `/work?to=${encodeURIComponent(location.pathname)}`, label: WORDS.sign_in},
+    door: {href: room || `/work?to=${encodeURIComponent(location.pathname)}`, label: WORDS.sign_in},
     next: async n => {
       const drafts = begun ? [] : handOut(await search("draft", MOST));
       begun = true;
@@ -119,10 +122,7 @@ const argilla = async (task, questions, list, reader) => {
       return record && record.id !== id ? itemOf(record) : null;
     },
     end: async () => {
-      if (reader.username.startsWith("worker-")) {  // a participant of a crowd gets a code
-        location.replace(`/crowd/done/${encodeURIComponent(task.queue.split("-crowd-").pop())}`);
-        return new Promise(() => {});
-      }
+      if (room) { location.replace(room); return new Promise(() => {}); }  // which shows the code
       const work = await allWork(), on = next(work);
       if (!on) return {text: summary(work), href: "/work", label: WORDS.title};
       if (on.id !== DATASET) { location.replace(target(on)); return new Promise(() => {}); }

@@ -46,7 +46,8 @@ def test_a_participant_sees_an_order_of_their_own_and_is_paid(argilla: Argilla, 
         ((posted, at),) = site.studies.items()
         assert at["name"] == "Questions and passages: 3 items (English)" and "pair" not in at["description"]
         room_id = at["external_study_url"].rsplit("/", 1)[1].split("?")[0]
-        name, who = f"{study.name}-crowd-{room_id}", worker_pseudonym(campaigns.KEY, study.name, "prolific", PID)
+        name = f"{study.name}-crowd-{room_id}"
+        who = f"{worker_pseudonym(campaigns.KEY, study.name, 'prolific', PID)}-{room_id}"
         assert argilla.connection is not None and argilla.connection.home is not None
         assert "items" in read_rooms(argilla.connection.home)[room_id]["words"]["intro"]
         participant = server.ensure_user(argilla.connection, who, "Participant")

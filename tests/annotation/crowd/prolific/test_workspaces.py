@@ -59,7 +59,7 @@ def test_a_room_is_made_once_and_shows_its_batch_alone(
     assert sorted(record["external_id"] for record in records) == sorted(offer.batch.pair_ids)
     assert all(set(record["metadata"]) == {"language", "output_language"} for record in records)
     guidelines = argilla.request("GET", f"/datasets/{dataset}")["guidelines"]
-    link = f"(https://argilla.example.org/crowd/done/{room.room_id})"
+    link = f"(https://argilla.example.org/crowd/enter/{room.room_id})"
     assert guidelines.count(link) == 2
     assert guidelines.index(link) < 200 < len(guidelines) - 200 < guidelines.rindex(link)
     entry = read_rooms(home)[room.room_id]
@@ -102,7 +102,7 @@ def test_answers_are_one_participants_and_count_nowhere_else(
     publish(study, argilla)
     room = rooms.open(offer)
     name = f"rooms-crowd-{room.room_id}"
-    users = [server.ensure_user(argilla.connection, f"worker-{number:012}", "P") for number in (1, 2)]  # type: ignore[arg-type]
+    users = [server.ensure_user(argilla.connection, f"worker-{number:012}-{room.room_id}", "P") for number in (1, 2)]  # type: ignore[arg-type]
     accounts = {user.username: user.id for user in argilla.users()}
     for user in users:
         argilla.request(
@@ -115,7 +115,7 @@ def test_answers_are_one_participants_and_count_nowhere_else(
     answer(argilla, users[0], records[second], "draft", quality=1)
     answer(argilla, users[1], records[first], "submitted", quality=1, fluency=1)
 
-    found = rooms.answers(offer, users[0].username)
+    found = rooms.answers(offer, f"worker-{1:012}")
     assert [(one.pair_id, one.status) for one in found] == [(third, "submitted"), (first, "discarded")]
     assert found[0].values == {"quality": 4, "fluency": 5}
     assert found[0].comment == "=cmd|' /C calc'!A0"
@@ -125,7 +125,7 @@ def test_answers_are_one_participants_and_count_nowhere_else(
     assert collect(study, argilla).empty
 
     with pytest.raises(DataError, match="has an answer to a pair outside its batch"):
-        rooms.answers(replace(offer, pairs=offer.pairs[1:]), users[0].username)
+        rooms.answers(replace(offer, pairs=offer.pairs[1:]), f"worker-{1:012}")
 
 
 def test_seconds_are_those_since_the_answer_before_unless_there_was_a_pause() -> None:
