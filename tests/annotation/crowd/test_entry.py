@@ -103,6 +103,14 @@ def user_of(argilla: Argilla, study: Study, pid: str, room: Room) -> Any:
     return found[0] if found else None
 
 
+def datasets_of(page: httpx.Response) -> dict[str, str]:
+    """The names of the datasets that a page's session opens, by id."""
+    token = re.search(r"Bearer ([\w.-]+)", page.text)
+    assert token
+    headers, url = {"Authorization": f"Bearer {token[1]}"}, page.url.join("/api/v1/me/datasets")
+    return {item["id"]: item["name"] for item in httpx.get(url, headers=headers, trust_env=False).json()["items"]}
+
+
 def changed(argilla: Argilla, user: Any, record: dict[str, Any], status: str) -> None:
     """Answer without ratings, or change what was answered so."""
     items = [{"record_id": record["id"], "status": status, "values": None}]
@@ -127,14 +135,15 @@ def test_a_participant_consents_answers_and_gets_the_code_when_all_is_rated(
     user = user_of(argilla, study, pid, visitor.room)
     assert user.role == "annotator"
     # The session of the page is Argilla's own, and shows this participant the one room.
-    token = re.search(r"Bearer ([\w.-]+)", entered.text)
-    assert token
-    me = httpx.get(
-        f"{argilla.url}/api/v1/me/datasets", headers={"Authorization": f"Bearer {token[1]}"}, trust_env=False
+    ((dataset, name),) = datasets_of(entered).items()
+    assert name == f"{study.name}-crowd-{room.room_id}"
+    # Nor does it if another browser is the first to come to another room with this id.
+    other = Visitor(
+        argilla, ArgillaRooms(study, "sandbox", KEY, argilla).open(batch_offer(study, pairs=1, salt=pid)), pid
     )
-    assert [item["name"] for item in me.json()["items"]] == [f"{study.name}-crowd-{room.room_id}"]
+    assert dataset not in datasets_of(other.begin())
+    other.http.close()
 
-    (dataset,) = [item["id"] for item in me.json()["items"]]
     left = pending(argilla, user, dataset)
     assert {record["external_id"] for record in left} == {pair.pair_id for pair in offer.pairs}
     assert "2 pairs are still to be rated" in visitor.done().text
