@@ -96,7 +96,7 @@ def read_texts(file: PublishedFile) -> Iterator[PublishedText]:
                 for record, changed in _records(parquet, column):
                     label = _label(record, file, side)
                     for field in fields(record):
-                        wanted = file.wants_passages or not _is_passage(record, field)
+                        wanted = file.wants_passages or not (field in _CANDIDATES or _part(record) == "corpus")
                         for text, output in _texts(record.get(field), changed.get(field)):
                             if wanted:
                                 yield PublishedText(text, output, number, label)
@@ -201,10 +201,6 @@ def _retrieval_fields(record: Record, *, transforms_passages: bool) -> list[str]
 
 def _part(record: Record) -> str:
     return str(record.get("_hteb_part") or record.get("part") or "")
-
-
-def _is_passage(record: Record, field: str) -> bool:
-    return field in _CANDIDATES or _part(record) == "corpus"
 
 
 def _label(record: Record, file: PublishedFile, side: int) -> str:

@@ -107,7 +107,7 @@ def study_text(
     path: Path, target: Path, name: str, guessed: Guess, language: str, size: tuple[int, Mapping[str, int]]
 ) -> str:
     """Return the study as YAML, with comments on what may be changed; `size` is texts in all and by language."""
-    here = _relative(path, target)
+    here = Path(os.path.relpath(path.resolve(), target.parent.resolve())).as_posix()
     dataset = [
         f"name: {name}",
         f"task: {guessed.task}  # {guessed.why}",
@@ -188,10 +188,6 @@ def _transformations(here: str, guessed: Guess) -> list[str]:
         '    base_url: "http://127.0.0.1:11434/v1"',
         "generator: gemma",
     ]
-
-
-def _relative(path: Path, target: Path) -> str:
-    return Path(os.path.relpath(path.resolve(), target.parent.resolve())).as_posix()
 
 
 def _quoted(word: str) -> str:

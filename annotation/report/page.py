@@ -203,7 +203,7 @@ def sections(
         *raters.reliability_sections(material, tables),
         _raters(material, tables),
         _exclusions(material, tables),
-        *_crowd(material, tables),
+        *([Section("Crowd work", [tables["crowd_campaigns"].table()])] if material.crowd else []),
         _rules(material, tables),
     ]
 
@@ -336,10 +336,6 @@ def _exclusions(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> Se
     some = material.decisions or material.withdrawals
     decided = [about, tables["decisions"].table()] if some else ["No decision about a rater or a pair is on record."]
     return Section("Decisions and exclusions", [*decided, tables["exclusions"].table()])
-
-
-def _crowd(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> list[Section]:
-    return [Section("Crowd work", [tables["crowd_campaigns"].table()])] if material.crowd else []
 
 
 def _rules(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> Section:

@@ -131,7 +131,7 @@ def _of_labels(
 ) -> dict[str, tuple[Estimate, str]]:
     """Return the measures for labels, sets of labels and marks: kappas of equality."""
     labels, columns = _codes(task, raters)
-    points = _answers(columns, range(max(2, len(labels))))
+    points = Answers.of_table(np.column_stack(columns) if columns else np.empty((0, 0)), range(max(2, len(labels))))
     return {
         "Fleiss' kappa": (_estimate(fleiss_kappa(points), points), _T),
         "Cohen's kappa": (_pairwise(cohen, columns, number, rng), _BOOTSTRAP),
@@ -151,11 +151,6 @@ def _label(task: TaskItems, answer: Any) -> str | None:
     if answer is None:
         return None
     return str(answer) if task.question == "same" else str(answer[0])
-
-
-def _answers(columns: Sequence[Floats], scale: Sequence[float]) -> Answers:
-    """Return each rater's answers (points of the scale, NaN for none) as the rating statistics take them."""
-    return Answers.of_table(np.column_stack(columns) if columns else np.empty((0, 0)), scale)
 
 
 def _estimate(estimate: Estimate, answers: Answers) -> Estimate:

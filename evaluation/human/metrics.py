@@ -66,24 +66,6 @@ def expected_ndcg(gold: Values, given: Values, at: int = 10) -> float:
     return float(ndcg_of_rows(*_sides(gold, given), at)[0])
 
 
-def expected_rr(gold: Values, values: Values, at: int = 10) -> float:
-    """Return the reciprocal rank of the first relevant candidate, averaged over all orders of equal values.
-
-    It is 0 behind place `at`. In the first group with a relevant candidate, r of n relevant behind N others, the first
-    is at place j with probability C(n - j, r - 1) / C(n, r). NaN if none is relevant. Raises ValueError as
-    `expected_ap`.
-    """
-    return float(rr_of_rows(*_sides(gold, values), at)[0])
-
-
-def sklearn_ap(gold: Values, values: Values) -> float:
-    """Return scikit-learn's average precision, which gives all of a tied group the precision at its end.
-
-    HUME's program computes this for binary marks. NaN if none is relevant.
-    """
-    return float(sklearn_of_rows(*_sides(gold, values))[0])
-
-
 def ap_of_rows(gold: Floats, values: Floats) -> Floats:
     """Return `expected_ap` of many queries with equally many candidates, a row each."""
     return _precisions(*_groups(gold, values))
@@ -102,7 +84,11 @@ def ndcg_of_rows(gold: Floats, values: Floats, at: int = 10) -> Floats:
 
 
 def rr_of_rows(gold: Floats, values: Floats, at: int = 10) -> Floats:
-    """Return `expected_rr` of many queries with equally many candidates, a row each."""
+    """Return the reciprocal rank of each row's first relevant candidate, averaged over all orders of equal values.
+
+    It is 0 behind place `at`. In the first group with a relevant candidate, r of n relevant behind N others, the first
+    is at place j with probability C(n - j, r - 1) / C(n, r). NaN if none is relevant.
+    """
     relevant, total = _groups(gold, values)
     first = (relevant > 0).argmax(axis=1)[:, None]
     r, n, ends = (np.take_along_axis(side, first, axis=1) for side in (relevant, total, np.cumsum(total, axis=1)))
@@ -115,7 +101,10 @@ def rr_of_rows(gold: Floats, values: Floats, at: int = 10) -> Floats:
 
 
 def sklearn_of_rows(gold: Floats, values: Floats) -> Floats:
-    """Return `sklearn_ap` of many queries with equally many candidates, a row each."""
+    """Return scikit-learn's average precision of each row: all of a tied group have the precision at its end.
+
+    HUME's program computes this for binary marks. NaN if none is relevant.
+    """
     relevant, total = _groups(gold, values)
     precision = np.cumsum(relevant, axis=1) / np.maximum(np.cumsum(total, axis=1), 1)
     return _ratio((relevant * precision).sum(axis=1), relevant.sum(axis=1))

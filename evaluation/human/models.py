@@ -65,11 +65,6 @@ def protocol_of(sample: SampledDataset, protocol: Protocol) -> Protocol:
     return "paper" if sample.dataset.task == "clustering" else protocol
 
 
-def why_unusable(sample: SampledDataset, protocol: Protocol) -> str:
-    """Return why the items give no score, in one line; empty if they do."""
-    return unusable(sample.dataset, protocol_of(sample, protocol))
-
-
 def score(
     sample: SampledDataset, encoder: Encoder | EncoderProtocol, protocol: Protocol, batch_size: int
 ) -> ModelTaskScore:
@@ -219,7 +214,7 @@ def score_models(
     Raises as `evaluation.cluster.run_jobs`.
     """
     scores, outcome = ModelScores.of(host), JobOutcome()
-    scorable = [sample for sample in samples if not why_unusable(sample, scores.protocol)]
+    scorable = [sample for sample in samples if not unusable(sample.dataset, protocol_of(sample, scores.protocol))]
     due = {model.name: [sample for sample in scorable if scores.stored(model, sample) is None] for model in models}
     n_due = sum(map(len, due.values()))
     outcome.kept = len(scorable) * len(models) - n_due

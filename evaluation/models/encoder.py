@@ -175,7 +175,8 @@ class Encoder:
             missing = self._store.missing(keys)
             had = had or not missing.issuperset(keys)
             lacking |= dict.fromkeys(text for text, key in zip(some, keys, strict=True) if key in missing)
-        wanted = longest_first(lacking)
+        # Batches have similar lengths, and a lack of memory shows at once.
+        wanted = sorted(lacking, key=lambda text: (-len(text), text))
         self._choose_engine(wanted, prompt, role)
         stored = False
         for first in range(0, len(wanted), self._chunk):
@@ -371,11 +372,6 @@ class ModelHost:
 def lacks_memory(complaint: str) -> bool:
     """Return whether a message of torch, or of its libraries, means a lack of memory."""
     return _LACKS_MEMORY.search(complaint) is not None
-
-
-def longest_first(texts: Iterable[str]) -> list[str]:
-    """Return texts in encoding order: batches have similar lengths, and a lack of memory shows at once."""
-    return sorted(texts, key=lambda text: (-len(text), text))
 
 
 def drift_of_texts(encoder: Encoder, originals: Sequence[str], transformed: Sequence[str]) -> NDArray[np.float64]:

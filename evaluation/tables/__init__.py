@@ -3,8 +3,8 @@
 Each is a function of the frame of scores (`plumbline.records.Score` rows). Scores and their standard deviations stay in
 their own units (0 to 1) in every frame; differences and shifts are in points (hundredths). Seeds are averaged first,
 because they are repeated runs (HTEB, 2.3). Undefined values are NaN with a reason. Only accepted transformations
-count; with `include_rejected` rejected ones that the user included count too. Frames name such transformations, and
-have `simulated` where a rating behind them is simulated.
+count, except that `axis_table` and `transformation_table` may take in rejected ones that the user included, and name
+them. Frames have `simulated` where a rating behind them is simulated.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from evaluation.tables.datasets import (
     translation_table,
 )
 from evaluation.tables.generators import generator_table, prompt_table
-from evaluation.tables.scores import TOTAL, axis_table, dataset_table, left_out, transformation_table
+from evaluation.tables.scores import TOTAL, axis_table, left_out, transformation_table
 
 __all__ = [
     "TOTAL",
@@ -39,7 +39,6 @@ __all__ = [
     "axis_table",
     "baseline_table",
     "dataset_averages",
-    "dataset_table",
     "dataset_totals",
     "difference_table",
     "drift_by_quality",

@@ -28,7 +28,7 @@ def abstention_table(rows: pd.DataFrame) -> pd.DataFrame:
     theirs, so the error of their mean is taken as the mean of their errors, its upper bound.
     """
     records = []
-    for key, part in _searches(rows).groupby(_KEYS, sort=False):
+    for key, part in rows[(rows["status"] == "evaluated") & (rows["n"] > 0)].groupby(_KEYS, sort=False):
         first, lost = part[part["confidence"] == CONFIDENCES[0]], part[part["reason"] != ""]
         naucs: dict[str, float] = {}
         for name in CONFIDENCES:
@@ -63,10 +63,6 @@ def not_searches(rows: pd.DataFrame) -> dict[str, str]:
     """Return the data sets without abstention, with reasons."""
     lost = rows[(rows["n"] == 0) & (rows["reason"] != "")].drop_duplicates("dataset")
     return dict(zip(lost["dataset"], lost["reason"], strict=True))
-
-
-def _searches(rows: pd.DataFrame) -> pd.DataFrame:
-    return rows[(rows["status"] == "evaluated") & (rows["n"] > 0)]
 
 
 def _originals_first(table: pd.DataFrame) -> pd.DataFrame:

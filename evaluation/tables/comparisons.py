@@ -41,7 +41,7 @@ from plumbline.transformations import Axes
 _COLUMNS = ["shift", "low", "high", "p", "p_holm", "method", "n", "reason"]
 
 
-def shift_table(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd.DataFrame:
+def shift_table(scores: pd.DataFrame) -> pd.DataFrame:
     """Return each transformation's shift of scores, over data sets (HTEB, Figure 7 and Table 13).
 
     An observation is a data set: the difference in points between the means over models (seeds averaged first) of the
@@ -51,7 +51,7 @@ def shift_table(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd.D
     median_absolute, pooled over their transformations (n counts data sets x transformations). Scores that some models
     lack do not count. Transformations that were left out have rows, too.
     """
-    shared, note = shared_scores(scores, include_rejected)
+    shared, note = shared_scores(scores)
     keys = ["axis", "transformation", "dataset"]
     means = shared.groupby(keys, sort=False, as_index=False)[["score", "original"]].mean()
     rows: list[dict[str, object]] = []
@@ -76,14 +76,7 @@ def shift_table(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd.D
     return table
 
 
-def baseline_table(
-    scores: pd.DataFrame,
-    baseline: str,
-    *,
-    seed: int | None,
-    n_resamples: int = 1000,
-    include_rejected: bool = False,
-) -> pd.DataFrame:
+def baseline_table(scores: pd.DataFrame, baseline: str, *, seed: int | None, n_resamples: int = 1000) -> pd.DataFrame:
     """Return each model's shift against a baseline on transformed data sets (PTEB, Tables 7 and 14).
 
     A score is the mean over the total's axes of the means over their transformations that both have. With `seed` the
@@ -92,7 +85,7 @@ def baseline_table(
     model, shift (Hodges-Lehmann, baseline - model, in points: negative values favour the model), low, high, p
     (Wilcoxon's), p_holm (over the models), method, n, reason. Each model has its own random numbers.
     """
-    counted = of_total(counting_scores(scores, include_rejected), scores)
+    counted = of_total(counting_scores(scores), scores)
     counted = counted[counted["score"].notna()]
     unit = ["dataset"] if seed is None else ["dataset", "seed"]
     keys = [*unit, "axis", "transformation"]
@@ -117,9 +110,7 @@ def baseline_table(
     return table
 
 
-def difference_table(
-    scores: pd.DataFrame, seed: int, *, n_resamples: int = 10_000, include_rejected: bool = False
-) -> pd.DataFrame:
+def difference_table(scores: pd.DataFrame, seed: int, *, n_resamples: int = 10_000) -> pd.DataFrame:
     """Return the difference of each two models, by the paired bootstrap over data sets with Holm's correction.
 
     HTEB compares generators this way (I, Table 13; Table 6); here observations are data sets, and scores are
@@ -128,7 +119,7 @@ def difference_table(
     second, mean over the data sets that both have, points), low, high (95%, percentile), p, p_holm (over all rows), n,
     reason. Each row has its own random numbers, by `seed` and the two models.
     """
-    totals = totals_of(whole_data_sets(of_total(counting_scores(scores, include_rejected), scores)), scores)
+    totals = totals_of(whole_data_sets(of_total(counting_scores(scores), scores)), scores)
     cells = 100 * totals.pivot(index="dataset", columns="model", values="score")
     models = list(totals["model"].drop_duplicates())
     rows = []
@@ -233,7 +224,7 @@ def separation_table(grid: pd.DataFrame, *, seed: int) -> pd.DataFrame:
 OVERALL = "overall"
 
 
-def kendall_table(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd.DataFrame:
+def kendall_table(scores: pd.DataFrame) -> pd.DataFrame:
     """Return Kendall's tau-b between models' original and transformed scores (HTEB, Table 4).
 
     tau is computed on each data set: of a transformation's scores (seeds averaged first), of their means over an axis,
@@ -244,7 +235,7 @@ def kendall_table(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd
     models lack do not count; transformations that were left out have rows, too, and so does the total if a data set
     lacks an axis.
     """
-    shared, note = shared_scores(scores, include_rejected)
+    shared, note = shared_scores(scores)
     axes, rows = Axes.of(scores), []
     for axis in axes.shown:
         mine = shared[shared["axis"] == axis]
@@ -256,16 +247,14 @@ def kendall_table(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd
     return pd.DataFrame(rows, columns=["name", "axis", "tau", "sd", "n_datasets", "n_models", "reason"])
 
 
-def split_half_table(
-    scores: pd.DataFrame, seed: int, *, n_splits: int = 1000, include_rejected: bool = False
-) -> pd.DataFrame:
+def split_half_table(scores: pd.DataFrame, seed: int, *, n_splits: int = 1000) -> pd.DataFrame:
     """Return each axis's split-half reliability (HTEB, Table 3): median rho over splits of the data sets, by task.
 
     A model's score on a half is the mean over its data sets of the means over the axis's transformations, seeds
     averaged first. Columns: axis, rho, n_splits (with a rho), n_datasets, n_models, reason. Scores that some
     models lack do not count. Each axis has its own random numbers.
     """
-    shared, note = shared_scores(scores, include_rejected)
+    shared, note = shared_scores(scores)
     rows = []
     for axis in Axes.of(scores).shown:
         mine = shared[shared["axis"] == axis]
@@ -281,24 +270,16 @@ def split_half_table(
     return pd.DataFrame(rows, columns=["axis", "rho", "n_splits", "n_datasets", "n_models", "reason"])
 
 
-def ranking_table(
-    scores: pd.DataFrame,
-    *,
-    transformed: bool,
-    same_items: bool = False,
-    include_rejected: bool = False,
-    seed: int | None = None,
-) -> pd.DataFrame:
+def ranking_table(scores: pd.DataFrame, *, transformed: bool, seed: int | None = None) -> pd.DataFrame:
     """Return models ranked by Borda count, with means over data sets and categories (MMTEB, Table 2).
 
-    The scores are those of whole originals, or with `transformed` the axis-balanced ones (`dataset_totals`);
-    `same_items` takes the originals on the data sets and items of the transformed ones, for comparison. Columns are
-    those of `board`, with intervals if there is a `seed`; categories are task types. A model that lacks a
+    The scores are those of whole originals, or with `transformed` the axis-balanced ones (`dataset_totals`). Columns
+    are those of `board`, with intervals if there is a `seed`; categories are task types. A model that lacks a
     transformation or seed of another model lacks that data set's score; data sets without any score do not count. Best
     rank first.
     """
-    totals = totals_of(whole_data_sets(of_total(counting_scores(scores, include_rejected), scores)), scores)
-    value = "score" if transformed else "original_same" if same_items else "original"
+    totals = totals_of(whole_data_sets(of_total(counting_scores(scores), scores)), scores)
+    value = "score" if transformed else "original"
     scored = totals[totals[value].notna()]
     models = list(totals["model"].drop_duplicates())
     grid = scored.pivot(index="model", columns="dataset", values=value).reindex(models)

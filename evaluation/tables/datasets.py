@@ -28,17 +28,16 @@ _NUMBERS = ["original", "score", "difference"]
 _SIZE = re.compile(r"[-_ ]?(\d+(?:\.\d+)?)([mb])(?![a-z0-9])", re.IGNORECASE)
 
 
-def dataset_totals(scores: pd.DataFrame, transformation: str = "", *, include_rejected: bool = False) -> pd.DataFrame:
+def dataset_totals(scores: pd.DataFrame, transformation: str = "") -> pd.DataFrame:
     """Return each data set x model's original score and axis-balanced one, with the spread over runs.
 
     HTEB, Tables 17 to 21; with a `transformation`, its scores (PTEB, Tables 6, 9 and 10). Columns: dataset,
     task_type, model, original (of the whole data set, as in the papers), score (seeds averaged first), sd (sample
     SD over complete runs; NaN for one run), original_same (balanced like the score, on the same items), difference
-    (score - original_same, points), n_runs (those runs), reason (why the score is NaN, or what it rests on),
-    included_rejected. A total needs a score on each of its axes
-    (`plumbline.transformations.Axes`).
+    (score - original_same, points), n_runs (those runs), reason (why the score is NaN, or what it rests on). A
+    total needs a score on each of its axes (`plumbline.transformations.Axes`).
     """
-    return totals_of(counting_scores(scores, include_rejected), scores, transformation)
+    return totals_of(counting_scores(scores), scores, transformation)
 
 
 def totals_of(counted: pd.DataFrame, scores: pd.DataFrame, transformation: str = "") -> pd.DataFrame:
@@ -52,9 +51,7 @@ def totals_of(counted: pd.DataFrame, scores: pd.DataFrame, transformation: str =
         counted = counted[counted["axis"].isin(axes)]
         wanted = list(scores.loc[scores["axis"].isin(axes), "transformation"].unique())
     paired = paired_scores(counted, scores)
-    cells = paired.groupby(_CELL, sort=False).agg(
-        there=("transformation", "nunique"), marked=("included_rejected", "max"), why=("why", "max")
-    )
+    cells = paired.groupby(_CELL, sort=False).agg(there=("transformation", "nunique"), why=("why", "max"))
     runs = _balanced(_whole(counted), [*_CELL, "seed"], axes).groupby(_CELL, sort=False)
     table = originals(scores).set_index(_CELL)
     table["score"] = _balanced(paired, _CELL, axes)
@@ -68,7 +65,6 @@ def totals_of(counted: pd.DataFrame, scores: pd.DataFrame, transformation: str =
         why or _reason(bool(lacking), count, len(wanted))
         for lacking, count, why in zip(table["score"].isna(), n_cells, undefined, strict=True)
     ]
-    table["included_rejected"] = cells["marked"].reindex(table.index, fill_value=False).astype(bool)
     return table.reset_index()
 
 
@@ -118,13 +114,13 @@ def translation_table(
     return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
 
 
-def size_table(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd.DataFrame:
+def size_table(scores: pd.DataFrame) -> pd.DataFrame:
     """Return models of one family by size (HTEB, Figure 5): a row a model, smallest first.
 
     Family and size are read from the model's name ("Qwen3-Embedding-0.6B"); models without a size in their name, and
     families of one model, are left out. Columns: family, parameters (millions), model, original, the axes, the total.
     """
-    table = axis_table(scores, include_rejected=include_rejected)
+    table = axis_table(scores)
     matches = [_SIZE.search(name) for name in table["model"]]
     table["family"] = [_SIZE.sub("", name, count=1) for name in table["model"]]
     scale = {"m": 1.0, "b": 1000.0}
@@ -159,29 +155,25 @@ def _reason(undefined: bool, scored: int, wanted: int) -> str:
 _KEYS = ["model", "axis", "transformation"]
 
 
-def accepted_table(rows: pd.DataFrame, scores: pd.DataFrame, *, include_rejected: bool = False) -> pd.DataFrame:
+def accepted_table(rows: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     """Return each model x transformation's scores on the items of accepted pairs only, before and after.
 
     `rows` are those of `evaluation.records.AcceptedScore`; `scores` are the study's. Columns: model, axis,
     transformation, n_datasets, n_items (summed over data sets and seeds), original, score, difference (points; seeds
     averaged first, then data sets), difference_all (of all items of the same data sets and seeds), reason (why it is
-    NaN, or how many data sets and seeds it lacks), included_rejected.
+    NaN, or how many data sets and seeds it lacks).
     """
-    counted = rows[(rows["status"] == "evaluated") | include_rejected]
+    counted = rows[rows["status"] == "evaluated"]
     units = ["model", "dataset", "transformation", "seed"]
     whole = with_originals(scores, scores)
     whole = whole.assign(difference_all=100 * (whole["score"] - whole["original"]))
     joined = counted.merge(whole[[*units, "difference_all"]], on=units, how="left")
-    joined = joined.assign(
-        difference=100 * (joined["score"] - joined["original"]),
-        included_rejected=joined["status"] == "included_rejected",
-    )
+    joined = joined.assign(difference=100 * (joined["score"] - joined["original"]))
     records = [
         _transformation(dict(zip(_KEYS, key, strict=True)), part) for key, part in joined.groupby(_KEYS, sort=False)
     ]
     columns = [*_KEYS, "n_datasets", "n_items", "original", "score", "difference", "difference_all", "reason"]
-    table = pd.DataFrame(records, columns=[*columns, "included_rejected"])
-    return in_order(table).reset_index(drop=True)
+    return in_order(pd.DataFrame(records, columns=columns)).reset_index(drop=True)
 
 
 def _transformation(key: Mapping[str, object], part: pd.DataFrame) -> dict[str, object]:
@@ -201,7 +193,6 @@ def _transformation(key: Mapping[str, object], part: pd.DataFrame) -> dict[str, 
         "n_datasets": scored["dataset"].nunique(),
         "n_items": int(scored["n"].sum()),
         "reason": reasons,
-        "included_rejected": bool(part["included_rejected"].any()),
     }
 
 
@@ -209,14 +200,14 @@ ENGLISH, OTHERS = "English", "Other languages"
 _COLUMNS = ["model", "axis", "size", "rank", "ordering"]
 
 
-def drop_table(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd.DataFrame:
+def drop_table(scores: pd.DataFrame) -> pd.DataFrame:
     """Return each data set x model x transformation's original score and drop (HTEB, Figure 9).
 
     Columns: setting (`ENGLISH` or `OTHERS`, by the languages of the data set's texts), dataset, model, transformation,
     axis, original (on the same items), score, drop (original - score, in points; seeds averaged first). Undefined
     values, and transformations on none of the total's axes, are left out.
     """
-    paired = paired_scores(of_total(counting_scores(scores, include_rejected), scores), scores)
+    paired = paired_scores(of_total(counting_scores(scores), scores), scores)
     paired = paired[paired["difference"].notna()]
     languages = scores.drop_duplicates("dataset").set_index("dataset")["language"]
     english = paired["dataset"].map(languages) == "en"
@@ -224,14 +215,14 @@ def drop_table(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd.Da
     return table[["setting", "dataset", "model", "transformation", "axis", "original", "score", "drop"]]
 
 
-def profile_table(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd.DataFrame:
+def profile_table(scores: pd.DataFrame) -> pd.DataFrame:
     """Return the size of each axis's effect on each model (HTEB, Figures 10 and 11): a row for each model x axis.
 
     Columns: model, axis, size (of the axis's difference from the original, in points), rank (1: the largest effect),
     ordering (the axes from largest to smallest, by " > "). Models with the same ordering come together, the commonest
     ordering first. Models that lack an axis are left out. The axes are those of the total.
     """
-    table = axis_table(scores, include_rejected=include_rejected)
+    table = axis_table(scores)
     axes = list(Axes.of(scores).of_total)
     differences = table.set_index("model")[[f"{axis}_difference" for axis in axes]].dropna().abs()
     differences.columns = pd.Index(axes)

@@ -56,7 +56,7 @@ def generator_table(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
 def _shared(first: pd.DataFrame, second: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """Return both studies' common scores side by side, and the numbers of scores left out, in words."""
     sources = ((first, False), (second, True))
-    paired = [with_originals(counting_scores(scores, include), scores) for scores, include in sources]
+    paired = [with_originals(counting_scores(scores, include_rejected=include), scores) for scores, include in sources]
     defined = [rows[rows["why"] == ""] for rows in paired]
     common = defined[0][_RUN].merge(defined[1][_RUN])
     pairs = [averaged(rows.merge(common, on=_RUN)) for rows in defined]

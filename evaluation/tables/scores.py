@@ -19,7 +19,6 @@ from annotation.verdicts.rules import marks_of
 from plumbline.errors import nearest
 from plumbline.frames import filled, need, numbers, once
 from plumbline.records import Score
-from plumbline.statistics.paired import sample_sd
 from plumbline.transformations import AXES, HTEB_TOTAL, ORIGINAL, TRANSFORMATIONS, Axes
 from plumbline.transformations import in_order as names_in_order
 from plumbline.words import count
@@ -37,7 +36,7 @@ def originals(scores: pd.DataFrame) -> pd.DataFrame:
     return rows[["model", "dataset", "task_type", "score"]].rename(columns={"score": "original"})
 
 
-def counting_scores(scores: pd.DataFrame, include_rejected: bool) -> pd.DataFrame:
+def counting_scores(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd.DataFrame:
     """Return the counting scores of transformed data sets, a row a seed; NaN if the metric is undefined."""
     statuses = ("evaluated", "included_rejected") if include_rejected else ("evaluated",)
     return scores[scores["status"].isin(statuses) & (scores["transformation"] != ORIGINAL)]
@@ -75,12 +74,12 @@ def paired_scores(counted: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     return averaged(with_originals(counted, scores))
 
 
-def shared_scores(scores: pd.DataFrame, include_rejected: bool) -> tuple[pd.DataFrame, str]:
+def shared_scores(scores: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """Return the rows of `paired_scores` that all models have, and a note on what is left out.
 
     Comparisons between models, and means over them, need the same data sets, transformations and seeds for all.
     """
-    rows = with_originals(counting_scores(scores, include_rejected), scores)
+    rows = with_originals(counting_scores(scores), scores)
     defined = rows[rows["why"] == ""]
     keys = ["dataset", "transformation", "seed"]
     models = defined.groupby(keys)["model"].transform("nunique")
@@ -186,7 +185,7 @@ def transformation_table(scores: pd.DataFrame, *, include_rejected: bool = False
     included_rejected. Seeds are averaged first, then data sets (METHOD: HTEB, 2.3). With `include_rejected` rejected
     rows that the user included count too.
     """
-    return _by_transformation(paired_scores(counting_scores(scores, include_rejected), scores))
+    return _by_transformation(paired_scores(counting_scores(scores, include_rejected=include_rejected), scores))
 
 
 def axis_table(
@@ -219,7 +218,7 @@ def axis_table(
     -7.0
     """
     scores = checked_scores(scores)
-    paired = paired_scores(counting_scores(scores, include_rejected), scores)
+    paired = paired_scores(counting_scores(scores, include_rejected=include_rejected), scores)
     by_transformation = _by_transformation(paired)
     parts = dict(iter(by_transformation.groupby("model", sort=False)))
     axes = Axes.of(scores)
@@ -266,29 +265,6 @@ def axis_means(paired: pd.DataFrame, column: str, axes: Axes) -> pd.DataFrame:
     table = by_axis.unstack("axis").reindex(columns=list(axes.shown))
     table[axes.total] = table[list(axes.of_total)].mean(axis=1, skipna=False)
     return table
-
-
-def dataset_table(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each model x data set x transformation (originals included), averaged over seeds.
-
-    Columns: model, dataset, task_type, metric, axis, transformation, n_seeds, n_failed (items whose outputs failed,
-    over all seeds), score, sd (sample SD over seeds, as in PTEB's Tables 6, 9 and 10; NaN for one seed), original
-    (on the same items), difference (points), original_all (on the whole data set), status. Rows that were left out or
-    failed are in `left_out`.
-    """
-    counted = with_originals(scores[scores["status"].isin(SCORED)], scores)
-    keys = ["model", "dataset", "task_type", "metric", "axis", "transformation"]
-    table = counted.groupby(keys, sort=False, as_index=False).agg(
-        n_seeds=("seed", "nunique"),
-        n_failed=("n_failed", "sum"),
-        score=("score", mean),
-        sd=("score", lambda values: sample_sd(values.to_numpy()).value),
-        status=("status", "max"),
-        original=("original", mean),
-        original_all=("original_all", mean),
-    )
-    table["difference"] = 100 * (table["score"] - table["original"])
-    return table[[*keys, "n_seeds", "n_failed", "score", "sd", "original", "difference", "original_all", "status"]]
 
 
 def left_out(scores: pd.DataFrame) -> pd.DataFrame:

@@ -190,7 +190,9 @@ class TableDataset(Dataset):
         for split, frame in splits.items():
             replacement = self._table(split, frame).replaced(change)
             remaining = frame.iloc[replacement.rows].reset_index(drop=True)
-            splits[split] = remaining.assign(**{name: _cells(column) for name, column in replacement.columns.items()})
+            splits[split] = remaining.assign(
+                **{name: pd.Series(column, dtype=object) for name, column in replacement.columns.items()}
+            )
         qrels = {
             query: {passage: value for passage, value in self.qrels[query].items() if passage in corpus}
             for query in (splits["test"]["id"] if self.qrels else ())
@@ -271,11 +273,6 @@ class TableDataset(Dataset):
         """Return which queries still have a relevant passage, or never had one."""
         relevant = [{p for p, value in self.qrels[query].items() if value > 0} for query in frame["id"]]
         return [not wanted or any(p in corpus for p in wanted) for wanted in relevant]
-
-
-def _cells(values: list[Any]) -> pd.Series[Any]:
-    """Return a column of texts or lists as objects, which pandas does not convert."""
-    return pd.Series(values, dtype=object)
 
 
 def load_local(spec: DatasetSpec, path: Path) -> TableDataset:

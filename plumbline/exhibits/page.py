@@ -72,7 +72,7 @@ def write_page(path: Path, title: str, warning: str, sections: Sequence[Section]
     shown = [
         {
             "heading": section.heading,
-            "id": _address(section.heading),
+            "id": re.sub(r"[^a-z0-9]+", "-", section.heading.lower()).strip("-"),
             "folded": section.folded,
             "parts": _shown_parts(section.parts, notes),
         }
@@ -155,11 +155,6 @@ def _coded(text: str) -> Markup:
         Markup("<code>{}</code>").format(part) if number % 2 else escape(in_prose(part))
         for number, part in enumerate(parts)
     )
-
-
-def _address(heading: str) -> str:
-    """Return a heading as the fragment of its address."""
-    return re.sub(r"[^a-z0-9]+", "-", heading.lower()).strip("-")
 
 
 def _spans(numbers: Sequence[int]) -> list[tuple[int, int]]:

@@ -195,7 +195,7 @@ class Exhibit:
 
     def _below(self) -> list[str]:
         """Return the notes. In the caption they would be too long: LaTeX sets a caption on one line first."""
-        text = " ".join(as_latex(_sentence(note)) for note in self.notes)
+        text = " ".join(as_latex(note if note.endswith((".", "!", "?")) else f"{note}.") for note in self.notes)
         return [rf"\par\smallskip{{\footnotesize\raggedright {text}\par}}"] if text else []
 
     def _form(self) -> str:
@@ -278,11 +278,6 @@ def _column(numeric: bool, wide: bool) -> str:
     if wide:
         return r">{\raggedright\arraybackslash}p{0.28\linewidth}"
     return "r" if numeric else "l"
-
-
-def _sentence(text: str) -> str:
-    """End a note with a full stop: notes follow each other."""
-    return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
 LIST = "files.json"

@@ -266,7 +266,7 @@ def own_transformations(entries: Sequence[Any], base: Path) -> tuple[list[Any], 
     """
     names, custom = list[Any](), dict[str, Transformation]()
     for position, entry in enumerate(entries):
-        if not isinstance(entry, dict) and not _is_file(entry):
+        if not isinstance(entry, dict) and not (isinstance(entry, str) and "." in entry):
             names.append(entry)
             continue
         kind = _read(entry, base, f"transformations.{position}")
@@ -297,11 +297,6 @@ def within_languages(
     if not limited:
         raise StudyError("languages: no transformation of the study translates; leave it out")
     return limited
-
-
-def _is_file(entry: Any) -> bool:
-    """Return whether an entry names a file: names of transformations have no dot."""
-    return isinstance(entry, str) and "." in entry
 
 
 def _read(entry: dict[Any, Any] | str, base: Path, where: str) -> Transformation:

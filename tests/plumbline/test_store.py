@@ -18,7 +18,7 @@ from hypothesis import given
 from generation.datasets.tables import read_frame as read_local_frame
 from plumbline.errors import DataError
 from plumbline.journal import Journal
-from plumbline.records import Number, Rating, Record, arrow_schema
+from plumbline.records import Number, Rating, Record
 from plumbline.store import (
     BATCH,
     atomic,
@@ -166,30 +166,6 @@ def test_duplicate_keys_are_refused_and_nothing_is_written(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("keep", [0, 3, 100, -5])
-def test_a_damaged_table_is_refused_with_what_to_do(tmp_path: Path, keep: int) -> None:
-    path = tmp_path / "t.parquet"
-    write_table(path, [row()], Row)
-    path.write_bytes(path.read_bytes()[:keep])
-    with pytest.raises(DataError, match="is damaged .*delete it and run `make it` again"):
-        read_table(path, Row, "make it")
-
-
-def test_a_table_of_another_version_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "t.parquet"
-    write_table(path, [row(note="x")], Row)
-    table = pq.read_table(path)
-    pq.write_table(table.drop_columns(["count"]), path)
-    with pytest.raises(DataError, match="lacks column 'count'"):
-        read_table(path, Row, "make it")
-    pq.write_table(table.set_column(2, "count", pa.array(["many"])), path)
-    with pytest.raises(DataError, match="column of an unexpected type|has empty cells"):
-        read_table(path, Row, "make it")
-    pq.write_table(table.set_column(0, "key", pa.array([None], pa.string())), path)
-    with pytest.raises(DataError, match="column of an unexpected type|has empty cells"):
-        read_table(path, Row, "make it")
-
-
 def test_a_table_in_pieces_is_the_table(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     rows = (row(key=str(number), count=number) for number in range(2 * BATCH + 1))  # an iterator: never all in memory
@@ -232,14 +208,3 @@ def test_words_are_read_as_categories_in_their_order(tmp_path: Path) -> None:
     assert list(frame["rater_id"].cat.categories) == ["r1", "r2"]
     pd.testing.assert_frame_equal(frame.astype(dict.fromkeys(words, "str")), plain)
     assert joined([], Rating, words)["pair_id"].cat.categories.empty
-
-
-@pytest.mark.parametrize("words", [(), ("pair_id", "rater_id")])
-def test_a_key_that_stands_there_twice_is_refused_however_it_is_read(tmp_path: Path, words: tuple[str, ...]) -> None:
-    path, schema = tmp_path / "ratings.parquet", arrow_schema(Rating)
-    row = {"transformation": "paraphrasing", "language": "en", "question": "quality", "value": 3, "status": "submitted"}
-    more = {"submitted_at": datetime(2026, 1, 1, tzinfo=UTC), "source": "argilla", "simulated": False}
-    rows = [Rating(pair_id=pair, rater_id=rater, **row, **more) for pair, rater in (("p", "r"), ("q", "r"), ("p", "r"))]
-    pq.write_table(pa.Table.from_pylist([one.model_dump() for one in rows], schema=schema), path)
-    with pytest.raises(DataError, match="'p'.* appears twice"):
-        read_table(path, Rating, "x", words=words)

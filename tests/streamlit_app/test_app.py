@@ -223,22 +223,6 @@ def test_corrupt_json_is_no_traceback(page: Open, exports: Path) -> None:
         file.write_bytes(whole)
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ("name: demo\nnmae: x\n", "unknown key 'nmae'"),
-        ("name: demo\n<b>x</b>: 1\n", "unknown key '<b>x</b>'"),
-    ],
-)
-def test_an_invalid_study_is_one_line(page: Open, tmp_path: Path, content: str, said: str) -> None:
-    file = tmp_path / "bad.yaml"
-    file.write_text(content, encoding="utf-8")
-    shown = page("--study", file)
-    assert_calm(shown)
-    assert shown.title[0].value == "Plumbline"
-    assert said in texts(shown)
-
-
 @pytest.mark.parametrize("arguments", [(), ("--nothing",), ("--study", "studies/nowhere.yaml")])
 def test_a_wrong_start_is_one_line(page: Open, arguments: tuple[str, ...]) -> None:
     shown = page(*arguments)

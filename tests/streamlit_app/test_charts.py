@@ -9,7 +9,6 @@ import pytest
 from plumbline.exhibits.charts import Kinds, columns_of_legend, rows
 from plumbline.exhibits.palette import COLOURS, SHAPES, colours, shapes
 from plumbline.transformations import AXES
-from streamlit_app import charts
 from streamlit_app.elements import unchecked
 
 
@@ -40,12 +39,6 @@ def luminance(colour: str) -> float:
     parts = [int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)]
     red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def test_caption_says_why_there_is_no_interval() -> None:
-    nan = float("nan")
-    row = {"rho": -0.5, "low": nan, "high": nan, "n": 4, "reason": "no interval: why", "simulated": False}
-    assert charts.caption(row) == ["ρ = −0.50, n = 4 pairs", "no interval: why"]
 
 
 def test_a_legend_stands_in_as_few_rows_as_its_place_has_room_for() -> None:

@@ -56,7 +56,7 @@ class Api:
             proxy_for(parts.scheme, parts.netloc)
         except ValueError as error:
             raise ServiceError(f"{ADDRESS_VARIABLE}: {error}") from None
-        if not _is_private(parts.scheme, parts.hostname):
+        if not (parts.scheme == "https" or (parts.scheme == "http" and server.is_loopback(parts.hostname or ""))):
             raise ServiceError(f"{ADDRESS_VARIABLE} is {address!r}, which is not an https address; unset it")
         self.pause = pause
         self._http = httpx.Client(
@@ -125,11 +125,6 @@ class Api:
             if attempt < TRIES - 1:
                 self.pause(min(wait, LONGEST_PAUSE))
         raise ServiceError(f"Prolific {trouble} to {_what(method, path)}, {TRIES} times; run the command again later")
-
-
-def _is_private(scheme: str, host: str | None) -> bool:
-    """Return whether the connection is private: encrypted, or on this machine."""
-    return scheme == "https" or (scheme == "http" and server.is_loopback(host or ""))
 
 
 def _content(answer: httpx.Response, method: str, path: str) -> dict[str, Any]:

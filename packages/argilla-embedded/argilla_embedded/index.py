@@ -189,10 +189,6 @@ class Words:
             grown(self.slot_field, slot_field), grown(self.slot_length, slot_length),
         )  # fmt: skip
 
-    def wasted(self) -> bool:
-        """Return whether too much of it belongs to changed or deleted records."""
-        return not self.live.all() and int(self.live.sum()) < (1 - WASTE) * len(self.ids)
-
 
 def grown(array: NDArray[Any], more: Sequence[Any]) -> NDArray[Any]:
     """The array with more at its end."""
@@ -234,7 +230,7 @@ class Kept:
         kept = {id_: stamp for id_, stamp in self.stamps.items() if stamps.get(id_) == stamp}
         found = self.words.without(self.rows[id_] for id_ in self.stamps if id_ not in kept)
         rows = {id_: self.rows[id_] for id_ in kept}
-        if found.wasted():
+        if not found.live.all() and int(found.live.sum()) < (1 - WASTE) * len(found.ids):
             fresh = read(list(stamps))
             found, kept, rows = nothing(), {}, {}
         rows.update({id_: row for row, id_ in enumerate(fresh, start=len(found.ids))})

@@ -16,7 +16,6 @@ from annotation.human.simulated import read_items
 from annotation.judges.annotator_messages import AnnotatorMessage, AnswerForm, read_answer, spellings
 from annotation.judges.annotators import annotate, annotators, lines_of
 from annotation.sampling.sample import draw_sample
-from plumbline.errors import StudyError
 from plumbline.manifest import Manifest
 from plumbline.models.chat import Completion
 from plumbline.records import Pair
@@ -205,30 +204,3 @@ def test_the_sample_studys_model_is_a_recording_of_its_rule(tmp_path: Path) -> N
         one.task: one.n_items for one in annotators(study)[0].tasks
     }
     assert not answers["abstained"].any() and pd.isna(answers["seconds"]).all()
-
-
-@pytest.mark.parametrize(
-    ("more", "why"),
-    [
-        ({"questions": ["groupes"]}, "judges: 'one': no task 'groupes'; did you mean 'groups'"),
-        ({"questions": ["groups", "groups"]}, r"judges\.0\.questions: question 'groups' appears twice"),
-        ({"prompt": "rubric"}, r"judges\.0: unknown key 'prompt'"),
-    ],
-)
-def test_models_that_cannot_be_asked_are_refused(tmp_path: Path, more: dict[str, Any], why: str) -> None:
-    with pytest.raises(StudyError, match=why):
-        asked_study(tmp_path, model("http://127.0.0.1:9/v1", **more))
-
-
-def test_a_model_that_answers_is_not_called_as_one_that_embeds(tmp_path: Path) -> None:
-    """Tables have both, by their names."""
-    file = asked_study(tmp_path, model("http://127.0.0.1:9/v1")).file
-    file.write_text(f"{file.read_text()}\nevaluation: {{models: [{{name: one}}]}}\n")
-    with pytest.raises(StudyError, match=r"judges: 'one' is also the name of an embedding model; rename one of"):
-        load_study(file)
-
-
-def test_a_study_without_models_or_of_that_name_says_so(tmp_path: Path) -> None:
-    study = asked_study(tmp_path)
-    with pytest.raises(StudyError, match="names no models; add them under `judges`"):
-        annotators(study)

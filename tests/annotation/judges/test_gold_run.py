@@ -43,15 +43,6 @@ def test_the_sample_studys_judges_are_held_against_its_gold_scores(demo: Study) 
         judge_gold(demo, ["share"])
 
 
-def test_a_study_without_gold_scores_says_so(variant: Callable[..., Study]) -> None:
-    study = variant()
-    with pytest.raises(StudyError, match="names no judges; add them under `judges`"):
-        judge_gold(study)
-    words = {"name": "w", "task": "clustering", "path": "demo/requests.csv", "language": "en", "split": "all"}
-    with pytest.raises(StudyError, match="no data set has gold scores; add one whose task is sts or str"):
-        pairs_of(variant(datasets=[{**words, "columns": {"label": "intent"}}]))
-
-
 def test_ptebs_study_has_its_judges_and_the_scales_of_its_data() -> None:
     study = load_study(ROOT / "studies" / "pteb_judges.yaml")
     assert {"gemma3-27b", "gpt-oss-20b", "qwen3-32b"} <= {spec.name for spec in named(study.judges, (), study.file)}

@@ -15,7 +15,7 @@ import pytest
 
 from annotation.judges.gold import gold_pairs
 from annotation.judges.pool import draw_judged, read_judged
-from annotation.judges.prompts import JudgePrompt, load_recorded
+from annotation.judges.prompts import JudgePrompt
 from annotation.judges.run import judge, questionnaires, read_judgements
 from annotation.rubric import load_rubric
 from annotation.sampling.sample import draw_sample
@@ -323,36 +323,6 @@ def test_more_outputs_stay_judged_and_fewer_than_the_sample_are_refused(judged_b
     assert len(draw_judged(study, 5, keep=False)) == 5
     with pytest.raises(StudyError, match=r"--outputs 2 is less than `sample\.pairs: 3`"):
         draw_judged(study, 2)
-
-
-def test_a_judge_called_like_a_rater_is_refused(variant: Callable[..., Study]) -> None:
-    recorded = {"name": "kind", "engine": {"kind": "recorded", "model": "m", "path": "x"}}
-    with pytest.raises(StudyError, match="'kind' is also the name of a rater"):
-        variant(judges=[recorded])
-
-
-@pytest.mark.parametrize(
-    ("answers", "reason"),
-    [
-        ('{"4": 2}', "answers.quality.points.4: Input should be less than or equal to 1"),
-        ('{"4": NaN}', "answers.quality.points.4: Input should be"),
-        ('{"4": true}', "answers.quality.points.4: Input should be a valid number"),
-        ("4", "answers.quality.text: Input should be a valid string"),
-    ],
-)
-def test_recorded_answers_that_are_none_are_named(tmp_path: Path, answers: str, reason: str) -> None:
-    (file := tmp_path / "r.jsonl").write_text(
-        f'{{"original": "a", "transformed": "b", "answers": {{"quality": {answers}}}}}'
-    )
-    with pytest.raises(DataError) as error:
-        load_recorded(file)
-    assert f"{file}: line 1: {reason}" in str(error.value)
-
-
-def test_a_recording_that_is_not_there_is_one_line(judged_by: Callable[..., Study]) -> None:
-    study = judged_by({"name": "one", "engine": {"kind": "recorded", "model": "m", "path": "gone.jsonl"}})
-    with pytest.raises(DataError, match=r"no recorded judgements at .*gone\.jsonl; correct the judge's path"):
-        judge(study)
 
 
 HEAD = (

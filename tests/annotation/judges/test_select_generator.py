@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -13,8 +12,7 @@ import pytest
 
 from annotation.judges.pool import draw_judged
 from annotation.judges.run import judge
-from annotation.judges.select_generator import FOLDER, GeneratorSelection, choose, family, read_material
-from annotation.judges.select_report import headline
+from annotation.judges.select_generator import FOLDER, choose, family, read_material
 from generation.production import generate
 from generation.recordings import load_recordings
 from plumbline.errors import StudyError
@@ -160,21 +158,6 @@ def test_lost_judgements_count_for_nobody_and_few_best_are_judged(study: Study, 
     assert four.loc[("kin", SAMPLE), "failed"] == 10 and BETA not in four.reset_index()["generator"].tolist()
     with pytest.raises(StudyError, match="no judge is asked 'qualty'; did you mean 'quality'"):
         choose(read_material(study, 5), "qualty")
-
-
-def test_the_sentence_names_those_that_are_not_told_apart() -> None:
-    ranked = pd.DataFrame(
-        [("x", 4.4, 4.3, 4.5, "a", 9), ("y", 4.3, 4.2, 4.4, "ab", 9), ("z", 4.0, 3.9, 4.1, "b", 9)],
-        columns=["generator", "mean", "low", "high", "letters", "n"],
-    )
-    pairs = pd.DataFrame([("x", "y", 0.2), ("x", "z", 0.0004), ("y", "z", 0.3)], columns=["first", "second", "p_holm"])
-    found = GeneratorSelection("quality", {"ranking": ranked, "comparisons": pairs}, (), (), (), "")
-    assert headline(found) == (
-        "Judges choose x by quality: 4.40 [4.30, 4.50], not significantly better than y; doubtful: no person has"
-        " confirmed it."
-    )
-    alone = replace(found, tables={"ranking": ranked.assign(letters=["a", "b", "b"]), "comparisons": pairs})
-    assert "significantly better than every other (Holm p up to 0.200)" in headline(alone)
 
 
 def test_families_are_told_by_names() -> None:

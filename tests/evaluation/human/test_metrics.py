@@ -18,9 +18,9 @@ from evaluation.human.metrics import (
     counted_ap,
     expected_ap,
     expected_ndcg,
-    expected_rr,
     metrics_of,
-    sklearn_ap,
+    rr_of_rows,
+    sklearn_of_rows,
 )
 from plumbline.statistics.resampled_measures import v_measure
 
@@ -41,6 +41,11 @@ def _ndcg(grades: np.ndarray, at: int) -> float:
 def _rr(relevant: np.ndarray, at: int) -> float:
     first = int(np.flatnonzero(relevant)[0]) + 1
     return 1 / first if first <= at else 0.0
+
+
+def rows(gold: list[int], given: list[int]) -> tuple[np.ndarray, np.ndarray]:
+    """One query as the only row of two tables."""
+    return np.array([gold], float), np.array([given], float)
 
 
 def orders(given: list[float]) -> list[list[int]]:
@@ -67,8 +72,8 @@ def test_expected_metrics_are_the_mean_over_all_orders_of_ties(gold: list[int], 
     assert expected_ap(gold, given) == pytest.approx(np.mean([_ap(one > 0) for one in every]))
     for at in (2, 10):
         assert expected_ndcg(gold, given, at) == pytest.approx(np.mean([_ndcg(one, at) for one in every]))
-        assert expected_rr(gold, given, at) == pytest.approx(np.mean([_rr(one > 0, at) for one in every]))
-    assert sklearn_ap(gold, given) == pytest.approx(average_precision_score(grades > 0, given))
+        assert rr_of_rows(*rows(gold, given), at)[0] == pytest.approx(np.mean([_rr(one > 0, at) for one in every]))
+    assert sklearn_of_rows(*rows(gold, given))[0] == pytest.approx(average_precision_score(grades > 0, given))
     assert expected_ndcg(gold, given, 3) == pytest.approx(ndcg_score([gold], [given], k=3))
 
 
@@ -78,8 +83,8 @@ def test_what_scikit_learn_makes_of_binary_marks_is_below_what_random_orders_get
     by_hand = (1 + 2.75 / 3 + (1 + 2 / 3 + 0.75) / 3 + (0.5 + 2 / 3 + 0.75) / 3) / 4
     assert expected_ap(*CASES[0]) == pytest.approx(by_hand)
     assert round(by_hand, 2) == 0.84
-    assert sklearn_ap(*CASES[0]) == pytest.approx(0.75)
-    assert (expected_ap(*CASES[1]), sklearn_ap(*CASES[1])) == pytest.approx((0.75, 0.5))
+    assert [sklearn_of_rows(*rows(*case))[0] for case in CASES[:2]] == pytest.approx([0.75, 0.5])
+    assert expected_ap(*CASES[1]) == pytest.approx(0.75)
 
 
 def test_random_order_already_has_most_of_map() -> None:
@@ -99,7 +104,8 @@ def test_resamples_have_the_expected_precision_of_the_items_drawn() -> None:
 
 
 def test_without_anything_relevant_there_is_no_value_and_sides_must_match() -> None:
-    assert all(math.isnan(one([0, 0], [1, 0])) for one in (expected_ap, expected_ndcg, expected_rr, sklearn_ap))
+    assert all(math.isnan(one([0, 0], [1, 0])) for one in (expected_ap, expected_ndcg))
+    assert all(math.isnan(one(*rows([0, 0], [1, 0]))[0]) for one in (rr_of_rows, sklearn_of_rows))
     with pytest.raises(ValueError, match="same candidates"):
         expected_ap([1, 0], [1])
     with pytest.raises(ValueError, match="must be finite"):

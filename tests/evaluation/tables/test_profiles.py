@@ -130,11 +130,10 @@ def test_accepted_pairs_alone_stand_beside_all_items_of_the_same_data_sets_and_s
     assert row["reason"].startswith("no difference for 1 of 3 data sets and seeds; on e: 3 items consist")
 
 
-def test_what_was_refused_is_in_no_accepted_pairs_unless_asked_for() -> None:
+def test_what_was_refused_is_in_no_accepted_pairs() -> None:
     rows = pd.DataFrame([accepted_row("d", 1, 0.9, 0.8, status="included_rejected").model_dump()])
     scores = pd.DataFrame([score_row("m", "d", "original", 0.8), score_row("m", "d", "paraphrasing", 0.7)])
     assert accepted_table(rows, scores).empty
-    assert accepted_table(rows, scores, include_rejected=True)["included_rejected"].all()
 
 
 def test_no_rows_make_no_table() -> None:

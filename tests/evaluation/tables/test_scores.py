@@ -11,7 +11,6 @@ from scipy.stats import spearmanr
 
 from evaluation.tables import (
     axis_table,
-    dataset_table,
     drift_by_quality,
     drift_correlations,
     left_out,
@@ -124,8 +123,6 @@ def test_rejected_ones_count_only_when_asked_for_and_are_named(scores: pd.DataFr
         "summarisation": True,
         "translation": False,
     }
-    statuses = dataset_table(scores).set_index(["dataset", "transformation"])["status"]
-    assert statuses["a", "summarisation"] == "included_rejected"
 
 
 def test_what_was_left_out_and_what_is_undefined_is_listed(scores: pd.DataFrame) -> None:
@@ -158,8 +155,6 @@ def test_failed_outputs_are_counted_in_every_table(scores: pd.DataFrame) -> None
     by_name = transformation_table(scores).set_index("transformation")["n_failed"]
     assert by_name.to_dict() == {"paraphrasing": 2 + 1 + 4, "backtranslation": 5, "expansion": 0, "translation": 0}
     assert axis_table(scores)["n_failed"].tolist() == [7 + 5]
-    by_set = dataset_table(scores).set_index(["dataset", "transformation"])["n_failed"]
-    assert (by_set["a", "paraphrasing"], by_set["b", "paraphrasing"], by_set["a", "original"]) == (3, 4, 0)
 
 
 def test_failed_outputs_are_said_once_for_all_models(scores: pd.DataFrame) -> None:
@@ -178,14 +173,6 @@ def test_failed_outputs_are_said_once_for_all_models(scores: pd.DataFrame) -> No
 def test_simulated_ratings_are_said(scores: pd.DataFrame, study: Study) -> None:
     assert not axis_table(scores, [verdict(study, "translation")])["simulated"].any()
     assert axis_table(scores, [verdict(study, "translation", simulated=True)])["simulated"].all()
-
-
-def test_data_sets_stand_beside_their_originals(scores: pd.DataFrame) -> None:
-    table = dataset_table(scores).set_index(["dataset", "transformation"])
-    assert table.loc[("a", "paraphrasing"), "score"] == pytest.approx(0.74)
-    assert table.loc[("a", "paraphrasing"), "n_seeds"] == 2
-    assert table.loc[("a", "paraphrasing"), "difference"] == pytest.approx(-6)
-    assert ("b", "expansion") not in table.index
 
 
 def test_nothing_evaluated_is_a_row_of_nan(scores: pd.DataFrame) -> None:

@@ -189,25 +189,6 @@ def test_an_answer_that_does_not_end_is_not_read_to_its_end(tmp_path: Path, monk
     assert rows(study)["bread"].reason == "the answer is larger than 1 MB"
 
 
-def test_unanswered_texts_are_asked_for_again_and_failed_ones_only_where_it_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(openai, "RETRIES", 0)
-    faults = {"bread": refuses(400, "no"), "cloud": refuses(503)}
-
-    def script(asked: Asked) -> Reply:
-        return faults.get(last_line(asked), upper(asked)) if asked.times == 1 else upper(asked)
-
-    with ChatStub(script) as stub:
-        study = small_study(tmp_path, generator=server(stub.url))
-        assert generate(study) == Counter(ok=8, failed=1, unanswered=1)
-        assert generate(study) == Counter(ok=1, reused=9)
-        assert generate(study) == Counter(reused=10)
-        assert generate(study, again=True) == Counter(ok=1, reused=9)
-    assert len(stub.asked) == 12
-    assert {text: row.output for text, row in rows(study).items()} == {text: text.upper() for text in LETTERS}
-
-
 @pytest.mark.parametrize(
     ("reply", "line"),
     [
@@ -304,11 +285,6 @@ def test_pages_of_another_server_after_a_good_answer_are_those_texts_trouble(tmp
     with ChatStub(lambda asked: upper(asked) if last_line(asked) == "good" else PAGE) as stub:
         study = small_study(tmp_path, texts, generator=server(stub.url, concurrency=1))
         assert generate(study) == Counter(ok=1, unanswered=30)
-
-
-def test_no_server_at_all_ends_the_run(tmp_path: Path) -> None:
-    with pytest.raises(ServiceError, match=r"did not answer.*start the server or correct generator\.base_url"):
-        generate(small_study(tmp_path, generator=server("http://127.0.0.1:1/v1")))
 
 
 def test_a_server_that_takes_no_connections_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

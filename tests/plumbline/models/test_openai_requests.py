@@ -27,19 +27,6 @@ def rows(study: Study) -> dict[str, TransformedText]:
     return {row.text: row for row in read_transformed(study, study.transformations[0], 1)}
 
 
-@pytest.mark.parametrize("url", ["http://[bad/v1", "localhost:9/v1", "ftp://127.0.0.1/v1", "http:///v1", ""])
-def test_an_address_that_is_none_ends_the_run_with_one_line(tmp_path: Path, url: str) -> None:
-    with pytest.raises(StudyError, match=r"study\.yaml: generator\.base_url: '.*' is not an address"):
-        generate(small_study(tmp_path, generator=server(url)))
-
-
-@pytest.mark.parametrize("url", ["http://me:s3cret@127.0.0.1:9/v1", "http://127.0.0.1:9/v1?key=s3cret"])
-def test_an_address_with_a_key_in_it_is_refused_and_not_shown(tmp_path: Path, url: str) -> None:
-    with pytest.raises(StudyError, match="api_key_env") as error:
-        generate(small_study(tmp_path, generator=server(url)))
-    assert "s3cret" not in str(error.value)
-
-
 def test_the_key_comes_from_the_environment_without_its_newline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

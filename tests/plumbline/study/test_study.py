@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from plumbline.errors import StudyError
 from plumbline.manifest import Manifest, stage, study_hash
@@ -77,21 +76,6 @@ def test_a_file_that_is_no_study_is_refused(tmp_path: Path, content: bytes, says
     with pytest.raises(StudyError, match=says) as error:
         load_study(path)
     assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        ({"raters": {"per_pair": 1}}, "`acceptance.min_raters: 2` is more than `raters.per_pair: 1`"),
-        ({"sample": {"pairs": 6}}, "acceptance.min_pairs 20 is more than sample.pairs 6"),
-    ],
-)
-def test_a_study_that_can_never_be_decided_is_refused(tmp_path: Path, change: dict[str, object], says: str) -> None:
-    content = yaml.safe_load((ROOT / "studies" / "demo.yaml").read_text(encoding="utf-8")) | change
-    file = tmp_path / "study.yaml"
-    file.write_text(yaml.safe_dump(content), encoding="utf-8")
-    with pytest.raises(StudyError, match=says):
-        load_study(file)
 
 
 def test_defaults_are_the_papers() -> None:
