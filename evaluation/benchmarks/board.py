@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import itertools
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -88,10 +90,13 @@ class RankedModels:
         frame, n = self.scores.frame, len(self.types)
         points = bool(np.nanmax(np.abs(frame.to_numpy())) > 1)  # scores are already times 100
         form = partial(shown, digits=2) if points else hundred
-        rows = board_rows(self.table, self.kinds, str, mean="Mean of types", shown=form)
+        marked = self.table.assign(
+            model=self.table["model"].where(self.table["not_comparable"] == 0, self.table["model"] + " *")
+        )
+        rows = board_rows(marked, self.kinds, str, mean="Mean of types", shown=form)
         counts = ", ".join(f"{kind} {list(self.types.values()).count(kind)}" for kind in self.kinds)
         counted = "subsets" if self.rule.by_subset else "tasks"
-        lines = [*self.scores.notes, f"{counted}: {counts}; Mean of types: the mean of the types' means"]
+        lines = [*self.scores.remarks, f"{counted}: {counts}; Mean of types: the mean of the types' means"]
         lines += [f"{kind} uses {what}, with the same weight in means as other types" for kind, what in _CHANGES.items()
                  if kind in self.kinds and len(self.kinds) > 1]  # fmt: skip
         lines += board_notes(self.table, n, counted)
@@ -140,6 +145,8 @@ def of_scores(
         table[columns] = by_task.loc[table["model"], columns].to_numpy()
     if rule.order in _SORTED:
         table = table.sort_values(_SORTED[rule.order], ascending=False, kind="stable").reset_index(drop=True)
+    marks = Counter(itertools.chain.from_iterable(scores.marked.values()))
+    table["not_comparable"] = [marks[name] for name in table["model"]]
     return RankedModels(scores, types, seed, table, separation_table(frame, seed=seed), rule)
 
 
@@ -165,6 +172,7 @@ def write(folder: Path, ranked: RankedModels, source: str) -> list[str]:
         "from": source,
         "types": ranked.types,
         "notes": list(exhibit.notes),
+        "not_comparable": ranked.scores.marked,
         "left_out": [vars(omission) for omission in ranked.scores.omissions],
         "rests_on": {
             "files": ranked.scores.files,
@@ -209,7 +217,9 @@ def _of_files(options: argparse.Namespace) -> RankedModels:
     scores, facts, _ = read(options, by_subset=rule.by_subset)
     frame = scores.frame.rename(index={name: slash(str(name)) for name in scores.frame.index})
     families = {slash(name): family for name, family in scores.families.items()}
-    scores = rankable(replace(scores, frame=frame, families=families), options.gaps)
+    incomparable = {task: {slash(name): why for name, why in of.items()} for task, of in scores.incomparable.items()}
+    scores = replace(scores, frame=frame, families=families, incomparable=incomparable)
+    scores = rankable(scores, options.gaps)
     types = {str(name): str(kind) for name, kind in facts["type"].items()}
     if Path(options.source).is_file():  # a table has no subsets
         rule = replace(rule, by_subset=False)

@@ -129,6 +129,9 @@ def add_source_options(parser: argparse.ArgumentParser) -> None:
     add("--benchmark", default="", metavar="NAME", help="for a folder or a table: use only the tasks of this benchmark")
     add("--languages", type=_list, default=(), metavar="CODES",
         help="only tasks and subsets in these languages, such as dan,swe")  # fmt: skip
+    add("--comparable", action="store_true",
+        help="leave out scores on another revision of a data set, and by versions of mteb with known faults; a note"
+        " names them otherwise")  # fmt: skip
     add("--tasks", type=cli.no_address, metavar="FILE",
         help="table of tasks with the column task and any of type, languages, texts, characters, seconds")  # fmt: skip
 

@@ -11,6 +11,7 @@ import dataclasses
 import hashlib
 import logging
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from evaluation.benchmarks import task_facts
+from evaluation.benchmarks.comparable import reasons_by_model
 from evaluation.benchmarks.task_facts import numbers_of, of_mteb, read_table
 from plumbline.errors import DataError, PlumblineError, StudyError, nearest
 from plumbline.exhibits.table import plain
@@ -46,7 +48,8 @@ class Scores:
     """Scores as read: models (index) by tasks (columns), NaN without a score.
 
     `families` name each model's; `files` are what they were read from, with their hashes; `notes` say what was
-    settled while reading (revisions, splits, languages); `omissions` what is not in them.
+    settled while reading (revisions, splits, languages); `omissions` what is not in them. `incomparable` has the reason
+    for each score that is not comparable with the others of its task, by task and model.
     """
 
     frame: pd.DataFrame
@@ -54,6 +57,49 @@ class Scores:
     files: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     omissions: tuple[MatrixOmission, ...] = ()
+    incomparable: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    @property
+    def marked(self) -> dict[str, dict[str, str]]:
+        """`incomparable`, of the scores that are in the matrix."""
+        present = self.frame.notna()
+        marks = {
+            task: {
+                model: reason
+                for model, reason in self.incomparable.get(task, {}).items()
+                if model in present.index and present.loc[model, task]
+            }
+            for task in map(str, present)
+        }
+        return {task: reasons for task, reasons in marks.items() if reasons}
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """The notes, and which scores are not comparable with the others of their task."""
+        if not (marked := self.marked):
+            return self.notes
+        of = f"{len(marked)} of {count(self.frame.shape[1], 'task')}"
+        line = f"scores that are not comparable with the others on {of} (marked *): {self._by_task(marked)}"
+        return (*self.notes, f"{line}; --comparable leaves them out")
+
+    def _by_task(self, marked: Mapping[str, Mapping[str, str]]) -> str:
+        scored = self.frame.notna().sum()
+        return ", ".join(
+            f"{task} ({'; '.join(f'{number} of {scored[task]} models: {reason}' for reason, number in numbers)})"
+            for task, reasons in marked.items()
+            for numbers in [Counter(reasons.values()).most_common()]
+        )
+
+    def comparable(self) -> Scores:
+        """Return the scores without those that are not comparable with the others of their task."""
+        if not (marked := self.marked):
+            return self
+        frame = self.frame.copy()
+        for task, reasons in marked.items():
+            frame.loc[list(reasons), task] = float("nan")
+        number = count(sum(map(len, marked.values())), "score")
+        note = f"left out by --comparable: {number} on {count(len(marked), 'task')}: {self._by_task(marked)}"
+        return dataclasses.replace(self, frame=frame, notes=(*self.notes, note), incomparable={})
 
     @property
     def array(self) -> Floats:
@@ -236,9 +282,12 @@ def of_results(
         revisions.setdefault(model.model_name, set()).add(str(model.model_revision))
     results = results.select_tasks(tasks).join_revisions()
     table: dict[str, dict[str, float]] = {}
+    origins: dict[str, dict[str, tuple[str, str]]] = {}
     for model in results:
         row = table.setdefault(model.model_name, {})
         for result in model.task_results:
+            origin = str(result.dataset_revision or ""), str(result.mteb_version or "")
+            origins.setdefault(result.task_name, {})[model.model_name] = origin
             for column, parts in _parts(result, by_subset).items():
                 where = f"results of {model.model_name} for {column}"
                 row[column] = float(np.mean([main_score(part, where) for part in parts.values()]))
@@ -253,7 +302,13 @@ def of_results(
         *_revision_note(sum(len(rows) > 1 for rows in revisions.values())),
     )
     files = {str(folder or cache.cache_path): digest}
-    return Scores(frame, families(list(frame.index)), files, notes)
+    incomparable = {
+        column: reasons_by_model(task, origins[task.metadata.name])
+        for task in tasks
+        if task.metadata.name in origins
+        for column in _columns(task, by_subset)
+    }
+    return Scores(frame, families(list(frame.index)), files, notes, incomparable=incomparable)
 
 
 def _cache(folder: Path | None) -> Any:
@@ -435,8 +490,9 @@ _TABLES = (".csv", ".tsv", ".jsonl", ".parquet")
 def read(options: argparse.Namespace, *, by_subset: bool = False) -> tuple[Scores, pd.DataFrame, dict[str, Any]]:
     """Return scores with their gaps, the facts of their tasks, and mteb's task objects by name.
 
-    `options` name `source`, `benchmark`, `languages` (which become mteb's codes) and `tasks`, a file. With `by_subset`
-    columns of result files are subsets of tasks (`of_results`), with the facts of their tasks.
+    `options` name `source`, `benchmark`, `languages` (which become mteb's codes), `tasks`, a file, and whether only
+    `comparable` scores count. With `by_subset` columns of result files are subsets of tasks (`of_results`), with the
+    facts of their tasks.
     """
     path = Path(options.source)
     try:
@@ -454,8 +510,11 @@ def read(options: argparse.Namespace, *, by_subset: bool = False) -> tuple[Score
         if languages:
             note = "the table's scores cover all languages of a task, not only those in --languages"
             scores = dataclasses.replace(scores, notes=(*scores.notes, note))
+        if options.comparable:
+            raise StudyError("--comparable: a table has no revisions of data sets; name a folder of result files")
     else:
         scores, tasks = _results(path, options, languages, by_subset)
+        scores = scores.comparable() if options.comparable else scores
     task_of = {str(name): str(name).partition(SUBSET)[0] if by_subset else str(name) for name in scores.frame}
     facts = task_facts.merged(list(dict.fromkeys(task_of.values())), task_facts.of_mteb(tasks), own_facts)
     facts = facts.loc[list(task_of.values())].set_axis(pd.Index(list(task_of), name="task"))

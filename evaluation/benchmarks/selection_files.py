@@ -103,7 +103,7 @@ def notes(selection: BenchmarkSelection) -> list[str]:
         f"chosen with {n_models} models, judged on {int(selection.held.sum())} of other families (seed {request.seed});"
         " intervals are 95% percentile bootstraps over the held-out models",
         "models are ranked by Borda counts; random selections meet the requirements and the budget of the chosen ones",
-        *scores.notes,
+        *scores.remarks,
     ]
     if n_models - 1 <= selection.scores.frame.shape[1]:
         lines.append("there are no more models than tasks, so regressions use the least-norm solutions, as MMTEB's did")
@@ -159,6 +159,8 @@ def _tasks(selection: BenchmarkSelection) -> pd.DataFrame:
     facts = selection.facts.reset_index(names="task")
     facts["languages"] = facts["languages"].map(" ".join)
     facts["chosen"] = selection.main.chosen
+    marked = selection.scores.marked
+    facts["not_comparable"] = [len(marked.get(str(name), ())) for name in selection.facts.index]
     for name, way in selection.ways.items():
         facts[f"by_{name}"] = way.chosen
     return facts

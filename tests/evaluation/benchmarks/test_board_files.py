@@ -132,6 +132,50 @@ def test_what_lacks_a_score_is_left_out_by_name_and_equal_models_are_not_told_ap
     assert len(kept) == 4 and kept.set_index("model").loc["org/weak", ["mean", "rank_low"]].isna().all()
 
 
+def test_scores_on_other_data_and_by_faulty_versions_are_named_marked_and_left_out_on_request(tmp_path: Path) -> None:
+    benchmark = "MTEB(Scandinavian, v1)"
+    write_results(tmp_path, benchmark, MODELS)
+    changes: dict[tuple[str, str], dict[str, object]] = {
+        ("weak", "TwitterHjerneRetrieval"): {"mteb_version": "1.18.0"},
+        ("good", "TwitterHjerneRetrieval"): {"mteb_version": "1.18.1"},  # the first that is right
+        ("weak", "SweFaqRetrieval"): {"dataset_revision": "0" * 40},
+        ("fair", "SweFaqRetrieval"): {"dataset_revision": "0" * 40},
+        ("good", "SweRecClassification"): {"mteb_version": None},
+    }
+    for (model, task), facts in changes.items():
+        file = tmp_path / "results" / f"org__{model}" / REVISION / f"{task}.json"
+        result = json.loads(file.read_text(encoding="utf-8")) | facts
+        version = result["mteb_version"]
+        result["scores"] = {
+            split: [part | {"mteb_version": version} for part in parts] for split, parts in result["scores"].items()
+        }
+        file.write_text(json.dumps(result), encoding="utf-8")
+    board, out = ranked(tmp_path, benchmark)
+    registered = str(mteb.get_task("SweFaqRetrieval").metadata.revision)[:8]
+    named = f"SweFaqRetrieval (2 of 4 models: data set revision 00000000, not {registered})"
+    assert named in out and "on 3 of 28 tasks" in out and "--comparable leaves them out" in out
+    assert "TwitterHjerneRetrieval (1 of 4 models: mteb 1.18.0, before 1.18.1, whose scores are too low" in out
+    assert "SweRecClassification (1 of 4 models: by an unknown version of mteb" in out
+    assert board.set_index("model")["not_comparable"].to_dict() == {
+        "org/good": 1, "org/same": 0, "org/fair": 1, "org/weak": 2,
+    }  # fmt: skip
+    table = (tmp_path / "board" / "board.md").read_text(encoding="utf-8")
+    assert r"org/weak \*" in table and r"org/same \*" not in table
+    about = json.loads((tmp_path / "board" / "board.json").read_text(encoding="utf-8"))
+    assert about["not_comparable"]["SweFaqRetrieval"] == dict.fromkeys(
+        ("org/fair", "org/weak"), f"data set revision 00000000, not {registered}"
+    )
+    fewer, out = ranked(tmp_path, benchmark, "--comparable", "--gaps", "tasks")
+    assert len(fewer) == 4 and "leaves them out" not in out and named in out and not fewer["not_comparable"].any()
+    about = json.loads((tmp_path / "board" / "board.json").read_text(encoding="utf-8"))
+    assert len(about["types"]) == 25
+    write_results(tmp_path, benchmark, {f"org{number}/more": 0.5 + number / 50 for number in range(6)})
+    done = here("select", "--from", str(tmp_path), "--benchmark", benchmark, "--out", str(tmp_path / "small"))
+    assert done.returncode == 0 and named.replace("of 4", "of 10") in done.stdout, done.stderr
+    tasks = pd.read_csv(tmp_path / "small" / "tasks.csv").set_index("task")["not_comparable"]
+    assert tasks.sum() == 4 and tasks["SweFaqRetrieval"] == 2
+
+
 def test_one_model_and_few_tasks_say_that_there_is_no_interval(tmp_path: Path) -> None:
     write_results(tmp_path, "MTEB(kor, v1)", {"org/one": 0.5})
     board, out = ranked(tmp_path, "MTEB(kor, v1)")
