@@ -38,8 +38,8 @@ from plumbline.store import as_record, joined
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec
 
-PAIRS = RecordFile("pairs.parquet", Pair, "sample")
-CONTROLS = RecordFile("controls.parquet", Pair, "sample")
+PAIRS = RecordFile("pairs.parquet", Pair, "sample", noted=True)
+CONTROLS = RecordFile("controls.parquet", Pair, "sample", noted=True)
 RATINGS = RecordFile("ratings.parquet", Rating, "collect", noted=True)
 CONTROL_RATINGS = RecordFile("control_ratings.parquet", Rating, "collect", noted=True)
 _ONCE = "restore it from a copy, and do not delete it: no command can make it again"
@@ -189,8 +189,7 @@ class CampaignRecords(StudyRecords):
 
     @functools.cached_property
     def pairs(self) -> list[Pair]:
-        """The sample. Raises DataError where it was taken away, or is not what people's tasks were drawn as."""
-        self.noted.refuse_replaced(PAIRS.name, PAIRS.command(self.study))
+        """The sample. Raises DataError where it was taken away or is not the one that was drawn."""
         if "collected" in self.__dict__ and self.has(PAIRS):
             return self.collected.sample_pairs
         return [as_record(row, Pair) for row in self.table(PAIRS).to_pylist()]
@@ -244,7 +243,7 @@ class CampaignRecords(StudyRecords):
     def _rating_tables(self, words: Sequence[str]) -> list[pa.Table]:
         files = [file for file in (RATINGS, CONTROL_RATINGS) if self.has(file)]
         tables = [self.table(file, words) for file in files]
-        if files == [RATINGS] and self.is_noted(CONTROL_RATINGS):
+        if files == [RATINGS] and self.noted.notes(CONTROL_RATINGS.name):
             command = CONTROL_RATINGS.command(self.study)
             advice = f"restore it from a copy, or move {RATINGS.name} away too and run `{command}` again"
             raise DataError(f"{self.path(CONTROL_RATINGS)} is gone; {advice}")
@@ -276,7 +275,6 @@ class CampaignRecords(StudyRecords):
         rules = self.models(RULES)
         if not rules and self.path(RULES).exists():
             raise DataError(f"{self.path(RULES)} is damaged; {RULES.advice}")
-        self.noted.refuse_unnoted(RULES.name)
         return rules
 
     @functools.cached_property

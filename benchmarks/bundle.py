@@ -32,8 +32,8 @@ from evaluation.scoring import evaluate
 from generation.datasets.loading import iter_datasets
 from generation.jobs import Plan
 from plumbline.identity import identity
+from plumbline.manifest import Manifest
 from plumbline.records import Pair, Rating
-from plumbline.store import write_json, write_table
 from plumbline.study import ROOT, Study, load_study
 from plumbline.transformations import TRANSFORMATIONS
 
@@ -110,8 +110,8 @@ def made_study(folder: Path, texts: int) -> Study:
     study = load_study(folder / "study.yaml", folder / "exports")
     write_shuffled(study)
     pairs = _write_pairs(study)
-    write_table(study.folder / "controls.parquet", list[Pair](), Pair)
-    write_json(study.folder / "sample.json", [])
+    Manifest.of(study).write_table("controls.parquet", list[Pair](), Pair)
+    Manifest.of(study).write_models("sample.json", [])
     frame = pd.DataFrame([one.model_dump() for one in _ratings(pairs)])
     write_ratings(CampaignRecords.open(study), frame)
     accept(study)
@@ -142,7 +142,7 @@ def _write_pairs(study: Study) -> list[Pair]:
                     **common,
                 )
             )
-    write_table(study.folder / "pairs.parquet", made, Pair)
+    Manifest.of(study).write_table("pairs.parquet", made, Pair)
     return made
 
 

@@ -28,8 +28,8 @@ from benchmarks.registry import Measurement, benchmark
 from benchmarks.server import quiet
 from generation.jobs import Plan
 from plumbline.identity import identity
+from plumbline.manifest import Manifest
 from plumbline.records import Pair
-from plumbline.store import write_table
 from plumbline.study import Study, load_study
 
 PAIRS, PER_PAIR, RATERS = 10_000, 5, 8  #: two questions: 10,000 x 5 x 2 = 100,000 ratings
@@ -77,8 +77,8 @@ def _study(folder: Path) -> Study:
     plan, draw = Plan(study), random.Random(1)  # noqa: S311 (texts, no secret)
     words = ["".join(draw.choices("abdefgiklmnoprstu", k=draw.randint(2, 9))) for _ in range(5000)]
     pairs = [_pair(plan, number, " ".join(draw.choices(words, k=WORDS))) for number in range(PAIRS)]
-    write_table(study.folder / "pairs.parquet", pairs, Pair)
-    write_table(study.folder / "controls.parquet", [], Pair)
+    Manifest.of(study).write_table("pairs.parquet", pairs, Pair)
+    Manifest.of(study).write_table("controls.parquet", [], Pair)
     return study
 
 

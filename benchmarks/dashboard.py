@@ -22,8 +22,8 @@ from benchmarks.memory import memory
 from benchmarks.registry import Measurement, benchmark
 from generation.production import generate
 from plumbline.identity import identity
+from plumbline.manifest import Manifest
 from plumbline.records import DriftRecord, Pair, Rating, Score
-from plumbline.store import write_json, write_table
 from plumbline.study import ROOT, Study, load_study
 from plumbline.transformations import ORIGINAL, TRANSFORMATIONS
 
@@ -134,9 +134,9 @@ def large_study(folder: Path, *, pairs: int = PAIRS, models: int = MODELS) -> St
     study = load_study(file, folder / "exports")
     kinds = list(TRANSFORMATIONS)
     drawn = [_pair(i, kinds[i % 8], LANGUAGES[i // 8 % 10], names[i % DATASETS]) for i in range(pairs)]
-    write_table(study.folder / "pairs.parquet", drawn, Pair)
-    write_table(study.folder / "controls.parquet", list[Pair](), Pair)
-    write_json(study.folder / "sample.json", [])
+    Manifest.of(study).write_table("pairs.parquet", drawn, Pair)
+    Manifest.of(study).write_table("controls.parquet", list[Pair](), Pair)
+    Manifest.of(study).write_models("sample.json", [])
     _finish(study, drawn, names, SEEDS)
     return study
 
@@ -166,8 +166,8 @@ def _finish(study: Study, pairs: list[Pair], datasets: list[str], seeds: tuple[i
             "simulated": True,
         }
     )
-    write_table(study.folder / "ratings.parquet", ratings, Rating)
-    write_table(study.folder / "control_ratings.parquet", ratings.head(0), Rating)
+    Manifest.of(study).write_table("ratings.parquet", ratings, Rating)
+    Manifest.of(study).write_table("control_ratings.parquet", ratings.head(0), Rating)
     accept(study)
     models = [spec.name for spec in study.evaluation.models]
     drift = pd.DataFrame(
@@ -179,7 +179,7 @@ def _finish(study: Study, pairs: list[Pair], datasets: list[str], seeds: tuple[i
             "unit_id": "",
         }
     )
-    write_table(study.folder / "drift.parquet", drift, DriftRecord)
+    Manifest.of(study).write_table("drift.parquet", drift, DriftRecord)
     accepted = {
         verdict.transformation for verdict in CampaignRecords.open(study).verdicts if verdict.decision == "accepted"
     }
@@ -198,7 +198,7 @@ def _finish(study: Study, pairs: list[Pair], datasets: list[str], seeds: tuple[i
         for dataset, spec in zip(datasets, study.datasets, strict=True)
         for name, axis, seed in variants
     ]  # fmt: skip
-    write_table(study.folder / "scores.parquet", scores, Score)
+    Manifest.of(study).write_table("scores.parquet", scores, Score)
 
 
 def _pair(number: int, transformation: str, language: str, dataset: str) -> Pair:

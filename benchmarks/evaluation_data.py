@@ -16,8 +16,9 @@ import yaml
 
 from generation.datasets.loading import iter_datasets
 from generation.jobs import Plan
+from plumbline.manifest import Manifest
 from plumbline.records import Pair, TransformedText
-from plumbline.store import write_json, write_table
+from plumbline.store import write_json
 from plumbline.study import ROOT, Study, load_study
 from plumbline.transformations import ORIGINAL, TRANSFORMATIONS
 
@@ -80,9 +81,10 @@ def write_shuffled(study: Study) -> list[str]:
                         prompt_hash=plan.prompt_hashes[name],
                     )
                 )
-            write_table(study.transformation_file(name, seed), rows, TransformedText)
+            file = study.transformation_file(name, seed).relative_to(study.folder)
+            Manifest.of(study).write_table(str(file), rows, TransformedText)
     write_json(study.folder / "verdicts.json", [])
-    write_table(study.folder / "pairs.parquet", [], Pair)
+    Manifest.of(study).write_table("pairs.parquet", [], Pair)
     return made
 
 

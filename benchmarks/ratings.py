@@ -25,9 +25,9 @@ from benchmarks.browser import browser, dashboard, read, settle
 from benchmarks.registry import Measurement, benchmark
 from generation.jobs import Plan
 from plumbline.identity import identity
-from plumbline.manifest import stage
+from plumbline.manifest import Manifest, stage
 from plumbline.records import Pair
-from plumbline.store import write_json, write_table
+from plumbline.store import write_json
 from plumbline.study import Study, load_study
 from plumbline.transformations import TRANSFORMATIONS
 
@@ -88,8 +88,8 @@ def made_up(folder: Path, *, raters: int, pairs: int = PAIRS) -> Study:
     controls = [_control(pair, kind) for kind in ("positive", "negative", "repeat") for pair in sample[::CONTROLS]]
     files = [study.folder / name for name in ("pairs.parquet", "controls.parquet")]
     with stage(study, "sample", [], files):
-        write_table(files[0], sample, Pair)
-        write_table(files[1], controls, Pair)
+        for file, rows in zip(files, (sample, controls), strict=True):
+            Manifest.of(study).write_table(file.name, rows, Pair)
     with stage(study, "publish", files):
         pass
     outputs = [study.folder / name for name in ("ratings.parquet", "control_ratings.parquet", "members.json")]

@@ -33,9 +33,10 @@ from benchmarks.registry import Measurement, benchmark
 from evaluation.sources import Folder
 from generation.datasets.loading import iter_datasets
 from generation.jobs import Job, Plan
+from plumbline.manifest import Manifest
 from plumbline.records import Pair, TransformedText, arrow_schema
-from plumbline.store import BATCH, write_json, write_table
-from plumbline.study import ROOT, Study, load_study
+from plumbline.store import BATCH, write_json
+from plumbline.study import ROOT, Study, file_hash, load_study
 from plumbline.transformations import TRANSFORMATIONS
 
 SIZES = (200_000, 2_000_000) if os.environ.get("PLUMBLINE_BENCH") == "full" else (20_000, 200_000)
@@ -123,10 +124,13 @@ def _write_outputs(study: Study) -> None:
                 jobs = [plan.job(text, *unit) for text in texts[first : first + BATCH]]
                 rows = [_row(plan, job, failed=place % 50 == 0) for place, job in enumerate(jobs)]
                 writers[unit].write_table(pa.Table.from_pylist(rows, schema=schema))
-    for writer in writers.values():
+    for unit, writer in writers.items():
         writer.close()
+        file = study.transformation_file(*unit)
+        with Manifest.of(study).changing() as manifest:
+            manifest.setdefault("kept", {})[str(file.relative_to(study.folder))] = [file_hash(file)]
     write_json(study.folder / "verdicts.json", [])
-    write_table(study.folder / "pairs.parquet", [], Pair)
+    Manifest.of(study).write_table("pairs.parquet", [], Pair)
 
 
 def _row(plan: Plan, job: Job, *, failed: bool) -> dict[str, Any]:

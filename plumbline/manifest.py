@@ -169,10 +169,6 @@ class Manifest:
         """Tell whether the manifest notes a file's content."""
         return name in self._kept()
 
-    def refuse_unnoted(self, name: str) -> None:
-        """Raise DataError if a file exists whose writing this manifest should have noted: one of them was replaced."""
-        self._refuse_unnoted(name, self._kept())
-
     def write_models(self, name: str, records: Sequence[BaseModel]) -> None:
         """Write evidence to a JSON file; `models` detects any later change by others.
 
@@ -265,24 +261,26 @@ class Manifest:
     def _as_noted(self, name: str, look: Callable[[], tuple[str, T]]) -> tuple[bool, T]:
         """Tell whether a file is the noted one; also return what `look` finds in it.
 
-        If a command is writing the file, it is checked again.
+        If a command is writing the file, it is checked again. Raises DataError for a file that the manifest does not
+        note.
         """
         hashes, (content, data) = self._noted(name, self.content), look()
-        while hashes and content not in hashes:
+        while content not in hashes:
             before, hashes = hashes, self._noted(name)
             if hashes == before:
+                self._refuse_unnoted(name, self._kept())
                 return False, data
             content, data = look()
         return True, data
 
-    def _noted(self, name: str, manifest: Mapping[str, Any] | None = None) -> list[str] | None:
-        """Return the hashes noted for a file, here or on disk; None if there are none.
+    def _noted(self, name: str, manifest: Mapping[str, Any] | None = None) -> list[str]:
+        """Return the hashes noted for a file, here or on disk; that of no file if there are none.
 
         Raises DataError if the sample was offered and the manifest does not note it: it is from another copy.
         """
         hashes = self._kept() if manifest is None else manifest.get("kept", {})
         self._refuse_unnoted(_OFFERED, hashes)
-        return hashes.get(name)
+        return hashes.get(name, [""])
 
     def _note(self, name: str, contents: list[str]) -> None:
         with self.changing() as manifest:
@@ -386,10 +384,6 @@ class StudyRecords:
         for file in files:
             if not self.has(file):
                 raise DataError(f"{self.path(file)} does not exist yet; run `{file.command(self.study)}` first")
-
-    def is_noted(self, file: RecordFile[Any]) -> bool:
-        """Tell whether the manifest notes a file's hash."""
-        return self.noted.notes(file.name)
 
     def models(self, file: RecordFile[M]) -> list[M]:
         """Return a JSON list; empty if it is missing and optional. Raises DataError for a damaged or replaced one."""

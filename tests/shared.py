@@ -5,10 +5,15 @@ from __future__ import annotations
 import fcntl
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import pandas as pd
+
 from plumbline.environments import make_venv
+from plumbline.manifest import Manifest
+from plumbline.records import TransformedText
+from plumbline.study import Study
 
 VARIABLE = "PLUMBLINE_TESTS_FOLDER"
 
@@ -34,3 +39,9 @@ def made_once(name: str, make: Callable[[Path], object]) -> Path:
 def environment_with_pip() -> Path:
     """A Python environment that holds pip alone, as a set-up makes it first: to be copied, which takes seconds less."""
     return made_once("pip", make_venv)
+
+
+def note_outputs(study: Study, transformation: str, seed: int, rows: Sequence[TransformedText] | pd.DataFrame) -> None:
+    """Write a unit's outputs as `generate` does."""
+    name = str(study.transformation_file(transformation, seed).relative_to(study.folder))
+    Manifest.of(study).write_table(name, rows, TransformedText)

@@ -33,7 +33,7 @@ from plumbline.manifest import Manifest, stage
 from plumbline.reading import read_yaml
 from plumbline.records import Pair, Rating, Text, is_whole, text_id
 from plumbline.scales import Continuous, is_fine
-from plumbline.store import atomic, write_table
+from plumbline.store import atomic
 from plumbline.study import Study, load_study
 from plumbline.study.judged import VerdictUnit
 from plumbline.words import count, readable
@@ -360,8 +360,8 @@ def write_records(
         with stage(study, "sample", data, [study.folder / PAIRS.name], sample_settings(study.sample, study.judging)):
             pairs = _pairs(study, layout, material) if layout.is_pairs else _text_pairs(study)
             Manifest.of(study).write_models(SUPPLY.name, _supplies(pairs))
-            write_table(study.folder / "controls.parquet", [], Pair)
-            write_table(study.folder / PAIRS.name, pairs, Pair)
+            for name, rows in (("controls.parquet", []), (PAIRS.name, pairs)):
+                Manifest.of(study).write_table(name, rows, Pair)
         files = [study.folder / PAIRS.name, study.folder / "controls.parquet"]
         with stage(
             study, "collect", files, [study.folder / "ratings.parquet", study.folder / "control_ratings.parquet"]

@@ -75,10 +75,8 @@ def _draw(records: CampaignRecords) -> list[Pair]:
         drop_answers(study, drawn.tasks, drawn.items)
         Manifest.of(study).write_table(ITEMS, drawn.items, HumanItem)
         Manifest.of(study).write_models(TASKS, drawn.tasks)
-        Manifest.of(study).write_table(PAIRS.name, drawn.pairs, Pair)
-    write_table(study.folder / "controls.parquet", drawn.controls, Pair)
-    if not drawn.tasks:
-        write_table(study.folder / PAIRS.name, drawn.pairs, Pair)
+    for file, rows in ((CONTROLS, drawn.controls), (PAIRS, drawn.pairs)):
+        Manifest.of(study).write_table(file.name, rows, Pair)
     return list(drawn.pairs)
 
 
@@ -360,5 +358,5 @@ def _write(
     Manifest.of(study).write_models(WAVES.name, [*waves, wave])
     Manifest.of(study).write_models(SUPPLY.name, drawn.supply)
     for name in ("controls", "pairs"):
-        write_table(records.path(files[name]), rows[name], Pair)
+        Manifest.of(study).write_table(files[name].name, rows[name], Pair)
     return wave

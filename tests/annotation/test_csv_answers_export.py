@@ -19,8 +19,8 @@ from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
 from generation.production import generate
 from plumbline.exhibits.table import as_markdown
+from plumbline.manifest import Manifest
 from plumbline.records import Rating
-from plumbline.store import write_table
 from plumbline.study import Study
 from plumbline.words import readable
 from tests.annotation.verdicts.test_doubts import careless
@@ -65,7 +65,7 @@ def test_what_raters_wrote_is_left_out_unless_it_is_asked_for(variant: Make) -> 
     study = made(variant, "first")
     careless(study)
     ratings = CampaignRecords.open(study).ratings.assign(comment="=cmd(), says Ada", source="Ada.csv")
-    write_table(study.folder / "ratings.parquet", ratings, Rating)
+    Manifest.of(study).write_table("ratings.parquet", ratings, Rating)
     folder = export(study)
     assert not any("Ada" in path.read_text(encoding="utf-8") for path in folder.iterdir())
     assert "file" in set(read(folder, "ratings.csv")["source"])
@@ -88,7 +88,7 @@ def test_simulated_ratings_stay_simulated(variant: Make) -> None:
     study = made(variant, "first")
     careless(study)
     ratings = CampaignRecords.open(study).ratings.assign(simulated=True)
-    write_table(study.folder / "ratings.parquet", ratings, Rating)
+    Manifest.of(study).write_table("ratings.parquet", ratings, Rating)
     assert "SIMULATED RATINGS" in (export(study) / "codebook.md").read_text(encoding="utf-8")
 
 

@@ -15,8 +15,8 @@ from annotation.rubric import load_rubric
 from annotation.sampling.queues import queues_of
 from annotation.sampling.sample import draw_sample
 from generation.production import generate
+from plumbline.manifest import Manifest
 from plumbline.records import Pair
-from plumbline.store import write_table
 from plumbline.study import Study
 from tests.annotation.campaigns import Make, small
 from tests.annotation.previews import pages, words
@@ -75,8 +75,8 @@ def test_in_a_browser_texts_are_text_and_run_their_way(page: Page, variant: Make
         )  # fmt: skip
 
     made = [pair(1, HOSTILE, "A cat sat.", "en"), pair(2, arabic, arabic, "ar")]
-    write_table(study.folder / "pairs.parquet", made, Pair)
-    write_table(study.folder / "controls.parquet", list[Pair](), Pair)
+    Manifest.of(study).write_table("pairs.parquet", made, Pair)
+    Manifest.of(study).write_table("controls.parquet", list[Pair](), Pair)
     file: Path = write_preview(study)
     complaints: list[str] = []
     page.on("pageerror", lambda error: complaints.append(str(error)))

@@ -22,8 +22,11 @@ FILES = (
     *("verdicts.json", "agreement.json", "pair_means.parquet", "hteb.yaml"),
 )
 # Each file is read once for its rows and its hash, but what a command writes and notes: `accept` reads what it wrote
-# when it notes that. Verdicts are hashed once against the manifest and read once.
-TWICE = {"accept": {"verdicts.json", "pair_means.parquet"}, "status": {"verdicts.json"}}
+# when it notes that. Verdicts are hashed once against the manifest and read once, as is a sample against its offer.
+TWICE = {
+    "accept": {"verdicts.json", "pair_means.parquet", "pairs.parquet", "controls.parquet"},
+    "status": {"verdicts.json"},
+}
 _opened: list[str] = []
 _watching = False
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -12,6 +13,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
+from plumbline.errors import PlumblineError
+from plumbline.identity import identity
+from plumbline.store import read_json
+from plumbline.study import file_hash
 
 from .ground import COLUMNS, Bad, Place
 
@@ -72,23 +78,29 @@ COLUMN: tuple[tuple[str, str, str, Any, str], ...] = (
 )
 
 
-def _unnoted(place: Place, name: str) -> Path:
-    """The file, which the manifest does not note, so that its content is checked."""
-    manifest = place.records / "manifest.json"
-    if manifest.exists() and name != manifest.name:
+def _note(file: Path, name: str) -> None:
+    """Note a damaged file in the manifest as the one that was written, so that its content is checked."""
+    manifest = file.parents[name.count("/")] / "manifest.json"
+    if manifest.exists() and file != manifest:
         content = json.loads(manifest.read_text(encoding="utf-8"))
-        content.get("kept", {}).pop(name, None)
+        if name in content.get("kept", {}):
+            with contextlib.suppress(PlumblineError):  # no JSON
+                found = [file_hash(file) if file.suffix == ".parquet" else identity("kept-v1", read_json(file, ""))]
+                content["kept"][name] = found
         manifest.write_text(json.dumps(content), encoding="utf-8")
-    return place.records / name
 
 
 def _bytes(name: str, content: bytes) -> Callable[[Place], None]:
-    return lambda place: _unnoted(place, name).write_bytes(content) and None
+    def spoil(place: Place) -> None:
+        (place.records / name).write_bytes(content)
+        _note(place.records / name, name)
+
+    return spoil
 
 
 def _instead(name: str, make: Callable[[Path], object]) -> Callable[[Place], None]:
     def spoil(place: Place) -> None:
-        file = _unnoted(place, name)
+        file = place.records / name
         file.unlink(missing_ok=True)
         make(file)
 
@@ -97,8 +109,9 @@ def _instead(name: str, make: Callable[[Path], object]) -> Callable[[Place], Non
 
 def _table(name: str, change: Callable[[pa.Table], pa.Table]) -> Callable[[Place], None]:
     def spoil(place: Place) -> None:
-        file = _unnoted(place, name)
+        file = place.records / name
         pq.write_table(change(pq.read_table(file)), file)
+        _note(file, name)
 
     return spoil
 
@@ -133,7 +146,12 @@ def rows() -> Iterator[Bad]:
     for name, commands in TABLES:
         for turn, (what, content) in enumerate((("empty", b""), ("no Parquet", b"hello"), ("nulls", bytes(9999)))):
             yield Bad(f"{name}: {what}", commands[turn % len(commands)], _bytes(name, content), (name, "is damaged"))
-        yield Bad(f"{name}: a folder", commands[0], _instead(name, Path.mkdir), (name, "is a folder, not a file"))
+        yield Bad(
+            f"{name}: a folder",
+            commands[0],
+            _instead(name, Path.mkdir),
+            (name, "differs from" if "/" in name else "is a folder, not a file"),
+        )
         yield Bad(f"{name}: a pipe", commands[0], _instead(name, os.mkfifo), (name, "is not an ordinary file"))
         other = _table(name, lambda _: pa.table({"a": [1]}))
         yield Bad(f"{name}: of something else", commands[-1], other, (name, "lacks column"))

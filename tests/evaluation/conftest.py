@@ -24,12 +24,12 @@ from evaluation.models.encoder import Encoder, ModelHost
 from generation.datasets.loading import iter_datasets
 from generation.jobs import Plan
 from plumbline.identity import identity
+from plumbline.manifest import Manifest
 from plumbline.records import Pair, Rating, TransformedText
-from plumbline.store import write_json, write_table
 from plumbline.study import Study, file_hash, load_study
 from plumbline.study.evaluation import ModelSpec
 from plumbline.transformations import TRANSFORMATIONS
-from tests.shared import made_once
+from tests.shared import made_once, note_outputs
 
 WORDS = [
     "red",
@@ -212,7 +212,7 @@ def write_outputs(study: Study, status: Callable[[str, str], str] = lambda text,
                         finished_at=datetime.now(UTC),
                     )
                 )
-            write_table(study.transformation_file(name, seed), rows, TransformedText)
+            note_outputs(study, name, seed, rows)
 
 
 def write_pairs(study: Study) -> list[Pair]:
@@ -249,9 +249,9 @@ def write_pairs(study: Study) -> list[Pair]:
                     generator_kind="recorded",
                 )
             )
-    write_table(study.folder / "pairs.parquet", pairs, Pair)
-    write_table(study.folder / "controls.parquet", list[Pair](), Pair)
-    write_json(study.folder / "sample.json", [])
+    Manifest.of(study).write_table("pairs.parquet", pairs, Pair)
+    Manifest.of(study).write_table("controls.parquet", list[Pair](), Pair)
+    Manifest.of(study).write_models("sample.json", [])
     return pairs
 
 
@@ -306,8 +306,8 @@ def write_verdicts(study: Study, *rejected: str, raters: int = 3) -> None:
         for number in range(raters)
         for question in ("quality", "fluency")
     ]
-    write_table(study.folder / "ratings.parquet", ratings, Rating)
-    write_table(study.folder / "control_ratings.parquet", list[Rating](), Rating)
+    Manifest.of(study).write_table("ratings.parquet", ratings, Rating)
+    Manifest.of(study).write_table("control_ratings.parquet", list[Rating](), Rating)
     accept(study)
 
 

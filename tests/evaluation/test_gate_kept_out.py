@@ -6,9 +6,8 @@ from annotation.campaign_records import CampaignRecords
 from evaluation.sources import Folder
 from evaluation.units import ScoreUnit, plan_units
 from generation.production import read_transformed
-from plumbline.records import TransformedText
-from plumbline.store import write_table
 from plumbline.study import Study
+from tests.shared import note_outputs
 
 from .conftest import verdict
 
@@ -30,7 +29,7 @@ def flag(study: Study) -> set[str]:
         rows = read_transformed(study, "paraphrasing", seed)
         changed = [row.model_copy(update={"flags": ("wrong_language",)}) for row in rows[::3]]
         rest = [row for row in rows if row.key not in {one.key for one in changed}]
-        write_table(study.transformation_file("paraphrasing", seed), [*changed, *rest], TransformedText)
+        note_outputs(study, "paraphrasing", seed, [*changed, *rest])
         wrong |= {row.text_id for row in changed if row.status == "ok"}
     return wrong
 

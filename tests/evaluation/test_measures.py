@@ -28,6 +28,7 @@ from generation.datasets.loading import iter_datasets
 from generation.jobs import Plan
 from plumbline.errors import DataError
 from plumbline.identity import identity
+from plumbline.manifest import Manifest
 from plumbline.records import Pair
 from plumbline.store import write_json, write_table
 from plumbline.study import Study
@@ -74,7 +75,7 @@ def write_rated(study: Study, rejected: tuple[str, ...] = ()) -> None:
                     decision="rejected" if bad else "accepted",
                 )
             )
-    write_table(study.folder / "pairs.parquet", pairs, Pair)
+    Manifest.of(study).write_table("pairs.parquet", pairs, Pair)
     write_table(study.folder / "pair_means.parquet", means, PairMean)
 
 
@@ -152,7 +153,7 @@ def test_an_output_that_is_not_the_one_that_was_rated_is_not_accepted(rated: Stu
     pairs = CampaignRecords.open(rated).pairs
     first = pd.read_csv(rated.resolve("sts.csv"))["sentence1"][0]
     others = [pair.model_copy(update={"transformed": "another"}) if pair.original == first else pair for pair in pairs]
-    write_table(rated.folder / "pairs.parquet", others, Pair)
+    Manifest.of(rated).write_table("pairs.parquet", others, Pair)
     run(rated, "one", include_rejected=True)  # else the gate leaves the whole transformation out
     found = row_of(EvaluationRecords.open(rated).accepted_scores, dataset="sts", transformation="paraphrasing")
     assert found["n"] == 5

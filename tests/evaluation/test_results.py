@@ -20,9 +20,10 @@ from generation.datasets.loading import iter_datasets
 from generation.jobs import Plan
 from plumbline.errors import StudyError
 from plumbline.records import Score, TransformedText
-from plumbline.store import read_frame, write_json, write_table
+from plumbline.store import read_frame, write_json
 from plumbline.study import Study
 from plumbline.versions import version_of
+from tests.shared import note_outputs
 
 from .conftest import (
     FakeModel,
@@ -186,7 +187,7 @@ def test_verdicts_of_something_else_leave_out_what_they_do_not_cover(
 def test_a_file_of_outputs_that_lacks_rows_leaves_its_units_out(study: Study, loader: Loader) -> None:
     path = study.transformation_file("translation", 1337)
     frame = read_frame(path, TransformedText, "")
-    write_table(path, frame.iloc[3:], TransformedText)  # three sentences; the requests have all theirs
+    note_outputs(study, "translation", 1337, frame.iloc[3:])  # three sentences; the requests have all theirs
     evaluate(study, models=["one"], load=loader)
     row = rows(study, "sts").loc["translation"]
     lacking, _, of = row["reason"].removeprefix("no output for ").split()[:3]

@@ -18,8 +18,8 @@ from evaluation.report.page import FOLDER, write_report
 from evaluation.report.printed import report
 from evaluation.scoring import evaluate
 from plumbline.errors import DataError, ServiceError
+from plumbline.manifest import Manifest
 from plumbline.records import Rating
-from plumbline.store import write_table
 from plumbline.study import Study
 
 from .conftest import FakeModel, Loader, json_of, write_outputs, write_pairs, write_study, write_verdicts
@@ -184,7 +184,7 @@ def test_the_command_does_not_say_that_there_are_no_ratings_where_there_is_no_dr
 @pytest.mark.usefixtures("by_hand")
 def test_a_report_of_models_that_all_failed_says_why(study: Study) -> None:
     evaluate(study, load=broken("one", "two"))
-    write_table(study.folder / "ratings.parquet", rated(study), Rating)
+    Manifest.of(study).write_table("ratings.parquet", rated(study), Rating)
     write_outputs(study)
     page = write_report(study)
     assert page == study.folder / FOLDER / "index.html" and WHY.split(":")[1] in page.read_text(encoding="utf-8")

@@ -27,9 +27,9 @@ from generation.production import read_transformed
 from plumbline.errors import DataError
 from plumbline.identity import identity
 from plumbline.records import TransformedText
-from plumbline.store import write_table
 from plumbline.study import Study
 from plumbline.study.datasets import DatasetSpec
+from tests.shared import note_outputs
 
 from .conftest import Loader, verdict
 
@@ -59,7 +59,7 @@ def afresh(study: Study, **changes: Any) -> list[tuple[object, ...]]:
 def rewrite(study: Study, change: Callable[[TransformedText], TransformedText]) -> None:
     for seed in study.seeds:
         rows = read_transformed(study, "paraphrasing", seed)
-        write_table(study.transformation_file("paraphrasing", seed), [change(rows[0]), *rows[1:]], TransformedText)
+        note_outputs(study, "paraphrasing", seed, [change(rows[0]), *rows[1:]])
 
 
 def test_a_plan_with_nothing_new_reads_no_texts(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from plumbline.journal import Journal
 from plumbline.records import Text, TransformedText
 from plumbline.store import write_table
 from plumbline.study import Study
+from tests.shared import note_outputs
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -65,4 +66,4 @@ def write_outputs(
             journal.append(row)
         journal.close()
     else:
-        write_table(study.transformation_file(transformation, seed), rows, TransformedText)
+        note_outputs(study, transformation, seed, rows)

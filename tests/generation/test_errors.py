@@ -16,11 +16,12 @@ from plumbline.__main__ import run
 from plumbline.error_types import FLAGS
 from plumbline.errors import DataError, StudyError
 from plumbline.records import TransformedText
-from plumbline.store import read_frame, write_table
+from plumbline.store import read_frame
 from plumbline.study import Study, load_study
 from plumbline.transformations import TRANSFORMATIONS
 from tests.generation.helpers import small_study, text, write_study
 from tests.generation.outputs import write_outputs, write_texts
+from tests.shared import note_outputs
 
 WORDS = ("apple", "bread", "cloud", "dream")
 TWO = {"transformations": ["paraphrasing", "summarisation"], "seeds": [1, 2]}
@@ -180,10 +181,10 @@ def test_outputs_of_a_transformation_that_there_is_not_are_damage(tmp_path: Path
     write_outputs(study, texts, "paraphrasing", 1, {"apple": {}})
     file = study.transformation_file("paraphrasing", 1)
     frame = read_frame(file, TransformedText, "").assign(transformation="no_such")
-    write_table(file, frame, TransformedText)
+    note_outputs(study, "paraphrasing", 1, frame)
     with pytest.raises(DataError, match="contains 'no_such', which is not a transformation"):
         rates(study)
-    write_table(file, frame.assign(transformation="expansion"), TransformedText)  # of another study
+    note_outputs(study, "paraphrasing", 1, frame.assign(transformation="expansion"))  # of another study
     measure = errors_measure(study.transforming, after_retries=False)
     with pytest.raises(DataError) as error:
         output_statistics.tally([study], measure)

@@ -17,9 +17,8 @@ from annotation.records import Verdict
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
 from generation.production import generate
-from plumbline.manifest import stage
+from plumbline.manifest import Manifest, stage
 from plumbline.records import DriftRecord, Pair, Rating, Score
-from plumbline.store import write_table
 from plumbline.study import ROOT, Study, load_study
 from plumbline.transformations import AXES, ORIGINAL, TRANSFORMATIONS
 from streamlit_app.app import PAGES
@@ -57,13 +56,13 @@ def make_records(folder: Path) -> None:
     for name in ("publish", "collect", "evaluation"):
         with stage(study, name):
             pass
-    write_table(study.folder / "ratings.parquet", made_ratings(pairs), Rating)
-    write_table(study.folder / "control_ratings.parquet", list[Rating](), Rating)
+    Manifest.of(study).write_table("ratings.parquet", made_ratings(pairs), Rating)
+    Manifest.of(study).write_table("control_ratings.parquet", list[Rating](), Rating)
     fixed_in_2025(study)
     with stage(study, "accept"):
         verdicts = accept(study).verdicts
-    write_table(study.folder / "drift.parquet", made_drift(pairs), DriftRecord)
-    write_table(study.folder / "scores.parquet", made_scores(study, verdicts), Score)
+    Manifest.of(study).write_table("drift.parquet", made_drift(pairs), DriftRecord)
+    Manifest.of(study).write_table("scores.parquet", made_scores(study, verdicts), Score)
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from annotation.verdicts.preregistration import rules_now
 from annotation.verdicts.tables import SIMULATED, display
 from plumbline.manifest import Manifest
 from plumbline.records import DriftRecord, Pair, Rating, Score
-from plumbline.store import read_frame, write_json, write_table
+from plumbline.store import read_frame, write_json
 from plumbline.study import Study, load_study
 from streamlit_app.app import PAGES
 from tests.streamlit_app.conftest import DEMO, MODELS, VIEWS, Open, go_to
@@ -425,7 +425,7 @@ def test_english_and_other_data_sets_have_tables_of_their_own(page: Open, export
     path = exports / "demo" / "scores.parquet"
     scores = pd.read_parquet(path)
     scores.loc[scores["dataset"].isin(["sample_sts", "sample_intents"]), "language"] = "de"
-    scores.to_parquet(path)
+    Manifest.of(load_study(DEMO, exports)).write_table("scores.parquet", scores, Score)
     original = scores[(scores["transformation"] == "original") & (scores["model"] == MODELS[0])]
     german = original["language"] == "de"
     shown = page("--study", DEMO, "--exports", exports, view="scores")
@@ -485,12 +485,12 @@ def hostile(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Study:
         pair.model_copy(update={"original": HOSTILE[number % 4], "transformed": HOSTILE[(number + 1) % 4]})
         for number, pair in enumerate(CampaignRecords.open(study).pairs)
     ]
-    write_table(study.folder / "pairs.parquet", pairs, Pair)
+    Manifest.of(study).write_table("pairs.parquet", pairs, Pair)
     for name, record in (("drift", DriftRecord), ("scores", Score)):
         frame = read_frame(study.folder / f"{name}.parquet", record, "")
         frame["model"] = frame["model"].map(dict(zip(MODELS, HOSTILE, strict=False)))
         frame = frame.assign(reason=HOSTILE[3]) if name == "scores" else frame
-        write_table(study.folder / f"{name}.parquet", frame, record)
+        Manifest.of(study).write_table(f"{name}.parquet", frame, record)
     accept(study)
     return study
 

@@ -14,8 +14,8 @@ from annotation.campaign_records import CampaignRecords
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.tables import SIMULATED
 from benchmarks import browser
+from plumbline.manifest import Manifest
 from plumbline.records import Pair
-from plumbline.store import write_table
 from plumbline.study import ROOT, load_study
 from streamlit_app.app import PAGES
 from tests.axe import grave
@@ -57,7 +57,7 @@ def address(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     shutil.copytree(finished, folder / "exports")
     study = load_study(DEMO, folder / "exports")
     pairs = [pair.model_copy(update={"transformed": HOSTILE}) for pair in CampaignRecords.open(study).pairs]
-    write_table(study.folder / "pairs.parquet", pairs, Pair)
+    Manifest.of(study).write_table("pairs.parquet", pairs, Pair)
     accept(study)
     log = folder / "log"
     with browser.dashboard(study, log) as (url, _):

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from plumbline.manifest import Manifest
 from plumbline.records import DriftRecord, Score
-from plumbline.store import read_frame, write_table
+from plumbline.store import read_frame
 from plumbline.study import Study
 
 from .conftest import DEMO, MODELS, VIEWS, Open
@@ -22,9 +23,9 @@ def fail(study: Study, *models: str) -> None:
     scores = read_frame(path, Score, "")
     mine = scores["model"].isin(models)
     scores.loc[mine, ["score", "status", "reason"]] = [float("nan"), "failed", WHY]
-    write_table(path, scores[~(mine & (scores["dataset"] == "sample_retrieval"))], Score)
+    Manifest.of(study).write_table(path.name, scores[~(mine & (scores["dataset"] == "sample_retrieval"))], Score)
     moved = read_frame(drift, DriftRecord, "")
-    write_table(drift, moved[~moved["model"].isin(models)], DriftRecord)
+    Manifest.of(study).write_table(drift.name, moved[~moved["model"].isin(models)], DriftRecord)
 
 
 @pytest.mark.parametrize("view", VIEWS)

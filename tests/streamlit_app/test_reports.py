@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from evaluation.instructions.scores import SCORES, PromptScore
-from plumbline.store import write_table
-from plumbline.study import ROOT
+from plumbline.manifest import Manifest
+from plumbline.study import ROOT, load_study
 from tests.evaluation.human.rehearsed import human_study, make_human
 from tests.evaluation.instructions.made import long
 from tests.shared import made_once
@@ -21,7 +21,8 @@ def test_scores_of_wordings_are_those_of_the_report(page: Open, tmp_path: Path) 
     rng = np.random.default_rng(1)
     scores = rng.random((3, 5, 6)) / 2 + 0.3
     frame = long(scores, scores.mean(axis=-1), label="acceptable", simulated=True)
-    write_table(tmp_path / "instructions" / SCORES, frame, PromptScore)
+    study = load_study(ROOT / "studies" / "instructions.yaml", tmp_path)
+    Manifest.of(study).write_table(SCORES, frame, PromptScore)
     shown = page("--study", ROOT / "studies" / "instructions.yaml", "--exports", tmp_path, view="scores")
     assert_calm(shown)
     assert [heading.value for heading in shown.header] == ["In short", "In full"]

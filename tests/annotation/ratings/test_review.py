@@ -13,7 +13,6 @@ from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
 from plumbline.manifest import Manifest
 from plumbline.records import Rating
-from plumbline.store import write_table
 from plumbline.study import Study
 from tests.annotation.ratings.test_signs import honest
 
@@ -45,8 +44,8 @@ def rate(study: Study) -> None:
                         seconds=30.0,
                     )
                 )
-    write_table(study.folder / "ratings.parquet", rows[False], Rating)
-    write_table(study.folder / "control_ratings.parquet", rows[True], Rating)
+    Manifest.of(study).write_table("ratings.parquet", rows[False], Rating)
+    Manifest.of(study).write_table("control_ratings.parquet", rows[True], Rating)
 
 
 def reviewed(study: Study) -> str:

@@ -20,10 +20,10 @@ from annotation.verdicts.tables import verdict_text
 from annotation.verdicts.verdicts import refuse_stale
 from generation.production import generate
 from plumbline.errors import DataError
+from plumbline.manifest import Manifest
 from plumbline.records import Pair, Rating
 from plumbline.statistics.agreement import Answers, krippendorff_alpha
 from plumbline.statistics.estimates import Estimate
-from plumbline.store import write_json, write_table
 from plumbline.study import Study
 from tests.annotation.judgements import ratings
 from tests.annotation.sampling.test_sample import flag
@@ -31,7 +31,7 @@ from tests.annotation.sampling.test_sample import flag
 
 def write(study: Study, pairs: list[Pair], value: int, **changes: object) -> None:
     frame = ratings(pairs, [value] * len(pairs), [5] * len(pairs)).assign(**changes)
-    write_table(study.folder / "ratings.parquet", frame, Rating)
+    Manifest.of(study).write_table("ratings.parquet", frame, Rating)
 
 
 def test_accept_writes_what_others_read(generated: Study) -> None:
@@ -85,11 +85,11 @@ def test_exclusions_ask_for_decisions_and_resample_nothing_again(
     bad["rater_id"] = "bad-" + bad["rater_id"].astype(str)
     calls = []
     for frame in (good, pd.concat([good, bad])):
-        write_table(generated.folder / "ratings.parquet", frame, Rating)
+        Manifest.of(generated).write_table("ratings.parquet", frame, Rating)
         decisions = [Decision(rater_id=rater, exclude=True, reason="careless", decided_at=early, signs=())
                      for rater in sorted({*bad["rater_id"]})]  # fmt: skip
-        write_json(generated.folder / "decisions.json", decisions)
-        write_table(generated.folder / "control_ratings.parquet", frame.iloc[:0], Rating)
+        Manifest.of(generated).write_models("decisions.json", decisions)
+        Manifest.of(generated).write_table("control_ratings.parquet", frame.iloc[:0], Rating)
         found = accept(generated).verdicts
         calls.append(len(resampled))
     assert calls[0] > 0 and calls[1] == 2 * calls[0]

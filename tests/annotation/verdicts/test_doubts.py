@@ -23,9 +23,9 @@ from annotation.verdicts.doubts import doubts_of, doubts_text
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.tables import verdict_text
 from generation.production import generate
+from plumbline.manifest import Manifest
 from plumbline.records import Rating
 from plumbline.statistics.estimates import Estimate
-from plumbline.store import write_table
 from plumbline.study import Study
 from tests.annotation.ratings.test_review import rate
 from tests.annotation.verdicts.fixed import fixed_in_2025
@@ -50,8 +50,8 @@ def careless(study: Study, raters: str = "abc") -> None:
                     Rating(pair_id=pair.pair_id, rater_id=rater, question=question, status="submitted", seconds=1.0,
                            submitted_at=NOW, source="argilla", simulated=False, **given)
                 )  # fmt: skip
-    write_table(study.folder / "ratings.parquet", rows[False], Rating)
-    write_table(study.folder / "control_ratings.parquet", rows[True], Rating)
+    Manifest.of(study).write_table("ratings.parquet", rows[False], Rating)
+    Manifest.of(study).write_table("control_ratings.parquet", rows[True], Rating)
 
 
 def doubts(study: Study, verdicts: Sequence[Verdict]) -> tuple[str, ...]:

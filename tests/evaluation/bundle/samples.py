@@ -15,11 +15,11 @@ from annotation.campaign_records import CampaignRecords
 from annotation.verdicts.acceptance import accept
 from evaluation.bundle.export import export
 from evaluation.scoring import evaluate
+from plumbline.manifest import Manifest
 from plumbline.records import Rating
-from plumbline.store import write_table
 from plumbline.study import Study
 from tests.evaluation.conftest import write_outputs, write_pairs, write_study
-from tests.shared import made_once
+from tests.shared import made_once, note_outputs
 
 Changes = Mapping[str, Callable[[bytes], bytes] | None]  # of files in a bundle, by name
 
@@ -36,9 +36,9 @@ def sample_study(folder: Path, **bundle: Any) -> Study:
     write_outputs(study)
     rated = {pair.key for pair in write_pairs(study)}
     for name in study.transformations:  # other outputs lack a word, so that each set has another score
-        frame = pd.read_parquet(path := study.transformation_file(name, 1337))
+        frame = pd.read_parquet(study.transformation_file(name, 1337))
         frame["output"] = frame["output"].where(frame["key"].isin(rated), frame["output"].str.partition(" ")[2])
-        frame.to_parquet(path)
+        note_outputs(study, name, 1337, frame)
     ratings = [
         Rating(
             pair_id=pair.pair_id,
@@ -59,8 +59,8 @@ def sample_study(folder: Path, **bundle: Any) -> Study:
         for number, values in enumerate(_VALUES)
         for question, value in zip(("quality", "fluency"), values, strict=True)
     ]
-    write_table(study.folder / "ratings.parquet", ratings, Rating)
-    write_table(study.folder / "control_ratings.parquet", list[Rating](), Rating)
+    Manifest.of(study).write_table("ratings.parquet", ratings, Rating)
+    Manifest.of(study).write_table("control_ratings.parquet", list[Rating](), Rating)
     accept(study)
     return study
 

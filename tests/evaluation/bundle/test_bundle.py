@@ -31,6 +31,7 @@ from plumbline.study import ROOT, Study
 from tests import forks
 from tests.commands import here
 from tests.evaluation.bundle.samples import sample_study
+from tests.shared import note_outputs
 
 Edit = Callable[..., Path]
 OUTPUTS = "outputs/paraphrasing/1337.parquet"
@@ -122,7 +123,7 @@ def test_texts_that_may_not_be_handed_on_stay_out_and_come_back_from_a_copy(tmp_
         "failed",
         "the server refused: " + texts["sentence2"][3],
     ]
-    frame.to_parquet(path)
+    note_outputs(study, "paraphrasing", 1337, frame)
     export(study, tmp_path / "a.zip", comments=True)
     bundle = open_checked(tmp_path / "a.zip")
     hidden = {*texts["sentence1"], *texts["sentence2"]}

@@ -29,8 +29,9 @@ from evaluation.tables import axis_table
 from plumbline.__main__ import run
 from plumbline.errors import DataError, StudyError
 from plumbline.exhibits import page as exhibits
+from plumbline.manifest import Manifest
 from plumbline.records import DriftRecord, Pair, Rating, Score
-from plumbline.store import write_json, write_table
+from plumbline.store import write_json
 from plumbline.study import Study, load_study
 from plumbline.transformations import TRANSFORMATIONS
 from tests.annotation.verdicts.fixed import fixed_in_2025
@@ -64,7 +65,7 @@ def write_scores(study: Study, models: Sequence[str] = ("one", "two"), **refused
                     score = float("nan") if left else original - 0.02 * number * rng.random()
                     rows.append(score_row(transformation=name, score=score, **where, **changes))
     frame = pd.DataFrame(rows)
-    write_table(study.folder / "scores.parquet", frame, Score)
+    Manifest.of(study).write_table("scores.parquet", frame, Score)
     return frame
 
 
@@ -89,7 +90,7 @@ def write_ratings(study: Study, pairs: Sequence[Pair], simulated: bool) -> None:
         for question in ("quality", "fluency")
         for rater in ("r1", "r2")
     ]
-    write_table(study.folder / "ratings.parquet", rows, Rating)
+    Manifest.of(study).write_table("ratings.parquet", rows, Rating)
 
 
 def write_records(folder: Path, *, simulated: bool = True, **changes: Any) -> Study:
@@ -103,7 +104,7 @@ def write_records(folder: Path, *, simulated: bool = True, **changes: Any) -> St
         for model in ("one", "two")
         for number, pair in enumerate(pairs)
     ]
-    write_table(study.folder / "drift.parquet", moved, DriftRecord)
+    Manifest.of(study).write_table("drift.parquet", moved, DriftRecord)
     write_beside(study)
     fixed_in_2025(study)
     write_json(study.folder / "verdicts.json", verdicts(study, simulated))
@@ -124,7 +125,7 @@ def write_beside(study: Study) -> None:
                 item_row = {"original": 0.7, "score": 0.65, "n": 21, "reason": ""}
                 few = {"original": None, "score": None, "n": 3, "reason": "3 items, too few"}
                 accepted.append(AcceptedScore.model_validate({**where, **(item_row if hole else few)}))
-    write_table(study.folder / "accepted_scores.parquet", accepted, AcceptedScore)
+    Manifest.of(study).write_table("accepted_scores.parquet", accepted, AcceptedScore)
 
 
 def verdicts(study: Study, simulated: bool, **decisions: str) -> list[Verdict]:
@@ -276,7 +277,7 @@ def test_what_was_refused_but_included_has_tables_of_its_own(study: Study, monke
 def test_models_that_lack_scores_are_said(study: Study) -> None:
     scores = write_scores(study, models=["one"])
     fewer = pd.concat([scores, scores.iloc[:-3].assign(model="three")])
-    write_table(study.folder / "scores.parquet", fewer, Score)
+    Manifest.of(study).write_table("scores.parquet", fewer, Score)
     text = (write_report(study).parent / "tables" / "axes.md").read_text(encoding="utf-8")
     assert "Without scores (failed or not run): two." in text
     assert "Scores still missing: three (3)" in text
@@ -315,7 +316,7 @@ def test_scores_whose_verdict_is_gone_are_refused(study: Study) -> None:
     ],
 )
 def test_scores_that_the_study_has_outrun_are_refused(study: Study, noted: dict[str, str], says: str) -> None:
-    write_table(study.folder / "scores.parquet", write_scores(study).assign(**noted), Score)
+    Manifest.of(study).write_table("scores.parquet", write_scores(study).assign(**noted), Score)
     with pytest.raises(DataError) as caught:
         write_report(study)
     assert says in str(caught.value) and "\n" not in str(caught.value)
@@ -337,7 +338,7 @@ def test_nothing_accepted_is_a_report_all_the_same(study: Study) -> None:
     scores = write_scores(study)
     changed = scores["transformation"] != "original"
     scores.loc[changed, ["status", "reason", "score"]] = ["left_out", REFUSED["reason"], np.nan]
-    write_table(study.folder / "scores.parquet", scores, Score)
+    Manifest.of(study).write_table("scores.parquet", scores, Score)
     write_json(study.folder / "verdicts.json", verdicts(study, True, **dict.fromkeys(NAMES, "rejected")))
     tables = write_report(study).parent / "tables"
     assert "| one | – | – | – | – | – |" in (tables / "axes.md").read_text(encoding="utf-8")
@@ -359,8 +360,8 @@ def test_what_nobody_rated_has_a_report_where_it_was_included(study: Study) -> N
     changed = scores["transformation"] != "original"
     scores.loc[changed, list(included)] = list(included.values())
     scores["score"] = scores["score"].fillna(0.5)
-    write_table(study.folder / "scores.parquet", scores, Score)
-    write_table(study.folder / "drift.parquet", [], DriftRecord)
+    Manifest.of(study).write_table("scores.parquet", scores, Score)
+    Manifest.of(study).write_table("drift.parquet", [], DriftRecord)
     tables = write_report(study).parent / "tables"
     assert "| one | – | – | – | – | – |" in (tables / "axes.md").read_text(encoding="utf-8")
     apart = (tables / "axes_with_refused.md").read_text(encoding="utf-8").replace("\\", "")
@@ -399,7 +400,7 @@ def test_another_generator_is_set_beside_the_studys(tmp_path: Path) -> None:
     changed.loc[changed["transformation"] == "translation", "score"] += 0.1
     refused = {"status": "included_rejected", "reason": "no verdict for paraphrasing in English: have a sample rated"}
     changed.loc[changed["transformation"] == "paraphrasing", list(refused)] = list(refused.values())
-    write_table(second_study.folder / "scores.parquet", changed, Score)
+    Manifest.of(second_study).write_table("scores.parquet", changed, Score)
     write_json(second_study.folder / "verdicts.json", verdicts(second_study, True)[1:])
     tables = write_report(first_study, compared=second_study).parent / "tables"
     frame = pd.read_csv(tables / "generators.csv").set_index("name")
@@ -437,7 +438,7 @@ def test_a_report_leaves_what_is_not_its_own(reported: Study, tmp_path: Path) ->
 def test_one_transformation_alone_has_ptebs_tables(study: Study) -> None:
     scores = write_scores(study)
     some = scores[scores["transformation"].isin(["original", "paraphrasing"])]
-    write_table(study.folder / "scores.parquet", some, Score)
+    Manifest.of(study).write_table("scores.parquet", some, Score)
     text = (write_report(study).parent / "tables" / "datasets_paraphrasing.md").read_text(encoding="utf-8")
     row = next(line for line in text.splitlines() if "| d2 |" in line)
     values = some[(some["dataset"] == "d2") & (some["model"] == "one") & (some["seed"] > 0)]["score"]
@@ -457,7 +458,7 @@ def test_the_command_sets_several_prompts_of_one_generator_beside_each_other(
     (folders[1] / "exports" / "other").rename(second_study.folder)
     changed = write_scores(second_study)
     changed.loc[changed["transformation"] == "translation", "score"] -= 0.1
-    write_table(second_study.folder / "scores.parquet", changed, Score)
+    Manifest.of(second_study).write_table("scores.parquet", changed, Score)
     arguments = ["scores-report", "--study", str(study.file), "--exports", exports, "--prompts", str(second_study.file)]
     assert run(arguments) == 0
     assert f"-> {study.folder / FOLDER / 'index.html'}" in capsys.readouterr().out
