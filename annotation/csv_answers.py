@@ -39,6 +39,7 @@ from plumbline.errors import DataError, StudyError, nearest
 from plumbline.exhibits.table import as_markdown, csv_bytes, write_files
 from plumbline.records import Pair, Rating, Record
 from plumbline.scales import as_number
+from plumbline.statistics.agreement import number_of_raters
 from plumbline.study import Study
 from plumbline.words import trim
 
@@ -344,12 +345,13 @@ def _codebook(
     ]
     columns = ",".join(f"{name}={name}" for name in names)
     command = f"plumbline collect --study YOUR_STUDY.yaml --csv answers.csv --columns {shlex.quote(columns)}"
+    raters = f"{n} raters, under pseudonyms" if (n := number_of_raters(ratings["rater_id"])) else "raters unknown"
     parts = [
         *title,
         f"Licence: {as_markdown(licence) or _NO_LICENCE}",
         *([f"**{SIMULATED}**"] if ratings["simulated"].any() else []),
         f"{int(sample.sum())} pairs of the sample{withdrawn} and {int((~sample).sum())} controls and repeats;"
-        f" {ratings['rater_id'].nunique()} raters, under pseudonyms; {len(answers)} submitted answers, {len(ratings)}"
+        f" {raters}; {len(answers)} submitted answers, {len(ratings)}"
         f" ratings, of which {int(ratings['counts'].sum())} count; {dates[0]} to {dates[1]}, UTC.",
         "A text that a spreadsheet would take for a formula has an apostrophe before it.",
         _questions_text(rubric, [question.name for question in questions]),

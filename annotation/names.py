@@ -21,9 +21,12 @@ from typing import TYPE_CHECKING
 from plumbline.errors import DataError, StudyError
 from plumbline.identity import identity
 from plumbline.reading import read_json
+from plumbline.records import UNKNOWN
 from plumbline.words import printable_line
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from annotation.server import Home
 
 
@@ -86,7 +89,7 @@ def _read(home: Home) -> dict[str, dict[str, str]]:
         raise DataError(f"{file}: damaged ({error}); move it away: collecting again brings the names back") from None
 
 
-_PSEUDONYM = re.compile(r"(rater|simulated)-[0-9a-f]{8}|worker-[0-9a-f]{12}")
+_PSEUDONYM = re.compile(r"(rater|simulated)-[0-9a-f]{8}|worker-[0-9a-f]{12}|unknown-[0-9]+")
 SIMULATED = "simulated-"  # raters who are programs, and nobody else
 WORKER = "worker-"  # accounts of crowd workers in Argilla begin so, and nobody else's
 
@@ -103,6 +106,15 @@ def named_pseudonym(key: bytes, study_name: str, name: str) -> str:
     """
     kind = "simulated" if name.casefold().startswith(SIMULATED) else "rater"
     return f"{kind}-{_digest(key, study_name, name.casefold())[:8]}"
+
+
+UNNAMED = "unknown"  # in tables: all raters whom a file does not name, however many they are
+
+
+def listed_raters(raters: pd.Series) -> pd.Series:
+    """Return raters' ids as tables list them, with UNNAMED for all whom a file does not name."""
+    listed = raters.astype("category").map(lambda name: UNNAMED if name.startswith(UNKNOWN) else name)
+    return listed.astype(object)
 
 
 def is_pseudonym(name: str) -> bool:

@@ -48,7 +48,9 @@ class Summary(Record):
 
     question: str = Field(description="name of the question, such as quality or fluency")
     n_pairs: int = Field(description="pairs with at least one rating that counts")
-    n_raters: int = Field(description="raters with at least one rating that counts")
+    n_raters: int | None = Field(
+        description="raters with at least one rating that counts; missing if a file does not name them"
+    )
     n_ratings: int = Field(description="ratings that count")
     mean: Number = Field(description="mean over single ratings")
     sd: Number = Field(description="sample standard deviation over single ratings")

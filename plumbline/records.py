@@ -135,6 +135,7 @@ SOURCES = (
     "simulated",
 )  # sources of a study's own campaign; any other is a file's name
 SANDBOX = " sandbox"  # ending of the source of a crowd's rehearsal
+UNKNOWN = "unknown-"  # beginning of a rater's id where a file does not name raters: a number for each of its rows
 
 
 class Rating(Record):
@@ -144,7 +145,9 @@ class Rating(Record):
     pair_id: str = Field(description="the rated pair")
     transformation: str = Field(description="the pair's transformation")
     language: str = Field(description="language of the pair's original")
-    rater_id: str = Field(description="the rater's pseudonym; names never leave the server")
+    rater_id: str = Field(
+        description="the rater's pseudonym; `unknown-` and a number for each row of a file without raters"
+    )
     question: str = Field(description="name of the question, such as quality or fluency")
     value: int | float | None = Field(
         description="the point on the scale; missing if the answer was discarded or is not a number"

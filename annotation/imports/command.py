@@ -31,6 +31,7 @@ from plumbline.errors import DataError, StudyError
 from plumbline.exhibits.table import csv_bytes
 from plumbline.languages import language_code, language_name
 from plumbline.reading import read_yaml
+from plumbline.records import UNKNOWN
 from plumbline.store import atomic
 from plumbline.study import Study, load_study
 from plumbline.study.base import first_complaint
@@ -305,13 +306,13 @@ def read_questions(
 
 def pseudonyms_of(home: Home, study: Study, material: Material) -> dict[str, str]:
     """Return pseudonyms by the raters' ids in the files; ids that differ only in capitals are one person's."""
-    key = pseudonym_key(home)
     names = [str(name) for name in material.answers["rater"].array.categories]
-    people = len({name.casefold() for name in names})
-    if material.has_raters:
-        pseudonyms = {name: named_pseudonym(key, study.name, name) for name in names}
-        if len(set(pseudonyms.values())) == people:
-            return pseudonyms
+    if not material.has_raters:
+        return {name: f"{UNKNOWN}{number}" for number, name in enumerate(names, 1)}
+    key, people = pseudonym_key(home), len({name.casefold() for name in names})
+    pseudonyms = {name: named_pseudonym(key, study.name, name) for name in names}
+    if len(set(pseudonyms.values())) == people:
+        return pseudonyms
     return {name: worker_pseudonym(key, study.name, "import", name.casefold()) for name in names}
 
 

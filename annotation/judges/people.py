@@ -21,6 +21,7 @@ import pandas as pd
 from annotation.judges.effects import ac2_of, mean_with_interval, pearson, spearman
 from plumbline.frames import filled, need, numbers, once, that_count
 from plumbline.scales import nearest_points
+from plumbline.statistics.agreement import rater_numbers
 from plumbline.statistics.estimates import Floats
 
 ALL = "all"  # transformation of the rows over all transformations
@@ -52,6 +53,7 @@ def against_people(ratings: pd.DataFrame, scores: pd.DataFrame, scale: Sequence[
 def with_each_rater(ratings: pd.DataFrame, scores: pd.DataFrame, scale: Sequence[float]) -> pd.DataFrame:
     """Return a row by judge, question and rater: n, ac2, pearson, mean_absolute_error, gap (judge minus rater)."""
     rated, rows = _checked(ratings), []
+    rated = rated[rater_numbers(rated["rater_id"]) >= 0]
     for (judge, question), of_judge in scores.groupby(["judge", "question"]):
         by_pair = of_judge.set_index("pair_id")["score"]
         for rater, part in rated[rated["question"] == question].groupby("rater_id"):
@@ -104,7 +106,8 @@ def _row(part: pd.DataFrame, scores: pd.Series, scale: Sequence[float]) -> tuple
     means = pair_means(part)
     people, judge = _both(means, scores)
     gap = mean_with_interval(judge - people, "the judge has scored none of the rated pairs")
-    raters = [_both(of_rater.set_index("pair_id")["value"], scores) for _, of_rater in part.groupby("rater_id")]
+    named = part[rater_numbers(part["rater_id"]) >= 0]
+    raters = [_both(of_rater.set_index("pair_id")["value"], scores) for _, of_rater in named.groupby("rater_id")]
     each = [value for value in (ac2_of(x, y, scale) for x, y in raters) if not math.isnan(value)]
     correlations = pearson(people, judge), spearman(people, judge), ac2_of(people, judge, scale)
     of_rater, error = float(np.mean(each)) if each else math.nan, np.abs(judge - people)
@@ -198,7 +201,9 @@ def benjamini_yekutieli(p_values: Floats) -> np.ndarray:
 
 def _differences(ratings: pd.DataFrame, scores: pd.Series) -> dict[str, tuple[Floats, Floats]]:
     """Return for each rater, by pair, 1 where the judge is as close or closer, and 1 where the rater is; else 0."""
-    wide = that_count(ratings).pivot(index="pair_id", columns="rater_id", values="value").astype(np.float64)
+    ratings = that_count(ratings)
+    ratings = ratings[rater_numbers(ratings["rater_id"]) >= 0]
+    wide = ratings.pivot(index="pair_id", columns="rater_id", values="value").astype(np.float64)
     values, judged = wide.to_numpy(), scores.reindex(wide.index).to_numpy(np.float64)
     rated = ~np.isnan(values)
     differences = {}

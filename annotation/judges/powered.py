@@ -21,7 +21,7 @@ from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import Basis
 from plumbline.frames import filled as need_filled
 from plumbline.frames import once
-from plumbline.statistics.agreement import Answers
+from plumbline.statistics.agreement import UNKNOWN_RATERS, Answers
 from plumbline.statistics.intervals import bounded, effective_raters
 from plumbline.statistics.prediction_powered import (
     FEWEST_RATED,
@@ -126,10 +126,14 @@ def _row(part: _Part) -> tuple[object, ...]:
     rated = RatedPairs(*whole.totals(whole.pair), part.scores.reindex(rated_ids).to_numpy(np.float64), stratum_of)
     pool = Pool(part.scores.reindex(beyond).to_numpy(np.float64), strata.loc[beyond].to_numpy(np.int64))
     over_raters = part.design.rule.interval == "pairs_and_raters"
+    unknown = UNKNOWN_RATERS if over_raters and whole.raters is None else ""
+    over_raters = over_raters and not unknown
     estimate = powered(*filled(rated, pool), whole.totals(whole.rater) if over_raters else None)
     estimate = _bounded(estimate, rated, part.design.asked(part.question).scale, whole, over_raters)
     people, mean = ((float(mean.value), float(mean.low), float(mean.high)) for mean in (estimate.people, estimate.mean))
-    reason = "; ".join([*_refusals(part, rated_ids, len(beyond)), *_apart(unlike(*filled(rated, pool)))])
+    people = (people[0], math.nan, math.nan) if unknown else people
+    reasons = [unknown, *_refusals(part, rated_ids, len(beyond)), *_apart(unlike(*filled(rated, pool)))]
+    reason = "; ".join(filter(None, reasons))
     with_judges = (math.nan,) * 6 if reason else (*mean, estimate.slope, estimate.rho, estimate.worth)
     return (", ".join(part.judging.judges), len(rated_ids), len(beyond), failed, *people, *with_judges, reason)
 

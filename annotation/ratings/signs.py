@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 import numpy as np
 import pandas as pd
 
+from annotation.names import UNNAMED, listed_raters
 from annotation.questions import Value
 from annotation.ratings.ratings import rows_of
 from annotation.records import Sign
@@ -23,7 +24,7 @@ from annotation.rubric import CHECKS
 from plumbline.fields import columns_read
 from plumbline.scales import EQUAL
 from plumbline.study.campaign import QualityLimits
-from plumbline.words import count_words
+from plumbline.words import count, count_words
 
 COMMENTS = "comments (a hint)"  # the rule that proves nothing
 
@@ -53,7 +54,7 @@ def find_signs(
     """
     if not pairs["pair_id"].is_unique:
         pairs = pairs.drop_duplicates("pair_id", keep="last", ignore_index=True)
-    submitted = of_pairs(ratings, pairs)
+    submitted = of_pairs(ratings[_by_known(ratings)], pairs)
     if submitted.empty:
         return []
     signs = itertools.chain(
@@ -333,8 +334,10 @@ def not_looked_at(
 
     Times are checked only for people, and habits only for raters with `rules.least_answers` answers.
     """
-    pairs = pairs.drop_duplicates("pair_id", keep="last", ignore_index=True)
-    submitted = of_pairs(ratings, pairs).dropna(subset=["rater_id"])
+    by_known, pairs = _by_known(ratings), pairs.drop_duplicates("pair_id", keep="last", ignore_index=True)
+    unnamed = len(ratings[~by_known].drop_duplicates(["pair_id", "rater_id"]))
+    nobody = f"all: {count(unnamed, 'answer')} (the file does not name raters)"
+    submitted = of_pairs(ratings[by_known], pairs).dropna(subset=["rater_id"])
     made_up = ratings.loc[ratings["simulated"].astype(bool), "rater_id"] if "simulated" in ratings else ()
     once, shared = (
         submitted.drop_duplicates("answer"),
@@ -359,11 +362,19 @@ def not_looked_at(
             "too few of their pairs were rated by others",
         ),
     }
-    return tuple(
-        f"{rule}: {len(wanted - seen)} of {len(raters)} raters ({why})"
-        for rule, (wanted, seen, why) in looked.items()
-        if wanted - seen
+    return (
+        *([nobody] if unnamed else []),
+        *(
+            f"{rule}: {len(wanted - seen)} of {len(raters)} raters ({why})"
+            for rule, (wanted, seen, why) in looked.items()
+            if wanted - seen
+        ),
     )
+
+
+def _by_known(ratings: pd.DataFrame) -> pd.Series:
+    """Return a mask of the ratings whose rater is named: habits and agreement with oneself are those of one person."""
+    return listed_raters(ratings["rater_id"]) != UNNAMED
 
 
 def _often(raters: pd.Series, rules: QualityLimits) -> set[str]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from annotation.names import UNNAMED, listed_raters
 from annotation.questions import worded
 from annotation.ratings.ratings import decision_words
 from annotation.records import Group, Verdict
@@ -39,6 +40,7 @@ from annotation.verdicts.tables import (
 from plumbline.exhibits.table import Exhibit
 from plumbline.languages import language_name
 from plumbline.scales import classes_of
+from plumbline.statistics.agreement import number_of_raters
 from plumbline.statistics.estimates import Estimate
 from plumbline.study.base import StudyPart
 from plumbline.study.campaign import AcceptanceSpec, RatersSpec, RuleSpec
@@ -256,7 +258,8 @@ def raters_exhibit(material: CampaignMaterial) -> Exhibit:
     """Return a row for each rater, by pseudonym: single ratings, how many count, signs, the last decision."""
     ratings = material.ratings
     every = pd.concat([ratings, material.control_ratings])
-    made_up = every.groupby("rater_id")["simulated"].any()
+    answers = every[every["status"] == "submitted"].drop_duplicates(["pair_id", "rater_id"])
+    made_up = every["simulated"].groupby(listed_raters(every["rater_id"])).any()
     raters = sorted(made_up.index)
     frame = pd.DataFrame({"rater_id": raters, "simulated": [bool(made_up[rater]) for rater in raters]})
     parts = {
@@ -268,9 +271,9 @@ def raters_exhibit(material: CampaignMaterial) -> Exhibit:
         "on_controls": material.control_ratings[material.control_ratings["status"] == "submitted"],
     }
     for name, part in parts.items():
-        frame[name] = frame["rater_id"].map(part["rater_id"].value_counts()).fillna(0).astype(int)
-    answers = every[every["status"] == "submitted"].drop_duplicates(["pair_id", "rater_id"])
-    frame["median_seconds"] = frame["rater_id"].map(answers.groupby("rater_id")["seconds"].median()).astype(float)
+        frame[name] = frame["rater_id"].map(listed_raters(part["rater_id"]).value_counts()).fillna(0).astype(int)
+    seconds = answers["seconds"].groupby(listed_raters(answers["rater_id"])).median()
+    frame["median_seconds"] = frame["rater_id"].map(seconds).astype(float)
     signs: dict[str, list[str]] = {}
     for sign in material.signs:
         signs.setdefault(sign.rater_id, []).append(sign.rule)
@@ -289,7 +292,7 @@ def raters_exhibit(material: CampaignMaterial) -> Exhibit:
         "Median s",
     ]
     printed = frame.assign(
-        simulated=frame["simulated"].map({True: "simulated", False: "person"}),
+        simulated=["simulated" if made_up[rater] else "people" if rater == UNNAMED else "person" for rater in raters],
         median_seconds=["–" if math.isnan(seconds) else f"{seconds:.0f}" for seconds in frame["median_seconds"]],
     ).set_axis([*titles, "Signs", "Decision"], axis=1)
     return Exhibit("raters", "Raters, with counts of single ratings", frame, printed)
@@ -354,9 +357,10 @@ def exclusions_exhibit(material: CampaignMaterial) -> Exhibit:
         ("no", "discarded by the rater", material.ratings[status == "discarded"]),
         ("no", f"given to {material.study.called.known} and repeats, which check the raters", material.control_ratings),
     ]
-    rows = [(count, why, len(part), part["rater_id"].nunique()) for count, why, part in parts]
-    frame = pd.DataFrame(rows, columns=["counts", "why", "ratings", "raters"])
-    printed = frame.assign(**{name: [f"{n:,}" for n in frame[name]] for name in ("ratings", "raters")})
+    rows = [(count, why, len(part), number_of_raters(part["rater_id"])) for count, why, part in parts]
+    frame = pd.DataFrame(rows, columns=["counts", "why", "ratings", "raters"]).astype({"raters": "Int64"})
+    columns = {name: ["unknown" if pd.isna(n) else f"{n:,}" for n in frame[name]] for name in ("ratings", "raters")}
+    printed = frame.assign(**columns)
     printed = printed.set_axis(["Count", "Why", "Ratings", "Raters"], axis=1)
     return Exhibit("exclusions", "Which of the collected ratings count", frame, printed)
 

@@ -30,6 +30,7 @@ from annotation.wordings import addressed_lines
 from generation.jobs import generator_hash
 from plumbline.languages import language_name
 from plumbline.records import REHEARSAL, SANDBOX
+from plumbline.statistics.agreement import number_of_raters
 from plumbline.statistics.estimates import RESAMPLES
 from plumbline.study.transformations import EIGHT
 from plumbline.words import count
@@ -177,6 +178,7 @@ def _rating_facts(material: CampaignMaterial) -> dict[str, Any]:
         "other_questions": other_questions(rubric, plain, material.tasks),
         "ratings": len(rated),
         "rated_by": rated_by(material),
+        "raters_known": number_of_raters(rated["rater_id"]) is not None,
         "collected_from": collected_from(material),
         "dated": dated_words(rated) if len(rated) else "",
         "per_pair": per_pair,
@@ -305,11 +307,11 @@ def _asked(task: HumanTask, rubric: Rubric) -> str:
 
 def rated_by(material: CampaignMaterial) -> str:
     """Return the numbers of people and of simulated raters, in words."""
-    made_up = material.counting.groupby("rater_id")["simulated"].any()
-    simulated = int(made_up.sum())
-    people = len(made_up) - simulated
-    people_words = [count(people, "person", "people")] if people else []
-    return listed([*people_words, *([count(simulated, "simulated rater")] if simulated else [])])
+    made_up = material.counting["simulated"].astype(bool)
+    people, simulated = (number_of_raters(material.counting.loc[mask, "rater_id"]) for mask in (~made_up, made_up))
+    people_words = "people who are not named" if people is None else count(people, "person", "people")
+    return listed([*([people_words] if people != 0 else []),
+                   *([count(simulated, "simulated rater")] if simulated else [])])  # fmt: skip
 
 
 def collected_from(material: CampaignMaterial) -> str:

@@ -34,7 +34,7 @@ from annotation.verdicts.tables import SIMULATED, display, scoped, with_interval
 from plumbline.languages import language_name
 from plumbline.reading import parse_yaml
 from plumbline.scales import Continuous, is_fine
-from plumbline.statistics.agreement import Answers, raw_agreement
+from plumbline.statistics.agreement import Answers, number_of_raters, raw_agreement
 from plumbline.statistics.estimates import stream
 from plumbline.study.crowd import PTEB_COUNTRIES
 from plumbline.study.ethics import QUESTIONS, begins
@@ -161,7 +161,6 @@ def sheet_facts(material: CampaignMaterial) -> dict[str, Any]:
     """Return the facts of the sheets' templates, by name: those of the methods section, and these."""
     study, bundle, all_simulated = material.study, material.study.bundle, _all_simulated(material)
     inputs, outputs = languages_of(material)
-    people = material.counting.groupby("rater_id")["simulated"].any()
     return {
         **methods_facts(material),
         **_text_facts(material),
@@ -172,7 +171,7 @@ def sheet_facts(material: CampaignMaterial) -> dict[str, Any]:
         "nobody": NOBODY,
         "elsewhere": _ELSEWHERE,
         "all_simulated": all_simulated,
-        "people": int((~people.astype(bool)).sum()),
+        "people": number_of_raters(material.counting.loc[~material.counting["simulated"].astype(bool), "rater_id"]),
         "here": rated_here(material),
         "our_page": shows_our_page(material),
         "bundle": bundle,
@@ -320,7 +319,8 @@ def _agreement(material: CampaignMaterial, scale: QuestionScale) -> str:
         numbers = {f"{part.name} {part.label}".strip(): part.estimate for part in summary.coefficients}
     score = "; ".join(f"{name} {with_interval(estimate)}" for name, estimate in numbers.items())
     item = material.study.called.item
-    of = f"{summary.n_ratings:,} ratings of {summary.n_pairs:,} {item}s by {summary.n_raters} raters"
+    raters = "unknown raters" if summary.n_raters is None else f"{summary.n_raters} raters"
+    of = f"{summary.n_ratings:,} ratings of {summary.n_pairs:,} {item}s by {raters}"
     return f"{score} (95% intervals; {of})"
 
 

@@ -14,7 +14,17 @@ import pandas as pd
 
 from annotation.questions import QuestionScale, has_label, labels_of, ranks_of
 from annotation.records import Coefficient, MeanRank, Share
-from plumbline.statistics.agreement import Answers, Integers, ac1, fleiss_kappa, masi_alpha, nominal_alpha
+from plumbline.statistics.agreement import (
+    UNKNOWN_RATERS,
+    Answers,
+    Integers,
+    ac1,
+    fleiss_kappa,
+    masi_alpha,
+    nominal_alpha,
+    number_of_raters,
+    rater_numbers,
+)
 from plumbline.statistics.estimates import Estimate, Floats
 from plumbline.statistics.group_sequential import FEW, repeated_interval
 from plumbline.statistics.intervals import (
@@ -37,7 +47,7 @@ def answers_to(question: QuestionScale, ratings: pd.DataFrame) -> Answers:
     texts = ratings["answer"].astype(str)
     points = question.labels if question.kind == "label" else sorted(set(texts))
     position = texts.map({label: number for number, label in enumerate(points)}).to_numpy(np.int64)
-    pair, rater = (pd.factorize(ratings[name])[0].astype(np.int64) for name in ("pair_id", "rater_id"))
+    pair, rater = pd.factorize(ratings["pair_id"])[0].astype(np.int64), rater_numbers(ratings["rater_id"])
     return Answers(pair, rater, position.astype(np.int64), tuple(range(len(points))))
 
 
@@ -93,8 +103,8 @@ def _share(question: QuestionScale, ratings: pd.DataFrame, label: str, interval:
         low, high = repeated_interval(in_turn, (0, 1), level, value)
         return Estimate(value=value, low=low, high=high, reason=FEW if math.isnan(low) else "")
     pairs = has.totals(has.pair)
-    if has.pairs < 2:
-        return Estimate.alone(value, "only one pair, so no interval")
+    if why := "only one pair, so no interval" if has.pairs < 2 else _without_raters(has.raters, interval):
+        return Estimate.alone(value, why)
     if interval == "pairs":
         low, high = map(float, wilson(over_pairs(*pairs), has.pairs))
         return Estimate(value=value, low=low, high=high)
@@ -106,6 +116,10 @@ def _share(question: QuestionScale, ratings: pd.DataFrame, label: str, interval:
         return Estimate(value=value, low=float(alike.low), high=float(alike.high), reason=reason)
     low, high = map(float, wilson(mean, has.pairs))
     return Estimate(value=value, low=low, high=high)
+
+
+def _without_raters(raters: int | None, interval: str) -> str:
+    return UNKNOWN_RATERS if raters is None and interval != "pairs" else ""
 
 
 TOO_FEW_RATERS = "too few raters to generalise to other raters"
@@ -128,7 +142,7 @@ class Rankings:
         """Build them from a frame with the columns pair_id, rater_id and answer, whose answers are whole rankings."""
         from scipy import stats  # noqa: PLC0415 (half a second; who only reads verdicts goes without)
 
-        pair, rater = (pd.factorize(ratings[name])[0].astype(np.int64) for name in ("pair_id", "rater_id"))
+        pair, rater = pd.factorize(ratings["pair_id"])[0].astype(np.int64), rater_numbers(ratings["rater_id"])
         which, texts = pd.factorize(ratings["answer"].astype(str))
         places = [[ranks_of(answer)[label] for label in question.labels] for answer in texts]
         ranks = stats.rankdata(np.array(places, np.float64).reshape(-1, len(question.labels)), axis=1)
@@ -218,6 +232,8 @@ def mean_ranks(question: QuestionScale, ratings: pd.DataFrame, interval: str) ->
 
 
 def _mean_rank(rankings: Rankings, ranks: Floats, interval: str) -> Estimate:
+    if why := _without_raters(number_of_raters(rankings.rater), interval):
+        return Estimate.alone(float(ranks.mean()), why)
     mean = _mean(rankings, ranks, interval)
     few = "too few raters, or too little spread, to generalise to other raters" if interval != "pairs" else SAME
     reason = "" if not math.isnan(mean.low) else few if rankings.pair.max() else "only one pair, so no interval"

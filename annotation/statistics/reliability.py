@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from annotation.questions import QuestionScale
-from plumbline.statistics.agreement import Answers
+from plumbline.statistics.agreement import UNKNOWN_RATERS, Answers, number_of_raters
 from plumbline.statistics.estimates import Estimate, Floats
 from plumbline.statistics.intervals import over_pairs, wilson
 from plumbline.statistics.reliability import Form, icc, z_scores
@@ -67,6 +67,8 @@ def telling_apart(answers: Answers) -> float:
     """
     from scipy.special import fdtrc  # noqa: PLC0415 (takes a while)
 
+    if answers.raters is None:
+        return math.nan
     several = np.bincount(answers.pair)[answers.pair] >= 2
     pair, rater = (pd.factorize(column[several])[0] for column in (answers.pair, answers.rater))
     value = answers.value[several]
@@ -120,11 +122,16 @@ def _estimates(ratings: pd.DataFrame) -> dict[str, Estimate]:
     # Codes in the order of the names: the statistics group by them eight times, several times as fast as by names.
     ids = {name: pd.factorize(ratings[name].astype(str), sort=True)[0] for name in ("pair_id", "rater_id")}
     plain = pd.DataFrame({**ids, "value": ratings["value"].to_numpy(np.float64)})
+    one_way = typing.cast("tuple[Form, ...]", ("1", "1k"))
+    if number_of_raters(ratings["rater_id"]) is None:
+        unknown = Estimate.undefined(UNKNOWN_RATERS, plain["pair_id"].nunique())
+        forms = typing.get_args(Form)
+        return {f"ICC({_title(form)})": icc(plain, form) if form in one_way else unknown for form in forms}
     in_sds = plain.assign(value=z_scores(plain)).dropna()
     estimates = {f"ICC({_title(form)})": icc(plain, form) for form in typing.get_args(Form)}
     estimates |= {
         f"ICC({_title(form)}) of z-scores": icc(in_sds, form) if len(in_sds) else Estimate.undefined("no rater varies")
-        for form in typing.cast("tuple[Form, ...]", ("1", "1k"))
+        for form in one_way
     }
     return estimates
 
@@ -152,6 +159,9 @@ def truth_table(
             continue
         votes = asked_about[["pair_id", "rater_id"]].astype(str).assign(value=asked_about["answer"].astype(str))
         for method, infer in _METHODS.items():
+            if method != "majority" and number_of_raters(votes["rater_id"]) is None:
+                rows.append((question.name, method, "accuracy", *(math.nan,) * 3, len(true), UNKNOWN_RATERS))
+                continue
             labels = infer(votes).labels.reindex(true.index)
             for name, estimate in _correctness(labels, true, question.labels).items():
                 rows.append((question.name, method, name, *_numbers(estimate), len(true), estimate.reason))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,16 @@ from annotation.records import Group, Summary, TakenLook
 from annotation.rubric import Rubric
 from annotation.statistics import labels
 from plumbline.scales import points_of
-from plumbline.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, mean_kappa, raw_agreement
+from plumbline.statistics.agreement import (
+    UNKNOWN_RATERS,
+    Answers,
+    gwet_ac2,
+    krippendorff_alpha,
+    mean_kappa,
+    number_of_raters,
+    rater_numbers,
+    raw_agreement,
+)
 from plumbline.statistics.estimates import Estimate
 from plumbline.statistics.group_sequential import FEW, repeated_interval
 from plumbline.statistics.intervals import (
@@ -110,11 +119,12 @@ def compact(ratings: pd.DataFrame) -> pd.DataFrame:
     It takes a tenth of the memory and is quick to split into groups.
     """
     words = [name for name in ("transformation", "language", "question", "pool", "task_type") if name in ratings]
-    ids = {name: pd.factorize(ratings[name], sort=True)[0] for name in ("pair_id", "rater_id")}
+    pair, rater = pd.factorize(ratings["pair_id"], sort=True)[0], rater_numbers(ratings["rater_id"], sort=True)
+    unknown = rater < 0
     more = [name for name in ("turn",) if name in ratings]
     words += ["answer"] if "answer" in ratings else []
     columns = ratings[[*words, *more, "value", "submitted_at", "simulated"]].astype(dict.fromkeys(words, "category"))
-    return columns.assign(**ids)
+    return columns.assign(pair_id=pair, rater_id=np.where(unknown, math.nan, rater) if unknown.any() else rater)
 
 
 def summarise(
@@ -185,7 +195,7 @@ def _of_labels(
             "question": question.name,
             "kind": question.kind,
             "n_pairs": ratings["pair_id"].nunique(),
-            "n_raters": ratings["rater_id"].nunique(),
+            "n_raters": number_of_raters(ratings["rater_id"]),
             "n_ratings": len(ratings),
             **dict.fromkeys(("mean", "sd", "low", "high", "probability"), math.nan),
             "interval": design.rule.interval if level is None else "blocks",
@@ -237,9 +247,11 @@ def mean_of(answers: Answers, interval: str) -> tuple[Mean, str]:
     Means that hardly vary have the interval of a bounded mean (`intervals.bounded`).
     """
     pairs, scale = answers.totals(answers.pair), (float(answers.scale[0]), float(answers.scale[-1]))
-    raters = answers.totals(answers.rater)
     mean, most = over_pairs(*pairs), math.inf
     if interval != "pairs":
+        if answers.raters is None:
+            return replace(mean, error=np.array(math.nan)), UNKNOWN_RATERS
+        raters = answers.totals(answers.rater)
         mean, most = over_pairs_and_raters(*pairs, *raters), float(effective_raters(raters[1]))
     mean = bounded(mean, *pairs, scale, most)
     if not math.isnan(mean.low):

@@ -21,6 +21,7 @@ import pandas as pd
 
 from annotation.campaign_records import CampaignRecords
 from annotation.crowd.ledger import label_of
+from annotation.names import listed_raters
 from annotation.offering import LEDGER, is_complete, ledgers, refuse_other_makers
 from annotation.ratings.ratings import asked_again, counting_ratings, rows_of, untimed
 from annotation.records import Member, Sign
@@ -125,7 +126,8 @@ def by_rater(ratings: pd.DataFrame, workload: Workload, signs: Sequence[Sign]) -
     answers = ratings[columns].assign(again=asked_again(ratings)).drop_duplicates(_ANSWER)
     pairs = answers["pair_id"].astype("category").cat
     datasets = pd.Categorical([workload.datasets.get(pair) for pair in pairs.categories.tolist()])
-    answers = answers.assign(dataset=datasets[pairs.codes.to_numpy()]).dropna(subset=["dataset"])
+    raters = listed_raters(answers["rater_id"])
+    answers = answers.assign(dataset=datasets[pairs.codes.to_numpy()], rater_id=raters).dropna(subset=["dataset"])
     submitted = answers[answers["status"] == "submitted"]
     first = answers.drop_duplicates("rater_id")
     simulated_by_rater = dict(zip(first["rater_id"], first["simulated"], strict=True))

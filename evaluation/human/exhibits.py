@@ -388,7 +388,9 @@ def as_hume(material: HumanMaterial) -> Exhibit:
     keys = ["task", "subset", "language"]
     frame = paper.merge(main[[*keys, "where"]].drop_duplicates(keys), on=keys, how="left")
     columns: dict[str, Cell] = {
-        "Task": "where", "Language": "language", "Items": "n", "Raters": "raters", "Answers": "answers",
+        "Task": "where", "Language": "language",
+        "Items": lambda row: NONE if math.isnan(row["n"]) else f"{row['n']:.0f}",
+        "Raters": "raters", "Answers": "answers",
         "People [95%]": estimate("people"), "Interval": "interval",
         "Agreement": lambda row: NONE if math.isnan(row["agreement"]) else f"{row['measure']} {row['agreement']:.2f}",
         "Best model": best_model,

@@ -253,7 +253,7 @@ def table_8(scores: pd.DataFrame, agreement: pd.DataFrame) -> pd.DataFrame:
     """Return people's scores with intervals, agreement and stars, a row a task in a language, as HUME's Table 8.
 
     `scores` has rows of `HumanScore` (of each task's own metric), `agreement` of `HumanAgreement`, the measure that the
-    paper prints first. Columns: task, subset, language, task_type, n (items), raters, answers (of all raters), people,
+    paper prints first. Columns: task, subset, language, task_type, n (items, NaN if unknown), raters, answers, people,
     low, high, interval (which of HUME's), measure and agreement (empty and NaN for one rater), best (model's score),
     best_model, star and reason. Tasks without a score of people are left out.
     """
@@ -275,7 +275,17 @@ def table_8(scores: pd.DataFrame, agreement: pd.DataFrame) -> pd.DataFrame:
         best, name = (float(top["score"].iloc[0]), str(top["scorer"].iloc[0])) if len(top) else (math.nan, "")
         agreed = first.loc[[key]].iloc[0] if key in first.index and len(raters) > 1 else None
         rows.append(
-            (*key, kind, n, len(raters), int(raters["n_items"].sum()), value, estimate.low, estimate.high, interval)
+            (
+                *key,
+                kind,
+                n or math.nan,
+                len(raters),
+                int(raters["n_items"].sum()),
+                value,
+                estimate.low,
+                estimate.high,
+                interval,
+            )
             + (("", math.nan) if agreed is None else (agreed["measure"], agreed["value"]))
             + (best, name, star(estimate, best), estimate.reason)
         )

@@ -11,11 +11,13 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from plumbline.records import UNKNOWN
 from plumbline.scales import MOST_LEVELS, Continuous
 from plumbline.statistics.estimates import Estimate, Floats, bca, jackknife
 from plumbline.statistics.intervals import quantile
@@ -25,6 +27,7 @@ BANDS = ((0.8, "excellent"), (0.6, "substantial"), (0.4, "moderate"), (0.2, "fai
 ALIKE = "no two ratings of a pair differ, so the spread is unknown"
 EVEN = "every pair has the same ratings, so the spread is unknown"
 _ALONE = "no pair has two ratings, so nothing can agree"
+UNKNOWN_RATERS = "the raters are unknown"
 _NO_POINTS = "AC2 weighs the points of a scale, and a continuous one has none; read alpha and the ICC"
 _SUBSET, _OVERLAP = 2 / 3, 1 / 3  # MASI's weights of sets of which one holds the other, and of those that only overlap
 _NO_ERROR = 1e-12  # a standard error below is one of rounding
@@ -36,7 +39,7 @@ class Answers:
     """One question's ratings of some pairs: pair and rater by number, ratings by their place among the levels."""
 
     pair: Integers
-    rater: Integers
+    rater: Integers  #: -1 if it is unknown who rated
     point: Integers
     scale: tuple[float, ...]
     distinct: tuple[float, ...] = ()  #: of a continuous scale the numbers that were given, in order
@@ -51,8 +54,8 @@ class Answers:
         pair_ids, rater_ids, values = (
             ratings[name].array if rows is None else ratings[name].array[rows] for name in names
         )
-        pair, rater = (pd.factorize(ids)[0] for ids in (pair_ids, rater_ids))
-        return cls.of_values(pair, rater, np.asarray(values, np.float64), scale)
+        pair = pd.factorize(pair_ids)[0]
+        return cls.of_values(pair, rater_numbers(rater_ids), np.asarray(values, np.float64), scale)
 
     @classmethod
     def of_table(cls, table: Floats, scale: Sequence[float]) -> Answers:
@@ -90,9 +93,9 @@ class Answers:
         return int(self.pair.max(initial=-1)) + 1
 
     @property
-    def raters(self) -> int:
-        """The number of raters."""
-        return int(self.rater.max(initial=-1)) + 1
+    def raters(self) -> int | None:
+        """The number of raters; None if it is unknown who rated."""
+        return number_of_raters(self.rater)
 
     @functools.cached_property
     def ratings(self) -> Integers:
@@ -117,6 +120,44 @@ class Answers:
         points, raters = (np.full((len(sizes), sizes.max(initial=0)), -1) for _ in range(2))
         points[pair, position], raters[pair, position] = self.point[order], self.rater[order]
         return points, raters
+
+
+def rater_numbers(ids: Any, *, sort: bool = False) -> Integers:
+    """Number raters from 0; an unknown one (`plumbline.records.UNKNOWN`) is -1.
+
+    Args:
+        ids: a rater's id for each rating.
+        sort: whether numbers follow the order of the ids, and not that of appearance.
+
+    Returns:
+        A number for each rating.
+
+    >>> rater_numbers(np.array(["ada", "unknown-1", "bob", "ada"])).tolist()
+    [0, -1, 2, 0]
+    """
+    numbers, names = pd.factorize(ids, sort=sort)
+    known = np.array([*(not str(name).startswith(UNKNOWN) for name in names), False])
+    return np.where(known[numbers], numbers, -1).astype(np.int64)
+
+
+def number_of_raters(ids: Any) -> int | None:
+    """Return how many raters gave ratings; None if any of them is unknown.
+
+    Args:
+        ids: a rater's id for each rating.
+
+    Returns:
+        The number of different raters, or None.
+
+    >>> number_of_raters(["ada", "bob", "ada"]), number_of_raters(["unknown-1", "unknown-2"])
+    (2, None)
+    """
+    names = pd.unique(pd.Series(ids))
+    return None if any(_is_unknown(name) for name in names) else len(names)
+
+
+def _is_unknown(rater: Any) -> bool:
+    return str(rater).startswith(UNKNOWN) if isinstance(rater, str) else not rater >= 0
 
 
 def gwet_ac2(answers: Answers) -> Estimate:
@@ -597,7 +638,7 @@ def mean_kappa(answers: Answers) -> Estimate:
     >>> round(mean_kappa(answers).value, 3)
     0.917
     """
-    if reason := nothing_to_tell(answers):
+    if reason := nothing_to_tell(answers) or (UNKNOWN_RATERS if answers.raters is None else ""):
         return Estimate.undefined(reason)
     pair, couple, first, second = _couples(answers)
     shared = np.bincount(couple)

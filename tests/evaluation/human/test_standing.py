@@ -126,6 +126,7 @@ def test_table_8_comes_out(scores: pd.DataFrame) -> None:
     assert mine["interval"].value_counts().to_dict() == {"Wilson": 12, "Fisher z": 6, "range of raters": 8}
     np.testing.assert_array_equal(mine["agreement"], paper["agreement"])
     assert mine.at[("EmotionClassification", "eng"), "best_model"].startswith("jasper")
+    assert table_8(long.assign(n_items=0), agreed)["n"].isna().all()  # unknown, and not 0
 
 
 def test_table_2_and_the_split_by_languages_come_out(pairs: pd.DataFrame) -> None:
