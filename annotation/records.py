@@ -157,6 +157,10 @@ class Verdict(Record):
     decision: Outcome = Field(description="the decision; only accepted transformations are evaluated")
     reasons: tuple[str, ...] = Field(description="the reasons for the decision, one line each")
     n_pairs: int = Field(description="pairs that count; every number of the verdict is computed from them")
+    pooled: dict[str, int] = Field(
+        default={},
+        description="of these pairs those of each transformation of the pool; empty if the pool has only one",
+    )
     waves: tuple[int, ...] = Field(
         default=(1,),
         description="waves of the sample that these pairs belong to; without such pairs, all drawn waves",

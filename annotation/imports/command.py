@@ -21,7 +21,7 @@ from annotation.imports.files import read_file, read_frame
 from annotation.imports.matching import Material, match, without_repeats
 from annotation.imports.options import AskedScale, read_scale
 from annotation.imports.tables import CellTable, UnplacedRow
-from annotation.imports.writing import has_records, lay_out, refuse_sources, write_records, write_study_files
+from annotation.imports.writing import has_pairs, has_records, lay_out, refuse_sources, write_records, write_study_files
 from annotation.names import named_pseudonym, pseudonym_key, worker_pseudonym
 from annotation.options import home_of
 from annotation.server import Home
@@ -169,6 +169,9 @@ def _import(request: ImportRequest, home: Home, material: Material, say: Callabl
     if request.replace and request.out.exists():
         shutil.rmtree(load_study(request.out, request.exports).folder, ignore_errors=True)
     layout = lay_out(request.out, material)
+    if has_pairs(material) and not layout.is_pairs:
+        say("  a system has several outputs of an original, so each output is a text with its original beside it; if a"
+            " column tells these outputs apart, name it with --column system=NAME")  # fmt: skip
     study = write_study_files(layout, material, questions, language, request.exports, anew=request.replace)
     pseudonyms = pseudonyms_of(home, study, material)
     number = write_records(study, layout, material, questions, pseudonyms)

@@ -42,7 +42,6 @@ RUBRIC = "questions"
 SEED = 1337
 GROUP = "imported"
 _ENOUGH = 0.5  # share of the answer sets from which a question counts as asked of everybody
-_MOST_OUTPUTS = 4  # of a system for an original, as pairs; with more, outputs are texts with the original beside them
 _LEAST_PAIRS = 20  # HTEB's study has 100; `AcceptanceSpec.min_pairs`
 _UNIT = ("original", "model", "axis", "transformation", "texts", "total", "overall", "reason", "name", "accepted")
 
@@ -56,7 +55,6 @@ class Layout:
     is_pairs: bool
     units: Sequence[str]  #: the transformation or group of each item
     titles: Mapping[str, str]  #: the name of each unit in the file
-    rated_with: Mapping[str, str]  #: for units with further outputs of a system: the system's first unit
 
     @property
     def folder(self) -> Path:
@@ -65,26 +63,23 @@ class Layout:
 
 
 def lay_out(file: Path, material: Material) -> Layout:
-    """Decide each item's unit: its system, or a further unit for a second output of one original."""
+    """Decide each item's unit, which is its system.
+
+    Several outputs of a system for one original are texts with the original beside: no column tells them apart.
+    """
     items = material.items
-    is_pairs = bool(items["original"].notna().any() and items["output"].notna().any())
-    if is_pairs:
-        outputs_each = items.groupby(["system", "original"], observed=True, dropna=False).size()
-        is_pairs = int(outputs_each.max()) <= _MOST_OUTPUTS
+    is_pairs = has_pairs(material) and not items.duplicated(["system", "original"]).any()
     systems = items["system"].astype(object).where(items["system"].notna(), "outputs" if is_pairs else "items")
     names = list(dict.fromkeys(systems))
     slugs = distinct([_unit_name(str(name)) for name in names])
     named = dict(zip(names, slugs, strict=True))
-    units, titles, rated_with = systems.map(named), {unit: str(name) for name, unit in named.items()}, dict[str, str]()
-    if is_pairs:
-        turn = items.assign(unit=units).groupby(["unit", "original"], observed=True).cumcount()
-        for unit, number in sorted({(unit, number) for unit, number in zip(units, turn, strict=True) if number}):
-            more = f"{unit[:58]}-{number + 1}"
-            titles[more], rated_with[more] = f"{titles[unit]} ({number + 1})", unit
-        units = pd.Series(
-            [f"{unit[:58]}-{number + 1}" if number else unit for unit, number in zip(units, turn, strict=True)]
-        )
-    return Layout(file, slug(file.stem, "study"), is_pairs, list(units), titles, rated_with)
+    titles = {unit: str(name) for name, unit in named.items()}
+    return Layout(file, slug(file.stem, "study"), is_pairs, list(systems.map(named)), titles)
+
+
+def has_pairs(material: Material) -> bool:
+    """Return whether the files hold originals and outputs."""
+    return bool(material.items["original"].notna().any() and material.items["output"].notna().any())
 
 
 def _unit_name(name: str) -> str:
@@ -297,7 +292,6 @@ def _transformation(layout: Layout, unit: str, folder: str) -> dict[str, Any]:
         "name": unit,
         "axis": GROUP,
         "outputs": {"path": f"{folder}/outputs/{unit}.parquet"},
-        **({"rated_with": layout.rated_with[unit]} if unit in layout.rated_with else {}),
         "source": readable(layout.titles[unit])[:200],
         "raters": {
             "title": {"en": readable(layout.titles[unit])[:200]},

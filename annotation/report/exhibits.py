@@ -30,6 +30,7 @@ from annotation.verdicts.tables import (
     label_table,
     looks_frame,
     number,
+    pooled,
     rated,
     rule_chances,
     scoped,
@@ -79,7 +80,8 @@ def verdicts_exhibit(material: CampaignMaterial) -> Exhibit:
             row["With excluded"] = f"{verdict.decision_with_excluded or verdict.by_rule} ({verdict.n_excluded})"
         if any(verdict.n_withdrawn for verdict in material.verdicts):
             row["With withdrawn"] = f"{verdict.decision_with_withdrawn or verdict.by_rule} ({verdict.n_withdrawn})"
-        row["Reasons"] = "; ".join([*in_own_words(verdict.reasons, material.study.called), *kept_out(verdict)])
+        reasons = [*in_own_words(verdict.reasons, material.study.called), *pooled(verdict), *kept_out(verdict)]
+        row["Reasons"] = "; ".join(reasons)
         rows.append(row)
     return Exhibit("verdicts", "Verdicts", verdict_table(verdicts), pd.DataFrame(rows).fillna("–"))
 

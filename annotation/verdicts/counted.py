@@ -105,13 +105,14 @@ class Ahead:
     names: tuple[str, ...]  #: as people read them, with language and task
     units: tuple[tuple[str, str], ...]  #: the transformations and languages of its pairs
     pairs: int  #: pairs that count, or still could
+    fewest: int  #: of these the pairs of the transformation with the fewest
     open: int  #: answers that raters are still asked for
     anew: int = 0  #: answers that could be asked for again, since their raters are excluded
 
     def lacks(self, study: Study) -> str:
         """Return the reachable and the needed number of pairs if the group can never be decided; else empty."""
         least = max(study.acceptance.min_pairs, FEWEST if study.raters.blocks else 0)  # a look at fewer cannot decide
-        return f"{self.pairs} of {least}" if self.pairs < least else ""
+        return f"{self.fewest} of {least}" if self.fewest < least else ""
 
 
 def ahead(pairs: pd.DataFrame, rule: AcceptanceSpec) -> list[Ahead]:
@@ -133,6 +134,7 @@ def ahead(pairs: pd.DataFrame, rule: AcceptanceSpec) -> list[Ahead]:
                 names=tuple(scoped(name, language, task) for name in units["transformation"].unique()),
                 units=tuple(units.itertuples(index=False, name=None)),
                 pairs=len(could),
+                fewest=int(group["could"].groupby(group["transformation"].astype(str)).sum().min()),
                 open=int(group["open"].sum()),
                 anew=int((group["most"] - group["counting"] - group["open"]).clip(lower=0).sum()),
             )

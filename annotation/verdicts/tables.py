@@ -49,7 +49,7 @@ def verdict_table(verdicts: Sequence[Verdict]) -> pd.DataFrame:
             "task_type": verdict.task_type,
             "decision": verdict.decision,
             **({"decision_unchecked": verdict.decision_unchecked} if verdict.decision_unchecked else {}),
-            "reasons": "; ".join((*verdict.reasons, *_blocks(verdict))),
+            "reasons": "; ".join((*verdict.reasons, *pooled(verdict), *_blocks(verdict))),
             "probability": verdict.probability,
             "n_pairs": verdict.n_pairs,
             "n_ratings": verdict.n_ratings,
@@ -233,7 +233,13 @@ def verdict_text(verdicts: Sequence[Verdict], called: ItemNames = PAIRS) -> str:
             chance(verdict.probability),
             "–" if math.isnan(verdict.failed_share) else f"{verdict.failed_share:.1%}",
             "; ".join(
-                [*in_own_words(verdict.reasons, called), *_waves(verdict), *_blocks(verdict), *_left_out(verdict)]
+                [
+                    *in_own_words(verdict.reasons, called),
+                    *pooled(verdict),
+                    *_waves(verdict),
+                    *_blocks(verdict),
+                    *_left_out(verdict),
+                ]
             ),
         ]
         for verdict in verdicts
@@ -334,6 +340,12 @@ def unbiased_text(frame: pd.DataFrame) -> str:
 def _waves(verdict: Verdict) -> list[str]:
     """Return a line on the waves that a verdict rests on, if the sample was extended."""
     return [] if verdict.waves == (1,) else [f"rests on waves {' and '.join(map(str, verdict.waves))} of the sample"]
+
+
+def pooled(verdict: Verdict) -> list[str]:
+    """Return a line on the pool whose pairs a verdict rests on; none if all are of its own transformation."""
+    parts = [f"{display(name, pooled=False).lower()} {pairs}" for name, pairs in verdict.pooled.items()]
+    return [f"on pooled ratings ({', '.join(parts)})"] if parts else []
 
 
 def kept_out(verdict: Verdict) -> list[str]:

@@ -200,10 +200,15 @@ def verdicts(
     """
     rule, key = design.rule, SCOPES[design.rule.scope]
     sample = sample_frame(pairs)
-    judged = _judged(sample, basis(sample, ratings, design, dealt), design, seed)
-    records = []
+    rests = basis(sample, ratings, design, dealt)
+    judged, records = _judged(sample, rests, design, seed), []
+    counted = is_among(sample["pair_id"], rests.ratings["pair_id"].unique())
+    numbers = (
+        sample.assign(counted=counted).groupby([*key, "transformation"], sort=False)["counted"].agg(["sum", "size"])
+    )
     for row in sample.drop_duplicates(["transformation", "language", *key[2:]]).to_dict("records"):
-        result = judged[tuple(row[name] for name in key)]
+        group_key = tuple(row[name] for name in key)
+        result = _of_its_own(judged[group_key], numbers.loc[group_key], row["transformation"], design)
         unit = {name: row[name] for name in ("transformation", "axis", "pool", "language")}
         maker = {name: row[name] for name in _MAKER}
         records.append(
@@ -221,6 +226,24 @@ def verdicts(
             )
         )
     return records
+
+
+def _of_its_own(
+    result: Mapping[str, object], pairs: pd.DataFrame, transformation: str, design: Design
+) -> dict[str, object]:
+    """Return a pool's result for one of its transformations: undecided if too few of the pairs are its own.
+
+    `pairs` are the numbers of pairs that count (`sum`), and that were drawn (`size`), by transformation. With blocks
+    the drawn ones must be enough, since a look stops the offers of the whole pool.
+    """
+    if len(pairs) == 1:
+        return dict(result)
+    own, least = int(pairs["size" if design.blocks else "sum"][transformation]), design.rule.min_pairs
+    pooled = {"pooled": {str(name): int(number) for name, number in pairs["sum"].items()}}
+    if own >= least or result["decision"] == "undecided":
+        return {**result, **pooled}
+    reason = f"pairs of {transformation} itself in the pool: {own}; at least {least} are needed"
+    return {**result, **pooled, "decision": "undecided", "reasons": (reason,)}
 
 
 def with_supply(verdicts: Sequence[Verdict], supplies: Sequence[Supply]) -> list[Verdict]:

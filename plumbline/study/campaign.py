@@ -190,7 +190,7 @@ class AcceptanceSpec(StudyPart):
         default="language",
         description="one verdict for all languages together, for each language, or for each language and task",
     )
-    min_pairs: int = Field(default=20, ge=1, description="a verdict on fewer rated pairs is undecided")
+    min_pairs: int = Field(default=20, ge=1, description="a verdict on fewer rated pairs of its own is undecided")
     min_raters: int = Field(default=2, ge=1, description="a pair with fewer ratings does not count as rated")
     min_ac2: float | None = Field(
         default=None, ge=-1, le=1, description="a verdict with less agreement (Gwet's AC2) on any question is undecided"

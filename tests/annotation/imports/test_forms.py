@@ -42,6 +42,17 @@ def test_a_column_for_each_rater(place: Workplace) -> None:
     assert values(place, 3, "neural", "fluency") == wanted(3, "neural", "fluency")
 
 
+def test_outputs_that_no_column_tells_apart_are_one_group(place: Workplace) -> None:
+    """Two to four outputs of one original: groups by their order in the file would be judged apart and mean nothing."""
+    rows = [[original(n), f"{output(n, SYSTEMS[0])} Take {k}.", r, answer(n, SYSTEMS[0], r)]
+            for n in range(12) for k in range(2 + n % 3) for r in RATERS]  # fmt: skip
+    write_csv(place.folder / "d.csv", ["source", "output", "rater", "meaning"], rows)
+    done = place.take("d.csv", "--column", "answer=meaning")
+    assert "108 ratings of 36 texts by 3 raters" in done.out and "name it with --column system=NAME" in done.out
+    assert set(place.ratings()["transformation"]) == {"items"} and len(place.study.kinds) == 1
+    assert place.ratings()["fields"].str.contains("original").all()
+
+
 def test_a_question_a_row_with_texts_in_a_second_file(place: Workplace) -> None:
     rows = [
         [f"s{number}", system, rater, q, answer(number, system, rater, q)]

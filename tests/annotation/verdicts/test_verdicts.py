@@ -74,14 +74,19 @@ def test_a_question_without_ratings_never_passes() -> None:
 
 
 def test_translations_share_their_pools_ratings_and_name_its_languages() -> None:
-    pairs = [pair(0, "translation", output_language="es"), pair(1, "cross_translation", output_language="tr")]
-    frame = ratings(pairs, [5, 1], [5, 5])  # pool: quality 3.0; cross_translation alone would be 1.0
-    found = judged(pairs, frame)
+    pairs = [pair(0, "translation", output_language="es"), pair(1, "cross_translation", output_language="tr"),
+             pair(2, "translation", output_language="es")]  # fmt: skip
+    frame = ratings(pairs, [5, 1, 3], [5, 5, 5])  # pool: quality 3.0; cross_translation alone would be 1.0
+    found = judged(pairs, frame, min_pairs=1)
     assert [(v.transformation, v.decision, v.n_pairs) for v in found] == [
-        ("translation", "accepted", 2),
-        ("cross_translation", "accepted", 2),
+        ("translation", "accepted", 3),
+        ("cross_translation", "accepted", 3),
     ]
     assert found[0].output_languages == found[1].output_languages == ("es", "tr")
+    assert "on pooled ratings (translation 2, cross-translation 1)" in verdict_text(found)
+    few = judged(pairs, frame, min_pairs=2)  # of cross_translation's own there is one pair, whatever its pool has
+    assert [v.decision for v in few] == ["accepted", "undecided"]
+    assert few[1].reasons == ("pairs of cross_translation itself in the pool: 1; at least 2 are needed",)
 
 
 def test_each_language_has_its_own_verdict() -> None:
