@@ -86,6 +86,16 @@ def test_a_mean_without_an_interval_says_why(
     assert found.interval_reason.startswith(reason)
 
 
+def test_unknown_raters_are_no_number_no_couples_and_no_sample() -> None:
+    ratings = long([(5, 4), (3, 2), (4, 4), (2, 1), (5, 5)])
+    unknown = ratings.assign(rater_id=[f"unknown-{number}" for number in range(len(ratings))])
+    named, found = summary(compact(ratings)), summary(compact(unknown))
+    assert (found.n_raters, found.kappa.reason) == (None, "the raters are unknown")
+    assert (found.mean, found.low, found.ac2, found.raw) == (named.mean, named.low, named.ac2, named.raw)
+    over = summary(compact(unknown), interval="pairs_and_raters")
+    assert math.isnan(over.low) and over.interval_reason == "the raters are unknown" and over.mean == named.mean
+
+
 def test_table_two_pools_single_ratings_and_not_means() -> None:
     """One paraphrase rated 5, 5 and three backtranslations rated 1, 1: the axis' mean is (10 + 6)/8 = 2, not 3."""
     found = groups(pd.concat([long([(5, 5)]), long([(1, 1)] * 3, transformation="backtranslation")]))
