@@ -41,6 +41,7 @@ def doubts_of(evidence: Evidence, verdicts: Sequence[Verdict], signs: Sequence[S
     `signs` are those of `annotation.ratings.review.signs_of`.
     """
     return (
+        *_inattention(evidence, verdicts),
         *filter(None, [evidence.rules_fixed[1]]),
         *look_lines(evidence.study.command, verdicts),
         *_signs(evidence, signs),
@@ -66,6 +67,16 @@ def doubts_text(doubts: Sequence[str], judging: Subject, *, judged: bool) -> str
     if not doubts:
         return f"Doubtful: nothing. {looked_for(judging)}" if judged else f"Doubtful: nothing yet. {_LOOKED_FOR_SO_FAR}"
     return "\n".join(["Doubtful:", *(f"- {line}" for line in doubts)])
+
+
+def _inattention(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """Yield a line on verdicts whose raters answered no control; people's tasks have none."""
+    collected = evidence.collected
+    if not verdicts or evidence.study.judging.does_tasks:
+        return
+    _, answers = controls_missed(collected.known, collected.pairs, evidence.rubric.quality, evidence.rubric.expected)
+    if not answers:
+        yield "whether raters paid attention could not be looked at, because they answered no controls"
 
 
 def _signs(evidence: Evidence, signs: Sequence[Sign]) -> Iterator[str]:

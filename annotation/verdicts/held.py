@@ -18,9 +18,10 @@ from annotation.ratings.signs import controls_by_kind
 from annotation.records import Decision, Verdict
 from annotation.sampling.queues import SCOPES
 from annotation.statistics.reliability import LEVEL, misses_too_many, telling_apart, vary
-from annotation.statistics.summaries import Design
+from annotation.statistics.summaries import Design, mean_of
 from annotation.verdicts.counted import basis
 from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.rules import rules_for, short
 from annotation.verdicts.tables import scoped
 from plumbline.records import Pair
 from plumbline.statistics.agreement import Answers
@@ -98,7 +99,9 @@ def held(
     facts = sample.set_index("pair_id")
     counted = counted.assign(**{name: counted["pair_id"].map(facts[name]) for name in key})
     groups = {tuple(map(str, group_key)): group for group_key, group in counted.groupby(key, observed=True)}
-    reasons = {group_key: list(reasons_to_look(group, design, checks)) for group_key, group in groups.items()}
+    reasons = {
+        group_key: list(reasons_to_look(group, design, checks, group_key[0])) for group_key, group in groups.items()
+    }
     return [_held(verdict, reasons.get(tuple(getattr(verdict, name) for name in key), [])) for verdict in verdicts]
 
 
@@ -115,8 +118,10 @@ def _held(verdict: Verdict, to_look_at: Sequence[tuple[str, Sequence[str]]]) -> 
     return verdict.model_copy(update=update)
 
 
-def reasons_to_look(ratings: pd.DataFrame, design: Design, checks: Checks) -> Iterator[tuple[str, Sequence[str]]]:
-    """Yield each reason why a verdict on these ratings waits, with the raters to look at."""
+def reasons_to_look(
+    ratings: pd.DataFrame, design: Design, checks: Checks, pool: str = ""
+) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield each reason why a verdict on these ratings of a pool waits, with the raters to look at."""
     counts = {str(rater): int(number) for rater, number in ratings["rater_id"].value_counts().items() if number}
     looked_at = set(counts) <= set(checks.looked_at)
     failing = [rater for rater in counts if checks.fails(rater) and rater not in checks.looked_at]
@@ -132,7 +137,8 @@ def reasons_to_look(ratings: pd.DataFrame, design: Design, checks: Checks) -> It
             f"together they missed {_of(counts, checks.missed)}, more than attentive raters do",
             [rater for rater in counts if rater not in checks.looked_at],
         )
-    if not looked_at and (hollow := _told_apart_by_nobody(ratings, design)):
+    passed = not failing and _passed(counts, checks)
+    if not looked_at and (hollow := _told_apart_by_nobody(ratings, design, pool, passed=passed)):
         yield (
             f"they tell pairs apart no better than chance ({hollow})",
             [rater for rater in counts if rater not in checks.looked_at],
@@ -154,12 +160,34 @@ def _of(raters: Collection[str], missed: Missed) -> str:
     return f"{sum(number for number, _ in whole)} of {count(sum(shown for _, shown in whole), 'control')}"
 
 
-def _told_apart_by_nobody(ratings: pd.DataFrame, design: Design) -> str:
-    """Return the varying questions if raters tell pairs apart on none of them; else nothing.
+def _passed(raters: Collection[str], checks: Checks) -> bool:
+    """Return whether all raters answered controls, and passed enough of them.
 
-    The level is 5% divided by the number of questions.
+    These are enough if raters who miss one kind of them throughout would have failed.
     """
-    p_values = dict[str, float]()
+    missed, attentive = _together(raters, checks.missed), checks.rules.attentive
+    offered = {kind: shown for kind, (_, shown) in missed.items() if shown}
+    return (
+        set(raters) <= set(checks.missed)
+        and bool(offered)
+        and not misses_too_many(missed, attentive)
+        and all(
+            misses_too_many({name: (shown * (name == kind), shown) for name, shown in offered.items()}, attentive)
+            for kind in offered
+        )
+    )
+
+
+def _told_apart_by_nobody(ratings: pd.DataFrame, design: Design, pool: str, *, passed: bool) -> str:
+    """Return the varying questions if raters tell pairs apart on none of them, and this matters; else nothing.
+
+    The level is 5% divided by the number of questions. It does not matter if raters `passed` the controls and each
+    mean is clear of its limits by the 95% interval over pairs and raters: texts may be alike.
+    """
+    p_values, clear = dict[str, float](), True
+    rules = (
+        rules_for(pool, design.rule) if design.rule.rules else [short(name, design.rule) for name in design.questions]
+    )
     for name in design.questions:
         scale = design.asked(name)
         of_question = ratings[ratings["question"] == name]
@@ -168,7 +196,10 @@ def _told_apart_by_nobody(ratings: pd.DataFrame, design: Design) -> str:
         answers = Answers.of(of_question, scale.scale)
         if vary(answers) and not math.isnan(p := telling_apart(answers)):
             p_values[name] = p
-    if not p_values or min(p_values.values()) * len(p_values) <= LEVEL:
+            mean, _ = mean_of(answers, "pairs_and_raters")
+            limits = [rule.limit for rule in rules if rule.question == name and not rule.label]
+            clear &= all(mean.low >= limit or mean.high < limit for limit in limits)
+    if not p_values or min(p_values.values()) * len(p_values) <= LEVEL or (passed and clear):
         return ""
     return ", ".join(f"{name}: p {p:.2f}" for name, p in p_values.items())
 

@@ -49,6 +49,9 @@ def test_a_long_csv_becomes_a_study_with_verdicts_and_a_report(place: Workplace)
     assert place.run("accept", *STUDY).status == 0
     accepted = place.run("accept", *STUDY).out
     assert accepted.startswith("By rules that were fixed after the ratings: Accepted:")
+    assert (
+        "Doubtful: whether raters paid attention could not be looked at, because they answered no controls." in accepted
+    )
     assert "still open" not in accepted
     assert "AFTER the first rating" in place.run("status", *STUDY).out
     assert {verdict.rules_fixed for verdict in CampaignRecords.open(place.study).verdicts} == {"late"}

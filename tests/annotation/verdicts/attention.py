@@ -54,10 +54,13 @@ HONEST: Mapping[str, tuple[tuple[float, float], Raters]] = {
     "read, all pairs about as good (4.3)": (EVEN, READ),
     "read, pairs differ": (MIXED, READ),
     "read, pairs differ less than raters err": (WEAK, [Reader(noise=0.8)] * 3),
+    "read, all pairs about as good, noise 0.9": (EVEN, [Reader(noise=0.9)] * 3),
+    "read, all pairs about as good, noise 1.0": (EVEN, [Reader(noise=1.0)] * 3),
     "read, and miss 15% of the controls": (MIXED, SLOPPY),
 }
 CARELESS: Mapping[str, tuple[tuple[float, float], Raters]] = {
     "5 throughout": (MIXED, [turns(5)] * 3),
+    "3 throughout": (MIXED, [turns(3)] * 3),
     "keys 4, 5 in turn": (MIXED, [turns(4, 5)] * 3),
     "keys 3, 4, 5 in turn": (MIXED, [turns(3, 4, 5)] * 3),
     "at random, 4 and 5": (MIXED, [random(4, 5)] * 3),

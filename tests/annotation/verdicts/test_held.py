@@ -164,8 +164,12 @@ def test_ratings_that_hardly_vary_can_show_no_agreement() -> None:
 @pytest.mark.parametrize(("pairs", "queues"), [(20, 0), (100, 1), (100, 4)])
 @pytest.mark.parametrize("who", HONEST)
 def test_who_reads_is_hardly_ever_held_up(who: str, pairs: int, queues: int) -> None:
-    """But for 20 pairs that differ less than raters err: there nothing tells reading from chance."""
+    """But for pairs that differ less than raters err: without controls nothing tells reading from chance there."""
     most = 0.45 if who == "read, pairs differ less than raters err" and pairs == 20 else 0.06
+    if (
+        "about as good, noise" in who
+    ):  # all pairs are alike: passed controls settle it, a mean clear of the threshold too
+        most = 0.16 if queues else 0.75
     assert share_waiting(*HONEST[who], pairs, queues, scaled(50, 500)) <= most
 
 
