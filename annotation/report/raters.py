@@ -24,8 +24,9 @@ from plumbline.statistics.estimates import Estimate
 
 _ABOUT = (
     "ICC(1) is the reliability of a single rating, ICC(1, k) that of the mean of a pair's k ratings. ICC(2) treats the"
-    " raters as a sample and ICC(3) as fixed; both need every rater to have rated every pair. A z-score is a"
-    " rating's distance from its rater's mean, in the rater's standard deviations."
+    " raters as a sample and ICC(3) as fixed; both need every rater to have rated every pair. The intervals suppose"
+    " normal ratings: of 100 pairs near the end of the scale, of which a tenth is bad, they cover 82% and not 95%, with"
+    " three bad pairs 54%. A z-score is a rating's distance from its rater's mean, in the rater's standard deviations."
 )
 _TRUTH = (
     "For items with a known right label, the table shows how often the majority of raters chose it, and how often Dawid"
@@ -36,7 +37,9 @@ _TRUTH = (
 def reliability_exhibit(material: CampaignMaterial) -> Exhibit:
     """Return a row for each question and statistic of reliability."""
     frame = reliability_table(material.counting, material.questions)
-    return _printed("reliability", "Reliability of ratings, with 95% intervals", frame, ["question", "statistic"])
+    return _printed(
+        "reliability", "Reliability of ratings, with 95% intervals for normal ratings", frame, ["question", "statistic"]
+    )
 
 
 def truth_exhibit(material: CampaignMaterial) -> Exhibit:

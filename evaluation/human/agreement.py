@@ -18,7 +18,6 @@ import pandas as pd
 
 from evaluation.human.answers import ScorerAnswers, TaskItems
 from evaluation.human.metrics import OF_CANDIDATES, OF_LABELS, ari, cohen
-from evaluation.human.scores import ALIKE
 from evaluation.human.standing import pairs_by_scorer, shared_difficulty
 from plumbline.statistics.agreement import (
     BANDS,
@@ -26,7 +25,7 @@ from plumbline.statistics.agreement import (
     fleiss_kappa,
     raw_agreement,
 )
-from plumbline.statistics.estimates import Estimate, Floats, bootstrap, draw_counts, draw_indices, jackknife
+from plumbline.statistics.estimates import ALIKE, Estimate, Floats, bootstrap, draw_counts, draw_indices, jackknife
 from plumbline.statistics.paired import average_ranks, row_correlations
 from plumbline.statistics.resampled_measures import Counted, Measure, rho
 
@@ -234,7 +233,7 @@ def _pairwise(
             return mean_of(counts)
 
     draws = draw_counts(rng, n, number, at_once=number * n)
-    return bootstrap(resampled, draws, value=value, n=n).percentile("undefined", ALIKE)
+    return bootstrap(resampled, draws, value=value, n=n).percentile("undefined")
 
 
 def _clusters(raters: Sequence[ScorerAnswers]) -> list[Floats]:

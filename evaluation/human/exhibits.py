@@ -391,7 +391,7 @@ def as_hume(material: HumanMaterial) -> Exhibit:
         "Task": "where", "Language": "language",
         "Items": lambda row: NONE if math.isnan(row["n"]) else f"{row['n']:.0f}",
         "Raters": "raters", "Answers": "answers",
-        "People [95%]": estimate("people"), "Interval": "interval",
+        "People [interval]": estimate("people"), "Interval": "interval",
         "Agreement": lambda row: NONE if math.isnan(row["agreement"]) else f"{row['measure']} {row['agreement']:.2f}",
         "Best model": best_model,
     }  # fmt: skip

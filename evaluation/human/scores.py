@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 
 from evaluation.human.answers import ScorerAnswers, TaskItems, Ties, aggregate, read, right_numbers
 from evaluation.human.metrics import OF_CANDIDATES, OF_LABELS, Metric
-from plumbline.statistics.estimates import Bootstrap, Estimate, Floats, draw_counts, jackknife
+from plumbline.statistics.estimates import ALIKE, Bootstrap, Estimate, Floats, draw_counts, jackknife
 from plumbline.statistics.intervals import adding_raters, known
 from plumbline.statistics.paired import holm
 from plumbline.statistics.resampled_measures import Counted, mean
 
 OVER_ITEMS = {True: "bootstrap over items", False: "jackknife over items"}
 WITH_RATERS = {True: "bootstrap over items, t over raters", False: "jackknife over items, t over raters"}
-ALIKE = "the value is the same in all resamples, so its spread is unknown"
 _UNDEFINED = "no interval, as the score is undefined"
 FEWEST = 3  # raters, from which on the interval covers raters too
 
@@ -49,7 +48,7 @@ class ScoreResamples:
         if self.n < 2:
             return Estimate.alone(self.value, "the score is over only one item, so there is no interval", self.n)
         if self.smooth:
-            return self._bootstrap.percentile(_UNDEFINED, ALIKE, self.ends)
+            return self._bootstrap.percentile(_UNDEFINED, self.ends)
         if not np.isfinite(self.draws).all():
             samples = f"{np.isnan(self.draws).sum()} of {len(self.draws)} samples with one item left out"
             return Estimate.alone(self.value, f"{_UNDEFINED} in {samples}", self.n)

@@ -212,12 +212,16 @@ def fisher_interval(correlation: float, n: int, z: float = Z) -> tuple[float, fl
 
 
 def paper_interval(task_type: str, value: float, n: int, raters: Sequence[float]) -> tuple[Estimate, str]:
-    """Return HUME's 95% interval of people's score, and its kind: "Wilson", "Fisher z" or "range of raters".
+    """Return HUME's interval of people's score, and its kind: "Wilson", "Fisher z" or "range of raters".
 
     `value` is its score of people (`paper_score`), `raters` each rater's. Undefined for a share outside 0 to 1, for a
     correlation of 1 or -1, and for fewer items than the formula needs.
     """
     kind = "Fisher z" if task_type in _CORRELATED else "Wilson"
+    if task_type not in AGGREGATED and len(raters) > 1 and min(raters) == max(raters):
+        return Estimate.alone(
+            value, "all raters have the same score, so their range says nothing", n
+        ), "range of raters"
     if task_type not in AGGREGATED and len(raters) > 1:
         return Estimate(value=value, low=min(raters), high=max(raters), n=n), "range of raters"
     if kind == "Fisher z":

@@ -107,12 +107,12 @@ def mean_over_wordings(scores: Floats) -> dict[str, Floats]:
     `scores` are models by tasks by wordings; the result has wordings_mean, wordings_low and wordings_high. Tasks are
     fixed; each task's wordings are a sample of possible accepted ones. The variance is the sum over tasks of s^2 / n,
     divided by the square of their number; the quantile is Student's with Satterthwaite's degrees of freedom. NaN if a
-    task has fewer than 2 wordings or no score.
+    task has fewer than 2 wordings or no score, and if no task's wordings differ: their spread is unknown.
     """
     from scipy import stats  # noqa: PLC0415 (half a second)
 
     n, mean, sd = moments(scores)
-    defined = (n >= 2).all(axis=1)
+    defined = (n >= 2).all(axis=1) & (sd > 0).any(axis=1)
     some = np.maximum(n, 2)
     parts = np.where(n >= 2, sd**2 / (some - 1), 0.0)  # s^2 / n of the sample, from the population's
     error2, total = parts.sum(axis=1), np.maximum(n.shape[1], 1)

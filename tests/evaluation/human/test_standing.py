@@ -175,8 +175,9 @@ def test_wilsons_interval_is_statsmodels(right: int, n: int) -> None:
 def test_fishers_interval_by_hand_and_what_has_none() -> None:
     # atanh(.5) = .549306, 1.96 / sqrt(25) = .392: tanh(.157306) and tanh(.941306).
     assert fisher_interval(0.5, 28) == pytest.approx((0.156021, 0.735822), abs=1e-5)
-    for kind, value, n in (("sts", 1.0, 30), ("sts", 0.5, 3), ("classification", 1.2, 30), ("reranking", 0.5, 0)):
-        found, _ = paper_interval(kind, value, n, [value])
+    none = ("sts", 1.0, 30, 1), ("sts", 0.5, 3, 1), ("classification", 1.2, 30, 1), ("reranking", 0.5, 0, 1)
+    for kind, value, n, raters in (*none, ("clustering", 0.7278, 30, 2)):  # two with one score: 72.78 to 72.78
+        found, _ = paper_interval(kind, value, n, [value] * raters)
         assert np.isnan(found.low) and found.reason and not star(found, 0.9)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from plumbline.statistics.estimates import Bootstrap, Estimate, bootstrap, draw_counts, draw_indices, jackknife
+from plumbline.statistics.estimates import ALIKE, Bootstrap, Estimate, bootstrap, draw_counts, draw_indices, jackknife
 
 
 def test_the_percentile_interval_is_scipys_of_the_same_draws() -> None:
@@ -33,7 +33,7 @@ def test_what_has_no_interval_says_why() -> None:
     some = np.where(np.arange(100) < 15, math.nan, np.arange(100.0))
     assert Bootstrap(50.0, 9, some).percentile("rho is undefined").reason == "rho is undefined in 15 of 100 resamples"
     alike = Bootstrap(1.0, 9, np.ones(100))
-    assert (alike.percentile().low, alike.percentile(alike="all alike").reason) == (1.0, "all alike")
+    assert math.isnan(alike.percentile().low) and alike.percentile().reason == ALIKE
     assert Bootstrap(0.9, 9, np.linspace(0.5, 1.5, 100)).percentile(ends=(0.0, 1.0)).high == 1.0
     assert jackknife(1.0, np.ones(5), alike="all alike").reason == "all alike"
 

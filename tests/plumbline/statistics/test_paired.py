@@ -176,6 +176,9 @@ def test_hodges_lehmann_by_hand() -> None:
     # Of 6 differences only the sums 0 and 21 have a chance of at most 2.5% (1 / 64): the extremes are the interval.
     six = hodges_lehmann([1, 2, 3, 4, 5, 16], [0] * 6)
     assert (six.low, six.high) == (1, 16)
+    alike = hodges_lehmann([2] * 9, [1] * 9), paired_bootstrap([2] * 9, [1] * 9, rng=np.random.default_rng(1)).estimate
+    for found in alike:  # 1.00 [1.00, 1.00] would be no interval
+        assert found.value == 1 and math.isnan(found.low) and found.reason.startswith("the value is the same in all")
 
 
 def test_pteb_table_14() -> None:
