@@ -52,6 +52,7 @@ _NUMBERED = re.compile(
 )
 _LEADING = re.compile(r"^(?P<before>)(?P<rater>[AREJWPCarejwpc]\d{1,2})[ _.\-:]+(?P<after>[^\W\d].+)$")  # A1_fluency
 _ENDING = re.compile(r"^(?P<before>.*?)[ _.-]*(?P<rater>\d{1,3}|(?<=[ _.-])[A-Za-z])$")
+_ANSWERING = {"answer", "by_rater", "by_item", "slot"}
 _GRID = re.compile(r"\[.+\]\s*$")
 _SHOWN = 24  # characters of a cell
 
@@ -68,12 +69,12 @@ class Proposal:
     @property
     def has_answers(self) -> bool:
         """Whether the table contains answers, and not only facts about items."""
-        return bool({"answer", "by_rater", "by_item"} & set(self.roles.values()))
+        return bool(_ANSWERING & set(self.roles.values()))
 
     @property
     def rates(self) -> bool:
-        """Whether the table names raters."""
-        return bool({"rater", "by_rater"} & set(self.roles.values()))
+        """Whether the table says who rated, as far as it is known."""
+        return bool({"rater", "by_rater", "slot"} & set(self.roles.values()))
 
     def named(self, role: str) -> list[str]:
         """Return the columns of a role, in the file's order."""
@@ -110,8 +111,9 @@ def propose(table: CellTable, corrections: Mapping[str, str]) -> Proposal:
             reasons[name] = f"another column is the {role}" if repeated else reasons[name]
     if roles.get(ENTRY) == "unused" and ENTRY not in fixed and "item" not in roles.values():
         roles[ENTRY], reasons[ENTRY] = "item", "the number of the entry in the file"
-    raters = _raters(name for name, role in roles.items() if role == "by_rater")
-    return Proposal(roles, reasons, tuple(_doubts(roles, fixed, raters)), raters)
+    raters = _raters(name for name, role in roles.items() if role in ("by_rater", "slot"))
+    doubts = *_doubts(roles, fixed, raters), *_either(table, {n: r for n, r in roles.items() if n not in fixed}, roles)
+    return Proposal(roles, reasons, doubts, raters)
 
 
 def by_name(name: str) -> str:
@@ -143,8 +145,11 @@ def _raters(columns: Iterable[str]) -> dict[str, tuple[str, str]]:
 def _doubts(roles: Mapping[str, str], fixed: Mapping[str, str], raters: Mapping[str, tuple[str, str]]) -> Iterable[str]:
     """Yield what is missing, named twice, or may be something else."""
     has = Counter(roles.values())
-    if not {"answer", "by_rater", "by_item"} & set(has):
-        yield "no column was recognised as answers; name one with --column answer=NAME"
+    if not _ANSWERING & set(has):
+        numbered = list(_raters(name for name, role in roles.items() if role == "unused"))
+        slots = f", or {' and '.join(map(repr, numbered[:3]))} with --column by_rater=NAME if each is one person's, and"
+        slots += " with --column slot=NAME if different people filled it"
+        yield f"no column was recognised as answers; name one with --column answer=NAME{slots if numbered else ''}"
     if not {"original", "output", "text", "item", "by_item"} & set(has):
         yield "no column identifies the item of a row; name one with --column item=NAME or --column text=NAME"
     for role in SINGLE:
@@ -168,6 +173,22 @@ def _doubts(roles: Mapping[str, str], fixed: Mapping[str, str], raters: Mapping[
         yield (
             f"the name of {column} shows no question and rater, but others do; rename it like them (fluency_1,"
             f" fluency_2, meaning_1, meaning_2), or set it to unused (--column 'unused={column}')"
+        )
+
+
+def _either(table: CellTable, named_so: Mapping[str, str], roles: Mapping[str, str]) -> Iterable[str]:
+    """Yield each column of texts, known by its name alone, that may as well have another role."""
+    names, has = {role: name for name, role in named_so.items()}, set(roles.values())
+    if "text" in names and ("original" in has) != ("output" in has):
+        role = "output" if "original" in has else "original"
+        yield (
+            f"{names['text']!r} may be the {role} or a text by itself; name it with --column {role}=NAME or"
+            " --column text=NAME"
+        )
+    if "comment" in names and not {"text", "output", "by_item"} & has and table.cells[names["comment"]].notna().all():
+        yield (
+            f"{names['comment']!r} has a text in each row and may be the rated text or raters' comments; name it with"
+            " --column text=NAME, --column output=NAME or --column comment=NAME"
         )
 
 

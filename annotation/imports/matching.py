@@ -120,7 +120,7 @@ def _rows(table: CellTable, proposal: Proposal, notes: list[str]) -> pd.DataFram
     base["comment"], base["status"] = _plain(cells, single("comment")), _statuses(cells, single("status"), notes)
     base["at"], base["seconds"] = _times(table, proposal, notes)
     base["rater"] = _plain(cells, single("rater"))
-    if proposal.named("by_rater"):
+    if proposal.named("by_rater") or proposal.named("slot"):
         return _melted_raters(base, cells, proposal)
     base["unnamed"] = not single("rater")
     if not single("rater"):
@@ -138,12 +138,12 @@ def _rows(table: CellTable, proposal: Proposal, notes: list[str]) -> pd.DataFram
 
 def _melted_raters(base: pd.DataFrame, cells: pd.DataFrame, proposal: Proposal) -> pd.DataFrame:
     melted = []
-    for column in proposal.named("by_rater"):
+    for column in (*proposal.named("by_rater"), *(slots := proposal.named("slot"))):
         question, rater = proposal.raters.get(column, ("", column))
         kind = pd.Categorical([question or "rating"] * len(base))
-        melted.append(
-            base.assign(question=kind, cell=cells[column], rater=pd.Categorical([rater] * len(base)), unnamed=False)
-        )
+        ids = [f"{rater} {row}" if column in slots else rater for row in range(len(base))]
+        unnamed = column in slots
+        melted.append(base.assign(question=kind, cell=cells[column], rater=pd.Categorical(ids), unnamed=unnamed))
     return _stacked(melted)
 
 

@@ -20,6 +20,7 @@ ROLES = {
     "question": "the question that the row answers",
     "answer": "answers to a question",
     "by_rater": "one rater's answers",
+    "slot": "answers of different raters, whoever came first, second and so on",
     "by_item": "answers about one item",
     "time": "when the answer was given",
     "started": "when the rater began",

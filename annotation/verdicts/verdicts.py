@@ -238,11 +238,11 @@ def _of_its_own(
     """
     if len(pairs) == 1:
         return dict(result)
-    own, least = int(pairs["size" if design.blocks else "sum"][transformation]), design.rule.min_pairs
+    number, least = int(pairs["size" if design.blocks else "sum"][transformation]), design.rule.min_pairs
     pooled = {"pooled": {str(name): int(number) for name, number in pairs["sum"].items()}}
-    if own >= least or result["decision"] == "undecided":
+    if number >= least or result["decision"] == "undecided":
         return {**result, **pooled}
-    reason = f"pairs of {transformation} itself in the pool: {own}; at least {least} are needed"
+    reason = f"pairs of {transformation} itself in the pool: {number}; at least {least} are needed"
     return {**result, **pooled, "decision": "undecided", "reasons": (reason,)}
 
 

@@ -136,8 +136,8 @@ def rater_numbers(ids: Any, *, sort: bool = False) -> Integers:
     [0, -1, 2, 0]
     """
     numbers, names = pd.factorize(ids, sort=sort)
-    known = np.array([*(not str(name).startswith(UNKNOWN) for name in names), False])
-    return np.where(known[numbers], numbers, -1).astype(np.int64)
+    is_named = np.array([*(not str(name).startswith(UNKNOWN) for name in names), False])
+    return np.where(is_named[numbers], numbers, -1).astype(np.int64)
 
 
 def number_of_raters(ids: Any) -> int | None:

@@ -53,6 +53,37 @@ def test_outputs_that_no_column_tells_apart_are_one_group(place: Workplace) -> N
     assert place.ratings()["fields"].str.contains("original").all()
 
 
+def test_slots_are_not_persons(place: Workplace) -> None:
+    rows = [[original(n), output(n, SYSTEMS[0]), *(answer(n, SYSTEMS[0], r) for r in RATERS)] for n in range(24)]
+    write_csv(place.folder / "d.csv", ["source", "output", "rating_1", "rating_2", "rating_3"], rows)
+    assert "'rating_1' and 'rating_2' and 'rating_3' with --column by_rater=NAME if each is" in place.refused("d.csv")
+    slots = [word for k in (1, 2, 3) for word in ("--column", f"slot=rating_{k}")]
+    done = place.take("d.csv", *slots, "--scale", "rating=1..5")
+    assert "72 ratings of 24 pairs ->" in done.out and "the number of raters is unknown" in done.out
+    assert place.ratings()["rater_id"].str.startswith("unknown-").all() and set(place.ratings()["question"]) == {
+        "rating"
+    }
+    assert values(place, 7, SYSTEMS[0], "rating") == wanted(7, SYSTEMS[0])
+
+
+@pytest.mark.parametrize(
+    ("header", "asked"),
+    [
+        (["source", "text"], "'text' may be the output or a text by itself"),
+        (["text", "output"], "'text' may be the original or a text by itself"),
+        (["source", "comment"], "'comment' has a text in each row and may be the rated text or raters' comments"),
+    ],
+)
+def test_a_column_that_fits_two_roles_is_asked_about(place: Workplace, header: list[str], asked: str) -> None:
+    rows = [[original(n), output(n, SYSTEMS[0]), r, answer(n, SYSTEMS[0], r)] for n in range(12) for r in RATERS]
+    write_csv(place.folder / "d.csv", [*header, "rater", "meaning"], rows)
+    assert asked in place.refused("d.csv", "--column", "answer=meaning")
+    role, name = ("output", header[1]) if header[0] == "source" else ("original", header[0])
+    assert (
+        "36 ratings of 12 pairs" in place.take("d.csv", "--column", "answer=meaning", "--column", f"{role}={name}").out
+    )
+
+
 def test_a_question_a_row_with_texts_in_a_second_file(place: Workplace) -> None:
     rows = [
         [f"s{number}", system, rater, q, answer(number, system, rater, q)]
