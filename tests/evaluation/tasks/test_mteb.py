@@ -1,18 +1,11 @@
-"""Tasks of mteb are scored as mteb's own arithmetic and the paper's protocol say, on the originals and on copies."""
+"""Tasks of mteb, and copies of them, are scored as tables of the same rows."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import spearmanr
-from sklearn.cluster import MiniBatchKMeans
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import average_precision_score, f1_score, v_measure_score
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.preprocessing import MultiLabelBinarizer
 
 from evaluation.models.encoder import Encoder
 from evaluation.tasks import scoring
@@ -20,6 +13,7 @@ from evaluation.tasks.protocols import Protocol
 from evaluation.texts import Originals, Outputs, transformed
 from generation.datasets.mteb_tasks import MtebTask
 from tests.evaluation.conftest import FakeModel, vectors
+from tests.evaluation.tasks.same_rows import score_of
 from tests.mteb_site import (
     ARABIC,
     CANDIDATES,
@@ -46,52 +40,21 @@ def _cosine(first: str, second: str) -> float:
     return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
 
 
-def _rho(rows: list[dict[str, Any]]) -> float:
-    cosines = [_cosine(row["sentence1"], row["sentence2"]) for row in rows]
-    return float(spearmanr([row["score"] for row in rows], cosines).statistic)
-
-
-def _clusters(texts: list[str], labels: list[Any]) -> float:
-    kmeans = MiniBatchKMeans(n_clusters=len(set(labels)), batch_size=500, n_init="auto", random_state=42)
-    return float(v_measure_score(labels, kmeans.fit(vectors(texts)).labels_))
-
-
-def _precision(row: dict[str, Any]) -> float:
-    judged = [(text, 1) for text in row["positive"]] + [(text, 0) for text in row["negative"]]
-    ranked = sorted(judged, key=lambda pair: -_cosine(row["query"], pair[0]))
-    places = [rank for rank, (_, relevant) in enumerate(ranked, 1) if relevant]
-    return float(np.mean([found / rank for found, rank in enumerate(places, 1)]))
-
-
-def _gain(number: int) -> float:
-    """Of query `number`: its one relevant passage at rank r gives 1 / log2(r + 1)."""
-    passages = [f"T{n} passage {n}" if n % 2 else f"passage {n}" for n in range(6)]
-    ranked = sorted(range(6), key=lambda n: -_cosine(f"asked {number}", passages[n]))
-    return 1 / math.log2(ranked.index(number) + 2)
-
-
 def test_pairs() -> None:
-    assert _score(site().tasks["STSBenchmark"]) == pytest.approx(_rho(PAIRS), abs=1e-9)
-    cosines = list(map(_cosine, SPRINT["sent1"], SPRINT["sent2"]))
-    expected = average_precision_score(SPRINT["labels"], cosines)
-    assert _score(site().tasks["SprintDuplicateQuestions"]) == pytest.approx(expected, abs=1e-9)
+    assert _score(site().tasks["STSBenchmark"]) == score_of("sts", PAIRS)
+    pairs = {"sentence1": SPRINT["sent1"], "sentence2": SPRINT["sent2"], "label": SPRINT["labels"]}
+    assert _score(site().tasks["SprintDuplicateQuestions"]) == score_of("pair_classification", pairs)
 
 
 def test_subsets_are_averaged() -> None:
-    expected = (_rho(PAIRS) + _rho(ARABIC)) / 2
-    assert expected != pytest.approx(_rho(PAIRS + ARABIC))
+    expected = (score_of("sts", PAIRS) + score_of("sts", ARABIC)) / 2
+    assert expected != pytest.approx(score_of("sts", PAIRS + ARABIC))
     for name in ("STS17", "STS17 by column"):
         assert _score(site().tasks[name]) == pytest.approx(expected, abs=1e-9)
 
 
 def test_classification_trains_on_the_whole_split() -> None:
-    train, test = REQUESTS[:12], REQUESTS[12:]
-    order = list(range(len(train)))
-    np.random.RandomState(42).shuffle(order)
-    model = LogisticRegression(max_iter=100, random_state=42)
-    model.fit(vectors([train[n]["text"] for n in order]), [train[n]["label"] for n in order])
-    found = model.predict(vectors([row["text"] for row in test]))
-    expected = float(np.mean(found == [row["label"] for row in test]))
+    expected = score_of("classification", REQUESTS[12:], REQUESTS[:12])
     assert _score(site().tasks["Banking77Classification"]) == expected
     by_mteb = scoring.make_task(site().tasks["Banking77Classification"], "mteb")
     assert (by_mteb.samples_per_label, by_mteb.n_experiments) == (8, 10)
@@ -99,64 +62,47 @@ def test_classification_trains_on_the_whole_split() -> None:
 
 
 def test_clustering_is_of_each_set_or_of_all_rows() -> None:
-    expected = float(np.mean([_clusters(row["sentences"], row["labels"]) for row in SETS]))
-    assert _score(site().tasks["BiorxivClusteringS2S"]) == pytest.approx(expected, abs=1e-12)
+    of_sets = [score_of("clustering", {"text": row["sentences"], "label": row["labels"]}) for row in SETS]
+    assert _score(site().tasks["BiorxivClusteringS2S"]) == pytest.approx(np.mean(of_sets), abs=1e-12)
     rows = site().tasks["PlscClusteringS2S.v2"]
     texts = [text.text for text in rows.texts()]
     labels = [int(text.rsplit(" ", 1)[1]) % 2 for text in texts]
-    assert _score(rows) == pytest.approx(_clusters(texts, labels), abs=1e-12)
-    assert _score(rows) == _score(rows)
+    assert _score(rows) == score_of("clustering", {"text": texts, "label": labels})
     assert type(scoring.make_task(rows, "mteb")) is type(rows.loaded.task)
 
 
 def test_queries() -> None:
-    expected = np.mean([_precision(row) for row in CANDIDATES])
-    assert _score(site().tasks["AskUbuntuDupQuestions"]) == pytest.approx(expected, abs=5e-6)
+    assert _score(site().tasks["AskUbuntuDupQuestions"]) == score_of("reranking", CANDIDATES)
     # mteb's ArguAna ignores a query's own document; here no document has a query's id.
-    expected = np.mean([_gain(number) for number in range(4)])
-    assert _score(site().tasks["ArguAna"]) == pytest.approx(expected, abs=5e-6)
+    passages = {f"d{n}": f"T{n} passage {n}" if n % 2 else f"passage {n}" for n in range(6)}
+    queries = {"id": [f"q{n}" for n in range(4)], "query": [f"asked {n}" for n in range(4)]}
+    qrels = {f"q{n}": {f"d{n}": 1} for n in range(4)}
+    expected = score_of("retrieval", queries, corpus=passages, qrels=qrels)
+    assert _score(site().tasks["ArguAna"]) == expected
 
 
 def test_summaries_are_ranked_by_the_nearest_human_one() -> None:
-    values = []
-    for row in SUMMARIES:
-        nearest = [max(_cosine(text, human) for human in row["human_summaries"]) for text in row["machine_summaries"]]
-        values.append(spearmanr(row["relevance"], nearest).statistic)
-    assert _score(site().tasks["SummEval"]) == pytest.approx(np.mean(values), abs=1e-9)
+    expected = score_of("summarisation", SUMMARIES)
+    assert _score(site().tasks["SummEval"]) == pytest.approx(expected, abs=1e-12)
     # mteb's task has an evaluator that averages p-values into it.
-    assert _score(site().tasks["SummEval"], "mteb") != pytest.approx(np.mean(values), abs=1e-3)
-
-
-def _mined(first: list[str], second: list[str]) -> float:
-    found = [int(np.argmax([_cosine(text, other) for other in second])) for text in first]
-    return float(f1_score(range(len(first)), found, average="weighted", zero_division=0))
+    assert _score(site().tasks["SummEval"], "mteb") != pytest.approx(expected, abs=1e-3)
 
 
 def test_sides_of_bitexts_are_tables_or_columns() -> None:
-    for name, expected in (
-        ("BUCC.v2", [_mined(*([row[side] for row in SIDES] for side in ("sentence1", "sentence2")))]),
-        (
-            "IN22GenBitextMining",
-            [
-                _mined(*([row[side] for row in PARALLEL] for side in pair))
-                for pair in (("hin_Deva", "eng_Latn"), ("ben_Beng", "tam_Taml"))
-            ],
-        ),
-    ):
-        assert _score(site().tasks[name]) == pytest.approx(np.mean(expected), abs=1e-12)
+    assert _score(site().tasks["BUCC.v2"]) == score_of("bitext_mining", SIDES)
+    name = "IN22GenBitextMining"
+    of_subsets = [
+        score_of("bitext_mining", [{"sentence1": row[one], "sentence2": row[two]} for row in PARALLEL])
+        for one, two in (("hin_Deva", "eng_Latn"), ("ben_Beng", "tam_Taml"))
+    ]
+    assert _score(site().tasks[name]) == pytest.approx(np.mean(of_subsets), abs=1e-12)
     found = {(text.item.split("/")[0], text.field, text.language) for text in site().tasks[name].texts()}
     assert found == {("hin_Deva-eng_Latn", "sentence1", "hi"), ("ben_Beng-tam_Taml", "sentence1", "bn")}
 
 
 def test_multilabel_classification_trains_on_the_whole_split() -> None:
-    train, test = EMOTIONS[:16], EMOTIONS[16:]
-    binarizer = MultiLabelBinarizer().fit([row["label"] for row in test])
-    model = KNeighborsClassifier(n_neighbors=5)
-    model.fit(vectors([row["text"] for row in train]), binarizer.transform([row["label"] for row in train]))
-    wanted = binarizer.transform([row["label"] for row in test])
-    expected = (model.predict(vectors([row["text"] for row in test])) == wanted).all(axis=1).mean()
-    assert expected > 0
-    assert _score(site().tasks["CEDRClassification"]) == pytest.approx(expected, abs=1e-12)
+    expected = score_of("multilabel_classification", EMOTIONS[16:], EMOTIONS[:16])
+    assert _score(site().tasks["CEDRClassification"]) == expected > 0
 
 
 def _followed(tables: dict[str, Any]) -> float:
@@ -230,7 +176,7 @@ def test_failed_outputs_drop_their_items() -> None:
     left = transformed(dataset, outputs)
     assert isinstance(left, MtebTask)
     assert (left.sizes(), Originals.of(dataset).items_of(outputs.failed)) == ({"en-de": 11, "ar-ar": 4}, 2)
-    expected = (_rho(PAIRS[1:]) + _rho(ARABIC[:1] + ARABIC[2:])) / 2
+    expected = (score_of("sts", PAIRS[1:]) + score_of("sts", ARABIC[:1] + ARABIC[2:])) / 2
     assert _score(left) == pytest.approx(expected, abs=1e-9)
 
 
