@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from generation.datasets.loading import texts_in
-from generation.study_of_file import guess, language_of
+from generation.study_of_file import language_of
 from plumbline import __main__
-from plumbline.errors import DataError, PlumblineError, StudyError
+from plumbline.errors import DataError, StudyError
 from plumbline.study import load_study
 from plumbline.study.reach import verdict_sizes
 from tests.commands import here
@@ -122,20 +122,6 @@ def test_a_language_that_is_not_certain_is_asked_for(texts: list[str], said: str
     with pytest.raises(DataError, match=said):
         language_of(texts, Path("texts.csv"))
     assert language_of(TEXTS, Path("texts.csv")) == "en"
-
-
-def test_what_cannot_be_told_is_said_with_the_option(init: Path) -> None:
-    with pytest.raises(DataError, match=r"the first line is 'a', 'b'. If these are names, choose one: --column"):
-        guess(pd.DataFrame({"a": [], "b": []}), {}, Path("x.csv"))
-    (init / "texts.csv").write_text("text\n" + "\n".join(TEXTS), encoding="utf-8")
-    for words, said in (
-        (["--column", "label=kind"], "no column 'kind' among 'text'"),
-        (["--language", "en-de"], "has single texts; give one language"),
-        (["missing.csv"], "no file missing.csv"),
-    ):
-        with pytest.raises(PlumblineError, match=said):
-            run(*([] if words[0] == "missing.csv" else ["texts.csv"]), *words)
-    assert not (init / "studies").exists()
 
 
 def test_a_first_line_of_unknown_names_is_asked_about_and_its_use_printed(

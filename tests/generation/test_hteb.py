@@ -145,12 +145,7 @@ def test_what_the_study_does_not_want_is_not_read(tmp_path: Path) -> None:
             lambda path: next(path.parent.glob("*.JSON")).write_text("{"),
             r"metadata_.*JSON is damaged \(.*; copy it again",
         ),
-        (
-            lambda path: next(path.parent.glob("*.JSON")).write_text('{"transform_corpus": []}'),
-            "damaged .transform_corpus",
-        ),
         (lambda path: next(path.parent.glob("*.JSON")).write_text('{"generator_model": "x/y"}'), "by generator 'x/y'"),
-        (lambda path: pq.write_table(pa.table({"original": ["a"]}), path), "has the columns original; HTEB's files"),
         (
             lambda path: pq.write_table(pa.table({"original": ["a"], "paraphrasing_seed_2": ["b"]}), path),
             "one that ends in '_seed_1'",

@@ -63,12 +63,8 @@ def test_a_table_becomes_a_benchmark_a_study_and_an_answer(tmp_path: Path, long:
     ("words", "said"),
     [
         (("--budget", "2"), "cheapest selection"),
-        (("--seed", "-1"), "is not a whole number of at least 0"),
         (("--budget", "3", "hours"), "write a number and one of tasks, texts, characters, minutes"),
         (("--budget", "5", "minutes"), "list them in a table with the columns task, seconds"),
-        (("--languages", "dan"), "no task is in 'dan'"),
-        (("--keep", "STS99"), "--keep STS99: not one of the 8 tasks"),
-        (("--benchmark", "MTEB(Multilingual, v9)"), "has no benchmark 'MTEB(Multilingual, v9)'; did you mean"),
         (("--benchmark", "MTEB(eng, v2)"), "name the right version of the benchmark"),
     ],
 )

@@ -21,7 +21,6 @@ from evaluation.tasks import scoring
 from generation.datasets.loading import iter_datasets, load_dataset
 from generation.datasets.local import TableDataset
 from generation.datasets.mteb_loading import in_memory
-from plumbline.errors import DataError, StudyError
 from plumbline.study import Study, load_study
 from plumbline.study.datasets import DatasetSpec
 from tests.commands import here
@@ -182,14 +181,11 @@ def test_ranks_that_hold_and_ranks_that_turn(study: Study) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--task", "set"), "did you mean 'sets'?"),
         (
             ("--task", "sets"),
             "--documents 3: 'sets' has 80 documents and",
         ),
         (("--task", "sets", "--documents", "80"), "choose a number below that of documents"),
-        (("--task", "sets", "--seed", "-1"), "is not a whole number of at least 0"),
-        (("--task", "search", "--pool", "m9"), "no model 'm9'"),
         (
             ("--task", "search", "--documents", "9"),
             "--documents works only for clustering, but 'search' is retrieval; use --q",
@@ -208,19 +204,6 @@ def test_what_cannot_be_made_smaller_is_one_line(
     monkeypatch.setattr("evaluation.benchmarks.smaller._NEEDS", ("a_module_that_nobody_has",))
     status, _, err = shrink(study, *words)
     assert status == 2 and said in err and not Path("sets-small").exists()
-
-
-def test_types_and_labels_that_cannot_be_made_smaller_say_so(study: Study) -> None:
-    with pytest.raises(StudyError, match="'STSBenchmark' is sts; only clustering and retrieval"):
-        smaller.refuse_unfit(site().tasks["STSBenchmark"])
-    seldom = TableDataset("rare", "clustering", "en", "1", {
-        "test": pd.DataFrame({"text": list("abcdef"), "label": ["x"] * 5 + ["y"]})})  # fmt: skip
-    with pytest.raises(DataError, match=r"cannot be drawn by label \(.*\); use --draw uniform"):
-        smaller.draw_documents(seldom, 3, stratified=True, seed=1)
-    nothing = TableDataset("bare", "retrieval", "en", "1", {"test": pd.DataFrame({"id": ["q"], "query": ["asked"]})},
-                           {"d": "told"}, {"q": {"d": 0}})  # fmt: skip
-    with pytest.raises(DataError, match="no query has a relevant passage"):
-        smaller.draw_queries(nothing, 1, seed=1)
 
 
 def test_bm25_ranks_through_mteb(study: Study, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,31 +16,8 @@ from evaluation.tables import (
     transformation_table,
 )
 from plumbline.study import Study
-from plumbline.transformations import TRANSFORMATIONS
 from tests.evaluation.conftest import verdict
-
-
-def _row(dataset: str, transformation: str, score: float, seed: int = 1, **changes: Any) -> dict[str, Any]:
-    kind = TRANSFORMATIONS.get(transformation)
-    return {
-        "model": "m",
-        "dataset": dataset,
-        "task_type": "sts",
-        "language": "en",
-        "transformation": transformation,
-        "axis": kind.axis if kind else "original",
-        "seed": seed if kind else 0,
-        "metric": "cosine_spearman",
-        "score": score,
-        "n": 10,
-        "n_failed": 0,
-        "n_kept_out": 0,
-        "status": "evaluated",
-        "reason": "",
-        "unit_id": "",
-        **changes,
-    }
-
+from tests.evaluation.made_scores import score_row
 
 _REJECTED = {"status": "left_out", "reason": "rejected: too low"}
 
@@ -50,17 +26,17 @@ _REJECTED = {"status": "left_out", "reason": "rejected: too low"}
 def scores() -> pd.DataFrame:
     return pd.DataFrame(
         [
-            _row("a", "original", 0.80),
-            _row("b", "original", 0.60),
-            _row("a", "paraphrasing", 0.70, seed=1),
-            _row("a", "paraphrasing", 0.78, seed=2),
-            _row("b", "paraphrasing", 0.50, seed=1),
-            _row("a", "backtranslation", 0.60),
-            _row("b", "backtranslation", 0.40),
-            _row("a", "expansion", 0.72),
-            _row("b", "expansion", math.nan, **_REJECTED),
-            _row("a", "translation", 0.40),
-            _row("b", "translation", 0.20),
+            score_row("m", "a", "original", 0.80),
+            score_row("m", "b", "original", 0.60),
+            score_row("m", "a", "paraphrasing", 0.70, seed=1),
+            score_row("m", "a", "paraphrasing", 0.78, seed=2),
+            score_row("m", "b", "paraphrasing", 0.50, seed=1),
+            score_row("m", "a", "backtranslation", 0.60),
+            score_row("m", "b", "backtranslation", 0.40),
+            score_row("m", "a", "expansion", 0.72),
+            score_row("m", "b", "expansion", math.nan, **_REJECTED),
+            score_row("m", "a", "translation", 0.40),
+            score_row("m", "b", "translation", 0.20),
         ]
     )
 
@@ -100,7 +76,7 @@ def test_an_axis_with_nothing_evaluated_is_nan_and_so_is_the_total(scores: pd.Da
 
 def test_an_axis_without_a_rejected_transformation_says_so_and_so_does_the_total(scores: pd.DataFrame) -> None:
     """Else a mean of two transformations passes for the paper's mean of three."""
-    rejected = pd.DataFrame([_row(name, "summarisation", math.nan, **_REJECTED) for name in ("a", "b")])
+    rejected = pd.DataFrame([score_row("m", name, "summarisation", math.nan, **_REJECTED) for name in ("a", "b")])
     table = axis_table(pd.concat([scores, rejected])).iloc[0]
     assert table["length"] == pytest.approx(0.72)
     assert table["length_reason"] == "without summarisation; expansion: 1 of 2 data sets"
@@ -111,7 +87,7 @@ def test_an_axis_without_a_rejected_transformation_says_so_and_so_does_the_total
 
 def test_rejected_ones_count_only_when_asked_for_and_are_named(scores: pd.DataFrame) -> None:
     included = {"status": "included_rejected", "reason": "rejected: too low"}
-    scores = pd.concat([scores, pd.DataFrame([_row("a", "summarisation", 0.1, **included)])])
+    scores = pd.concat([scores, pd.DataFrame([score_row("m", "a", "summarisation", 0.1, **included)])])
     without, with_it = axis_table(scores).iloc[0], axis_table(scores, include_rejected=True).iloc[0]
     assert (without["length"], without["included_rejected"]) == (pytest.approx(0.72), "")
     assert (with_it["length"], with_it["included_rejected"]) == (pytest.approx((0.72 + 0.1) / 2), "summarisation")
@@ -126,7 +102,10 @@ def test_rejected_ones_count_only_when_asked_for_and_are_named(scores: pd.DataFr
 
 
 def test_what_was_left_out_and_what_is_undefined_is_listed(scores: pd.DataFrame) -> None:
-    more = [_row("a", "expansion", math.nan, 2, **_REJECTED), _row("c", "original", math.nan, reason="undefined")]
+    more = [
+        score_row("m", "a", "expansion", math.nan, seed=2, **_REJECTED),
+        score_row("m", "c", "original", math.nan, reason="undefined"),
+    ]
     table = left_out(pd.concat([scores, pd.DataFrame(more)]))
     assert table.to_dict(orient="records") == [
         {

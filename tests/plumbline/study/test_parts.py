@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -42,63 +41,6 @@ def test_an_argument_that_only_vllm_knows_is_part_of_what_made_an_output() -> No
         for settings in ({}, {"max_num_seqs": 8}, {"hf_overrides": {"rope_theta": 1}})
     )
     assert generator_hash(plain) == generator_hash(faster) != generator_hash(other)
-
-
-@pytest.mark.parametrize(
-    ("changes", "says"),
-    [
-        ({"task": None}, "task is missing; add it"),
-        ({"path": None}, "path is missing; add it"),
-        ({"revision": "0" * 40}, "revision: applies to a task of mteb"),
-        ({"subsets": ["en-de"]}, "subsets: applies to a task of mteb"),
-        ({"split": "validation"}, "split: must be `test` or `all` for a file, not 'validation'"),
-        ({"language": "en-de", "task": "classification"}, "language 'en-de' is a pair"),
-        ({"splits": "all"}, "unknown key 'splits'; did you mean 'split'"),
-    ],
-)
-def test_what_a_file_lacks_or_cannot_have_is_said(samples: Path, changes: dict[str, Any], says: str) -> None:
-    dataset = {"name": "a", "task": "sts", "path": "a.csv", "language": "en", **changes}
-    dataset = {key: value for key, value in dataset.items() if value is not None}
-    file = samples / "wrong.yaml"
-    file.write_text(json.dumps({"name": "a", "datasets": [dataset], "transformations": []}), encoding="utf-8")
-    with pytest.raises(StudyError) as error:
-        load_study(file)
-    assert f"datasets.0: {says}" in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("changes", "says"),
-    [
-        ({"generator": "gemma"}, "generator: no engine 'gemma'; define it under `engines`"),
-        ({"engines": {"a": {"kind": "openai", "model": "m"}}}, "engines.a.base_url: Field required"),
-        (
-            {"engines": {"gemma": {"kind": "vllm", "model": "m"}}, "generator": "gema"},
-            "generator: no engine 'gema'; did you mean 'gemma'",
-        ),
-        (
-            {"engines": {"a": {"kind": "vllm", "model": "m", "settings": {"max_num_seqs": 0}}}},
-            "engines.a.settings.max_num_seqs: ",
-        ),
-        (
-            {
-                "engines": {
-                    "a": {"kind": "openai", "model": "m", "base_url": "http://a/v1", "settings": {"key_env": "A"}}
-                }
-            },
-            "engines.a.settings: unknown key 'key_env'; did you mean 'api_key_env'",
-        ),
-        ({"crowd": "crowd.yaml"}, "crowd: no file "),
-    ],
-)
-def test_what_is_wrong_with_engines_and_parts_in_files_is_said(
-    samples: Path, changes: dict[str, Any], says: str
-) -> None:
-    content = {"name": "a", "datasets": [{"mteb": "STS17"}], **changes}
-    file = samples / "wrong.yaml"
-    file.write_text(json.dumps(content), encoding="utf-8")
-    with pytest.raises(StudyError) as error:
-        load_study(file)
-    assert says in str(error.value)
 
 
 def test_crowd_and_bundle_may_stand_in_files_of_their_own(samples: Path) -> None:

@@ -13,34 +13,12 @@ from plumbline.study import ROOT, Study, load_study
 from plumbline.study.base import PATTERNS
 from tests.generation.helpers import study_data, write_study
 
-DATASET = study_data()["datasets"][0]
 RECORDED = study_data()["generator"]
 
 
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"transfomations": []}, "unknown key 'transfomations'; did you mean 'transformations'"),
-        (
-            {"transformations": ["paraphrase"]},
-            "unknown transformation 'paraphrase'; did you mean 'paraphrasing'? known: paraphrasing,",
-        ),
-        ({"transformations": ["expansion", "expansion"]}, "transformation 'expansion' appears twice"),
-        ({"datasets": [DATASET, DATASET]}, "data set 'words' appears twice"),
-        ({"datasets": [{**DATASET, "language": "enlish"}]}, "datasets.0.language: language 'enlish' is not known"),
-        ({"datasets": [{**DATASET, "taks": "sts"}]}, "datasets.0: unknown key 'taks'; did you mean 'task'"),
-        ({"datasets": [{**DATASET, "task": "clusters"}]}, "datasets.0.task: Input should be"),
-        ({"seeds": [1, 1]}, "seed '1' appears twice"),
-        ({"seeds": []}, "seeds: "),
-        ({"name": "Two words"}, "name: "),
-        ({"acceptance": {"threshold": "high"}}, "acceptance.threshold: "),
-        ({"acceptance": {"treshold": 3}}, "unknown key 'treshold'; did you mean 'threshold'"),
-        ({"generator": {**RECORDED, "kind": "openia"}}, "generator: "),
-        ({"generator": {**RECORDED, "sampling": {"top_p": 2}}}, "top_p: "),
-        ({"evaluation": {"models": [{"name": "a"}, {"name": "a"}]}}, "model 'a@' appears twice"),
-        ({"raters": {"simulated": [{"name": "a"}, {"name": "a"}]}}, "simulated rater 'a' appears twice"),
-        ({"languages": ["enlish"]}, "languages.0: language 'enlish' is not known"),
-        ({"languages": ["de", "deu"]}, "language 'de' appears twice"),
         ({"transformations": ["translation"], "languages": ["sw"]}, "'translation' has no target among sw"),
         ({"transformations": ["paraphrasing"], "languages": ["de"]}, "no transformation of the study translates"),
         (
@@ -49,33 +27,11 @@ RECORDED = study_data()["generator"]
         ),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, changes: dict[str, Any], says: str) -> None:
+def test_languages_that_no_output_could_be_in_are_refused(tmp_path: Path, changes: dict[str, Any], says: str) -> None:
     path = write_study(tmp_path, **changes)
     with pytest.raises(StudyError) as error:
         load_study(path)
-    line = str(error.value)
-    assert line.startswith(f"{path}: ")
-    assert says in line
-    assert "\n" not in line
-
-
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        (b"name: a\nname: b\n", "key 'name' appears twice"),
-        (b"a: [1\n", "not valid YAML"),
-        (b"name: " + b"9" * 5000, "not valid YAML: a number has too many digits"),
-        (b"- a\n", "a study is a mapping"),
-        (b"name: \xff\n", "not UTF-8 .byte 0xff in line 1."),
-        (b"", "a study is a mapping"),
-    ],
-)
-def test_a_file_that_is_no_study_is_refused(tmp_path: Path, content: bytes, says: str) -> None:
-    path = tmp_path / "s.yaml"
-    path.write_bytes(content)
-    with pytest.raises(StudyError, match=says) as error:
-        load_study(path)
-    assert "\n" not in str(error.value)
+    assert str(error.value).startswith(f"{path}: ") and says in str(error.value)
 
 
 def test_defaults_are_the_papers() -> None:
