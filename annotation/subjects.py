@@ -307,16 +307,9 @@ def shown(prepared: PreparedTask, kind: VerdictUnit) -> TaskItemTexts:
                 candidates=chosen.candidates,
                 shown=chosen.shown,
                 records=tuple(by_name[name].pair_id for name in chosen.candidates) if several else (),
-                n_chars=sum(map(len, _texts(chosen))),
             )
         )
     return TaskItemTexts(items, pairs)
-
-
-def _texts(chosen: DrawnItem) -> Iterator[str]:
-    for value in chosen.scored.fields.values():
-        yield from [value] if isinstance(value, str) else value
-    yield from (chosen.scored.candidates[name] for name in chosen.candidates)
 
 
 def _items(task: HumanTask, chosen: DrawnItem) -> Iterator[SubjectItem]:

@@ -159,7 +159,7 @@ def people(ratings: pd.DataFrame) -> list[Any]:
         scale=SCALE, raters=3, n_items=len(ids), languages=("en",), content_hash="h",
         words=TaskInstructions(general={}, own={}, wordings=()), settings={},
     )  # fmt: skip
-    items = [HumanItem(pair_id=one, task="t", subset="", item=one, language="en", n_chars=1) for one in ids]
+    items = [HumanItem(pair_id=one, task="t", subset="", item=one, language="en") for one in ids]
     return answered([task], items, {"t": ratings.assign(answer=ratings["value"].astype(str))}).answers
 
 

@@ -77,7 +77,6 @@ class HumanItem(Record):
     records: tuple[str, ...] = Field(
         default=(), description="ids of the candidates' records if each has one, in the order of `candidates`"
     )
-    n_chars: int = Field(description="characters of all texts of the item")
 
 
 class HumanAnswer(Record):

@@ -27,7 +27,7 @@ from plumbline.errors import DataError, StudyError
 from plumbline.identity import identity
 from plumbline.manifest import Manifest
 from plumbline.study import Study
-from plumbline.study.datasets import DatasetSpec
+from plumbline.study.datasets import DatasetSpec, TaskType
 from plumbline.study.human import CANNOT_TELL, MOST_POINTS, HumanSubject, HumanTaskSpec
 from plumbline.words import count, trim
 
@@ -118,7 +118,7 @@ def is_number(label: str) -> bool:
 
 COMMAND = "sample"
 #: The metrics of people and models, by mteb's names: its own for each type, except for bitext (a test checks it).
-METRICS = {
+METRICS: dict[TaskType, str] = {
     "sts": "cosine_spearman",
     "str": "cosine_spearman",
     "pair_classification": "cosine_ap",
@@ -199,7 +199,7 @@ def prepare(
             source=data.mteb or data.path,
             revision=dataset.revision,
             split=split_of(dataset),
-            metric=METRICS[kind],
+            metric=METRICS[cast("TaskType", kind)],
             asked=cast("Any", form),
             scale=GRADES if form == "graded" else scale,
             gold_scale=gold_scale,

@@ -32,24 +32,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from annotation.human.tasks import METRICS as OF_PEOPLE
 from plumbline.study.datasets import TaskType
 
 Protocol = Literal["paper", "mteb"]
 
-METRICS: dict[TaskType, str] = {
-    "sts": "cosine_spearman",
-    "str": "cosine_spearman",
-    "pair_classification": "cosine_ap",
-    "classification": "accuracy",
-    "clustering": "v_measure",
-    "reranking": "map_at_1000",
-    "retrieval": "ndcg_at_10",
-    "summarisation": "cosine_spearman",
-    "bitext_mining": "f1",
-    "multilabel_classification": "accuracy",
-    "instruction_reranking": "p-MRR",
-}
-
+METRICS: dict[TaskType, str] = {**OF_PEOPLE, "bitext_mining": "f1", "instruction_reranking": "p-MRR"}
 # Ranks of retrieval's passages under `paper`: nDCG@10 needs ten; mteb's 1,000 triple the work besides encoding.
 RANKED = (1, 3, 5, 10, 20, 100)
 _WHOLE = {"samples_per_label": 10**9, "n_experiments": 1}  # the full train split, once

@@ -42,7 +42,7 @@ def task_of(asked: str, **more: Any) -> HumanTask:
 
 
 def item_of(name: str = "7", shown: tuple[str, ...] = (), records: tuple[str, ...] = ()) -> HumanItem:
-    return HumanItem(pair_id="" if records else f"p{name}", task="t", subset="", item=name, language="en", n_chars=9,
+    return HumanItem(pair_id="" if records else f"p{name}", task="t", subset="", item=name, language="en",
                      candidates=tuple(sorted(shown)), shown=shown, records=records)  # fmt: skip
 
 

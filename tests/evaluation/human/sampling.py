@@ -33,7 +33,6 @@ def items_of(
             item=name,
             language="en",
             candidates=tuple((candidates or {}).get(name, ())),
-            n_chars=1,
         )
         for name in names
     ]
