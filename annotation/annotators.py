@@ -63,7 +63,7 @@ def invite(
     drawn = accounts.add(connection, home, invited)
     reads = accounts.languages(connection, home)
     with attach(connection) as argilla:
-        admit_annotators(study.name, study.raters.people, argilla, reads)
+        admit_annotators(study, argilla, reads)
         pseudonyms = {name: rater for rater, name in names_at(study.name, argilla).items()}
     accounts_here = server.credentials(connection.home) if connection.home is not None else None
     entry = entrance(address or connection.url, has_page=connection.home is not None)
@@ -187,7 +187,7 @@ def add_users(options: argparse.Namespace) -> int:
         if study is not None:
             # Into the workspaces that there are; publishing lets them into the others.
             with attach(connection) as argilla:
-                admit_annotators(study.name, study.raters.people, argilla, accounts.languages(connection, home))
+                admit_annotators(study, argilla, accounts.languages(connection, home))
     return 0
 
 

@@ -111,7 +111,7 @@ def rating_page(study: Study, home: server.Home, chromium: Browser) -> None:
     with reach(home, existing=True) as connection:
         accounts.add(connection, home, [name], ["en"])
         with attach(connection) as argilla:
-            admit_annotators(study.name, study.raters.people, argilla, accounts.languages(connection, home))
+            admit_annotators(study, argilla, accounts.languages(connection, home))
         account = server.credentials(home).find(name)
         assert account is not None
         page = chromium.new_page(viewport={"width": SIZE[0], "height": SIZE[1]})

@@ -18,6 +18,7 @@ from annotation import server
 from annotation.argilla.client import HEADER, SIMULATED, Argilla, ArgillaUser, DatasetListing
 from annotation.campaign_records import CampaignRecords
 from annotation.names import WORKER, account_pseudonym
+from annotation.offering import ARGILLA
 from annotation.sampling.queues import Queue, queues_of
 from annotation.server.home import call, changing, forget, new_user, probe, remember, write_private
 from plumbline.addresses import key_in
@@ -227,16 +228,21 @@ def workspaces_of(study_name: str, argilla: Argilla) -> dict[str, tuple[str, fro
     return workspaces
 
 
-def admit_annotators(
-    study_name: str, named: Collection[str] | None, argilla: Argilla, reads: Mapping[str, Sequence[str]]
-) -> Admission:
-    """Admit the study's annotators to its workspaces in languages that they read.
+def is_offered(study: Study) -> bool:
+    """Return whether this study has offered its sample in Argilla: before, datasets of its name are another's."""
+    return any(offering.to == ARGILLA for offering in CampaignRecords.open(study).offerings)
+
+
+def admit_annotators(study: Study, argilla: Argilla, reads: Mapping[str, Sequence[str]]) -> Admission:
+    """Admit the study's annotators to its workspaces in languages that they read; to none before it is published.
 
     `reads` are languages by user name; annotators who are not in it are let in everywhere. Members stay, unless
     `raters.people` does not name them: then they are removed, and their answers stay on the server.
     """
+    named = study.raters.people
     people, readers, out, let_in = annotators(named, argilla), {}, set[str](), set[str]()
-    for name, (workspace_id, languages) in workspaces_of(study_name, argilla).items():
+    workspaces = workspaces_of(study.name, argilla) if is_offered(study) else {}
+    for name, (workspace_id, languages) in workspaces.items():
         able = [user for user in people if languages <= set(reads.get(user.username, languages))]
         admit(workspace_id, argilla, able)
         readers[name] = len(able)

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from annotation.argilla.accounts import Admission, admit_annotators, refuse_unknown
+from annotation.argilla.accounts import Admission, admit_annotators, is_offered, refuse_unknown
 from annotation.argilla.client import Argilla, DatasetListing, translated
 from annotation.argilla.dataset import (
     COMMENT,
@@ -132,13 +132,15 @@ def _publish(
         for queue, queue_pairs in queues_of(pairs).items()
     ]
     _refuse_too_much(targets, f"{study.file}: Argilla cannot show rubric {rubric.name!r}")
+    if not is_offered(study):
+        _refuse_anothers(argilla, targets, study)
     _refuse_answered(argilla, rubric.name, targets, study.command("accept"))
     refuse_unknown(study, argilla)
     fix_rules(records)
     begin_offering(records, ARGILLA, rubric)
     for name in sorted({target.workspace for target in targets} - set(argilla.workspaces())):
         argilla.request("POST", "/workspaces", json={"name": name})
-    admission = admit_annotators(study.name, study.raters.people, argilla, reads)
+    admission = admit_annotators(study, argilla, reads)
     aside, back = _offer_excluded(records, argilla, targets, rubric)
     if aside:  # looks wait for the answers that replace excluded ones
         records = Evidence.open(study)
@@ -245,6 +247,18 @@ def _refuse_too_much(targets: Sequence[_Target], line: str) -> None:
     for target in targets:
         if what := target.words.too_much():
             raise StudyError(f"{line}: {what}; change the rubric")
+
+
+def _refuse_anothers(argilla: Argilla, targets: Sequence[_Target], study: Study) -> None:
+    """Refuse datasets with pairs of another study of this name, before anything is changed."""
+    listed = argilla.datasets()
+    for target in targets:
+        dataset = target.listed(listed)
+        if dataset and any(record["external_id"] not in target.pairs for record in argilla.records(dataset.id)):
+            raise StudyError(
+                f"{study.file}: Argilla at {argilla.url} has a dataset {target.name!r} with pairs of another study"
+                f" named {study.name!r}; give this one another name"
+            )
 
 
 def _refuse_answered(argilla: Argilla, rubric_name: str, targets: Sequence[_Target], accept: str) -> None:

@@ -156,9 +156,24 @@ class ArgillaRooms:
         """The rubric as it was fixed for the participants."""
         return asked_rubric(CampaignRecords.open(self._study))
 
+    @cached_property
+    def _offered(self) -> str:
+        """When the sample was first offered, which tells studies of one name apart."""
+        offerings = CampaignRecords.open(self._study).offerings
+        return offerings[0].at.isoformat() if offerings else ""
+
     def open(self, offer: Offer) -> Room:
-        """Create the workspace and dataset if missing, send missing pairs, and tell the server."""
+        """Create the workspace and dataset if missing, send missing pairs, and tell the server.
+
+        Raises StudyError for a room of another study with this name and these pairs.
+        """
         room = self._room(offer.batch.batch_id)
+        other = read_rooms(self._home).get(room.room_id)
+        if other is not None and other["offered"] != self._offered:
+            raise StudyError(
+                f"{self._study.file}: the server has a room of another study named {self._study.name!r} with the same"
+                " pairs; give this one another name"
+            )
         name = self._name(room)
         if name not in self._argilla.workspaces():
             self._argilla.request("POST", "/workspaces", json={"name": name})
@@ -287,6 +302,7 @@ class ArgillaRooms:
         crowd, rubric = self._crowd, self._rubric
         entry: dict[str, Any] = {
             "study": self._study.name,
+            "offered": self._offered,
             "platform": self._platform,
             "address": crowd.address,
             "key": self._key.hex(),

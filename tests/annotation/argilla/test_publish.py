@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
+from annotation import server
+from annotation.annotators import invite
+from annotation.argilla.accounts import published
 from annotation.argilla.client import Argilla, ArgillaUser
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
@@ -18,8 +22,10 @@ from annotation.ratings.ratings import decide
 from annotation.status.status import read_status
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
+from plumbline.errors import StudyError
 from plumbline.study import Study
 from tests.annotation.campaigns import Make, answer, dataset, rater, small
+from tests.conftest import make_variant
 
 WHAT = ["pair_id", "question", "value", "status", "submitted_at", "comment", "seconds"]
 
@@ -122,6 +128,32 @@ def test_an_exclusion_that_is_taken_back_leaves_the_latest_answers_surplus(argil
         response["status"] for record in argilla.records(dataset(study, argilla)) for response in record["responses"]
     }
     assert states == {"submitted"}
+
+
+def test_a_study_with_the_name_of_another_one_changes_nothing_of_it(
+    argilla: Argilla, home: server.Home, variant: Make, tmp_path: Path
+) -> None:
+    study, users = rated(argilla, variant, "twin")
+    (folder := tmp_path / "other").mkdir()
+    people = [f"{one}-twin" for one in ("cy", "dan")]
+    other = small(
+        make_variant(folder),
+        "twin",
+        transformations=["paraphrasing"],
+        raters={"per_pair": 2, "people": people},
+        sample={"pairs": 4, "seed": 7},
+    )
+    assert argilla.connection is not None
+    invite(other, argilla.connection, home, people)
+    with pytest.raises(StudyError, match="pairs of another study named 'twin'; give this one another name"):
+        publish(other, argilla)
+    (place,) = published(CampaignRecords.open(study), argilla).values()
+    assert {user.username for user in argilla.members(place.workspace_id).values()} >= {
+        user.username for user in users.values()
+    }
+    assert {record["external_id"] for record in argilla.records(place.id)} == {
+        pair.pair_id for pair in CampaignRecords.open(study).shown
+    }
 
 
 def test_a_run_that_is_cut_off_loses_nothing(argilla: Argilla, variant: Make, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,7 @@ from annotation.crowd.ledger import Ledger
 from annotation.crowd.link import LinkPlatform, read_participants
 from annotation.crowd.prolific.workspaces import ArgillaRooms, Progress, read_rooms, room_of, rooms_file
 from annotation.names import worker_pseudonym
-from annotation.offering import LEDGER
+from annotation.offering import LEDGER, begin_offering
 from annotation.server.backup import backup, restore
 from plumbline import __main__ as commands
 from plumbline import cli
@@ -397,6 +397,20 @@ def test_two_studies_on_the_same_pairs_share_no_room(site: Site, tmp_path: Path,
     site.step(lambda campaign: campaign.close())
     assert "Bearer" in second.begin(**ids("bob")).text
     second.close()
+
+    (third := tmp_path / "third").mkdir()
+    before = read_rooms(home)
+    twin = Site(linked(third, site.argilla, site.study.name, **link), site.argilla)
+    refusals: list[str] = []
+
+    def launch(campaign: CrowdCampaign) -> None:
+        done = campaign.launch(0, lambda: begin_offering(campaign.records, campaign.where, campaign.rubric))
+        refusals.extend(done.troubles)
+
+    assert twin.step(launch)
+    assert len(refusals) == 1 and f"another study named {site.study.name!r}" in refusals[0]
+    assert read_rooms(home) == before
+    twin.close()
 
 
 def test_who_gives_up_is_returned_and_their_place_is_free(site: Site, home: server.Home) -> None:
