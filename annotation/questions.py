@@ -96,20 +96,25 @@ class QuestionScale:
         return ""
 
     def kept(self, value: Any) -> Value:
-        """Return an answer from Argilla or from our files in its stored form."""
+        """Return an answer from Argilla or from our files in its stored form; text if it is malformed."""
         if value is None:
             return None
         if isinstance(value, (int, float)):
-            return int(value) if float(value).is_integer() else value
+            return int(value) if isinstance(value, int) or value.is_integer() else value
         if isinstance(value, str):
             text = trim(value)
             if self.kind == "rating" and DECIMAL.fullmatch(text):
                 return as_number(text)
             is_order = self.kind == "ranking" and not self.wrong(text, whole=False)
             return (ranked(ranks_of(text)) if is_order else text) or None
-        if self.kind == "ranking":  # of a draft some may have no rank yet
-            return ranked({str(entry["value"]): int(entry["rank"]) for entry in value if entry.get("rank")}) or None
-        return self._in_order([str(label) for label in value]) or None
+        try:
+            if self.kind == "ranking":  # of a draft some may have no rank yet
+                named = ranked({str(entry["value"]): int(entry["rank"]) for entry in value if entry.get("rank")})
+            else:
+                named = self._in_order([str(label) for label in value])
+        except (AttributeError, KeyError, TypeError, ValueError):
+            named = str(value)
+        return named or None
 
     def given(self, value: Value) -> Any:
         """A kept answer as Argilla takes it."""

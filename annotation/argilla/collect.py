@@ -13,12 +13,12 @@ import pandas as pd
 
 from annotation.argilla.accounts import named_raters, published
 from annotation.argilla.client import Argilla, DatasetListing
-from annotation.argilla.dataset import Orders, said_in
+from annotation.argilla.dataset import Orders, said_in, time_of
 from annotation.argilla.training import collect_training
 from annotation.campaign_records import CampaignRecords
 from annotation.names import account_pseudonym
 from annotation.offering import alone, refuse_other_prompts, refuse_other_sample
-from annotation.ratings.answers import Answer, SourcePart, check, fault_of, keep, last_snapshot
+from annotation.ratings.answers import EARLIEST, Answer, SourcePart, check, fault_of, is_time, keep, last_snapshot
 from annotation.records import Member
 from annotation.rubric import Rubric
 from annotation.verdicts.preregistration import asked_rubric
@@ -147,10 +147,14 @@ class _Reading:
             status=response["status"],
             values=values,
             comment=comment,
-            submitted_at=f"{response['updated_at'].removesuffix('Z')}+00:00",
+            submitted_at=time_of(response),
             **orders.of_answer(response["user_id"], pair_id),
         )
-        if fault := fault_of(answer, questions):  # one rater's answer does not hold up everybody's
+        fault = fault_of(answer, questions)
+        if not is_time(answer.submitted_at):
+            fault = f": its time {answer.submitted_at[:60]!r} cannot be read"
+            answer = replace(answer, submitted_at=EARLIEST.isoformat())
+        if fault:  # one rater's answer does not hold up everybody's
             draft = answer.status == "submitted"
             more = "; it is a draft until they correct it" if draft else ""
             print(f"  set aside: the answer of {rater} to pair {pair_id}{fault}{more}", file=sys.stderr)

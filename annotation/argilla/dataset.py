@@ -394,7 +394,14 @@ def record_of(pair: Pair, beside: Mapping[str, str], drawing: OrderDrawing | Non
 
 
 def said_in(response: Mapping[str, Any], questions: Sequence[QuestionScale]) -> tuple[dict[str, Value], str]:
-    """Return a response's values by question in their stored form, and its comment."""
-    values = response.get("values") or {}
-    answers = {question.name: question.kept(values.get(question.name, {}).get("value")) for question in questions}
-    return answers, values.get(COMMENT, {}).get("value") or ""
+    """Return a response's values by question in their stored form, and its comment; both as text if malformed."""
+    values = response.get("values")
+    parts = values if isinstance(values, dict) else {}
+    told = {name: part.get("value") if isinstance(part, dict) else str(part) for name, part in parts.items()}
+    answers = {question.name: question.kept(told.get(question.name)) for question in questions}
+    return answers, str(told.get(COMMENT) or "")
+
+
+def time_of(response: Mapping[str, Any]) -> str:
+    """Return the time of a response, as answers have it; unchecked (`ratings.answers.is_time`)."""
+    return f"{str(response['updated_at']).removesuffix('Z')}+00:00"

@@ -79,6 +79,8 @@ def check(answer: Answer, where: str, rubric: Rubric, pairs: Mapping[str, Pair],
     names = {question.name for question in questions}
     if strange := next((name for name, value in answer.values.items() if name not in names and value is not None), ""):
         raise DataError(f"{where}: the answer names the question {strange[:60]!r}, which is not asked about this pair")
+    if not is_time(answer.submitted_at):
+        raise DataError(f"{where}: the time {answer.submitted_at[:60]!r} of the answer cannot be read")
     at = datetime.fromisoformat(answer.submitted_at)
     if at < EARLIEST:
         raise DataError(f"{where}: the answer dates from {answer.submitted_at}, before the year 2000; correct the time")
@@ -86,6 +88,14 @@ def check(answer: Answer, where: str, rubric: Rubric, pairs: Mapping[str, Pair],
         raise DataError(
             f"{where}: the answer dates from {answer.submitted_at}, which is in the future; correct the clocks"
         )
+
+
+def is_time(text: str) -> bool:
+    """Return whether a text is a time, as answers have it."""
+    try:
+        return datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        return False
 
 
 def fault_of(answer: Answer, questions: Sequence[QuestionScale]) -> str:

@@ -23,7 +23,7 @@ from typing import Any, Protocol
 
 from annotation import server
 from annotation.argilla.client import Argilla
-from annotation.argilla.dataset import Orders, Words, give_task, said_in, send_pairs
+from annotation.argilla.dataset import Orders, Words, give_task, said_in, send_pairs, time_of
 from annotation.argilla.publish import create_dataset
 from annotation.campaign_records import CampaignRecords
 from annotation.crowd.page import consent_of, examples_html, prolific_words
@@ -33,7 +33,7 @@ from annotation.names import WORKER
 from annotation.offering import Mode
 from annotation.page import direction, task_of
 from annotation.questions import QuestionScale
-from annotation.ratings.answers import PAUSE, Answer
+from annotation.ratings.answers import PAUSE, Answer, is_time
 from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue
 from annotation.server.home import PRIVATE_FOLDER, changing, write_private
@@ -224,6 +224,8 @@ class ArgillaRooms:
                             f"{name}: has an answer to a pair outside its batch; check whether the dataset belongs"
                             " to another study"
                         )
+                    if not is_time(at := time_of(response)):
+                        raise DataError(f"{name}: the time {at[:60]!r} of an answer cannot be read")
                     order = orders.of_answer(user, record["external_id"])
                     answers.append(replace(_answer(record["external_id"], response, questions), **order))
         return timed(answers)
@@ -241,16 +243,17 @@ class ArgillaRooms:
         members = self._argilla.members(dataset.workspace_id)
         names = {user_id: user.username.removesuffix(f"-{room.room_id}") for user_id, user in members.items()}
         records = list(self._argilla.records(dataset.id))
-        responses: dict[str, list[tuple[str, str]]] = {username: [] for username in names.values()}
+        responses: dict[str, list[Mapping[str, Any]]] = {username: [] for username in names.values()}
         for record in records:
             for response in record.get("responses") or []:
                 if response["user_id"] in names and response["status"] in ("submitted", "discarded"):
-                    responses[names[response["user_id"]]].append((response["status"], response["updated_at"]))
+                    responses[names[response["user_id"]]].append(response)
         consents = read_consents(self._home, room.room_id)
         return {
             worker: Progress(
-                len(answers), sum(status == "submitted" for status, _ in answers), len(records),
-                max((_moment(at) for _, at in answers), default=None), consents.get(worker),
+                len(answers), sum(response["status"] == "submitted" for response in answers), len(records),
+                max((datetime.fromisoformat(at) for at in map(time_of, answers) if is_time(at)), default=None),
+                consents.get(worker),
             )
             for worker, answers in responses.items()
             if worker.startswith(WORKER)
@@ -427,10 +430,6 @@ def _in_book(home: server.Home, statement: str, *values: str) -> list[tuple[str,
         return book.execute(statement, values).fetchall()
 
 
-def _moment(text: str) -> datetime:
-    return datetime.fromisoformat(f"{text.removesuffix('Z')}+00:00")
-
-
 def read_admitted(file: Path) -> dict[str, dict[str, Any]]:
     """Return the participants that Prolific knows, by room.
 
@@ -463,6 +462,6 @@ def _answer(pair_id: str, response: Mapping[str, Any], questions: Sequence[Quest
         values=values,
         comment=comment,
         seconds=float("nan"),
-        submitted_at=f"{response['updated_at'].removesuffix('Z')}+00:00",
+        submitted_at=time_of(response),
         status=response["status"],
     )

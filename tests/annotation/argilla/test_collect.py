@@ -324,16 +324,26 @@ def test_an_answer_off_a_sliders_scale_is_refused_and_stored_it_holds_up_nobody(
     for user in (ada, bob):
         answer(argilla, user, record, "submitted", quality=4, fluency=5, closeness="70.5")
     given = Argilla.records
+    whole = {name: {"value": value} for name, value in (("quality", 4), ("fluency", 5), ("closeness", "70"))}
+    for changes, told in [
+        ({"values": whole | {"closeness": {"value": "1000"}}}, "closeness: the answer 1000 is not on the scale"),
+        ({"values": whole | {"quality": {"value": {"a": [4]}}}}, "quality: the answer 'a' is not on the scale 1 to 5"),
+        ({"values": whole | {"quality": {"value": 10**400}}}, "quality: the answer 1000"),
+        ({"values": whole | {"quality": "?"}}, "quality: the answer '?' is not on the scale 1 to 5"),
+        ({"values": [4]}, "the submitted answer lacks 'quality'"),
+        ({"values": None}, "the submitted answer lacks 'quality'"),
+        ({"updated_at": None}, "its time 'None+00:00' cannot be read"),
+    ]:
 
-    def stored_all_the_same(self: Argilla, dataset_id: str) -> Any:
-        for found in given(self, dataset_id):
-            for response in (found.get("responses") or [])[:1]:
-                response["values"]["closeness"]["value"] = "1000"
-            yield found
+        def stored_all_the_same(self: Argilla, dataset_id: str, changes: dict[str, Any] = changes) -> Any:
+            for found in given(self, dataset_id):
+                for response in (found.get("responses") or [])[:1]:
+                    response.update(changes)
+                yield found
 
-    monkeypatch.setattr(Argilla, "records", stored_all_the_same)
-    ratings = collect(study, argilla)
-    assert Counter(ratings["status"]) == {"submitted": 3, "draft": 3}
-    assert ratings.loc[ratings["status"] == "draft", "value"].isna().all()
-    (line,) = [line for line in capsys.readouterr().err.splitlines() if "set aside" in line]
-    assert record["external_id"] in line and "closeness: the answer 1000 is not on the scale 0 to 100" in line
+        monkeypatch.setattr(Argilla, "records", stored_all_the_same)
+        ratings = collect(study, argilla, replace=True)
+        assert Counter(ratings["status"]) == {"submitted": 3, "draft": 3}
+        assert ratings.loc[ratings["status"] == "draft", "value"].isna().all()
+        (line,) = [line for line in capsys.readouterr().err.splitlines() if "set aside" in line]
+        assert record["external_id"] in line and told in line

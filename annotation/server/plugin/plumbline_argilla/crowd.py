@@ -353,7 +353,7 @@ class Entrance:
             found = self._admitted.all().get(room_id, {})
             return str(found.get("study", "")), frozenset(found.get("workers", ()))
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            LOGGER.error("crowd/admitted.json cannot be read (%s); run crowd status", type(error).__name__)
+            LOGGER.error("crowd/admitted.json cannot be read (%s); run crowd collect", type(error).__name__)
             return "", frozenset()
 
     def _limits(self, room_id: str) -> dict[str, Any]:

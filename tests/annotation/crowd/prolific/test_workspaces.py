@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -97,7 +99,7 @@ def test_what_a_crash_left_half_made_is_finished(
 
 
 def test_answers_are_one_participants_and_count_nowhere_else(
-    study: Study, offer: Offer, rooms: ArgillaRooms, argilla: Argilla
+    study: Study, offer: Offer, rooms: ArgillaRooms, argilla: Argilla, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish(study, argilla)
     room = rooms.open(offer)
@@ -126,6 +128,16 @@ def test_answers_are_one_participants_and_count_nowhere_else(
 
     with pytest.raises(DataError, match="has an answer to a pair outside its batch"):
         rooms.answers(replace(offer, pairs=offer.pairs[1:]), f"worker-{1:012}")
+    given = Argilla.records
+
+    def without_times(self: Argilla, dataset_id: str) -> Iterator[dict[str, Any]]:
+        for record in given(self, dataset_id):
+            yield {**record, "responses": [{**one, "updated_at": None} for one in record.get("responses") or []]}
+
+    monkeypatch.setattr(Argilla, "records", without_times)
+    with pytest.raises(DataError, match="the time 'None.*' of an answer cannot be read"):  # of one participant
+        rooms.answers(offer, f"worker-{1:012}")
+    assert rooms.progress(offer.batch.batch_id)[f"worker-{1:012}"].answered == 2
 
 
 def test_seconds_are_those_since_the_answer_before_unless_there_was_a_pause() -> None:
