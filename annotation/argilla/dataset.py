@@ -69,7 +69,7 @@ _TOO_FINE = (
     " Plumbline's own server, give the scale fewer points, or collect ratings from a file"
 )
 _MOST_RANKED, _LONGEST_LABEL = 50, 500  # the most labels of a ranking, and characters of a label
-# The least number of labels that Argilla can be told to show at first; we want all of them shown.
+# The least number of labels that Argilla can be contents to show at first; we want all of them shown.
 _LEAST_VISIBLE = 3
 _TYPES: dict[str, Kind] = {
     "rating": "rating",
@@ -397,9 +397,9 @@ def said_in(response: Mapping[str, Any], questions: Sequence[QuestionScale]) -> 
     """Return a response's values by question in their stored form, and its comment; both as text if malformed."""
     values = response.get("values")
     parts = values if isinstance(values, dict) else {}
-    told = {name: part.get("value") if isinstance(part, dict) else str(part) for name, part in parts.items()}
-    answers = {question.name: question.kept(told.get(question.name)) for question in questions}
-    return answers, str(told.get(COMMENT) or "")
+    contents = {name: part.get("value") if isinstance(part, dict) else str(part) for name, part in parts.items()}
+    answers = {question.name: question.kept(contents.get(question.name)) for question in questions}
+    return answers, str(contents.get(COMMENT) or "")
 
 
 def time_of(response: Mapping[str, Any]) -> str:

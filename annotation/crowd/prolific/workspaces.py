@@ -168,8 +168,8 @@ class ArgillaRooms:
         Raises StudyError for a room of another study with this name and these pairs.
         """
         room = self._room(offer.batch.batch_id)
-        other = read_rooms(self._home).get(room.room_id)
-        if other is not None and other["offered"] != self._offered:
+        entry = read_rooms(self._home).get(room.room_id)
+        if entry is not None and entry["offered"] != self._offered:
             raise StudyError(
                 f"{self._study.file}: the server has a room of another study named {self._study.name!r} with the same"
                 " pairs; give this one another name"
