@@ -108,6 +108,8 @@ def read_status(
     pairs = _pairs(evidence)
     undecided = _undecided(study.acceptance, pairs, reached_now)
     progress = _progress(study, pairs, reached_now, undecided, fresh=fresh)
+    if not evidence.offered:  # imported ratings: how many were asked for is unknown
+        progress = progress.assign(wanted=progress["counting"], open=0)
     begun = any(stages[name].state != "not yet" for name in ("published", "collected"))
     warnings += never_lines(study, undecided, offered=begun)
     return Status(

@@ -5,6 +5,7 @@ All tasks of a data set have the same items, at most `MOST`, so that their score
 
 from __future__ import annotations
 
+import math
 import re
 import typing
 from collections.abc import Iterator, Sequence
@@ -15,6 +16,7 @@ from mteb.abstasks.task_metadata import TaskDomain, TaskMetadata
 from mteb.types import Licenses
 
 from annotation.records import Summary, Verdict
+from annotation.verdicts.tables import rated
 from evaluation.bundle.facts import BundleFacts
 from evaluation.sources import OutputSource
 from evaluation.tasks.protocols import METRICS
@@ -222,7 +224,7 @@ def _verdict(verdicts: Sequence[Verdict], unit: ScoreUnit) -> str:
     """Return the verdicts on a transformation in words."""
     return " ".join(
         f"Verdict of {'simulated raters' if verdict.simulated else 'people'} on {verdict.language}: {verdict.decision};"
-        f" {', '.join(_mean(summary) for summary in verdict.questions)};"
+        f" {', '.join(mean_words(summary) for summary in rated(verdict.questions)) or '; '.join(verdict.reasons)};"
         f" {verdict.n_pairs} pairs, {verdict.n_ratings} ratings."
         for verdict in verdicts
         if verdict.transformation == unit.transformation
@@ -232,9 +234,11 @@ def _verdict(verdicts: Sequence[Verdict], unit: ScoreUnit) -> str:
     )
 
 
-def _mean(summary: Summary) -> str:
-    agreement = f", AC2 {summary.ac2.value:.2f}" if summary.ac2.value == summary.ac2.value else ""
-    return f"{summary.question} {summary.mean:.2f} (95% interval {summary.low:.2f} to {summary.high:.2f}{agreement})"
+def mean_words(summary: Summary) -> str:
+    """Return a question's mean in words, with its interval and AC2 if it has them."""
+    parts = [f"95% interval {summary.low:.2f} to {summary.high:.2f}"] if not math.isnan(summary.low) else []
+    parts += [f"AC2 {summary.ac2.value:.2f}"] if not math.isnan(summary.ac2.value) else []
+    return f"{summary.question} {summary.mean:.2f}" + (f" ({', '.join(parts)})" if parts else "")
 
 
 def identifier(name: str) -> str:
