@@ -40,7 +40,6 @@ class Material:
     listed: tuple[UnplacedRow, ...]
     notes: tuple[str, ...]
     has_raters: bool  #: whether the files name raters
-    has_times: bool
     lower: frozenset[str] = frozenset()  #: questions where less is better
 
 
@@ -84,8 +83,7 @@ def match(tables: Sequence[CellTable], proposals: Sequence[Proposal], *, raters_
             f" raters is unknown{several}"
         )
     lower = frozenset(name for table in tables for name in table.lower)
-    has_times = bool(frame["at"].notna().any())
-    return Material(items, answers, tuple(listed), tuple(dict.fromkeys(notes)), has_raters, has_times, lower)
+    return Material(items, answers, tuple(listed), tuple(dict.fromkeys(notes)), has_raters, lower)
 
 
 def _with_file(frame: pd.DataFrame) -> pd.DataFrame:

@@ -22,7 +22,6 @@ from plumbline.statistics.agreement import (
     fleiss_kappa,
     masi_alpha,
     nominal_alpha,
-    number_of_raters,
     rater_numbers,
 )
 from plumbline.statistics.estimates import Estimate, Floats
@@ -103,7 +102,8 @@ def _share(question: QuestionScale, ratings: pd.DataFrame, label: str, interval:
         low, high = repeated_interval(in_turn, (0, 1), level, value)
         return Estimate(value=value, low=low, high=high, reason=FEW if math.isnan(low) else "")
     pairs = has.totals(has.pair)
-    if why := "only one pair, so no interval" if has.pairs < 2 else _without_raters(has.raters, interval):
+    unknown = UNKNOWN_RATERS if has.raters is None and interval != "pairs" else ""
+    if why := "only one pair, so no interval" if has.pairs < 2 else unknown:
         return Estimate.alone(value, why)
     if interval == "pairs":
         low, high = map(float, wilson(over_pairs(*pairs), has.pairs))
@@ -116,10 +116,6 @@ def _share(question: QuestionScale, ratings: pd.DataFrame, label: str, interval:
         return Estimate(value=value, low=float(alike.low), high=float(alike.high), reason=reason)
     low, high = map(float, wilson(mean, has.pairs))
     return Estimate(value=value, low=low, high=high)
-
-
-def _without_raters(raters: int | None, interval: str) -> str:
-    return UNKNOWN_RATERS if raters is None and interval != "pairs" else ""
 
 
 TOO_FEW_RATERS = "too few raters to generalise to other raters"
@@ -232,8 +228,8 @@ def mean_ranks(question: QuestionScale, ratings: pd.DataFrame, interval: str) ->
 
 
 def _mean_rank(rankings: Rankings, ranks: Floats, interval: str) -> Estimate:
-    if why := _without_raters(number_of_raters(rankings.rater), interval):
-        return Estimate.alone(float(ranks.mean()), why)
+    if interval != "pairs" and (rankings.rater < 0).any():
+        return Estimate.alone(float(ranks.mean()), UNKNOWN_RATERS)
     mean = _mean(rankings, ranks, interval)
     few = "too few raters, or too little spread, to generalise to other raters" if interval != "pairs" else SAME
     reason = "" if not math.isnan(mean.low) else few if rankings.pair.max() else "only one pair, so no interval"

@@ -224,7 +224,7 @@ def _pairwise(
         return Estimate.undefined("no two raters' answers both vary", n)
     if not smooth:
         left_out = mean_of((1 - np.eye(len(shared)))[shared])
-        return jackknife(value, left_out, alike=ALIKE, ends=(-1, 1), n=n)
+        return jackknife(value, left_out, ends=(-1, 1), n=n)
 
     def resampled(drawn: Floats) -> Floats:
         counts = np.zeros((len(drawn), len(shared)))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from evaluation.human.answers import ScorerAnswers, TaskItems, Ties, aggregate, read, right_numbers
 from evaluation.human.metrics import OF_CANDIDATES, OF_LABELS, Metric
-from plumbline.statistics.estimates import ALIKE, Bootstrap, Estimate, Floats, draw_counts, jackknife
+from plumbline.statistics.estimates import Bootstrap, Estimate, Floats, draw_counts, jackknife
 from plumbline.statistics.intervals import adding_raters, known
 from plumbline.statistics.paired import holm
 from plumbline.statistics.resampled_measures import Counted, mean
@@ -52,7 +52,7 @@ class ScoreResamples:
         if not np.isfinite(self.draws).all():
             samples = f"{np.isnan(self.draws).sum()} of {len(self.draws)} samples with one item left out"
             return Estimate.alone(self.value, f"{_UNDEFINED} in {samples}", self.n)
-        return jackknife(self.value, self.draws, alike=ALIKE, ends=self.ends, n=self.n)
+        return jackknife(self.value, self.draws, ends=self.ends, n=self.n)
 
     @property
     def _bootstrap(self) -> Bootstrap:

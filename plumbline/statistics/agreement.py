@@ -95,7 +95,7 @@ class Answers:
     @property
     def raters(self) -> int | None:
         """The number of raters; None if it is unknown who rated."""
-        return number_of_raters(self.rater)
+        return None if (self.rater < 0).any() else int(self.rater.max(initial=-1)) + 1
 
     @functools.cached_property
     def ratings(self) -> Integers:
@@ -149,15 +149,11 @@ def number_of_raters(ids: Any) -> int | None:
     Returns:
         The number of different raters, or None.
 
-    >>> number_of_raters(["ada", "bob", "ada"]), number_of_raters(["unknown-1", "unknown-2"])
+    >>> number_of_raters(np.array(["ada", "bob", "ada"])), number_of_raters(np.array(["unknown-1", "unknown-2"]))
     (2, None)
     """
-    names = pd.unique(pd.Series(ids))
-    return None if any(_is_unknown(name) for name in names) else len(names)
-
-
-def _is_unknown(rater: Any) -> bool:
-    return str(rater).startswith(UNKNOWN) if isinstance(rater, str) else not rater >= 0
+    numbers = rater_numbers(ids)
+    return None if (numbers < 0).any() else len(np.unique(numbers))
 
 
 def gwet_ac2(answers: Answers) -> Estimate:

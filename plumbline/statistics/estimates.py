@@ -325,9 +325,7 @@ def bca(
     return Estimate(value=value, low=float(low), high=float(high), reason=SCARCE if math.isnan(low) else "")
 
 
-def jackknife(
-    value: float, left_out: Floats, *, alike: str = "", ends: tuple[float, float] = _ENDLESS, n: int = 0
-) -> Estimate:
+def jackknife(value: float, left_out: Floats, *, ends: tuple[float, float] = _ENDLESS, n: int = 0) -> Estimate:
     """Return a statistic with its 95% t interval from its values with each unit left out.
 
     The error is sqrt((n - 1) / n sum (t_(-i) - mean t_(-i))^2), and the interval t -/+ t(0.975; n - 1) errors.
@@ -335,7 +333,6 @@ def jackknife(
     Args:
         value: the statistic of all units.
         left_out: its n values, each without one unit.
-        alike: the reason where they are all equal, and there is no interval.
         ends: the least and the most that the statistic can be: a t interval knows no ends.
         n: the units that the estimate names.
 
@@ -356,6 +353,6 @@ def jackknife(
     m = len(left_out)
     error = math.sqrt((m - 1) / m * float(((left_out - left_out.mean()) ** 2).sum()))
     if error < _EQUAL:
-        return Estimate.alone(value, alike, n)
+        return Estimate.alone(value, ALIKE, n)
     reach = float(special.stdtrit(m - 1, (1 + CONFIDENCE) / 2)) * error
     return Estimate(value=value, low=max(ends[0], value - reach), high=min(ends[1], value + reach), n=n)

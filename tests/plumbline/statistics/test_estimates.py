@@ -35,7 +35,7 @@ def test_what_has_no_interval_says_why() -> None:
     alike = Bootstrap(1.0, 9, np.ones(100))
     assert math.isnan(alike.percentile().low) and alike.percentile().reason == ALIKE
     assert Bootstrap(0.9, 9, np.linspace(0.5, 1.5, 100)).percentile(ends=(0.0, 1.0)).high == 1.0
-    assert jackknife(1.0, np.ones(5), alike="all alike").reason == "all alike"
+    assert jackknife(1.0, np.ones(5)).reason == ALIKE
 
 
 def test_the_number_of_units_stands_in_no_file() -> None:
