@@ -99,6 +99,7 @@ class RankedModels:
         lines = [*self.scores.remarks, f"{counted}: {counts}; Mean of types: the mean of the types' means"]
         lines += [f"{kind} uses {what}, with the same weight in means as other types" for kind, what in _CHANGES.items()
                  if kind in self.kinds and len(self.kinds) > 1]  # fmt: skip
+        lines += ["models with a * have scores that are not comparable"] * bool(self.scores.marked)
         lines += board_notes(self.table, n, counted)
         lines += self._separation()
         if self.rule.order in _SORTED:

@@ -79,7 +79,7 @@ class Scores:
         if not (marked := self.marked):
             return self.notes
         of = f"{len(marked)} of {count(self.frame.shape[1], 'task')}"
-        line = f"scores that are not comparable with the others on {of} (marked *): {self._by_task(marked)}"
+        line = f"scores that are not comparable with the others on {of}: {self._by_task(marked)}"
         return (*self.notes, f"{line}; --comparable leaves them out")
 
     def _by_task(self, marked: Mapping[str, Mapping[str, str]]) -> str:
