@@ -86,7 +86,7 @@ def run(main: Callable[[], int | None]) -> None:
         where = f" ({error.filename})" if error.filename else ""
         status = _complain(f"{error.strerror}{where}; free some space or choose another folder, then run again", 2)
     finally:
-        interrupt.end(explained=status != 0)
+        interrupt.end(status)
     sys.exit(status)
 
 

@@ -6,9 +6,12 @@ runs an interrupt is KeyboardInterrupt, so that open files and servers are close
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import os
 import signal
 import sys
+import threading
 from types import FrameType
 
 STATUS = 130
@@ -18,7 +21,7 @@ LINE = "interrupted; the files written so far are kept: run the same command to 
 PACKAGES = ("plumbline", "generation", "annotation", "evaluation", "streamlit_app")
 SCRIPTS = ("plumbline", "plumbline-embeddings")  # one command, also as `pipx run` and `uvx` call it
 _COMMANDS = (*PACKAGES, "benchmarks")
-_state = {"command": False}  # whether this process is one of our commands
+_state = {"command": False, "interrupted": False}  # whether this process is one of our commands, and interrupted
 
 
 def arm() -> None:
@@ -30,7 +33,21 @@ def arm() -> None:
     ours = by_module or "".join(sys.argv[:1]).rpartition(os.sep)[2] in SCRIPTS
     if ours and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _leave)
+        atexit.register(_finish)  # the first, which runs last
         _state["command"] = True
+
+
+def _finish() -> None:
+    """End an interrupted command with its status, and let no later interrupt end another one by a signal.
+
+    Python would end the process by a signal if KeyboardInterrupt ever passed through `exec` (of dataclasses, say).
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if _state["interrupted"]:
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):  # the reader closed the pipe
+                stream.flush()
+        os._exit(STATUS)
 
 
 def started_module(words: list[str]) -> str:
@@ -50,6 +67,16 @@ def begin() -> None:
     """Raise KeyboardInterrupt on an interrupt from here on."""
     if _state["command"]:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        sys.unraisablehook = _repeat
+
+
+def _repeat(unraisable: sys.UnraisableHookArgs) -> None:
+    """Repeat an interrupt, a moment later, that came where nothing can be raised, as in a destructor."""
+    if unraisable.exc_type is KeyboardInterrupt:
+        main = threading.main_thread().ident
+        threading.Timer(0.05, signal.pthread_kill, [main, signal.SIGINT]).start()
+    else:
+        sys.__unraisablehook__(unraisable)
 
 
 def leave_at_once() -> None:
@@ -58,10 +85,11 @@ def leave_at_once() -> None:
         signal.signal(signal.SIGINT, _leave)
 
 
-def end(*, explained: bool) -> None:
-    """Mark the command's end, and whether it `explained` a failure: an interrupt now ends the process at once."""
+def end(status: int) -> None:
+    """Mark the command's end: an interrupt now ends the process at once, without a line if one explained a failure."""
+    _state["interrupted"] = status == STATUS
     if _state["command"]:
-        signal.signal(signal.SIGINT, _leave_silently if explained else _leave)
+        signal.signal(signal.SIGINT, _leave_silently if status else _leave)
 
 
 def _leave(number: int, frame: FrameType | None) -> None:

@@ -96,3 +96,38 @@ def test_ctrl_c_stays_as_it_was_in_a_program_of_somebody_else(tmp_path: Path) ->
     command = [sys.executable, "-m", "theirs"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == "True\n"
+
+
+SCRIPT = """
+import os, signal
+from plumbline import cli
+
+class Late:
+    def __del__(self, kill=os.kill, pid=os.getpid(), number=signal.SIGINT):
+        kill(pid, number)
+
+def through_exec():
+    exec("import signal; signal.raise_signal(signal.SIGINT)")
+
+def in_a_destructor():
+    del [Late()][0]
+    signal.pause()
+
+def at_the_end():
+    global late
+    late = Late()
+
+cli.run(COMMAND)
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "ends"),
+    [("through_exec", (130, f"{LINE}\n")), ("in_a_destructor", (130, f"{LINE}\n")), ("at_the_end", (0, ""))],
+)
+def test_ctrl_c_is_one_line_wherever_it_comes(tmp_path: Path, command: str, ends: tuple[int, str]) -> None:
+    """Python would end the process by the signal in the first and the last, and print a traceback in the second."""
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "__init__.py").write_text("import plumbline", encoding="utf-8")
+    (tmp_path / "benchmarks" / "__main__.py").write_text(SCRIPT.replace("COMMAND", command), encoding="utf-8")
+    assert run(tmp_path, ["-m", "benchmarks"], "never at an import", "-P") == ends
