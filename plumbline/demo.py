@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from plumbline.errors import StudyError
-from plumbline.resources import installing
+from plumbline.resources import installing, private
 from plumbline.study_files import FOLDER, put_samples
 from plumbline.versions import DISTRIBUTION
 
@@ -91,9 +91,11 @@ def _in_turn(parts: dict[str, list[Command]], study: Study) -> int:
 
     Each part is shown with its duration; the tables of SHOWN follow at the end.
     """
+    from plumbline.store import make_folder  # noqa: PLC0415 (`--help` needs none of it)
+
     tables = []
-    study.scratch.mkdir(parents=True, exist_ok=True)
-    with (study.scratch / LOG).open("w+", encoding="utf-8") as log:
+    make_folder(study.scratch)
+    with open(study.scratch / LOG, "w+", encoding="utf-8", opener=private) as log:
         for title, commands in parts.items():
             print(f"== {title} ...", end="", flush=True)
             begun = time.monotonic()

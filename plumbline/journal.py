@@ -20,6 +20,7 @@ from pydantic_core import from_json
 from plumbline.errors import DataError
 from plumbline.reading import MalformedError, parse_json, refuse_no_file, text_lines
 from plumbline.records import Record
+from plumbline.resources import private
 from plumbline.store import make_folder, to_disk
 from plumbline.study.base import first_complaint
 
@@ -44,7 +45,7 @@ class Journal:
     def _append(self, record: Record) -> int:
         if self._file is None:
             make_folder(self.path.parent)
-            self._file = open(self.path, "ab", buffering=0, opener=_private)  # noqa: SIM115 (closed by `close`)
+            self._file = open(self.path, "ab", buffering=0, opener=private)  # noqa: SIM115 (closed by `close`)
             self._end = self._synced = _end_last_line(self._file, self.path)
         offset, line = self._end, record.model_dump_json().encode() + b"\n"
         rest = memoryview(line)
@@ -103,7 +104,7 @@ class Journal:
     def take_over(self, path: Path) -> None:
         """Append the lines of another journal and delete it. A kill in between leaves them in both."""
         self.close()
-        with self.path.open("ab") as file, path.open("rb") as lines:
+        with open(self.path, "ab", opener=private) as file, path.open("rb") as lines:
             _end_last_line(file, self.path)
             shutil.copyfileobj(lines, file)
             file.flush()
@@ -125,10 +126,6 @@ class Journal:
         with self._lock:
             self._close()
             self.path.unlink(missing_ok=True)
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 def _refuse_other(row: dict[str, Any], record: type[Record], where: str) -> None:

@@ -26,6 +26,7 @@ from plumbline.errors import DataError, StudyError
 from plumbline.file_hashes import LARGE, cached_file_hash
 from plumbline.identity import identity
 from plumbline.records import Record
+from plumbline.resources import private
 from plumbline.store import (
     as_models,
     hashed_bytes,
@@ -158,7 +159,7 @@ class Manifest:
     def changing(self) -> Iterator[dict[str, Any]]:
         """Yield the content for changes; it is written at the end, by one command at a time."""
         make_folder(self.scratch)
-        with (self.scratch / ".manifest.lock").open("w") as lock:
+        with open(self.scratch / ".manifest.lock", "w", opener=private) as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             manifest = self.read()
             manifest["study"] = self.study_name

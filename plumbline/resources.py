@@ -30,6 +30,11 @@ def working(name: str) -> Path:
         raise StudyError("the current folder was deleted; change to another one, then run again") from None
 
 
+def private(path: str, flags: int) -> int:
+    """Open a file for `open(opener=...)`; only its user can read a new one."""
+    return os.open(path, flags, 0o600)
+
+
 def user_cache() -> Path:
     """Return the user's cache folder: the one that PLUMBLINE_CACHE names, or the usual place."""
     usual = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "plumbline"

@@ -42,6 +42,7 @@ from plumbline.records import (
     with_nan,
     with_words,
 )
+from plumbline.resources import private
 from plumbline.study.base import first_complaint
 from plumbline.study.places import file_state, note_hash
 
@@ -207,7 +208,7 @@ def only_one(path: Path, busy: str, *, shared: bool = False) -> Iterator[None]:
     The lock ends with the process, however it ends. Shared locks exclude only locks that are not `shared`.
     """
     make_folder(path.parent)
-    with path.open("w") as lock:
+    with open(path, "w", opener=private) as lock:
         try:
             fcntl.flock(lock, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -163,12 +163,11 @@ def test_ratings_carry_no_names(flow: Flow) -> None:
     assert ratings["simulated"].all()
 
 
-def test_what_people_answered_is_their_studys_users_alone(flow: Flow) -> None:
-    """Locks are empty, and embeddings hold no answer: their folder, which only its user opens, is enough."""
-    files = [path for path in flow.folder.rglob("*") if path.is_file() and path.suffix != ".lock"]
-    answers = [path for path in files if "embeddings" not in path.parts]
-    assert flow.folder / "ratings.parquet" in answers
-    assert not [path for path in (flow.folder, *answers) if path.stat().st_mode & 0o077]
+def test_what_a_study_writes_is_its_users_alone(flow: Flow) -> None:
+    paths = [flow.exports, *flow.exports.rglob("*")]
+    assert {".manifest.lock", "vectors.f32", "keys.sqlite", "ratings.parquet"} <= {path.name for path in paths}
+    published = flow.folder.with_name("demo.zip")
+    assert [path for path in paths if path.stat().st_mode & 0o077 and path != published] == []
 
 
 def test_rejected_transformations_can_be_included_and_say_so(flow: Flow) -> None:

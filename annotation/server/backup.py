@@ -28,9 +28,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from annotation.server import database
-from annotation.server.home import PRIVATE_FOLDER, Home, changing, make_folder, private
+from annotation.server.home import PRIVATE_FOLDER, Home, changing, make_folder
 from plumbline.errors import DataError, PlumblineError, ServiceError, is_full
 from plumbline.reading import parse_json
+from plumbline.resources import private
 
 Reason = Literal["manual", "scheduled", "upgrade"]
 FORMAT = 1

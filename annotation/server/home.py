@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 from plumbline.errors import DataError, ServiceError
 from plumbline.reading import read_json
-from plumbline.resources import working
+from plumbline.resources import private, working
 
 OWNER = "owner"
 PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
@@ -211,11 +211,6 @@ def changing(home: Home) -> Iterator[None]:
     with stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         yield
-
-
-def private(path: str, flags: int) -> int:
-    """Open a file for `open(opener=...)`; only its owner can read a new one."""
-    return os.open(path, flags, PRIVATE_FILE)
 
 
 START_SECONDS = 90.0  #: the first start migrates an empty database; later ones take a few seconds

@@ -36,13 +36,12 @@ from annotation.server.home import (
     is_locked,
     is_loopback,
     prepare,
-    private,
     probe,
 )
 from plumbline.environments import clean, finish, make_venv
 from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.reading import read_json
-from plumbline.resources import IN_CHECKOUT, ROOT, resource, user_cache
+from plumbline.resources import IN_CHECKOUT, ROOT, private, resource, user_cache
 
 
 @contextlib.contextmanager
@@ -361,7 +360,7 @@ def ensure_environment(progress: Callable[[str], None] = print) -> Path:
         )
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with folder.with_name(folder.name + ".lock").open("a", encoding="utf-8") as lock:
+        with open(folder.with_name(folder.name + ".lock"), "a", opener=private) as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not is_made(folder, wanted):
                 make(folder, wanted, progress)

@@ -320,7 +320,7 @@ def _of_engine(engine: str, keys: Sequence[bytes]) -> list[bytes]:
 
 def _opened(vectors: Path) -> IO[bytes]:
     try:
-        vectors.touch()
+        vectors.touch(0o600)
         return vectors.open("r+b")
     except FileNotFoundError:  # a broken link
         raise DataError(f"{vectors} is a broken link; restore its target, or delete the link") from None
@@ -329,9 +329,11 @@ def _opened(vectors: Path) -> IO[bytes]:
 def _connected(keys: str, file: IO[bytes]) -> sqlite3.Connection:
     """Open the index beside a file of vectors."""
     try:
+        if keys:
+            Path(keys).touch(0o600)  # SQLite would let everybody read it
         # The garbage collector may close it, in whatever thread it runs.
         opened = sqlite3.connect(keys, check_same_thread=False)
-    except sqlite3.OperationalError as error:
+    except (sqlite3.OperationalError, OSError) as error:
         file.close()
         raise DataError(f"{keys} cannot be opened ({error}); move it away, and run again") from None
     opened.text_factory = lambda text: text.decode(errors="replace")  # a damaged type may call anything a text

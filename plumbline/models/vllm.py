@@ -29,7 +29,7 @@ from pydantic import ValidationError
 
 from plumbline.errors import ServiceError, StudyError, TextFailedError, TextRefusedError, TextUnansweredError, nearest
 from plumbline.models.chat import Attempt, Chat, Completion
-from plumbline.resources import installing
+from plumbline.resources import installing, private
 from plumbline.store import make_folder
 from plumbline.study import Study
 from plumbline.study.base import first_complaint
@@ -228,7 +228,7 @@ def _watch() -> subprocess.Popen[bytes]:
 def _start(spec: EngineSpec, model: str, log: _Log) -> Any:
     """Start the engine's processes and wait until the model is loaded."""
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")  # sends no usage statistics
-    with log.path.open("a", encoding="utf-8") as file, _printing_to(file.fileno()):
+    with open(log.path, "a", encoding="utf-8", opener=private) as file, _printing_to(file.fileno()):
         try:
             from vllm import AsyncEngineArgs  # noqa: PLC0415
             from vllm.v1.engine.async_llm import AsyncLLM  # noqa: PLC0415
@@ -245,7 +245,7 @@ def _start(spec: EngineSpec, model: str, log: _Log) -> Any:
             raise ServiceError(f"vLLM cannot load {spec.model}: {line}; see {log.path}") from None
     for handler in logging.getLogger("vllm").handlers:  # later output of this process
         if isinstance(handler, logging.StreamHandler):
-            handler.setStream(log.path.open("a", encoding="utf-8"))
+            handler.setStream(open(log.path, "a", encoding="utf-8", opener=private))  # noqa: SIM115 (it stays open)
     return engine
 
 

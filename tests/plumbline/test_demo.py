@@ -49,3 +49,5 @@ def test_what_a_study_needs_is_run_and_nothing_else(
     assert accepted == "Accepted: nothing."
     assert f"{'report_human' if study == 'human' else 'report_evaluation'}/index.html" in look and "demo.log" in look
     assert "much of accept" in (tmp_path / study / "demo.log").read_text(encoding="utf-8")
+    assert not [path for path in (tmp_path / study).rglob("*") if path.stat().st_mode & 0o077]
+    assert not (tmp_path / study).stat().st_mode & 0o077
