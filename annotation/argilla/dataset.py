@@ -69,7 +69,7 @@ _TOO_FINE = (
     " Plumbline's own server, give the scale fewer points, or collect ratings from a file"
 )
 _MOST_RANKED, _LONGEST_LABEL = 50, 500  # the most labels of a ranking, and characters of a label
-# The least number of labels that Argilla can be contents to show at first; we want all of them shown.
+# The least number of labels that Argilla can be told to show at first; we want all of them shown.
 _LEAST_VISIBLE = 3
 _TYPES: dict[str, Kind] = {
     "rating": "rating",

@@ -275,6 +275,8 @@ def test_a_guessed_id_opens_nothing_in_another_browser_until_it_is_released(
     cookie = site.browsers["20001"].cookies.jar
     assert [(one.path, one.has_nonstandard_attr("HttpOnly")) for one in cookie] == [(f"/crowd/enter/{site.room}", True)]
     assert "SameSite=lax" in begun.headers["Set-Cookie"] and "Secure" not in begun.headers["Set-Cookie"]
+    address, behind = f"{site.argilla.url}/crowd/enter/{site.room}?survey_code=1", {"X-Forwarded-Proto": "https"}
+    assert "; Secure" in httpx.get(address, headers=behind, trust_env=False).headers["Set-Cookie"]
     me = site.http.get("/api/v1/me", headers=hers).json()
     if finished:
         site.work("20001")

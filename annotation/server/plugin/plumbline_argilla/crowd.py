@@ -220,7 +220,7 @@ class Entrance:
         if not room_id.endswith(LIVE):
             return ""  # a rehearsal is tried out with made-up ids
         unlike = RefusedError(400, UNLIKE_LINK if linked(room) else UNLIKE_PROLIFIC)
-        posted_id, _ = self._known(room_id)
+        posted_id = self._admission(room_id).get("study", "")
         if signed(room_id, room) and not hmac.compare_digest(session, signature(key, room_id, pid)):
             raise unlike
         if linked(room) and not room["parameters"][1]:
@@ -268,21 +268,15 @@ class Entrance:
         """
         if session and not self._entries.owns(session, room_id, worker):
             raise RefusedError(403, said(room, SHARED))
-        _, known = self._known(room_id)
-        self._refuse_beyond(room_id, room, worker, known)
+        admission = self._admission(room_id)
+        known = frozenset(admission.get("workers", ()))
         if worker in known:
             return
-        if not self._newcomers.take(CLIENT.get()) or self._entries.strangers(room_id, known) >= room["most"]:
-            raise RefusedError(503, said(room, FULL))
-
-    def _refuse_beyond(self, room_id: str, room: dict[str, Any], worker: str, known: frozenset[str]) -> None:
-        """Raise RefusedError for excluded participants or too many, if the platform itself does not limit them."""
-        limits = self._limits(room_id)
-        if worker in known or "places" not in limits:
-            return
-        if worker in limits.get("out", ()):
+        if worker in admission.get("out", ()):
             raise RefusedError(403, "You have taken part in as much of this study as one person may. Thank you.")
-        if len(known) + self._entries.strangers(room_id, known | {worker}) >= int(limits["places"]):
+        holding = self._entries.strangers(room_id, known)
+        places = min(room["most"], admission.get("places", math.inf) - len(known))
+        if holding >= places or not self._newcomers.take(CLIENT.get()):
             raise RefusedError(503, said(room, FULL))
 
     def _end(self, room: dict[str, Any], rated: int, person: str) -> HTMLResponse:
@@ -347,21 +341,16 @@ class Entrance:
             )
             raise RefusedError(503, "This study cannot be opened at the moment. Please try again later.") from None
 
-    def _known(self, room_id: str) -> tuple[str, frozenset[str]]:
-        """Return a room's study on Prolific, if known, and the participants with a submission there."""
-        try:
-            found = self._admitted.all().get(room_id, {})
-            return str(found.get("study", "")), frozenset(found.get("workers", ()))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            LOGGER.error("crowd/admitted.json cannot be read (%s); run crowd collect", type(error).__name__)
-            return "", frozenset()
+    def _admission(self, room_id: str) -> dict[str, Any]:
+        """Return the room's `study` on Prolific, the `workers` with a submission there, the `places`, and who is `out`.
 
-    def _limits(self, room_id: str) -> dict[str, Any]:
-        """Return a room's places and excluded participants; {} if the platform limits them itself."""
+        Places are limited here only where the platform does not limit them itself.
+        """
         try:
             return dict(self._admitted.all().get(room_id, {}))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            return {}  # `_known` says so
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            LOGGER.error("crowd/admitted.json cannot be read (%s); run crowd collect", type(error).__name__)
+            return {}
 
 
 def linked(room: Mapping[str, Any]) -> bool:
