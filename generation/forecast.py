@@ -45,23 +45,22 @@ def forecast(study: Study, *, again: bool = False) -> str:
 
 
 def _row(plan: Plan, name: str, units: Sequence[Unit], characters: int) -> tuple[int, int, int, int, int]:
-    """Return the cells of one transformation: outputs there, texts, requests, tokens in, tokens out."""
+    """Return the cells of one transformation: outputs there, texts, requests, tokens in, tokens out.
+
+    An answer that another call follows grows as HTEB's transformation of its name does.
+    """
     texts = sum(unit.todo for unit in units)
     sent = received = 0.0
     before = 1.0
     for number, prompt in enumerate(plan.prompts[name], 1):
         sent += texts * len(prompt.text) + characters * before
         last = number == len(plan.prompts[name])
-        before = plan.kinds[name].growth if last else _growth(prompt.name)
+        kind = plan.kinds[name] if last else EIGHT.get(prompt.name)
+        before = kind.growth if kind else 1.0
         received += characters * before
     finished = sum(unit.wanted for unit in units) - texts
     requests = texts * len(plan.prompts[name])
     return finished, texts, requests, round(sent / CHARACTERS_A_TOKEN), round(received / CHARACTERS_A_TOKEN)
-
-
-def _growth(prompt: str) -> float:
-    """Return how much longer an answer is that another call follows: as for HTEB's transformation of its name."""
-    return EIGHT[prompt].growth if prompt in EIGHT else 1.0
 
 
 def duration(seconds: int) -> str:

@@ -21,9 +21,9 @@ from annotation.judges.annotator_messages import AnnotatorMessage, Instructions,
 from annotation.judges.pool import COMMAND
 from annotation.judges.prompts import refuse_no_recording
 from annotation.judges.records import ModelAnswer
-from annotation.judges.run import JudgeChatClient, JudgeRun, PromptedAnswers, table_of
+from annotation.judges.run import JudgeChatClient, JudgeRun, PromptedAnswers, named, table_of
 from annotation.rubric import load_rubric
-from plumbline.errors import DataError, StudyError, TextUnansweredError, nearest
+from plumbline.errors import DataError, StudyError, TextUnansweredError
 from plumbline.file_hashes import cached_file_hash
 from plumbline.identity import identity
 from plumbline.journal import record_lines
@@ -134,13 +134,8 @@ def annotators(study: Study, names: Sequence[str] = (), *, again: bool = False) 
 
     Raises StudyError if there are none.
     """
-    specs = {spec.name: spec for spec in subject_of(study).models}
-    if not specs:
-        raise StudyError(f"{study.file}: names no models; add them under `judges` (docs/human.md)")
-    if unknown := [name for name in names if name not in specs]:
-        raise StudyError(f"{study.file}: no model {unknown[0]!r}; {nearest(unknown[0], list(specs))}")
-    items = read_items(study)
-    return [Annotating(study, spec, items, again=again) for name, spec in specs.items() if not names or name in names]
+    specs, items = named(subject_of(study).models, names, study.file), read_items(study)
+    return [Annotating(study, spec, items, again=again) for spec in specs]
 
 
 def annotate(study: Study, names: Sequence[str] = (), *, again: bool = False) -> list[JudgeRun]:

@@ -74,6 +74,7 @@ class _Client(Protocol):
 Q = TypeVar("Q", bound=_PromptHolder)
 R = TypeVar("R", Judgement, ModelAnswer)
 C = TypeVar("C", bound=_Client)
+S = TypeVar("S", JudgeSpec, AnnotatorSpec)
 
 
 class PromptedAnswers(AnswerTable[Q, R]):
@@ -294,10 +295,10 @@ class JudgeRun:
         return f"{line}; recorded, no model was asked" if self.kind == "recorded" else line
 
 
-def named(specs: Sequence[JudgeSpec], names: Sequence[str], file: Path) -> list[JudgeSpec]:
+def named(specs: Sequence[S], names: Sequence[str], file: Path) -> list[S]:
     """Return the judges in a study's file, or the named ones. Raises StudyError if there are none."""
     if not specs:
-        raise StudyError(f"{file}: names no judges; add them under `judges` (docs/judges.md)")
+        raise StudyError(f"{file}: names no judges; add them under `judges` (docs/judges.md, docs/human.md)")
     judges = [spec.name for spec in specs]
     if unknown := [name for name in names if name not in judges]:
         raise StudyError(f"{file}: no judge {unknown[0]!r}; {nearest(unknown[0], judges)}")

@@ -73,7 +73,7 @@ def conflicts(contents: Contents) -> Finding:
             for part in parts}  # fmt: skip
     for part in parts:
         for key, gold in zip(keys[id(part)], part.gold, strict=True):
-            seen[key].add(_plain(gold))
+            seen[key].add(tuple(sorted(map(str, gold))) if isinstance(gold, (list, tuple)) else gold)
     number, rows = 0, []
     for part in parts:
         places = [index for index, key in enumerate(keys[id(part)]) if len(seen[key]) > 1]
@@ -110,10 +110,6 @@ def _several(contents: Contents, gold: Any) -> list[Any]:
     if not isinstance(gold, (list, tuple)):
         return [gold]
     return list(gold) if contents.kind == "multilabel_classification" else list(gold[:1])
-
-
-def _plain(gold: Any) -> Any:
-    return tuple(sorted(map(str, gold))) if isinstance(gold, (list, tuple)) else gold
 
 
 def _subset(part: ContentPart) -> str:

@@ -77,11 +77,6 @@ def _board(grid: Grid, scores: Floats, scenario: str, chosen: str, holes: str) -
     return pd.DataFrame(columns | {"n_tasks": (~np.isnan(scores)).sum(axis=1)})
 
 
-def _known(grid: Grid, ranks: NDArray[np.int64]) -> Floats:
-    """Return ranks by defaults; NaN for a model without any."""
-    return np.where(np.isnan(grid.default).all(axis=1), np.nan, ranks)
-
-
 def recommended_board(grid: Grid, holes: str = "mteb", *, seed: int) -> pd.DataFrame:
     """Return models ranked by the mean over accepted wordings, best first (`tables.comparisons.board`).
 
@@ -93,7 +88,8 @@ def recommended_board(grid: Grid, holes: str = "mteb", *, seed: int) -> pd.DataF
     table = board(grid.frame(means), types, seed=seed)
     over = mean_over_wordings(grid.scores)
     of_default, default_ranks = ranked(grid.default, holes)
-    beside = pd.DataFrame({"model": list(grid.models), **over, "default_rank": _known(grid, default_ranks)})
+    known_ranks = np.where(np.isnan(grid.default).all(axis=1), np.nan, default_ranks)
+    beside = pd.DataFrame({"model": list(grid.models), **over, "default_rank": known_ranks})
     beside["default_mean"] = grid.default.mean(axis=1)
     ranking = table.merge(beside, on="model", how="left", sort=False)
     counted = ranking.set_index("model").loc[list(grid.models), "borda"].to_numpy(np.float64)

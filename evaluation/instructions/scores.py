@@ -250,8 +250,9 @@ def of_folder(folder: Path, progress: Callable[[], object] = lambda: None) -> tu
     for path in (*files, *experiments):
         is_default = path.parent.parent.name != EXPERIMENTS
         progress()
-        meta = _meta(path.parent)
-        prompt = "" if is_default else _prompt(meta.get("experiment_kwargs"), path.stem, _type(about, path.stem))
+        meta = _json(file) if (file := path.parent / "model_meta.json").exists() else {}
+        task_type = str(about[path.stem].type) if path.stem in about else ""
+        prompt = "" if is_default else _prompt(meta.get("experiment_kwargs"), path.stem, task_type)
         if prompt is None:
             skipped.append(str(path.relative_to(home / "results")))
             continue
@@ -302,11 +303,6 @@ def _prompt(kwargs: Any, task: str, task_type: str) -> str | None:
     return None
 
 
-def _meta(folder: Path) -> dict[str, Any]:
-    path = folder / "model_meta.json"
-    return _json(path) if path.exists() else {}
-
-
 def _json(path: Path) -> dict[str, Any]:
     try:
         content = read_json(path)
@@ -315,10 +311,6 @@ def _json(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise DataError(f"{path} is not an mteb result; run that task again")
     return content
-
-
-def _type(about: Mapping[str, Any], task: str) -> str:
-    return str(about[task].type) if task in about else ""
 
 
 def _notes(rows: list[dict[str, Any]], skipped: list[str]) -> Iterator[str]:

@@ -250,7 +250,9 @@ def axis_table(
             **marks,
         }
         rows.append(row)
-    return pd.DataFrame(rows, columns=_axis_columns(axes))
+    parts_of = [f"{name}{end}" for name in axes.names for end in ("", "_original", "_difference", "_reason")]
+    columns = ["model", "n_datasets", "n_failed", "original", *parts_of, "included_rejected", *marks_of(())]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def axis_means(paired: pd.DataFrame, column: str, axes: Axes) -> pd.DataFrame:
@@ -366,11 +368,6 @@ def in_order(table: pd.DataFrame) -> pd.DataFrame:
     models = {name: number for number, name in enumerate(table["model"].drop_duplicates())}
     keys = pd.DataFrame({"m": table["model"].map(models), "t": table["transformation"].map(rank)}, index=table.index)
     return table.loc[keys.sort_values(["m", "t"], kind="stable").index]
-
-
-def _axis_columns(axes: Axes) -> list[str]:
-    parts = [f"{name}{end}" for name in axes.names for end in ("", "_original", "_difference", "_reason")]
-    return ["model", "n_datasets", "n_failed", "original", *parts, "included_rejected", *marks_of(())]
 
 
 def mean(values: pd.Series[float]) -> float:

@@ -294,27 +294,22 @@ def run(options: argparse.Namespace) -> int:
     if options.dry_run:
         tasks = tasks_of(subject, study.datasets, study.file)
         calls = calls_of(subject, tasks, maker_hash(study.generator, study.resolve))
-        print(f"{study.name}: {_left(calls, list(Replies(study, calls, again=options.again).jobs()))}", end="")
-        print(f" characters are sent to {study.generator.model}")
+        todo = list(Replies(study, calls, again=options.again).jobs())
+        wanted, characters = sum(call.number for call in todo), sum(len(call.message) for call in todo)
+        print(f"{study.name}: {len(calls)} calls, {len(todo)} left, for {wanted} wordings; {characters:,} characters"
+              f" are sent to {study.generator.model}")  # fmt: skip
         return 0
     outputs = [study.folder / name for name in (INSTRUCTIONS, REMOVED, REPLIES)]
     inputs = [study.resolve(path) for path in (subject.prompts, subject.known) if path]
     with stage(study, "instructions", inputs, outputs):
         run = word_instructions(study, again=options.again)
-    print(f"{study.name}: {_counted(run.counts)}; {len(run.wordings)} wordings -> {study.folder / INSTRUCTIONS}")
+    counts = run.counts
+    calls_made = f"{counts['ok']} calls answered, {counts['failed']} failed, {counts['unanswered']} unanswered"
+    print(f"{study.name}: {calls_made}, {counts['reused']} already stored; {len(run.wordings)} wordings"
+          f" -> {study.folder / INSTRUCTIONS}")  # fmt: skip
     for line in _lines(run):
         print(line)
     return 0
-
-
-def _left(calls: Sequence[Call], todo: Sequence[Call]) -> str:
-    wanted, characters = sum(call.number for call in todo), sum(len(call.message) for call in todo)
-    return f"{len(calls)} calls, {len(todo)} left, for {wanted} wordings; {characters:,}"
-
-
-def _counted(counts: Counter[str]) -> str:
-    calls = f"{counts['ok']} calls answered, {counts['failed']} failed, {counts['unanswered']} unanswered"
-    return f"{calls}, {counts['reused']} already stored"
 
 
 def _lines(run: WordingRun) -> list[str]:

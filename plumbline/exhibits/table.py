@@ -247,16 +247,14 @@ def with_minus(printed: pd.DataFrame) -> pd.DataFrame:
 
     A number that is rounded to zero has no sign.
     """
-    return printed.map(lambda cell: _with_minus(cell) if isinstance(cell, str) and _NUMBERS.fullmatch(cell) else cell)
+    return printed.map(
+        lambda cell: in_prose(_MINUS_ZERO.sub("", cell)) if isinstance(cell, str) and _NUMBERS.fullmatch(cell) else cell
+    )
 
 
 def in_prose(text: str) -> str:
     """Return a text of ours with minus signs instead of hyphens before its numbers."""
     return _MINUS.sub("−", text)
-
-
-def _with_minus(numbers: str) -> str:
-    return in_prose(_MINUS_ZERO.sub("", numbers))
 
 
 def as_markdown(text: str) -> str:
