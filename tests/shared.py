@@ -6,13 +6,15 @@ import fcntl
 import os
 import tempfile
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from plumbline.environments import make_venv
 from plumbline.manifest import Manifest
-from plumbline.records import TransformedText
+from plumbline.records import Pair, Rating, TransformedText
 from plumbline.study import Study
 
 VARIABLE = "PLUMBLINE_TESTS_FOLDER"
@@ -45,3 +47,12 @@ def note_outputs(study: Study, transformation: str, seed: int, rows: Sequence[Tr
     """Write a unit's outputs as `generate` does."""
     name = str(study.transformation_file(transformation, seed).relative_to(study.folder))
     Manifest.of(study).write_table(name, rows, TransformedText)
+
+
+def rating_of(pair: Pair, rater: str, question: str, value: float, **changes: Any) -> Rating:
+    """A rating of a pair as a person submits it in Argilla, but for the changes."""
+    row = {"pair_id": pair.pair_id, "transformation": pair.transformation, "language": pair.language}
+    row |= {"rater_id": rater, "question": question, "value": value, "status": "submitted", "source": "argilla"}
+    return Rating.model_validate(
+        {**row, "submitted_at": datetime(2026, 1, 2, tzinfo=UTC), "simulated": False, **changes}
+    )

@@ -9,8 +9,9 @@ import pandas as pd
 from annotation.records import Verdict
 from annotation.statistics.summaries import Design
 from annotation.verdicts.verdicts import verdicts
-from plumbline.records import Pair, Rating
+from plumbline.records import Pair
 from plumbline.study.campaign import AcceptanceSpec
+from tests.shared import rating_of
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 QUESTIONS, SCALE = ("quality", "fluency"), (1, 2, 3, 4, 5)
@@ -46,17 +47,8 @@ def ratings(pairs: list[Pair], quality: list[int], fluency: list[int], raters: i
     """Every rater gives every pair the same: `quality[i]` and `fluency[i]` for pair i."""
     return pd.DataFrame(
         [
-            Rating(
-                pair_id=one.pair_id,
-                transformation=one.transformation,
-                language=one.language,
-                rater_id=f"rater-{rater}",
-                question=question,
-                value=values[i],
-                status="submitted",
-                submitted_at=START + timedelta(seconds=rater),
-                source="argilla",
-                simulated=False,
+            rating_of(
+                one, f"rater-{rater}", question, values[i], submitted_at=START + timedelta(seconds=rater)
             ).model_dump()
             for i, one in enumerate(pairs)
             for rater in range(raters)

@@ -29,7 +29,7 @@ from plumbline.records import Pair, Rating, TransformedText
 from plumbline.study import Study, file_hash, load_study
 from plumbline.study.evaluation import ModelSpec
 from plumbline.transformations import TRANSFORMATIONS
-from tests.shared import made_once, note_outputs
+from tests.shared import made_once, note_outputs, rating_of
 
 WORDS = [
     "red",
@@ -290,18 +290,7 @@ REJECTED = "mean quality 2.00 is below 3; mean fluency 2.00 is below 3"
 def write_verdicts(study: Study, *rejected: str, raters: int = 3) -> None:
     """Ratings of all pairs, by which all transformations are accepted but those that are named (REJECTED)."""
     ratings = [
-        Rating(
-            pair_id=pair.pair_id,
-            transformation=pair.transformation,
-            language=pair.language,
-            rater_id=f"rater-{number}",
-            question=question,
-            value=2 if pair.transformation in rejected else 4,
-            status="submitted",
-            submitted_at=datetime(2026, 1, 2, tzinfo=UTC),
-            source="argilla",
-            simulated=False,
-        )
+        rating_of(pair, f"rater-{number}", question, 2 if pair.transformation in rejected else 4)
         for pair in CampaignRecords.open(study).pairs
         for number in range(raters)
         for question in ("quality", "fluency")

@@ -21,6 +21,7 @@ from plumbline.errors import DataError, ServiceError
 from plumbline.manifest import Manifest
 from plumbline.records import Rating
 from plumbline.study import Study
+from tests.shared import rating_of
 
 from .conftest import FakeModel, Loader, json_of, write_outputs, write_pairs, write_study, write_verdicts
 
@@ -153,22 +154,8 @@ def test_memory_that_does_not_suffice_fails_the_model_and_the_others_go_on(study
 
 
 def rated(study: Study) -> pd.DataFrame:
-    pairs = write_pairs(study)
     rows = [
-        Rating(
-            pair_id=pair.pair_id,
-            transformation=pair.transformation,
-            language="en",
-            rater_id=rater,
-            question="quality",
-            value=4,
-            status="submitted",
-            submitted_at="2026-01-01T00:00:00Z",  # type: ignore[arg-type]
-            source="argilla",
-            simulated=False,
-        ).model_dump()
-        for pair in pairs
-        for rater in ("a", "b", "c")
+        rating_of(pair, rater, "quality", 4).model_dump() for pair in write_pairs(study) for rater in ("a", "b", "c")
     ]
     return pd.DataFrame(rows)
 

@@ -23,7 +23,7 @@ from plumbline.study import ROOT, Study, load_study
 from plumbline.transformations import AXES, ORIGINAL, TRANSFORMATIONS
 from streamlit_app.app import PAGES
 from tests.annotation.verdicts.fixed import fixed_in_2025
-from tests.shared import made_once
+from tests.shared import made_once, rating_of
 
 DEMO = ROOT / "studies" / "demo.yaml"
 APP = ROOT / "streamlit_app" / "app.py"
@@ -101,20 +101,8 @@ def made_ratings(pairs: list[Pair]) -> list[Rating]:
         felt = level + rng.normal(0, 0.8)
         for rater in ("simulated-1a2b3c4d", "simulated-5e6f7a8b", "simulated-9c0d1e2f"):
             for question in ("quality", "fluency"):
-                rows.append(
-                    Rating(
-                        pair_id=pair.pair_id,
-                        transformation=pair.transformation,
-                        language=pair.language,
-                        rater_id=rater,
-                        question=question,
-                        value=int(np.clip(round(felt + rng.normal(0, 0.5)), 1, 5)),
-                        status="submitted",
-                        submitted_at=TIME,
-                        source="argilla",
-                        simulated=True,
-                    )
-                )
+                value = int(np.clip(round(felt + rng.normal(0, 0.5)), 1, 5))
+                rows.append(rating_of(pair, rater, question, value, submitted_at=TIME, simulated=True))
     return rows
 
 

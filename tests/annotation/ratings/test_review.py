@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
 from annotation.campaign_records import CampaignRecords
 from annotation.ratings.ratings import counting_ratings, decide
 from annotation.ratings.review import review_text
@@ -15,6 +13,7 @@ from plumbline.manifest import Manifest
 from plumbline.records import Rating
 from plumbline.study import Study
 from tests.annotation.ratings.test_signs import honest
+from tests.shared import rating_of
 
 
 def rate(study: Study) -> None:
@@ -30,19 +29,7 @@ def rate(study: Study) -> None:
                     careful = next(r.value for r in rows[False] if (r.pair_id, r.question) == (pair.repeats, question)
                                    and r.rater_id == "b")  # fmt: skip
                 rows[bool(pair.control)].append(
-                    Rating(
-                        pair_id=pair.pair_id,
-                        transformation=pair.transformation,
-                        language=pair.language,
-                        rater_id=rater,
-                        question=question,
-                        value=1 if rater == "a" else careful,
-                        status="submitted",
-                        submitted_at=pd.Timestamp("2026-01-02", tz="UTC").to_pydatetime(),
-                        source="argilla",
-                        simulated=False,
-                        seconds=30.0,
-                    )
+                    rating_of(pair, rater, question, 1 if rater == "a" else careful, seconds=30.0)
                 )
     Manifest.of(study).write_table("ratings.parquet", rows[False], Rating)
     Manifest.of(study).write_table("control_ratings.parquet", rows[True], Rating)

@@ -28,6 +28,7 @@ from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec, SampleSpec
 from tests.annotation.ratings.test_signs import pair
 from tests.annotation.sampling.test_sample import flag
+from tests.shared import rating_of
 
 ARGUMENTS = "--study s.yaml"
 NOW = datetime(2026, 3, 31, 12, tzinfo=UTC)
@@ -141,11 +142,7 @@ def give(study: Study, raters: str, *, value: int = 5, pairs: int = 24) -> None:
     sample = {one.pair_id: one for one in CampaignRecords.open(study).pairs}
     order = [sample[pair_id] for pair_id in in_order(sample, study.sample.seed)]
     rows = [
-        Rating(
-            pair_id=one.pair_id, transformation=one.transformation, language=one.language, rater_id=rater,
-            question=question, value=value - number % 2, status="submitted", submitted_at=RATED, source="argilla",
-            simulated=False,
-        )
+        rating_of(one, rater, question, value - number % 2, submitted_at=RATED)
         for name in study.transformations
         for number, one in enumerate([one for one in order if one.transformation == name][:pairs])
         for rater in raters

@@ -5,7 +5,6 @@ from __future__ import annotations
 import stat
 import zipfile
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from plumbline.manifest import Manifest
 from plumbline.records import Rating
 from plumbline.study import Study
 from tests.evaluation.conftest import write_outputs, write_pairs, write_study
-from tests.shared import made_once, note_outputs
+from tests.shared import made_once, note_outputs, rating_of
 
 Changes = Mapping[str, Callable[[bytes], bytes] | None]  # of files in a bundle, by name
 
@@ -40,15 +39,11 @@ def sample_study(folder: Path, **bundle: Any) -> Study:
         frame["output"] = frame["output"].where(frame["key"].isin(rated), frame["output"].str.partition(" ")[2])
         note_outputs(study, name, 1337, frame)
     ratings = [
-        Rating(
-            pair_id=pair.pair_id,
-            transformation=pair.transformation,
-            language=pair.language,
-            rater_id=f"simulated-{number:08x}",
-            question=question,
-            value=value,
-            status="submitted",
-            submitted_at=datetime(2026, 1, 2, tzinfo=UTC),
+        rating_of(
+            pair,
+            f"simulated-{number:08x}",
+            question,
+            value,
             source="simulated",
             batch="the batch",
             seconds=7.0,

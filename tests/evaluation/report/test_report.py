@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +37,7 @@ from tests.annotation.verdicts.fixed import fixed_in_2025
 from tests.axe import grave_of_file
 from tests.evaluation.conftest import json_of, verdict, write_pairs, write_study
 from tests.evaluation.made_scores import score_row
+from tests.shared import rating_of
 
 NAMES = ("paraphrasing", "expansion", "summarisation", "translation")
 REJECTED = "summarisation"
@@ -72,22 +72,12 @@ def write_scores(study: Study, models: Sequence[str] = ("one", "two"), **refused
 def write_ratings(study: Study, pairs: Sequence[Pair], simulated: bool) -> None:
     """Two raters of each pair; quality 3 to 5, of summarisation 1 to 3 (mean 2.2), fluency 4 and 5."""
     rows = [
-        Rating(
-            pair_id=pair.pair_id,
-            transformation=pair.transformation,
-            language=pair.language,
-            rater_id=rater,
-            question=question,
-            value=4 + number % 2
-            if question == "fluency"
-            else (1 if pair.transformation == REJECTED else 3) + number % 3,
-            status="submitted",
-            submitted_at=datetime(2026, 1, 1, tzinfo=UTC),
-            source="argilla",
-            simulated=simulated,
-        )
+        rating_of(pair, rater, question, value, simulated=simulated)
         for number, pair in enumerate(pairs)
-        for question in ("quality", "fluency")
+        for question, value in (
+            ("quality", (1 if pair.transformation == REJECTED else 3) + number % 3),
+            ("fluency", 4 + number % 2),
+        )
         for rater in ("r1", "r2")
     ]
     Manifest.of(study).write_table("ratings.parquet", rows, Rating)
