@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evaluation.report import charts, drift_charts, paper_tables
+from evaluation.report import charts, drift_charts
 from evaluation.tables import (
     axis_table,
     drift_correlations,
@@ -91,13 +90,6 @@ def test_figure_7_greys_what_is_not_significant(scores: pd.DataFrame) -> None:
 def _colours(chart: alt.LayerChart) -> dict[str, str]:
     scale = chart.to_dict()["layer"][1]["encoding"]["color"]["scale"]
     return dict(zip(scale["domain"], scale["range"], strict=True))
-
-
-@pytest.mark.parametrize(
-    ("p", "words"), [(0.00099, "p < .001"), (0.05, "p = .050"), (1, "p = 1.000"), (math.nan, "no p")]
-)
-def test_p_values_in_words(p: float, words: str) -> None:
-    assert paper_tables.p_value(p) == words
 
 
 def test_figure_3_has_a_panel_a_transformation_on_one_scale(monkeypatch: pytest.MonkeyPatch) -> None:
