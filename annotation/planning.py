@@ -1,6 +1,6 @@
 """Planning by simulated campaigns: the pairs and raters that a study needs, their cost, and the certainty they give.
 
-The functions that judge a real campaign judge a simulated one (`plumbline.statistics.intervals`,
+The functions that judge a real campaign judge a simulated one (`plumbline.statistics.group_sequential`,
 `annotation.verdicts.rules`), so the plan follows the rules that will apply.
 """
 
@@ -20,21 +20,19 @@ from annotation.crowd import platform
 from annotation.rubric import Rubric, load_rubric
 from annotation.sampling.controls import ControlDesign
 from annotation.sampling.queues import ends_of
+from annotation.statistics.means import MeanOfAnswers
 from annotation.statistics.summaries import Design
 from annotation.subjects import read_items
+from annotation.verdicts.looks import criterion_of
 from annotation.verdicts.rules import in_words, outcomes, short
 from generation.datasets.loading import texts_in
 from plumbline.errors import PlumblineError, StudyError
 from plumbline.scales import Continuous, is_whole, nearest_points
+from plumbline.statistics.agreement import Answers
 from plumbline.statistics.estimates import Floats, stream
-from plumbline.statistics.group_sequential import FEWEST, Blocks, Criterion, first, repeated_interval
+from plumbline.statistics.group_sequential import ALPHA, FEWEST, Blocks, Criterion, first, repeated_interval
 from plumbline.statistics.group_sequential import outcomes as decided_at
-from plumbline.statistics.intervals import (
-    bounded,
-    over_pairs,
-    over_pairs_and_raters,
-    wilson,
-)
+from plumbline.statistics.intervals import over_pairs_and_raters
 from plumbline.study import Study
 from plumbline.study.campaign import RuleSpec
 from plumbline.study.crowd import PaySpec
@@ -213,13 +211,34 @@ def outlook(
     values = simulated(assumed, size, mean, scale, campaigns, generator)
     if design.blocks:
         return _by_blocks(values.mean(axis=2), design, judged, scale, Outlook.never(size, mean))
-    low, high = _ends(values, design, judged, scale)
-    decisions = outcomes(values.mean(axis=(1, 2)), low, high, judged, by_interval=least.by_interval)
-    shares = [float((decisions == name).mean()) for name in ("accepted", "rejected", "undecided")]
-    defined = ~np.isnan(high - low)
-    width = float((high - low)[defined].mean()) if defined.any() else math.nan
-    accepted, rejected, undecided = shares
+    decisions = _at_once(values, design, judged, scale)
+    accepted, rejected, undecided = (
+        float((decisions == name).mean()) for name in ("accepted", "rejected", "undecided")
+    )
+    few = (MeanOfAnswers(Answers.of_table(one, scale), least.interval).estimate() for one in values[:_WIDTHS])
+    widths = [estimate.high - estimate.low for estimate in few if not math.isnan(estimate.low)]
+    width = float(np.mean(widths)) if widths else math.nan
     return Outlook(size[0], size[1], mean, accepted, rejected, undecided, width, float(size[0]))
+
+
+def _at_once(values: Floats, design: Design, rule: RuleSpec, scale: Sequence[float]) -> NDArray[np.str_]:
+    """Return each campaign's decision by a single look at all pairs."""
+    pairs, value, by_interval = values.mean(axis=2), values.mean(axis=(1, 2)), design.rule.by_interval
+    if not by_interval:
+        return outcomes(value, value, value, rule, by_interval=False)
+    if not scale[0] < rule.limit < scale[-1]:  # what differs from an end decides about it
+        low, high = (np.where(value == rule.limit, end, value) for end in (scale[0], scale[-1]))
+        return outcomes(value, low, high, rule, by_interval=True)
+    if pairs.shape[1] < FEWEST:
+        return np.full(len(pairs), "undecided")
+    looked = decided_at([[pairs]], np.array([ALPHA]), [criterion_of(rule, design)])[:, 0]
+    decisions: NDArray[np.str_] = np.array(["undecided", "accepted", "rejected"])[looked]
+    if design.rule.interval == "pairs":
+        return decisions
+    sums, counts = values.sum(axis=2), np.full(pairs.shape, float(values.shape[2]))
+    of_raters = values.sum(axis=1), np.full((len(values), values.shape[2]), float(values.shape[1]))
+    both = over_pairs_and_raters(sums, counts, *of_raters)
+    return np.where(outcomes(value, both.low, both.high, rule, by_interval=True) == decisions, decisions, "undecided")
 
 
 def _by_blocks(pairs: Floats, design: Design, rule: RuleSpec, scale: Sequence[float], never: Outlook) -> Outlook:
@@ -230,7 +249,7 @@ def _by_blocks(pairs: Floats, design: Design, rule: RuleSpec, scale: Sequence[fl
     ends = ends_of(design.blocks, pairs.shape[1])
     if ends[0] < FEWEST:
         return never
-    criterion = Criterion(rule.limit, (scale[0], scale[-1]), "at_least" if rule.at_least is not None else "at_most")
+    criterion = criterion_of(rule, design)
     blocks = Blocks(ends, criteria={rule.question: criterion})
     decision, look = first_looks([pairs], blocks, [criterion], design.rule.min_pairs)
     limits, used = blocks.levels(len(ends)), np.array(ends)[look]
@@ -258,20 +277,6 @@ def first_looks(
 def scale_of(design: Design, rule: RuleSpec) -> tuple[float, ...]:
     """Return the scale of a rule's answers; a label's is 0 and 1."""
     return YES_OR_NO if rule.label else design.asked(rule.question).scale
-
-
-def _ends(values: Floats, design: Design, rule: RuleSpec, scale: Sequence[float]) -> tuple[Floats, Floats]:
-    """Return lower and upper ends of the rule's interval, one of each for a campaign."""
-    sums, counts = values.sum(axis=2), np.full(values.shape[:2], float(values.shape[2]))
-    if design.rule.interval == "pairs":
-        estimate = over_pairs(sums, counts)
-    else:
-        estimate = over_pairs_and_raters(
-            sums, counts, values.sum(axis=1), counts.sum(axis=1)[:, None] / values.shape[2:]
-        )
-    raters = math.inf if design.rule.interval == "pairs" else float(values.shape[2])
-    estimate = bounded(estimate, sums, counts, (scale[0], scale[-1]), raters if raters > 1 else math.nan)
-    return wilson(estimate, values.shape[1]) if rule.label else (estimate.low, estimate.high)
 
 
 def simulated(

@@ -20,7 +20,7 @@ class Share(Record):
     """The share of answers to a question that have a label, or rank it first."""
 
     label: str = Field(description="the label")
-    share: Estimate = Field(description="the label's share; interval over pairs (Wilson's, of the effective number)")
+    share: Estimate = Field(description="the label's share; interval as of the mean")
     unbiased: Estimate | None = Field(
         default=None, description="for a rule by blocks: share without the bias of stopping early, with its interval"
     )
@@ -61,14 +61,7 @@ class Summary(Record):
         " blocks: of pairs, valid at the looks after all blocks together"
     )
     interval_reason: str = Field(description="the reason why there is no interval; empty if there is one")
-    bounded: bool = Field(
-        default=False,
-        description="true if most pairs have the same mean, so that the interval is that of a bounded mean (`bounded`"
-        " in `plumbline.statistics.intervals`)",
-    )
-    probability: Number = Field(
-        description="P for the threshold, by the t distribution of the mean; NaN with looks after blocks"
-    )
+    probability: Number = Field(description="P for the threshold; NaN if undefined")
     ac2: Estimate = Field(description="Gwet's AC2 with ordinal weights; interval over pairs")
     alpha: Estimate = Field(description="Krippendorff's alpha, ordinal; BCa bootstrap")
     kappa: Estimate = Field(description="mean of Cohen's kappa over all pairs of raters, squared weights; jackknife")

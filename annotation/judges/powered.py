@@ -10,23 +10,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from annotation.judges.records import checked, on_scale, together
 from annotation.sampling.queues import SCOPES
+from annotation.statistics.means import MeanOfAnswers
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import Basis
 from plumbline.frames import filled as need_filled
 from plumbline.frames import once
 from plumbline.statistics.agreement import UNKNOWN_RATERS, Answers
-from plumbline.statistics.intervals import bounded, effective_raters
+from plumbline.statistics.group_sequential import ALPHA
+from plumbline.statistics.intervals import Mean
 from plumbline.statistics.prediction_powered import (
     FEWEST_RATED,
     Pool,
-    PoweredMean,
     RatedPairs,
     filled,
     powered,
@@ -129,25 +130,27 @@ def _row(part: _Part) -> tuple[object, ...]:
     unknown = UNKNOWN_RATERS if over_raters and whole.raters is None else ""
     over_raters = over_raters and not unknown
     estimate = powered(*filled(rated, pool), whole.totals(whole.rater) if over_raters else None)
-    estimate = _bounded(estimate, rated, part.design.asked(part.question).scale, whole, over_raters)
-    people, mean = ((float(mean.value), float(mean.low), float(mean.high)) for mean in (estimate.people, estimate.mean))
-    people = (people[0], math.nan, math.nan) if unknown else people
+    own = MeanOfAnswers(whole, part.design.rule.interval).estimate()
+    people = mean = (own.value, own.low, own.high)
+    if estimate.slope and not math.isnan(estimate.mean.low):
+        mean = (float(estimate.mean.value), *_ends(estimate.mean, rated, part.design.asked(part.question).scale))
     reasons = [unknown, *_refusals(part, rated_ids, len(beyond)), *_apart(unlike(*filled(rated, pool)))]
     reason = "; ".join(filter(None, reasons))
     with_judges = (math.nan,) * 6 if reason else (*mean, estimate.slope, estimate.rho, estimate.worth)
     return (", ".join(part.judging.judges), len(rated_ids), len(beyond), failed, *people, *with_judges, reason)
 
 
-def _bounded(
-    estimate: PoweredMean, rated: RatedPairs, scale: Sequence[float], whole: Answers, over_raters: bool
-) -> PoweredMean:
-    """Return the means with bounded intervals where most pairs have one mean, so that a t interval is too short."""
-    raters = effective_raters(whole.totals(whole.rater)[1]) if over_raters else math.inf
-    people, mean = (
-        bounded(mean, rated.sums, rated.counts, (float(scale[0]), float(scale[-1])), raters)
-        for mean in (estimate.people, estimate.mean)
-    )
-    return replace(estimate, people=people, mean=mean)
+def _ends(mean: Mean, rated: RatedPairs, scale: Sequence[float]) -> tuple[float, float]:
+    """Return the ends of a t interval that reaches further where most pairs have one mean, so that t is too sure.
+
+    A share q of pairs is missed by n of them with probability (1 - q)^n: with 97.5% no more than 1 - 0.025^(1/n) differ
+    from what most showed, and these may be at the end of the scale.
+    """
+    equal = np.unique(np.round(rated.sums / rated.counts, 9), return_counts=True)[1].max()
+    missed = 1 - ALPHA ** (1 / len(rated.counts)) if 2 * equal > len(rated.counts) else 0.0
+    value = float(mean.value)
+    low, high = value - missed * (value - scale[0]), value + missed * (scale[-1] - value)
+    return float(np.minimum(mean.low, low)), float(np.maximum(mean.high, high))
 
 
 def _refusals(part: _Part, rated_ids: pd.Index, beyond: int) -> Iterator[str]:

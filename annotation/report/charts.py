@@ -79,10 +79,10 @@ def mean_intervals(means: pd.DataFrame, scale: Sequence[float]) -> alt.LayerChar
     """Chart one question's means with their intervals against the threshold: a row for each verdict, with its decision.
 
     `means` has the columns transformation, language, task_type, axis, decision, mean, low, high and threshold, in the
-    order in which they are shown. A mean without an interval is a point alone; t intervals may leave the scale.
+    order in which they are shown. A mean without an interval is a point alone.
     """
     rows = means.assign(name=_verdict_names(means), axis_name=means["axis"].map(display))
-    ends = [float(np.nanmin([scale[0], *rows["low"]])), float(np.nanmax([scale[-1], *rows["high"]]))]
+    ends = [float(scale[0]), float(scale[-1])]
 
     def across(column: str) -> alt.X:
         # A phone has no room for a longer title; the caption says what the lines are.

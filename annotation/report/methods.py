@@ -50,12 +50,13 @@ SOURCE_NAMES = {
 }
 #: The kinds of intervals of means, by `Summary.interval`.
 INTERVALS = {
-    "pairs": "t intervals over pairs, with raters taken as fixed (ratio estimator: Cochran, Sampling Techniques,"
-    " 3rd ed., section 6.4)",
-    "pairs_and_raters": "t intervals with both pairs and raters as samples (Cochran and Cox 1957, Experimental Designs,"
-    " 2nd ed., section 4.14)",
-    "blocks": "repeated intervals over the pairs of complete blocks, which are valid at all looks together: Student's t"
-    " after Hall's transformation (Hall 1992, J. R. Stat. Soc. B 54, 221-228), at levels by alpha spending"
+    "pairs": "intervals over pairs by the empirical likelihood on a bounded scale, with raters taken as fixed (Owen"
+    " 1990, Ann. Stat. 18, 90-120)",
+    "pairs_and_raters": "intervals with both pairs and raters as samples: the wider of those by the empirical"
+    " likelihood over pairs (Owen 1990, Ann. Stat. 18, 90-120) and t intervals over both (Cochran and Cox 1957,"
+    " Experimental Designs, 2nd ed., section 4.14)",
+    "blocks": "repeated intervals over the pairs of complete blocks, which are valid at all looks together: the"
+    " empirical likelihood on a bounded scale (Owen 1990, Ann. Stat. 18, 90-120), at levels by alpha spending"
     " (Lan and DeMets 1983, Biometrika 70, 659-663)",
 }
 

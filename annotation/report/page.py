@@ -105,9 +105,7 @@ def _cut(text: str) -> str:
 
 
 FOLDER = "report"
-_P_BY = (
-    "P of a mean comes from its t distribution, P of a share from the score test for the effective number of answers."
-)
+_P_BY = "P and the intervals come from one test over the means of pairs."
 _EXAMPLES = (
     "Examples illustrate the means: they are pairs with enough raters, chosen by their ratings on the first"
     " question. SD is the standard deviation of the pair's own ratings. Long texts are cut; the CSV file has them in"

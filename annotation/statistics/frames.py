@@ -17,7 +17,8 @@ import numpy as np
 import pandas as pd
 import scipy  # noqa: F401 (its parts are imported where used; here so that a missing scipy is reported at once)
 
-from annotation.statistics.summaries import HTEB_SCALE, mean_of
+from annotation.statistics.means import MeanOfAnswers
+from annotation.statistics.summaries import HTEB_SCALE
 from plumbline import scales
 from plumbline.frames import filled, numbers, once, that_count, with_names
 from plumbline.scales import Continuous, points_of
@@ -123,32 +124,30 @@ def mean_interval(
     rater: str = "rater_id",
     value: str = "value",
 ) -> Estimate:
-    """The mean of single ratings, in points of the scale, with its 95% t interval.
+    """The mean of single ratings, in points of the scale, with its 95% interval by the empirical likelihood.
 
     `over` says what is a sample: the pairs, with the raters taken as fixed; or the pairs and the raters, which is
-    wide with few raters. If most pairs have the same mean it reaches as far as that of a bounded mean
-    (`plumbline.statistics.intervals.bounded`). One pair has no interval (the reason says so).
+    wide with few raters: then it reaches as far as the t interval over both. Fewer than 8 pairs have no interval (the
+    reason says so).
 
-    Source: a ratio of sums over pairs: Cochran, Sampling Techniques, 3rd ed., section 6.4; with raters: the t quantiles
-    weighted as by Cochran and Cox, Experimental Designs, 2nd ed., section 4.14. The example's pairs have means 2, 3
-    and 4: 3 and t(0.975; 2) = 4.303 times 1 / sqrt(3) to either side.
+    Source: the means of pairs: Owen (1990), Ann. Stat. 18, 90-120 (`plumbline.statistics.group_sequential.p_above`);
+    with raters: the t quantiles weighted as by Cochran and Cox, Experimental Designs, 2nd ed., section 4.14.
 
     >>> import pandas as pd
     >>> from annotation import mean_interval
-    >>> ratings = pd.DataFrame({"pair_id": [1, 1, 2, 2, 3, 3], "rater_id": [1, 2] * 3, "value": [1, 3, 2, 4, 3, 5]})
+    >>> ratings = pd.DataFrame({"pair_id": range(20), "rater_id": 1, "value": [1] * 3 + [4] * 10 + [5] * 7})
     >>> found = mean_interval(ratings)
     >>> print(f"{found.value:.2f}, 95% from {found.low:.2f} to {found.high:.2f}")
-    3.00, 95% from 0.52 to 5.48
-    >>> mean_interval(ratings[ratings["pair_id"] == 1]).reason
-    'only one pair, so no interval'
+    3.90, 95% from 3.12 to 4.37
+    >>> mean_interval(ratings[ratings["pair_id"] < 7]).reason
+    'fewer than 8 pairs say too little about the mean'
     """
     if over not in ("pairs", "pairs_and_raters"):
         raise ValueError(f"over must be 'pairs' or 'pairs_and_raters', not {over!r}")
     answers = _answers(ratings, scale, pair, rater, value)
     if not answers.pairs:
         return Estimate.undefined("no ratings")
-    mean, reason = mean_of(answers, over)
-    return Estimate(value=float(mean.value), low=float(mean.low), high=float(mean.high), reason=reason)
+    return MeanOfAnswers(answers, over).estimate()
 
 
 def _answers(ratings: pd.DataFrame, scale: Sequence[float], pair: str, rater: str, value: str) -> Answers:

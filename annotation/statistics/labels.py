@@ -14,6 +14,7 @@ import pandas as pd
 
 from annotation.questions import QuestionScale, has_label, labels_of, ranks_of
 from annotation.records import Coefficient, MeanRank, Share
+from annotation.statistics.means import TOO_FEW_RATERS, MeanOfAnswers
 from plumbline.statistics.agreement import (
     UNKNOWN_RATERS,
     Answers,
@@ -25,15 +26,8 @@ from plumbline.statistics.agreement import (
     rater_numbers,
 )
 from plumbline.statistics.estimates import Estimate, Floats
-from plumbline.statistics.group_sequential import FEW, repeated_interval
-from plumbline.statistics.intervals import (
-    Mean,
-    bounded,
-    effective_raters,
-    over_pairs,
-    over_pairs_and_raters,
-    wilson,
-)
+from plumbline.statistics.group_sequential import ALPHA
+from plumbline.statistics.intervals import Mean, over_pairs, over_pairs_and_raters
 
 LEFT_OUT = Estimate.undefined("not computed: no decision rests on it")
 
@@ -84,41 +78,16 @@ def shares(
 ) -> tuple[Share, ...]:
     """Return each label's share, or share of first ranks, with the rule's interval; none of texts.
 
-    `level` is the one-sided level of a look after a block. Shares over raters that do not vary get the interval of a
-    bounded mean (`intervals.bounded`).
+    `level` is the one-sided level of a look after a block.
     """
+    none, level = Estimate.undefined("no ratings"), ALPHA if level is None else level
+    answers = {label: with_label(question, ratings, label) for label in question.labels if len(ratings)}
     return tuple(
-        Share(label=label, share=_share(question, ratings, label, interval, level)) for label in question.labels
+        Share(label=label, share=MeanOfAnswers(answers[label], interval).estimate(level) if answers else none)
+        for label in question.labels
     )
 
 
-def _share(question: QuestionScale, ratings: pd.DataFrame, label: str, interval: str, level: float | None) -> Estimate:
-    if ratings.empty:
-        return Estimate.undefined("no ratings")
-    has = with_label(question, ratings, label)
-    value = float(has.point.mean())
-    if level is not None:
-        in_turn = ratings.assign(has=has.point).groupby("turn")["has"].mean().to_numpy(np.float64)
-        low, high = repeated_interval(in_turn, (0, 1), level, value)
-        return Estimate(value=value, low=low, high=high, reason=FEW if math.isnan(low) else "")
-    pairs = has.totals(has.pair)
-    unknown = UNKNOWN_RATERS if has.raters is None and interval != "pairs" else ""
-    if why := "only one pair, so no interval" if has.pairs < 2 else unknown:
-        return Estimate.alone(value, why)
-    if interval == "pairs":
-        low, high = map(float, wilson(over_pairs(*pairs), has.pairs))
-        return Estimate(value=value, low=low, high=high)
-    raters = has.totals(has.rater)
-    mean = over_pairs_and_raters(*pairs, *raters)
-    if math.isnan(mean.error):
-        alike = bounded(mean, *pairs, (0.0, 1.0), effective_raters(raters[1]))
-        reason = TOO_FEW_RATERS if math.isnan(alike.low) else ""
-        return Estimate(value=value, low=float(alike.low), high=float(alike.high), reason=reason)
-    low, high = map(float, wilson(mean, has.pairs))
-    return Estimate(value=value, low=low, high=high)
-
-
-TOO_FEW_RATERS = "too few raters to generalise to other raters"
 SAME = "all pairs have the same value, so their spread is unknown"
 
 
@@ -231,7 +200,7 @@ def _mean_rank(rankings: Rankings, ranks: Floats, interval: str) -> Estimate:
     if interval != "pairs" and (rankings.rater < 0).any():
         return Estimate.alone(float(ranks.mean()), UNKNOWN_RATERS)
     mean = _mean(rankings, ranks, interval)
-    few = "too few raters, or too little spread, to generalise to other raters" if interval != "pairs" else SAME
+    few = TOO_FEW_RATERS if interval != "pairs" else SAME
     reason = "" if not math.isnan(mean.low) else few if rankings.pair.max() else "only one pair, so no interval"
     return Estimate(value=float(mean.value), low=float(mean.low), high=float(mean.high), reason=reason)
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from annotation.questions import QuestionScale
 from plumbline.statistics.agreement import UNKNOWN_RATERS, Answers, number_of_raters
 from plumbline.statistics.estimates import Estimate, Floats
-from plumbline.statistics.intervals import over_pairs, wilson
+from plumbline.statistics.group_sequential import ALPHA, FEW, repeated_interval
 from plumbline.statistics.reliability import Form, icc, z_scores
 from plumbline.statistics.truth import Truth, dawid_skene, majority
 
@@ -147,7 +147,7 @@ def truth_table(
 
     `answers` are those that count, of items with and without a known truth: Dawid-Skene learns from all of them;
     `right` has the right answers by item and question. An item without a majority counts as wrong. Columns: question,
-    method, statistic (accuracy, or F1 of a label of two), value, low, high (Wilson's, of accuracy), n (items whose
+    method, statistic (accuracy, or F1 of a label of two), value, low, high (of accuracy), n (items whose
     truth is known), reason. Empty if no label is known.
     """
     rows = []
@@ -175,9 +175,9 @@ def _numbers(estimate: Estimate) -> tuple[float, float, float]:
 def _correctness(labels: pd.Series, true: pd.Series, classes: Sequence[str]) -> dict[str, Estimate]:
     """Return accuracy, and for two classes F1 of each."""
     hits = np.asarray(labels == true, np.float64)
-    low, high = wilson(over_pairs(hits, np.ones(len(hits))), len(hits))
-    reason = "only one item, so no interval" if len(hits) == 1 else ""
-    estimates = {"accuracy": Estimate(value=float(hits.mean()), low=float(low), high=float(high), reason=reason)}
+    low, high = repeated_interval(hits, (0, 1), ALPHA)
+    reason = FEW if math.isnan(low) else ""
+    estimates = {"accuracy": Estimate(value=float(hits.mean()), low=low, high=high, reason=reason)}
     for label in classes if len(classes) == 2 else ():
         both, either = ((labels == label) & (true == label)).sum(), (labels == label).sum() + (true == label).sum()
         estimates[f"F1 of {label}"] = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -18,9 +18,9 @@ from annotation.questions import QuestionScale
 from annotation.records import Group, Summary, TakenLook
 from annotation.rubric import Rubric
 from annotation.statistics import labels
+from annotation.statistics.means import MeanOfAnswers
 from plumbline.scales import points_of
 from plumbline.statistics.agreement import (
-    UNKNOWN_RATERS,
     Answers,
     gwet_ac2,
     krippendorff_alpha,
@@ -30,14 +30,7 @@ from plumbline.statistics.agreement import (
     raw_agreement,
 )
 from plumbline.statistics.estimates import Estimate
-from plumbline.statistics.group_sequential import FEW, repeated_interval
-from plumbline.statistics.intervals import (
-    Mean,
-    bounded,
-    effective_raters,
-    over_pairs,
-    over_pairs_and_raters,
-)
+from plumbline.statistics.group_sequential import ALPHA
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec
 from plumbline.transformations import TRANSFORMATIONS, axes_in_order, in_order
@@ -121,9 +114,8 @@ def compact(ratings: pd.DataFrame) -> pd.DataFrame:
     words = [name for name in ("transformation", "language", "question", "pool", "task_type") if name in ratings]
     pair, rater = pd.factorize(ratings["pair_id"], sort=True)[0], rater_numbers(ratings["rater_id"], sort=True)
     unknown = rater < 0
-    more = [name for name in ("turn",) if name in ratings]
     words += ["answer"] if "answer" in ratings else []
-    columns = ratings[[*words, *more, "value", "submitted_at", "simulated"]].astype(dict.fromkeys(words, "category"))
+    columns = ratings[[*words, "value", "submitted_at", "simulated"]].astype(dict.fromkeys(words, "category"))
     return columns.assign(pair_id=pair, rater_id=np.where(unknown, math.nan, rater) if unknown.any() else rater)
 
 
@@ -137,44 +129,36 @@ def summarise(
 ) -> Summary:
     """Summarise the counting ratings of one question in the numbers of HTEB's Table 2, and more.
 
-    The mean's interval is the rule's, or with `level`, the one-sided level of a look after a block, a repeated interval
-    over the pairs in the order of the column `turn` (`plumbline.statistics.group_sequential`). All numbers are of these
-    ratings. `seed` is that of resampling pairs, so that equal ratings have equal intervals; None leaves out numbers on
-    which no decision rests.
+    The mean's interval is the rule's; `level` is the one-sided level of a look after a block, whose P comes from the
+    looks (`plumbline.statistics.group_sequential`) and is NaN here. All numbers are of these ratings. `seed` is that of
+    resampling pairs, so that equal ratings have equal intervals; None leaves out numbers on which no decision rests.
     """
     scale, rows = design.asked(question), (ratings["question"] == question).to_numpy(np.bool_)
     if scale.kind != "rating":
         return _of_labels(scale, ratings[rows], design, seed, level)
     answers = Answers.of(ratings, scale.scale, rows)
-    limit, number = _limit(design), len(answers.point)
-    if not number:
-        mean = low = high = probability = math.nan
-        reason, beyond = "no ratings", False
-    else:
-        turns = ratings.loc[rows, ["turn", "value"]] if level is not None else None
-        (mean, low, high, probability), reason, beyond = _mean(answers, design, limit, turns, level)
+    number, mean, probability = len(answers.point), Estimate.undefined("no ratings"), math.nan
+    if number:
+        rated = MeanOfAnswers(answers, design.rule.interval)
+        mean = rated.estimate(ALPHA if level is None else level)
+        one_look = level is None and not design.rule.rules
+        probability = rated.reached(design.rule.threshold).probability if one_look else math.nan
     return Summary.model_validate(
         {
             "question": question,
             "n_pairs": answers.pairs,
             "n_raters": answers.raters,
             "n_ratings": number,
-            "mean": mean,
+            "mean": mean.value,
             "sd": float(answers.value.std(ddof=1)) if number > 1 else math.nan,
-            "low": low,
-            "high": high,
+            "low": mean.low,
+            "high": mean.high,
             "interval": design.rule.interval if level is None else "blocks",
-            "interval_reason": reason,
-            "bounded": beyond,
+            "interval_reason": mean.reason,
             "probability": probability,
             **_coefficients(answers, seed),
         }
     )
-
-
-def _limit(design: Design) -> float:
-    """Return the threshold of a mean's P; NaN if the study has its own rules."""
-    return math.nan if design.rule.rules else design.rule.threshold
 
 
 def _of_labels(
@@ -222,43 +206,6 @@ def _coefficients(answers: Answers, seed: int | None) -> dict[str, Estimate]:
         "kappa": mean_kappa(answers),
         "raw": raw_agreement(answers, np.random.default_rng(seed)),
     }
-
-
-def _mean(
-    answers: Answers, design: Design, limit: float, turns: pd.DataFrame | None, level: float | None
-) -> tuple[tuple[float, float, float, float], str, bool]:
-    """Return (mean, low, high, P(mean >= threshold)), why there is no interval, and whether it is bounded.
-
-    `turns` are the ratings' columns `turn` and `value`, where the interval heeds the pairs' order; P is NaN then: it
-    would be too sure after a look that stopped because of what it saw.
-    """
-    found_mean, reason = mean_of(answers, design.rule.interval)
-    mean, probability = float(found_mean.value), float(found_mean.at_least(limit))
-    if turns is not None and level is not None:
-        in_turn = turns.groupby("turn")["value"].mean().to_numpy(np.float64)
-        low, high = repeated_interval(in_turn, (float(answers.scale[0]), float(answers.scale[-1])), level, mean)
-        return (mean, low, high, math.nan), FEW if math.isnan(low) else "", False
-    return (mean, float(found_mean.low), float(found_mean.high), probability), reason, bool(found_mean.is_bounded)
-
-
-def mean_of(answers: Answers, interval: str) -> tuple[Mean, str]:
-    """Return the mean of at least one rating with the rule's `interval`, and why this is missing (empty if it is not).
-
-    Means that hardly vary have the interval of a bounded mean (`intervals.bounded`).
-    """
-    pairs, scale = answers.totals(answers.pair), (float(answers.scale[0]), float(answers.scale[-1]))
-    mean, most = over_pairs(*pairs), math.inf
-    if interval != "pairs":
-        if answers.raters is None:
-            return replace(mean, error=np.array(math.nan)), UNKNOWN_RATERS
-        raters = answers.totals(answers.rater)
-        mean, most = over_pairs_and_raters(*pairs, *raters), float(effective_raters(raters[1]))
-    mean = bounded(mean, *pairs, scale, most)
-    if not math.isnan(mean.low):
-        return mean, ""
-    if answers.pairs < 2:
-        return mean, "only one pair, so no interval"
-    return mean, labels.TOO_FEW_RATERS
 
 
 def table_two(

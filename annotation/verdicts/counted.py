@@ -34,7 +34,7 @@ Place = tuple[str, ...]  # the key of one group that is judged apart
 class Basis:
     """The pairs and ratings that verdicts rest on."""
 
-    ratings: pd.DataFrame  #: of the pairs that count; with blocks also `turn`, the pairs' place in the order
+    ratings: pd.DataFrame  #: of the pairs that count
     blocks: Mapping[Place, BlockProgress] = field(default_factory=dict)  #: by group; empty without blocks
 
 
@@ -55,8 +55,7 @@ def basis(sample: pd.DataFrame, ratings: pd.DataFrame, design: Design, dealt: De
         of_blocks = ratings[ratings["pair_id"].isin(ids) & ratings["question"].isin(design.questions)]
         blocks[group_key] = block_progress(ids.tolist(), of_blocks, numbers, dealt or Dealt(), design, group_key)
     pair_ids = [pair_id for progress in blocks.values() for pair_id in progress.counting]
-    own_ratings = _of_pairs(ratings, pair_ids, design.questions)
-    return Basis(own_ratings.assign(turn=own_ratings["pair_id"].map(turns).astype(np.int64)), blocks)
+    return Basis(_of_pairs(ratings, pair_ids, design.questions), blocks)
 
 
 def answers(ratings: pd.DataFrame, design: Design) -> pd.Series:
@@ -111,7 +110,7 @@ class Ahead:
 
     def lacks(self, study: Study) -> str:
         """Return the reachable and the needed number of pairs if the group can never be decided; else empty."""
-        least = max(study.acceptance.min_pairs, FEWEST if study.raters.blocks else 0)  # a look at fewer cannot decide
+        least = max(study.acceptance.min_pairs, FEWEST if study.acceptance.by_interval else 0)
         return f"{self.fewest} of {least}" if self.fewest < least else ""
 
 

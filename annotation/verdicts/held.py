@@ -17,8 +17,9 @@ from annotation.ratings.ratings import answers_hash, counting_ratings, dealt_wit
 from annotation.ratings.signs import controls_by_kind
 from annotation.records import Decision, Verdict
 from annotation.sampling.queues import SCOPES
+from annotation.statistics.means import MeanOfAnswers
 from annotation.statistics.reliability import LEVEL, misses_too_many, telling_apart, vary
-from annotation.statistics.summaries import Design, mean_of
+from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import basis
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.rules import rules_for, short
@@ -196,7 +197,7 @@ def _told_apart_by_nobody(ratings: pd.DataFrame, design: Design, pool: str, *, p
         answers = Answers.of(of_question, scale.scale)
         if vary(answers) and not math.isnan(p := telling_apart(answers)):
             p_values[name] = p
-            mean, _ = mean_of(answers, "pairs_and_raters")
+            mean = MeanOfAnswers(answers, "pairs_and_raters").estimate()
             limits = [rule.limit for rule in rules if rule.question == name and not rule.label]
             clear &= all(mean.low >= limit or mean.high < limit for limit in limits)
     if not p_values or min(p_values.values()) * len(p_values) <= LEVEL or (passed and clear):

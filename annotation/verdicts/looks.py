@@ -119,7 +119,7 @@ def block_progress(
     counting = [enough & (np.arange(len(order)) < end) for end in ends]
     looks, taken = Looks({}, {}, 0, "undecided"), _taken(design, group, specs)
     if specs:
-        criteria = {str(number): _criterion(spec, design) for number, spec in enumerate(specs)}
+        criteria = {str(number): criterion_of(spec, design) for number, spec in enumerate(specs)}
         values = {str(number): _pair_means(rated, spec, design, len(order)) for number, spec in enumerate(specs)}
         able = [_may_decide(rated, list(itertools.compress(order, at)), design, group[0]) for at in counting]
         looks = take_looks(
@@ -155,7 +155,7 @@ def _specs(pool: str, design: Design) -> Sequence[RuleSpec]:
     return [short(scale.name, design.rule) for scale in scales if scale.kind == "rating" and scale.asked_in(pool)]
 
 
-def _criterion(spec: RuleSpec, design: Design) -> Criterion:
+def criterion_of(spec: RuleSpec, design: Design) -> Criterion:
     """Return a rule's criterion: its limit, scale and side."""
     scale = (0.0, 1.0) if spec.label else design.asked(spec.question).scale
     side: Side = "at_least" if spec.at_least is not None else "at_most"

@@ -34,7 +34,6 @@ class RuleValue:
     low: float
     high: float
     why: str  #: why there is no interval; empty if there is one
-    bounded: bool = False  #: whether the interval is that of a bounded mean, since most pairs have the same mean
 
     @property
     def outcome(self) -> str:
@@ -50,7 +49,7 @@ class RuleValue:
     @property
     def told(self) -> str:
         """The statistic in brackets, beside an end of its interval."""
-        return f"({self.rule.statistic} {self.value:.2f}{', bounded' if self.bounded else ''})"
+        return f"({self.rule.statistic} {self.value:.2f})"
 
     @property
     def number(self) -> str:
@@ -110,8 +109,7 @@ def rule_values(summaries: Sequence[Summary], rule: AcceptanceSpec, rules: Itera
 
 def _rule_value(rule: RuleSpec, summary: Summary, *, by_interval: bool) -> RuleValue:
     if not rule.label:
-        ends = summary.low, summary.high
-        return RuleValue(rule, by_interval, summary.mean, *ends, summary.interval_reason, summary.bounded)
+        return RuleValue(rule, by_interval, summary.mean, summary.low, summary.high, summary.interval_reason)
     share = next(share.share for share in summary.shares if share.label == rule.label)
     return RuleValue(rule, by_interval, share.value, share.low, share.high, share.reason)
 

@@ -28,7 +28,8 @@ from annotation.ratings.ratings import (
 from annotation.records import Chance, Group, Summary, Supply, Verdict
 from annotation.sampling.queues import SCOPES
 from annotation.statistics.labels import with_label
-from annotation.statistics.summaries import Design, coded, compact, mean_of, summarise, table_two
+from annotation.statistics.means import MeanOfAnswers
+from annotation.statistics.summaries import Design, coded, compact, summarise, table_two
 from annotation.verdicts.counted import Basis, Place, answers, basis, with_enough
 from annotation.verdicts.rules import decide, rules_for
 from plumbline.errors import DataError
@@ -37,7 +38,6 @@ from plumbline.manifest import RecordFile
 from plumbline.records import Pair
 from plumbline.statistics.agreement import Answers
 from plumbline.statistics.estimates import Estimate
-from plumbline.statistics.intervals import score_at_least
 from plumbline.study.campaign import RuleSpec
 
 _AFTER_LOOKS = Chance(probability=math.nan, reason="the rule looks after each block; P holds for one look alone")
@@ -46,9 +46,8 @@ _AFTER_LOOKS = Chance(probability=math.nan, reason="the rule looks after each bl
 def chances(ratings: pd.DataFrame, rules: Sequence[RuleSpec], design: Design) -> tuple[Chance, ...]:
     """Return P of each rule for one group's counting ratings, in the rules' order.
 
-    For a mean it is P(mean >= threshold) as for one threshold (`Mean.at_least`), or 1 minus that for `at_most`; for a
-    share it is that of the score test which Wilson's interval inverts, with the same effective number of answers
-    (`score_at_least`), so that P is 0.975 if the interval's end is at the limit.
+    It is P(mean or share >= limit), by the test of which the interval's ends are (`MeanOfAnswers`), or 1 minus that for
+    `at_most`.
     """
     return tuple(_chance(ratings[ratings["question"] == rule.question], rule, design) for rule in rules)
 
@@ -58,12 +57,8 @@ def _chance(ratings: pd.DataFrame, rule: RuleSpec, design: Design) -> Chance:
         return Chance(probability=math.nan, reason="no ratings")
     scale = design.asked(rule.question)
     answers = with_label(scale, ratings, rule.label) if rule.label else Answers.of(ratings, scale.scale)
-    mean, reason = mean_of(answers, design.rule.interval)
-    if rule.label and not 0 < rule.limit < 1:
-        return Chance(probability=math.nan, reason="no share lies beyond 0 or 1, so a limit there has no P")
-    reached = score_at_least(mean, answers.pairs, rule.limit) if rule.label else mean.at_least(rule.limit)
-    probability = float(reached if rule.at_least is not None else 1 - reached)
-    return Chance(probability=probability, reason=reason if math.isnan(probability) else "")
+    reached = MeanOfAnswers(answers, design.rule.interval).reached(rule.limit)
+    return reached if rule.at_least is not None else Chance(probability=1 - reached.probability, reason=reached.reason)
 
 
 def pair_means(ratings: pd.DataFrame, design: Design) -> pd.DataFrame:

@@ -34,7 +34,7 @@ _REACH = 9.0  # range of scores in standard errors
 _ROUNDING = 1e-9  # of a mean
 _LEAST_STEP = 1e-14  # of the error that a look may spend
 _HALVINGS = 24  # steps until the best bet is known to 1e-7 and its gain to 1e-14
-_TRIED, _ROUNDS = 41, 6  # thresholds tried at a time, until an end is known to 1e-9 of the scale
+_EXACT = 1e-10  # of an interval's end
 
 
 @dataclass(frozen=True)
@@ -474,7 +474,7 @@ def levels(
     return np.asarray(special.ndtr(-bounds(fractions, spending, alpha, information)))
 
 
-def p_above(values: Floats, threshold: float, bottom: float) -> Floats:
+def p_above(values: Floats, threshold: float | Floats, bottom: float) -> Floats:
     """Return the p-value of "the mean is at most the threshold", valid for skewed values of few pairs.
 
     K is the least divergence, for each pair, of the values from any distribution on the scale whose mean is the
@@ -486,7 +486,7 @@ def p_above(values: Floats, threshold: float, bottom: float) -> Floats:
 
     Args:
         values: means of pairs that are drawn independently; campaigns by pairs.
-        threshold: above the bottom of the scale.
+        threshold: above the bottom of the scale; one, or one for each campaign.
         bottom: the smallest possible value. For the other side negate all three.
 
     Returns:
@@ -503,14 +503,41 @@ def p_above(values: Floats, threshold: float, bottom: float) -> Floats:
     >>> round(float(p_above(ratings, 3.0, 1.0)), 3)
     0.012
     """
-    if threshold <= bottom:
-        raise ValueError(f"the threshold {threshold:g} must be above the end of the scale, {bottom}")
+    thresholds = np.asarray(threshold, dtype=float)
+    if (thresholds <= bottom).any():
+        raise ValueError(f"the threshold {thresholds.min():g} must be above the end of the scale, {bottom}")
     if (values < bottom - _ROUNDING).any():
         raise ValueError(f"a value lies beyond the end of the scale, {bottom:g}")
     if values.shape[-1] < FEWEST:
         return np.full(values.shape[:-1], np.nan)
     n = values.shape[-1]
-    return _p(np.maximum(values, bottom), np.full(n, 1 / n), n, np.array(threshold), bottom)
+    return _p(np.maximum(values, bottom), np.full(n, 1 / n), n, thresholds, bottom)
+
+
+def reached(values: Floats, limit: float, scale: tuple[float, float]) -> Floats:
+    """Return P(mean >= limit): one minus the p-value of the side on which the mean lies not, and 0.5 between both.
+
+    Args:
+        values: means of pairs; campaigns by pairs.
+        limit: within the scale.
+        scale: smallest and largest possible value.
+
+    Returns:
+        A probability for each campaign, at least 0.975 where the lower end of `repeated_interval` at a level of 0.025
+        reaches the limit, at most 0.025 where the upper end does not exceed it; NaN for fewer than 8 pairs.
+
+    Source: as `p_above`.
+
+    >>> import numpy as np
+    >>> round(float(reached(np.repeat([1.0, 4.0, 5.0], [3, 10, 7]), 3.0, (1, 5))), 3)
+    0.988
+    """
+    return _either(p_above(values, limit, scale[0]), p_above(-values, -limit, -scale[1]))
+
+
+def _either(above: Floats | float, below: Floats | float) -> Floats:
+    """Return P(mean >= limit) by the p-values of both sides, of which one at most is below 0.5."""
+    return 0.5 + np.maximum(0.5 - np.asarray(above), 0) - np.maximum(0.5 - np.asarray(below), 0)
 
 
 def lower_end(values: Floats, bottom: float, level: float) -> float:
@@ -530,17 +557,18 @@ def lower_end(values: Floats, bottom: float, level: float) -> float:
     >>> round(lower_end(np.repeat([1.0, 4.0, 5.0], [3, 10, 7]), 1.0, 0.025), 2)
     3.12
     """
+    from scipy import optimize  # noqa: PLC0415 (as below)
+
     if values.shape[-1] < FEWEST:
         return math.nan
-    low, high = bottom, float(values.mean())
     distinct, counts = np.unique(np.maximum(values, bottom), return_counts=True)
-    for _ in range(_ROUNDS):
-        tried = np.linspace(low, high, _TRIED)[1:]
-        refuted = _p(distinct[None, :], counts / len(values), len(values), tried, bottom) <= level
-        # thresholds below these are known to be refuted
-        number = int(refuted.argmin()) if not refuted.all() else len(tried)
-        low, high = (tried[number - 1] if number else low), tried[min(number, len(tried) - 1)]
-    return float(low)
+    shares = counts / len(values)
+
+    def excess(threshold: float) -> float:
+        return float(_p(distinct, shares, len(values), np.array(threshold), bottom)) - level
+
+    mean = float(distinct @ shares)
+    return float(optimize.brentq(excess, bottom, mean, xtol=_EXACT)) if mean > bottom + _ROUNDING else mean
 
 
 def _p(values: Floats, shares: Floats, n: int, threshold: Floats, bottom: float) -> Floats:

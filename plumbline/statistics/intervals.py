@@ -1,19 +1,15 @@
-"""Intervals of means and of agreement: pure functions of arrays, one campaign or thousands at a time.
+"""Student's t intervals of means over pairs, and over pairs and raters: pure functions of arrays.
 
-The last axis is always that of pairs (or raters, or features); axes before it are campaigns, so that planning and tests
-run the same code as verdicts. Undefined results are NaN.
-
-The module is long so that every interval of a verdict is in one place and can be compared.
+The last axis is always that of pairs (or raters); axes before it are campaigns, so that planning and tests run the same
+code as verdicts. Undefined results are NaN. Verdicts over pairs alone are by `plumbline.statistics.group_sequential`.
 """
 
 from __future__ import annotations
 
 import functools
-import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from plumbline.statistics.estimates import CONFIDENCE, Floats
 
@@ -22,116 +18,31 @@ _FEWEST_RATERS = 1.5  # fewest effective raters from which to generalise to othe
 
 @dataclass(frozen=True)
 class Mean:
-    """Means with standard errors, degrees of freedom and 95% t intervals, wider where `bounded` says so."""
+    """Means with standard errors, degrees of freedom and 95% t intervals."""
 
     value: Floats
     error: Floats
     freedom: Floats
-    units: Floats | float = math.nan  #: pairs (or raters) for the bound on unseen values; NaN: t interval alone
-    scale: tuple[float, float] = (-math.inf, math.inf)
 
     @property
     def low(self) -> Floats:
         """The lower end; NaN if it cannot be computed."""
-        return self.ends((1 + CONFIDENCE) / 2)[0]
+        return self.value - quantile(self.freedom) * self.error
 
     @property
     def high(self) -> Floats:
         """The upper end."""
-        return self.ends((1 + CONFIDENCE) / 2)[1]
-
-    @property
-    def is_bounded(self) -> NDArray[np.bool_]:
-        """Whether an end is from the bound and not from the t interval."""
-        reach, (low, high) = quantile(self.freedom) * self.error, self.ends((1 + CONFIDENCE) / 2)
-        return ~np.isnan(low) & ~((low >= self.value - reach) & (high <= self.value + reach))
-
-    def ends(self, sure: float) -> tuple[Floats, Floats]:
-        """Return both ends of the interval of which each holds with this probability."""
-        reach = quantile(self.freedom, sure) * self.error
-        if np.isnan(self.units).all():
-            return self.value - reach, self.value + reach
-        unseen, (bottom, top) = 1 - (1 - sure) ** (1 / np.asarray(self.units)), self.scale
-        low = np.fmin(self.value - reach, self.value - unseen * (self.value - bottom))
-        return low, np.fmax(self.value + reach, self.value + unseen * (top - self.value))
+        return self.value + quantile(self.freedom) * self.error
 
     def at_least(self, threshold: float) -> Floats:
-        """P(mean >= threshold): the share of the t distribution around the mean that lies there.
-
-        This is the posterior of the normal model with flat priors on the mean and the logarithm of the error
-        (Gelman et al., Bayesian Data Analysis, 3rd ed., section 3.2), and one minus the one-sided p-value. Where the
-        bound is wider it is that of the bound, so that P is 0.975 where the lower end is at the threshold; the bound
-        makes a side less sure, down to 0.5, and never the other side the likelier one.
-        """
+        """P(mean >= threshold): one minus the one-sided p-value, 0.975 where the lower end is at the threshold."""
         from scipy import special  # noqa: PLC0415 (importing `scipy.stats` takes half a second)
 
-        probability = np.asarray(special.stdtr(self.freedom, (self.value - threshold) / self.error))
-        if np.isnan(self.units).all() or math.isnan(threshold):
-            return probability
-        bottom, top = self.scale
-        above = self.value >= threshold
-        room = np.where(above, self.value - bottom, top - self.value)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            missed = np.clip(1 - np.abs(self.value - threshold) / room, 0, 1) ** self.units
-        most = 1.0 if threshold >= top else 0.5  # nothing lies beyond the end of the scale
-        missed = np.where(self.value == threshold, most, np.minimum(missed, most))
-        return np.where(above, np.fmin(probability, 1 - missed), np.fmax(probability, missed))
+        return np.asarray(special.stdtr(self.freedom, (self.value - threshold) / self.error))
 
 
-def bounded(
-    mean: Mean, sums: Floats, counts: Floats, scale: tuple[float, float], raters: Floats | float = math.inf
-) -> Mean:
-    """Widen a mean's interval over pairs by what n pairs may have missed.
-
-    If most pairs have the same mean (or all, so that there is no t interval), a t interval underestimates the few that
-    differ: pairs at the end of the scale may be rare enough to be missed. A share q of pairs is missed by n of them
-    with probability (1 - q)^n, so that with 97.5% no more than q = 1 - 0.025^(1/n) differ from what all showed; were
-    all these at the end of the scale, the mean would be q of the way to it. That is exact where nothing varies (for
-    shares the interval of Clopper and Pearson 1934, Biometrika 26, 404-413), and else the least that an interval
-    reaches (simulations: docs/method/verdicts.md). n is the effective number of pairs; where nothing varies and raters
-    are a sample too, at most their effective number, `raters` (NaN: too few). One pair has none.
-
-    Args:
-        mean: the mean with its t interval.
-        sums: of each pair's ratings; campaigns by pairs.
-        counts: how many ratings each pair has.
-        scale: the smallest and largest possible rating.
-        raters: their effective number, where they are a sample too.
-
-    Returns:
-        The mean, with `units` where most pairs have one and the same mean.
-
-    Source: Clopper and Pearson (1934), Biometrika 26, 404-413.
-
-    >>> import numpy as np
-    >>> sums, counts = np.array([5.0, 5.0, 5.0, 5.0]), np.ones(4)
-    >>> round(float(bounded(over_pairs(sums, counts), sums, counts, (1, 5)).low), 3)
-    2.591
-    """
-    values = np.round(sums / counts, 9)
-    n = values.shape[-1]
-    middle = np.partition(values, n // 2, axis=-1)[..., n // 2]
-    most = (2 * (values == middle[..., None]).sum(axis=-1) > n) & (n > 1)
-    pairs = counts.sum(axis=-1) ** 2 / (counts**2).sum(axis=-1)
-    units = np.where(np.isnan(mean.error), np.minimum(pairs, raters), pairs)
-    return replace(mean, units=np.where(most, units, np.nan), scale=scale)
-
-
-def effective_raters(counts: Floats) -> Floats:
-    """Return the number of equally busy raters who would tell as much about other raters; NaN for too few.
-
-    Args:
-        counts: ratings of each rater; campaigns by raters.
-
-    Returns:
-        (sum of counts)^2 / sum of counts^2, a number for each campaign.
-
-    Source: Kish (1965), Survey Sampling, section 8.2.
-
-    >>> import numpy as np
-    >>> float(effective_raters(np.array([30.0, 30.0, 30.0])))
-    3.0
-    """
+def _effective_raters(counts: Floats) -> Floats:
+    """Return the number of equally busy raters who would tell as much about others (Kish 1965); NaN for too few."""
     effective = counts.sum(axis=-1) ** 2 / (counts**2).sum(axis=-1)
     raters: Floats = np.where(effective < _FEWEST_RATERS, np.nan, effective)
     return raters
@@ -211,74 +122,11 @@ def adding_raters(pairs: Mean, spread: Floats, rater_sums: Floats, rater_counts:
     >>> bool(mean.error > over_pairs(*pairs).error)
     True
     """
-    effective = effective_raters(rater_counts)
+    effective = _effective_raters(rater_counts)
     raters = _variance(rater_sums, rater_counts, effective)
     with np.errstate(invalid="ignore", divide="ignore"):
         both = (spread * quantile(pairs.freedom) + raters * quantile(effective - 1)) / (spread + raters)
     return known(pairs.value, spread + raters, _freedom(both))
-
-
-def wilson(share: Mean, pairs: int) -> tuple[Floats, Floats]:
-    """Return 95% intervals of shares whose answers come in clusters: Wilson's, with an effective sample size.
-
-    Wilson (1927), JASA 22, 209-212, with n = p (1 - p) / error^2, as many independent answers as would be as sure, and
-    Student's quantile for the normal one: the modified Wilson interval of Franco et al. (2019), J. Survey Stat.
-    Methodol. 7, 334-364. n is at most the number of `pairs`, as if each had one answer: where few pairs differ, the
-    error knows too little of how alike their answers are (with all answers as the limit, a share of 95% was covered in
-    92% of campaigns). NaN where there are no degrees of freedom.
-
-    Args:
-        share: the mean of noughts and ones, as `over_pairs` gives it.
-        pairs: how many pairs it is of.
-
-    Returns:
-        (low, high) within 0 and 1.
-
-    >>> import numpy as np
-    >>> share = over_pairs(np.array([1.0, 1.0, 1.0, 0.0]), np.ones(4))
-    >>> [round(float(end), 2) for end in wilson(share, 4)]
-    [0.13, 0.98]
-    """
-    p, n, t = share.value, _effective(share, pairs), quantile(share.freedom)
-    middle, reach = p + t**2 / (2 * n), t * np.sqrt(p * (1 - p) / n + t**2 / (4 * n**2))
-    scale = 1 + t**2 / n
-    low, high = np.minimum(p, (middle - reach) / scale), np.maximum(p, (middle + reach) / scale)
-    return np.maximum(low, 0.0), np.minimum(high, 1.0)
-
-
-def score_at_least(share: Mean, pairs: int, limit: float) -> Floats:
-    """Return P(share >= limit): one minus the one-sided p-value of the score test that `wilson` inverts.
-
-    0 < limit < 1. The error is that of the limit and not of the share: sqrt(limit (1 - limit) / n), with n as there.
-
-    Args:
-        share: the mean of noughts and ones.
-        pairs: how many pairs it is of.
-        limit: the share to reach, between 0 and 1.
-
-    Returns:
-        The probability, a number for each campaign.
-
-    Source: Wilson (1927), JASA 22, 209-212.
-
-    >>> import numpy as np
-    >>> share = over_pairs(np.array([1.0, 1.0, 1.0, 0.0]), np.ones(4))
-    >>> round(float(score_at_least(share, 4, 0.5)), 2)
-    0.77
-    """
-    from scipy import stats  # noqa: PLC0415 (takes half a second, which reading verdicts saves)
-
-    error = np.sqrt(limit * (1 - limit) / _effective(share, pairs))
-    return np.asarray(stats.t.cdf((share.value - limit) / error, share.freedom))
-
-
-def _effective(share: Mean, pairs: int) -> Floats:
-    """Return the number of independent answers of the same precision; at most one per pair."""
-    p, error = share.value, share.error
-    unknown = np.isnan(error) | (p <= 0) | (p >= 1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        answers: Floats = np.where(unknown, float(pairs), np.minimum(p * (1 - p) / error**2, float(pairs)))
-    return answers
 
 
 def _mean(sums: Floats, counts: Floats) -> Floats:

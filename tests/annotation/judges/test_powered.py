@@ -14,7 +14,7 @@ from annotation.judges.powered import Judging, powered_means
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import basis
 from plumbline.records import Pair
-from plumbline.statistics.intervals import over_pairs
+from plumbline.statistics.group_sequential import repeated_interval
 from plumbline.statistics.prediction_powered import Pool, RatedPairs, powered
 from plumbline.study.campaign import AcceptanceSpec
 from tests.annotation.judgements import SCALE, pair
@@ -75,8 +75,8 @@ def test_the_numbers_of_a_frame_are_those_of_the_formula() -> None:
     assert [found["mean"], found["low"], found["high"]] == pytest.approx(
         [float(one) for one in (theirs.mean.value, theirs.mean.low, theirs.mean.high)]
     )
-    own = over_pairs(sums, np.full(RATED, 3.0))
-    assert [found["people_mean"], found["people_low"]] == pytest.approx([float(own.value), float(own.low)])
+    own = repeated_interval(sums / 3, (1, 5), 0.025)
+    assert [found["people_mean"], found["people_low"]] == pytest.approx([sums.mean() / 3, own[0]])
     assert found[["n_rated", "n_judged", "n_failed"]].tolist() == [RATED, ALL - RATED, 0]
     assert found["worth"] == pytest.approx(theirs.worth) and found["worth"] > RATED
 

@@ -70,7 +70,11 @@ def text(found: CampaignMaterial) -> str:
     ("rule", "says", "never"),
     [
         ({}, [MEAN, "separately for each language of the originals: it", "over pairs, ", NOT_DECIDING], [LOWER, "AC2"]),
-        ({"rule": "lower_bound"}, [LOWER, "t intervals over pairs, with", "allows one look"], [MEAN, NOT_DECIDING]),
+        (
+            {"rule": "lower_bound"},
+            [LOWER, "intervals over pairs by the empirical likelihood", "allows one look"],
+            [MEAN, NOT_DECIDING],
+        ),
         (
             {"rule": "lower_bound", "interval": "pairs_and_raters", "scope": "transformation"},
             [LOWER, "with both pairs and raters as samples", "on the ratings of all languages together"],

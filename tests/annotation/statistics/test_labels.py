@@ -14,7 +14,7 @@ from statsmodels.stats.inter_rater import fleiss_kappa as their_kappa
 from annotation.questions import QuestionScale
 from annotation.statistics.labels import answers_to, coefficients, shares
 from plumbline.statistics.agreement import Answers, ac1, fleiss_kappa, masi, nominal_alpha
-from plumbline.statistics.intervals import over_pairs, wilson
+from plumbline.statistics.group_sequential import repeated_interval
 from tests.plumbline.statistics.test_agreement import GWET, KRIPPENDORFF, Matrix, answers
 
 # Fleiss (1971): 30 patients, six psychiatrists, five diagnoses; published: P-bar 0.5556, P-bar-e 0.2201, kappa 0.430.
@@ -97,31 +97,16 @@ def test_sets_that_are_equal_or_not_have_the_nominal_alpha() -> None:
 
 
 def test_shares_of_labels_with_their_interval() -> None:
-    """Four of six answers are good; the pairs have 2/2, 1/2, 1/2: residuals about 2/3 are 2/3, -1/3, -1/3.
-
-    Error^2 = 3/2 * (4/9 + 1/9 + 1/9) / 36 = 1/36. n = 2/9 / (1/36) = 8, but at most 3 pairs. t(0.975; 2) = 4.3027, its
-    square 18.5128: from (0.6667 + 18.5128 / 6 -+ 4.3027 * sqrt(2/9 / 3 + 18.5128 / 36)) / (1 + 18.5128 / 3).
-    """
-    given = frame(["good good", "good odd", "good bad"])
+    """Means of noughts and ones, with the ends of the means of pairs."""
+    given = frame(["good good", "good odd", "good bad"] * 4)
     found = {one.label: one.share for one in shares(BOTH, given, "pairs")}
-    reach = 4.302653 * math.sqrt(2 / 27 + 18.512820 / 36)
-    assert found["good"].value == pytest.approx(2 / 3)
-    assert found["good"].low == pytest.approx((2 / 3 + 3.085470 - reach) / 7.170940, abs=1e-5)
-    assert found["good"].high == pytest.approx((2 / 3 + 3.085470 + reach) / 7.170940, abs=1e-5)
+    good = found["good"]
+    assert (good.value, good.low, good.high) == pytest.approx(
+        (2 / 3, *repeated_interval(np.tile([1.0, 0.5, 0.5], 4), (0, 1), 0.025))
+    )
     one = shares(BOTH, frame(["good odd"]), "pairs")[0].share
-    assert (one.value, one.reason) == (0.5, "only one pair, so no interval") and math.isnan(one.low)
+    assert (one.value, one.reason[:17]) == (0.5, "fewer than 8 pair") and math.isnan(one.low)
     assert answers_to(BOTH, frame(["bad good"])).point.tolist() == [2, 0]
-
-
-@pytest.mark.parametrize("share", [0.5, 0.8, 0.95])
-@pytest.mark.parametrize("alike", [0.5, 3.0], ids=["pairs differ much", "pairs differ little"])
-def test_wilsons_interval_covers_shares_of_clustered_answers(share: float, alike: float) -> None:
-    """40 pairs with a beta-distributed share of their own, three answers each; 4,000 campaigns: 93.5% or more."""
-    rng = np.random.default_rng(7)
-    own = rng.beta(share * alike * 2, (1 - share) * alike * 2, (4000, 40))
-    given = rng.binomial(3, own).astype(np.float64)
-    found = [wilson(over_pairs(row, np.full(40, 3.0)), 40) for row in given]
-    assert np.mean([low <= share <= high for low, high in found]) >= 0.935
 
 
 def test_answers_are_made_once() -> None:

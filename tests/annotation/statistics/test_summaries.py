@@ -14,6 +14,7 @@ from annotation.records import Group, Summary
 from annotation.statistics.summaries import Design, compact, summarise, table_two
 from annotation.verdicts.tables import at_least
 from plumbline.statistics.agreement import band
+from plumbline.statistics.group_sequential import p_above, repeated_interval
 from plumbline.study.campaign import AcceptanceSpec
 from tests.annotation.verdicts.table_two import HTEB, hteb_ratings
 
@@ -63,17 +64,18 @@ def test_summary_is_over_single_ratings() -> None:
     assert (found.n_pairs, found.n_raters, found.n_ratings, found.mean) == (2, 2, 4, 3.5)
     # SD of 5, 4, 3, 2 with n - 1: sqrt((2.25 + 0.25 + 0.25 + 2.25)/3) = 1.2909944
     assert found.sd == pytest.approx(1.2909944)
-    # pair means 4.5 and 2.5: SD sqrt(2), error 1, t(0.975; 1) = 12.7062047; P(t_1 > -0.5) = 1/2 + atan(0.5)/pi
-    assert (found.low, found.high) == (pytest.approx(3.5 - 12.7062047), pytest.approx(3.5 + 12.7062047))
-    assert found.probability == pytest.approx(0.6475836)
+    many = summary(long([(5, 4), (3, 2)] * 10))
+    ends = repeated_interval(np.tile([4.5, 2.5], 10), (1, 5), 0.025)
+    assert (many.low, many.high) == pytest.approx(ends)
+    assert many.probability == pytest.approx(1 - float(p_above(np.tile([4.5, 2.5], 10), 3.0, 1.0)))
 
 
 @pytest.mark.parametrize(
     ("matrix", "rule", "reason"),
     [
-        ([(5, 4)], {}, "only one pair, so no interval"),
-        ([(5,), (4,)], {"interval": "pairs_and_raters"}, "too few raters to general"),
-        ([(5,), (5,)], {"interval": "pairs_and_raters"}, "too few raters to general"),
+        ([(5, 4)] * 7, {}, "fewer than 8 pairs say too little"),
+        ([(5,), (4,)] * 4, {"interval": "pairs_and_raters"}, "too few raters, or too little spread"),
+        ([(5, 5)] * 8, {"interval": "pairs_and_raters"}, "too few raters, or too little spread"),
         ([], {}, "no ratings"),
     ],
 )

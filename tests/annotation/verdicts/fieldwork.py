@@ -7,7 +7,7 @@ are those of the functions that judge real ratings.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from annotation.planning import rated_mean
 from plumbline.statistics.estimates import Floats
-from plumbline.statistics.intervals import Mean, bounded, effective_raters, over_pairs, over_pairs_and_raters
+from plumbline.statistics.group_sequential import ALPHA, p_above
+from plumbline.statistics.intervals import Mean, over_pairs, over_pairs_and_raters
 
 Integers = NDArray[np.int64]
 SCALE, ENDS = (1, 2, 3, 4, 5), (1.0, 5.0)
@@ -96,7 +97,7 @@ class Campaigns:
 
     way: Way
     ratings: Floats
-    by_these: dict[int, Floats]  #: by look: the mean that those who rated by then would give all pairs, by campaign
+    by_these: dict[int, Floats]  #: by look: the mean over pairs of what those who rated each would give it, by campaign
     by_all: dict[int, float]  #: the same of all raters, of whom these are a sample
 
     def truth(self, look: int, *, raters: bool) -> Floats | float:
@@ -118,13 +119,19 @@ class Campaigns:
         )
 
 
-def interval(found: Campaigns, look: int, *, raters: bool) -> Mean:
-    """People's own, as verdicts have it."""
+def by_t(found: Campaigns, look: int, *, raters: bool) -> Mean:
+    """The t interval, over pairs or over raters too."""
     pairs = found.totals(look)
-    if not raters:
-        return bounded(over_pairs(*pairs), *pairs, ENDS)
-    own = found.of_raters(look)
-    return bounded(over_pairs_and_raters(*pairs, *own), *pairs, ENDS, effective_raters(own[1]))
+    return over_pairs_and_raters(*pairs, *found.of_raters(look)) if raters else over_pairs(*pairs)
+
+
+def surely(found: Campaigns, look: int, *, raters: bool) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Whether a verdict's interval lies above the truth, and whether it lies below it."""
+    sums, counts = found.totals(look)
+    truth, t = np.asarray(found.truth(look, raters=raters)), by_t(found, look, raters=True)
+    above = (p_above(sums / counts, truth, ENDS[0]) <= ALPHA) & (t.value >= truth)
+    below = (p_above(-sums / counts, -truth, -ENDS[1]) <= ALPHA) & (t.value <= truth)
+    return (above & (t.low > truth), below & (t.high < truth)) if raters else (above, below)
 
 
 @functools.cache
@@ -153,7 +160,8 @@ def by_quality(way: Way, number: int, draw: np.random.Generator) -> Campaigns:
 
 def _campaigns(way: Way, ratings: Floats, these: Floats, everybody: Floats) -> Campaigns:
     """With `these` and `everybody` what each rating is on average."""
-    by_these = {look: these[:, :look][:, way.there[:look]].mean(axis=-1) for look in way.looks}
+    share = way.there / way.there.sum(axis=1, keepdims=True)  # of a pair's mean
+    by_these = {look: (these[:, :look] * share[:look]).sum(axis=(1, 2)) / look for look in way.looks}
     by_all = {look: float(everybody[:look][way.there[:look]].mean()) for look in way.looks}
     return Campaigns(way, np.where(way.there, ratings, 0.0), by_these, by_all)
 
@@ -184,15 +192,11 @@ def wrongly_above(found: Campaigns, *, raters: bool, t_alone: bool = False) -> f
     """The share of campaigns in which a lower end is above the true mean at any look."""
     above = np.zeros(len(found.ratings), np.bool_)
     for look in found.way.looks:
-        own = interval(found, look, raters=raters)
-        low = Mean(own.value, own.error, own.freedom).low if t_alone else own.low
-        above |= low > found.truth(look, raters=raters) + 1e-9
+        if t_alone:
+            above |= by_t(found, look, raters=raters).low > found.truth(look, raters=raters) + 1e-9
+        else:
+            above |= surely(found, look, raters=raters)[0]
     return float(above.mean())
-
-
-def held(own: Mean, truth: Floats | float) -> float:
-    """The share of campaigns whose interval holds the truth."""
-    return float(((own.low <= truth + 1e-9) & (truth <= own.high + 1e-9)).mean())
 
 
 BAD = (0.01, 0.02, 0.05)
@@ -208,10 +212,30 @@ def rare(
     return max(wrongly_above(one, raters=raters, t_alone=t_alone) for one in made)
 
 
-def just_missed(way: Way, number: int, threshold: float, *, raters: bool) -> float:
-    """The share of campaigns whose lower end is above a mean that is this one, with pairs of 5 and of 1."""
-    found = nearly_alike(way, number, np.random.default_rng(2), (5 - threshold) / 4, varied=False)
-    return wrongly_above(found, raters=raters)
+FIVES = {5.0: 1.0}
+#: Shares of the ratings of good pairs with which a t interval erred most at each threshold.
+WORST = {3.0: {3.0: 0.5, 4.0: 0.5}, 4.0: {4.0: 0.5, 5.0: 0.5}, 4.5: {4.0: 0.4, 5.0: 0.6}}
+
+
+def just_missed(
+    way: Way,
+    number: int,
+    threshold: float,
+    *,
+    raters: bool,
+    good: Mapping[float, float] = FIVES,
+    t_alone: bool = False,
+) -> float:
+    """The share of campaigns whose lower end is above a mean that is this one, with bad pairs of 1 and good ones."""
+    draw, points = np.random.default_rng(2), np.array([*good])
+    mean = float(points @ np.array([*good.values()]))
+    bad = (mean - threshold) / (mean - 1)
+    shares = 2 * bad * way.language if way.language.max() > 0 else np.full(len(way.who), bad)
+    is_bad = draw.random((number, len(way.who), 1)) < shares[:, None]
+    ratings = np.where(is_bad, 1.0, draw.choice(points, size=(number, *way.who.shape), p=[*good.values()]))
+    truth = np.broadcast_to(mean - (mean - 1) * shares[:, None], way.who.shape)
+    found = _campaigns(way, ratings, np.broadcast_to(truth, ratings.shape), truth)
+    return wrongly_above(found, raters=raters, t_alone=t_alone)
 
 
 def of_the_worse_language(number: int, *, varied: bool, raters: bool, t_alone: bool = False) -> float:
@@ -232,7 +256,12 @@ def rows() -> Iterator[str]:
             ways = [(make(n), varied) for varied in (False, True) for n in (20, 50, 100)]
             cells = [rare(way, number, varied=varied, raters=raters) for way, varied in ways]
             cells += [rare(way, number, varied=varied, raters=raters, t_alone=True) for way, varied in ways]
-            cells += [just_missed(make(n), number, at, raters=raters) for at in THRESHOLDS for n in (20, 100)]
+            for good in (dict.fromkeys(THRESHOLDS, FIVES), WORST):
+                cells += [
+                    just_missed(make(n), number, at, raters=raters, good=good[at])
+                    for at in THRESHOLDS
+                    for n in (20, 100)
+                ]
             kind = "pairs and raters" if raters else "pairs"
             yield " | ".join([make.__name__, kind, *(f"{cell:.1%}" for cell in cells)])
 

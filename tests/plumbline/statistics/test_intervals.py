@@ -15,12 +15,7 @@ from scipy import stats
 from annotation.planning import latent_mean, rated_mean
 from plumbline.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, mean_kappa, raw_agreement
 from plumbline.statistics.estimates import Floats, bca
-from plumbline.statistics.intervals import (
-    Mean,
-    bounded,
-    over_pairs,
-    over_pairs_and_raters,
-)
+from plumbline.statistics.intervals import Mean, over_pairs, over_pairs_and_raters
 from tests.scale import scaled
 
 SCALE = (1, 2, 3, 4, 5)
@@ -165,53 +160,3 @@ def test_the_mean_of_rounded_values_is_known_and_inverted() -> None:
     assert rated_mean(3.0, 1.3, SCALE) == pytest.approx(3.0)
     assert rated_mean(40.0, 1.0, SCALE) == pytest.approx(5.0)
     assert rated_mean(latent_mean(4.37, 1.1, SCALE), 1.1, SCALE) == pytest.approx(4.37)
-
-
-def alike(values: Floats, raters: float = math.inf) -> Mean:
-    """Pairs of three ratings each, on a scale from 1 to 5."""
-    counts = np.full(values.shape, 3.0)
-    return bounded(over_pairs(3 * values, counts), 3 * values, counts, (1, 5), raters)
-
-
-def test_where_nothing_varies_the_interval_is_that_of_clopper_and_pearson() -> None:
-    """100 fives: what all showed is missing in 1 - 0.025^(1/100) of the pairs at most, and these may be ones."""
-    found = alike(np.full(100, 5.0))
-    share = stats.beta.ppf(0.975, 1, 100)  # Clopper and Pearson's upper end of 0 of 100
-    assert (float(found.low), float(found.high)) == (pytest.approx(5 - 4 * share), 5.0) and bool(found.is_bounded)
-    middle = alike(np.full(100, 4.0))
-    assert (float(middle.low), float(middle.high)) == (pytest.approx(4 - 3 * share), pytest.approx(4 + share))
-    assert float(found.at_least(float(found.low))) == pytest.approx(0.975)
-    assert float(middle.at_least(float(middle.high))) == pytest.approx(0.025)
-    assert [float(found.at_least(one)) for one in (1.0, 5.0)] == [1.0, 0.0]
-    assert [float(middle.at_least(limit)) for limit in (3.999, 4.0, 4.001)] == pytest.approx([0.5] * 3)  # not 0, not 1
-    three = alike(np.full(100, 5.0), 3.0)  # raters are a sample too: three of them say little
-    assert float(three.low) == pytest.approx(5 - 4 * (1 - 0.025 ** (1 / 3)))
-    assert math.isnan(float(alike(np.full(1, 5.0)).low)) and math.isnan(float(alike(np.full(9, 5.0), math.nan).low))
-
-
-def test_one_other_rating_makes_no_mean_surer() -> None:
-    """One 4 among 300 ratings: the t interval ends at 4.99. Where most pairs differ, it is the t interval's."""
-    values = np.full(100, 5.0)
-    values[7] = 14 / 3
-    found, least = alike(values), alike(np.full(100, 5.0))
-    plain = over_pairs(3 * values, np.full(100, 3.0))
-    assert float(found.low) < float(least.low) + 0.001 < float(plain.low) and bool(found.is_bounded)
-    varied = np.linspace(2, 5, 100)
-    own = over_pairs(3 * varied, np.full(100, 3.0))
-    assert float(alike(varied).low) == float(own.low) and not alike(varied).is_bounded
-
-
-@pytest.mark.parametrize("n", [20, 100])
-def test_rare_bad_pairs_that_were_missed_accept_little(n: int) -> None:
-    """A pair in 100 is a 1, one in twenty a point from all 5: by t the lower end is above the mean in up to a half.
-
-    With the bound it is in 6% at most, and where nothing varies in 2.5%.
-    """
-    draw = np.random.default_rng(4)
-    values = draw.choice([1, 14 / 3, 5], size=(2000, n), p=[0.01, 0.05, 0.94])
-    mean = 0.01 + 0.05 * 14 / 3 + 0.94 * 5
-    by_t = over_pairs(3 * values, np.full(values.shape, 3.0)).low
-    assert (by_t > mean).mean() > 0.25 and (alike(values).low > mean).mean() < 0.06
-    same = draw.choice([1.0, 5.0], size=(20000, n), p=[0.04, 0.96])
-    same = same[(same == 5).all(axis=1)]
-    assert not len(same) or len(same) / 20000 * (alike(same).low > 4.84).mean() < 0.025
