@@ -16,13 +16,23 @@ import numpy as np
 import pandas as pd
 
 from annotation.ratings.ratings import Dealt
-from annotation.records import BlockLook, Outcome, TakenLook
+from annotation.records import BlockLook, Chance, Outcome, TakenLook
 from annotation.sampling.queues import ends_of
 from annotation.statistics.labels import with_label
 from annotation.statistics.summaries import Design, compact, summarise
 from annotation.verdicts.rules import lacking, rules_for, short
 from plumbline.statistics.estimates import Estimate, Floats
-from plumbline.statistics.group_sequential import FEWEST, BlockData, Blocks, Criterion, Looks, Path, Side, take_looks
+from plumbline.statistics.group_sequential import (
+    FEW,
+    FEWEST,
+    BlockData,
+    Blocks,
+    Criterion,
+    Looks,
+    Path,
+    Side,
+    take_looks,
+)
 from plumbline.study.campaign import RuleSpec
 from plumbline.words import count
 
@@ -48,6 +58,7 @@ class BlockProgress:
     missing: int  #: answers that the open block waits for
     #: Means and shares without the bias of stopping, by question and label, once it has stopped.
     unbiased: Mapping[tuple[str, str], Estimate]
+    chances: tuple[tuple[str, Chance], ...]  #: question and P of each rule, at the last look
 
     @property
     def n_looks(self) -> int:
@@ -117,7 +128,7 @@ def block_progress(
     rated = ratings.assign(turn=ratings["pair_id"].map(places)) if len(ratings) else ratings
     specs = _specs(group[0], design) if ends and ends[0] >= FEWEST else []
     counting = [enough & (np.arange(len(order)) < end) for end in ends]
-    looks, taken = Looks({}, {}, 0, "undecided"), _taken(design, group, specs)
+    looks, taken = Looks({}, {}, {}, 0, "undecided"), _taken(design, group, specs)
     if specs:
         criteria = {str(number): criterion_of(spec, design) for number, spec in enumerate(specs)}
         values = {str(number): _pair_means(rated, spec, design, len(order)) for number, spec in enumerate(specs)}
@@ -141,6 +152,7 @@ def block_progress(
         decision=_OUTCOMES[looks.decision],
         missing=sum(waiting[: done + 1]) if not decided and done < len(ends) else 0,
         unbiased=_unbiased(looks, specs) if n_looks and (decided or done == len(ends)) else {},
+        chances=tuple(_chances(looks, specs)),
     )
 
 
@@ -209,6 +221,14 @@ def _seen(looks: Looks, specs: Sequence[RuleSpec]) -> Iterator[BlockLook]:
             question=spec.question, label=spec.label, above=row["p_above"], below=row["p_below"], limit=spec.limit,
             **numbers,
         )  # fmt: skip
+
+
+def _chances(looks: Looks, specs: Sequence[RuleSpec]) -> Iterator[tuple[str, Chance]]:
+    """Yield each rule's question and its P at the last look."""
+    for spec, reached in zip(specs, looks.reached.values(), strict=True):
+        probability = reached if spec.at_least is not None else 1 - reached
+        why = (FEW if looks.pairs else "no block is complete") if math.isnan(probability) else ""
+        yield spec.question, Chance(probability=probability, reason=why)
 
 
 def _unbiased(looks: Looks, specs: Sequence[RuleSpec]) -> dict[tuple[str, str], Estimate]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import operator
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,16 +31,14 @@ from annotation.statistics.labels import with_label
 from annotation.statistics.means import MeanOfAnswers
 from annotation.statistics.summaries import Design, coded, compact, summarise, table_two
 from annotation.verdicts.counted import Basis, Place, answers, basis, with_enough
+from annotation.verdicts.looks import BlockProgress
 from annotation.verdicts.rules import decide, rules_for
 from plumbline.errors import DataError
 from plumbline.frames import is_among
 from plumbline.manifest import RecordFile
 from plumbline.records import Pair
 from plumbline.statistics.agreement import Answers
-from plumbline.statistics.estimates import Estimate
 from plumbline.study.campaign import RuleSpec
-
-_AFTER_LOOKS = Chance(probability=math.nan, reason="the rule looks after each block; P holds for one look alone")
 
 
 def chances(ratings: pd.DataFrame, rules: Sequence[RuleSpec], design: Design) -> tuple[Chance, ...]:
@@ -281,8 +279,9 @@ def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None
             if design.asked(name).asked_in(group_key[0])
         )
         if progress is not None:
-            summaries = tuple(_with_unbiased(summary, progress.unbiased) for summary in summaries)
+            summaries = tuple(_after_looks(summary, progress, alone=not rule.rules) for summary in summaries)
         rules = rules_for(group_key[0], rule)
+        sure = chances(of_group, rules, design) if progress is None else [one for _, one in progress.chances if rules]
         decision, reasons = decide(summaries, n_pairs, rule, rules, by_blocks=bool(design.blocks))
         if progress is not None and progress.decision != decision:
             reasons = (
@@ -295,7 +294,7 @@ def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None
             "decision": decision,
             "reasons": reasons,
             **({"blocks": progress.ends, "looks": progress.looks} if progress else {}),
-            "probabilities": tuple(_AFTER_LOOKS for _ in rules) if progress else chances(of_group, rules, design),
+            "probabilities": tuple(sure),
             "n_pairs": n_pairs,
             "waves": _waves(pairs["wave"], counted),
             "questions": summaries,
@@ -305,13 +304,19 @@ def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None
     return dict(judge(group) for group in sample.groupby(key, sort=False))
 
 
-def _with_unbiased(summary: Summary, estimates: Mapping[tuple[str, str], Estimate]) -> Summary:
-    """Return a summary with means and shares corrected for the bias of stopping early."""
+def _after_looks(summary: Summary, progress: BlockProgress, *, alone: bool) -> Summary:
+    """Return a summary with P at the last look, and with means and shares corrected for the bias of stopping early.
+
+    `alone` is whether one threshold decides, whose P stands in the summary.
+    """
+    estimates, of_question = progress.unbiased, dict(progress.chances).get(summary.question)
     shares = tuple(
         share.model_copy(update={"unbiased": estimates.get((summary.question, share.label))})
         for share in summary.shares
     )
-    return summary.model_copy(update={"unbiased": estimates.get((summary.question, "")), "shares": shares})
+    probability = of_question.probability if alone and of_question else math.nan
+    update = {"unbiased": estimates.get((summary.question, "")), "shares": shares, "probability": probability}
+    return summary.model_copy(update=update)
 
 
 def _waves(waves: pd.Series, counted: pd.Series) -> tuple[int, ...]:

@@ -142,6 +142,7 @@ class Looks:
 
     paths: dict[str, Path]  #: looks at each question
     unbiased: dict[str, Estimate]  #: each question's mean at the last look, without the bias of stopping
+    reached: dict[str, float]  #: each question's P(mean >= limit) at the last look, by the stage-wise order
     pairs: int  #: pairs that count: those of the blocks up to the last look
     decision: str  #: outcome of the last look: accepted, rejected or undecided; undecided before the first look
 
@@ -283,7 +284,7 @@ def take_looks(seen: BlockData, blocks: Blocks, taken: Mapping[str, Path], decis
     >>> take_looks(seen, Blocks((20,), 3.0, (1, 5)), {}).decision
     'accepted'
     """
-    return _Campaign(seen, blocks).looks(taken, decision) if seen.values else Looks({}, {}, 0, "undecided")
+    return _Campaign(seen, blocks).looks(taken, decision) if seen.values else Looks({}, {}, {}, 0, "undecided")
 
 
 class _Campaign:
@@ -314,6 +315,7 @@ class _Campaign:
         return Looks(
             paths,
             {name: self._unbiased(name, paths, n_looks) for name in paths},
+            {name: self._reached(path, changed=changed) if n_looks else math.nan for name, path in paths.items()},
             max((int(path.pairs[-1]) for path in paths.values() if n_looks), default=0),
             outcomes.get(n_looks, stands),
         )
@@ -349,6 +351,16 @@ class _Campaign:
             limits = self._blocks.levels(looks, pairs)
         before = next((path.levels for path in taken.values()), limits[:0])
         return np.append(before, limits[len(before) :])
+
+    def _reached(self, path: Path, *, changed: bool) -> float:
+        """Return P(mean >= limit) at the last look of a path."""
+        pairs = path.pairs.tolist()
+        if changed:  # how looks with changed ratings correlate is unknown
+            earlier = float(self._blocks.increments()[: len(pairs) - 1].sum())
+            above, below = earlier + path.above[-1], earlier + path.below[-1]
+        else:
+            above, below = (stage_wise(float(p[-1]), pairs, path.levels) for p in (path.above, path.below))
+        return float(_either(above, below))
 
     def _unbiased(self, name: str, paths: Mapping[str, Path], n_looks: int) -> Estimate:
         """Return a question's mean without the bias of stopping."""
@@ -681,6 +693,38 @@ def first(by_look: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int
     """
     look = np.where((by_look != 0).any(axis=1), (by_look != 0).argmax(axis=1), by_look.shape[1] - 1)
     return by_look[np.arange(len(by_look)), look], look
+
+
+def stage_wise(p: float, pairs: Sequence[int], limits: Floats) -> float:
+    """Return the p-value of a result after looks: P(a look before this one stops, or none does and this p or less).
+
+    After a stop p itself is too small, as a stop is where p happened to be small. Results are ordered by the look at
+    which they stop and by p within it. Scores are taken for normal, as in `bounds`. A stop of the other side, or of
+    another question, makes the result no likelier.
+
+    Args:
+        p: of this side at the last look.
+        pairs: how many count at each look; where they do not rise, the sum of all levels is the bound.
+        limits: one-sided level of each look.
+
+    Returns:
+        A p-value, at most the error that may be spent up to the last look where p is at most its level; NaN for NaN.
+
+    Source: Tsiatis, Rosner and Mehta (1984), Biometrics 40, 797-803.
+
+    >>> limits = levels([0.2, 0.4, 0.6, 0.8, 1.0], "pocock")
+    >>> round(stage_wise(0.007, [20], limits[:1]), 4), round(stage_wise(0.007, [20, 40, 60], limits[:3]), 4)
+    (0.007, 0.0167)
+    """
+    from scipy import special  # noqa: PLC0415 (as above)
+
+    if (np.diff(pairs, prepend=0) <= 0).any():
+        return float(np.sum(limits[:-1]) + p)
+    scores, before = _Scores(np.array(pairs) / pairs[-1]), 0.0
+    for bound in -special.ndtri(np.asarray(limits)[:-1]):
+        before += scores.above(bound)
+        scores.go_on(-math.inf, bound)
+    return before + scores.above(-special.ndtri(p))
 
 
 def unbiased_of(

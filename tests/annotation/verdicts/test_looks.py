@@ -62,6 +62,7 @@ def test_the_first_look_that_decides_ends_it_and_later_ratings_play_no_part() ->
     assert (early.blocks, {look.look for look in early.looks}) == (ENDS, {1})
     assert "decided after block 1 of 3; not needed: ratings of 40 pairs" in verdict_text([early])
     assert early.questions[0].interval == "blocks" and early.questions[0].low > 3
+    assert 0.975 <= early.probability == min(one.probability for one in early.questions)
     assert "lower end of quality" in early.reasons[0]
 
 
@@ -113,6 +114,7 @@ def test_a_limit_that_is_not_to_be_passed_is_looked_at_likewise() -> None:
     low, high = frame(20, [1, 2, 2, 3]), frame(20, [5, 4, 4, 3])
     mirror = verdict(low, rule)
     assert (mirror.decision, verdict(high, rule).decision) == ("accepted", "rejected")
+    assert 0.975 <= mirror.probability == pytest.approx(1 - verdict(high, rule).probability)
     assert verdict(high).questions[0].unbiased is not None and mirror.questions[0].unbiased is not None
     beyond = 6 - verdict(high).questions[0].unbiased.value  # type: ignore[union-attr]
     assert mirror.questions[0].unbiased.value == pytest.approx(beyond, abs=1e-6)

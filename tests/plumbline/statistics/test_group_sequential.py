@@ -34,6 +34,7 @@ from plumbline.statistics.group_sequential import (
     lower_end,
     p_above,
     spent,
+    stage_wise,
     unbiased_of,
 )
 from tests.scale import scaled
@@ -139,6 +140,23 @@ def test_many_campaigns_are_decided_as_each_is(after: bool) -> None:
         assert result.pairs == used
 
 
+def test_p_after_a_stop_is_as_small_as_it_says() -> None:
+    """Campaigns whose mean is the threshold: of those that stop wrongly P is no surer than wrong stops are rare."""
+    number = 4000
+    pairs = ratings(np.random.default_rng(3), number, 3.0, 1.1)
+    decision, used = decided(by_blocks(pairs), [THREE])
+    p, at_stop = [], []
+    for values, stop in zip(pairs[decision == 1], used[decision == 1].astype(int), strict=True):
+        n = LOOKS.index(stop) + 1
+        at_stop.append(float(p_above(values[:stop], 3.0, 1.0)))
+        p.append(stage_wise(at_stop[-1], LOOKS[:n], BLOCKS.levels(n)))
+    assert max(p) <= ALPHA + 1e-9 and max(at_stop) < 0.01  # which p itself, by that look alone, would say of all
+    for level in (0.005, 0.01, 0.025):
+        share = sum(one <= level for one in p) / number
+        assert share <= level + 3 * math.sqrt(level * (1 - level) / number)
+    assert len(p) > 0.015 * number
+
+
 def test_means_after_stopping_are_unbiased_and_their_intervals_hold() -> None:
     rng, true = np.random.default_rng(2), 3.35
     pairs = np.clip(true + rng.normal(scale=0.8, size=(100, 100)), 1, 5)
@@ -222,6 +240,11 @@ def test_repeated_intervals_hold_their_means_and_decide_as_the_p_values_do() -> 
         assert ((seen["low"] <= seen["mean"]) & (seen["mean"] <= seen["high"])).all()
         assert ((seen["low"] >= 3 - 1e-6) == (seen["p_above"] <= seen["level"])).all()
         assert ((seen["high"] <= 3 + 1e-6) == (seen["p_below"] <= seen["level"])).all()
+        result = looks(campaign(values, values), BLOCKS)
+        reached = result.reached["quality"]
+        assert (reached >= 1 - ALPHA - 1e-9, reached <= ALPHA + 1e-9) == tuple(
+            result.decision == one for one in ("accepted", "rejected")
+        )
 
 
 HIGH, LOW, NEAR = np.tile([4.0, 5.0], 50), np.tile([1.0, 2.0], 50), np.tile([2.0, 4.0], 50)
