@@ -215,7 +215,7 @@ def outlook(
     accepted, rejected, undecided = (
         float((decisions == name).mean()) for name in ("accepted", "rejected", "undecided")
     )
-    few = (MeanOfAnswers(Answers.of_table(one, scale), least.interval).estimate() for one in values[:_WIDTHS])
+    few = (MeanOfAnswers(Answers.of_table(table, scale), least.interval).estimate() for table in values[:_WIDTHS])
     widths = [estimate.high - estimate.low for estimate in few if not math.isnan(estimate.low)]
     width = float(np.mean(widths)) if widths else math.nan
     return Outlook(size[0], size[1], mean, accepted, rejected, undecided, width, float(size[0]))

@@ -109,7 +109,10 @@ def ways(rng: np.random.Generator, number: int, blocks: Blocks = BLOCKS) -> Iter
     for name, (values, shares) in SKEWED.items():
         yield name, by_blocks(rng.choice(values, size=(number, 100), p=shares), blocks=blocks)
     for alike in (0.0, 0.5, 0.95):
-        yield f"raters correlate {alike:g}", by_blocks(people(rng, number, 3.0, 1.1, alike).mean(axis=2), blocks=blocks)
+        yield (
+            f"ratings of a pair correlate {alike:g}",
+            by_blocks(people(rng, number, 3.0, 1.1, alike).mean(axis=2), blocks=blocks),
+        )
     quality, fluency = (people(rng, number, mean, sd).mean(axis=2) for mean, sd in ((3.0, 1.1), (4.5, 0.8)))
     yield "two questions, one at the threshold", by_blocks(quality, fluency, blocks=blocks)
     beside = np.clip((quality + people(rng, number, 3.0, 1.1).mean(axis=2)) / 2, 1, 5)

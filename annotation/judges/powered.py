@@ -130,8 +130,8 @@ def _row(part: _Part) -> tuple[object, ...]:
     unknown = UNKNOWN_RATERS if over_raters and whole.raters is None else ""
     over_raters = over_raters and not unknown
     estimate = powered(*filled(rated, pool), whole.totals(whole.rater) if over_raters else None)
-    own = MeanOfAnswers(whole, part.design.rule.interval).estimate()
-    people = mean = (own.value, own.low, own.high)
+    alone = MeanOfAnswers(whole, part.design.rule.interval).estimate()
+    people = mean = (alone.value, alone.low, alone.high)
     if estimate.slope and not math.isnan(estimate.mean.low):
         mean = (float(estimate.mean.value), *_ends(estimate.mean, rated, part.design.asked(part.question).scale))
     reasons = [unknown, *_refusals(part, rated_ids, len(beyond)), *_apart(unlike(*filled(rated, pool)))]

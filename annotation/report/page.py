@@ -230,7 +230,12 @@ def _decided(material: CampaignMaterial, tables: Mapping[str, Exhibit], drawn: M
     counts = Counter(verdict.decision for verdict in material.verdicts)
     parts_of_counts = [f"{counts[name]} {name}" for name in ("accepted", "rejected", "undecided") if counts[name]]
     parts: list[str] = (
-        [f"{count(len(material.verdicts), 'verdict')}: {listed(parts_of_counts)}."] if parts_of_counts else []
+        [
+            f"{count(len(material.verdicts), 'verdict')}, for {material.study.acceptance.speaks_for}:"
+            f" {listed(parts_of_counts)}."
+        ]
+        if parts_of_counts
+        else []
     )
     parts += [note] if (note := unchecked(material.verdicts)) else []
     for rule_set, what in amendments(material.rules, material.first):

@@ -281,7 +281,9 @@ def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None
         if progress is not None:
             summaries = tuple(_after_looks(summary, progress, alone=not rule.rules) for summary in summaries)
         rules = rules_for(group_key[0], rule)
-        sure = chances(of_group, rules, design) if progress is None else [one for _, one in progress.chances if rules]
+        probabilities = (
+            chances(of_group, rules, design) if progress is None else [sure for _, sure in progress.chances if rules]
+        )
         decision, reasons = decide(summaries, n_pairs, rule, rules, by_blocks=bool(design.blocks))
         if progress is not None and progress.decision != decision:
             reasons = (
@@ -294,7 +296,7 @@ def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None
             "decision": decision,
             "reasons": reasons,
             **({"blocks": progress.ends, "looks": progress.looks} if progress else {}),
-            "probabilities": tuple(sure),
+            "probabilities": tuple(probabilities),
             "n_pairs": n_pairs,
             "waves": _waves(pairs["wave"], counted),
             "questions": summaries,

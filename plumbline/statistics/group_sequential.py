@@ -714,7 +714,7 @@ def stage_wise(p: float, pairs: Sequence[int], limits: Floats) -> float:
 
     >>> limits = levels([0.2, 0.4, 0.6, 0.8, 1.0], "pocock")
     >>> round(stage_wise(0.007, [20], limits[:1]), 4), round(stage_wise(0.007, [20, 40, 60], limits[:3]), 4)
-    (0.007, 0.0167)
+    (0.007, 0.017)
     """
     from scipy import special  # noqa: PLC0415 (as above)
 

@@ -216,12 +216,18 @@ class AcceptanceSpec(StudyPart):
         """Whether the ends of 95% intervals are compared with the limits, not the numbers themselves."""
         return self.rule == "lower_bound"
 
+    @property
+    def speaks_for(self) -> str:
+        """The raters for whom a verdict speaks: the error that the rule controls is about them."""
+        return "raters like these" if self.by_interval and self.interval == "pairs_and_raters" else "these raters"
+
     def refuse_blocks(self) -> None:
         """Raise ValueError if the rule cannot look after blocks: looks need an interval over pairs."""
         if not self.by_interval or self.interval != "pairs":
             raise ValueError(
                 "blocks are decided by an interval over pairs; set `rule: lower_bound` and `interval: pairs` under"
-                " `acceptance`"
+                " `acceptance` (such verdicts speak for these raters), or for a verdict on raters like these take"
+                " `raters.blocks` out and have each pair rated by 5 or more"
             )
 
 

@@ -69,7 +69,7 @@ def text(found: CampaignMaterial) -> str:
 @pytest.mark.parametrize(
     ("rule", "says", "never"),
     [
-        ({}, [MEAN, "separately for each language of the originals: it", "over pairs, ", NOT_DECIDING], [LOWER, "AC2"]),
+        ({}, [MEAN, "separately for each language of the originals: it", "over pairs", NOT_DECIDING], [LOWER, "AC2"]),
         (
             {"rule": "lower_bound"},
             [LOWER, "intervals over pairs by the empirical likelihood", "allows one look"],

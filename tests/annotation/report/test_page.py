@@ -192,7 +192,7 @@ def test_without_any_rating_that_counts_there_is_still_a_report(study: Study) ->
     accept(study)
     page = Reader(write_report(study))
     assert page.words.count("There are no ratings that count.") == 2
-    assert "8 verdicts: 8 undecided." in page.words
+    assert "8 verdicts, for these raters: 8 undecided." in page.words
     assert page.headings == [name for name in SECTIONS if name not in ("Examples", "Reliability")]
 
 
