@@ -527,7 +527,7 @@ def p_above(values: Floats, threshold: float | Floats, bottom: float) -> Floats:
 
 
 def reached(values: Floats, limit: float, scale: tuple[float, float]) -> Floats:
-    """Return P(mean >= limit): one minus the p-value of the side on which the mean lies not, and 0.5 between both.
+    """Return P(mean >= limit): 1 - p of "at most the limit" where the mean is above it, else p of "at least the limit".
 
     Args:
         values: means of pairs; campaigns by pairs.
