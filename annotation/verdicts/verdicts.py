@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import operator
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
