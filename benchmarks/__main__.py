@@ -16,7 +16,6 @@ import benchmarks.bundle
 import benchmarks.campaign
 import benchmarks.cluster
 import benchmarks.dashboard
-import benchmarks.encoding
 import benchmarks.engine
 import benchmarks.evaluation
 import benchmarks.flags

@@ -30,7 +30,6 @@ from evaluation.units import Model, ScoreUnit, plan_units
 from evaluation.work import JobOutcome, Loader, Made, ModelEnd, ModelJob, Todo, UnitScore, pieces, quiet
 from plumbline import cli
 from plumbline.errors import StudyError
-from plumbline.hashes import return_large_blocks
 from plumbline.manifest import stage
 from plumbline.records import Pair, Score
 from plumbline.store import only_one
@@ -90,7 +89,6 @@ def _evaluated(
         )
     if not study.evaluation.models:
         raise StudyError(f"{study.file}: no models to score; add `evaluation` with `models`")
-    return_large_blocks()
     verdicts, pairs = judged(records, include_rejected=include_rejected)
     with only_one(study.scratch / ".evaluation.lock", f"another run is evaluating {study.name!r}"):
         units = plan_units(Folder(study), verdicts, pairs, include_rejected=include_rejected)

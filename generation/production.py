@@ -22,7 +22,6 @@ from generation.output_statistics import flagged_lines, flagged_outputs
 from generation.unit import COMMAND, Shard, Unit, planned, refuse_other_outputs, take_over
 from plumbline import cli
 from plumbline.errors import StudyError
-from plumbline.hashes import return_large_blocks
 from plumbline.manifest import stage
 from plumbline.models.asking import ask_all
 from plumbline.records import TransformedText
@@ -38,7 +37,6 @@ def generate(study: Study, *, again: bool = False, cluster: str = "", allow_code
     functions to run. Raises StudyError if a function is needed without it, DataError for data sets that cannot be read,
     and ServiceError for a generator that cannot work; outputs received before stay.
     """
-    return_large_blocks()
     plan = Plan(study)
     busy = f"another run is generating for {study.name!r}"
     with contextlib.ExitStack() as held:
@@ -62,7 +60,6 @@ def generate_shard(study: Study, shard: Shard, *, again: bool = False, allow_cod
     """
     if is_remote(study.folder):
         raise StudyError("--shard needs a folder that all machines share, not an address; name a folder with --exports")
-    return_large_blocks()
     plan = Plan(study)
     busy = f"a run without --shard is generating for {study.name!r}"
     twice = f"another run is generating shard {shard.number}/{shard.of} of {study.name!r}"

@@ -1,12 +1,8 @@
-"""Hold millions of hashes, and texts by hash, in little memory: 16 bytes for a hash, not 81 as text.
-
-Freed memory returns to the system, so that a long run does not keep what its start needed.
-"""
+"""Hold millions of hashes, and texts by hash, in little memory: 16 bytes for a hash, not 81 as text."""
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import itertools
 import re
 import tempfile
@@ -228,20 +224,6 @@ class KeyedTable:
         self._index.write(whole.tobytes())
         self._index.write(rows[order].tobytes())
         self._index.flush()
-
-
-_M_MMAP_THRESHOLD, _LARGE = -3, 1 << 17  # glibc's mallopt, and its own default in bytes
-
-
-def return_large_blocks() -> None:
-    """Keep glibc from raising the size above which a freed block returns to the system at once.
-
-    glibc raises it when large blocks are freed, for example after reading data sets; a run would then hold that memory
-    for hours.
-    """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # other C libraries lack this setting and do not need it
-    if mallopt is not None:
-        mallopt(_M_MMAP_THRESHOLD, _LARGE)
 
 
 def return_unused() -> None:

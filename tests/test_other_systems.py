@@ -23,7 +23,7 @@ from plumbline.study import ROOT
 #: Names of modules that macOS lacks, or that mean something else there, and the one place that may use each.
 LINUX_ALONE = {
     "fdatasync": "plumbline/store.py",
-    "mallopt": "plumbline/hashes.py",
+    "mallopt": "",
     "ru_maxrss": "benchmarks/memory.py",
     "malloc_trim": "",
     "sched_getaffinity": "",
@@ -51,7 +51,7 @@ LINUX_ALONE = {
     "PIPE_BUF": "",
 }
 #: Files of Linux that are read, each where its absence is asked for first.
-LINUX_FILES = {"benchmarks/encoding.py", "benchmarks/memory.py"}
+LINUX_FILES = {"benchmarks/memory.py"}
 
 
 class Line(Record):
