@@ -8,6 +8,7 @@ Argilla lets a published dataset's guidelines, titles and descriptions be change
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -367,8 +368,9 @@ def send_pairs(
     """Add new pairs to a dataset, without anything that raters must not know. Raises ServiceError.
 
     `drawing` has the orders drawn for each rater, for datasets that draw them. `beside` are texts for fields beside the
-    pair's own.
+    pair's own. They are sent in a random order, because raters can read when a record came.
     """
+    pairs = random.SystemRandom().sample(pairs, len(pairs))
     drawn = drawing if drawing is not None and pairs and is_marked(argilla, dataset_id) else None
     with tqdm(total=len(pairs), unit="record", desc=f"publishing {name}", disable=not pairs) as bar:
         for start in range(0, len(pairs), BATCH):

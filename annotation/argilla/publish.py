@@ -1,9 +1,8 @@
 """Publishing a study's pairs to its annotators: a dataset in Argilla for each queue, created once and filled up.
 
 Raters see a pair's two texts and its languages, and nothing else: Argilla hides metadata in its pages but not in its
-API, so facts that could sway a rater (the data set, which pairs are controls) are not sent. Pairs are sent in the order
-of their ids, which are hashes, so their order tells nothing either. Each rater's queue is shuffled separately, on the
-local server and on an Argilla elsewhere.
+API, so facts that could sway a rater (the data set, which pairs are controls) are not sent, and the local server hides
+the pairs' ids. Each rater's queue is shuffled separately, on the local server and on an Argilla elsewhere.
 """
 
 from __future__ import annotations
@@ -311,7 +310,7 @@ def _fill(argilla: Argilla, targets: Sequence[_Target], out: Collection[str]) ->
             present = {record["external_id"] for record in argilla.records(dataset_id)}
         if not present:  # new, or a crash came before it was marked
             give_task(argilla, dataset_id, target.words.task, target.drawing)
-        missing = [target.pairs[pair_id] for pair_id in sorted(target.pairs.keys() - present - set(out))]
+        missing = [target.pairs[pair_id] for pair_id in target.pairs.keys() - present - set(out)]
         send_pairs(argilla, dataset_id, target.name, missing, target.words.beside, target.drawing)
         new[target.name] = len(missing)
     return new, corrected

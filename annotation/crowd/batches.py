@@ -1,7 +1,8 @@
 """Batches: the pairs of a queue that one worker rates at a sitting, with their controls and repeats.
 
 A pair is in one batch only, and a platform gives a worker a batch once, so nobody rates a pair twice. A repeat is in
-the same batch as the pair that it shows again, after that pair. Pure functions: the same sample gives the same batches;
+the same batch as the pair that it shows again, after that pair and at least a third of the batch; a batch too short for
+that has none. Pure functions: the same sample gives the same batches;
 once a campaign has begun, the ledger keeps them.
 """
 
@@ -12,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pydantic import Field
 
 from annotation.human.order import drawing_of
-from annotation.sampling.queues import Queue, queues_of
+from annotation.sampling.queues import Queue, most_repeats, queues_of
 from plumbline.errors import StudyError
 from plumbline.identity import identity
 from plumbline.records import Pair, Record
@@ -129,14 +130,13 @@ def _dealt(controls: Sequence[Pair], part: Sequence[Pair], number: int, batches:
 
 
 def _batch(queue: Queue, part: Sequence[Pair], dealt: Sequence[Pair], *, pilot: bool) -> Batch:
-    repeats = [pair for pair in dealt if pair.control == "repeat"]
-    once = [*part, *(pair for pair in dealt if pair.control != "repeat")]
-    order = sorted(once, key=lambda pair: identity("order-v1", pair.pair_id))
+    again = {pair.repeats: pair.pair_id for pair in dealt if pair.control == "repeat"}
+    once = [pair.pair_id for pair in [*part, *dealt] if pair.control != "repeat"]
+    order = sorted(once, key=lambda pair_id: identity("order-v1", pair_id))
     # A repeat is informative only if other pairs lie in between: repeated pairs come first, their repeats last.
-    again = {pair.repeats for pair in repeats}
-    first = [pair for pair in order if pair.pair_id in again]
-    rest = [pair for pair in order if pair.pair_id not in again]
-    shown = tuple(pair.pair_id for pair in [*first, *rest, *repeats])
+    first = [pair_id for pair_id in order if pair_id in again][: most_repeats(len(once))]
+    rest = [pair_id for pair_id in order if pair_id not in first]
+    shown = (*first, *rest, *(again[pair_id] for pair_id in first))
     return Batch(
         batch_id=identity("crowd-batch-v1", *shown)[:16],
         pool=queue.pool,

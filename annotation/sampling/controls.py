@@ -12,13 +12,14 @@ same datasets, with ids and metadata like all others.
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from annotation.rubric import Rubric
 from annotation.sampling.candidates import overlap, words_of
-from annotation.sampling.queues import Queue, queues_of
+from annotation.sampling.queues import SCOPES, Queue, most_repeats, queues_of
 from plumbline.identity import identity
 from plumbline.records import Pair
 from plumbline.study import Study
@@ -49,6 +50,7 @@ class ControlDesign:
     """The number of controls and repeats, by kind."""
 
     sample: SampleSpec
+    scope: str  #: of verdicts, whose blocks raters are offered
     rubric: Rubric
     judging: Subject
     pilot: bool  #: whether a crowd does a batch more, before the others
@@ -56,7 +58,7 @@ class ControlDesign:
     @classmethod
     def of(cls, study: Study, rubric: Rubric) -> ControlDesign:
         """Return a study's design."""
-        return cls(study.sample, rubric, study.judging, study.crowd is not None)
+        return cls(study.sample, study.acceptance.scope, rubric, study.judging, study.crowd is not None)
 
     def batches(self, pairs: int) -> int:
         """Return the number of batches for so many pairs of a queue; a partial batch counts as one."""
@@ -94,8 +96,9 @@ class ControlDesign:
         """Return controls and repeats for every batch of every queue; fewer if texts do not suffice.
 
         Controls are made of `spares`, pairs that were not drawn, and where these do not reach of the sample's own.
-        Items of a subject whose right answers are known (`known_items`) are controls as they are. With `blocks`, the
-        block of each pair that may be offered, these alone count, and repeats are spread evenly over their blocks.
+        Items of a subject whose right answers are known (`known_items`) are controls as they are. No more pairs are
+        repeated than can lie a third of the queue from their repeats. With `blocks`, the block of each pair that may be
+        offered, these alone count, repeats are spread evenly over their blocks, and the third is one of the block.
         """
         controls: list[Pair] = []
         unused, right = queues_of(spares), queues_of(known_items)
@@ -105,17 +108,31 @@ class ControlDesign:
             shuffled = sorted(pairs, key=lambda pair: identity("control-v1", self.sample.seed, pair.pair_id))
             sources = iter([*unused.get(queue, []), *shuffled])
             donors = [Donor.of(pair) for pair in [*unused.get(queue, []), *shuffled][:DONORS]]
+            of_queue: list[Pair] = []
             for kind, number in self._kinds():
                 if self.rubric.expected(queue.pool, kind):
-                    controls += _take(number * batches, kind, sources, donors)
-            controls += right.get(queue, [])[: self.sample.controls * batches]
+                    of_queue += _take(number * batches, kind, sources, donors)
+            of_queue += right.get(queue, [])[: self.sample.controls * batches]
             repeated = self.sample.repeats * batches
             if blocks is None:
+                repeated = min(repeated, most_repeats(len(pairs) + len(of_queue)))
                 again = shuffled[-repeated:] if repeated else []
             else:
-                again = _spread(sorted(shuffled, key=lambda pair: blocks[pair.pair_id]), repeated)
-            controls += [_repeat(pair) for pair in again]
+                again = self._of_blocks(repeated, shuffled, blocks)
+            controls += [*of_queue, *(_repeat(pair) for pair in again)]
         return controls
+
+    def _of_blocks(self, number: int, pairs: Sequence[Pair], blocks: Mapping[str, int]) -> list[Pair]:
+        """Return so many pairs, spread over the blocks, without those too many for their verdict's block."""
+        again = _spread(sorted(pairs, key=lambda pair: blocks[pair.pair_id]), number)
+        part = {
+            pair.pair_id: (blocks[pair.pair_id], *(getattr(pair, name) for name in SCOPES[self.scope]))
+            for pair in pairs
+        }
+        sizes, repeated = Counter(part.values()), defaultdict[tuple[object, ...], list[Pair]](list)
+        for pair in again:
+            repeated[part[pair.pair_id]].append(pair)
+        return [pair for key, of_part in repeated.items() for pair in of_part[: most_repeats(sizes[key])]]
 
 
 def _spread(pairs: Sequence[Pair], number: int) -> list[Pair]:
@@ -153,12 +170,12 @@ def _negative(source: Pair, donors: Sequence[Donor]) -> Pair | None:
 
 
 def _control(source: Pair, kind: str, key: str, transformed: str) -> Pair:
-    fields = {"pair_id": identity("control-v1", kind, source.pair_id, transformed), "key": key}
+    fields = {"pair_id": identity("control-v2", kind, source.key, transformed), "key": key}
     return source.model_copy(update={**fields, "control": kind, "transformed": transformed})
 
 
 def _repeat(pair: Pair) -> Pair:
-    again = {"pair_id": identity("repeat-v1", pair.pair_id), "control": "repeat", "repeats": pair.pair_id}
+    again = {"pair_id": identity("repeat-v2", pair.key), "control": "repeat", "repeats": pair.pair_id}
     return pair.model_copy(update=again)
 
 

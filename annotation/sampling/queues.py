@@ -82,6 +82,14 @@ def queues_of(pairs: Iterable[Pair]) -> dict[Queue, list[Pair]]:
     return queues
 
 
+def most_repeats(once: int) -> int:
+    """Return how many of so many pairs can be shown twice with at least a third of all that is shown in between.
+
+    Where the pairs that come twice are shown first and their repeats last, `once - 1` lie in between.
+    """
+    return max(min(once, 2 * once - 3), 0)
+
+
 # What is judged apart, by the rule's scope; each has the key of the one before it.
 SCOPES = {"transformation": ["pool"], "language": ["pool", "language"], "task": ["pool", "language", "task_type"]}
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from annotation.campaign_records import CONTROLS, PAIRS, SUPPLY, WAVES, CampaignRecords
+from annotation.human.asking import apart
 from annotation.human.order import drop_answers
 from annotation.human.records import ITEMS, TASKS, HumanItem, HumanTask
 from annotation.human.tasks import prepared, refuse_other_tasks
@@ -120,20 +121,20 @@ def draw(study: Study, before: Sequence[Pair] = ()) -> SampleDrawing:
 
 
 def _of_tasks(study: Study) -> SampleDrawing:
-    """The items of tasks that people do, as the tasks draw them."""
+    """The items of tasks that people do, as the tasks draw them; a candidate with a record of its own never repeats."""
     every = list(prepared(study))
-    rubric = load_rubric(study, tasks=[drawn_task.task for drawn_task in every])
+    tasks = [drawn_task.task for drawn_task in every]
+    rubric = load_rubric(study, tasks=tasks)
     seen = {drawn_task.task.task: shown(drawn_task, study.kinds[drawn_task.task.task]) for drawn_task in every}
     pairs = [pair for view in seen.values() for pair in view.pairs]
     items = [item for view in seen.values() for item in view.items]
+    repeatable = [pair for task in tasks if not apart(task) for pair in seen[task.task].pairs]
     counts = Counter((item.task, item.language) for item in items)
     supply = [
         Supply(transformation=task, language=language, ok=number, failed=0, unanswered=0)
         for (task, language), number in counts.items()
     ]
-    return SampleDrawing(
-        pairs, ControlDesign.of(study, rubric).make(pairs, []), supply, [drawn_task.task for drawn_task in every], items
-    )
+    return SampleDrawing(pairs, ControlDesign.of(study, rubric).make(repeatable, []), supply, tasks, items)
 
 
 def sample_settings(sample: SampleSpec, judging: Subject, blocks: Sequence[int] = ()) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from annotation.report.methods import (
     rated_here,
     templates,
 )
+from annotation.sampling.queues import Queue, block_numbers
 from annotation.verdicts.tables import SIMULATED, display, scoped, with_interval
 from plumbline.languages import language_name
 from plumbline.reading import parse_yaml
@@ -273,6 +274,7 @@ def criterion_facts(material: CampaignMaterial, question: Question, scale: Quest
         **instrument(question, scale),
         "agreement": _agreement(material, scale),
         "repeated": self_agreement(material, scale.name),
+        "unrepeated": without_repeats(material, scale.name),
     }
 
 
@@ -327,21 +329,52 @@ def _agreement(material: CampaignMaterial, scale: QuestionScale) -> str:
 def repeated(material: CampaignMaterial) -> pd.DataFrame:
     """Return answers to repeats beside the same rater's first answers to the same pair and question.
 
-    Columns: pair_id, rater_id, question, value and answer (the second time), value_first and answer_first.
+    Columns: pair_id, rater_id, question, value and answer (the second time), value_first and answer_first, and far:
+    whether at least a third of the rater's answers in that part of the queue lay between. A batch is shown so.
     """
     first_of = {pair.pair_id: pair.repeats for pair in material.controls if pair.control == "repeat"}
     columns = ["pair_id", "rater_id", "question", "value", "answer"]
     ratings = material.control_ratings[material.control_ratings["status"] == "submitted"]
-    again = ratings[ratings["pair_id"].isin(list(first_of))].reindex(columns=columns)
+    places = _places(material, pd.concat([material.submitted, ratings]))
+    again = ratings[ratings["pair_id"].isin(list(first_of))]
+    again = again.reindex(columns=[*columns, "batch"]).merge(places, on=["rater_id", "pair_id"])
     again = again.assign(pair_id=again["pair_id"].astype(str).map(first_of))
-    first = material.submitted.reindex(columns=columns)
-    return again.merge(first, on=["pair_id", "rater_id", "question"], suffixes=("", "_first"))
+    both = again.merge(places, on=["rater_id", "pair_id"], suffixes=("", "_first"))
+    between = (both["place"] - both["place_first"]).abs() - 1
+    both["far"] = (both["batch"].fillna("") != "") | (3 * between >= both["answers"])
+    both = both[[*columns, "far"]]
+    return both.merge(material.submitted.reindex(columns=columns), on=columns[:3], suffixes=("", "_first"))
+
+
+def _places(material: CampaignMaterial, submitted: pd.DataFrame) -> pd.DataFrame:
+    """Return each answered pair's place among those that a rater was offered with it, and how many these are.
+
+    Answers of one time have one place.
+    """
+    shown = [*material.pairs, *material.controls]
+    blocks = block_numbers(material.study, material.pairs, material.controls) if material.study.raters.blocks else {}
+    part_of = {pair.pair_id: (Queue.of(pair), pair.wave, blocks.get(pair.pair_id, 0)) for pair in shown}
+    answers = submitted.drop_duplicates(["rater_id", "pair_id"])[["rater_id", "pair_id", "submitted_at"]]
+    parts = answers.groupby(["rater_id", answers["pair_id"].astype(str).map(part_of)], observed=True)["submitted_at"]
+    return answers.assign(place=parts.rank("dense"), answers=parts.transform("size"))
+
+
+def without_repeats(material: CampaignMaterial, question: str) -> str:
+    """Return why raters' agreement with themselves on a question cannot be computed."""
+    if number := int((repeated(material)["question"] == question).sum()):
+        less = "less than a third of the rater's answers in the queue lies between, or their times are unknown"
+        return f"{count(number, 'repeated answer')}, but {less}"
+    if any(pair.control == "repeat" for pair in material.controls):
+        return "nobody answered a pair twice"
+    if material.imported or not material.study.sample.repeats:
+        return "no pair was shown twice"
+    return "the queues are too short to show a pair again after a third of the queue"
 
 
 def self_agreement(material: CampaignMaterial, question: str) -> str:
-    """Return the share of answers that raters gave twice; empty if no pair was shown twice."""
+    """Return the share of answers that raters gave twice, far enough apart; empty if there are none."""
     both = repeated(material)
-    both = both[both["question"] == question]
+    both = both[(both["question"] == question) & both["far"]]
     if both.empty:
         return ""
     scale = next(scale for scale in material.asked.asked() if scale.name == question)

@@ -44,12 +44,13 @@ def answer(argilla: Argilla, user: server.User, record: dict[str, Any], status: 
 
 
 def pending(argilla: Argilla, user: server.User, dataset_id: str) -> list[dict[str, Any]]:
-    """The records that a rater has still before them, in their order."""
+    """The records that a rater has still before them, in their order, with the ids that only owners read."""
     status = {"type": "terms", "scope": {"entity": "response", "property": "status"}, "values": ["pending"]}
     body = {"filters": {"type": "and", "and": [status]}}
     path = f"/me/datasets/{dataset_id}/records/search"
     found = argilla.request("POST", path, api_key=user.api_key, json=body, params={"limit": 100})
-    return [item["record"] for item in found["items"]]
+    names = {record["id"]: record["external_id"] for record in argilla.records(dataset_id)}
+    return [{**item["record"], "external_id": names[item["record"]["id"]]} for item in found["items"]]
 
 
 def dataset(study: Study, argilla: Argilla, queue: Queue = PARAPHRASING) -> str:

@@ -182,7 +182,6 @@ class ArgillaRooms:
         drawing = drawing_of(self._study, offer.pairs)
         if not present:  # new, or a crash came before it was marked
             give_task(self._argilla, dataset_id, self._task(offer, name), drawing)
-        # In the order of the batch, where repeats come late. Each participant sees a shuffle of their own.
         missing = [pair for pair in offer.pairs if pair.pair_id not in present]
         beside = Words.of(self._rubric, offer.batch.queue).beside
         send_pairs(self._argilla, dataset_id, name, missing, beside, drawing)

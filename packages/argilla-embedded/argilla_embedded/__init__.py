@@ -14,6 +14,7 @@ gate       one writing request at a time, answers on PostgreSQL together; turns:
 jobs       Argilla's background jobs in this process, in place of Redis
 journal    the jobs, in a file that survives a crash
 engine     Argilla's SearchEngine on its own SQL tables; reading, predicates, ordering: filters and sorts;
+           arrivals: each user's own order;
            text, query, index, evaluation: words and text queries
 handing    on request: the records that raters hold, so that no record gets more answers than it needs
 privacy    on request: annotators read only their own answers

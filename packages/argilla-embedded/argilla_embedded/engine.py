@@ -34,6 +34,7 @@ from argilla_server.search_engine import (
 from sqlalchemy import Connection, Engine, case, func, literal, select
 
 from . import ordering, predicates
+from .arrivals import Arrivals
 from .connections import open_sync
 from .evaluation import matches
 from .handing import Handing
@@ -41,9 +42,10 @@ from .index import Cache, Stamps
 from .privacy import own_user_id
 from .query import QueryTooLargeError, parse
 from .reading import Reading
-from .setup import Grouping
+from .setup import Grouping, GroupName
 
 T = TypeVar("T")
+MOST_DATASETS = 1000  #: whose records' arrivals stay in memory
 
 
 @dataclass(frozen=True)
@@ -57,12 +59,12 @@ class Queues:
 
 def register(name: str, queues: Queues) -> Engine:
     """Register this engine under Argilla's setting `search_engine=name`; return its connections for closing."""
-    engine, cache = open_sync(), Cache()
+    engine, cache, arrivals = open_sync(), Cache(), dict[UUID, Arrivals]()
 
     class Registered(SqlSearchEngine):
         @classmethod
         async def new_instance(cls) -> SearchEngine:
-            return cls(engine, cache, queues)
+            return cls(engine, cache, arrivals, queues)
 
     SearchEngine.register(name)(Registered)
     return engine
@@ -71,9 +73,10 @@ def register(name: str, queues: Queues) -> Engine:
 class SqlSearchEngine(SearchEngine):  # type: ignore[misc]  # argilla_server is not where types are checked
     """Searches by reading; Argilla makes one for each request and closes it after."""
 
-    def __init__(self, engine: Engine, cache: Cache, queues: Queues) -> None:
+    def __init__(self, engine: Engine, cache: Cache, arrivals: dict[UUID, Arrivals], queues: Queues) -> None:
         self.engine = engine
         self.cache = cache
+        self.arrivals = arrivals
         self.queues = queues
 
     async def reading(self, work: Callable[[Connection], T]) -> T:
@@ -109,9 +112,10 @@ class SqlSearchEngine(SearchEngine):  # type: ignore[misc]  # argilla_server is 
         """Return a page of the matching records, and the number of all matching ones.
 
         Without `sort`: better text matches first, then (or without a query) in the order of insertion, or for a
-        `user_id` in that user's own shuffle, the same at every call and while others answer. If records are handed out,
-        an annotator's queue leaves out records that others hold, and begins with the annotator's own.
+        `user_id` in that user's own order (`arrivals`), the same at every call and while others answer. If records are
+        handed out, an annotator's queue leaves out records that others hold, and begins with the annotator's own.
         """
+        refuse_names(filter, sort)
         handing, grouping = self.queues.handing, self.queues.grouping
         rater = own_user_id() if handing is not None and predicates.is_queue(filter) else None
         group_name = grouping(dataset.metadata_ or {}) if grouping is not None else None
@@ -123,9 +127,7 @@ class SqlSearchEngine(SearchEngine):  # type: ignore[misc]  # argilla_server is 
             ids = found.ids if scores is None else [id_ for id_ in found.ids if id_ in scores]
             if sort:
                 return ordering.arranged(found.in_order(ids), sort, reading), scores
-            metadata = reading.metadata if group_name is not None else {}
-            groups = {id_: group_name(id_, metadata.get(id_)) for id_ in ids} if group_name is not None else None
-            ids = found.in_order(ids) if user_id is None else ordering.shuffled(ids, user_id, groups)
+            ids = found.in_order(ids) if user_id is None else self.own_order(reading, ids, user_id, group_name)
             if scores is not None:
                 ids.sort(key=lambda id_: -scores[id_])
             return ids, scores
@@ -139,6 +141,18 @@ class SqlSearchEngine(SearchEngine):  # type: ignore[misc]  # argilla_server is 
             return page(ids, scores, offset, limit)
 
         return await self.reading(work)
+
+    def own_order(self, reading: Reading, ids: Sequence[str], user_id: UUID, group_name: GroupName | None) -> list[str]:
+        """Return some records in a user's own order, the same whichever records of the dataset they are."""
+        arrived, wanted = self.arrivals.get(reading.dataset_id), set(ids)
+        if arrived is None or not wanted <= set().union(*arrived.parts):
+            if len(self.arrivals) == MOST_DATASETS:
+                self.arrivals.clear()
+            arrived = self.arrivals[reading.dataset_id] = reading.arrivals()
+        groups = None
+        if group_name is not None:
+            groups = {id_: group_name(id_, reading.metadata.get(id_)) for part in arrived.parts for id_ in part}
+        return [id_ for id_ in arrived.own_order(user_id, groups) if id_ in wanted]
 
     async def similarity_search(  # noqa: PLR0913  # Argilla's signature
         self,
@@ -156,6 +170,7 @@ class SqlSearchEngine(SearchEngine):  # type: ignore[misc]  # argilla_server is 
 
         The score is (1 + cosine) / 2; least similar means nearest to the negated vector.
         """
+        refuse_names(filter)
         target = value or (record.vector_value_by_vector_settings(vector_settings) if record is not None else None)
         if not target or len(target) != vector_settings.dimensions or not np.isfinite(target).all():
             raise UnprocessableEntityError(f"the vector must have {vector_settings.dimensions} numbers")
@@ -284,6 +299,13 @@ class Found:
     def in_order(self, ids: Sequence[str]) -> list[str]:
         """Return some records in the order in which they came."""
         return ordering.by_insertion({id_: self.moments[id_] for id_ in ids})
+
+
+def refuse_names(condition: Filter | None, sort: Sequence[Order] | None = None) -> None:
+    """Refuse an annotator's search by external ids, which may say more of a record than the annotator may know."""
+    scopes = [leaf.scope for leaf in predicates.leaves(condition)] + [order.scope for order in sort or ()]
+    if own_user_id() is not None and any(getattr(scope, "property", "") == "external_id" for scope in scopes):
+        raise UnprocessableEntityError("annotators can neither filter nor sort records by external_id")
 
 
 def text_scores(reading: Reading, cache: Cache, stamps: Stamps, query: TextQuery | str) -> dict[str, float]:

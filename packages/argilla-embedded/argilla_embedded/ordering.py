@@ -1,11 +1,10 @@
-"""The order of the records: by Argilla's sorts, nearness, time of insertion, or in a user's own shuffle."""
+"""The order of the records: by Argilla's sorts, nearness, or time of insertion."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
-from uuid import UUID
 
 import numpy as np
 from argilla_server.enums import SortOrder
@@ -13,8 +12,6 @@ from argilla_server.search_engine import Order, ResponseFilterScope
 
 from .predicates import CONVERTERS, NOTHING, NUMBER, kind_of, values_of
 from .reading import Reading
-
-MIXERS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  #: of splitmix64
 
 
 def arranged(ids: Sequence[str], orders: Sequence[Order], reading: Reading) -> list[str]:
@@ -51,36 +48,6 @@ def sort_keys(ids: Sequence[str], scope: Any, reading: Reading, descending: bool
 def by_insertion(moments: Mapping[str, tuple[Any, Any]]) -> list[str]:
     """The ids in the order in which the records came."""
     return sorted(moments, key=lambda id_: (moments[id_][0], id_))
-
-
-def shuffled(ids: Sequence[str], user_id: UUID, groups: Mapping[str, str] | None = None) -> list[str]:
-    """The ids in an order of its own for each user: by a hash of user and record, the same in every process.
-
-    With `groups` those of one group, named by 32 hexadecimal digits too, come one after another: groups are shuffled,
-    and each group's records.
-    """
-    if not ids:
-        return []
-    halves, keys = hashed(ids, user_id)
-    columns = [halves[:, 1], halves[:, 0], keys]
-    if groups is not None:
-        others, first = hashed([groups[id_] for id_ in ids], user_id)
-        columns += [others[:, 1], others[:, 0], first]
-    return [ids[i] for i in np.lexsort(columns).tolist()]
-
-
-def hashed(ids: Sequence[str], user_id: UUID) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """The halves of each id as numbers, and a hash of user and id."""
-    halves = np.frombuffer(bytes.fromhex("".join(ids)), ">u8").astype(np.uint64).reshape(-1, 2)
-    seed = np.frombuffer(user_id.bytes, ">u8").astype(np.uint64)
-    return halves, mixed(halves[:, 1] ^ mixed(halves[:, 0] ^ mixed(seed[:1]) ^ seed[1]))
-
-
-def mixed(numbers: np.ndarray[Any, np.dtype[np.uint64]]) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    """A hash of each number (splitmix64)."""
-    numbers = (numbers ^ (numbers >> np.uint64(30))) * MIXERS[0]
-    numbers = (numbers ^ (numbers >> np.uint64(27))) * MIXERS[1]
-    return numbers ^ (numbers >> np.uint64(31))
 
 
 def similarities(vectors: Sequence[Sequence[float]], target: np.ndarray[Any, Any]) -> list[float]:

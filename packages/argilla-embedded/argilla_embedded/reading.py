@@ -18,6 +18,7 @@ from argilla_server.enums import FieldType
 from argilla_server.models import Field, MetadataProperty, Question, Record, Response, Suggestion, Vector
 from sqlalchemy import ColumnElement, Connection, Select, String, select, type_coerce
 
+from .arrivals import Arrivals
 from .index import Parts
 
 MOST_IN_A_STATEMENT = 500  #: ids; for more, the whole dataset is read
@@ -81,6 +82,11 @@ class Reading:
     def moments(self, conditions: Sequence[ColumnElement[bool]] = ()) -> dict[str, tuple[Any, Any]]:
         """When each record that meets the conditions came and changed last, as the database gives it."""
         return {id_: (came, changed) for id_, came, changed in self.rows(moments(self.dataset_id, conditions))}
+
+    def arrivals(self) -> Arrivals:
+        """All records as they came."""
+        statement = of_records(self.dataset_id, Record.inserted_at, Record.fields)
+        return Arrivals.of(self.rows(statement.order_by(Record.inserted_at, Record.id)))
 
     @functools.cached_property
     def metadata(self) -> dict[str, dict[str, Any]]:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 from servers import PACKAGE, interpreter
+
+from argilla_embedded.arrivals import Arrivals
 
 PROGRAM = r"""
 import json, sys
@@ -19,7 +23,7 @@ from argilla_server.models import User
 from argilla_server.search_engine import (
     MetadataFilterScope, RangeFilter, RecordFilterScope, ResponseFilterScope, SuggestionFilterScope, TermsFilter)
 from sqlalchemy.dialects import postgresql, sqlite
-from argilla_embedded import ordering, predicates, reading
+from argilla_embedded import arrivals, predicates, reading
 
 odd, dataset, user = "odd' \" -- name", UUID(int=1), User(id=UUID(int=2))
 def record(name): return RecordFilterScope(property=name)
@@ -46,7 +50,7 @@ json.dump({
     "unsaid": unsaid,
     "dates": [str(predicates.date(one, end)) for one, end in (
         ("2026-01-31T12:00:00+02:00", False), ("2026-01-31", True), ("2026-01-31", False), (0, False))],
-    "shuffled": [ordering.shuffled(ids, UUID(int=i)) for i in (1, 1, 2)],
+    "shuffled": [arrivals.shuffled(ids, UUID(int=i)) for i in (1, 1, 2)],
 }, sys.stdout)
 """
 
@@ -76,3 +80,27 @@ def test_moments_are_read_in_utc_and_a_last_day_is_whole(said: Any) -> None:
 def test_each_user_has_a_shuffle_of_everything(said: Any) -> None:
     first, again, other = said["shuffled"]
     assert first == again != other and sorted(first) == sorted(other) != first
+
+
+@pytest.mark.parametrize("sizes", [(number,) for number in [3, 5, *range(6, 61)]] + [(6, 9), (30, 3, 12)])
+def test_equal_records_lie_a_third_of_what_came_together_apart(sizes: tuple[int, ...]) -> None:
+    """With one record that comes twice, some, and as many as can."""
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    for share in (1 / 60, 1 / 5, 1 / 2):
+        rows, parts = [], []
+        for number, size in enumerate(sizes):
+            twice, came = max(int(size * share), 1), start + timedelta(hours=number)
+            texts = [f"{number} {index}" for index in range(size - twice)]
+            part = [(UUID(int=(number + 1) * 1000 + index).hex, came, {"text": text})
+                    for index, text in enumerate([*texts, *texts[:twice]])]  # fmt: skip
+            rows += part
+            parts.append({id_: fields["text"] for id_, _, fields in part})
+        for user in range(5):
+            order = Arrivals.of(rows).own_order(UUID(int=user + 1))
+            assert sorted(order) == sorted(id_ for id_, *_ in rows)
+            for part in parts:
+                own, order = order[: len(part)], order[len(part) :]
+                assert set(own) == set(part)  # what came first is shown first
+                texts = [part[id_] for id_ in own]
+                for place, text in enumerate(texts):
+                    assert text not in texts[place + 1 : place + 1 + -(-len(part) // 3)], (sizes, share)

@@ -6,6 +6,8 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
+from uuid import UUID
 
 import pytest
 import yaml
@@ -108,28 +110,57 @@ def test_translations_have_a_dataset_for_each_pair_of_languages(argilla: Argilla
 
 
 def test_nothing_that_an_annotator_can_ask_for_tells_a_control_from_a_pair(argilla: Argilla, variant: Make) -> None:
+    """Apart from texts: those of a repeat are shown twice."""
     user = rater(argilla, "grace")
-    beside = {"controls": 2, "repeats": 2}
-    study = small(variant, "hidden", transformations=["paraphrasing"], sample={"pairs": 6, **beside})
-    kinds = {
-        pair.pair_id: pair.control
-        for pair in [*CampaignRecords.open(study).pairs, *CampaignRecords.open(study).controls]
-    }
-    assert len(kinds) == 6 + 2 + 2 + 2
+    study = small(variant, "hidden", transformations=["paraphrasing"], sample={"pairs": 6, "controls": 2, "repeats": 2})
+    shown = {pair.pair_id: pair for pair in CampaignRecords.open(study).shown}
+    assert len(shown) == 6 + 2 + 2 + 2
     publish(study, argilla)
     dataset_id = dataset(study, argilla)
-    records = pending(argilla, user, dataset_id)
-    assert {record["external_id"] for record in records} == set(kinds)
-    assert {len(record["external_id"]) for record in records} == {32}
-    for record in records:
-        whole = argilla.request("GET", f"/records/{record['id']}", api_key=user.api_key)
-        assert set(whole["fields"]) == {"asked", "original", "transformed", "answering"}
-        assert whole["metadata"] == {"language": "en", "output_language": "en"}  # this end point hides no metadata
-    properties = argilla.request("GET", f"/datasets/{dataset_id}/records", params={"limit": 100})["items"]
-    arrival = [record["external_id"] for record in sorted(properties, key=lambda record: record["inserted_at"])]
-    assert arrival == sorted(arrival)  # in the order of ids, which are hashes
+    ids = {record["id"]: record["external_id"] for record in argilla.records(dataset_id)}
+    assert set(ids.values()) == set(shown)
+    came = dict[str, str]()
+    for record_id, pair_id in ids.items():
+        record = argilla.request("GET", f"/records/{record_id}", api_key=user.api_key)
+        pair, fields = shown[pair_id], record.pop("fields")
+        assert (fields["original"], fields["transformed"]) == (pair.original, pair.transformed)
+        assert len({tuple(sorted(fields)), ("answering", "asked", "original", "transformed")}) == 1
+        came[pair_id] = record.pop("inserted_at")
+        assert record.pop("updated_at") == came[pair_id] and UUID(record.pop("id")).version == 4
+        assert record == {  # this end point hides no metadata
+            "status": "pending", "metadata": {"language": "en", "output_language": "en"}, "external_id": None,
+            "responses": [], "suggestions": [], "vectors": {}, "dataset_id": dataset_id,
+        }  # fmt: skip
+    assert sorted(came, key=came.__getitem__) != sorted(came)  # nor does the time follow ids that could be computed
+    assert {record["external_id"] for record in rater_records(argilla, user, dataset_id)} == {None}
+    external_id = {"entity": "record", "property": "external_id"}
+    for search in (
+        {"filters": {"type": "and", "and": [{"type": "terms", "scope": external_id, "values": [next(iter(shown))]}]}},
+        {"sort": [{"scope": external_id, "order": "asc"}]},
+    ):
+        with pytest.raises(ServiceError, match="annotators can neither filter nor sort records by external_id"):
+            argilla.request("POST", f"/me/datasets/{dataset_id}/records/search", api_key=user.api_key, json=search)
     visible = argilla.request("GET", f"/me/datasets/{dataset_id}/metadata-properties", api_key=user.api_key)["items"]
     assert {one["name"] for one in visible} == {"language", "output_language"}
+
+
+def rater_records(argilla: Argilla, user: server.User, dataset_id: str) -> list[dict[str, Any]]:
+    """A search's records as the rater's own client gets them."""
+    path = f"/me/datasets/{dataset_id}/records/search"
+    found = argilla.request("POST", path, api_key=user.api_key, json={}, params={"limit": 100})
+    return [item["record"] for item in found["items"]]
+
+
+def test_a_third_of_each_raters_queue_lies_between_a_pair_and_its_repeat(argilla: Argilla, variant: Make) -> None:
+    users = [rater(argilla, f"apart-{number}") for number in range(8)]
+    study = small(variant, "thirds", transformations=["paraphrasing"], sample={"pairs": 8, "batch": 4, "repeats": 1})
+    publish(study, argilla)
+    first_of = {pair.pair_id: pair.repeats for pair in CampaignRecords.open(study).controls if pair.repeats}
+    assert len(first_of) == 2
+    for user in users:
+        order = [record["external_id"] for record in pending(argilla, user, dataset(study, argilla))]
+        places = [(order.index(again), order.index(first)) for again, first in first_of.items()]
+        assert min(abs(again - first) - 1 for again, first in places) >= len(order) / 3
 
 
 def test_each_rater_has_an_order_of_their_own_that_stays(argilla: Argilla, variant: Make) -> None:

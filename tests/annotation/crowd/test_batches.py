@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from annotation.campaign_records import CampaignRecords
 from annotation.crowd.batches import Batch, make_batches
-from annotation.sampling.queues import Queue
+from annotation.sampling.queues import Queue, block_numbers
 from annotation.sampling.sample import draw_sample
 from generation.production import generate
 from plumbline.errors import StudyError
@@ -59,6 +60,33 @@ def test_each_batch_has_a_positive_and_a_negative_and_repeats_come_after_their_p
     assert repeats == sum(pair.control == "repeat" for pair in controls.values())
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 7, 24])
+@pytest.mark.parametrize("repeats", [1, 2, 30])
+@pytest.mark.parametrize("blocks", [[], [8, 16, 24]])
+def test_a_third_of_a_batch_and_of_a_block_lies_between_a_pair_and_its_repeat_or_there_is_none(
+    variant: Make, size: int, repeats: int, blocks: list[int]
+) -> None:
+    sample = {"pairs": 24, "batch": size, "controls": 0, "repeats": repeats}
+    parts: dict[str, Any] = {"raters": {"blocks": blocks}, "acceptance": {"rule": "lower_bound", "min_pairs": 8}}
+    study = variant(transformations=["paraphrasing", "translation"], sample=sample, **(parts if blocks else {}))
+    generate(study)
+    records = CampaignRecords.open(study) if draw_sample(study) else None
+    assert records is not None
+    first_of = {pair.pair_id: pair.repeats for pair in records.controls}
+    for batch in batches(study):
+        for place, key in enumerate(batch.pair_ids):
+            if key in first_of:
+                between = batch.pair_ids[batch.pair_ids.index(first_of[key]) + 1 : place]
+                assert len(between) >= len(batch.pair_ids) / 3
+    # A third of each queue, or of each block, can lie between: with all that come twice first, and the repeats last.
+    numbers = block_numbers(study, records.pairs, records.controls) if blocks else {}
+    parts_of = Counter[tuple[Queue, int]](), Counter[tuple[Queue, int]]()
+    for pair in records.shown:
+        parts_of[bool(pair.repeats)][Queue.of(pair), numbers.get(pair.pair_id, 0)] += 1
+    once, again = parts_of
+    assert again and all(number - 1 >= (number + again[part]) / 3 for part, number in once.items() if again[part])
+
+
 def test_the_pilot_is_one_batch_a_group_of_languages_and_leaves_the_rest_for_later(study: Study) -> None:
     pilot = batches(study, pilot=5)
     assert Counter(batch.queue.languages for batch in pilot).most_common(1)[0][1] == 1
@@ -80,7 +108,8 @@ def test_batches_are_the_same_at_each_call_and_others_by_another_seed(study: Stu
     assert batches(study) == batches(study)
     other = study.model_copy(update={"sample": study.sample.model_copy(update={"seed": 7})})
     other._exports = study._exports
-    assert {batch.batch_id for batch in batches(study)}.isdisjoint(batch.batch_id for batch in batches(other))
+    here, there = ({one.batch_id for one in batches(each) if one.pool == "paraphrasing"} for each in (study, other))
+    assert len(here) == 3 and here.isdisjoint(there)
 
 
 def test_a_pilot_larger_than_what_is_left_is_refused(study: Study) -> None:

@@ -61,11 +61,10 @@ def rate(study: Study, site: MTurkSite) -> None:
 
 
 def offered_blocks(study: Study) -> list[set[int]]:
-    """The blocks of each batch's pairs."""
-    records = CampaignRecords.open(study)
-    numbers = block_numbers(study, records.pairs, records.controls)
+    """The blocks of each batch's pairs; controls that are left of an earlier block are in a later one's batch."""
+    numbers = block_numbers(study, CampaignRecords.open(study).pairs)
     with Ledger(study.scratch / LEDGER, study.name, "mturk", "live") as ledger:
-        return [{numbers[pair_id] for pair_id in offer.batch.pair_ids} for offer in ledger.offered()]
+        return [{numbers[pair_id] for pair_id in {*offer.batch.pair_ids} & {*numbers}} for offer in ledger.offered()]
 
 
 def test_the_next_batch_is_the_next_block_until_a_look_decides(study: Study, site: MTurkSite) -> None:

@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from annotation.crowd.summary import CrowdSummary
 from annotation.questions import Question
 from annotation.report.material import CampaignMaterial
 from annotation.rubric import load_rubric
-from annotation.sheets.facts import NOBODY, answered, answers_of, instrument, repeated, self_agreement
+from annotation.sheets.facts import NOBODY, answered, answers_of, instrument
 from annotation.sheets.heds import HedsAnswers, form, heds_answers, heds_json
 from annotation.sheets.writing import write_sheets
 from annotation.verdicts.acceptance import accept
@@ -29,10 +30,11 @@ from generation.production import generate
 from plumbline.errors import StudyError
 from plumbline.exhibits.table import as_markdown
 from plumbline.manifest import Manifest
-from plumbline.records import Rating
+from plumbline.records import Pair, Rating
 from plumbline.study import ROOT, Study, load_study
+from tests.annotation.judgements import START, pair, ratings
 from tests.annotation.ratings.test_review import rate
-from tests.annotation.report.test_methods import small
+from tests.annotation.report.test_methods import material, small
 from tests.conftest import DEMO
 
 PEOPLE = {
@@ -219,23 +221,32 @@ def test_languages_tick_their_boxes_and_those_without_one_are_named(demo: Study)
     assert content["heds-system-output_languages-other_text"]["data"] == {"": "Nigerian Pidgin"}
 
 
-def test_intra_annotator_agreement_is_that_of_repeats(rated_once: Study, demo: Study) -> None:
-    ratings = pd.read_parquet(rated_once.folder / "ratings.parquet").set_index(["pair_id", "rater_id", "question"])
-    controls = pd.read_parquet(rated_once.folder / "controls.parquet")
-    first = controls[controls["control"] == "repeat"].set_index("pair_id")["repeats"]
-    again = pd.read_parquet(rated_once.folder / "control_ratings.parquet")
-    again = again[again["pair_id"].isin(first.index) & (again["question"] == "quality")]
-    same = [
-        row.value == ratings.loc[(first[row.pair_id], row.rater_id, "quality"), "value"]
-        for row in again.itertuples(index=False)
-    ]
-    score = "heds-criteria-criterion-response_elicitation-intra_annotator-intra_annotator_agreement_score"
-    answer = stored(rated_once)[score]["data"]["quality"]
-    assert f"share of equal answers {sum(same) / len(same):.2f}" in answer
-    assert f"of {len(same)} repeated answers" in answer
-    material = small(demo)
-    assert repeated(material).empty and not self_agreement(material, "quality")
-    assert heds_of(material)["4.3.12.2"]["quality"].text == "IntraAA not assessed"
+def test_intra_annotator_agreement_is_that_of_repeats_that_came_late_enough(demo: Study) -> None:
+    """Of nine answers, two lie between the first two of one text, and three between the others."""
+    pairs = [pair(number) for number in range(7)]
+    shown_again = [(place, {"control": "repeat", "repeats": pairs[place].pair_id}) for place in (0, 4)]
+    repeats = [pairs[place].model_copy(update={"pair_id": f"again-{place}", **again}) for place, again in shown_again]
+    times = {pairs[0].pair_id: 0, "again-0": 3, pairs[4].pair_id: 5, "again-4": 9}
+    times |= {one.pair_id: place for one, place in zip([*pairs[1:4], *pairs[5:]], (1, 2, 6, 7, 8), strict=True)}
+
+    def read(rows: list[Pair], quality: list[int]) -> pd.DataFrame:
+        frame = ratings(rows, quality, [4] * len(rows), raters=1)
+        return frame.assign(submitted_at=[START + timedelta(minutes=times[one]) for one in frame["pair_id"]])
+
+    def found(again: list[int], **changed: object) -> dict[str, Any]:
+        parts = {"controls": repeats, "control_ratings": read(repeats, again)} | changed
+        return heds_of(material(demo, pairs, read(pairs, [3, 3, 3, 3, 5, 3, 3]), **parts))["4.3.12.2"]
+
+    assert found([1, 5])["quality"].text.startswith("share of equal answers 1.00")
+    assert found([3, 1])["quality"].text.startswith("share of equal answers 0.00")
+    assert found([1, 5])["quality"].text.endswith("of 1 repeated answer")
+    together = read(pairs, [3] * 7).assign(submitted_at=START)
+    late = found([3, 3], ratings=together, control_ratings=read(repeats, [3, 3]).assign(submitted_at=START))
+    assert "IntraAA not assessed: 2 repeated answers, but less than a third" in late["quality"].text
+    batch = {"ratings": together.assign(batch="b"), "control_ratings": read(repeats, [3, 1]).assign(batch="b")}
+    assert found([3, 1], **batch)["quality"].text.endswith("of 2 repeated answers")
+    assert "nobody answered a pair twice" in found([3, 3], control_ratings=together.iloc[:0])["quality"].text
+    assert "the queues are too short" in found([3, 3], controls=[])["quality"].text
 
 
 def test_ratings_of_files_leave_open_how_they_were_collected(demo: Study) -> None:

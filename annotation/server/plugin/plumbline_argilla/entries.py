@@ -25,7 +25,7 @@ from sqlalchemy import event, select
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm.attributes import set_committed_value
 
-from argilla_embedded import ordering
+from argilla_embedded.arrivals import Arrivals
 from argilla_embedded.privacy import own_user_id
 from argilla_embedded.setup import GroupName, Setup
 
@@ -33,12 +33,14 @@ PATH = "/datasets/{dataset_id}"
 #: The drawing's key in metadata: for a dataset {seed, number, questions, options, groups}, for a record {seed, field,
 #: lengths} and {group}, which names records shown together.
 MARK = "drawn"
+BESIDE, RIGHT = "answering", "right"  # fields of Plumbline's records, and of those in training alone
 
 
 def apply(setup: Setup) -> None:
     """Give each annotator their own orders, and let owners read them. Call it once."""
-    event.listen(Record, "load", in_own_order)
-    event.listen(Record, "refresh", in_own_order)
+    for moment in ("load", "refresh"):
+        event.listen(Record, moment, in_own_order)
+        event.listen(Record, moment, without_name)
     setup.grouping = grouping
     api = setup.api
     [replaced] = [route for route in api.router.routes if getattr(route, "name", "") == "list_dataset_questions"]
@@ -78,6 +80,16 @@ def in_own_order(record: Record, _: object, loaded: Collection[str] | None = Non
     order = order_of(mark["seed"], user_id, len(entries))
     text = numbered([entries[place] for place in order])
     set_committed_value(record, "fields", {**state["fields"], mark["field"]: text})
+
+
+def without_name(record: Record, *_: object) -> None:
+    """Hide a pair's id from annotators, who could compute it from texts that they see, but not that of a control.
+
+    In training, whose pairs are all known, the rating page finds the right answers by the id.
+    """
+    fields = record.__dict__.get("fields") or {}
+    if own_user_id() is not None and BESIDE in fields and RIGHT not in fields:
+        set_committed_value(record, "external_id", None)
 
 
 def entries_of(text: str, lengths: Sequence[int]) -> list[str]:
@@ -154,10 +166,11 @@ async def orders(
     mark = (dataset.metadata_ or {}).get(MARK)
     if mark is None:
         return {"orders": {}, "turns": {}, "places": {}}
-    names, groups = {}, {}
-    every = select(Record.id, Record.external_id, Record.metadata_).where(Record.dataset_id == dataset_id)
-    for record_id, name, metadata in await db.execute(every):
-        names[record_id.hex], groups[record_id.hex] = name, group_of(record_id.hex, metadata)
+    every = select(Record.id, Record.inserted_at, Record.fields, Record.external_id, Record.metadata_)
+    every = every.where(Record.dataset_id == dataset_id).order_by(Record.inserted_at, Record.id)
+    rows = [(record_id.hex, *row) for record_id, *row in await db.execute(every)]
+    arrived, names = Arrivals.of(row[:3] for row in rows), {record: name for record, _, _, name, _ in rows}
+    groups = {record: group_of(record, metadata) for record, *_, metadata in rows}
     answered, others = dict[UUID, set[str]](), set[UUID]()
     given = select(Response.user_id, Response.record_id, User.role).join(Record).where(Record.dataset_id == dataset_id)
     for user_id, record_id, role in await db.execute(given.join(User, Response.user_id == User.id)):
@@ -165,7 +178,7 @@ async def orders(
         others |= {user_id} if role != UserRole.annotator else set()
     number, turns, places = mark.get("number", 0), dict[str, dict[str, int]](), dict[str, dict[str, int]]()
     for user_id, own in answered.items():
-        queue, met = ordering.shuffled(list(names), user_id, groups), Counter[str]()
+        queue, met = arrived.own_order(user_id, groups if mark.get("groups") else None), Counter[str]()
         turns[str(user_id)] = {names[one]: turn for turn, one in enumerate(queue, 1) if one in own}
         stood = {one: (met.update([groups[one]]), met[groups[one]])[1] for one in queue}
         places[str(user_id)] = {names[one]: place for one, place in stood.items() if one in own}

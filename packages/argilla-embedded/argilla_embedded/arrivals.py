@@ -1,0 +1,93 @@
+"""Each user's own order of a dataset's records: shuffled, and records with equal fields far apart.
+
+Records that came at different times, such as the blocks of a campaign, keep the order of their times: who has answered
+all that was there goes on with what came then, so each part by itself is in order.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+
+ONE_PART_SECONDS = 60  #: between two records that came together, such as two requests of one upload
+MIXERS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  #: of splitmix64
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """The records of a dataset as they came."""
+
+    parts: Sequence[Sequence[str]]  #: records that came together, the oldest first
+    equals: Mapping[str, str]  #: of two records with equal fields, each by the other
+
+    @classmethod
+    def of(cls, rows: Iterable[tuple[str, datetime, Any]]) -> Arrivals:
+        """Read records' ids, times of insertion and fields, in the order in which they came."""
+        parts, by_fields, before = list[list[str]](), dict[int, str](), None
+        equals = dict[str, str]()
+        for id_, came, fields in rows:
+            if before is None or (came - before).total_seconds() > ONE_PART_SECONDS:
+                parts.append([])
+            parts[-1].append(id_)
+            first = by_fields.setdefault(hash(json.dumps(fields, sort_keys=True)), id_)
+            if first != id_ and first not in equals:
+                equals |= {first: id_, id_: first}
+            before = came
+        return cls(parts, equals)
+
+    def own_order(self, user_id: UUID, groups: Mapping[str, str] | None = None) -> list[str]:
+        """Return all records in a user's order; `groups` are shuffled as one, and equal ones of them stay."""
+        own = [shuffled(part, user_id, groups) for part in self.parts]
+        return [id_ for part in own for id_ in (apart(part, self.equals) if groups is None else part)]
+
+
+def apart(ids: Sequence[str], equals: Mapping[str, str]) -> list[str]:
+    """Move the first of two equal records into the first third, and the second into the last; others keep their order.
+
+    Where a third cannot hold them, all first ones come first and all second ones last, in one order. So at least a
+    third of all records lies between, but where these are one record twice, or two.
+    """
+    place = {id_: index for index, id_ in enumerate(ids)}
+    first_of = {id_: equals[id_] for id_ in ids if place.get(equals.get(id_, ""), len(ids)) < place[id_]}
+    firsts = set(first_of.values())
+    others = [id_ for id_ in ids if id_ not in first_of and id_ not in firsts]
+    more = max(len(ids) // 3 - len(firsts), 0) if firsts else 0
+    begin, middle, end = others[:more], others[more : len(others) - more], others[len(others) - more :]
+    last = sorted([*first_of, *end], key=lambda id_: place[id_ if more else first_of[id_]])
+    return [*sorted([*firsts, *begin], key=place.__getitem__), *middle, *last]
+
+
+def shuffled(ids: Sequence[str], user_id: UUID, groups: Mapping[str, str] | None = None) -> list[str]:
+    """The ids in an order of its own for each user: by a hash of user and record, the same in every process.
+
+    With `groups` those of one group, named by 32 hexadecimal digits too, come one after another: groups are shuffled,
+    and each group's records.
+    """
+    if not ids:
+        return []
+    halves, keys = hashed(ids, user_id)
+    columns = [halves[:, 1], halves[:, 0], keys]
+    if groups is not None:
+        others, first = hashed([groups[id_] for id_ in ids], user_id)
+        columns += [others[:, 1], others[:, 0], first]
+    return [ids[i] for i in np.lexsort(columns).tolist()]
+
+
+def hashed(ids: Sequence[str], user_id: UUID) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """The halves of each id as numbers, and a hash of user and id."""
+    halves = np.frombuffer(bytes.fromhex("".join(ids)), ">u8").astype(np.uint64).reshape(-1, 2)
+    seed = np.frombuffer(user_id.bytes, ">u8").astype(np.uint64)
+    return halves, mixed(halves[:, 1] ^ mixed(halves[:, 0] ^ mixed(seed[:1]) ^ seed[1]))
+
+
+def mixed(numbers: np.ndarray[Any, np.dtype[np.uint64]]) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    """A hash of each number (splitmix64)."""
+    numbers = (numbers ^ (numbers >> np.uint64(30))) * MIXERS[0]
+    numbers = (numbers ^ (numbers >> np.uint64(27))) * MIXERS[1]
+    return numbers ^ (numbers >> np.uint64(31))
