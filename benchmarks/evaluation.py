@@ -155,13 +155,15 @@ def tell_peer(folder: Path, kind: str, seed: str) -> dict[str, float]:
         spec, passages = _search(folder, 30, 60, int(seed))
     else:
         spec = _intents(folder, int(seed)) if kind == "classification" else _sentences(folder, int(seed))
-    study = made_study(folder, [spec], list(TRANSFORMATIONS) if kind == "retrieval" else [], SEEDS)
-    told = _tell(study, passages)
+    study = made_study(folder, [spec], list(TRANSFORMATIONS), SEEDS)
+    told = _tell(study, passages, include_rejected=kind == "retrieval")
     scores = EvaluationRecords.open(study).scores.set_index(["transformation", "seed"])["score"]
     model = SentenceTransformer(study.evaluation.models[0].location(ROOT), device="cpu")
     model.encode(["the first text takes longer"])
     seconds = 0.0
-    for unit in plan_units(Folder(study), [], [], include_rejected=True):
+    for unit in plan_units(Folder(study), [], [], include_rejected=kind == "retrieval"):
+        if (unit.transformation, unit.seed) not in scores.dropna().index:
+            continue
         task = make_task(unit.data(), study.evaluation.protocol)
         start = time.perf_counter()
         with silent_mteb():
@@ -277,7 +279,7 @@ def tell_store(folder: Path) -> dict[str, float]:
     return {"mb": memory("VmHWM") - before}
 
 
-def _tell(study: Study, untouched: Sequence[str]) -> dict[str, float]:
+def _tell(study: Study, untouched: Sequence[str], *, include_rejected: bool = True) -> dict[str, float]:
     """Evaluate a study whose outputs are shuffled words; `untouched` are the texts that have none."""
     made = write_shuffled(study)
     distinct = list(
@@ -287,7 +289,7 @@ def _tell(study: Study, untouched: Sequence[str]) -> dict[str, float]:
     forget_peak()
     before = memory("VmRSS")
     start = time.perf_counter()
-    outcome = evaluate(study, include_rejected=True, load=timed.load)
+    outcome = evaluate(study, include_rejected=include_rejected, load=timed.load)
     wall = time.perf_counter() - start
     mb = memory("VmHWM") - before
     if outcome.failures or outcome.kept:

@@ -125,13 +125,11 @@ def error_by_gold(
     return table.reset_index()
 
 
-def spearman_by_words(
-    beside: pd.DataFrame, gold: pd.DataFrame, bins: Sequence[int] = WORD_BINS, fewest: int = 10
-) -> pd.DataFrame:
+def spearman_by_words(beside: pd.DataFrame, gold: pd.DataFrame, fewest: int = 10) -> pd.DataFrame:
     """Compute Spearman's rho by data set and length, mean over judges, with the pairs in each bin (PTEB, Figure 4).
 
     `gold` has sentence1 and sentence2; the length of a pair is the mean of its sentences' words (the paper does not say
-    whether it is that of a sentence or of a pair). `bins` are the lower ends, the last one without upper end. Columns:
+    whether it is that of a sentence or of a pair). Columns:
     dataset, words (such as 5-9, 20+), n (pairs, judged by all), spearman (NaN below `fewest` pairs), judges. The last
     rows, called average, are means over the data sets that have a rho there, as the paper's; which these are differs
     from bin to bin.
@@ -140,8 +138,8 @@ def spearman_by_words(
     lengths = sum(gold[name].astype(str).map(count_words).to_numpy() for name in ("sentence1", "sentence2")) / 2
     words = pd.Series(lengths, index=gold["pair_id"])
     wide = beside.pivot(index=["dataset", "pair_id", "gold"], columns="judge", values="score").dropna().reset_index()
-    bin_of = np.searchsorted(np.array(bins), words.reindex(wide["pair_id"]).to_numpy(), side="right") - 1
-    names = [f"{low}-{high - 1}" for low, high in itertools.pairwise(bins)] + [f"{bins[-1]}+"]
+    bin_of = np.searchsorted(np.array(WORD_BINS), words.reindex(wide["pair_id"]).to_numpy(), side="right") - 1
+    names = [f"{low}-{high - 1}" for low, high in itertools.pairwise(WORD_BINS)] + [f"{WORD_BINS[-1]}+"]
     judges = sorted(beside["judge"].unique())
     rows = []
     for dataset in sorted(wide["dataset"].unique()):

@@ -21,7 +21,13 @@ from annotation.judges.records import checked
 from generation.output_tables import edit_distance
 from plumbline.frames import filled, numbers
 from plumbline.statistics.estimates import stream
-from plumbline.statistics.paired import hodges_lehmann_bootstrap, holm, letter_display, paired_bootstrap
+from plumbline.statistics.paired import (
+    enough_resamples,
+    hodges_lehmann_bootstrap,
+    holm,
+    letter_display,
+    paired_bootstrap,
+)
 
 ALPHA = 0.05
 SMALLEST = 0.001  # the smallest adjusted p to be distinguished, as HTEB reports it
@@ -88,15 +94,6 @@ def crossed(judgements: pd.DataFrame, question: str) -> CrossJudgements:
     return CrossJudgements(whole, len(wide) - len(whole), {str(name): int(n) for name, n in wide.isna().sum().items()})
 
 
-def enough_resamples(comparisons: int) -> int:
-    """Return the resamples at which Holm's smallest p can be half of `SMALLEST`: 2 m / SMALLEST, at least 10,000.
-
-    A p of B resamples, the sample itself counted as one, is 1 / (B + 1) at least, and Holm multiplies it by the number
-    m of comparisons: with the paper's 10 and .001, 1,000 resamples could show nothing below .01.
-    """
-    return max(10_000, math.ceil(2 * comparisons / SMALLEST))
-
-
 def comparisons(observations: pd.DataFrame, seed: int, resamples: int | None = None) -> pd.DataFrame:
     """Compare every two generators: difference of means, 95% interval, p, Holm's p, significant at 0.05 or not.
 
@@ -107,7 +104,7 @@ def comparisons(observations: pd.DataFrame, seed: int, resamples: int | None = N
     """
     order = _best_first(observations)
     pairs = list(itertools.combinations(order, 2))
-    number = resamples or enough_resamples(len(pairs))
+    number = resamples or enough_resamples(len(pairs), SMALLEST, 10_000)
     rows = []
     for first, second in pairs:
         better, worse = observations[first].to_numpy(), observations[second].to_numpy()

@@ -24,13 +24,13 @@ from evaluation.human.records import (
     ModelMade,
 )
 from evaluation.human.sampled import PLURALS, SampledDataset
-from evaluation.human.scores import enough_resamples, score, with_holm
+from evaluation.human.scores import score, with_holm
 from generation.datasets.local import TableDataset
 from generation.datasets.mteb_registry import gold_column
 from generation.datasets.mteb_tasks import MtebTask
 from plumbline.errors import DataError
 from plumbline.statistics.estimates import Floats, stream
-from plumbline.statistics.paired import average_ranks
+from plumbline.statistics.paired import average_ranks, enough_resamples
 from plumbline.study.datasets import SEARCHES
 from plumbline.words import count
 
@@ -164,7 +164,7 @@ def compare(parts: Sequence[TaskPart], *, seed: int) -> HumanTables:
     if not some:
         why = "; ".join(_left_out(parts))
         raise DataError("people saw no item that can be scored" + (f" ({why})" if why else ""))
-    number = enough_resamples(len(some))
+    number = enough_resamples(len(some), 0.05, 1000)
     compared = [_compared(part, number, seed) for part in some]
     apart = pd.concat([tables.differences for tables in compared], ignore_index=True)
     differences = with_holm(apart).assign(subset=apart["subset"])

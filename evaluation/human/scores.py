@@ -397,8 +397,7 @@ def _differences(metered: _MetricReading, resamples: dict[_Key, ScoreResamples])
 def with_holm(differences: pd.DataFrame) -> pd.DataFrame:
     """Return the differences of several tasks with `p_holm`: Holm's correction over tasks, for each model.
 
-    The correction is separate for each kind of people. With m tasks the smallest p of B resamples, 1 / (B + 1), becomes
-    m / (B + 1): `enough_resamples` returns the B needed to find anything at 0.05.
+    The correction is separate for each kind of people.
     """
     whole = differences.copy()
     whole["p_holm"] = math.nan
@@ -406,11 +405,6 @@ def with_holm(differences: pd.DataFrame) -> pd.DataFrame:
         whole.loc[group.index, "p_holm"] = holm(group["p"].to_numpy(np.float64))
     order = [*DIFFERENCES[:7], "p", "p_holm", *DIFFERENCES[8:]]
     return whole[order]
-
-
-def enough_resamples(tasks: int) -> int:
-    """Return the resamples with which Holm's smallest adjusted p over the tasks can be 0.025, at least 1,000."""
-    return max(1000, 40 * tasks)
 
 
 def _notes(metered: _MetricReading) -> list[str]:

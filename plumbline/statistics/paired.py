@@ -234,6 +234,18 @@ def holm(p_values: Values) -> Floats:
     return adjusted
 
 
+def enough_resamples(comparisons: int, smallest: float, fewest: int) -> int:
+    """Return the resamples at which Holm's smallest p can be half of `smallest`, but at least `fewest`.
+
+    A p of B resamples, the sample itself counted as one, is 1 / (B + 1) at least, and Holm multiplies it by the number
+    of comparisons: with HTEB's 10 and .001, 1,000 resamples could show nothing below .01.
+
+    >>> enough_resamples(10, 0.001, 10_000), enough_resamples(100, 0.05, 1000), enough_resamples(10, 0.05, 1000)
+    (20000, 4000, 1000)
+    """
+    return max(fewest, round(2 * comparisons / smallest))
+
+
 def hodges_lehmann(first: Values, second: Values) -> Estimate:
     """The Hodges-Lehmann shift of paired samples (first - second), with its 95% interval from Walsh averages.
 

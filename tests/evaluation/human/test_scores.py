@@ -12,7 +12,7 @@ from scipy.stats import spearmanr
 from sklearn.metrics import accuracy_score, v_measure_score
 
 from evaluation.human.answers import ScorerAnswers, TaskItems, aggregate
-from evaluation.human.scores import DIFFERENCES, enough_resamples, score, with_holm
+from evaluation.human.scores import DIFFERENCES, score, with_holm
 from tests.evaluation.human.made import gold_of, people, task_of
 
 
@@ -193,7 +193,6 @@ def test_differences_are_paired_and_corrected_over_tasks() -> None:
     )
     holm = with_holm(tasks.reset_index(drop=True)).query("people == 'aggregate'")
     assert holm["p_holm"].tolist() == pytest.approx([0.03, 0.06, 0.06])  # 3 x .01; 2 x .03, and no less for .04
-    assert enough_resamples(100) == 4000 and enough_resamples(10) == 1000
     same = score(
         task, people(task, {"a": right}), [ScorerAnswers("m", "model", item_values=np.ones(40))], rng=rng()
     ).differences
