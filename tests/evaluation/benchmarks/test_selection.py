@@ -12,7 +12,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import LeaveOneOut, cross_val_predict
 
 from evaluation.benchmarks.scores import Scores, split, whole
-from evaluation.benchmarks.selection import SelectionRequest, checked, priced, select
+from evaluation.benchmarks.selection import SelectionRequest, checked, select
 from evaluation.benchmarks.selection_methods import (
     Coverage,
     agreeing,
@@ -24,7 +24,6 @@ from evaluation.benchmarks.selection_methods import (
     left_out_predictions,
     predictability,
 )
-from evaluation.benchmarks.task_facts import amount
 from plumbline.errors import DataError, StudyError
 
 
@@ -227,9 +226,3 @@ def test_a_budget_that_no_coverage_can_meet_and_too_few_models_are_one_line() ->
 def test_what_would_choose_nothing_or_hold_against_nothing_is_one_line(asked: SelectionRequest, said: str) -> None:
     with pytest.raises(StudyError, match=said):
         checked(facts(), asked)
-
-
-def test_costs_are_said_as_people_read_them() -> None:
-    assert [amount(cost) for cost in (1_613_630_000.4, 30.0, 12.34567)] == ["1,613,630,000", "30", "12.35"]
-    two = np.array([True, True, False])
-    assert priced(free(3), two, "tasks") == "2 tasks" and priced(free(3), two, "minutes") == "2 minutes, 2 tasks"
