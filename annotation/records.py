@@ -186,6 +186,10 @@ class Verdict(Record):
         default=(), description="error types whose outputs were kept out of the sample: the verdict does not cover them"
     )
     kept_out_share: float = Field(default=0.0, description="share of usable outputs that these error types kept out")
+    outputs: dict[str, dict[int, str]] = Field(
+        default={},
+        description="hash of the outputs that the sample was drawn from, by data set and seed: no others are evaluated",
+    )
     simulated: bool = Field(description="true if any of the ratings is simulated")
     rules_fixed: Fixed = Field(
         default="",
@@ -346,6 +350,9 @@ class Supply(Record):
     without: tuple[str, ...] = Field(default=(), description="error types that keep an output out (`sample.without`)")
     kept_out: int = Field(default=0, description="usable outputs that these error types kept out")
     known: int = Field(default=0, description="texts that are also known items, which the sample leaves out")
+    outputs: dict[str, dict[int, str]] = Field(
+        default={}, description="hash of the outputs that could be drawn, by data set and seed"
+    )
 
     @property
     def failed_share(self) -> float:

@@ -14,13 +14,13 @@ import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import yaml
 
 from annotation.campaign_records import CampaignRecords
 from annotation.ratings.ratings import write_ratings
+from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
 from benchmarks.evaluation_data import MODEL, SEEDS, made_words, write_shuffled
 from benchmarks.memory import forget_peak, memory
@@ -30,10 +30,8 @@ from evaluation.bundle.evaluate import EvaluationRequest, evaluate_bundle
 from evaluation.bundle.export import export
 from evaluation.scoring import evaluate
 from generation.datasets.loading import iter_datasets
-from generation.jobs import Plan
-from plumbline.identity import identity
-from plumbline.manifest import Manifest
-from plumbline.records import Pair, Rating
+from plumbline.records import Pair, Rating, Text
+from plumbline.store import write_table
 from plumbline.study import ROOT, Study, load_study
 from plumbline.transformations import TRANSFORMATIONS
 
@@ -109,41 +107,12 @@ def made_study(folder: Path, texts: int) -> Study:
     (folder / "study.yaml").write_text(yaml.safe_dump(said), encoding="utf-8")
     study = load_study(folder / "study.yaml", folder / "exports")
     write_shuffled(study)
-    pairs = _write_pairs(study)
-    Manifest.of(study).write_table("controls.parquet", list[Pair](), Pair)
-    Manifest.of(study).write_models("sample.json", [])
-    frame = pd.DataFrame([one.model_dump() for one in _ratings(pairs)])
+    texts_of_all = (text for dataset in iter_datasets(study) for text in dataset.texts())
+    write_table(study.folder / "texts.parquet", texts_of_all, Text)
+    frame = pd.DataFrame([one.model_dump() for one in _ratings(draw_sample(study))])
     write_ratings(CampaignRecords.open(study), frame)
     accept(study)
     return study
-
-
-def _write_pairs(study: Study) -> list[Pair]:
-    """The first texts' outputs of each transformation, as annotation draws them."""
-    plan, made = Plan(study), []
-    (dataset,) = iter_datasets(study)
-    texts = [text for _, text in zip(range(PAIRS), dataset.texts(), strict=False)]
-    for name, kind in study.transforming.items():
-        seed = study.seeds[0]
-        table = pd.read_parquet(study.transformation_file(name, seed), columns=["key", "output"])
-        outputs = dict(zip(table["key"], table["output"], strict=True))
-        for job in plan.jobs(texts, name, seed):
-            common: dict[str, Any] = {"transformation": name, "axis": kind.axis, "pool": kind.pool, "seed": seed}
-            common |= {"dataset": dataset.name, "task_type": dataset.task, "language": "en"}
-            common |= {"model": "shuffled", "generator_hash": plan.generator_hash, "generator_kind": "recorded"}
-            made.append(
-                Pair(
-                    pair_id=identity("pair-v1", job.key),
-                    key=job.key,
-                    output_language=job.languages[-1],
-                    original=job.text,
-                    transformed=outputs[job.key],
-                    prompt_hash=plan.prompt_hashes[name],
-                    **common,
-                )
-            )
-    Manifest.of(study).write_table("pairs.parquet", made, Pair)
-    return made
 
 
 def _ratings(pairs: Sequence[Pair]) -> Iterator[Rating]:

@@ -1,14 +1,15 @@
 """The gate: only what people accepted is evaluated.
 
 A verdict covers a transformation, the language of the originals, the rated output languages, and the generator (with
-its kind) and prompts of the rated texts, as long as the outputs are still those rated. Units that no accepted verdict
-covers are left out, with the reason and what to do; the user may include them, and then their records say so.
+its kind) and prompts of the rated texts, in the data sets and seeds that the sample was drawn from, as long as the
+outputs are still those. Units that no accepted verdict covers are left out, with the reason and what to do; the study
+may carry verdicts over to other data sets and seeds, and the user may include all units; then their records say so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from annotation.records import Verdict
@@ -16,6 +17,8 @@ from evaluation.records import Status
 from generation.jobs import Maker
 from plumbline.identity import identity
 from plumbline.languages import language_name
+
+CARRIED_OVER = "the verdict is carried over: no sample was drawn from these outputs"
 
 
 class Makers(Protocol):
@@ -75,14 +78,50 @@ def decide(
 
 
 def withdrawn(decision: GateDecision, replaced: Mapping[str, str], *, include_rejected: bool) -> GateDecision:
-    """Return the decision, refused if outputs replaced the rated ones.
+    """Return the decision, refused if its verdicts are not about these outputs.
 
-    `replaced` has the reason for each language of the originals whose outputs were replaced.
+    `replaced` has the reason for each language of the originals with other outputs.
     """
     if decision.status != "evaluated" or not replaced:
         return decision
     reason = replaced[min(replaced)]
     return GateDecision("included_rejected" if include_rejected else "left_out", reason, decision.verdicts)
+
+
+def drawn_from(
+    decision: GateDecision,
+    verdicts: Sequence[Verdict],
+    unit: tuple[str, str, int],
+    outputs: Mapping[str, str],
+    *,
+    include_rejected: bool,
+    carry_over: bool,
+) -> GateDecision:
+    """Return the decision, refused unless the sample of its verdicts was drawn from the unit's outputs.
+
+    `unit` is its data set, transformation and seed; `outputs` has the hash of the outputs of each language of
+    the originals. `carry_over` admits data sets and seeds that no sample was drawn from, with that as the reason, but
+    no other outputs where one was.
+    """
+    dataset, transformation, seed = unit
+    reasons, carried = dict[str, str](), False
+    for language, now in outputs.items():
+        pools = [v.outputs for v in verdicts if (v.transformation, v.language) == (transformation, language)]
+        hashes = {pool[dataset][seed] for pool in pools if seed in pool.get(dataset, {})}
+        what = f"outputs of {dataset} in {language_name(language)} with seed {seed}"
+        if hashes and now not in hashes:
+            reasons[language] = (
+                f"the {what} are not those that the sample was drawn from: restore them, or have the new outputs rated"
+                " in a new study"
+            )
+        elif not hashes and not carry_over:
+            reasons[language] = (
+                f"no sample was drawn from {what}: extend the sample and have it rated, or set evaluation.carry_over"
+            )
+        carried |= not hashes
+    if carried and not reasons and decision.status == "evaluated":
+        return replace(decision, reason=CARRIED_OVER)
+    return withdrawn(decision, reasons, include_rejected=include_rejected)
 
 
 def verdict_hash(verdict: Verdict) -> str:

@@ -24,11 +24,11 @@ from evaluation.models.in_process import fingerprint
 from evaluation.sources import OutputLookup, OutputSource
 from evaluation.tasks import scoring
 from evaluation.tasks.protocols import METRICS, Protocol
-from evaluation.texts import Outputs, Texts, same_items, transformed
+from evaluation.texts import Originals, Outputs, Texts, same_items, transformed
 from generation.datasets.dataset import Dataset
-from plumbline.hashes import return_unused
+from plumbline.hashes import packed, return_unused, set_hash
 from plumbline.identity import identity
-from plumbline.records import Pair, Score
+from plumbline.records import Pair, Score, pair_id
 from plumbline.study.datasets import DatasetSpec, TaskType
 from plumbline.study.evaluation import EvaluationSpec, ModelSpec
 from plumbline.transformations import ORIGINAL
@@ -327,14 +327,20 @@ class _Planner:
         without = {code: sorted(some) for code, some in self.texts.without.get(transformation, {}).items()}
         outputs = self._source.state(transformation, seed)
         key = self._remembered.key("outputs", requests.state, outputs, without, protocol)
-        reasons = self._remembered.found(key, lambda: self._found(unit, original.content_id))
-        reason = reasons.pop("reason")
-        return replace(
-            unit,
-            decision=replace(decision, status="left_out", reason=reason) if reason else decision,
-            state=key,
-            **reasons,
-        )
+        facts = self._remembered.found(key, lambda: self._found(unit, original.content_id))
+        reason, drawn = facts.pop("reason"), facts.pop("drawn")
+        if reason:
+            decision = replace(decision, status="left_out", reason=reason)
+        else:
+            decision = gate.drawn_from(
+                decision,
+                self._verdicts,
+                unit.place,
+                drawn,
+                include_rejected=self._include_rejected,
+                carry_over=self._study.evaluation.carry_over,
+            )
+        return replace(unit, decision=decision, state=key, **facts)
 
     def _found(self, unit: ScoreUnit, original: str) -> dict[str, Any]:
         """Return the facts about a unit's outputs; `original` is the identity of the untouched data set."""
@@ -354,7 +360,17 @@ class _Planner:
             "n_kept_out": originals.items_of(outputs.kept_out),
             "content_id": outputs.content_id(original),
             "reason": reason,
+            "drawn": self._drawn(unit, originals, outputs) if not reason else {},
         }
+
+    def _drawn(self, unit: ScoreUnit, originals: Originals, outputs: Outputs) -> dict[str, str]:
+        """Return the hash of the usable outputs of each language of the originals, as `Supply.outputs` has it."""
+        ids: dict[str, list[str]] = {language: [] for language in originals.languages}
+        keys = unit.texts.asked(unit.spec, unit.transformation, unit.seed).keys
+        for text, language, key in zip(originals.ids, originals.languages, keys, strict=True):
+            if text not in outputs.failed:
+                ids[language].append(pair_id(key, outputs.texts[text]))
+        return {language: set_hash(packed(some, unit.name)) for language, some in ids.items()}
 
     def _asked(self, original: ScoreUnit, transformation: str, seed: int) -> _OutputRequests:
         """Return the requests to the generator for a data set's texts."""

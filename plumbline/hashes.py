@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import itertools
 import re
 import tempfile
@@ -77,6 +78,16 @@ class Hashes(Sequence[str]):
         if isinstance(at, slice):
             return Hashes(self.packed[at])
         return self.packed[[at]].tobytes().hex()
+
+
+def set_hash(hashes: Packed) -> str:
+    """Return the hash of a set of hashes, whatever their order.
+
+    >>> import numpy as np
+    >>> set_hash(np.array([b"b", b"a", b"b"], "S16")) == set_hash(np.array([b"a", b"b"], "S16"))
+    True
+    """
+    return hashlib.sha256(np.unique(hashes).tobytes()).hexdigest()[:32]
 
 
 def numbered(hashes: Packed) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from plumbline.errors import DataError
-from plumbline.identity import identity_from, prefix
+from plumbline.identity import identity, identity_from, prefix
 from plumbline.study.judged import KNOWN, ORIGINAL
 
 # JSON has no NaN: an undefined number is null in a file and NaN in memory.
@@ -272,6 +272,11 @@ def nfc(text: str) -> str:
 def text_id(text: str, language: str) -> str:
     """Return the identity of a text: equal for equal texts (in NFC) of one language, in any data set."""
     return identity_from(_texts_of(language), nfc(text))
+
+
+def pair_id(key: str, output: str) -> str:
+    """Return the identity of an output of a key, and of the pair that shows it."""
+    return identity("pair-v1", key, output)
 
 
 @functools.lru_cache(maxsize=512)

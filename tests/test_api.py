@@ -20,7 +20,7 @@ from tests.finished import NAME as FINISHED
 from tests.finished import finished_once
 
 NOT_OF_FRAMES = {"rests_on"}  # files and rules of a study
-OF_THE_SUPPLY = {"failed_share", "without", "kept_out_share"}  # what could not be drawn
+OF_THE_SUPPLY = {"failed_share", "without", "kept_out_share", "outputs"}  # what could be drawn, and what not
 OF_THE_CHECKS = {"checked"}  # of raters
 
 

@@ -28,10 +28,10 @@ from annotation.subjects import read_items
 from generation.jobs import Plan
 from plumbline.errors import DataError, StudyError
 from plumbline.exhibits.table import csv_bytes
-from plumbline.identity import identity
+from plumbline.hashes import packed, set_hash
 from plumbline.manifest import Manifest, stage
 from plumbline.reading import read_yaml
-from plumbline.records import Pair, Rating, Text, is_whole, text_id
+from plumbline.records import Pair, Rating, Text, is_whole, pair_id, text_id
 from plumbline.scales import Continuous, is_fine
 from plumbline.store import atomic
 from plumbline.study import Study, load_study
@@ -353,7 +353,7 @@ def write_records(
     with alone(study):
         with stage(study, "sample", data, [study.folder / PAIRS.name], sample_settings(study.sample, study.judging)):
             pairs = _pairs(study, layout, material) if layout.is_pairs else _text_pairs(study)
-            Manifest.of(study).write_models(SUPPLY.name, _supplies(pairs))
+            Manifest.of(study).write_models(SUPPLY.name, _supplies(pairs, study))
             for name, rows in (("controls.parquet", []), (PAIRS.name, pairs)):
                 Manifest.of(study).write_table(name, rows, Pair)
         files = [study.folder / PAIRS.name, study.folder / "controls.parquet"]
@@ -377,12 +377,18 @@ def _right_answers(pairs: pd.DataFrame, material: Material, questions: Sequence[
     return pd.DataFrame({"pair_id": pairs["pair_id"].to_numpy(), "question": name, "truth": answers}).dropna()
 
 
-def _supplies(pairs: pd.DataFrame) -> list[Supply]:
-    counts = pairs.groupby(["transformation", "language"], observed=True, sort=False).size()
-    return [
-        Supply(transformation=str(name), language=str(language), ok=int(number), failed=0, unanswered=0)
-        for (name, language), number in zip(counts.index, counts, strict=True)
-    ]
+def _supplies(pairs: pd.DataFrame, study: Study) -> list[Supply]:
+    supplies = []
+    for (name, language), part in pairs.groupby(["transformation", "language"], observed=True, sort=False):
+        outputs = (
+            {study.datasets[0].name: {SEED: set_hash(packed(list(part["pair_id"]), ""))}} if study.datasets else {}
+        )
+        supplies.append(
+            Supply(
+                transformation=str(name), language=str(language), ok=len(part), failed=0, unanswered=0, outputs=outputs
+            )
+        )
+    return supplies
 
 
 def _pairs(study: Study, layout: Layout, material: Material) -> pd.DataFrame:
@@ -398,9 +404,7 @@ def _pairs(study: Study, layout: Layout, material: Material) -> pd.DataFrame:
             text_id=text_id(original, language), text=original,
         )  # fmt: skip
         job = plan.job(text, unit, SEED)
-        rows.append(
-            (identity("pair-v1", job.key, output), job.key, unit, original, output, language, job.languages[-1])
-        )
+        rows.append((pair_id(job.key, output), job.key, unit, original, output, language, job.languages[-1]))
     columns = ["pair_id", "key", "transformation", "original", "transformed", "language", "output_language"]
     frame = pd.DataFrame(rows, columns=columns)
     kinds: Mapping[str, VerdictUnit] = study.kinds

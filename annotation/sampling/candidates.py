@@ -19,7 +19,7 @@ import re
 import unicodedata
 from array import array
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
 
@@ -34,9 +34,8 @@ from generation.output_statistics import FlagCount
 from generation.unit import COMMAND, refuse_other_outputs
 from plumbline.errors import DataError, StudyError
 from plumbline.fields import plain
-from plumbline.hashes import Hashes, Packed, packed
-from plumbline.identity import identity
-from plumbline.records import Pair, Text, TransformedText
+from plumbline.hashes import Hashes, Packed, packed, set_hash
+from plumbline.records import Pair, Text, TransformedText, pair_id
 from plumbline.store import as_record, read_batches
 from plumbline.study import Study
 from plumbline.study.transformations import Transformation
@@ -133,39 +132,41 @@ def share_of(counts: Counter[int], thirds: int) -> int:
 class Strata:
     """The stratum of each output that a study wants: that of the first text that it serves.
 
-    `keys` are the outputs', sorted; `numbers` say which of the `strata` each has.
+    `keys` are the outputs', sorted; `numbers` say which of the `strata` each has. `served` has the places of the
+    outputs of each language's texts in each data set.
     """
 
     keys: Packed
     numbers: NDArray[np.int32]
     strata: list[Stratum]
+    served: Mapping[tuple[str, str], NDArray[np.int64]]
 
     @classmethod
     def of(cls, plan: Plan, texts: Iterable[Text], lengths: Lengths, transformation: str, seed: int) -> Strata:
         """Return the strata of a unit."""
         index_of: dict[Stratum, int] = {}
-        numbers = array("i")
+        numbers, groups = array("i"), defaultdict[tuple[str, str], "array[int]"](lambda: array("q"))
 
         def keys() -> Iterator[str]:
             for text in texts:
                 job = plan.job(text, transformation, seed)
                 stratum_start = text.language, text.task_type, text.dataset
                 stratum = *stratum_start, job.languages[-1], str(lengths.third(text))
+                groups[text.language, text.dataset].append(len(numbers))
                 numbers.append(index_of.setdefault(stratum, len(index_of)))
                 yield job.key
 
-        wanted, firsts = np.unique(Hashes.of(keys(), "texts.parquet").packed, return_index=True)
-        return cls(wanted, np.asarray(numbers, np.int32)[firsts], list(index_of))
+        wanted, firsts, places = np.unique(
+            Hashes.of(keys(), "texts.parquet").packed, return_index=True, return_inverse=True
+        )
+        served = {group: np.unique(places[np.asarray(texts)]) for group, texts in groups.items()}
+        return cls(wanted, np.asarray(numbers, np.int32)[firsts], list(index_of), served)
 
-    def find(self, keys: Packed) -> Iterator[Stratum | None]:
-        """Yield the stratum of each output; None for one that is not wanted."""
-        if not len(self.keys):
-            yield from [None] * len(keys)
-            return
-        at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-        present = self.keys[at] == keys
-        for index, wanted in zip(at.tolist(), present.tolist(), strict=True):
-            yield self.strata[self.numbers[index]] if wanted else None
+    def find(self, keys: Packed) -> Iterator[int]:
+        """Yield the place of each output among `keys`; -1 for one that is not wanted."""
+        at = np.searchsorted(self.keys, keys)
+        at[at == len(self.keys)] = -1
+        yield from np.where(self.keys[at] == keys, at, -1).tolist() if len(self.keys) else at.tolist()
 
 
 _ROW = tuple(name for name in TransformedText.model_fields if name not in ("intermediate", "raw", "first_flags"))
@@ -236,12 +237,17 @@ class Candidates:
         heaps: dict[Stratum, list[Candidate]] = defaultdict(list)
         counts: dict[str, Counter[str]] = defaultdict(Counter)
         flagged: dict[str, Counter[str]] = defaultdict(Counter)
+        outputs: dict[str, dict[str, dict[int, str]]] = defaultdict(lambda: defaultdict(dict))
         made_by = self.plan.makers[transformation].kind
         for seed in self.plan.study.seeds:
-            for row, stratum in self._rows(transformation, seed):
-                if stratum is None:
+            strata = Strata.of(self.plan, self._texts(), self._lengths, transformation, seed)
+            usable = np.zeros(len(strata.keys), "S16")
+            for row, index in self._rows(strata, transformation, seed):
+                if index < 0:
                     continue  # of other prompts, another generator, or a data set that was taken out
-                state = self._state(row)
+                stratum, state = strata.strata[strata.numbers[index]], self._state(row)
+                if state == "ok":
+                    usable[index] = bytes.fromhex(pair_id(row["key"], row["output"]))
                 counts[stratum[0]][state] += 1
                 if row["status"] == "ok":
                     flagged[stratum[0]].update(row["flags"])
@@ -252,10 +258,14 @@ class Candidates:
                 push = heapq.heappush if len(heap) < self._most else heapq.heapreplace
                 make = functools.partial(_pair, row, stratum, self.plan.kinds[transformation], made_by)
                 push(heap, Candidate(rank, stratum, row["key"], make))
+            for (language, dataset), places in strata.served.items():
+                outputs[language][dataset][seed] = set_hash(usable[places][usable[places] != b""])
         if not any(heaps.values()):
             self._refuse(transformation, any(states["kept_out"] for states in counts.values()))
         self.supply += [
-            _supply(transformation, language, states, flagged[language], self.plan.study.sample.without)
+            _supply(
+                transformation, language, states, flagged[language], self.plan.study.sample.without, outputs[language]
+            )
             for language, states in sorted(counts.items())
         ]
         return [candidate for heap in heaps.values() for candidate in heap]
@@ -279,9 +289,8 @@ class Candidates:
         for table in read_batches(self.plan.study.folder / "texts.parquet", Text, self.plan.study.command(COMMAND)):
             yield from (as_record(row, Text) for row in table.to_pylist())
 
-    def _rows(self, transformation: str, seed: int) -> Iterator[tuple[dict[str, Any], Stratum | None]]:
-        """Yield a unit's outputs with their strata; None for an output by other prompts, for instance."""
-        strata = Strata.of(self.plan, self._texts(), self._lengths, transformation, seed)
+    def _rows(self, strata: Strata, transformation: str, seed: int) -> Iterator[tuple[dict[str, Any], int]]:
+        """Yield a unit's outputs with their places among the strata's keys."""
         path = self.plan.study.transformation_file(transformation, seed)
         refuse_other_outputs(self.plan.study, transformation, seed)
         for table in read_batches(path, TransformedText, self.plan.study.command(COMMAND), _ROW):
@@ -341,7 +350,7 @@ def rank_of(seed: int, *what: str) -> int:
 def _pair(row: dict[str, Any], stratum: Stratum, kind: Transformation, made_by: str) -> Pair:
     language, task_type, dataset, output_language, _ = stratum
     return Pair(
-        pair_id=identity("pair-v1", row["key"], row["output"]),
+        pair_id=pair_id(row["key"], row["output"]),
         key=row["key"],
         transformation=row["transformation"],
         axis=kind.axis,
@@ -361,7 +370,12 @@ def _pair(row: dict[str, Any], stratum: Stratum, kind: Transformation, made_by: 
 
 
 def _supply(
-    transformation: str, language: str, states: Counter[str], flagged: Counter[str], without: Sequence[str]
+    transformation: str,
+    language: str,
+    states: Counter[str],
+    flagged: Counter[str],
+    without: Sequence[str],
+    outputs: Mapping[str, dict[int, str]],
 ) -> Supply:
     counts = {state: states[state] for state in ("ok", "failed", "unanswered", "kept_out")}
     return Supply(
@@ -370,6 +384,7 @@ def _supply(
         **counts,
         flagged=dict(sorted(flagged.items())),
         without=tuple(without),
+        outputs=dict(outputs),
     )
 
 

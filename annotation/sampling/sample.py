@@ -27,6 +27,7 @@ from annotation.sampling.controls import ControlDesign
 from annotation.sampling.queues import Queue, block_numbers, queues_of
 from annotation.subjects import shown
 from generation.jobs import Plan
+from generation.unit import COMMAND as GENERATE
 from plumbline.errors import StudyError
 from plumbline.fields import fields_of
 from plumbline.manifest import Manifest
@@ -36,7 +37,7 @@ from plumbline.study import Study, file_hash
 from plumbline.study.campaign import SampleSpec
 from plumbline.study.reach import refuse_unreachable
 from plumbline.study.subjects import Subject
-from plumbline.words import trim
+from plumbline.words import count, trim
 
 COMMAND = "sample"
 
@@ -111,6 +112,12 @@ def draw(study: Study, before: Sequence[Pair] = ()) -> SampleDrawing:
         drawn = drawing.sample()
         pairs += drawn
         spares += drawing.spares(rubric, drawn)
+    for supply in candidates.supply:
+        if supply.unanswered:
+            raise StudyError(
+                f"{study.file}: {count(supply.unanswered, 'output')} of {supply.transformation} ({supply.language})"
+                f" without an answer: run `{study.command(GENERATE)}` first: what comes after a sample is not scored"
+            )
     refuse_unreachable(study, texts, f"{study.file}: ")
     order = list(study.kinds)
     pairs.sort(key=lambda pair: order.index(pair.transformation))
@@ -267,7 +274,7 @@ def extend_sample(study: Study, reason: str) -> Wave:
     For each transformation it adds the pairs that are missing to `sample.pairs`, of all outputs, data sets, languages
     and seeds that the study has; strata that have given less so far go first. Where a run was cut off, its wave is
     drawn again. Raises StudyError for a sample that nobody was offered (it is drawn anew by `draw_sample`), for one
-    whose generator, prompts, seed or `without` changed, and where there is nothing to add.
+    whose outputs, generator, prompts, seed or `without` changed, and where there is nothing to add.
     """
     with alone(study):
         return _extend(CampaignRecords.open(study), trim(reason))
@@ -301,6 +308,7 @@ def _extend(records: CampaignRecords, reason: str) -> Wave:
     refuse_other_prompts(records, sample)
     _refuse_other_draw(records, waves)
     drawn = draw(study, [*sample, *controls])
+    _refuse_other_outputs(records, drawn.supply)
     if not drawn.pairs:
         raise StudyError(
             f"{study.file}: {path} has all pairs that the study asks for, or no outputs are left to draw; raise"
@@ -320,6 +328,21 @@ def _refuse_other_draw(records: CampaignRecords, waves: Sequence[Wave]) -> None:
             f"{study.file}: a further wave must be drawn like the first, but {' and '.join(changed)} changed; undo the"
             " change, or give the new study another name"
         )
+
+
+def _refuse_other_outputs(records: CampaignRecords, supplies: Sequence[Supply]) -> None:
+    """Raise StudyError where outputs that the sample was drawn from changed: its ratings are not about the new ones."""
+    now = {(supply.transformation, supply.language): supply.outputs for supply in supplies}
+    for supply in records.supply:
+        outputs = now.get((supply.transformation, supply.language), {})
+        for dataset, seeds in supply.outputs.items():
+            for seed, was in seeds.items():
+                if outputs.get(dataset, {}).get(seed, was) != was:
+                    raise StudyError(
+                        f"{records.study.file}: outputs of {supply.transformation} ({dataset}, {supply.language}, seed"
+                        f" {seed}) changed after the sample was drawn from them; restore them, or give the new study"
+                        " another name"
+                    )
 
 
 def _write(

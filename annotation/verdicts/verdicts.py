@@ -240,8 +240,8 @@ def _of_its_own(
 
 
 def with_supply(verdicts: Sequence[Verdict], supplies: Sequence[Supply]) -> list[Verdict]:
-    """Add to the verdicts the shares of outputs that could not be drawn: failed ones, and those kept out."""
-    names = ("failed_share", "without", "kept_out_share")
+    """Add to the verdicts what the sample was drawn from, and the shares of outputs that could not be drawn."""
+    names = ("failed_share", "without", "kept_out_share", "outputs")
     facts = {
         (supply.transformation, supply.language): {name: getattr(supply, name) for name in names} for supply in supplies
     }

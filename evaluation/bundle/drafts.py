@@ -66,8 +66,8 @@ def drafts_of(source: OutputSource, facts: BundleFacts, pairs: Sequence[Pair]) -
             continue
         chosen = []
         for transformation, units in of_dataset.items():
-            if any(unit.decision.status == "left_out" for unit in units):
-                left_out.append(f"{name}, {transformation}: {units[0].decision.reason}")
+            if refused := [unit.decision.reason for unit in units if unit.decision.status == "left_out"]:
+                left_out.append(f"{name}, {transformation}: {refused[0]}")
             else:
                 chosen.append(units[0])
         if any(unit.transformation != ORIGINAL for unit in chosen):
@@ -221,8 +221,8 @@ def _licence(name: str) -> Any:
 
 
 def _verdict(verdicts: Sequence[Verdict], unit: ScoreUnit) -> str:
-    """Return the verdicts on a transformation in words."""
-    return " ".join(
+    """Return the verdicts on a transformation in words, and whether they are carried over to these outputs."""
+    words = [
         f"Verdict of {'simulated raters' if verdict.simulated else 'people'} on {verdict.language}: {verdict.decision};"
         f" {', '.join(mean_words(summary) for summary in rated(verdict.questions)) or '; '.join(verdict.reasons)};"
         f" {verdict.n_pairs} pairs, {verdict.n_ratings} ratings."
@@ -231,7 +231,8 @@ def _verdict(verdicts: Sequence[Verdict], unit: ScoreUnit) -> str:
         and verdict.decision == "accepted"
         and verdict.language in unit.languages
         and verdict.task_type in ("", unit.task)
-    )
+    ]
+    return " ".join([*words, *([f"{unit.decision.reason.capitalize()}."] if unit.decision.reason else [])])
 
 
 def mean_words(summary: Summary) -> str:

@@ -21,6 +21,7 @@ from annotation.verdicts.rules import late_lines
 from annotation.verdicts.tables import display
 from evaluation import tables
 from evaluation.display import points
+from evaluation.gate import CARRIED_OVER
 from evaluation.models.encoder import ModelHost
 from evaluation.records import ABSTENTION, ACCEPTED_SCORES, COMMAND, DRIFT, SCORES, EvaluationRecords
 from evaluation.report import charts, drift_charts, paper_tables, sensitivity_tables
@@ -97,7 +98,7 @@ def doubts_of(results: PaperResults, missing: Sequence[str], campaign: Sequence[
 
 
 def _left_out(scores: pd.DataFrame) -> list[str]:
-    """Return a sentence on transformations that no verdict accepts, on all data sets or some."""
+    """Return sentences on transformations that no verdict accepts, on all data sets or some, or only a carried one."""
     refused = scores[scores["status"].isin(("left_out", "included_rejected"))]
     lines = []
     for name in in_order(refused["transformation"].unique()):
@@ -106,7 +107,11 @@ def _left_out(scores: pd.DataFrame) -> list[str]:
         )
         where = "" if n_refused == all_of_it else f" on {n_refused} of {count(all_of_it, 'data set')}"
         lines.append(f"{display(name, pooled=False)}{where}")
-    return [f"left out of all totals, as no verdict accepts them: {', '.join(lines)}"] if lines else []
+    carried = scores.loc[scores["reason"].str.contains(CARRIED_OVER, regex=False), "dataset"].unique()
+    return [
+        *([f"left out of all totals, as no verdict accepts them: {', '.join(lines)}"] if lines else []),
+        *([f"{CARRIED_OVER} ({', '.join(carried)})"] if len(carried) else []),
+    ]
 
 
 def _chance(results: PaperResults) -> list[str]:

@@ -270,13 +270,13 @@ def axis_means(paired: pd.DataFrame, column: str, axes: Axes) -> pd.DataFrame:
 
 
 def left_out(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return what was left out, failed, is undefined, or was included despite its verdict, with reasons.
+    """Return what was left out, failed, is undefined, or was included despite its verdict or by one carried over.
 
     Columns: transformation, status, reason, datasets (comma-separated), seeds (comma-separated). Equal rows
     of several models, data sets and seeds are merged, and so are all transformations of a failed model. Items whose
     outputs failed have a row for each transformation.
     """
-    refused = scores[(scores["status"] != "evaluated") | scores["score"].isna()]
+    refused = scores[(scores["status"] != "evaluated") | scores["score"].isna() | (scores["reason"] != "")]
     failed = refused["status"] == "failed"
     named = refused["model"] + ": " + refused["reason"]
     refused = refused.assign(

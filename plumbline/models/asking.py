@@ -132,7 +132,7 @@ class AnswerTable(Generic[J, R]):
         self._keys.executemany("INSERT OR IGNORE INTO answers VALUES (?, ?, NULL, 1, 0)", rows)
 
     def _find(self) -> None:
-        """Mark existing answers: an ok one first, else a journal's last line, else the table's."""
+        """Mark existing answers: the table's if it is ok, else an ok one, else a journal's last line."""
         if self.path.exists():
             for table in read_batches(self.path, self._record, self._command, ["key", "status"]):
                 self._note((row["key"], IN_TABLE, row["status"]) for row in table.to_pylist())
@@ -146,9 +146,9 @@ class AnswerTable(Generic[J, R]):
         query = (
             "INSERT INTO answers VALUES ((SELECT coalesce(max(place), 0) + 1 FROM answers), ?, ?, NULL, ?)"
             " ON CONFLICT (key) DO UPDATE SET line = excluded.line, todo = iif(todo IS NULL, NULL, ?), ok = excluded.ok"
-            " WHERE excluded.ok >= ok"
+            " WHERE excluded.ok > ok OR (excluded.ok = ok AND NOT (ok AND line IS ?))"
         )
-        rows = ((key, line, status == "ok", status in self._again) for key, line, status in answers)
+        rows = ((key, line, status == "ok", status in self._again, IN_TABLE) for key, line, status in answers)
         self._keys.executemany(query, rows)
 
     def _move_table(self) -> None:

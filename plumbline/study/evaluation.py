@@ -153,6 +153,14 @@ class EvaluationSpec(StudyPart):
         ),
     )
 
+    carry_over: bool = Field(
+        default=False,
+        description=(
+            "also score accepted transformations on data sets and seeds that no sample was drawn from; every table says"
+            " so"
+        ),
+    )
+
     @field_validator("models")
     @classmethod
     def _distinct(cls, value: tuple[ModelSpec, ...]) -> tuple[ModelSpec, ...]:

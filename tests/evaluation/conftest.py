@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,15 +19,17 @@ import yaml
 from sklearn.feature_extraction.text import HashingVectorizer
 
 from annotation.campaign_records import CampaignRecords
-from annotation.records import Verdict
+from annotation.records import Supply, Verdict
 from annotation.verdicts.acceptance import accept
 from evaluation.models.embeddings import Embeddings
 from evaluation.models.encoder import Encoder, ModelHost
 from generation.datasets.loading import iter_datasets
 from generation.jobs import Plan
+from generation.production import read_transformed
+from plumbline.hashes import packed, set_hash
 from plumbline.identity import identity
 from plumbline.manifest import Manifest
-from plumbline.records import Pair, Rating, TransformedText
+from plumbline.records import Pair, Rating, TransformedText, pair_id
 from plumbline.study import Study, file_hash, load_study
 from plumbline.study.evaluation import ModelSpec
 from plumbline.transformations import TRANSFORMATIONS
@@ -180,8 +184,13 @@ def changed(text: str, transformation: str) -> str:
     )
 
 
-def write_outputs(study: Study, status: Callable[[str, str], str] = lambda text, transformation: "ok") -> None:
-    """Outputs of all transformations, as generation leaves them; `status` of a text and a transformation."""
+def write_outputs(
+    study: Study, status: Callable[[str, str], str] = lambda text, transformation: "ok", *, drawn_from: bool = True
+) -> None:
+    """Outputs of all transformations, as generation leaves them; `status` of a text and a transformation.
+
+    A sample that there is counts as drawn from them.
+    """
     plan = Plan(study)
     texts = [text for dataset in iter_datasets(study) for text in dataset.texts()]
     for name in study.transformations:
@@ -213,6 +222,38 @@ def write_outputs(study: Study, status: Callable[[str, str], str] = lambda text,
                     )
                 )
             note_outputs(study, name, seed, rows)
+    if (study.folder / "sample.json").exists() and drawn_from:
+        note_supplies(study)
+
+
+def supplies(study: Study, without: Collection[str] = ()) -> list[Supply]:
+    """What a sample of the present outputs is drawn from, by transformation and language."""
+    plan = Plan(study)
+    made: dict[tuple[str, str], dict[str, dict[int, str]]] = defaultdict(lambda: defaultdict(dict))
+    for name, seed in itertools.product(study.transformations, study.seeds):
+        file = study.transformation_file(name, seed)
+        rows = read_transformed(study, name, seed) if file.exists() else []
+        usable = {row.key: row.output for row in rows if row.status == "ok" and not {*row.flags} & {*without}}
+        for dataset in iter_datasets(study):
+            ids: dict[str, set[str]] = defaultdict(set)
+            for text in dataset.texts():
+                key = plan.job(text, name, seed).key
+                ids[text.language] |= {pair_id(key, usable[key])} if key in usable else set()
+            for language, some in ids.items():
+                made[name, language][dataset.name][seed] = set_hash(packed(sorted(some), ""))
+    return [
+        Supply(
+            transformation=name, language=language, ok=9, failed=0, unanswered=0, without=tuple(without), outputs=pools
+        )
+        for (name, language), pools in made.items()
+    ]
+
+
+def note_supplies(study: Study) -> None:
+    """Let the sample be drawn from the present outputs, and the verdicts be about these."""
+    Manifest.of(study).write_models("sample.json", supplies(study))
+    if (study.folder / "ratings.parquet").exists():
+        accept(study)
 
 
 def write_pairs(study: Study) -> list[Pair]:
@@ -251,7 +292,7 @@ def write_pairs(study: Study) -> list[Pair]:
             )
     Manifest.of(study).write_table("pairs.parquet", pairs, Pair)
     Manifest.of(study).write_table("controls.parquet", list[Pair](), Pair)
-    Manifest.of(study).write_models("sample.json", [])
+    note_supplies(study)
     return pairs
 
 
@@ -259,7 +300,14 @@ def verdict(study: Study, transformation: str, /, **changes: Any) -> Verdict:
     """A verdict that accepts a transformation of English texts in every language."""
     plan = Plan(study)
     pairs = study.folder / "pairs.parquet"
+    supply = supplies(study, changes.get("without", ()))
     data = {
+        "outputs": {
+            name: pools
+            for one in supply
+            if (one.transformation, one.language) == (transformation, changes.get("language", "en"))
+            for name, pools in one.outputs.items()
+        },
         "transformation": transformation,
         "axis": TRANSFORMATIONS[transformation].axis,
         "pool": transformation,

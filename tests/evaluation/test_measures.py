@@ -77,6 +77,7 @@ def write_rated(study: Study, rejected: tuple[str, ...] = ()) -> None:
             )
     Manifest.of(study).write_table("pairs.parquet", pairs, Pair)
     write_table(study.folder / "pair_means.parquet", means, PairMean)
+    write_json(study.folder / "verdicts.json", [verdict(study, name) for name in study.transformations])
 
 
 @pytest.fixture
@@ -84,7 +85,6 @@ def rated(tmp_path: Path) -> Study:
     study = write_study(tmp_path, acceptance={"min_pairs": 5})
     write_outputs(study)
     write_rated(study)
-    write_json(study.folder / "verdicts.json", [verdict(study, name) for name in study.transformations])
     return study
 
 
@@ -215,6 +215,7 @@ def test_another_output_or_acceptance_is_measured_again(rated: Study) -> None:
     frame = pd.read_csv(rated.resolve("sts.csv"))
     lost = frame["sentence1"][1]
     write_outputs(rated, lambda text, name: "failed" if (text, name) == (lost, "paraphrasing") else "ok")
+    write_rated(rated)
     model, made = run(rated, "one")
     assert made == 1 and lost not in model.seen
     write_outputs(rated)

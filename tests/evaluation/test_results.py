@@ -209,6 +209,7 @@ def test_seeds_with_equal_outputs_have_a_file_of_mtebs_each(tmp_path: Path, load
     evaluate(study, models=["one"], load=loader)
     more = write_study(tmp_path, seeds=[1337, 1338])
     write_outputs(more)  # the same for both seeds
+    write_json(study.folder / "verdicts.json", [verdict(more, name) for name in study.transformations])
     assert evaluate(more, models=["one"], load=loader).made == 4  # two data sets x two transformations
     assert evaluate(more, models=["one"], load=loader).kept == 2 * (1 + 2 * 2)
     files = [result_file(more, f"paraphrasing-{seed}") for seed in more.seeds]

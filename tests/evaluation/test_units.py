@@ -7,16 +7,21 @@ import os
 import pickle
 import re
 import shutil
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from annotation.campaign_records import CampaignRecords
-from evaluation import sources, texts
+from evaluation import gate, sources, texts
 from evaluation.records import EvaluationRecords
+from evaluation.report.material import read_evaluation
+from evaluation.report.page import doubts_of
+from evaluation.report.paper_tables import PaperResults
+from evaluation.report.printed import scores_text
 from evaluation.scoring import evaluate
 from evaluation.sources import Folder
 from evaluation.texts import Outputs
@@ -31,7 +36,7 @@ from plumbline.study import Study
 from plumbline.study.datasets import DatasetSpec
 from tests.shared import note_outputs
 
-from .conftest import Loader, verdict
+from .conftest import Loader, verdict, write_outputs, write_study
 
 
 def planned(study: Study, **changes: Any) -> list[ScoreUnit]:
@@ -112,6 +117,49 @@ def test_outputs_that_were_changed_are_read_again(study: Study, status: str) -> 
     update: dict[str, Any] = {"output": "another one"} if status == "other" else {"status": status, "output": ""}
     rewrite(study, lambda row: row.model_copy(update=update))
     assert before != said(planned(study)) == afresh(study)
+
+
+def test_a_verdict_is_carried_over_to_other_seeds_and_data_sets_only_where_the_study_and_every_table_say_so(
+    study: Study, loader: Loader
+) -> None:
+    own = [one.model_dump(mode="json", exclude_defaults=True) for one in study.datasets]
+    models = {"models": [{"name": "one", "revision": "1"}]}
+
+    def scored(evaluation: dict[str, Any]) -> tuple[dict[gate.GateDecision, set[Any]], EvaluationRecords]:
+        more = {"datasets": [*own, {**own[0], "name": "again"}], "seeds": [1337, 7]}
+        wider = write_study(study.file.parent, **more, evaluation={**models, **evaluation})
+        write_outputs(wider, drawn_from=False)
+        records = EvaluationRecords.open(wider)
+        units: dict[gate.GateDecision, set[Any]] = defaultdict(set)
+        for unit in plan_units(Folder(wider), records.verified, records.pairs):
+            if unit.transformation == "paraphrasing":
+                units[replace(unit.decision, verdicts=())].add((unit.name, unit.seed))
+        evaluate(wider, load=loader)
+        return units, EvaluationRecords.open(wider)
+
+    places = {("sts", 7), ("requests", 7), ("again", 1337), ("again", 7)}
+    assert scored({})[0] == {gate.GateDecision("evaluated", ""): {("sts", 1337), ("requests", 1337)}} | {
+        gate.GateDecision(
+            "left_out",
+            f"no sample was drawn from outputs of {name} in English with seed {seed}: extend the sample and have it"
+            " rated, or set evaluation.carry_over",
+        ): {(name, seed)}
+        for name, seed in places
+    }
+    units, records = scored({"carry_over": True})
+    assert units[gate.GateDecision("evaluated", gate.CARRIED_OVER)] == places
+    verdicts, scores, notes = read_evaluation(records)
+    results = PaperResults(scores, verdicts, notes, 0)
+    assert any(gate.CARRIED_OVER in note for note in notes)
+    assert gate.CARRIED_OVER in scores_text(scores, verdicts)
+    assert f"{gate.CARRIED_OVER} (sts, requests, again)" in doubts_of(results, [], [])
+    rows = read_transformed(records.study, "paraphrasing", 1337)
+    note_outputs(study, "paraphrasing", 1337, [*rows[:-1], rows[-1].model_copy(update={"output": "Bananas."})])
+    records = EvaluationRecords.open(records.study)
+    reasons = {
+        unit.place: unit.decision.reason for unit in plan_units(Folder(records.study), records.verified, records.pairs)
+    }
+    assert "are not those that the sample was drawn from" in reasons["requests", "paraphrasing", 1337]
 
 
 def test_a_data_set_that_was_changed_is_read_again(study: Study) -> None:

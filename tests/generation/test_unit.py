@@ -9,6 +9,7 @@ import pytest
 from generation.jobs import Job, Plan
 from generation.production import read_transformed
 from generation.unit import Unit, planned
+from plumbline.journal import Journal
 from plumbline.records import TransformedText
 from plumbline.store import BATCH
 from plumbline.study import Study
@@ -137,6 +138,16 @@ def test_a_later_answer_goes_before_an_earlier_one(tmp_path: Path) -> None:
     work(study, lambda job: ("503", "unanswered"))
     work(study, upper, stop_after=2)
     work(study, upper)
+    assert there(study) == ALL
+
+
+def test_a_journal_exchanges_no_answer_of_the_table(tmp_path: Path) -> None:
+    study = small_study(tmp_path, WORDS)
+    work(study, upper)
+    journal = Journal(study.journal_file("paraphrasing", 1))
+    journal.append(read_transformed(study, "paraphrasing", 1)[0].model_copy(update={"output": "Bananas."}))
+    journal.close()
+    assert work(study, upper) == []
     assert there(study) == ALL
 
 

@@ -169,6 +169,10 @@ def test_failed_outputs_are_not_rated(generated: Study) -> None:
     failed = rows[0].model_copy(update={"status": "failed", "reason": "made up", "output": ""})
     Manifest.of(generated).write_table(OUTPUTS, [failed, *rows[1:]], TransformedText)
     assert failed.key not in {pair.key for pair in draw_sample(generated)}
+    unanswered = failed.model_copy(update={"status": "unanswered"})
+    Manifest.of(generated).write_table(OUTPUTS, [unanswered, *rows[1:]], TransformedText)
+    with pytest.raises(StudyError, match=r"1 output of paraphrasing \(en\) without an answer: run `plumbline generate"):
+        draw_sample(generated)
 
 
 def test_outputs_of_another_generator_are_not_rated(generated: Study, variant: Callable[..., Study]) -> None:

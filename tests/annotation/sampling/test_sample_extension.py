@@ -15,11 +15,12 @@ from annotation.offering import ARGILLA, begin_offering, refuse_other_sample
 from annotation.rubric import load_rubric
 from annotation.sampling.candidates import NEAR, overlap, words_of
 from annotation.sampling.sample import draw_sample, extend_sample
-from generation.production import generate
+from generation.production import generate, read_transformed
 from plumbline.errors import StudyError
 from plumbline.manifest import Manifest
 from plumbline.records import Pair
 from plumbline.study import Study
+from tests.shared import note_outputs
 
 Make = Callable[..., Study]
 OF_TWO: dict[str, Any] = {"name": "grows", "transformations": ["paraphrasing", "translation"]}
@@ -91,6 +92,21 @@ def test_strata_that_gave_less_go_first(variant: Make) -> None:
         (2, "sample_intents"): 8,
     }
     assert {one.language for one in CampaignRecords.open(study).drawn_from} == {"en"}
+
+
+def test_a_sample_from_outputs_that_were_exchanged_does_not_grow(variant: Make) -> None:
+    """One of the new ones in a wave would let all of them be evaluated."""
+    study = offered(variant)
+    rated = {pair.key for pair in CampaignRecords.open(study).shown}
+    rows = read_transformed(study, "paraphrasing", 1337)
+    others = [row if row.key in rated else row.model_copy(update={"output": "Bananas."}) for row in rows]
+    note_outputs(study, "paraphrasing", 1337, others)
+    with pytest.raises(
+        StudyError, match=r"outputs of paraphrasing \(sample_sts, en, seed 1337\) changed after the sample"
+    ):
+        extend_sample(larger(variant), "more")
+    note_outputs(study, "paraphrasing", 1337, rows)
+    extend_sample(larger(variant), "more")
 
 
 def test_it_grows_again(variant: Make) -> None:

@@ -17,7 +17,7 @@ from evaluation.scoring import evaluate
 from plumbline.manifest import Manifest
 from plumbline.records import Rating
 from plumbline.study import Study
-from tests.evaluation.conftest import write_outputs, write_pairs, write_study
+from tests.evaluation.conftest import note_supplies, write_outputs, write_pairs, write_study
 from tests.shared import made_once, note_outputs, rating_of
 
 Changes = Mapping[str, Callable[[bytes], bytes] | None]  # of files in a bundle, by name
@@ -38,6 +38,7 @@ def sample_study(folder: Path, **bundle: Any) -> Study:
         frame = pd.read_parquet(study.transformation_file(name, 1337))
         frame["output"] = frame["output"].where(frame["key"].isin(rated), frame["output"].str.partition(" ")[2])
         note_outputs(study, name, 1337, frame)
+    note_supplies(study)
     ratings = [
         rating_of(
             pair,
