@@ -157,6 +157,8 @@ def _ratings(pairs: list[Pair], raters: int) -> pd.DataFrame:
             "batch": "",
             "seconds": generator.uniform(5, 60, (number, PER_PAIR)).repeat(2, axis=1).ravel(),
             "answer": "",
+            "order": "",
+            "turn": 0,
             "comment": np.where(place % 8 == 0, "the tone is another one", ""),
             "excluded": "",
             "surplus": False,

@@ -35,8 +35,8 @@ def test_drift_is_set_against_the_first_question_of_the_studys_rubric(tmp_path: 
     records = EvaluationRecords.open(study).changed(scores=scores, sample=frames[0], sample_ratings=frames[1])
     said = report(records.changed(drift=frames[2]), [])
     assert "its mean similarity" in said
-    assert "Paraphrasing    one    -1.00" in said  # the further it moved, the less similar it is
-    assert "Paraphrasing    two                       –" in said  # it moves all pairs alike: there is no correlation
+    assert "Paraphrasing    one        -1.00      5" in said  # the further it moved, the less similar it is
+    assert "Paraphrasing    two            –      5" in said  # it moves all pairs alike: there is no correlation
 
 
 def test_why_a_model_failed_stands_once_below_the_axes(tmp_path: Path) -> None:
