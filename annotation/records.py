@@ -143,10 +143,6 @@ class Verdict(Record):
     language: str = Field(description="language of the originals that were rated")
     output_languages: tuple[str, ...] = Field(description="languages of the transformed texts that were rated")
     task_type: str = Field(default="", description="task of the originals; empty where the verdict is for all tasks")
-    scope: Literal["transformation", "language", "task"] = Field(
-        default="language",
-        description="the ratings that decide: all of the pool, or those in its language (and task)",
-    )
     decision: Outcome = Field(description="the decision; only accepted transformations are evaluated")
     reasons: tuple[str, ...] = Field(description="the reasons for the decision, one line each")
     n_pairs: int = Field(description="pairs that count; every number of the verdict is computed from them")

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from annotation.ratings.ratings import stays
 from annotation.ratings.signs import COMMENTS, controls_missed
 from annotation.records import Decision, Sign, Verdict
+from annotation.sampling.queues import SCOPES
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.held import look_lines
 from annotation.verdicts.tables import display, number, rated, scoped, wrong
@@ -194,8 +195,7 @@ def _thin(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[str]:
             drawn[tuple(map(str, typing.cast("tuple[str, ...]", names)))[:length]] += pairs
     few = []
     for verdict in verdicts:
-        scope = (verdict.pool, verdict.language, verdict.task_type)
-        of = drawn[scope[: {"transformation": 1, "language": 2, "task": 3}[verdict.scope]]]
+        of = drawn[tuple(getattr(verdict, name) for name in SCOPES[evidence.study.acceptance.scope])]
         half = 0 if verdict.blocks else of / 2  # blocks are made to decide on few of those drawn
         if verdict.decision != "undecided" and (verdict.n_pairs < FEW_PAIRS or verdict.n_pairs < half):
             few.append(f"{_name(verdict)} ({verdict.n_pairs} of {of})")

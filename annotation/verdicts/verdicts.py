@@ -211,7 +211,6 @@ def verdicts(
                     **maker,
                     **result,
                     "task_type": row["task_type"] if "task_type" in key else "",
-                    "scope": rule.scope,
                     "rule": rule.rule,
                     "threshold": math.nan if rule.rules else rule.threshold,
                     "rules": rules_for(row["pool"], rule),
