@@ -39,7 +39,7 @@ from plumbline.records import Pair, Text, TransformedText, pair_id
 from plumbline.store import as_record, read_batches
 from plumbline.study import Study
 from plumbline.study.transformations import Transformation
-from plumbline.words import count_words, unspaced
+from plumbline.words import count, count_words, unspaced
 
 NEAR = 0.8  # the least Jaccard index of near-duplicates
 _EDGES = re.compile(r"^[\W_]+|[\W_]+$")
@@ -225,7 +225,7 @@ class Candidates:
 
     def __init__(self, plan: Plan) -> None:
         self.plan, self.study, self.supply = plan, plan.study, list[Supply]()
-        self._lengths = Lengths(self._texts())
+        self._lengths, self._to_come = Lengths(self._texts()), Counter[str]()
         # At most this many of a stratum are kept, by rank: a sample takes no more, unless most are near-duplicates.
         self._most = max(1000, 4 * plan.study.sample.pairs)
 
@@ -241,11 +241,12 @@ class Candidates:
         made_by = self.plan.makers[transformation].kind
         for seed in self.plan.study.seeds:
             strata = Strata.of(self.plan, self._texts(), self._lengths, transformation, seed)
-            usable = np.zeros(len(strata.keys), "S16")
+            usable, to_come = np.zeros(len(strata.keys), "S16"), np.ones(len(strata.keys), np.bool_)
             for row, index in self._rows(strata, transformation, seed):
                 if index < 0:
                     continue  # of other prompts, another generator, or a data set that was taken out
                 stratum, state = strata.strata[strata.numbers[index]], self._state(row)
+                to_come[index] = state == "unanswered" and made_by != "recorded"  # a recording has no more answers
                 if state == "ok":
                     usable[index] = bytes.fromhex(pair_id(row["key"], row["output"]))
                 counts[stratum[0]][state] += 1
@@ -260,6 +261,7 @@ class Candidates:
                 push(heap, Candidate(rank, stratum, row["key"], make))
             for (language, dataset), places in strata.served.items():
                 outputs[language][dataset][seed] = set_hash(usable[places][usable[places] != b""])
+            self._to_come[transformation] += int(to_come.sum())
         if not any(heaps.values()):
             self._refuse(transformation, any(states["kept_out"] for states in counts.values()))
         self.supply += [
@@ -269,6 +271,15 @@ class Candidates:
             for language, states in sorted(counts.items())
         ]
         return [candidate for heap in heaps.values() for candidate in heap]
+
+    def refuse_incomplete(self) -> None:
+        """Raise StudyError if a transformation that was read has outputs still to come."""
+        for transformation, number in self._to_come.items():
+            if number:
+                raise StudyError(
+                    f"{self.study.file}: {count(number, 'output')} of {transformation} without an answer: run"
+                    f" `{self.study.command(COMMAND)}` first: what comes after a sample is not scored"
+                )
 
     def _refuse(self, transformation: str, kept_out: bool) -> NoReturn:
         study = self.plan.study

@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,6 @@ from annotation.sampling.controls import ControlDesign
 from annotation.sampling.queues import Queue, block_numbers, queues_of
 from annotation.subjects import shown
 from generation.jobs import Plan
-from generation.unit import COMMAND as GENERATE
 from plumbline.errors import StudyError
 from plumbline.fields import fields_of
 from plumbline.manifest import Manifest
@@ -37,7 +36,7 @@ from plumbline.study import Study, file_hash
 from plumbline.study.campaign import SampleSpec
 from plumbline.study.reach import refuse_unreachable
 from plumbline.study.subjects import Subject
-from plumbline.words import count, trim
+from plumbline.words import trim
 
 COMMAND = "sample"
 
@@ -112,12 +111,8 @@ def draw(study: Study, before: Sequence[Pair] = ()) -> SampleDrawing:
         drawn = drawing.sample()
         pairs += drawn
         spares += drawing.spares(rubric, drawn)
-    for supply in candidates.supply:
-        if supply.unanswered:
-            raise StudyError(
-                f"{study.file}: {count(supply.unanswered, 'output')} of {supply.transformation} ({supply.language})"
-                f" without an answer: run `{study.command(GENERATE)}` first: what comes after a sample is not scored"
-            )
+    if isinstance(candidates, Candidates):
+        candidates.refuse_incomplete()
     refuse_unreachable(study, texts, f"{study.file}: ")
     order = list(study.kinds)
     pairs.sort(key=lambda pair: order.index(pair.transformation))
@@ -308,7 +303,7 @@ def _extend(records: CampaignRecords, reason: str) -> Wave:
     refuse_other_prompts(records, sample)
     _refuse_other_draw(records, waves)
     drawn = draw(study, [*sample, *controls])
-    _refuse_other_outputs(records, drawn.supply)
+    drawn = replace(drawn, supply=_with_earlier(records, drawn.supply))
     if not drawn.pairs:
         raise StudyError(
             f"{study.file}: {path} has all pairs that the study asks for, or no outputs are left to draw; raise"
@@ -330,19 +325,27 @@ def _refuse_other_draw(records: CampaignRecords, waves: Sequence[Wave]) -> None:
         )
 
 
-def _refuse_other_outputs(records: CampaignRecords, supplies: Sequence[Supply]) -> None:
-    """Raise StudyError where outputs that the sample was drawn from changed: its ratings are not about the new ones."""
-    now = {(supply.transformation, supply.language): supply.outputs for supply in supplies}
-    for supply in records.supply:
-        outputs = now.get((supply.transformation, supply.language), {})
-        for dataset, seeds in supply.outputs.items():
-            for seed, was in seeds.items():
-                if outputs.get(dataset, {}).get(seed, was) != was:
-                    raise StudyError(
-                        f"{records.study.file}: outputs of {supply.transformation} ({dataset}, {supply.language}, seed"
-                        f" {seed}) changed after the sample was drawn from them; restore them, or give the new study"
-                        " another name"
-                    )
+def _with_earlier(records: CampaignRecords, supplies: Sequence[Supply]) -> list[Supply]:
+    """Return the supplies with the outputs that earlier waves were drawn from, also of what the study has no more.
+
+    Raises StudyError where these outputs changed: the ratings are not about the new ones.
+    """
+    earlier = {(supply.transformation, supply.language): supply for supply in records.supply}
+    together = []
+    for supply in supplies:
+        before = earlier.pop((supply.transformation, supply.language), supply)
+        outputs = dict(supply.outputs)
+        for dataset, was in before.outputs.items():
+            now = outputs.get(dataset, {})
+            if changed := [seed for seed in was if now.get(seed, was[seed]) != was[seed]]:
+                raise StudyError(
+                    f"{records.study.file}: outputs of {supply.transformation} ({dataset}, {supply.language}, seed"
+                    f" {changed[0]}) changed after the sample was drawn from them; restore them, or give the new study"
+                    " another name"
+                )
+            outputs[dataset] = was | now
+        together.append(supply.model_copy(update={"outputs": outputs}))
+    return [*together, *earlier.values()]
 
 
 def _write(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -111,14 +111,13 @@ def test_an_output_that_comes_later_moves_one_pair_at_most(variant: Callable[...
     generate(study)
     rows = read_transformed(study, "paraphrasing", 1337)
     late = [row for row in rows if row.status == "ok"][::10]
-    moved = []
-    Manifest.of(study).write_table(OUTPUTS, [row for row in rows if row not in late], TransformedText)
-    before = {pair.pair_id for pair in draw_sample(study)}
-    for row in late:
-        Manifest.of(study).write_table(OUTPUTS, [*read_transformed(study, "paraphrasing", 1337), row], TransformedText)
-        now = {pair.pair_id for pair in draw_sample(study)}
-        moved.append(len(before - now))
-        before = now
+    samples = []
+    for number in range(len(late) + 1):
+        none = {row.key: {"status": "unanswered"} for row in late[number:]}
+        now = [row.model_copy(update=none.get(row.key, {})) for row in rows]
+        Manifest.of(study).write_table(OUTPUTS, now, TransformedText)
+        samples.append({pair.pair_id for pair in draw_sample(study)})
+    moved = [len(before - after) for before, after in pairwise(samples)]
     assert max(moved) == 1  # some are drawn, and take the place of one each
 
 
@@ -171,7 +170,9 @@ def test_failed_outputs_are_not_rated(generated: Study) -> None:
     assert failed.key not in {pair.key for pair in draw_sample(generated)}
     unanswered = failed.model_copy(update={"status": "unanswered"})
     Manifest.of(generated).write_table(OUTPUTS, [unanswered, *rows[1:]], TransformedText)
-    with pytest.raises(StudyError, match=r"1 output of paraphrasing \(en\) without an answer: run `plumbline generate"):
+    assert unanswered.key not in {pair.key for pair in draw_sample(generated)}  # a recording without it
+    Manifest.of(generated).write_table(OUTPUTS, rows[1:], TransformedText)  # `generate` was cut off
+    with pytest.raises(StudyError, match="1 output of paraphrasing without an answer: run `plumbline generate"):
         draw_sample(generated)
 
 

@@ -107,6 +107,14 @@ def test_a_sample_from_outputs_that_were_exchanged_does_not_grow(variant: Make) 
         extend_sample(larger(variant), "more")
     note_outputs(study, "paraphrasing", 1337, rows)
     extend_sample(larger(variant), "more")
+    (sts,) = (one.model_dump(mode="json") for one in study.datasets if one.name == "sample_sts")
+    generate(without := larger(variant, 13, datasets=[sts]))
+    extend_sample(without, "a data set less")
+    others = [row if row.key in rated else row.model_copy(update={"output": "Bananas."}) for row in rows]
+    note_outputs(study, "paraphrasing", 1337, [*others])
+    generate(larger(variant, 14))
+    with pytest.raises(StudyError, match=r"outputs of paraphrasing \(sample_sts, en, seed 1337\) changed after"):
+        extend_sample(larger(variant, 14), "the data set again")
 
 
 def test_it_grows_again(variant: Make) -> None:
