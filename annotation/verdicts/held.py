@@ -138,8 +138,7 @@ def reasons_to_look(
             f"together they missed {_of(counts, checks.missed)}, more than attentive raters do",
             [rater for rater in counts if rater not in checks.looked_at],
         )
-    passed = not failing and _passed(counts, checks)
-    if not looked_at and (hollow := _told_apart_by_nobody(ratings, design, pool, passed=passed)):
+    if not looked_at and (hollow := _told_apart_by_nobody(ratings, design, pool, passed=_passed(counts, checks))):
         yield (
             f"they tell pairs apart no better than chance ({hollow})",
             [rater for rater in counts if rater not in checks.looked_at],
@@ -162,15 +161,15 @@ def _of(raters: Collection[str], missed: Missed) -> str:
 
 
 def _passed(raters: Collection[str], checks: Checks) -> bool:
-    """Return whether all raters answered controls, and passed enough of them.
+    """Return whether all raters answered each kind of control, and passed enough of them.
 
     These are enough if raters who miss one kind of them throughout would have failed.
     """
     missed, attentive = _together(raters, checks.missed), checks.rules.attentive
     offered = {kind: shown for kind, (_, shown) in missed.items() if shown}
     return (
-        set(raters) <= set(checks.missed)
-        and bool(offered)
+        bool(offered)
+        and all(offered.keys() <= checks.missed.get(rater, {}).keys() and not checks.fails(rater) for rater in raters)
         and not misses_too_many(missed, attentive)
         and all(
             misses_too_many({name: (shown * (name == kind), shown) for name, shown in offered.items()}, attentive)

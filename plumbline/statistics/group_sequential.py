@@ -580,7 +580,11 @@ def lower_end(values: Floats, bottom: float, level: float) -> float:
         return float(_p(distinct, shares, len(values), np.array(threshold), bottom)) - level
 
     mean = float(distinct @ shares)
-    return float(optimize.brentq(excess, bottom, mean, xtol=_EXACT)) if mean > bottom + _ROUNDING else mean
+    if mean <= bottom + _ROUNDING:
+        return mean
+    if excess(bottom) > 0:  # at the level of a look that cannot stop
+        return bottom
+    return float(optimize.brentq(excess, bottom, mean, xtol=_EXACT))
 
 
 def _p(values: Floats, shares: Floats, n: int, threshold: Floats, bottom: float) -> Floats:

@@ -11,15 +11,18 @@ import pytest
 from annotation.campaign_records import CampaignRecords
 from annotation.ratings.ratings import decide, write_ratings
 from annotation.statistics.reliability import misses_too_many, telling_apart, vary
+from annotation.statistics.summaries import Design
 from annotation.status.status import read_status
 from annotation.status.text import next_step
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.held import Checks, reasons_to_look
 from annotation.verdicts.verdicts import refuse_stale
 from annotation.verdicts.verification import refuse_edited
 from plumbline.errors import DataError
 from plumbline.statistics.agreement import Answers
 from plumbline.study import Study
+from plumbline.study.campaign import AcceptanceSpec
 from tests.annotation.ratings.test_review import rate
 from tests.annotation.verdicts.attention import CARELESS, HONEST, share_waiting
 from tests.annotation.verdicts.test_doubts import NOW, careless, doubts, paper, three
@@ -171,6 +174,25 @@ def test_who_reads_is_hardly_ever_held_up(who: str, pairs: int, queues: int) -> 
     ):  # all pairs are alike: passed controls settle it, a mean clear of the threshold too
         most = 0.16 if queues else 0.75
     assert share_waiting(*HONEST[who], pairs, queues, scaled(50, 500)) <= most
+
+
+@pytest.mark.parametrize(
+    ("last", "waits"),
+    [
+        ({"positive": (0, 4), "negative": (0, 4)}, False),
+        ({"positive": (0, 4)}, True),  # also 5 throughout passes these
+        ({}, True),
+        ({"positive": (0, 4), "negative": (4, 4)}, True),  # a person keeps this rater
+    ],
+)
+def test_passed_controls_settle_what_every_rater_passed(last: dict[str, tuple[int, int]], waits: bool) -> None:
+    pairs = [(first, first % 5 + 1, (first + 1) % 5 + 1) for first in (1, 2, 3, 4, 5)] * 20
+    frame = pd.DataFrame(pairs, columns=list("abc")).rename_axis("pair_id").reset_index()
+    frame = frame.melt("pair_id", var_name="rater_id").assign(question="quality")
+    passed = {"positive": (0, 20), "negative": (0, 20)}
+    checks = Checks({"a": passed, "b": passed, **({"c": last} if last else {})}, looked_at="c")
+    design = Design(("quality",), rule=AcceptanceSpec(threshold=1.5))
+    assert bool(list(reasons_to_look(frame, design, checks))) is waits
 
 
 @pytest.mark.parametrize("who", CARELESS)

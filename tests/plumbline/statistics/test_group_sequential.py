@@ -233,6 +233,8 @@ def campaign(quality: Floats, fluency: Floats) -> pd.DataFrame:
 
 
 def test_repeated_intervals_hold_their_means_and_decide_as_the_p_values_do() -> None:
+    early = looks(campaign(HIGH[:8], HIGH[:8]), Blocks((8, 100), 3.0, (1, 5), "obrien_fleming")).frame()
+    assert early[["level", "low", "high"]].to_numpy().tolist() == [[0, 1, 5]] * 2  # too early to stop
     rng = np.random.default_rng(8)
     for mean in (2.5, 3.0, 3.3, 4.5):
         values = ratings(rng, 1, mean, 1.0)[0]
