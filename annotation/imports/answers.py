@@ -51,6 +51,7 @@ _WORDINGS = [
         "<somewhat agree|slightly agree<agree<strongly agree",
         "very bad|very poor<bad|poor<fair|okay|ok|average|neutral|acceptable<good<very good|excellent",
         "poor<fair<good<very good<excellent",
+        "bad<poor<fair<good<excellent",
         "not at all<slightly|a little<moderately|somewhat<very|quite a bit|very much<extremely|completely",
         "never<rarely|seldom<sometimes|occasionally<often|frequently<always|very often",
         "very dissatisfied<dissatisfied<neutral|neither satisfied nor dissatisfied<satisfied<very satisfied",
@@ -140,12 +141,21 @@ def _folded(text: str) -> str:
 
 
 def _wording(texts: Iterable[str], scale: AskedScale | None) -> Sequence[Sequence[str]]:
-    """Return the words of a scale from least to most: the user's, or those of a usual scale that has all answers."""
+    """Return the words of a scale from least to most: the user's, or those of a usual scale that has all answers.
+
+    Two different answers are never one point. A scale of as many points as answers goes before others.
+    """
     if scale:
         return [[_folded(word)] for word in scale.words]
     folded = set(map(_folded, texts))
-    fitting = (words for words in _WORDINGS if len(folded) > 2 and folded <= set(itertools.chain(*words)))
-    return next(fitting, ())
+    fitting = [
+        words
+        for words in _WORDINGS
+        if len(folded) > 2
+        and folded <= set(itertools.chain(*words))
+        and all(len(folded.intersection(point)) < 2 for point in words)
+    ]
+    return min(fitting, key=lambda words: len(words) != len(folded), default=())
 
 
 def _is_numeric(texts: Mapping[str, int], numbers: Mapping[str, float]) -> bool:

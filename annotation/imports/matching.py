@@ -354,6 +354,8 @@ def _without_empty(frame: pd.DataFrame, listed: list[UnplacedRow]) -> pd.DataFra
         "no original": (frame["original"].isna() & has_pairs).to_numpy(),
         "no output": (frame["output"].isna() & has_pairs).to_numpy(),
     }
+    if not has_pairs and (shown := [name for name in ("text", "output") if frame[name].notna().any()]):
+        reasons["no text"] = frame[shown[0]].isna().to_numpy()
     stays = np.ones(len(frame), bool)
     for reason, lacking in reasons.items():
         mask = lacking & stays

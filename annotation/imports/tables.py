@@ -33,6 +33,7 @@ EXCEL = (".xlsx", ".xlsm")
 ENTRY = "entry"  # the column of an entry's number, where an entry of JSON gives several rows
 AND_ALSO = "\x1f"  # between several labels in one cell
 _Quoting = Literal[0, 3]  # the `csv` module's QUOTE_MINIMAL and QUOTE_NONE
+_OF_REVIEWS = ("Approve", "Reject")  # MTurk's last columns, before which its rows end until somebody reviews them
 _HEAD = 200  # rows by which the separator is recognised
 _PIECE = 1 << 20
 _MOST_COLUMNS = 5_000
@@ -168,7 +169,7 @@ def read_csv(path: Path, *, composed: bool = True) -> CellTable:
         try:
             header = _header(next((row for row in reader if any(map(str.strip, row))), []), path)
             start = reader.line_num
-            builder.add_all(header, _whole_rows(reader, path, len(header), separator, listed))
+            builder.add_all(header, _whole_rows(reader, path, header, separator, listed))
         except csv.Error as error:
             after = max([0, *builder._lines[-1:], *(entry.line for entry in listed[-1:])])
             raise DataError(
@@ -252,10 +253,13 @@ def _header(row: Sequence[str], path: Path) -> list[str]:
 
 
 def _whole_rows(
-    reader: Any, path: Path, width: int, separator: str, listed: list[UnplacedRow]
+    reader: Any, path: Path, header: Sequence[str], separator: str, listed: list[UnplacedRow]
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows with as many cells as the header, skip blank ones, and list the others."""
+    width = len(header)
     for row in reader:
+        if tuple(header[len(row) :]) == _OF_REVIEWS:
+            row += [""] * len(_OF_REVIEWS)
         if len(row) != width:
             if not any(map(str.strip, row)):
                 continue

@@ -89,6 +89,10 @@ def test_every_row_is_imported_or_listed(place: Workplace) -> None:
     with (place.folder / "quoted.csv").open("a", encoding="utf-8") as file:
         file.write('4,"opens,di,4\n5,"opens,di,5\n')
     assert "lines 7 to 8: cannot be read as CSV" in place.refused("quoted.csv", *MEANING, "--replace")
+    texts = [[n, "" if n == 3 else original(n), "di", 1 + n % 5] for n in range(6)]
+    write_csv(place.folder / "empty.csv", ["id", "text", "rater", "rating"], texts)
+    place.take("empty.csv", "--language", "en", "--replace")
+    assert len(place.ratings()) == 5 and place.listed == [(5, "no text")]
 
 
 def test_doubtful_columns_and_records_are_refused(place: Workplace) -> None:

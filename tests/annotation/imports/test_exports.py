@@ -75,12 +75,12 @@ class Export:
 
 
 def mturk(header: Sequence[str], row: Callable[[int, int], Sequence[object]], hits: int = ITEMS) -> str:
-    """A batch as Amazon writes it."""
+    """A batch as Amazon writes it: rows that nobody reviewed have no cells under Approve and Reject."""
     names = ["HITId", "Title", "Reward", "AssignmentId", "WorkerId", "AssignmentStatus", "AcceptTime", "SubmitTime",
              "RequesterFeedback", "WorkTimeInSeconds", "LifetimeApprovalRate"]  # fmt: skip
     rows = [
         [f"3H{n}", "Compare", "$0.10", f"3A{n}{r}", WORKERS[r], "Approved", f"Mon Mar 04 10:{n:02d}:0{r} PST 2024",
-         f"Mon Mar 04 10:{n:02d}:4{r} PST 2024", "", 40 + n + r, "100% (20/20)", *row(n, r), "", ""]
+         f"Mon Mar 04 10:{n:02d}:4{r} PST 2024", "", 40 + n + r, "100% (20/20)", *row(n, r), *("x", "")[: 2 * (r > 0)]]
         for n, r in itertools.product(range(hits), range(3))
     ]  # fmt: skip
     return sheet([*names, *header, "Approve", "Reject"], rows, quoting=csv.QUOTE_ALL)
@@ -262,6 +262,10 @@ EXPORTS = {
     "numbers with words": Export({"d.csv": plain(lambda n, r: f"{mark(n, r)}{('/5', ' – ok')[n % 2]}")}, words=MEANING),
     "own words": Export({"d.csv": plain(lambda n, r: ("mau", "fraco", "assim", "bom", "lindo")[mark(n, r) - 1])},
                         (*MEANING, "--scale", "meaning=mau<fraco<assim<bom<lindo")),
+    "words of a scale, two of which are one point of another": Export(
+        {"d.csv": plain(lambda n, r: ("Poor", "Fair", "Good", "Very good", "Excellent")[mark(n, r) - 1])}, words=MEANING),
+    "words for speech": Export(
+        {"d.csv": plain(lambda n, r: ("bad", "poor", "fair", "good", "excellent")[mark(n, r) - 1])}, words=MEANING),
     "checkboxes": Export(
         {"d.csv": plain(lambda n, r: ("Style", "Tone", "Style;Tone", "No fault", "Style")[mark(n, r) - 1])},
         kind="multi label", answer=lambda n, r: ("style", "tone", "style, tone", "no-fault", "style")[mark(n, r) - 1],
