@@ -128,7 +128,8 @@ def read_question(title: str, name: str, cells: pd.Series, scale: AskedScale | N
         whole = {point: next((t for t in numbers if numbers[t][0] == point), word) for word, point in points.items()}
         return replace(_rating(title, name, texts, numbers, wrong, (1, len(wording))), words=whole)
     if scale is None or not scale.labels:
-        if texts and sum(_ORDER.fullmatch(text) is not None for text in texts) >= 0.9 * len(texts):
+        ranks = any(">" in text for text in texts)  # `5 = good` is a point
+        if ranks and sum(_ORDER.fullmatch(text) is not None for text in texts) >= 0.9 * len(texts):
             return _ranking(title, name, texts, wrong)
         numbers = {text: number for text in texts if (number := _as_point(text)) is not None}
         if scale or (texts and _is_numeric(texts, {text: number for text, (number, _) in numbers.items()})):

@@ -27,7 +27,7 @@ _NAMES: Mapping[str, str] = {
     "text": "text displayedtext",
     "system": "system sys sysname model modelid transformation",
     "rater": "rater raterid annotator annotatorid worker workerid participant participantid prolificpid email"
-    " emailaddress user",
+    " emailaddress user userid",
     "question": "question criterion dimension",
     "answer": "answer rating score value label response",
     "time": "time timestamp submitted answeredat enddate",
@@ -38,7 +38,7 @@ _NAMES: Mapping[str, str] = {
     "truth": "truth gold",
     "language": "language lang",
     "unused": "age gender sex nationality country education consent",
-    "item": "id item itemid sentid segid task taskid instanceid",
+    "item": "id item itemid sentid segid segmentid task taskid instanceid",
 }
 _BY_NAME = {name: role for role, names in _NAMES.items() for name in names.split()}
 _PERSON = re.compile(

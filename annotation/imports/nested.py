@@ -285,6 +285,9 @@ def _doccano(rows: _Rows, number: int, record: dict[str, Any]) -> None:
         by_user[rows.path.stem] += [text_of(label) for label in labels if not isinstance(label, (list, dict))]
     text = record.get("text", record.get("data", ""))
     about = {key: cell for key, cell in record.items() if key not in _DOCCANO and key not in ("text", "data", "id")}
+    for key, cell in about.items():
+        if isinstance(cell, list) and any(isinstance(entry, (list, dict)) for entry in cell):
+            rows.list(number, "a list beside the labels is not read", key)
     for user, labels in by_user.items():
         if labels:
             about = {**_flat(about), "text": text, "item": record.get("id", number), "rater": user}
@@ -300,6 +303,7 @@ def _prodigy(rows: _Rows, number: int, record: dict[str, Any]) -> None:
     options = {str(option["id"]): option.get("text", option["id"]) for option in record.get("options") or ()}
     about = {
         **_flat(record.get("meta") or {}),
+        **_flat({key: cell for key, cell in record.items() if key not in _PRODIGY and key[:1] != "_"}),
         "text": record.get("text", ""),
         "item": record.get("_input_hash", number),
     }
@@ -392,6 +396,7 @@ def _potato(rows: _Rows, number: int, record: dict[str, Any]) -> None:
 
 SHORT = ("id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time")
 _DOCCANO = ("label", "labels", "cats", "annotations", "annotation_approver", "Comments")
+_PRODIGY = ("text", "meta", "options", "accept", "answer", "label", "spans", "tokens", "config")
 _FORMS = (
     ("Label Studio", (("annotations", "data"), ("completions", "data")), _label_studio),
     ("Label Studio (JSON-MIN)", (("annotation_id", "annotator"),), _label_studio_short),

@@ -259,7 +259,7 @@ def _whole_rows(
     width = len(header)
     for row in reader:
         if tuple(header[len(row) :]) == _OF_REVIEWS:
-            row += [""] * len(_OF_REVIEWS)
+            row.extend([""] * len(_OF_REVIEWS))
         if len(row) != width:
             if not any(map(str.strip, row)):
                 continue

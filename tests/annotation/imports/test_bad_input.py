@@ -93,6 +93,16 @@ def test_every_row_is_imported_or_listed(place: Workplace) -> None:
     write_csv(place.folder / "empty.csv", ["id", "text", "rater", "rating"], texts)
     place.take("empty.csv", "--language", "en", "--replace")
     assert len(place.ratings()) == 5 and place.listed == [(5, "no text")]
+    records = [{"text": original(n), "label": ["a"], "reviews": [{"fluency": 4}]} for n in range(3)]
+    (place.folder / "d.jsonl").write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
+    place.take("d.jsonl", "--language", "en", "--replace")
+    assert place.listed == [(line, "a list beside the labels is not read") for line in (1, 2, 3)]
+    records = [{"text": original(n), "_task_hash": n, "answer": "accept", "score": 1 + n} for n in range(5)]
+    (place.folder / "p.jsonl").write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
+    assert "unused (another column is the answer): score" in place.take("p.jsonl", "--language", "en", "--replace").out
+    columns = [word for name in ("answer=score", "unused=answer", "unused=question") for word in ("--column", name)]
+    place.take("p.jsonl", *columns, "--language", "en", "--replace")
+    assert sorted(place.ratings()["value"]) == [1, 2, 3, 4, 5]
 
 
 def test_doubtful_columns_and_records_are_refused(place: Workplace) -> None:

@@ -260,10 +260,13 @@ EXPORTS = {
     "many n/a": Export({"d.csv": plain(lambda n, r: mark(n, r) if n % 4 else "Not applicable")}, count=21,
                        answer=lambda n, r: mark(n, r) if n % 4 else None, lost={"Not applicable": 9}, words=MEANING),
     "numbers with words": Export({"d.csv": plain(lambda n, r: f"{mark(n, r)}{('/5', ' – ok')[n % 2]}")}, words=MEANING),
+    "numbers that equal words": Export({"d.csv": plain(lambda n, r: f"{mark(n, r)} = {'abcde'[mark(n, r) - 1]}")},
+                                       words=MEANING),
     "own words": Export({"d.csv": plain(lambda n, r: ("mau", "fraco", "assim", "bom", "lindo")[mark(n, r) - 1])},
                         (*MEANING, "--scale", "meaning=mau<fraco<assim<bom<lindo")),
     "words of a scale, two of which are one point of another": Export(
-        {"d.csv": plain(lambda n, r: ("Poor", "Fair", "Good", "Very good", "Excellent")[mark(n, r) - 1])}, words=MEANING),
+        {"d.csv": plain(lambda n, r: ("Poor", "Fair", "Good", "Very good", "Excellent")[mark(n, r) - 1])},
+        words=MEANING),
     "words for speech": Export(
         {"d.csv": plain(lambda n, r: ("bad", "poor", "fair", "good", "excellent")[mark(n, r) - 1])}, words=MEANING),
     "checkboxes": Export(
