@@ -31,7 +31,7 @@ from annotation.names import is_pseudonym, named_pseudonym, pseudonym_key, remem
 from annotation.offering import alone, refuse_other_prompts, refuse_other_sample
 from annotation.questions import Question, QuestionScale, Value
 from annotation.ratings.answers import Answer, SourcePart, check, keep, of_file, source_of_file
-from annotation.ratings.ratings import counting_ratings
+from annotation.ratings.ratings import counting_ratings, dated_words
 from annotation.rubric import Rubric
 from annotation.verdicts.preregistration import asked_rubric
 from annotation.verdicts.tables import SIMULATED
@@ -295,7 +295,8 @@ def export(study: Study, *, licence: str = "", words: bool = False) -> Path:
     }
     files = {name: csv_bytes(frame) for name, frame in tables.items()}
     title = [f"# Ratings of the study {study.name}", as_markdown(study.description)]
-    files["codebook.md"] = _codebook(title, rubric, tables, files, licence).encode()
+    dated = dated_words(collected.plain_ratings)
+    files["codebook.md"] = _codebook(title, rubric, tables, files, licence, dated).encode()
     write_files(study.folder / FOLDER, files)
     return study.folder / FOLDER
 
@@ -328,11 +329,15 @@ def _answers(ratings: pd.DataFrame, questions: Sequence[QuestionScale], *, words
 
 
 def _codebook(
-    title: Sequence[str], rubric: Rubric, tables: dict[str, pd.DataFrame], files: dict[str, bytes], licence: str
+    title: Sequence[str],
+    rubric: Rubric,
+    tables: dict[str, pd.DataFrame],
+    files: dict[str, bytes],
+    licence: str,
+    dated: str,
 ) -> str:
     answers, ratings = tables["answers.csv"], tables["ratings.csv"]
     questions = [question for question in rubric.asked() if question.name in answers]
-    dates = [f"{ratings['submitted_at'].agg(end):%Y-%m-%d}" for end in ("min", "max")]
     sample = tables["pairs.csv"]["control"] == ""
     out = int((sample & (tables["pairs.csv"]["withdrawn"] != "")).sum())
     withdrawn = f" ({out} of them withdrawn: their answers are included but do not count)" if out else ""
@@ -352,7 +357,7 @@ def _codebook(
         *([f"**{SIMULATED}**"] if ratings["simulated"].any() else []),
         f"{int(sample.sum())} pairs of the sample{withdrawn} and {int((~sample).sum())} controls and repeats;"
         f" {raters}; {len(answers)} submitted answers, {len(ratings)}"
-        f" ratings, of which {int(ratings['counts'].sum())} count; {dates[0]} to {dates[1]}, UTC.",
+        f" ratings, of which {int(ratings['counts'].sum())} count; {dated}.",
         "A text that a spreadsheet would take for a formula has an apostrophe before it.",
         _questions_text(rubric, [question.name for question in questions]),
         "## answers.csv",

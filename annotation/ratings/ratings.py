@@ -105,6 +105,16 @@ def untimed(ratings: pd.DataFrame) -> pd.Series:
     return ratings["source"].isin(list(alike)) & (ratings["batch"] == "")
 
 
+def dated_words(rated: pd.DataFrame) -> str:
+    """Return the days between which ratings were given; files without times are set aside."""
+    unknown = untimed(rated)
+    if unknown.all():
+        return "of unknown time"
+    days = [f"{rated.loc[~unknown, 'submitted_at'].agg(end):%Y-%m-%d}" for end in ("min", "max")]
+    dated = f"dated {days[0]}" if days[0] == days[1] else f"dated {days[0]} to {days[1]}"
+    return f"{dated} (not counting ratings from files without times)" if unknown.any() else dated
+
+
 @dataclass(frozen=True)
 class Dealt:
     """Pairs that a block need not wait for (`verdicts.counted`)."""

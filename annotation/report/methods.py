@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from annotation.human.records import HumanTask
-from annotation.ratings.ratings import untimed
+from annotation.ratings.ratings import dated_words
 from annotation.ratings.signs import controls_missed
 from annotation.records import Look, Verdict
 from annotation.report.material import CampaignMaterial
@@ -333,16 +333,6 @@ def _source(source: str) -> str:
     """Return a source as named in SOURCE_NAMES, or a file's name."""
     plain = source.removesuffix(SANDBOX)
     return plain.lower() if plain == REHEARSAL else plain
-
-
-def dated_words(rated: pd.DataFrame) -> str:
-    """Return the days between which ratings were given; files without times are set aside."""
-    unknown = untimed(rated)
-    if unknown.all():
-        return "of unknown time"
-    days = [f"{rated.loc[~unknown, 'submitted_at'].agg(end):%Y-%m-%d}" for end in ("min", "max")]
-    dated = f"dated {days[0]}" if days[0] == days[1] else f"dated {days[0]} to {days[1]}"
-    return f"{dated} (not counting ratings from files without times)" if unknown.any() else dated
 
 
 def languages_of(material: CampaignMaterial) -> tuple[list[str], list[str]]:
