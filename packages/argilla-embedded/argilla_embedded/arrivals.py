@@ -38,6 +38,8 @@ class Arrivals:
             first = by_fields.setdefault(hash(json.dumps(fields, sort_keys=True)), id_)
             if first != id_ and first not in equals:
                 equals |= {first: id_, id_: first}
+                while first not in parts[-1]:  # the rest of an upload that was cut off
+                    parts[-2:] = [[*parts[-2], *parts[-1]]]
             before = came
         return cls(parts, equals)
 

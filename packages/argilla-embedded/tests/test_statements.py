@@ -104,3 +104,11 @@ def test_equal_records_lie_a_third_of_what_came_together_apart(sizes: tuple[int,
                 texts = [part[id_] for id_ in own]
                 for place, text in enumerate(texts):
                     assert text not in texts[place + 1 : place + 1 + -(-len(part) // 3)], (sizes, share)
+
+
+def test_the_rest_of_an_upload_that_was_cut_off_belongs_to_it() -> None:
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    rows = [(UUID(int=1000 + n).hex, start + timedelta(hours=n // 15), {"text": n % 25}) for n in range(30)]
+    for user in range(5):
+        order = Arrivals.of(rows).own_order(UUID(int=user + 1))
+        assert min(abs(order.index(rows[n][0]) - order.index(rows[n + 25][0])) - 1 for n in range(5)) >= 10
