@@ -82,7 +82,8 @@ def _verdicts(reader: CampaignReader) -> None:
 def _rule(verdict: Verdict) -> str:
     if verdict.rules:
         return "people's answers meet the study's rules (see each verdict's reasons)"
-    return f"people's mean rating on each question is at least {verdict.threshold:g}"
+    what = "people's mean rating" if verdict.rule == "mean" else "the lower end of the interval of people's mean rating"
+    return f"{what} on each question is at least {verdict.threshold:g}"
 
 
 def _means(reader: CampaignReader, scale: Sequence[float], question: str) -> None:

@@ -29,6 +29,7 @@ from plumbline.records import DriftRecord, Pair, Rating, Score
 from plumbline.store import read_frame, write_json
 from plumbline.study import Study, load_study
 from streamlit_app.app import PAGES
+from streamlit_app.views.verdicts import _rule
 from tests.streamlit_app.conftest import DEMO, MODELS, VIEWS, Open, go_to
 
 HOSTILE = (
@@ -351,6 +352,9 @@ def test_one_simulated_rating_is_enough_for_the_banner(page: Open, exports: Path
 def test_verdicts_are_shown_with_their_means_intervals_and_reasons(page: Open, finished: Path, study: Study) -> None:
     shown = page("--study", DEMO, "--exports", finished, view="verdicts")
     table = table_with(shown, "Decision").set_index("Transformation")
+    assert "used only if people's mean rating on each question is at least 3." in captions(shown)
+    lower = CampaignRecords.open(study).verdicts[0].model_copy(update={"rule": "lower_bound"})
+    assert _rule(lower) == "the lower end of the interval of people's mean rating on each question is at least 3"
     for verdict in CampaignRecords.open(study).verdicts:
         row, quality = table.loc[display(verdict.transformation, pooled=False)], verdict.questions[0]
         assert row["Decision"].endswith(verdict.decision) and row["Pairs"] == str(verdict.n_pairs)
