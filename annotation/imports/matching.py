@@ -312,6 +312,11 @@ def _with_people(frame: pd.DataFrame, lookup: CellTable, rater: str, status: str
     names = lookup.cells[rater].astype(str).str.casefold()
     statuses = pd.Series(_statuses(lookup.cells, status, notes).astype(str), names)
     worst = statuses[~statuses.index.duplicated(keep=False) | (statuses != "submitted")].groupby(level=0).first()
+    if mixed := len(set(statuses.index[statuses == "submitted"]) & set(statuses.index[statuses != "submitted"])):
+        notes.append(
+            f"{lookup.path.name}: {count(mixed, 'rater has', 'raters have')} submissions that count and others that do"
+            " not, so no answers of theirs count; take the row of the submission that is not in your ratings out of it"
+        )
     array = frame["rater"].array
     of_rater = [worst.get(name.casefold(), "submitted") for name in array.categories]
     brought = np.array([*of_rater, "submitted"], object)[array.codes]

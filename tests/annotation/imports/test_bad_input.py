@@ -103,6 +103,12 @@ def test_every_row_is_imported_or_listed(place: Workplace) -> None:
     columns = [word for name in ("answer=score", "unused=answer", "unused=question") for word in ("--column", name)]
     place.take("p.jsonl", *columns, "--language", "en", "--replace")
     assert sorted(place.ratings()["value"]) == [1, 2, 3, 4, 5]
+    write_csv(place.folder / "r.csv", ["participant_id", "text", "rating"], [["p", original(n), n] for n in range(5)])
+    work = [["s1", "p", "RETURNED", 9], ["s2", "p", "APPROVED", 9]]
+    write_csv(place.folder / "work.csv", ["Submission id", "Participant id", "Status", "Time taken"], work)
+    done = place.take("r.csv", "work.csv", "--language", "en", "--replace")
+    assert "1 rater has submissions that count and others that do not" in done.out
+    assert set(place.ratings()["status"]) == {"discarded"}
 
 
 def test_doubtful_columns_and_records_are_refused(place: Workplace) -> None:
