@@ -240,6 +240,16 @@ def enough_resamples(comparisons: int, smallest: float, fewest: int) -> int:
     A p of B resamples, the sample itself counted as one, is 1 / (B + 1) at least, and Holm multiplies it by the number
     of comparisons: with HTEB's 10 and .001, 1,000 resamples could show nothing below .01.
 
+    Args:
+        comparisons: p-values that Holm corrects together.
+        smallest: the p that must be reachable.
+        fewest: resamples that are wanted in any case.
+
+    Returns:
+        Number of resamples.
+
+    Source: Holm (1979), Scand. J. Stat. 6, 65-70.
+
     >>> enough_resamples(10, 0.001, 10_000), enough_resamples(100, 0.05, 1000), enough_resamples(10, 0.05, 1000)
     (20000, 4000, 1000)
     """

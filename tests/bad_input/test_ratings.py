@@ -40,7 +40,7 @@ FILES: tuple[tuple[str, bytes, str], ...] = (
     ("a column missing", b"Pair,Who,Q,When\na,dora,3,x\n", "has no column 'F'; its columns are: Pair, Who, Q, When"),
     ("latin-1", HEAD.encode() + b"a,Andr\xe9,3,4,x\n", "line 2: the time 'x' is not ISO 8601"),
     ("UTF-16", HEAD.encode("utf-16"), "no rows in it, only a header"),
-    ("Excel's own", b"PK\x03\x04\xff\x00", "separate its cells"),
+    ("Excel's own", b"PK\x03\x04\xff\x00", "contains a null character"),
 )
 PLACES: tuple[tuple[str, Callable[[Path], object], str], ...] = (
     ("nothing", lambda file: None, "cannot be read: No such file or directory"),
