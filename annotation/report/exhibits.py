@@ -259,7 +259,7 @@ def _limit(verdict: Verdict, question: str) -> float:
 def raters_exhibit(material: CampaignMaterial) -> Exhibit:
     """Return a row for each rater, by pseudonym: single ratings, how many count, signs, the last decision."""
     ratings = material.ratings
-    every = pd.concat([ratings, material.control_ratings])
+    every = material.every
     answers = every[every["status"] == "submitted"].drop_duplicates(["pair_id", "rater_id"])
     made_up = every["simulated"].groupby(listed_raters(every["rater_id"])).any()
     raters = sorted(made_up.index)

@@ -102,9 +102,14 @@ class CampaignMaterial:
         return self.submitted[~self.submitted.index.isin(elsewhere)]
 
     @property
+    def every(self) -> pd.DataFrame:
+        """All ratings, of controls too."""
+        return pd.concat([self.ratings, self.control_ratings])
+
+    @property
     def first(self) -> datetime | None:
         """The time of the first rating."""
-        return first_rating(pd.concat([self.ratings, self.control_ratings]))
+        return first_rating(self.every)
 
     @property
     def texts(self) -> set[tuple[str, str]]:

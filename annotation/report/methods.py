@@ -219,7 +219,7 @@ def _verdict_facts(material: CampaignMaterial) -> dict[str, Any]:
         "why_unbiased": WHY_UNBIASED,
         "looks": material.looks,
         "same_basis": not any(itertools.starmap(_other_basis, itertools.pairwise(material.looks))),
-        "fixed": fixed_text(material.rules, material.first) if material.rules else "",
+        "fixed": fixed_text(material.rules, material.every) if material.rules else "",
         "amended": len(amendments(material.rules, material.first)),
         "kinds_agreed": kinds if material.groups else None,
     }

@@ -344,7 +344,7 @@ def _exclusions(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> Se
 def _rules(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> Section:
     if material.holds is None:
         return Section("Rules", ["The study fixed no rules before these verdicts."])
-    parts = [fixed_text(material.rules, material.first)]
+    parts = [fixed_text(material.rules, material.every)]
     if material.holds.reason:
         parts.append(f"The rules now in force were fixed on {stamp(material.holds.fixed_at)}.")
     changed = amendments(material.rules, material.first)

@@ -212,7 +212,7 @@ def _rules(evidence: Evidence) -> tuple[tuple[str, ...], str]:
     """Return when the rules were fixed and amended, and a warning if the study has others now."""
     study, ratings = evidence.study, evidence.collected.known
     fixed, first = evidence.rules, first_rating(ratings)
-    lines = [fixed_text(fixed, first), *amendment_lines(fixed, first)]
+    lines = [fixed_text(fixed, ratings), *amendment_lines(fixed, first)]
     what = "; ".join(other_rules(evidence.rules_now, fixed, ratings))
     if not what:
         return tuple(lines), ""

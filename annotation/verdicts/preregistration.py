@@ -229,16 +229,23 @@ def amendment_lines(fixed: Sequence[RuleSet], first: datetime | None) -> list[st
     ]
 
 
-def fixed_text(fixed: Sequence[RuleSet], first: datetime | None) -> str:
-    """Return a sentence on when the rules were fixed and the first rating was given."""
+def fixed_text(fixed: Sequence[RuleSet], ratings: pd.DataFrame) -> str:
+    """Return a sentence on when the rules were fixed and the first of these ratings was given."""
     if not fixed:
         return "The rules are not fixed yet; publishing fixes them."
+    first = first_rating(ratings)
     held = seen(fixed, first) or fixed[0]
     at = f"The rules were fixed on {held.fixed_at:%Y-%m-%d at %H:%M} UTC"
     if first is None:
         return f"{at}; no rating was collected yet."
-    order = "before" if held.fixed_at < first else "AFTER"
-    return f"{at}, {order} the first rating ({first:%Y-%m-%d, %H:%M} UTC)."
+    if held.fixed_at < first:
+        return f"{at}, before the first rating ({first:%Y-%m-%d, %H:%M} UTC)."
+    return f"{at}, AFTER the first rating ({_bound(ratings)}{first:%Y-%m-%d, %H:%M} UTC)."
+
+
+def _bound(ratings: pd.DataFrame) -> str:
+    """Return words before the time of the first rating if it is the file's and not the rating's."""
+    return "no later than " if untimed(ratings[ratings["status"] == "submitted"]).all() else ""
 
 
 def imported(ratings: pd.DataFrame) -> pd.Series:
@@ -264,8 +271,7 @@ def rules_fixed(fixed: Sequence[RuleSet], ratings: pd.DataFrame, *, offered: boo
         "the rules may have been chosen to fit the ratings",
     )
     if first < since:
-        bound = "no later than " if untimed(submitted).all() else ""  # one time for all is the file's, not a rating's
-        return "late", f"{at}, after the first rating ({bound}{first:%Y-%m-%d, %H:%M} UTC): {chosen}"
+        return "late", f"{at}, after the first rating ({_bound(ratings)}{first:%Y-%m-%d, %H:%M} UTC): {chosen}"
     if len(of_files) and not offered:
         elsewhere = (
             f"{_were(len(of_files))} imported from files into a campaign that never offered the sample to raters"

@@ -87,6 +87,7 @@ def test_raters_whom_no_file_names_stay_unknown_in_every_count(place: Workplace)
     assert re.findall(r"143 (?:people|persons?|raters?)\b", shown) == []
     assert "the study asks for" not in shown and "of 48 pairs have ratings" not in shown
     assert "143 ratings, of which 143 count; of unknown time." in shown
+    assert shown.count("AFTER the first rating (no later than ") > 3 and "first rating (2" not in shown
     assert "given by people who are not named" in shown and "all: 143 answers (the file does not name raters)" in shown
 
 

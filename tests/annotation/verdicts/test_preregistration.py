@@ -37,7 +37,7 @@ def test_rules_may_change_before_the_first_rating_and_not_after(generated: Study
     rate(generated)
     _fixed_long_ago(other)
     assert accept(other) and fixed_text(
-        CampaignRecords.open(other).rules, first_rating(CampaignRecords.open(other).ratings)
+        CampaignRecords.open(other).rules, CampaignRecords.open(other).ratings
     ).endswith("before the first rating (2026-01-02, 00:00 UTC).")
     lower = with_threshold(generated, 2.5)
     with pytest.raises(StudyError, match=r"first rating \(2026-01-02 00:00 UTC\): acceptance.threshold 3.5, now 2.5;"):
@@ -104,8 +104,8 @@ def test_each_look_at_other_ratings_or_by_other_rules_is_remembered(generated: S
 def test_rules_that_were_fixed_too_late_are_called_so(generated: Study) -> None:
     rate(generated)
     accept(with_threshold(generated, 3.0))  # ratings that came from a file: nothing was published
-    text = fixed_text(CampaignRecords.open(generated).rules, first_rating(CampaignRecords.open(generated).ratings))
-    assert "AFTER the first rating (2026-01-02, 00:00 UTC)" in text
+    text = fixed_text(CampaignRecords.open(generated).rules, CampaignRecords.open(generated).ratings)
+    assert "AFTER the first rating (no later than 2026-01-02, 00:00 UTC)" in text
     assert amendments(CampaignRecords.open(generated).rules, None) == []
 
 
