@@ -113,7 +113,7 @@ def other(value: Any) -> Any:
 
 
 FIELDS = (
-    "axis", "pool", "output_languages", "scope", "decision", "reasons", "n_pairs", "threshold", "rule",
+    "axis", "pool", "output_languages", "decision", "reasons", "n_pairs", "threshold", "rule",
     "n_excluded", "decision_with_excluded", "simulated", "model", "generator_hash", "prompt_hash",
     "rests_on", "outputs",
 )  # fmt: skip

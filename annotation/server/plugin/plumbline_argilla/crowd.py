@@ -33,6 +33,7 @@ from argilla_server.contexts import accounts
 from argilla_server.enums import ResponseStatus, UserRole
 from argilla_server.models import Record, Response, User, WorkspaceUser
 from argilla_server.models.database import generate_user_api_key
+from argilla_server.security.authentication.db.api_key_backend import APIKeyAuthenticationBackend
 from argilla_server.security.authentication.db.bearer_token_backend import BearerTokenAuthenticationBackend
 from argilla_server.security.authentication.jwt import JWT
 from argilla_server.security.settings import settings
@@ -107,8 +108,13 @@ def mount(app: FastAPI, secret: str, recent: Recent) -> None:
 
 
 def end_sessions(is_released: Callable[[str, str], bool]) -> None:
-    """End a participant's session when their browser is released. Call it once."""
-    authenticate = BearerTokenAuthenticationBackend.authenticate
+    """End a participant's session, and the use of their key, when their browser is released. Call it once."""
+    authenticate, by_key = BearerTokenAuthenticationBackend.authenticate, APIKeyAuthenticationBackend.authenticate
+
+    async def key_checked(self: APIKeyAuthenticationBackend, request: Request) -> Any:
+        found = await by_key(self, request)
+        is_worker = found is not None and found[1].username.startswith(WORKER)
+        return None if is_worker and is_released(found[1].username, "") else found
 
     async def checked(self: BearerTokenAuthenticationBackend, request: Request) -> Any:
         found = await authenticate(self, request)
@@ -118,6 +124,7 @@ def end_sessions(is_released: Callable[[str, str], bool]) -> None:
         return None if browser and is_released(found[1].username, browser) else found
 
     BearerTokenAuthenticationBackend.authenticate = checked
+    APIKeyAuthenticationBackend.authenticate = key_checked
 
 
 def answered(handler: Callable[[Request], Awaitable[HTMLResponse]]) -> Callable[[Request], Awaitable[HTMLResponse]]:
@@ -194,9 +201,10 @@ class Entrance:
         raise RefusedError(403, f"{ELSEWHERE} {room.get('contact') or 'the people who sent you the link'}.")
 
     def is_released(self, account: str, browser: str) -> bool:
-        """Return whether an account's browser is no longer the one of a session."""
+        """Return whether an account's browser is no longer the one of a session; of a key, if it has none now."""
         worker, room_id = account[:WORKER_LENGTH], account[WORKER_LENGTH + 1 :]
-        return self._entries.browser(room_id, worker) != browser
+        first = self._entries.browser(room_id, worker)
+        return first != browser if browser else first is None and self._entries.consented(room_id, worker)
 
     def _browser(self, request: Request, room_id: str) -> Browser | None:
         """Return the request's browser; None without a cookie of this room."""
