@@ -111,8 +111,8 @@ def drawn_from(
         what = f"outputs of {dataset} in {language_name(language)} with seed {seed}"
         if hashes and now not in hashes:
             reasons[language] = (
-                f"the {what} are not those that the sample was drawn from: restore them, or have the new outputs rated"
-                " in a new study"
+                f"the {what} are not those that the sample was drawn from: restore them and the data set, or have the"
+                " new outputs rated in a new study"
             )
         elif not hashes and not carry_over:
             reasons[language] = (

@@ -18,12 +18,13 @@ from tqdm import tqdm
 from generation.datasets.loading import iter_datasets
 from generation.jobs import Job, Plan
 from generation.output import with_language
+from plumbline.errors import StudyError
 from plumbline.hashes import return_unused
 from plumbline.journal import Journal
-from plumbline.manifest import Manifest
+from plumbline.manifest import OFFERED, Manifest
 from plumbline.models.asking import AnswerTable
 from plumbline.records import Text, TransformedText
-from plumbline.store import as_record, read_batches, write_table
+from plumbline.store import as_record, read_batches, read_json, write_table
 from plumbline.study import Study
 
 COMMAND = "generate"
@@ -124,9 +125,16 @@ def planned(
 ) -> Iterator[list[Unit]]:
     """Plan a study's units, or with `shard` only its texts, as a context that closes them.
 
-    First the texts are read and written to `texts` (by default the study's `texts.parquet`).
+    First the texts are read and written to `texts` (by default the study's `texts.parquet`). Raises StudyError for
+    `again` once raters were offered some of the outputs.
     """
     study = plan.study
+    offers = study.folder / OFFERED
+    if again and offers.exists() and not all(one["to"].startswith("sandbox ") for one in read_json(offers, "")):
+        raise StudyError(
+            f"{study.file}: --again would change outputs that people rate a sample of, and no verdict would cover them;"
+            " leave the failed ones, or give the new study another name"
+        )
     file = texts or study.folder / "texts.parquet"
     all_texts = (text for dataset in iter_datasets(study) for text in dataset.texts())
     write_table(file, (text for text in all_texts if shard is None or shard.has(text.text)), Text)

@@ -72,7 +72,7 @@ class _ManifestContent(BaseModel):
 
 _REPLACED = "differs from what was written (edited by hand, or from another copy)"
 _SHOWS = "it alone proves which results rest on which records, and that nobody edited them"
-_OFFERED = "offered.json"
+OFFERED = "offered.json"
 _manifests: dict[Path, tuple[FileState | None, dict[str, Any]]] = {}  # as last read
 _PACKAGES = ("argilla", "mteb", "numpy", "openai", "pandas", "scipy", "sentence-transformers", "torch")
 
@@ -280,7 +280,7 @@ class Manifest:
         Raises DataError if the sample was offered and the manifest does not note it: it is from another copy.
         """
         hashes = self._kept() if manifest is None else manifest.get("kept", {})
-        self._refuse_unnoted(_OFFERED, hashes)
+        self._refuse_unnoted(OFFERED, hashes)
         return hashes.get(name, [""])
 
     def _note(self, name: str, contents: list[str]) -> None:

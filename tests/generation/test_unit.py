@@ -1,15 +1,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from annotation.records import Offering
 from generation.jobs import Job, Plan
 from generation.production import read_transformed
 from generation.unit import Unit, planned
+from plumbline.errors import StudyError
 from plumbline.journal import Journal
+from plumbline.manifest import Manifest
 from plumbline.records import TransformedText
 from plumbline.store import BATCH
 from plumbline.study import Study
@@ -99,6 +103,12 @@ def test_unanswered_texts_are_asked_for_again_and_failed_ones_when_told_to(tmp_p
     assert there(study) == [ALL[0], ("bread", "too long"), *ALL[2:]]
     assert work(study, upper, again=True) == ["bread"]
     assert there(study) == ALL
+    for to in ("sandbox mturk", "argilla"):
+        offering = Offering(at=datetime.now(UTC), to=to, pairs_sha256="", controls_sha256="", rubric_hash="")
+        Manifest.of(study).write_models("offered.json", [offering])
+        refused = pytest.raises(StudyError, match="--again would change outputs that people rate")
+        with nullcontext() if to == "sandbox mturk" else refused:
+            assert work(study, upper, again=True) == []
 
 
 def test_new_texts_take_their_places_and_texts_that_went_are_kept_at_the_end(tmp_path: Path) -> None:
