@@ -116,7 +116,7 @@ def drawn_from(
             )
         elif not hashes and not carry_over:
             reasons[language] = (
-                f"no sample was drawn from {what}: extend the sample and have it rated, or set evaluation.carry_over"
+                f"no rated sample is from {what}: extend the sample and have it rated, or set evaluation.carry_over"
             )
         carried |= not hashes
     if carried and not reasons and decision.status == "evaluated":

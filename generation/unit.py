@@ -130,7 +130,7 @@ def planned(
     """
     study = plan.study
     offers = study.folder / OFFERED
-    if again and offers.exists() and not all(one["to"].startswith("sandbox ") for one in read_json(offers, "")):
+    if again and offers.exists() and not all(offer["to"].startswith("sandbox ") for offer in read_json(offers, "")):
         raise StudyError(
             f"{study.file}: --again would change outputs that people rate a sample of, and no verdict would cover them;"
             " leave the failed ones, or give the new study another name"

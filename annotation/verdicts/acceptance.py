@@ -69,7 +69,8 @@ def accept(study: Study, amend: str | None = None) -> Acceptance:
     pairs, withdrawn = evidence.collected.sample_pairs, evidence.collected.withdrawn
     groups, verdicts, means = conclude(pairs, ratings, design, design.seed, withdrawn)
     hashes = rests_on(evidence)
-    verdicts = with_supply([verdict.model_copy(update={"rests_on": hashes}) for verdict in verdicts], evidence.supply)
+    verdicts = [verdict.model_copy(update={"rests_on": hashes}) for verdict in verdicts]
+    verdicts = with_supply(verdicts, evidence.supply, pairs, ratings)
     verdicts = with_rules_fixed(verdicts, evidence.changed(rules=rules).rules_fixed[0])
     verdicts = with_checks(verdicts, evidence)
     seen = _look(looks, verdicts, len(counting_ratings(ratings, design.per_pair)), hashes)

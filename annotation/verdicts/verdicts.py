@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -238,12 +238,30 @@ def _of_its_own(
     return {**result, **pooled, "decision": "undecided", "reasons": (reason,)}
 
 
-def with_supply(verdicts: Sequence[Verdict], supplies: Sequence[Supply]) -> list[Verdict]:
-    """Add to the verdicts what the sample was drawn from, and the shares of outputs that could not be drawn."""
-    names = ("failed_share", "without", "kept_out_share", "outputs")
-    facts = {
-        (supply.transformation, supply.language): {name: getattr(supply, name) for name in names} for supply in supplies
-    }
+def with_supply(
+    verdicts: Sequence[Verdict], supplies: Sequence[Supply], pairs: Sequence[Pair], ratings: pd.DataFrame
+) -> list[Verdict]:
+    """Add to the verdicts what the sample was drawn from, and the shares of outputs that could not be drawn.
+
+    What a wave added is left out until one of its own pairs has a rating.
+    """
+    names, rated = ("failed_share", "without", "kept_out_share"), set(ratings["pair_id"])
+    samples = defaultdict[tuple[str, str], list[Pair]](list)
+    for pair in pairs:
+        samples[pair.transformation, pair.language].append(pair)
+    facts = {}
+    for supply in supplies:
+        sample = samples[supply.transformation, supply.language]
+        last = max((pair.wave for pair in sample), default=1)
+        outputs = defaultdict[str, dict[int, str]](dict)
+        for dataset, seeds in supply.outputs.items():
+            for seed, pool in seeds.items():
+                drawn = [pair for pair in sample if (pair.dataset, pair.seed) == (dataset, seed)]
+                drawn = drawn or [pair for pair in sample if pair.wave == last]
+                if not drawn or any(pair.wave == 1 or pair.pair_id in rated for pair in drawn):
+                    outputs[dataset][seed] = pool
+        fields = {name: getattr(supply, name) for name in names} | {"outputs": dict(outputs)}
+        facts[supply.transformation, supply.language] = fields
     return [
         verdict.model_copy(update=facts.get((verdict.transformation, verdict.language), {})) for verdict in verdicts
     ]

@@ -65,7 +65,8 @@ def differences(
     pairs, ratings = evidence.collected.sample_pairs, evidence.collected.coded_ratings
     withdrawn = evidence.collected.withdrawn
     due, follow, due_means = conclude(pairs, ratings, evidence.design, None, withdrawn)
-    follow = with_rules_fixed(with_supply(follow, evidence.supply), evidence.rules_fixed[0])
+    follow = with_supply(follow, evidence.supply, pairs, ratings)
+    follow = with_rules_fixed(follow, evidence.rules_fixed[0])
     follow = with_checks(follow, evidence)
     yield from (("verdicts.json", line) for line in _other_verdicts(verdicts, follow))
     if means is not None:

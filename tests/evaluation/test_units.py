@@ -13,9 +13,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from annotation.campaign_records import CampaignRecords
+from annotation.sampling.sample import extend_sample
+from annotation.verdicts.acceptance import accept
 from evaluation import gate, sources, texts
 from evaluation.records import EvaluationRecords
 from evaluation.report.material import read_evaluation
@@ -27,16 +30,17 @@ from evaluation.sources import Folder
 from evaluation.texts import Outputs
 from evaluation.units import ScoreUnit, plan_units
 from generation.datasets.dataset import Dataset
-from generation.datasets.loading import load_dataset
+from generation.datasets.loading import iter_datasets, load_dataset
 from generation.production import read_transformed
 from plumbline.errors import DataError
 from plumbline.identity import identity
-from plumbline.records import TransformedText
+from plumbline.records import Text, TransformedText
+from plumbline.store import write_table
 from plumbline.study import Study
 from plumbline.study.datasets import DatasetSpec
 from tests.shared import note_outputs
 
-from .conftest import Loader, verdict, write_outputs, write_study
+from .conftest import Loader, verdict, write_outputs, write_study, write_verdicts
 
 
 def planned(study: Study, **changes: Any) -> list[ScoreUnit]:
@@ -141,7 +145,7 @@ def test_a_verdict_is_carried_over_to_other_seeds_and_data_sets_only_where_the_s
     assert scored({})[0] == {gate.GateDecision("evaluated", ""): {("sts", 1337), ("requests", 1337)}} | {
         gate.GateDecision(
             "left_out",
-            f"no sample was drawn from outputs of {name} in English with seed {seed}: extend the sample and have it"
+            f"no rated sample is from outputs of {name} in English with seed {seed}: extend the sample and have it"
             " rated, or set evaluation.carry_over",
         ): {(name, seed)}
         for name, seed in places
@@ -160,6 +164,23 @@ def test_a_verdict_is_carried_over_to_other_seeds_and_data_sets_only_where_the_s
         unit.place: unit.decision.reason for unit in plan_units(Folder(records.study), records.verified, records.pairs)
     }
     assert "are not those that the sample was drawn from" in reasons["requests", "paraphrasing", 1337]
+
+
+def test_a_wave_lets_a_data_set_in_only_once_it_is_rated(study: Study) -> None:
+    own = [one.model_dump(mode="json", exclude_defaults=True) for one in study.datasets]
+    more = pd.read_csv(study.resolve("requests.csv"))
+    more.assign(text="another " + more["text"]).to_csv(study.file.parent / "more.csv", index=False)
+    datasets = [*own, {**own[1], "name": "more", "path": "more.csv"}]
+    wider = write_study(study.file.parent, datasets=datasets, sample={"pairs": 7})
+    write_outputs(wider, drawn_from=False)
+    write_table(wider.folder / "texts.parquet", (text for one in iter_datasets(wider) for text in one.texts()), Text)
+    extend_sample(wider, "another data set")
+    for decide, status in ((accept, "left_out"), (write_verdicts, "evaluated")):
+        decide(wider)
+        records = EvaluationRecords.open(wider)
+        units = {unit.place: unit for unit in plan_units(Folder(wider), records.verified, records.pairs)}
+        assert units["more", "paraphrasing", 1337].decision.status == status
+        assert units["sts", "paraphrasing", 1337].decision.status == "evaluated"
 
 
 def test_a_data_set_that_was_changed_is_read_again(study: Study) -> None:
