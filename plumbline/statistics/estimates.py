@@ -205,10 +205,10 @@ class Bootstrap:
         Source: Efron and Tibshirani (1993), An Introduction to the Bootstrap, section 13.3.
         """
         defined, number = self.defined, len(self.distribution)
-        if len(defined) and np.ptp(defined) < _EQUAL:
-            return Estimate.alone(self.value, ALIKE, self.n)
         if math.isnan(self.value) or len(defined) < DEFINED_SHARE * number:
             return Estimate.alone(self.value, f"{undefined} in {number - len(defined)} of {number} resamples", self.n)
+        if np.ptp(defined) < _EQUAL:
+            return Estimate.alone(self.value, ALIKE, self.n)
         low, high = percentiles(defined)
         return Estimate(value=self.value, low=max(ends[0], low), high=min(ends[1], high), n=self.n)
 
