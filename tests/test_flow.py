@@ -163,6 +163,12 @@ def test_ratings_carry_no_names(flow: Flow) -> None:
     assert ratings["simulated"].all()
 
 
+def test_simulated_raters_see_repeats_far_from_their_pairs(flow: Flow) -> None:
+    flow.run(f"plumbline sheet --study {STUDY}")
+    sheet = (flow.folder / "sheet" / "heds.md").read_text(encoding="utf-8")
+    assert "repeated answers" in sheet and "IntraAA not assessed" not in sheet
+
+
 def test_what_a_study_writes_is_its_users_alone(flow: Flow) -> None:
     paths = [flow.exports, *flow.exports.rglob("*")]
     assert {".manifest.lock", "vectors.f32", "keys.sqlite", "ratings.parquet"} <= {path.name for path in paths}

@@ -58,7 +58,14 @@ def simulate(study: Study, argilla: Argilla) -> int:
         rubric = asked_rubric(records)
         answer, pools = answering(study, rubric, records.shown), {pair.pair_id: pair.pool for pair in records.shown}
         accounts = _accounts(raters.simulated, argilla, study.name)
-        todo: dict[str, list[Answer]] = {rater.name: [] for rater in raters.simulated}
+        # Repeats come last, and the pairs that they repeat first: far apart, as raters see them.
+        repeated = {pair.repeats for pair in records.shown if pair.control == "repeat"}
+        turns = {
+            pair.pair_id: 2 if pair.control == "repeat" else int(pair.pair_id not in repeated) for pair in records.shown
+        }
+        todo: dict[tuple[str, int], list[Answer]] = {
+            (rater.name, turn): [] for rater in raters.simulated for turn in range(3)
+        }
         for dataset in published(records, argilla).values():
             for record in argilla.records(dataset.id):
                 pair_id = record["external_id"]
@@ -71,14 +78,16 @@ def simulate(study: Study, argilla: Argilla) -> int:
                     values = answer(rater, pair_id)
                     questions = {question.name: question for question in rubric.asked(pool)}
                     values_json = {name: {"value": questions[name].given(value)} for name, value in values.items()}
-                    todo[rater.name].append({"record_id": record["id"], "values": values_json, "status": "submitted"})
+                    todo[rater.name, turns[pair_id]].append(
+                        {"record_id": record["id"], "values": values_json, "status": "submitted"}
+                    )
         for dataset, items in training_datasets(study.name, argilla, read_items(study, rubric)):
             for name, answers in _trained(argilla, dataset, items, rubric, raters, accounts).items():
                 for batch in _batches(answers):
                     _submit(argilla, accounts[name], batch)
         total = sum(map(len, todo.values()))
         with tqdm(total=total, unit="answer", desc="simulated raters", disable=total == 0) as bar:
-            for name, answers in todo.items():
+            for (name, _), answers in todo.items():
                 for batch in _batches(answers):
                     _submit(argilla, accounts[name], batch)
                     bar.update(len(batch))

@@ -340,7 +340,7 @@ def repeated(material: CampaignMaterial) -> pd.DataFrame:
     again = again.reindex(columns=[*columns, "batch"]).merge(places, on=["rater_id", "pair_id"])
     again = again.assign(pair_id=again["pair_id"].astype(str).map(first_of))
     both = again.merge(places, on=["rater_id", "pair_id"], suffixes=("", "_first"))
-    between = (both["place"] - both["place_first"]).abs() - 1
+    between = np.maximum(both["low"] - both["high_first"], both["low_first"] - both["high"]) - 1
     both["far"] = (both["batch"].fillna("") != "") | (3 * between >= both["answers"])
     both = both[[*columns, "far"]]
     return both.merge(material.submitted.reindex(columns=columns), on=columns[:3], suffixes=("", "_first"))
@@ -349,14 +349,14 @@ def repeated(material: CampaignMaterial) -> pd.DataFrame:
 def _places(material: CampaignMaterial, submitted: pd.DataFrame) -> pd.DataFrame:
     """Return each answered pair's place among those that a rater was offered with it, and how many these are.
 
-    Answers of one time have one place.
+    It is one from low to high: the order of answers of one time is unknown.
     """
     shown = [*material.pairs, *material.controls]
     blocks = block_numbers(material.study, material.pairs, material.controls) if material.study.raters.blocks else {}
     part_of = {pair.pair_id: (Queue.of(pair), pair.wave, blocks.get(pair.pair_id, 0)) for pair in shown}
     answers = submitted.drop_duplicates(["rater_id", "pair_id"])[["rater_id", "pair_id", "submitted_at"]]
     parts = answers.groupby(["rater_id", answers["pair_id"].astype(str).map(part_of)], observed=True)["submitted_at"]
-    return answers.assign(place=parts.rank("dense"), answers=parts.transform("size"))
+    return answers.assign(low=parts.rank("min"), high=parts.rank("max"), answers=parts.transform("size"))
 
 
 def without_repeats(material: CampaignMaterial, question: str) -> str:

@@ -243,6 +243,13 @@ def test_intra_annotator_agreement_is_that_of_repeats_that_came_late_enough(demo
     together = read(pairs, [3] * 7).assign(submitted_at=START)
     late = found([3, 3], ratings=together, control_ratings=read(repeats, [3, 3]).assign(submitted_at=START))
     assert "IntraAA not assessed: 2 repeated answers, but less than a third" in late["quality"].text
+    turns = dict.fromkeys([pairs[0].pair_id, pairs[4].pair_id], 0) | dict.fromkeys(["again-0", "again-4"], 2)
+    bulks = [
+        frame.assign(submitted_at=[START + timedelta(minutes=turns.get(one, 1)) for one in frame["pair_id"]])
+        for frame in (together, read(repeats, [3, 1]))
+    ]
+    in_bulks = found([3, 1], ratings=bulks[0], control_ratings=bulks[1])
+    assert in_bulks["quality"].text.endswith("of 2 repeated answers")
     batch = {"ratings": together.assign(batch="b"), "control_ratings": read(repeats, [3, 1]).assign(batch="b")}
     assert found([3, 1], **batch)["quality"].text.endswith("of 2 repeated answers")
     assert "nobody answered a pair twice" in found([3, 3], control_ratings=together.iloc[:0])["quality"].text
