@@ -75,7 +75,7 @@ def peer() -> Iterator[Measurement]:
         return
     if not DATA.is_dir():
         print(f"retrieval alone: no data in {DATA}; set PLUMBLINE_DATA to the folder of the data", file=sys.stderr)
-    for kind, most in {"retrieval": 0.25, **({"classification": 1.0, "sts": 1.0} if DATA.is_dir() else {})}.items():
+    for kind, most in {"retrieval": 0.25, **({"classification": 1.25, "sts": 1.25} if DATA.is_dir() else {})}.items():
         ratios = []
         for seed in SEEDS:
             with tempfile.TemporaryDirectory() as folder:
