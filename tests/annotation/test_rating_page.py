@@ -182,6 +182,27 @@ def test_what_a_lost_reply_and_a_lost_network_leave(
     assert sorted(each[0]["values"]["quality"]["value"] for each in given.values()) == [1, 2, 3, 4]
 
 
+def test_an_answer_that_is_refused_after_a_lost_reply_is_not_sent_for_ever(
+    argilla: Argilla, study: Study, user: server.User, page: Page
+) -> None:
+    dataset_id, sent = dataset(study, argilla), list[str]()
+    begin(page, argilla.url, user, dataset_id)
+    turn(page, 1, 4)
+
+    def lose(route: Route) -> None:
+        sent.append(str(route.request.post_data))
+        if len(sent) > 1:
+            route.continue_(post_data=sent[-1].replace(":4}", ":9}"))
+            return
+        route.fetch()
+        route.abort()
+
+    page.route(re.compile("/responses(/[^/]*)?$"), lose)
+    rate(page, 4, 4)
+    expect(page.get_by_text("An answer was not taken")).to_be_visible()
+    assert [each[0]["values"]["quality"]["value"] for each in responses(argilla, dataset_id).values() if each] == [4]
+
+
 def test_a_pair_withdrawn_while_shown_and_a_session_that_ends(
     argilla: Argilla, study: Study, user: server.User, page: Page
 ) -> None:

@@ -1,8 +1,7 @@
 // The store of raters who are signed in: items out of their own queue in Argilla, answers by Argilla's API with their rights.
 const DATASET = location.pathname.split("/").pop(), AGAIN_MS = 20000, MOST = 100, EARLIER = 100;
-const queueOf = status => ({filters: {type: "and", and: [
-  ...["response", ...(status === "pending" ? ["record"] : [])].map(entity => (
-    {type: "terms", scope: {entity, property: "status"}, values: [status]}))]}});
+const terms = (entity, property, value) => ({type: "terms", scope: {entity, property}, values: [value]});
+const queueOf = status => ["response", ...(status === "pending" ? ["record"] : [])].map(entity => terms(entity, "status", status));
 
 const argilla = async (task, questions, list, reader) => {
   const types = new Map(questions.map(question => [question.name, question.settings.type]));
@@ -24,9 +23,9 @@ const argilla = async (task, questions, list, reader) => {
     }
     return ask(path, body, method);
   };
-  const search = async (status, limit, sort = {}) => {
+  const search = async (filters, limit, sort = {}) => {
     const path = `me/datasets/${DATASET}/records/search?include=responses&offset=0&limit=${limit}`;
-    return (await call(path, {...queueOf(status), ...sort})).items.map(({record}) => record);
+    return (await call(path, {filters: {type: "and", and: filters}, ...sort})).items.map(({record}) => record);
   };
 
   const responses = new Map(), handed = new Set(), waiting = new Set(), answered = new Set();
@@ -63,7 +62,7 @@ const argilla = async (task, questions, list, reader) => {
 
   // A draft takes the place of a draft alone: an answer may have come from another browser meanwhile.
   const outdated = async (id, status) => (
-    status === "draft" && !(await search("draft", MOST)).some(record => record.id === id));
+    status === "draft" && !(await search(queueOf("draft"), MOST)).some(record => record.id === id));
   const store = async (id, body) => {
     if (responses.has(id)) {
       if (await outdated(id, body.status)) return;
@@ -74,11 +73,11 @@ const argilla = async (task, questions, list, reader) => {
       responses.set(id, (await call(`records/${id}/responses`, body)).id);
     } catch (error) {
       if (error.status !== 409) throw error;  // the reply to an earlier try was lost, or another tab answered
-      if (await outdated(id, body.status)) return;
       countedAt = 0;  // the numbers may hold that answer already
-      const {items: [{item, error: wrong}]} = await call("me/responses/bulk", {items: [{record_id: id, ...body}]});
-      if (!item) throw failed(/not found|not allowed/i.test(wrong.detail) ? 404 : 503);
-      responses.set(id, item.id);
+      const [record] = await search([terms("record", "id", id)], 1);
+      if (!record) throw failed(404);
+      responses.set(id, record.responses[0].id);
+      await store(id, body);
     }
   };
 
@@ -89,9 +88,9 @@ const argilla = async (task, questions, list, reader) => {
     rater: reader.id,
     door: {href: room || `/work?to=${encodeURIComponent(location.pathname)}`, label: WORDS.sign_in},
     next: async n => {
-      const drafts = begun ? [] : handOut(await search("draft", MOST));
+      const drafts = begun ? [] : handOut(await search(queueOf("draft"), MOST));
       begun = true;
-      return drafts.length ? drafts : handOut(await search("pending", Math.min(n + waiting.size, MOST)));
+      return drafts.length ? drafts : handOut(await search(queueOf("pending"), Math.min(n + waiting.size, MOST)));
     },
     save: async (id, values, status, _, again) => {
       saving++;
@@ -114,7 +113,7 @@ const argilla = async (task, questions, list, reader) => {
     previous: async id => {
       if (!earlier) {
         const sort = {sort: [{scope: {entity: "record", property: "updated_at"}, order: "desc"}]};
-        const found = [...await search("submitted", EARLIER, sort), ...await search("discarded", EARLIER, sort)];
+        const found = [...await search(queueOf("submitted"), EARLIER, sort), ...await search(queueOf("discarded"), EARLIER, sort)];
         const at = record => record.responses[0].updated_at;
         earlier = found.filter(record => !handed.has(record.id)).sort((a, b) => at(a) < at(b) ? 1 : -1);
       }
