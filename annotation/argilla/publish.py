@@ -256,7 +256,8 @@ def _refuse_anothers(argilla: Argilla, targets: Sequence[_Target], study: Study)
         if dataset and any(record["external_id"] not in target.pairs for record in argilla.records(dataset.id)):
             raise StudyError(
                 f"{study.file}: Argilla at {argilla.url} has a dataset {target.name!r} with pairs of another study"
-                f" named {study.name!r}; give this one another name"
+                f" named {study.name!r}, or of this one before its records were deleted; give this one another `name`,"
+                " and run its commands again from the first"
             )
 
 

@@ -15,7 +15,7 @@ import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -171,8 +171,9 @@ class ArgillaRooms:
         entry = read_rooms(self._home).get(room.room_id)
         if entry is not None and entry["offered"] != self._offered:
             raise StudyError(
-                f"{self._study.file}: the server has a room of another study named {self._study.name!r} with the same"
-                " pairs; give this one another name"
+                f"{self._study.file}: the server has a room of another study named {self._study.name!r}, or of this one"
+                " before its records were deleted, with the same pairs; give this one another `name`, and run its"
+                " commands again from the first"
             )
         name = self._name(room)
         if name not in self._argilla.workspaces():
@@ -383,36 +384,19 @@ def read_refused(home: server.Home, study_name: str) -> dict[tuple[PlatformName,
     for room_id, platform in _rooms_of(home, study_name).items():
         mode: Mode = "live" if room_id.endswith("-live") else "sandbox"
         for worker, at in _in_book(home, query, room_id):
-            key = platform, mode, worker
-            refused[key] = max(refused.get(key, _NEVER), datetime.fromisoformat(at))
+            key, moment = (platform, mode, worker), datetime.fromisoformat(at)
+            refused[key] = max(moment, refused.get(key, moment))
     return refused
 
 
 def release(home: server.Home, study_name: str, platform: PlatformName, mode: Mode, worker: str) -> int:
-    """Let the next browser that comes with a participant's id go on where another one was refused.
-
-    Args:
-        home: the server's home.
-        study_name: the study.
-        platform: the participant's platform.
-        mode: the campaign's mode.
-        worker: the participant's pseudonym.
-
-    Returns:
-        The number of rooms that are free for another browser.
-
-    Raises:
-        DataError: for a damaged file of rooms.
-    """
+    """Let the next browser that comes with a participant's id go on where one was refused; return in how many rooms."""
     change = (
         "UPDATE entries SET browser = NULL, refused_at = NULL"
         " WHERE room = ? AND worker = ? AND refused_at IS NOT NULL RETURNING room"
     )
     rooms = [room for room, of in _rooms_of(home, study_name).items() if of == platform and room.endswith(f"-{mode}")]
     return sum(len(_in_book(home, change, room_id, worker)) for room_id in rooms)
-
-
-_NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 def _rooms_of(home: server.Home, study_name: str) -> dict[str, PlatformName]:

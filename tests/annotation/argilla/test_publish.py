@@ -145,7 +145,7 @@ def test_a_study_with_the_name_of_another_one_changes_nothing_of_it(
     )
     assert argilla.connection is not None
     invite(other, argilla.connection, home, people)
-    with pytest.raises(StudyError, match="pairs of another study named 'twin'; give this one another name"):
+    with pytest.raises(StudyError, match="study named 'twin', or of this one before .*; give this one another `name`"):
         publish(other, argilla)
     (place,) = published(CampaignRecords.open(study), argilla).values()
     assert {user.username for user in argilla.members(place.workspace_id).values()} >= {
