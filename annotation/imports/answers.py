@@ -25,22 +25,8 @@ _NUMBER = re.compile(r"(?P<number>[+-]?\d{1,9}([.,]\d{1,20})?)\s*(%|/ ?\d{1,3}|o
 _POINT = re.compile(r"(?P<number>[+-]?\d{1,3})\s*(?:[-–—:.)=/(]\s*(?P<words>\D.*)|\s(?P<more>\D.*))")
 _ORDER = re.compile(r"\w[\w-]*( *[>=] *\w[\w-]*)+")
 _EMPTY = {"", "na", "n/a", "nan", "none", "null", "-", "--", "?", "nil"}
-_YES = (
-    "yes",
-    "true",
-    "correct",
-    "same",
-    "good",
-    "acceptable",
-    "agree",
-    "consistent",
-    "relevant",
-    "positive",
-    "1",
-    "ja",
-    "oui",
-    "sí",
-)
+_YES = ("yes", "true", "correct", "same", "good", "acceptable", "agree", "consistent", "relevant", "positive", "1",
+        "ja", "oui", "sí")  # fmt: skip
 # Wordings of whole scales, from the least to the most.
 _WORDINGS = [
     [point.split("|") for point in scale.split("<")]
@@ -133,7 +119,10 @@ def read_question(title: str, name: str, cells: pd.Series, scale: AskedScale | N
             return _ranking(title, name, texts, wrong)
         numbers = {text: number for text in texts if (number := _as_point(text)) is not None}
         if scale or (texts and _is_numeric(texts, {text: number for text, (number, _) in numbers.items()})):
-            return _rating(title, name, texts, numbers, wrong, (scale.low, scale.high) if scale else None)
+            question = _rating(title, name, texts, numbers, wrong, (scale.low, scale.high) if scale else None)
+            if scale is None:
+                _refuse_reversed(question)
+            return question
     return _labelled(title, name, texts, wrong)
 
 
@@ -157,6 +146,22 @@ def _wording(texts: Iterable[str], scale: AskedScale | None) -> Sequence[Sequenc
         and all(len(folded.intersection(point)) < 2 for point in words)
     ]
     return min(fitting, key=lambda words: len(words) != len(folded), default=())
+
+
+def _refuse_reversed(question: ImportedQuestion) -> None:
+    """Raise StudyError if the words beside a question's numbers fall while the numbers rise."""
+    low, high = question.points[0], question.points[-1]
+    for wording in _WORDINGS:
+        ranks = {word: rank for rank, words in enumerate(wording) for word in words}
+        points = [(number, text, ranks[_folded(text)]) for number, text in sorted(question.words.items())
+                  if _folded(text) in ranks]  # fmt: skip
+        order = [rank for *_, rank in points]
+        if len(set(order)) > 1 and order == sorted(order, reverse=True):
+            raise StudyError(
+                f"question {question.title!r}: {points[0][0]} is {points[0][1]!r} and {points[-1][0]} is"
+                f" {points[-1][1]!r}; add --scale {question.name}={high:g}..{low:g} if less is better, or --scale"
+                f" {question.name}={low:g}..{high:g}"
+            )
 
 
 def _is_numeric(texts: Mapping[str, int], numbers: Mapping[str, float]) -> bool:

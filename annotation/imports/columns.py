@@ -37,7 +37,7 @@ _NAMES: Mapping[str, str] = {
     "comment": "comment comments feedback",
     "truth": "truth gold",
     "language": "language lang",
-    "unused": "age gender sex nationality country education consent",
+    "unused": "age gender sex nationality country education consent useragent browser os ip ipaddress",
     "item": "id item itemid sentid segid segmentid task taskid instanceid",
 }
 _BY_NAME = {name: role for role, names in _NAMES.items() for name in names.split()}

@@ -463,14 +463,7 @@ def _by_rater(path: Path, whole: Mapping[str, Mapping[str, Any]]) -> CellTable:
                 cells = {"id": key} if whole_ids else _id_parts(parts[key])
                 yield number, {"rater": rater, **cells, "answer": text_of(cell)}
 
-    roles = {
-        "rater": "rater",
-        "answer": "answer",
-        "id": "item",
-        "question": "question",
-        "system": "system",
-        "item": "item",
-    }
+    roles = {"id": "item", **{name: name for name in ("rater", "answer", "question", "system", "item")}}
     return _table(path, "JSON (answers by rater and id)", rows(), roles)
 
 

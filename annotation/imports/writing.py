@@ -380,14 +380,9 @@ def _right_answers(pairs: pd.DataFrame, material: Material, questions: Sequence[
 def _supplies(pairs: pd.DataFrame, study: Study) -> list[Supply]:
     supplies = []
     for (name, language), part in pairs.groupby(["transformation", "language"], observed=True, sort=False):
-        outputs = (
-            {study.datasets[0].name: {SEED: set_hash(packed(list(part["pair_id"]), ""))}} if study.datasets else {}
-        )
-        supplies.append(
-            Supply(
-                transformation=str(name), language=str(language), ok=len(part), failed=0, unanswered=0, outputs=outputs
-            )
-        )
+        outputs = {data.name: {SEED: set_hash(packed(list(part["pair_id"]), ""))} for data in study.datasets[:1]}
+        counts = {"ok": len(part), "failed": 0, "unanswered": 0}
+        supplies.append(Supply(transformation=str(name), language=str(language), **counts, outputs=outputs))
     return supplies
 
 

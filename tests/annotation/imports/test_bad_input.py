@@ -125,6 +125,15 @@ def test_doubtful_columns_and_records_are_refused(place: Workplace) -> None:
     (place.folder / "votes.json").write_text(json.dumps(votes), encoding="utf-8")
     place.take("votes.json", "--dry-run")
     assert "no column identifies the item" in place.refused("votes.json", "--column", "unused=entry")
+    points = ["1 - Excellent", "2 - Good", 3, "4", "5 - Bad"]
+    write_csv(
+        place.folder / "grades.csv",
+        ["text", "rater", "rating"],
+        [[original(n), "di", points[n % 5]] for n in range(10)],
+    )
+    asked = "1 is 'Excellent' and 5 is 'Bad'; add --scale rating=5..1 if less is better, or --scale rating=1..5"
+    assert asked in place.refused("grades.csv")
+    assert "rating, 1 to 5" in place.take("grades.csv", "--scale", "rating=5..1", "--language", "en").out
 
 
 @pytest.mark.parametrize("form", ["columns", "split", "index", "by id"])

@@ -136,9 +136,9 @@ TEXTS = ["Input.source", "Input.output"]
 EXPORTS = {
     "mturk, a column a point": Export(
         {"batch.csv": mturk([*TEXTS, *(f"Answer.meaning.{k}" for k in range(1, 6)), "Answer.feedback", "Answer.age",
-                             "Answer.gender", "Answer.consent.on"], lambda n, r: [
+                             "Answer.gender", "Answer.userAgent", "Answer.consent.on"], lambda n, r: [
             original(n), hyp(n), *("true" if k == mark(n, r) else "false" for k in range(1, 6)), "ok" * (n == 3),
-            50 + r, ("female", "male")[r % 2], "true"])},
+            50 + r, ("female", "male")[r % 2], f"Mozilla/5.0 ({r})", "true"])},
         people=WORKERS, seconds=lambda n, r: 40 + n + r),
     "mturk, answers as JSON, with consent": Export(
         {"batch.csv": mturk([*TEXTS, "Answer.taskAnswers"], lambda n, r: [original(n), hyp(n), json.dumps(
