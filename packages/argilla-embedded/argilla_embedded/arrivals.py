@@ -6,6 +6,8 @@ all that was there goes on with what came then, so each part by itself is in ord
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,19 +31,19 @@ class Arrivals:
     @classmethod
     def of(cls, rows: Iterable[tuple[str, datetime, Any]]) -> Arrivals:
         """Read records' ids, times of insertion and fields, in the order in which they came."""
-        parts, by_fields, before = list[list[str]](), dict[int, str](), None
-        equals = dict[str, str]()
-        for id_, came, fields in rows:
+        ids, starts, before = list[str](), list[int](), None
+        places, equals = dict[bytes, int](), dict[str, str]()
+        for place, (id_, came, fields) in enumerate(rows):
             if before is None or (came - before).total_seconds() > ONE_PART_SECONDS:
-                parts.append([])
-            parts[-1].append(id_)
-            first = by_fields.setdefault(hash(json.dumps(fields, sort_keys=True)), id_)
-            if first != id_ and first not in equals:
-                equals |= {first: id_, id_: first}
-                while first not in parts[-1]:  # the rest of an upload that was cut off
-                    parts[-2:] = [[*parts[-2], *parts[-1]]]
+                starts.append(place)
+            ids.append(id_)
+            first = places.setdefault(hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).digest(), place)
+            if first != place and ids[first] not in equals:
+                equals |= {ids[first]: id_, id_: ids[first]}
+                while starts[-1] > first:  # the rest of an upload that was cut off
+                    starts.pop()
             before = came
-        return cls(parts, equals)
+        return cls([ids[start:end] for start, end in itertools.pairwise([*starts, len(ids)])], equals)
 
     def own_order(self, user_id: UUID, groups: Mapping[str, str] | None = None) -> list[str]:
         """Return all records in a user's order; `groups` are shuffled as one, and equal ones of them stay."""
