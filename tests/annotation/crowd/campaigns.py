@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from annotation.campaign_records import CampaignRecords
-from annotation.crowd.campaign import CrowdCampaign
+from annotation.crowd.campaign import CrowdCampaign, Launch
+from annotation.crowd.collecting import collect
 from annotation.crowd.ledger import Ledger
 from annotation.crowd.mturk.adapter import MTurk
 from annotation.crowd.platform import Platform
 from annotation.crowd.prolific.adapter import Prolific
 from annotation.crowd.prolific.workspaces import Rooms
 from annotation.names import worker_pseudonym
-from annotation.offering import LEDGER, Mode
+from annotation.offering import LEDGER, Mode, begin_offering
 from annotation.questions import Value
 from annotation.ratings.answers import Answer
 from annotation.rubric import load_rubric
@@ -72,6 +73,31 @@ def copied(study: Study, folder: Path) -> Study:
     copy._exports = folder
     shutil.copytree(study.folder, copy.folder, dirs_exist_ok=True)
     return copy
+
+
+def work(study: Study, site: MTurkSite, hit: str, worker: str, seconds: float = 600) -> str:
+    """A worker does a HIT well; the submission's id."""
+    return site.work(hit, worker, site.fields(hit, honest(study)), seconds)
+
+
+def launch(study: Study, site: MTurkSite | Site, mode: Mode = "live", limit: int = 10**6, pilot: int = 0) -> Launch:
+    done: list[Launch] = []
+
+    def offer(campaign: CrowdCampaign) -> None:
+        done.append(campaign.launch(pilot, lambda: begin_offering(campaign.records, campaign.where, campaign.rubric)))
+
+    step(study, site, offer, mode, limit)
+    return done[0]
+
+
+def worked(variant: Make, site: MTurkSite, *workers: str) -> tuple[Study, list[str]]:
+    """A launched batch that workers do well; the study and their submissions, which are collected."""
+    study = drawn(variant)
+    launch(study, site)
+    (hit,) = site.hits
+    submissions = [work(study, site, hit, worker) for worker in workers]
+    step(study, site, collect)
+    return study, submissions
 
 
 class Crash(BaseException):

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from annotation.campaign_records import CampaignRecords
 from annotation.crowd import judging, platform
 from annotation.crowd.batches import Batch
-from annotation.crowd.campaign import CrowdCampaign, Launch, next_batches
+from annotation.crowd.campaign import Launch, next_batches
 from annotation.crowd.collecting import collect
-from annotation.crowd.judging import sheet_text
 from annotation.crowd.ledger import Ledger, Work
 from annotation.crowd.mturk.adapter import MTurk
 from annotation.crowd.platform import RefusedError
 from annotation.crowd.summary import plan_text, read_summaries, summary_text
-from annotation.offering import LEDGER, Mode, begin_offering
+from annotation.offering import LEDGER
 from annotation.ratings.ratings import dealt_with, decide, withdraw
 from annotation.sampling.sample import extend_sample
 from annotation.verdicts.evidence import Evidence
@@ -29,7 +26,7 @@ from plumbline.study import Study
 from plumbline.study.crowd import PTEB_COUNTRIES, CrowdSpec
 from tests.annotation.campaigns import Make
 from tests.annotation.crowd import campaigns
-from tests.annotation.crowd.campaigns import careless, drawn, honest, step
+from tests.annotation.crowd.campaigns import careless, drawn, honest, launch, step, work, worked
 from tests.annotation.crowd.mturk.mturk_site import MTurkSite, WorkerRefusedError
 
 # Four paraphrases, a positive and a negative control in a batch: 6 x $0.20 = $1.20, and MTurk's 20%: $1.44 a worker
@@ -40,21 +37,6 @@ REWARD, UNIT = 120, 144
 def site() -> Iterator[MTurkSite]:
     with MTurkSite() as made:
         yield made
-
-
-def work(study: Study, site: MTurkSite, hit: str, worker: str, seconds: float = 600) -> str:
-    """A worker does a HIT well; the submission's id."""
-    return site.work(hit, worker, site.fields(hit, honest(study)), seconds)
-
-
-def launch(study: Study, site: MTurkSite, mode: Mode = "live", limit: int = 10**6, pilot: int = 0) -> Launch:
-    done: list[Launch] = []
-
-    def offer(campaign: CrowdCampaign) -> None:
-        done.append(campaign.launch(pilot, lambda: begin_offering(campaign.records, campaign.where, campaign.rubric)))
-
-    step(study, site, offer, mode, limit)
-    return done[0]
 
 
 def test_an_extended_sample_is_offered_in_batches_of_its_own(variant: Make, site: MTurkSite) -> None:
@@ -160,12 +142,8 @@ def test_the_limit_is_never_passed(variant: Make, site: MTurkSite) -> None:
 
 
 def test_a_rejected_worker_is_unpaid_excluded_and_replaced(variant: Make, site: MTurkSite) -> None:
-    study = drawn(variant)
-    launch(study, site)
+    study, (bad, _) = worked(variant, site, "bad", "good")
     (hit,) = site.hits
-    bad = work(study, site, hit, "bad")
-    work(study, site, hit, "good")
-    step(study, site, collect)
     with pytest.raises(StudyError, match="a rejection needs a reason"):
         step(study, site, lambda campaign: judging.reject(campaign, [bad], " "))
     with pytest.raises(StudyError, match=r"submission 'other' is not in the live mturk campaign of crowd"):
@@ -187,12 +165,8 @@ def test_a_rejected_worker_is_unpaid_excluded_and_replaced(variant: Make, site: 
 
 
 def test_an_excluded_workers_pairs_are_offered_again_and_paid_from_what_is_left(variant: Make, site: MTurkSite) -> None:
-    study = drawn(variant)
-    launch(study, site)
+    study, _ = worked(variant, site, "bad", "good")
     (hit,) = site.hits
-    work(study, site, hit, "bad")
-    work(study, site, hit, "good")
-    step(study, site, collect)
     step(study, site, judging.approve_all)
     before = CampaignRecords.open(study).ratings
     bad = sorted(before["rater_id"].unique())[0]
@@ -219,12 +193,7 @@ def test_an_excluded_workers_pairs_are_offered_again_and_paid_from_what_is_left(
 @pytest.mark.parametrize("place", ["after extend", "after _settle"])
 def test_whose_answers_are_asked_for_again_is_noted_after_a_kill(variant: Make, site: MTurkSite, place: str) -> None:
     """Killed between the place that was paid for and its note, nobody would wait for it."""
-    study = drawn(variant)
-    launch(study, site)
-    (hit,) = site.hits
-    work(study, site, hit, "bad")
-    work(study, site, hit, "good")
-    step(study, site, collect)
+    study, _ = worked(variant, site, "bad", "good")
     step(study, site, judging.approve_all)
     bad = sorted(CampaignRecords.open(study).ratings["rater_id"].unique())[0]
     decide(study, bad, exclude=True, reason="every answer is 4")
@@ -293,11 +262,7 @@ def test_what_signs_speak_against_is_paid_only_for_a_reason(variant: Make, site:
 
 
 def test_work_whose_rejection_the_platform_refused_is_paid_only_for_a_reason(variant: Make, site: MTurkSite) -> None:
-    study = drawn(variant)
-    launch(study, site)
-    (hit,) = site.hits
-    only = work(study, site, hit, "only")
-    step(study, site, collect)
+    study, (only,) = worked(variant, site, "only")
     with pytest.raises(RefusedError):  # MTurk takes reasons of at most 1,024 characters
         step(study, site, lambda campaign: judging.reject(campaign, [only], "x" * 1100))
     waiting: list[judging.Case] = []
@@ -370,26 +335,6 @@ def test_answers_that_cannot_be_read_are_named_and_left_to_a_person(variant: Mak
     step(study, site, lambda campaign: left.extend(judging.approve_all(campaign)[1]))
     assert [(case.advice, case.work.submission.submission_id) for case in left] == [("ask", bad)]
     assert site.assignments[good].status == "Approved"
-
-
-def test_answers_in_a_ledger_of_before_are_read(variant: Make, site: MTurkSite) -> None:
-    study = drawn(variant)
-    launch(study, site)
-    (hit,) = site.hits
-    submission = work(study, site, hit, "kind")
-    step(study, site, collect)
-    before = CampaignRecords.open(study).all_ratings
-    old = ("pair_id", "values", "comment", "seconds", "submitted_at", "status")  # what a ledger's answer had at first
-
-    def rewrite(campaign: CrowdCampaign) -> None:
-        rows = json.loads(campaign.ledger.answers(submission))
-        campaign.ledger.keep_answers(submission, json.dumps([{name: row[name] for name in old} for row in rows]))
-        assert sheet_text(campaign, submission).count(" 20\n") == 6  # seconds of each pair
-
-    step(study, site, rewrite)
-    step(study, site, collect)
-    assert len(before) == 6 * 2  # pairs of a batch, questions
-    pd.testing.assert_frame_equal(CampaignRecords.open(study).all_ratings, before)
 
 
 def translations(variant: Make, **crowd: object) -> Study:

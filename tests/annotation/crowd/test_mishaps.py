@@ -11,20 +11,20 @@ import pytest
 
 from annotation.campaign_records import CampaignRecords
 from annotation.crowd import judging
-from annotation.crowd.campaign import CrowdCampaign, Launch, LimitError
+from annotation.crowd.campaign import CrowdCampaign, LimitError
 from annotation.crowd.collecting import collect, collect_archive
 from annotation.crowd.ledger import Ledger
 from annotation.crowd.platform import NoMoneyError, RefusedError, UncertainError
 from annotation.crowd.summary import plan_text, read_summaries
 from annotation.names import worker_pseudonym
-from annotation.offering import LEDGER, Mode, ledgers
+from annotation.offering import LEDGER, ledgers
 from annotation.ratings.answers import Answer
 from annotation.ratings.ratings import decide
 from plumbline.errors import DataError, StudyError
 from plumbline.study import Study
 from tests.annotation.campaigns import Make
 from tests.annotation.crowd import campaigns
-from tests.annotation.crowd.campaigns import drawn, honest, step
+from tests.annotation.crowd.campaigns import drawn, honest, launch, step, work, worked
 from tests.annotation.crowd.mturk.mturk_site import Fault, Moment, MTurkSite, RequestError
 from tests.annotation.crowd.prolific.prolific_site import Site, prolific_site
 
@@ -43,16 +43,6 @@ def site() -> Iterator[MTurkSite]:
 def prolific() -> Iterator[Site]:
     with prolific_site() as made:
         yield made
-
-
-def launch(study: Study, site: MTurkSite | Site, mode: Mode = "live") -> Launch:
-    done: list[Launch] = []
-    step(study, site, lambda campaign: done.append(campaign.launch()), mode)
-    return done[0]
-
-
-def work(study: Study, site: MTurkSite, hit: str, worker: str, seconds: float = 600) -> str:
-    return site.work(hit, worker, site.fields(hit, honest(study)), seconds)
 
 
 def approved(study: Study, site: MTurkSite, *workers: str) -> str:
@@ -188,12 +178,7 @@ def test_a_bonus_that_an_older_copy_of_the_ledger_does_not_know_is_not_paid_agai
 
 
 def test_what_was_rejected_on_the_platforms_page_is_excluded_and_released(variant: Make, site: MTurkSite) -> None:
-    study = drawn(variant)
-    launch(study, site)
-    (hit,) = site.hits
-    bad = work(study, site, hit, "bad")
-    work(study, site, hit, "good")
-    step(study, site, collect)
+    study, (bad, _) = worked(variant, site, "bad", "good")
     site.client().reject_assignment(AssignmentId=bad, RequesterFeedback="by hand")
     step(study, site, collect)
     step(study, site, collect)
@@ -203,11 +188,7 @@ def test_what_was_rejected_on_the_platforms_page_is_excluded_and_released(varian
 
 
 def test_a_rejection_that_is_taken_back_on_the_platforms_page_is_spent_again(variant: Make, site: MTurkSite) -> None:
-    study = drawn(variant)
-    launch(study, site)
-    (hit,) = site.hits
-    one = work(study, site, hit, "one")
-    step(study, site, collect)
+    study, (one,) = worked(variant, site, "one")
     step(study, site, lambda campaign: judging.reject(campaign, [one], "both controls are wrong"))
     assert spent(study) == UNIT == site.balance - site.available
     site.client().approve_assignment(AssignmentId=one, OverrideRejection=True)
@@ -217,11 +198,7 @@ def test_a_rejection_that_is_taken_back_on_the_platforms_page_is_spent_again(var
 
 
 def test_one_refused_decision_does_not_stop_the_others(variant: Make, site: MTurkSite) -> None:
-    study = drawn(variant)
-    launch(study, site)
-    (hit,) = site.hits
-    first, second = work(study, site, hit, "one"), work(study, site, hit, "two")
-    step(study, site, collect)
+    study, (first, second) = worked(variant, site, "one", "two")
 
     def meanwhile(campaign: CrowdCampaign) -> None:
         site.client().reject_assignment(AssignmentId=first, RequesterFeedback="by hand")
@@ -330,7 +307,7 @@ def test_a_rejection_after_closing_gives_its_money_back(variant: Make, prolific:
 
 def test_a_lost_ledger_is_not_begun_anew(variant: Make, site: MTurkSite) -> None:
     study = drawn(variant)
-    launch(study, site)
+    step(study, site, lambda campaign: campaign.launch())
     (hit,) = site.hits
     work(study, site, hit, "one")
     step(study, site, collect)
