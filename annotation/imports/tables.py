@@ -289,7 +289,7 @@ def refuse_no_header(table: CellTable) -> None:
     if 2 * len(like_cells) > len(table.cells.columns):
         raise DataError(
             f"{table.path}: its first line looks like a row (in column {like_cells[0]}, for example); put a line of"
-            " column names above it, such as item,rater,answer"
+            " column names above it, such as item,rater,answer, or rename columns that are named by numbers"
         )
 
 
