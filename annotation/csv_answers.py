@@ -31,7 +31,7 @@ from annotation.names import is_pseudonym, named_pseudonym, pseudonym_key, remem
 from annotation.offering import alone, refuse_other_prompts, refuse_other_sample
 from annotation.questions import Question, QuestionScale, Value
 from annotation.ratings.answers import Answer, SourcePart, check, keep, of_file, source_of_file
-from annotation.ratings.ratings import counting_ratings, dated_words
+from annotation.ratings.ratings import counting_ratings, dated_words, untimed
 from annotation.rubric import Rubric
 from annotation.verdicts.preregistration import asked_rubric
 from annotation.verdicts.tables import SIMULATED
@@ -267,6 +267,7 @@ _MORE = {
     "control": "kind of check on the rater (positive, negative, known, repeat); empty for the sample",
     "source": "source of the answer: argilla, mturk, prolific, link, or file (without the file's name, which may name a"
     " person)",
+    "submitted_at": "when the answer last changed, UTC; empty if its file has no times",
     "withdrawn": "the reason why a person withdrew the pair; empty if nobody did",
     "counts": "whether the rating counts in the verdicts: submitted, on a pair of the sample, and not excluded,"
     " withdrawn or surplus",
@@ -308,7 +309,10 @@ def _ratings(collected: CampaignData, per_pair: int, left_out: Sequence[str], *,
     kinds = collected.pairs.astype({"control": str}).set_index("pair_id")["control"]
     sources = plain["source"].where(plain["source"].isin(_SOURCES), "file")
     table = plain.assign(
-        source=sources, control=plain["pair_id"].map(kinds).fillna(""), counts=plain.index.isin(counting)
+        source=sources,
+        submitted_at=plain["submitted_at"].mask(untimed(plain)),
+        control=plain["pair_id"].map(kinds).fillna(""),
+        counts=plain.index.isin(counting),
     )
     table = table[~table["question"].isin(left_out)]
     return table if words else table.drop(columns="comment")
@@ -322,7 +326,8 @@ def _answers(ratings: pd.DataFrame, questions: Sequence[QuestionScale], *, words
     wide = submitted.assign(given=answer).pivot(index=keys, columns="question", values="given").fillna("")
     wide = wide[[question.name for question in questions if question.name in wide]]
     once = submitted.groupby(keys)
-    wide["time"] = once["submitted_at"].max().map(lambda at: at.isoformat())
+    if submitted["submitted_at"].notna().all():
+        wide["time"] = once["submitted_at"].max().map(lambda at: at.isoformat())
     if words:
         wide["comment"] = once["comment"].first()
     return wide.reset_index().rename(columns={"pair_id": "pair", "rater_id": "rater"})
@@ -341,13 +346,8 @@ def _codebook(
     sample = tables["pairs.csv"]["control"] == ""
     out = int((sample & (tables["pairs.csv"]["withdrawn"] != "")).sum())
     withdrawn = f" ({out} of them withdrawn: their answers are included but do not count)" if out else ""
-    names = [
-        "pair",
-        "rater",
-        *(question.name for question in questions),
-        "time",
-        *(["comment"] if "comment" in answers else []),
-    ]
+    names = ["pair", "rater", *(question.name for question in questions)]
+    names += [name for name in ("time", "comment") if name in answers]
     columns = ",".join(f"{name}={name}" for name in names)
     command = f"plumbline collect --study YOUR_STUDY.yaml --csv answers.csv --columns {shlex.quote(columns)}"
     raters = f"{n} raters, under pseudonyms" if (n := number_of_raters(ratings["rater_id"])) else "raters unknown"

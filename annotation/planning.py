@@ -226,19 +226,21 @@ def _at_once(values: Floats, design: Design, rule: RuleSpec, scale: Sequence[flo
     pairs, value, by_interval = values.mean(axis=2), values.mean(axis=(1, 2)), design.rule.by_interval
     if not by_interval:
         return outcomes(value, value, value, rule, by_interval=False)
-    if not scale[0] < rule.limit < scale[-1]:  # what differs from an end decides about it
-        low, high = (np.where(value == rule.limit, end, value) for end in (scale[0], scale[-1]))
-        return outcomes(value, low, high, rule, by_interval=True)
     if pairs.shape[1] < FEWEST:
         return np.full(len(pairs), "undecided")
-    looked = decided_at([[pairs]], np.array([ALPHA]), [criterion_of(rule, design)])[:, 0]
-    decisions: NDArray[np.str_] = np.array(["undecided", "accepted", "rejected"])[looked]
+    if scale[0] < rule.limit < scale[-1]:
+        looked = decided_at([[pairs]], np.array([ALPHA]), [criterion_of(rule, design)])[:, 0]
+        decisions: NDArray[np.str_] = np.array(["undecided", "accepted", "rejected"])[looked]
+    else:  # what differs from an end decides about it
+        low, high = (np.where(value == rule.limit, end, value) for end in (scale[0], scale[-1]))
+        decisions = outcomes(value, low, high, rule, by_interval=True)
     if design.rule.interval == "pairs":
         return decisions
     sums, counts = values.sum(axis=2), np.full(pairs.shape, float(values.shape[2]))
     of_raters = values.sum(axis=1), np.full((len(values), values.shape[2]), float(values.shape[1]))
     both = over_pairs_and_raters(sums, counts, *of_raters)
-    return np.where(outcomes(value, both.low, both.high, rule, by_interval=True) == decisions, decisions, "undecided")
+    low, high = (np.clip(end, scale[0], scale[-1]) for end in (both.low, both.high))
+    return np.where(outcomes(value, low, high, rule, by_interval=True) == decisions, decisions, "undecided")
 
 
 def _by_blocks(pairs: Floats, design: Design, rule: RuleSpec, scale: Sequence[float], never: Outlook) -> Outlook:

@@ -92,16 +92,16 @@ class Group(Record):
 
 
 class Chance(Record):
-    """The probability that a rule's quantity keeps to its limit."""
+    """The P of one rule (`P_IS`)."""
 
-    probability: Number = Field(description="the rule's P; NaN if undefined")
+    probability: Number = Field(description="P; NaN if undefined")
     reason: str = Field(default="", description="the reason why there is no P; else empty")
 
 
 #: The definition of P in tables, reports, pages and documents.
 P_IS = (
-    "P is the probability that the mean, or share, of everything the sample was drawn from meets its limit; of several"
-    " rules the lowest P."
+    "P is 1 minus the p-value of the hypothesis that the mean, or share, does not meet its limit: 0.975 or more is"
+    " evidence that it does, 0.025 or less that it does not; of several rules the lowest P."
 )
 
 
@@ -223,7 +223,7 @@ class Verdict(Record):
 
     @property
     def probability(self) -> float:
-        """How close the decision was (`P_IS`); NaN if a rule's P is NaN."""
+        """The verdict's P (`P_IS`); NaN if a rule's P is NaN."""
         values = [chance.probability for chance in self.probabilities]
         values = values or [summary.probability for summary in self.questions if summary.kind == "rating"]
         if not values or any(map(math.isnan, values)):

@@ -22,7 +22,7 @@ from annotation.records import Decision, OfferedAgain, Sign
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.identity import identity
 from plumbline.manifest import Manifest
-from plumbline.records import Pair, Rating
+from plumbline.records import SANDBOX, SOURCES, Pair, Rating
 from plumbline.scales import as_number
 from plumbline.study import Study
 
@@ -92,17 +92,18 @@ def stays(ratings: pd.DataFrame) -> pd.Series:
     return ratings["withdrawn"] == "" if "withdrawn" in ratings else pd.Series(True, ratings.index)
 
 
-def untimed(ratings: pd.DataFrame) -> pd.Series:
-    """Return a mask of ratings whose file gives all answers one time, so that their times are unknown.
+def imported(ratings: pd.DataFrame) -> pd.Series:
+    """Return a mask of the ratings that come from a file, not from the study's own campaign."""
+    return ~ratings["source"].isin([*SOURCES, *(f"{name}{SANDBOX}" for name in SOURCES)])
 
-    A crowd's batches are none: their pages measure the time on each pair.
-    """
+
+def untimed(ratings: pd.DataFrame) -> pd.Series:
+    """Return a mask of ratings whose file gives all answers one time, so that their times are unknown."""
     if "source" not in ratings or ratings.empty:
         return pd.Series(False, ratings.index)
-    sources = ratings[ratings["batch"] == ""].groupby("source", observed=True)
+    sources = ratings[imported(ratings)].groupby("source", observed=True)
     times, rated = sources["submitted_at"].nunique(), sources["pair_id"].nunique()
-    alike = times.index[(times == 1) & (rated > 1)]
-    return ratings["source"].isin(list(alike)) & (ratings["batch"] == "")
+    return ratings["source"].isin(list(times.index[(times == 1) & (rated > 1)]))
 
 
 def dated_words(rated: pd.DataFrame) -> str:

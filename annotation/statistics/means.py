@@ -44,7 +44,7 @@ class MeanOfAnswers:
         return Estimate(value=self.value, low=low, high=high, reason=self._why_none if math.isnan(low) else "")
 
     def reached(self, limit: float) -> Chance:
-        """Return P(mean >= limit), or the reason why there is none."""
+        """Return P for a mean of at least the limit, or the reason why there is none."""
         if not self._scale[0] < limit < self._scale[1]:
             reason = "no mean or share lies beyond an end of its scale, so a limit there has no P"
             return Chance(probability=math.nan, reason=reason)

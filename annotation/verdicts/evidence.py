@@ -10,20 +10,14 @@ from typing import Any, Self
 
 from annotation.campaign_records import BLOCK_LOOKS, PAIRS, RATINGS, SUPPLY, CampaignRecords
 from annotation.offering import offered_to_raters
-from annotation.ratings.ratings import counting_ratings, dealt_with, stays
+from annotation.ratings.ratings import counting_ratings, dealt_with, imported, stays
 from annotation.ratings.signs import find_signs, not_looked_at
 from annotation.records import Fixed, Sign, TakenLook
 from annotation.sampling.queues import SCOPES, block_numbers
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import Place, basis
 from annotation.verdicts.looks import BlockProgress
-from annotation.verdicts.preregistration import (
-    first_rating,
-    imported,
-    refuse_other_rules,
-    rules_fixed,
-    rules_now,
-)
+from annotation.verdicts.preregistration import first_rating, refuse_other_rules, rules_fixed, rules_now
 from plumbline.study import Study
 
 

@@ -15,12 +15,11 @@ from typing import Any
 import pandas as pd
 
 from annotation.campaign_records import RULES, CampaignRecords
-from annotation.ratings.ratings import untimed
+from annotation.ratings.ratings import imported, untimed
 from annotation.records import Fixed, RuleSet
 from annotation.rubric import Rubric
 from plumbline.errors import StudyError
 from plumbline.manifest import Manifest
-from plumbline.records import SANDBOX, SOURCES
 from plumbline.study import Study
 from plumbline.words import count
 
@@ -238,19 +237,19 @@ def fixed_text(fixed: Sequence[RuleSet], ratings: pd.DataFrame) -> str:
     at = f"The rules were fixed on {held.fixed_at:%Y-%m-%d at %H:%M} UTC"
     if first is None:
         return f"{at}; no rating was collected yet."
+    bound = _bound(ratings)
     if held.fixed_at < first:
-        return f"{at}, before the first rating ({first:%Y-%m-%d, %H:%M} UTC)."
-    return f"{at}, AFTER the first rating ({_bound(ratings)}{first:%Y-%m-%d, %H:%M} UTC)."
+        return (
+            f"{at}; ratings from files without times may be older."
+            if bound
+            else f"{at}, before the first rating ({first:%Y-%m-%d, %H:%M} UTC)."
+        )
+    return f"{at}, AFTER the first rating ({bound}{first:%Y-%m-%d, %H:%M} UTC)."
 
 
 def _bound(ratings: pd.DataFrame) -> str:
-    """Return words before the time of the first rating if it is the file's and not the rating's."""
-    return "no later than " if untimed(ratings[ratings["status"] == "submitted"]).all() else ""
-
-
-def imported(ratings: pd.DataFrame) -> pd.Series:
-    """Return a mask of the ratings that come from a file, not from the study's own campaign."""
-    return ~ratings["source"].astype(str).str.removesuffix(SANDBOX).isin(SOURCES)
+    """Return words before the time of the first rating if some ratings only have their file's time."""
+    return "no later than " if untimed(ratings[ratings["status"] == "submitted"]).any() else ""
 
 
 def rules_fixed(fixed: Sequence[RuleSet], ratings: pd.DataFrame, *, offered: bool) -> tuple[Fixed, str]:

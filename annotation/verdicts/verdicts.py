@@ -44,8 +44,7 @@ from plumbline.study.campaign import RuleSpec
 def chances(ratings: pd.DataFrame, rules: Sequence[RuleSpec], design: Design) -> tuple[Chance, ...]:
     """Return P of each rule for one group's counting ratings, in the rules' order.
 
-    It is P(mean or share >= limit), by the test of which the interval's ends are (`MeanOfAnswers`), or 1 minus that for
-    `at_most`.
+    It comes from the test that gives the interval's ends (`MeanOfAnswers`).
     """
     return tuple(_chance(ratings[ratings["question"] == rule.question], rule, design) for rule in rules)
 

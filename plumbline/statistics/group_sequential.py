@@ -142,7 +142,7 @@ class Looks:
 
     paths: dict[str, Path]  #: looks at each question
     unbiased: dict[str, Estimate]  #: each question's mean at the last look, without the bias of stopping
-    reached: dict[str, float]  #: each question's P(mean >= limit) at the last look, by the stage-wise order
+    reached: dict[str, float]  #: each question's P for `at_least` at the last look, by the stage-wise order
     pairs: int  #: pairs that count: those of the blocks up to the last look
     decision: str  #: outcome of the last look: accepted, rejected or undecided; undecided before the first look
 
@@ -353,7 +353,7 @@ class _Campaign:
         return np.append(before, limits[len(before) :])
 
     def _reached(self, path: Path, *, changed: bool) -> float:
-        """Return P(mean >= limit) at the last look of a path."""
+        """Return P for a mean of at least the limit at the last look of a path."""
         pairs = path.pairs.tolist()
         if changed:  # how looks with changed ratings correlate is unknown
             earlier = float(self._blocks.increments()[: len(pairs) - 1].sum())
@@ -527,7 +527,7 @@ def p_above(values: Floats, threshold: float | Floats, bottom: float) -> Floats:
 
 
 def reached(values: Floats, limit: float, scale: tuple[float, float]) -> Floats:
-    """Return P(mean >= limit): 1 - p of "at most the limit" where the mean is above it, else p of "at least the limit".
+    """Return P: 1 - p of "at most the limit" where the mean is above the limit, else p of "at least the limit".
 
     Args:
         values: means of pairs; campaigns by pairs.
@@ -535,7 +535,7 @@ def reached(values: Floats, limit: float, scale: tuple[float, float]) -> Floats:
         scale: smallest and largest possible value.
 
     Returns:
-        A probability for each campaign, at least 0.975 where the lower end of `repeated_interval` at a level of 0.025
+        P for each campaign, at least 0.975 where the lower end of `repeated_interval` at a level of 0.025
         reaches the limit, at most 0.025 where the upper end does not exceed it; NaN for fewer than 8 pairs.
 
     Source: as `p_above`.
@@ -548,7 +548,7 @@ def reached(values: Floats, limit: float, scale: tuple[float, float]) -> Floats:
 
 
 def _either(above: Floats | float, below: Floats | float) -> Floats:
-    """Return P(mean >= limit) by the p-values of both sides, of which one at most is below 0.5."""
+    """Return P for a mean of at least the limit by the p-values of both sides, of which one at most is below 0.5."""
     return 0.5 + np.maximum(0.5 - np.asarray(above), 0) - np.maximum(0.5 - np.asarray(below), 0)
 
 

@@ -35,7 +35,7 @@ class Mean:
         return self.value + quantile(self.freedom) * self.error
 
     def at_least(self, threshold: float) -> Floats:
-        """P(mean >= threshold): one minus the one-sided p-value, 0.975 where the lower end is at the threshold."""
+        """Return one minus the one-sided p-value, 0.975 where the lower end is at the threshold."""
         from scipy import special  # noqa: PLC0415 (importing `scipy.stats` takes half a second)
 
         return np.asarray(special.stdtr(self.freedom, (self.value - threshold) / self.error))

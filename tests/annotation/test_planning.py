@@ -135,10 +135,21 @@ def test_a_size_that_the_rule_refuses_decides_nothing() -> None:
     assert look((30, 1), 4.5, RatingVariation()).undecided == 1
 
 
-@pytest.mark.parametrize("rule", [{}, {"rule": "lower_bound"}])
-def test_plans_decide_as_verdicts_do(rule: dict[str, str]) -> None:
+BY_BOUND = {"rule": "lower_bound"}
+OVER_RATERS = BY_BOUND | {"interval": "pairs_and_raters"}
+
+
+@pytest.mark.parametrize(
+    ("rule", "n", "mean"),
+    [
+        ({}, 25, 3.3), (BY_BOUND, 25, 3.3), (OVER_RATERS, 25, 3.3),
+        (BY_BOUND | {"threshold": 5, "min_pairs": 5}, 7, 3.3),
+        (OVER_RATERS | {"threshold": 5}, 25, 4.8), (OVER_RATERS | {"threshold": 1}, 25, 1.2),
+    ],
+)  # fmt: skip
+def test_plans_decide_as_verdicts_do(rule: dict[str, Any], n: int, mean: float) -> None:
     """The same 30 campaigns by `outlook`, and as frames of ratings by `verdicts`."""
-    own, size, mean = design(**rule), (25, 3), 3.3
+    own, size = design(**rule), (n, 3)
     planned = outlook(own, RatingVariation(), size, mean, 30, np.random.default_rng(4))
     sequence_order = in_order([pair(i).pair_id for i in range(size[0])], own.seed)
     pairs = sorted((pair(i) for i in range(size[0])), key=lambda one: sequence_order.index(one.pair_id))

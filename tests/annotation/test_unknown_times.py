@@ -11,7 +11,7 @@ import yaml
 
 from annotation import server
 from annotation.campaign_records import CampaignRecords
-from annotation.csv_answers import collect_csv
+from annotation.csv_answers import collect_csv, export
 from annotation.ratings.ratings import untimed
 from annotation.ratings.review import review_text
 from annotation.sampling.sample import draw_sample
@@ -91,6 +91,9 @@ def test_a_file_without_times_calls_nobody_careless(tmp_path: Path, texts: pd.Da
     text = status_text(status, study.arguments)
     assert UNKNOWN.format(3) in text and "--exclude" not in text + next_step(status, study.arguments)
     assert UNKNOWN.format(3) in review_text(evidence, evidence.signs, evidence.unlooked)
+    shared = export(study)  # the file's time is no rating's
+    assert pd.read_csv(shared / "ratings.csv")["submitted_at"].isna().all()
+    assert "time" not in pd.read_csv(shared / "answers.csv") and "time=" not in (shared / "codebook.md").read_text()
 
 
 def test_a_form_of_many_pairs_with_one_time_tells_no_seconds(tmp_path: Path, texts: pd.DataFrame) -> None:

@@ -105,7 +105,7 @@ def test_rules_that_were_fixed_too_late_are_called_so(generated: Study) -> None:
     rate(generated)
     accept(with_threshold(generated, 3.0))  # ratings that came from a file: nothing was published
     text = fixed_text(CampaignRecords.open(generated).rules, CampaignRecords.open(generated).ratings)
-    assert "AFTER the first rating (no later than 2026-01-02, 00:00 UTC)" in text
+    assert "AFTER the first rating (2026-01-02, 00:00 UTC)" in text
     assert amendments(CampaignRecords.open(generated).rules, None) == []
 
 

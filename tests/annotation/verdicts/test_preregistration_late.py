@@ -23,7 +23,7 @@ from annotation.status.status import read_status
 from annotation.status.text import headline
 from annotation.verdicts.acceptance import Acceptance, accept
 from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.preregistration import fix_rules, rules_fixed
+from annotation.verdicts.preregistration import fix_rules, fixed_text, rules_fixed
 from annotation.verdicts.rules import late_lines, marks_of
 from annotation.verdicts.tables import verdict_table, verdict_text
 from annotation.verdicts.verification import refuse_edited
@@ -108,6 +108,9 @@ def test_ratings_imported_after_the_rules_into_a_campaign_that_never_offered_the
 def test_without_times_nobody_can_know(taken_in: Callable[..., Study]) -> None:
     second = taken_in(COLUMNS, offered=True)
     says(accept(second), "unknown", "from a file without times, and may be older than the rules")
+    records = CampaignRecords.open(second)
+    told = fixed_text(records.rules, records.all_ratings)
+    assert told.endswith("UTC; ratings from files without times may be older.")
 
 
 def test_a_form_with_times_beside_the_same_campaign_is_as_good_as_the_server(taken_in: Callable[..., Study]) -> None:
