@@ -1,7 +1,7 @@
 """Models behind an OpenAI-compatible `/v1/embeddings` (vLLM, TEI, Ollama, llama.cpp, companies), and baselines.
 
-urllib3 keeps connections and retries after a passing fault (429, 5xx, a broken connection, a time-out), when the server
-says so (Retry-After) or with backoff and jitter.
+A passing fault (429, 5xx, a broken connection, a time-out) is retried with backoff and jitter, or when the server says
+(Retry-After).
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import base64
 import functools
 import json
 import re
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
@@ -23,17 +24,7 @@ from evaluation.models.embeddings import Embeddings
 from evaluation.models.in_process import DIMENSIONS, NGRAMS, first_line
 from plumbline.addresses import key_in, proxy_for
 from plumbline.errors import PlumblineError, ServiceError, StudyError
-from plumbline.models.servers import (
-    FIRST_DELAY,
-    LAST_DELAY,
-    LONGEST_WAIT,
-    PASSING,
-    RETRIES,
-    TIMEOUT,
-    allow_connections,
-    complaint,
-    error_status,
-)
+from plumbline.models.servers import PASSING, RETRIES, TIMEOUT, allow_connections, complaint, error_status, pause
 from plumbline.study.evaluation import ModelSpec
 from plumbline.words import count
 
@@ -149,7 +140,7 @@ def _words(file: Path) -> list[str]:
 class ServerModel(CosineModel):
     """A model of an embedding server; the key is sent to it and shown nowhere."""
 
-    def __init__(self, spec: ModelSpec, first_delay: float = FIRST_DELAY) -> None:
+    def __init__(self, spec: ModelSpec) -> None:
         """Prepare the connection, without a request. Raises StudyError for an invalid key."""
         import urllib3  # noqa: PLC0415
 
@@ -162,17 +153,7 @@ class ServerModel(CosineModel):
             proxy = proxy_for(address.scheme, address.netloc)
         except ValueError as error:
             raise StudyError(f"model {spec.name!r}: {error}") from None
-        self._retries = urllib3.Retry(
-            total=RETRIES,
-            allowed_methods=None,  # requests for embeddings can be repeated
-            status_forcelist=PASSING,
-            raise_on_status=False,
-            backoff_factor=first_delay,
-            backoff_jitter=first_delay,
-            backoff_max=LAST_DELAY,
-            retry_after_max=LONGEST_WAIT,
-        )
-        options: dict[str, Any] = {"maxsize": spec.requests, "timeout": TIMEOUT}
+        options: dict[str, Any] = {"maxsize": spec.requests, "retries": False, "timeout": TIMEOUT}
         allow_connections(spec.requests)
         self._pool = urllib3.ProxyManager(proxy, **options) if proxy else urllib3.PoolManager(**options)
         self._width = 0
@@ -229,26 +210,24 @@ class ServerModel(CosineModel):
         request = {"model": self._spec.name, "input": texts, "encoding_format": "base64"}
         headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"}
         body = json.dumps(request).encode()  # ASCII: a text may have an unpaired surrogate, which UTF-8 cannot encode
-        retries = self._retries
-        while True:
+        for number in range(1, RETRIES + 2):
+            replied: Mapping[str, str] = {}
             try:
-                answer = self._pool.request(
-                    "POST", self._url, body=body, headers=headers, redirect=False, retries=retries
-                )
+                answer = self._pool.request("POST", self._url, body=body, headers=headers, redirect=False)
             except urllib3.exceptions.HTTPError as error:
-                what = first_line(error.reason if isinstance(error, urllib3.exceptions.MaxRetryError) else error)  # type: ignore[arg-type]
-                line = f"no answer, asked {count(RETRIES + 1, 'time')} ({what.split(': ', 1)[-1]})"
-                raise self._error(f"{line}; start the server or correct base_url") from None
-            if answer.status != 200:
-                raise self._trouble(answer.status, answer.data)
-            page, retries = _parsed(answer.data), answer.retries or retries
-            status = error_status(page)
-            if not status:
-                return self._rows(page, answer.data, len(texts))
-            if status not in PASSING or not retries.total:
-                raise self._trouble(status, answer.data)
-            retries = retries.increment(response=answer)
-            retries.sleep(answer)
+                line = f"no answer, asked {count(RETRIES + 1, 'time')} ({first_line(error).split(': ', 1)[-1]})"
+                fault = self._error(f"{line}; start the server or correct base_url")
+            else:
+                page, replied = _parsed(answer.data), answer.headers
+                status = answer.status if answer.status != 200 else error_status(page)
+                if not status:
+                    return self._rows(page, answer.data, len(texts))
+                fault = self._trouble(status, answer.data)
+                if status not in PASSING:
+                    raise fault
+            if number <= RETRIES:
+                time.sleep(pause(number, replied))
+        raise fault
 
     def _rows(self, page: Any, content: bytes, wanted: int) -> Embeddings:
         """Return the embeddings of an answer in the texts' order, whatever order the server uses."""

@@ -10,13 +10,10 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-import random
 import ssl
-import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -26,9 +23,6 @@ from plumbline.addresses import key_in, proxy_for
 from plumbline.errors import ServiceError, StudyError, TextFailedError, TextRefusedError, TextUnansweredError
 from plumbline.models.chat import Attempt, Chat, Completion
 from plumbline.models.servers import (
-    FIRST_DELAY,
-    LAST_DELAY,
-    LONGEST_WAIT,
     PASSING,
     RETRIES,
     TIMEOUT,
@@ -37,6 +31,7 @@ from plumbline.models.servers import (
     error_status,
     hidden,
     one_line,
+    pause,
 )
 from plumbline.study import Study
 from plumbline.study.engines import EngineSpec
@@ -66,22 +61,6 @@ def prompt_tokens(page: Mapping[str, Any]) -> tuple[int, int | None]:
     details = usage.get("prompt_tokens_details") if isinstance(usage, dict) else None
     cached = details.get("cached_tokens") if isinstance(details, dict) else None
     return (sent if isinstance(sent, int) else 0), (cached if isinstance(cached, int) else None)
-
-
-def stated_wait(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that a server asks to wait: `retry-after-ms`, or Retry-After (RFC 9110, 10.2.3)."""
-    for name, second in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        stated = headers.get(name, "")
-        try:
-            seconds = float(stated) / second
-        except ValueError:
-            try:
-                seconds = parsedate_to_datetime(stated).timestamp() - time.time()
-            except (ValueError, OverflowError):
-                continue
-        if seconds > 0:
-            return seconds
-    return None
 
 
 def whole(text: str) -> str:
@@ -114,16 +93,22 @@ class StrangeAnswerError(TextUnansweredError):
 
 
 class _PassingError(Exception):
-    """A fault that a retry may mend. `wait`: seconds that the server asks for; `broken`: nobody answered.
+    """A fault that a retry may mend. `headers` may state when; `broken`: nobody answered.
 
     `once`: only the first retry may mend it.
     """
 
     def __init__(
-        self, what: str, details: str = "", *, wait: float | None = None, broken: bool = False, once: bool = False
+        self,
+        what: str,
+        details: str = "",
+        headers: Mapping[str, str] | None = None,
+        *,
+        broken: bool = False,
+        once: bool = False,
     ) -> None:
         super().__init__(what)
-        self.what, self.details, self.wait, self.broken, self.once = what, details, wait, broken, once
+        self.what, self.details, self.headers, self.broken, self.once = what, details, headers or {}, broken, once
 
 
 @dataclass
@@ -174,7 +159,7 @@ class ChatServer(Chat):
                 answer = await self._try(body, labels)
             except _PassingError as fault:
                 if number <= (min(1, RETRIES) if fault.once else RETRIES):
-                    await self.sleep(_pause(number, fault.wait))
+                    await self.sleep(pause(number, fault.headers))
                     continue
                 times = "once" if number == 1 else f"{number} times"
                 line = ": ".join(filter(None, (f"{fault.what}, asked {times}", fault.details)))
@@ -311,7 +296,7 @@ class ChatServer(Chat):
         """Raise the error for a status other than 200."""
         url, words = self.spec.base_url, complaint(content, self.key)
         if status in PASSING:
-            return _PassingError(f"status {status}", words, wait=stated_wait(headers))
+            return _PassingError(f"status {status}", words, headers)
         if status in REFUSED:
             return self._refusal(words or f"status {status}")
         if status in (401, 403):
@@ -360,10 +345,3 @@ def _what_broke(error: Exception) -> str:
     if isinstance(error, aiohttp.ClientConnectorError):
         return str(error)
     return "the connection was cut"
-
-
-def _pause(number: int, stated: float | None) -> float:
-    """Return the seconds to wait after try `number`, with jitter so that waiting requests do not coincide."""
-    if stated is not None:
-        return min(stated, LONGEST_WAIT) * random.uniform(1, 1.25)  # noqa: S311 (jitter, not a secret)
-    return random.uniform(0, min(LAST_DELAY, FIRST_DELAY * 2 ** (number - 1)))  # noqa: S311

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import random
 import resource
+import time
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 TIMEOUT = 600.0  # seconds that one request may take: a long answer of a busy model needs minutes
@@ -45,6 +49,25 @@ def hidden(text: str, key: str) -> str:
 def one_line(text: str) -> str:
     """Return a text as one line of limited length."""
     return " ".join(text.split())[:300]
+
+
+def pause(number: int, headers: Mapping[str, str]) -> float:
+    """Return the seconds to wait after try `number`, with jitter so that waiting requests do not coincide.
+
+    A server may state them: `retry-after-ms`, or Retry-After (RFC 9110, 10.2.3).
+    """
+    for name, second in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        stated = headers.get(name, "")
+        try:
+            seconds = float(stated) / second
+        except ValueError:
+            try:
+                seconds = parsedate_to_datetime(stated).timestamp() - time.time()
+            except (ValueError, OverflowError):
+                continue
+        if seconds > 0:
+            return min(seconds, LONGEST_WAIT) * random.uniform(1, 1.25)  # noqa: S311 (jitter, not a secret)
+    return random.uniform(0, min(LAST_DELAY, FIRST_DELAY * 2 ** (number - 1)))  # noqa: S311
 
 
 def allow_connections(number: int) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from plumbline.__main__ import run
 from plumbline.errors import ServiceError
-from plumbline.models import openai
+from plumbline.models import servers
 from plumbline.study import ROOT
 from tests.disks import small_disk
 from tests.generation.helpers import complaint, generate_at, server, start, write_study
@@ -175,7 +175,7 @@ def test_a_server_that_dies_midway_is_one_line_and_loses_nothing(
     def dying(asked: Asked) -> Reply:
         return Reply(b"", cut=True) if stub.answered >= 20 else slow(asked)
 
-    monkeypatch.setattr(openai, "FIRST_DELAY", 0.001)
+    monkeypatch.setattr(servers, "FIRST_DELAY", 0.001)
     with ChatStub(dying) as stub:
         study = write_study(tmp_path, TEXTS, generator=server(stub.url, concurrency=CONCURRENCY))
         with pytest.raises(ServiceError) as error:

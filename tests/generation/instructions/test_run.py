@@ -24,7 +24,7 @@ from generation.instructions.run import Replies, word_instructions
 from generation.instructions.wordings import REMOVED, REPLIES, Instruction, Reply, distances, read_wordings
 from plumbline.errors import DataError, ServiceError
 from plumbline.journal import Journal
-from plumbline.models import openai
+from plumbline.models import openai, servers
 from plumbline.store import read_records, write_table
 from plumbline.study import Study
 from plumbline.study.subject import INSTRUCTIONS
@@ -95,7 +95,7 @@ FAULTS: tuple[tuple[list[Answer], str, str], ...] = (
 def test_bad_answers_cost_their_own_calls_alone_and_a_later_run_asks_for_those(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(openai, "FIRST_DELAY", 0.001)
+    monkeypatch.setattr(servers, "FIRST_DELAY", 0.001)
     monkeypatch.setattr(openai, "RETRIES", 2)
     seen = list[str]()
 

@@ -12,7 +12,7 @@ import pytest
 
 from generation.production import generate, read_transformed
 from plumbline.errors import ServiceError
-from plumbline.models import openai
+from plumbline.models import openai, servers
 from plumbline.records import TransformedText
 from plumbline.study import Study
 from tests.generation.helpers import LETTERS, server, small_study
@@ -54,7 +54,7 @@ SLOW = {"length too large", "time-out", "trickle"}
 
 @pytest.fixture(autouse=True)
 def _no_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(openai, "FIRST_DELAY", 0.001)
+    monkeypatch.setattr(servers, "FIRST_DELAY", 0.001)
 
 
 @pytest.mark.parametrize("fault", PASSING)
