@@ -14,6 +14,7 @@ FAULTS = {
     "GermanQuAD-Retrieval": ("2.18.19", "which ranks ties by the data's order (mteb issue 5092)"),
 }
 _CONVERTED = "1.11.0"  # mteb converts files of earlier versions when it reads them
+_UNKNOWN = ("", "dataset revision not available")  # mteb's words for a file that names no revision
 
 
 def reasons_by_model(task: Any, origins: Mapping[str, tuple[str, str]]) -> dict[str, str]:
@@ -24,17 +25,19 @@ def reasons_by_model(task: Any, origins: Mapping[str, tuple[str, str]]) -> dict[
         origins: Each model's revision of the data set and version of mteb; empty where a file names none.
 
     Returns:
-        The reason for each model whose score is on another revision of the data set than the registered one (than most,
-        if none is on that), or was computed by a version of mteb with a known fault.
+        The reason for each model whose score is on an unknown revision of the data set, or on another one than is
+        registered (than most, if none is on that), or was computed by a version of mteb with a known fault.
     """
-    numbers = Counter(revision for revision, _ in origins.values())
-    registered = str(task.metadata.revision)
-    usual = registered if registered in numbers else min(numbers, key=lambda revision: (-numbers[revision], revision))
+    numbers = Counter(revision for revision, _ in origins.values() if revision not in _UNKNOWN)
+    usual = str(task.metadata.revision)
+    if numbers and usual not in numbers:
+        usual = min(numbers, key=lambda revision: (-numbers[revision], revision))
     reasons = {}
     for model, (revision, version) in origins.items():
         parts = [_of_version(task.metadata.name, version)]
         if revision != usual:
-            parts.append(f"data set revision {revision[:8] or 'unknown'}, not {usual[:8] or 'unknown'}")
+            name = "unknown" if revision in _UNKNOWN else revision[:8]
+            parts.append(f"data set revision {name}, not {usual[:8]}")
         reasons[model] = "; ".join(filter(None, parts))
     return {model: reason for model, reason in reasons.items() if reason}
 

@@ -19,7 +19,7 @@ def ground() -> Place:
 
 
 @pytest.fixture
-def refused(ground: Place, tmp_path: Path) -> Callable[[Bad], None]:
+def assert_refused(ground: Place, tmp_path: Path) -> Callable[[Bad], None]:
     """Hold that a command refuses a bad input in one line that says enough, and leaves everything as it was."""
 
     def check(bad: Bad) -> None:

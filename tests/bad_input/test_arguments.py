@@ -100,8 +100,8 @@ def rows() -> Iterator[Bad]:
 
 
 @pytest.mark.parametrize("bad", tuple(rows()), ids=lambda bad: bad.name)
-def test_words_that_cannot_be_are_one_line(bad: Bad, refused: Callable[[Bad], None]) -> None:
-    refused(bad)
+def test_words_that_cannot_be_are_one_line(bad: Bad, assert_refused: Callable[[Bad], None]) -> None:
+    assert_refused(bad)
 
 
 @pytest.mark.parametrize(

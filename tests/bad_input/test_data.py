@@ -212,8 +212,8 @@ def rows() -> Iterator[Bad]:
 
 
 @pytest.mark.parametrize("bad", tuple(rows()), ids=lambda bad: bad.name)
-def test_data_that_cannot_be_used_are_one_line(bad: Bad, refused: Callable[[Bad], None]) -> None:
-    refused(bad)
+def test_data_that_cannot_be_used_are_one_line(bad: Bad, assert_refused: Callable[[Bad], None]) -> None:
+    assert_refused(bad)
 
 
 @pytest.mark.parametrize(("name", "content", "says"), WORDINGS, ids=[name for name, _, _ in WORDINGS])
@@ -221,7 +221,7 @@ def test_a_prompt_that_cannot_be_used_is_one_line(
     name: str,
     content: bytes,
     says: str,
-    refused: Callable[[Bad], None],
+    assert_refused: Callable[[Bad], None],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -229,10 +229,10 @@ def test_a_prompt_that_cannot_be_used_is_one_line(
     (tmp_path / "prompts" / "paraphrasing.yaml").write_bytes(content)
     monkeypatch.setattr(prompts, "PROMPTS", tmp_path / "prompts")
     monkeypatch.setattr(prompts.load_prompt, "__defaults__", (tmp_path / "prompts",))
-    refused(Bad(name, GENERATE, lambda place: None, ("paraphras", says)))
+    assert_refused(Bad(name, GENERATE, lambda place: None, ("paraphras", says)))
 
 
 @pytest.mark.parametrize("name", ["rubrics", "none"])
-def test_a_folder_without_prompts_is_refused(name: str, refused: Callable[[Bad], None]) -> None:
+def test_a_folder_without_prompts_is_refused(name: str, assert_refused: Callable[[Bad], None]) -> None:
     says = (f"no folder {name!r} with prompts", "known: pteb, pteb_multilingual")
-    refused(Bad(name, GENERATE, lambda place: place.change("prompts", name), says))
+    assert_refused(Bad(name, GENERATE, lambda place: place.change("prompts", name), says))

@@ -120,5 +120,5 @@ def _fewer(place: Place) -> None:
 
 
 @pytest.mark.parametrize("bad", tuple(rows()), ids=lambda bad: bad.name)
-def test_answers_that_are_none_are_one_line(bad: Bad, refused: Callable[[Bad], None]) -> None:
-    refused(bad)
+def test_answers_that_are_none_are_one_line(bad: Bad, assert_refused: Callable[[Bad], None]) -> None:
+    assert_refused(bad)

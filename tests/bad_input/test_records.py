@@ -179,11 +179,11 @@ def rows() -> Iterator[Bad]:
 
 
 @pytest.mark.parametrize("bad", tuple(rows()), ids=lambda bad: bad.name)
-def test_records_that_cannot_be_read_are_one_line(bad: Bad, refused: Callable[[Bad], None]) -> None:
-    refused(bad)
+def test_records_that_cannot_be_read_are_one_line(bad: Bad, assert_refused: Callable[[Bad], None]) -> None:
+    assert_refused(bad)
 
 
-def test_rules_without_a_time_zone_are_refused(refused: Callable[[Bad], None]) -> None:
+def test_rules_without_a_time_zone_are_refused(assert_refused: Callable[[Bad], None]) -> None:
     rule = {"fixed_at": datetime.now(UTC).replace(tzinfo=None).isoformat(), "rules": {}, "reason": ""}
     says = ("rules.json does not have the expected content", "restore it from a copy")
-    refused(Bad("", STATUS, _bytes("rules.json", json.dumps([rule]).encode()), says))
+    assert_refused(Bad("", STATUS, _bytes("rules.json", json.dumps([rule]).encode()), says))

@@ -198,13 +198,13 @@ ROWS = tuple(rows())
 
 
 @pytest.mark.parametrize("bad", ROWS, ids=lambda bad: bad.name)
-def test_a_study_that_cannot_be_is_one_line(bad: Bad, refused: Callable[[Bad], None]) -> None:
-    refused(bad)
+def test_a_study_that_cannot_be_is_one_line(bad: Bad, assert_refused: Callable[[Bad], None]) -> None:
+    assert_refused(bad)
 
 
 @pytest.mark.parametrize("words", COMMANDS)
-def test_every_command_refuses_a_bad_study(words: str, refused: Callable[[Bad], None]) -> None:
-    refused(Bad("", words, _changed("seeds", [True]), ("study.yaml: seeds: true is not a number",)))
+def test_every_command_refuses_a_bad_study(words: str, assert_refused: Callable[[Bad], None]) -> None:
+    assert_refused(Bad("", words, _changed("seeds", [True]), ("study.yaml: seeds: true is not a number",)))
 
 
 def test_what_yaml_1_1_would_make_of_a_text_stays_a_text(ground: Place, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from evaluation.benchmarks.comparable import reasons_by_model
 from evaluation.benchmarks.scores import of_results, public_tasks
 from evaluation.tables.comparisons import separation_table
 from plumbline.statistics.rankings import points_of, rank_intervals, ranks_of
@@ -174,6 +175,14 @@ def test_scores_on_other_data_and_by_faulty_versions_are_named_marked_and_left_o
     assert done.returncode == 0 and named.replace("of 4", "of 10") in done.stdout, done.stderr
     tasks = pd.read_csv(tmp_path / "small" / "tasks.csv").set_index("task")["not_comparable"]
     assert tasks.sum() == 4 and tasks["SweFaqRetrieval"] == 2
+
+
+def test_an_unknown_revision_is_never_the_usual_one() -> None:
+    task, no = mteb.get_task("SweFaqRetrieval"), "dataset revision not available"  # mteb's words
+    origins = {"one": ("", "2.1.0"), "two": (no, "2.1.0"), "three": (no, "2.1.0"), "four": ("f" * 40, "2.1.0")}
+    why = "data set revision unknown, not ffffffff"
+    assert reasons_by_model(task, origins) == dict.fromkeys(("one", "two", "three"), why)
+    assert reasons_by_model(task, {"one": origins["one"], "two": origins["two"]}).keys() == {"one", "two"}
 
 
 def test_one_model_and_few_tasks_say_that_there_is_no_interval(tmp_path: Path) -> None:

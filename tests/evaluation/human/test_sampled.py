@@ -36,7 +36,7 @@ def _one(
     return one
 
 
-def _agrees(one: SampledDataset, expected: float) -> None:
+def assert_agrees(one: SampledDataset, expected: float) -> None:
     found = score(one, _encoder(), "paper", 8)
     assert not math.isnan(expected)
     assert found.score == pytest.approx(expected, abs=1e-9)
@@ -55,8 +55,8 @@ def test_pairs() -> None:
     expected = score_of("sts", [PAIRS[row] for row in ROWS])
     names = list(map(str, ROWS))
     for dataset in (table, site().tasks["STSBenchmark"]):
-        _agrees(_one(dataset, names), expected)
-    _agrees(_one(site().tasks["STS17"], [f"en-de/{name}" for name in names], "en-de"), expected)
+        assert_agrees(_one(dataset, names), expected)
+    assert_agrees(_one(site().tasks["STS17"], [f"en-de/{name}" for name in names], "en-de"), expected)
     gold = gold_of(_one(site().tasks["STS17"], [f"en-de/{name}" for name in names], "en-de"))
     assert list(gold["value"]) == [1.0, 2.0, 5.0, 4.0]  # number % 6
     assert list(gold["item"]) == ["en-de/7", "en-de/2", "en-de/11", "en-de/4"]
@@ -64,19 +64,19 @@ def test_pairs() -> None:
         {"sentence1": "how is c", "sentence2": "why c", "label": 1},
         {"sentence1": "how is b", "sentence2": "why b", "label": 0},
     ]
-    _agrees(_one(site().tasks["SprintDuplicateQuestions"], ["2", "1"]), score_of("pair_classification", rows))
+    assert_agrees(_one(site().tasks["SprintDuplicateQuestions"], ["2", "1"]), score_of("pair_classification", rows))
 
 
 def test_classification_keeps_its_train_split() -> None:
     one = _one(site().tasks["Banking77Classification"], ["4", "0", "3"])
-    _agrees(one, score_of("classification", [REQUESTS[12 + row] for row in (4, 0, 3)], REQUESTS[:12]))
+    assert_agrees(one, score_of("classification", [REQUESTS[12 + row] for row in (4, 0, 3)], REQUESTS[:12]))
     assert list(gold_of(one)["label"]) == ["1", "0", "0"]  # rows 16, 12 and 15, of labels number % 3
 
 
 def test_several_labels() -> None:
     one = _one(site().tasks["CEDRClassification"], ["5", "1", "2", "6"])
     rows = [EMOTIONS[16 + row] for row in (5, 1, 2, 6)]
-    _agrees(one, score_of("multilabel_classification", rows, EMOTIONS[:16]))
+    assert_agrees(one, score_of("multilabel_classification", rows, EMOTIONS[:16]))
     assert gold_of(one)["label"].iloc[0] == '["1", "2"]'  # row 21: 21 % 2 and 2 + 21 % 3
 
 
@@ -85,7 +85,7 @@ def test_clusters_are_of_all_items_at_once() -> None:
         site().tasks["BiorxivClusteringS2S"], ["1/sentences/3", "1/sentences/0", "0/sentences/2", "0/sentences/5"]
     )
     texts = [SETS[1]["sentences"][3], SETS[1]["sentences"][0], SETS[0]["sentences"][2], SETS[0]["sentences"][5]]
-    _agrees(one, score_of("clustering", {"text": texts, "label": ["1", "0", "0", "1"]}))
+    assert_agrees(one, score_of("clustering", {"text": texts, "label": ["1", "0", "0", "1"]}))
     assert list(gold_of(one)["label"]) == ["1", "0", "0", "1"]
     words = [sentence(n) for n in range(12)]
     table = TableDataset(
@@ -93,7 +93,7 @@ def test_clusters_are_of_all_items_at_once() -> None:
     )
     chosen = [10, 3, 8, 2, 5, 0]
     expected = score_of("clustering", {"text": [words[n] for n in chosen], "label": [n % 3 for n in chosen]})
-    _agrees(_one(table, list(map(str, chosen))), expected)
+    assert_agrees(_one(table, list(map(str, chosen))), expected)
 
 
 def test_of_levels_of_labels_the_first_is_sought() -> None:
@@ -106,7 +106,7 @@ def test_of_levels_of_labels_the_first_is_sought() -> None:
     rows = [9, 2, 30, 5, 4, 17]
     one = _one(deep, list(map(str, rows)))
     texts = [part["sentences"][row] for row in rows]
-    _agrees(one, score_of("clustering", {"text": texts, "label": [f"l{row % 2}" for row in rows]}))
+    assert_agrees(one, score_of("clustering", {"text": texts, "label": [f"l{row % 2}" for row in rows]}))
     assert list(gold_of(one)["label"]) == [f"l{row % 2}" for row in rows]
     assert {label for item in scored_items(deep) for label in item.labels} == {"l0", "l1"}
 
@@ -130,7 +130,7 @@ def test_reranking_ranks_the_candidates_that_people_saw() -> None:
         {"query": frame["query"][3], "positive": frame["positive"][3][:1], "negative": frame["negative"][3][::2]},
         {"query": frame["query"][1], "positive": frame["positive"][1][1:], "negative": frame["negative"][1][:2]},
     ]
-    _agrees(one, score_of("reranking", rows))
+    assert_agrees(one, score_of("reranking", rows))
     assert (one.items, one.left_out) == (("3", "1"), {NOTHING_TO_FIND: 1})
     gold = gold_of(one)
     assert list(gold["candidate"]) == [*shown["3"], *shown["1"]]
@@ -149,7 +149,7 @@ def test_retrieval_ranks_the_candidates_that_people_saw() -> None:
     expected = score_of(
         "retrieval", queries.iloc[[2, 0]].reset_index(drop=True), corpus=corpus, qrels=judged, candidates=shown
     )
-    _agrees(one, expected)
+    assert_agrees(one, expected)
     assert score(one, _encoder(), "paper", 8).score != pytest.approx(
         scoring.evaluate(whole, _encoder(), "paper", 8), abs=1e-3
     )
@@ -179,13 +179,13 @@ def test_searches_of_mteb() -> None:
         },
     )
     rows = [{**CANDIDATES[row], "positive": CANDIDATES[row]["positive"][1:]} for row in (2, 0)]
-    _agrees(one, score_of("reranking", rows))
+    assert_agrees(one, score_of("reranking", rows))
     shown = {"q1": ["d5", "d1", "d0"], "q3": ["d2", "d3"]}
     one = _one(site().tasks["ArguAna"], ["q3", "q1"], candidates=shown)
     corpus = {f"d{n}": f"T{n} passage {n}" if n % 2 else f"passage {n}" for n in range(6)}
     qrels = {query: {name: int(name[1] == query[1]) for name in own} for query, own in shown.items()}
     queries = pd.DataFrame({"id": ["q3", "q1"], "query": ["asked 3", "asked 1"]})
-    _agrees(one, score_of("retrieval", queries, corpus=corpus, qrels=qrels, candidates=shown))
+    assert_agrees(one, score_of("retrieval", queries, corpus=corpus, qrels=qrels, candidates=shown))
 
 
 def test_summaries_of_a_text_are_ranked() -> None:
@@ -200,7 +200,7 @@ def test_summaries_of_a_text_are_ranked() -> None:
         }
         for row, own in ((2, (2, 0, 1)), (0, (1, 0, 2)))
     ]
-    _agrees(one, score_of("summarisation", rows))
+    assert_agrees(one, score_of("summarisation", rows))
     assert (one.units, one.left_out) == (("2", "0"), {NO_ORDER: 1})
     gold = gold_of(one)
     assert list(gold["candidate"]) == [names[n] for n in (0, 2, 6, 1, 3, 7)]
