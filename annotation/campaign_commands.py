@@ -25,7 +25,7 @@ from annotation.names import known_names, named, pseudonym_of
 from annotation.offering import alone
 from annotation.options import home_of
 from annotation.preview import write_preview
-from annotation.ratings.ratings import decide, withdraw
+from annotation.ratings.decisions import decide, withdraw
 from annotation.ratings.review import review_text, waiting_text
 from annotation.rounds import collected_files, put_out, shown_files, take_in
 from annotation.sampling.candidates import flagged_supply

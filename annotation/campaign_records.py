@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 import pandas as pd
 import pyarrow as pa
 
+from annotation.counting import marked, withdrawals
 from annotation.records import (
     Decision,
     Group,
@@ -69,7 +70,7 @@ _OF_PAIRS = (
 )
 _OF_RATINGS = (
     *("pair_id", "transformation", "language", "rater_id", "question", "status"),
-    *("source", "batch", "comment", "answer", "excluded", "withdrawn"),
+    *("source", "batch", "comment", "answer"),
 )
 
 
@@ -88,11 +89,21 @@ class CampaignData:
 
     @classmethod
     def of_tables(
-        cls, pairs: Iterable[pa.Table], ratings: Iterable[pa.Table], decisions: Sequence[Decision]
+        cls,
+        pairs: Iterable[pa.Table],
+        ratings: Iterable[pa.Table],
+        decisions: Sequence[Decision],
+        per_pair: int,
+        again: Collection[tuple[str, str]] = (),
     ) -> CampaignData:
-        """Build the data from tables of `Pair` and of `Rating` and from people's decisions."""
+        """Build the data from tables of `Pair` and of `Rating`, and from what people decided.
+
+        Which ratings count is computed: marks in the tables are not read. `per_pair` is `raters.per_pair`, `again` are
+        the answers, (pair, rater), whose pairs were offered again.
+        """
         data = cls(_frame(pairs, Pair, _OF_PAIRS), _frame(ratings, Rating, _OF_RATINGS))
-        return cls(data.pairs, data.ratings, withdrawals(decisions, data.control_pairs) if len(data.pairs) else {})
+        withdrawn = withdrawals(decisions, data.control_pairs) if len(data.pairs) else {}
+        return cls(data.pairs, marked(data.ratings, decisions, per_pair, withdrawn, again), withdrawn)
 
     @functools.cached_property
     def sample(self) -> pd.DataFrame:
@@ -112,7 +123,7 @@ class CampaignData:
     @functools.cached_property
     def plain_ratings(self) -> pd.DataFrame:
         """All ratings as they are written, without categories."""
-        return self.ratings.astype({name: self.ratings[name].cat.categories.dtype for name in _OF_RATINGS})
+        return without_categories(self.ratings)
 
     @functools.cached_property
     def sample_ratings(self) -> pd.DataFrame:
@@ -150,16 +161,15 @@ def _frame(tables: Iterable[pa.Table], record: type[Record], words: Sequence[str
     return joined([table.cast(with_decimals_of(encoded, record, table.schema)) for table in tables], record, words)
 
 
+def without_categories(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the frame with words instead of categories."""
+    kinds = frame.dtypes.items()
+    return frame.astype({name: kind.categories.dtype for name, kind in kinds if isinstance(kind, pd.CategoricalDtype)})
+
+
 def _records(pairs: pd.DataFrame) -> list[Pair]:
     columns = {str(name): pairs[name].tolist() for name in pairs}
     return [as_record(dict(zip(columns, row, strict=True)), Pair) for row in zip(*columns.values(), strict=True)]
-
-
-def withdrawals(decisions: Sequence[Decision], controls: Sequence[Pair]) -> dict[str, str]:
-    """Return why pairs are withdrawn, by id, from the last decision about each; repeats among `controls` follow."""
-    last = {decision.pair_id: decision for decision in decisions if decision.pair_id}
-    reasons = {pair_id: decision.reason for pair_id, decision in last.items() if decision.exclude}
-    return reasons | {pair.pair_id: reasons[pair.repeats] for pair in controls if pair.repeats in reasons}
 
 
 def rule_id(acceptance: AcceptanceSpec, per_pair: int, blocks: Sequence[int] = ()) -> str:
@@ -185,7 +195,8 @@ class CampaignRecords(StudyRecords):
     def collected(self) -> CampaignData:
         """The pairs before raters, and all ratings. Raises DataError for damaged and replaced files."""
         pairs = [self.table(file, _OF_PAIRS) for file in (PAIRS, CONTROLS)] if self.has(PAIRS) else []
-        return CampaignData.of_tables(pairs, self._rating_tables(_OF_RATINGS), self.decided if pairs else [])
+        ratings, per_pair = self._rating_tables(_OF_RATINGS), self.study.raters.per_pair
+        return CampaignData.of_tables(pairs, ratings, self.decided, per_pair, self.answers_again)
 
     @functools.cached_property
     def pairs(self) -> list[Pair]:
@@ -221,24 +232,22 @@ class CampaignRecords(StudyRecords):
         """All pairs that raters see, by id."""
         return {pair.pair_id: pair for pair in self.shown}
 
-    @functools.cached_property
+    @property
     def ratings(self) -> pd.DataFrame:
         """The sample's ratings collected so far. Raises DataError before the first."""
-        frame: pd.DataFrame = self.table(RATINGS).to_pandas()
-        return frame
+        self.need(RATINGS)
+        return self.collected.sample_ratings
 
-    @functools.cached_property
+    @property
     def control_ratings(self) -> pd.DataFrame:
         """The ratings of controls and repeats collected so far. Raises DataError before the first."""
-        frame: pd.DataFrame = self.table(CONTROL_RATINGS).to_pandas()
-        return frame
+        self.need(CONTROL_RATINGS)
+        return self.collected.control_ratings
 
-    @functools.cached_property
+    @property
     def all_ratings(self) -> pd.DataFrame:
         """All ratings, of the sample, controls and repeats; an empty frame before the first time."""
-        if "collected" in self.__dict__:
-            return self.collected.plain_ratings
-        return joined(self._rating_tables(()), Rating)
+        return self.collected.plain_ratings
 
     def _rating_tables(self, words: Sequence[str]) -> list[pa.Table]:
         files = [file for file in (RATINGS, CONTROL_RATINGS) if self.has(file)]

@@ -26,12 +26,12 @@ import pandas as pd
 
 from annotation import server
 from annotation.campaign_records import RATINGS, CampaignData, CampaignRecords
+from annotation.counting import counting_ratings, dated_words, untimed
 from annotation.imports.tables import read_csv
 from annotation.names import is_pseudonym, named_pseudonym, pseudonym_key, remember_names
 from annotation.offering import alone, refuse_other_prompts, refuse_other_sample
 from annotation.questions import Question, QuestionScale, Value
 from annotation.ratings.answers import Answer, SourcePart, check, keep, of_file, source_of_file
-from annotation.ratings.ratings import counting_ratings, dated_words, untimed
 from annotation.rubric import Rubric
 from annotation.verdicts.preregistration import asked_rubric
 from annotation.verdicts.tables import SIMULATED

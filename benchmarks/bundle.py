@@ -19,7 +19,7 @@ import pandas as pd
 import yaml
 
 from annotation.campaign_records import CampaignRecords
-from annotation.ratings.ratings import write_ratings
+from annotation.ratings.answers import write_ratings
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
 from benchmarks.evaluation_data import MODEL, SEEDS, made_words, write_shuffled

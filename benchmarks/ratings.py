@@ -18,7 +18,7 @@ import pandas as pd
 import yaml
 
 from annotation.campaign_records import CampaignData, CampaignRecords
-from annotation.ratings.ratings import write_ratings
+from annotation.ratings.answers import write_ratings
 from annotation.records import Member
 from annotation.verdicts.evidence import Evidence
 from benchmarks.browser import browser, dashboard, read, settle

@@ -8,10 +8,9 @@ from collections.abc import Iterable
 from typing import Any, ClassVar, Literal, TypeVar
 
 import pandas as pd
-from pandas import CategoricalDtype
 from pydantic import Field
 
-from annotation.campaign_records import RATINGS
+from annotation.campaign_records import RATINGS, without_categories
 from annotation.records import Verdict
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.verification import verified_verdicts
@@ -87,10 +86,7 @@ class EvaluationRecords(Evidence):
     def sample(self) -> pd.DataFrame:
         """The sample's pairs, one row each, as stored; none before it is drawn."""
         pairs = self.collected.pairs
-        words = {
-            name: kind.categories.dtype for name, kind in pairs.dtypes.items() if isinstance(kind, CategoricalDtype)
-        }
-        return pairs[pairs["control"] == ""].astype(words)
+        return without_categories(pairs[pairs["control"] == ""])
 
     @functools.cached_property
     def sample_ratings(self) -> pd.DataFrame | None:

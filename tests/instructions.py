@@ -11,7 +11,7 @@ import pandas as pd
 import yaml
 
 from annotation.campaign_records import CampaignRecords
-from annotation.ratings.ratings import write_ratings
+from annotation.ratings.answers import write_ratings
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
 from plumbline.fields import fields_of

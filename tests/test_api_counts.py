@@ -16,6 +16,7 @@ import pytest
 
 from annotation import Design, ac2, alpha, judge, kappa, mean_interval
 from annotation.campaign_records import CampaignRecords
+from annotation.counting import counting_ratings
 from annotation.human.asking import answered
 from annotation.human.records import HumanItem, HumanTask, TaskInstructions
 from annotation.judges.check import length_effects
@@ -26,7 +27,8 @@ from annotation.judges.people import (
     pair_means,
     with_each_rater,
 )
-from annotation.ratings.ratings import counting_ratings, decide, withdraw, write_ratings
+from annotation.ratings.answers import write_ratings
+from annotation.ratings.decisions import decide, withdraw
 from annotation.records import Summary, Verdict
 from annotation.rubric import load_rubric
 from annotation.verdicts.acceptance import accept

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from annotation.ratings.ratings import counting_ratings
+from annotation.counting import counting_ratings
 from annotation.rubric import load_rubric
 from annotation.sampling.sample import draw_sample
 from annotation.statistics.summaries import Design

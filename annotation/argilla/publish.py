@@ -25,12 +25,13 @@ from annotation.argilla.dataset import (
     said_in,
     send_pairs,
 )
+from annotation.counting import excluded_raters
 from annotation.human.order import OrderDrawing, drawing_of
 from annotation.names import account_pseudonym
 from annotation.offering import alone, begin_offering, refuse_other_prompts, refuse_other_sample
 from annotation.page import task_of
 from annotation.ratings.answers import Answer, last_snapshot
-from annotation.ratings.ratings import excluded_raters, note_again
+from annotation.ratings.decisions import note_again
 from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue, queues_of
 from annotation.server import Connection

@@ -23,13 +23,14 @@ from typing import Any
 
 from tqdm import tqdm
 
+from annotation.counting import excluded_raters
 from annotation.crowd import platform as pay
 from annotation.crowd.batches import make_batches
 from annotation.crowd.ledger import BatchOffer, Kind, Ledger, Operation, Work, label_of, refuse_lost_batches
 from annotation.crowd.platform import NoMoneyError, Offer, Platform, PlatformOffer, RefusedError, Submission, crowd_of
 from annotation.names import worker_pseudonym
 from annotation.offering import Mode
-from annotation.ratings.ratings import excluded_raters, note_again
+from annotation.ratings.decisions import note_again
 from annotation.rubric import Rubric
 from annotation.verdicts.evidence import Evidence, write_looks
 from annotation.verdicts.preregistration import asked_rubric

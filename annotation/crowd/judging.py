@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
+from annotation.counting import excluded_raters
 from annotation.crowd import platform as pay
 from annotation.crowd.campaign import CrowdCampaign, LimitError
 from annotation.crowd.ledger import SubmissionReview, Work
 from annotation.crowd.platform import NoMoneyError, RefusedError
 from annotation.questions import Value
 from annotation.ratings.answers import Answer
-from annotation.ratings.ratings import decide, excluded_raters
+from annotation.ratings.decisions import decide
 from annotation.records import Sign
 from plumbline.cli import columns
 from plumbline.errors import StudyError

@@ -19,8 +19,7 @@ from annotation.imports.answers import ImportedQuestion, affirmative, distinct, 
 from annotation.imports.matching import Material
 from annotation.imports.times import coarse
 from annotation.offering import alone
-from annotation.ratings.answers import PAUSE, source_of_file
-from annotation.ratings.ratings import write_ratings
+from annotation.ratings.answers import PAUSE, source_of_file, write_ratings
 from annotation.records import Supply
 from annotation.rubric import load_rubric
 from annotation.sampling.sample import sample_settings
@@ -465,9 +464,7 @@ def _ratings(
             "source": answers["file"].astype(str).to_numpy(),
             "batch": "",
             "comment": _comments(answers["comment"], pseudonyms),
-            **dict.fromkeys(("excluded", "withdrawn", "order"), ""),
-            "surplus": False,
-            "again": False,
+            "order": "",
             "turn": 0,
             "simulated": any(kinds) and np.array(kinds)[raters.codes],
         }

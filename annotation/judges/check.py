@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from annotation.counting import counting_ratings
 from annotation.judges.effects import between_judges, length_slope
 from annotation.judges.outcome import JudgesOutcome, outcome_of
 from annotation.judges.people import (
@@ -24,7 +25,6 @@ from annotation.judges.people import (
     with_each_rater,
 )
 from annotation.judges.records import checked
-from annotation.ratings.ratings import counting_ratings
 from annotation.statistics.summaries import Design
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.tables import SIMULATED

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 
+from annotation.counting import counting_ratings
 from annotation.judges.outcome import read_judging
 from annotation.judges.people import far_ratings
 from annotation.judges.records import checked
-from annotation.ratings.ratings import counting_ratings
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.tables import SIMULATED, display
 from annotation.verdicts.verdicts import refuse_stale

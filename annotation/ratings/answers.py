@@ -21,11 +21,12 @@ from typing import Any
 
 import pandas as pd
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign_records import CONTROL_RATINGS, RATINGS, CampaignRecords
+from annotation.counting import marked, withdrawals
 from annotation.questions import QuestionScale, Value
-from annotation.ratings.ratings import write_ratings
 from annotation.rubric import Rubric
 from plumbline.errors import DataError
+from plumbline.manifest import Manifest
 from plumbline.reading import parse_json
 from plumbline.records import REHEARSAL, SANDBOX, SOURCES, Pair, Rating, is_whole
 from plumbline.store import atomic
@@ -160,6 +161,18 @@ def keep(
     return CampaignRecords.open(records.study).ratings
 
 
+def write_ratings(records: CampaignRecords, answers: pd.DataFrame) -> None:
+    """Write all answers: those of the sample, and those of controls and repeats in a file of their own.
+
+    The marks beside them (`annotation.counting.MARKS`) are for readers of the files; no command reads them.
+    """
+    withdrawn, per_pair = withdrawals(records.decided, records.controls), records.study.raters.per_pair
+    ratings = marked(answers, records.decided, per_pair, withdrawn, records.answers_again)
+    of_controls = ratings["pair_id"].isin([pair.pair_id for pair in records.controls])
+    Manifest.of(records.study).write_table(CONTROL_RATINGS.name, ratings[of_controls], Rating)
+    Manifest.of(records.study).write_table(RATINGS.name, ratings[~of_controls], Rating)
+
+
 def last_snapshot(folder: Path, source: str) -> dict[str, SourcePart]:
     """The parts of a source as they were when they last changed; {} if they never did. `folder` is the study's."""
     files = _snapshots(folder, source)
@@ -200,9 +213,6 @@ def _frame(source: str, answers: Sequence[Answer], pairs: Mapping[str, Pair]) ->
             "batch": answer.batch,
             "seconds": taken if answer.seconds is None else answer.seconds,
             "comment": answer.comment,
-            "excluded": "",
-            "withdrawn": "",
-            "surplus": False,
             "order": answer.order,
             "turn": answer.turn,
             "simulated": answer.simulated,

@@ -9,8 +9,9 @@ from typing import Any
 import pandas as pd
 
 from annotation.campaign_records import CampaignRecords
+from annotation.counting import counting_ratings, stays
 from annotation.names import named
-from annotation.ratings.ratings import counting_ratings, decision_words, stays
+from annotation.ratings.decisions import decision_words
 from annotation.records import Sign, Verdict
 from plumbline.cli import columns
 from plumbline.fields import columns_read

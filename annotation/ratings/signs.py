@@ -1,7 +1,7 @@
 """Signs that a rater's answers may not be what they should be (PTEB, appendix B; METHOD: decided before any rating).
 
 Pure functions from ratings, pairs and the study's rules to signs. A sign names its rule and its evidence and decides
-nothing: a person does (`annotation.ratings.ratings`). Signs of machine-written comments are hints and never proof.
+nothing: a person does (`annotation.ratings.decisions`). Signs of machine-written comments are hints and never proof.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 import numpy as np
 import pandas as pd
 
+from annotation.counting import rows_of
 from annotation.names import UNNAMED, listed_raters
 from annotation.questions import Value
-from annotation.ratings.ratings import rows_of
 from annotation.records import Sign
 from annotation.rubric import CHECKS
 from plumbline.fields import columns_read

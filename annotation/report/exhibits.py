@@ -12,7 +12,7 @@ import pandas as pd
 
 from annotation.names import UNNAMED, listed_raters
 from annotation.questions import worded
-from annotation.ratings.ratings import decision_words
+from annotation.ratings.decisions import decision_words
 from annotation.records import Group, Verdict
 from annotation.report.material import CampaignMaterial
 from annotation.training import by_trained

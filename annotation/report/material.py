@@ -12,11 +12,11 @@ from typing import Any
 import pandas as pd
 
 from annotation.campaign_records import NOT_IMPORTED, TRUTH
+from annotation.counting import counting_ratings
 from annotation.crowd.summary import CrowdSummary, read_summaries
 from annotation.human.records import HumanTask
 from annotation.human.tasks import read_tasks
 from annotation.judges.outcome import JudgesOutcome, read_outcome
-from annotation.ratings.ratings import counting_ratings
 from annotation.records import Decision, Group, Look, RuleSet, Sign, Supply, Verdict, Wave
 from annotation.rubric import Rubric
 from annotation.training import TrainingResult, read_trained

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from annotation.counting import dated_words
 from annotation.human.records import HumanTask
-from annotation.ratings.ratings import dated_words
 from annotation.ratings.signs import controls_missed
 from annotation.records import Look, Verdict
 from annotation.report.material import CampaignMaterial

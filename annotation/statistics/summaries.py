@@ -1,7 +1,7 @@
 """Means, spread and agreement of ratings: pure functions from a frame of ratings to records.
 
 A frame of ratings is `ratings.parquet`: one row for each pair, rater and question.
-`annotation.ratings.ratings.counting_ratings` alone decides which ratings count; everything else takes its result.
+`annotation.counting.counting_ratings` alone decides which ratings count; everything else takes its result.
 """
 
 from __future__ import annotations

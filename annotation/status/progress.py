@@ -20,10 +20,10 @@ import numpy as np
 import pandas as pd
 
 from annotation.campaign_records import CampaignRecords
+from annotation.counting import asked_again, counting_ratings, rows_of, untimed
 from annotation.crowd.ledger import label_of
 from annotation.names import listed_raters
 from annotation.offering import LEDGER, is_complete, ledgers, refuse_other_makers
-from annotation.ratings.ratings import asked_again, counting_ratings, rows_of, untimed
 from annotation.records import Member, Sign
 from annotation.sampling.sample import sample_settings
 from annotation.verdicts.preregistration import changes

@@ -18,7 +18,7 @@ import pandas as pd
 from annotation import server
 from annotation.argilla.accounts import ServerAnswers, answered_now
 from annotation.campaign_records import VERDICTS, CampaignData, CampaignRecords
-from annotation.ratings.ratings import asked_again, counting_ratings, dealt_with
+from annotation.counting import asked_again, counting_ratings, dealt_with
 from annotation.records import Decision, Fixed, Member, Sign, Verdict
 from annotation.sampling.candidates import flagged_supply
 from annotation.sampling.queues import SCOPES, frames_by_queue

@@ -18,17 +18,13 @@ from annotation.campaign_records import (
     VERDICTS,
     CampaignRecords,
 )
+from annotation.counting import counting_ratings, stays
 from annotation.human.asking import answered, lines_of
 from annotation.human.records import ANSWERS, HumanAnswer, HumanTask
 from annotation.human.simulated import read_items
 from annotation.human.tasks import read_tasks
 from annotation.offering import refuse_other_sample
-from annotation.ratings.ratings import (
-    counting_ratings,
-    is_marked,
-    stays,
-    write_ratings,
-)
+from annotation.ratings.answers import write_ratings
 from annotation.records import Group, Look, PairMean, Verdict
 from annotation.verdicts.doubts import doubts_of
 from annotation.verdicts.evidence import Evidence, write_looks
@@ -87,13 +83,13 @@ def accept(study: Study, amend: str | None = None) -> Acceptance:
 
 
 def _evidence(study: Study) -> Evidence:
-    """Return the verdicts' evidence, after marking decisions about raters and pairs in the ratings."""
+    """Return the verdicts' evidence, after writing marks that a killed command may not have written."""
     evidence = Evidence.open(study)
     refuse_other_sample(evidence)
     evidence.read_whole()
-    if is_marked(evidence, evidence.collected.ratings):
+    if not evidence.decided:
         return evidence
-    write_ratings(evidence, evidence.collected.plain_ratings)
+    write_ratings(evidence, evidence.all_ratings)
     return Evidence.whole(study)
 
 

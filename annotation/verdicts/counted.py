@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from annotation.counting import Dealt
 from annotation.questions import QuestionScale
-from annotation.ratings.ratings import Dealt
 from annotation.sampling.queues import SCOPES, in_order
 from annotation.sampling.sample import COMMAND
 from annotation.statistics.summaries import Design
@@ -42,7 +42,7 @@ def basis(sample: pd.DataFrame, ratings: pd.DataFrame, design: Design, dealt: De
     """Return the ratings of the pairs that verdicts rest on.
 
     `sample` has a row for each pair (pair_id, pool, language, task_type, wave), `ratings` are those that count, `dealt`
-    says which pairs need not be waited for (`annotation.ratings.ratings.dealt_with`); no rating is of a withdrawn pair.
+    says which pairs need not be waited for (`annotation.counting.dealt_with`); no rating is of a withdrawn pair.
     """
     answered = answers(ratings, design)
     if not design.blocks:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from annotation.ratings.ratings import counting_ratings, dealt_with
+from annotation.counting import counting_ratings, dealt_with
 from annotation.records import Verdict
 from annotation.statistics.frames import on_scale
 from annotation.statistics.summaries import Design

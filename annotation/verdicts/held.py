@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from annotation.ratings.ratings import answers_hash, counting_ratings, dealt_with
+from annotation.counting import counting_ratings, dealt_with
+from annotation.ratings.decisions import answers_hash
 from annotation.ratings.signs import controls_by_kind
 from annotation.records import Decision, Verdict
 from annotation.sampling.queues import SCOPES

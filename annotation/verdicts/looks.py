@@ -15,7 +15,7 @@ from datetime import datetime
 import numpy as np
 import pandas as pd
 
-from annotation.ratings.ratings import Dealt
+from annotation.counting import Dealt
 from annotation.records import BlockLook, Chance, Outcome, TakenLook
 from annotation.sampling.queues import ends_of
 from annotation.statistics.labels import with_label

@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from annotation.campaign_records import RULES, CampaignRecords
-from annotation.ratings.ratings import imported, untimed
+from annotation.counting import imported, untimed
 from annotation.records import Fixed, RuleSet
 from annotation.rubric import Rubric
 from plumbline.errors import StudyError

@@ -15,16 +15,9 @@ import numpy as np
 import pandas as pd
 
 from annotation.campaign_records import PAIRS, RATINGS, RULES, CampaignRecords
+from annotation.counting import Dealt, counting_ratings, dealt_with, stays
 from annotation.questions import labels_of
-from annotation.ratings.ratings import (
-    Dealt,
-    counting_ratings,
-    dealt_with,
-    kept_hash,
-    refuse_unmarked,
-    stays,
-    withdrawn_hash,
-)
+from annotation.ratings.decisions import identity_of
 from annotation.records import Chance, Group, Summary, Supply, Verdict
 from annotation.sampling.queues import SCOPES
 from annotation.statistics.labels import with_label
@@ -139,7 +132,7 @@ def conclude(
 def refuse_stale(records: CampaignRecords, verdicts: Sequence[Verdict]) -> None:
     """Raise DataError if the verdicts no longer follow from the files: other ratings, sample, rule or questions.
 
-    It also raises if a file is missing, or if the ratings do not carry people's decisions yet.
+    It also raises if a file is missing.
     `annotation.verdicts.verification` tells whether the verdicts follow from the ratings.
     """
     if not verdicts:
@@ -153,26 +146,23 @@ def refuse_stale(records: CampaignRecords, verdicts: Sequence[Verdict]) -> None:
         if changed := [_NAMES.get(name, name) for name in now if verdict.rests_on.get(name) != now[name]]:
             line = f"{' and '.join(changed)} changed after the verdicts were reached"
             raise DataError(f"{line}; run `{records.study.command(COMMAND)}` again")
-    refuse_unmarked(records)
 
 
 _NAMES = {
     "rule": "the study's rule (acceptance, raters.per_pair)",
     "rubric": "the rubric",
-    "withdrawn": "the list of withdrawn pairs",
-    "kept": "the list of kept raters",
+    "decisions": "people's decisions about raters and pairs",
 }
 
 
 def rests_on(records: CampaignRecords) -> dict[str, str]:
-    """Return hashes of what a study's verdicts rest on now: files, rule, rubric, withdrawn pairs and kept raters."""
+    """Return hashes of what a study's verdicts rest on now: files, rule, rubric and people's decisions."""
     return {
         "pairs.parquet": records.sha256(PAIRS),
         "ratings.parquet": records.sha256(RATINGS),
         "rule": records.rule_id,
         "rubric": records.rubric.identity(),
-        "withdrawn": withdrawn_hash(records.withdrawn),
-        "kept": kept_hash(records.decided),
+        "decisions": identity_of(records.decided, records.answers_again),
     }
 
 

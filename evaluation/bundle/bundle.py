@@ -15,9 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ValidationError
 
-from annotation.campaign_records import CampaignData, withdrawals
-from annotation.ratings.ratings import marked
-from annotation.records import Decision, Group, Look, PairMean, RuleSet, Supply, Verdict, Wave
+from annotation.campaign_records import CampaignData
+from annotation.records import Decision, Group, Look, OfferedAgain, PairMean, RuleSet, Supply, Verdict, Wave
 from annotation.rubric import Rubric
 from annotation.verdicts.evidence import Evidence
 from evaluation.bundle import records, tables
@@ -111,19 +110,14 @@ class Bundle:
         """The records that the verdicts follow from. Which ratings count follows from the decisions."""
         study, decisions = self.study(), self._models("decisions.json", Decision)
         pairs = [self.table(name, Pair) for name in (records.PAIRS, records.CONTROLS)]
-        controls = CampaignData.of_tables(pairs, [], []).control_pairs
-        withdrawn = withdrawals(decisions, controls)
-        rated = []
-        for name in (records.RATINGS, records.CONTROL_RATINGS):
-            table = self.table(name, Rating)
-            frame = table.to_pandas()
-            again = set(frame.loc[frame["again"], ["pair_id", "rater_id"]].itertuples(index=False, name=None))
-            frame = marked(frame, decisions, study.raters.per_pair, withdrawn, again)
-            rated.append(pa.Table.from_pandas(frame[table.column_names], table.schema, preserve_index=False))
+        rated = [self.table(name, Rating) for name in (records.RATINGS, records.CONTROL_RATINGS)]
         self._refuse_others(pairs, rated)
+        again = self._models("offered_again.json", OfferedAgain)
+        answers_again = {(note.pair_id, note.rater_id) for note in again}
         return Evidence(study).changed(
             rubric=self.rubric,
-            collected=CampaignData.of_tables(pairs, rated, decisions),
+            collected=CampaignData.of_tables(pairs, rated, decisions, study.raters.per_pair, answers_again),
+            offered_again=again,
             decided=decisions,
             rules=self._models("rules.json", RuleSet),
             supply=self._models("sample.json", Supply),

@@ -226,6 +226,7 @@ class _BundleWriter:
         by_name: dict[str, BaseModel | Sequence[BaseModel]] = {
             records.RUBRIC: seen.rubric,
             "decisions.json": seen.decided,
+            "offered_again.json": seen.offered_again,
             "rules.json": seen.rules,
             "looks.json": seen.looks,
             "waves.json": seen.waves,

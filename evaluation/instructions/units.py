@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 from pydantic import Field
 
-from annotation.ratings.ratings import counting_ratings
+from annotation.counting import counting_ratings
 from annotation.rubric import Rubric
 from annotation.subjects import read_texts
 from annotation.verdicts.evidence import Evidence

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from annotation.ratings.ratings import counting_ratings
+from annotation.counting import counting_ratings
 from evaluation.tables.scores import (
     axis_table,
     counting_scores,

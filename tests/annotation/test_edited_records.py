@@ -14,7 +14,7 @@ import yaml
 from annotation import rubric
 from annotation.campaign_records import CampaignRecords
 from annotation.offering import ARGILLA, begin_offering
-from annotation.ratings.ratings import decide
+from annotation.ratings.decisions import decide
 from annotation.records import PairMean, RuleSet
 from annotation.report.page import write_report
 from annotation.rubric import load_rubric

@@ -24,7 +24,7 @@ from annotation.argilla.client import Argilla, connect
 from annotation.argilla.simulate import simulate
 from annotation.campaign_records import CampaignRecords
 from annotation.names import account_pseudonym
-from annotation.ratings.ratings import decide
+from annotation.ratings.decisions import decide
 from annotation.report.page import write_report
 from annotation.rounds import BlockOpener, noted_studies, put_out, take_in
 from annotation.sampling.queues import Queue, block_numbers

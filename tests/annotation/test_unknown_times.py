@@ -11,8 +11,8 @@ import yaml
 
 from annotation import server
 from annotation.campaign_records import CampaignRecords
+from annotation.counting import untimed
 from annotation.csv_answers import collect_csv, export
-from annotation.ratings.ratings import untimed
 from annotation.ratings.review import review_text
 from annotation.sampling.sample import draw_sample
 from annotation.status.status import read_status

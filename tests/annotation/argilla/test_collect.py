@@ -24,9 +24,10 @@ from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
 from annotation.argilla.simulate import simulate
 from annotation.campaign_records import CampaignRecords
+from annotation.counting import counting_ratings
 from annotation.names import WORKER
 from annotation.ratings.answers import Answer, SourcePart, keep
-from annotation.ratings.ratings import counting_ratings, decide, withdraw
+from annotation.ratings.decisions import decide, withdraw
 from annotation.rubric import load_rubric
 from annotation.status.status import read_members
 from annotation.verdicts.acceptance import accept

@@ -18,7 +18,7 @@ from annotation.argilla.publish import publish
 from annotation.campaign_records import CampaignRecords
 from annotation.names import account_pseudonym
 from annotation.ratings.answers import last_snapshot
-from annotation.ratings.ratings import decide
+from annotation.ratings.decisions import decide
 from annotation.status.status import read_status
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from annotation.campaign_records import CampaignRecords
+from annotation.counting import dealt_with
 from annotation.crowd import judging, platform
 from annotation.crowd.batches import Batch
 from annotation.crowd.campaign import Launch, next_batches
@@ -18,7 +19,7 @@ from annotation.crowd.mturk.adapter import MTurk
 from annotation.crowd.platform import RefusedError
 from annotation.crowd.summary import plan_text, read_summaries, summary_text
 from annotation.offering import LEDGER
-from annotation.ratings.ratings import dealt_with, decide, withdraw
+from annotation.ratings.decisions import decide, withdraw
 from annotation.sampling.sample import extend_sample
 from annotation.verdicts.evidence import Evidence
 from plumbline.errors import StudyError

@@ -19,7 +19,7 @@ from annotation.crowd.summary import plan_text, read_summaries
 from annotation.names import worker_pseudonym
 from annotation.offering import LEDGER, ledgers
 from annotation.ratings.answers import Answer
-from annotation.ratings.ratings import decide
+from annotation.ratings.decisions import decide
 from plumbline.errors import DataError, StudyError
 from plumbline.study import Study
 from tests.annotation.campaigns import Make

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from annotation.campaign_records import CampaignRecords
-from annotation.ratings.ratings import counting_ratings, decide
+from annotation.counting import counting_ratings
+from annotation.ratings.decisions import decide
 from annotation.ratings.review import review_text
 from annotation.rubric import load_rubric
 from annotation.sampling.sample import draw_sample

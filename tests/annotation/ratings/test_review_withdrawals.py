@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 import pytest
 
 from annotation.campaign_records import CampaignRecords
-from annotation.ratings.ratings import counting_ratings, decide, withdraw
+from annotation.counting import counting_ratings
+from annotation.ratings.decisions import decide, withdraw
 from annotation.status.status import read_status
 from annotation.status.text import status_text
 from annotation.verdicts.acceptance import accept
@@ -121,14 +122,14 @@ def test_a_decision_that_nothing_carries_yet_refuses_the_verdicts(
     reached = CampaignRecords.open(generated).verdicts
     (out,) = of(generated, "paraphrasing", 1)
     with monkeypatch.context() as patch:
-        patch.setattr("annotation.ratings.ratings.write_ratings", lambda *_: None)
+        patch.setattr("annotation.ratings.decisions.write_ratings", lambda *_: None)
         withdraw(generated, [out], take_back=False, reason=WHY)
         decide(generated, "b", exclude=True, reason="the same")
-    with pytest.raises(DataError, match="list of withdrawn pairs changed"):
+    with pytest.raises(DataError, match="decisions about raters and pairs changed"):
         refuse_stale(CampaignRecords.open(generated), reached)
     withdraw(generated, [out], take_back=True, reason="a mistake")
     with monkeypatch.context() as patch:
-        patch.setattr("annotation.ratings.ratings.write_ratings", lambda *_: None)
+        patch.setattr("annotation.ratings.decisions.write_ratings", lambda *_: None)
         decide(generated, "c", exclude=True, reason="the same")
     accept(generated)
     ratings = CampaignRecords.open(generated).ratings
@@ -145,7 +146,7 @@ def test_a_withdrawal_that_was_cut_off_can_be_repeated(
     words = ["--pair", *ids, "--reason", WHY]
     with monkeypatch.context() as patch:
         if moment:
-            patch.setattr(f"annotation.ratings.ratings.{moment}", cut_off)
+            patch.setattr(f"annotation.ratings.decisions.{moment}", cut_off)
         done = command(generated, "withdraw", *words)
     assert done.returncode == (130 if moment else 0)
     done = command(generated, "withdraw", *words)

@@ -16,7 +16,7 @@ import pytest
 from playwright.sync_api import Page
 
 from annotation.campaign_records import CampaignRecords
-from annotation.ratings.ratings import decide
+from annotation.ratings.decisions import decide
 from annotation.report.material import read_material
 from annotation.report.page import examples, write_report
 from annotation.verdicts.acceptance import accept

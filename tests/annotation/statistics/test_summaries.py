@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from annotation.ratings.ratings import counting_ratings
+from annotation.counting import counting_ratings
 from annotation.records import Group, Summary
 from annotation.statistics.summaries import Design, compact, summarise, table_two
 from annotation.verdicts.tables import at_least

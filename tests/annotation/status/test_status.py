@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from annotation.campaign_records import CampaignRecords
-from annotation.ratings.ratings import withdraw
+from annotation.ratings.decisions import withdraw
 from annotation.records import Member
 from annotation.sampling.queues import in_order
 from annotation.sampling.sample import draw_sample

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from annotation.ratings.ratings import dealt_with
+from annotation.counting import dealt_with
 from annotation.sampling.queues import in_order
 from annotation.statistics.summaries import Design
 from annotation.verdicts.rules import decide

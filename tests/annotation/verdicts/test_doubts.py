@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from annotation.campaign_records import CampaignRecords
-from annotation.ratings.ratings import decide
+from annotation.ratings.decisions import decide
 from annotation.records import Verdict
 from annotation.report.material import read_material
 from annotation.report.methods import methods

@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from annotation.campaign_records import CampaignRecords
-from annotation.ratings.ratings import decide, write_ratings
+from annotation.ratings.answers import write_ratings
+from annotation.ratings.decisions import decide
 from annotation.statistics.reliability import misses_too_many, telling_apart, vary
 from annotation.statistics.summaries import Design
 from annotation.status.status import read_status
@@ -69,7 +70,7 @@ def test_a_person_who_keeps_the_raters_ends_it_until_they_answer_more(generated:
     assert (done.returncode, done.stderr) == (0, "")
     assert "To decide: " not in here("review", *options(generated)).stdout
     assert "a, b, c, d are kept: watched them work; run `" in done.stdout
-    with pytest.raises(DataError, match="the list of kept raters changed after the verdicts were reached"):
+    with pytest.raises(DataError, match="decisions about raters and pairs changed after the verdicts were reached"):
         refuse_stale(CampaignRecords.open(generated), found)
     looked_at = accept(generated).verdicts
     assert {one.decision for one in looked_at} == {"accepted"} and not any(one.to_look_at for one in looked_at)

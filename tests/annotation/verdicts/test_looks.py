@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from annotation.campaign_records import CampaignRecords
+from annotation.counting import Dealt, dealt_with
 from annotation.questions import QuestionScale
-from annotation.ratings.ratings import Dealt, dealt_with
 from annotation.records import Verdict
 from annotation.sampling.queues import in_order
 from annotation.statistics.summaries import Design

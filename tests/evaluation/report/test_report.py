@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Page
 
 from annotation.campaign_records import CampaignRecords
-from annotation.ratings.ratings import counting_ratings
+from annotation.counting import counting_ratings
 from annotation.records import Verdict
 from annotation.rubric import load_rubric
 from annotation.statistics.summaries import Design

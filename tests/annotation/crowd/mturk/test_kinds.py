@@ -10,7 +10,7 @@ import pytest
 from annotation.campaign_records import CampaignRecords
 from annotation.crowd import judging
 from annotation.crowd.collecting import collect
-from annotation.ratings.ratings import decide
+from annotation.ratings.decisions import decide
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence

@@ -19,7 +19,7 @@ from annotation.human.simulated import read_items
 from annotation.human.tasks import read_tasks
 from annotation.names import worker_pseudonym
 from annotation.ratings.answers import Answer
-from annotation.ratings.ratings import decide
+from annotation.ratings.decisions import decide
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept, answers_lines, write_answers
 from plumbline.fields import fields_of

@@ -1,0 +1,140 @@
+"""Which ratings count: computed from the answers and from people's decisions whenever the ratings are opened."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from annotation.records import Decision
+from plumbline.records import SANDBOX, SOURCES, Pair
+
+MARKS = ("excluded", "withdrawn", "again", "surplus")  # columns of `Rating` that are computed at each opening
+
+
+def marked(
+    ratings: pd.DataFrame,
+    decisions: Sequence[Decision],
+    per_pair: int,
+    withdrawn: Mapping[str, str],
+    again: Collection[tuple[str, str]] = (),
+) -> pd.DataFrame:
+    """Return answers with `MARKS`: `excluded` and `withdrawn` as people decided last, `surplus` by the study's rule.
+
+    `withdrawn` are the reasons of `withdrawals`, `again` the answers, (pair, rater), whose pairs were offered again.
+    """
+    excluded = _looked_up(ratings["rater_id"], excluded_raters(decisions))
+    ratings = ratings.assign(excluded=excluded, withdrawn=_looked_up(ratings["pair_id"], withdrawn))
+    offered = np.zeros(len(ratings), np.bool_)
+    if again:
+        answers = pd.MultiIndex.from_frame(ratings[["pair_id", "rater_id"]].astype(str))
+        offered = answers.isin(list(again)) & (ratings["excluded"] != "").to_numpy()
+    ratings = ratings.assign(again=offered)
+    could = (ratings["status"] == "submitted") & (ratings["excluded"] == "") & stays(ratings)
+    return ratings.assign(surplus=could & ~ratings.index.isin(counting_ratings(ratings, per_pair).index))
+
+
+def _looked_up(names: pd.Series, reasons: Mapping[str, str]) -> pd.Categorical[str]:
+    """Return the reason of each name; empty without one."""
+    named, words = names.astype("category").cat, sorted({"", *reasons.values()})
+    of_name = np.array([words.index(reasons.get(str(name), "")) for name in named.categories], np.int64)
+    return pd.Categorical.from_codes(of_name[named.codes], pd.Index(words))
+
+
+def excluded_raters(decisions: Sequence[Decision]) -> dict[str, str]:
+    """Return why raters are excluded, by pseudonym, from the last decision about each."""
+    last = {decision.rater_id: decision for decision in decisions if decision.rater_id}
+    return {rater: decision.reason for rater, decision in last.items() if decision.exclude}
+
+
+def withdrawals(decisions: Sequence[Decision], controls: Sequence[Pair]) -> dict[str, str]:
+    """Return why pairs are withdrawn, by id, from the last decision about each; repeats among `controls` follow."""
+    last = {decision.pair_id: decision for decision in decisions if decision.pair_id}
+    reasons = {pair_id: decision.reason for pair_id, decision in last.items() if decision.exclude}
+    return reasons | {pair.pair_id: reasons[pair.repeats] for pair in controls if pair.repeats in reasons}
+
+
+def asked_again(ratings: pd.DataFrame) -> pd.Series:
+    """Return a mask of excluded raters' ratings whose pairs were offered again.
+
+    It is False everywhere in frames without that column.
+    """
+    return ratings["again"].astype(bool) if "again" in ratings else pd.Series(False, ratings.index)
+
+
+def stays(ratings: pd.DataFrame) -> pd.Series:
+    """Return which ratings are of pairs that nobody withdrew; all of them if the frame does not say."""
+    return ratings["withdrawn"] == "" if "withdrawn" in ratings else pd.Series(True, ratings.index)
+
+
+def imported(ratings: pd.DataFrame) -> pd.Series:
+    """Return a mask of the ratings that come from a file, not from the study's own campaign."""
+    return ~ratings["source"].isin([*SOURCES, *(f"{name}{SANDBOX}" for name in SOURCES)])
+
+
+def untimed(ratings: pd.DataFrame) -> pd.Series:
+    """Return a mask of ratings whose file gives all answers one time, so that their times are unknown."""
+    if "source" not in ratings or ratings.empty:
+        return pd.Series(False, ratings.index)
+    sources = ratings[imported(ratings)].groupby("source", observed=True)
+    times, rated = sources["submitted_at"].nunique(), sources["pair_id"].nunique()
+    return ratings["source"].isin(list(times.index[(times == 1) & (rated > 1)]))
+
+
+def dated_words(rated: pd.DataFrame) -> str:
+    """Return the days between which ratings were given; files without times are set aside."""
+    unknown = untimed(rated)
+    if unknown.all():
+        return "of unknown time"
+    days = [f"{rated.loc[~unknown, 'submitted_at'].agg(end):%Y-%m-%d}" for end in ("min", "max")]
+    dated = f"dated {days[0]}" if days[0] == days[1] else f"dated {days[0]} to {days[1]}"
+    return f"{dated} (not counting ratings from files without times)" if unknown.any() else dated
+
+
+@dataclass(frozen=True)
+class Dealt:
+    """Pairs that a block need not wait for (`verdicts.counted`)."""
+
+    raters: Mapping[str, int] = field(default_factory=dict)  #: how many are done with each pair
+    withdrawn: Collection[str] = ()  #: pairs that people withdrew
+
+
+def dealt_with(ratings: pd.DataFrame, withdrawn: Collection[str] = ()) -> Dealt:
+    """Return how many raters submitted or discarded each pair of these ratings, and the withdrawn pairs.
+
+    Excluded ones too, but where their pairs were offered again: these are waited for.
+    """
+    done = (ratings["status"] != "draft") & ~asked_again(ratings)
+    dealt = ratings.loc[done, ["pair_id", "rater_id"]].drop_duplicates()
+    return Dealt({str(pair_id): int(number) for pair_id, number in dealt["pair_id"].value_counts().items()}, withdrawn)
+
+
+def rows_of(pairs: pd.DataFrame, names: pd.Series) -> np.ndarray:
+    """Return the row in `pairs` of each named pair, -1 for an unknown name; each name is looked up once."""
+    named = names.astype("category").cat
+    rows: np.ndarray = pd.Index(pairs["pair_id"]).get_indexer(named.categories)[named.codes]
+    return rows
+
+
+def counting_ratings(ratings: pd.DataFrame, per_pair: int, *, with_excluded: bool = False) -> pd.DataFrame:
+    """The ratings that count: submitted, of pairs that stay and raters who are not excluded.
+
+    Of each pair they are the first `per_pair` raters' by submission.
+
+    More can come in when raters work at once; the rule is fixed beforehand, so nobody chooses among ratings.
+    Ties in time are broken by the rater's pseudonym. `with_excluded` also lets in what people excluded.
+    """
+    rated = (ratings["status"] == "submitted") & stays(ratings)
+    submitted = ratings[rated if with_excluded else rated & (ratings["excluded"] == "")]
+    pair, rater = pd.factorize(submitted["pair_id"])[0], pd.factorize(submitted["rater_id"], sort=True)[0]
+    raters = rater.max(initial=0) + 1
+    if np.bincount(pd.unique(pair * raters + rater) // raters).max(initial=0) <= per_pair:
+        return submitted  # no pair has more than may count
+    numbers = pd.DataFrame({"pair": pair, "rater": rater, "at": submitted["submitted_at"].array})
+    keys = ["pair", "rater"]
+    turns = numbers.groupby(keys, as_index=False).agg(at=("at", "max")).sort_values(["at", "rater"])
+    turns["turn"] = turns.groupby("pair").cumcount()
+    turn = numbers.merge(turns[[*keys, "turn"]], on=keys, how="left")["turn"]
+    return submitted[(turn < per_pair).to_numpy()]
