@@ -119,6 +119,7 @@ async def _measure(folder: Path) -> dict[str, float]:
     from generation.jobs import Plan  # noqa: PLC0415
     from plumbline.models.chat import Attempt, Completion  # noqa: PLC0415
     from plumbline.models.vllm import VllmEngine  # noqa: PLC0415 (this and vLLM: in the engine's environment)
+    from plumbline.study.engines import VllmSpec  # noqa: PLC0415
 
     class Uncut(VllmEngine):
         """All answers have the same length, which is no fault here: the second call is made all the same."""
@@ -127,12 +128,14 @@ async def _measure(folder: Path) -> dict[str, float]:
             return replace(await super().ask(message, attempt, labels), cut_off=False)
 
     plan = Plan(load_study(_study(folder), folder / "exports"))
+    spec = plan.study.generator
+    assert isinstance(spec, VllmSpec)
     texts = [text for dataset in iter_datasets(plan.study) for text in dataset.texts()]
     jobs = list(plan.jobs(texts, TRANSFORMATION, 1))
-    engine = Uncut.load(plan.study.generator, plan.study)
+    engine = Uncut.open(spec, plan.study)
     generator = ChatGenerator(engine, plan.prompts)
     try:
-        attempt = Attempt(1, jobs[0].seed, plan.study.generator.sampling)
+        attempt = Attempt(1, jobs[0].seed, spec.sampling)
         sides = _Sides(generator, engine._engine, jobs, attempt)
         ways: list[Callable[[], Awaitable[None]]] = [sides.generator_alone, sides.all_at_once, sides.batches]
         seconds: dict[str, list[float]] = {way.__name__: [] for way in ways}

@@ -268,7 +268,9 @@ def _of_way(plan: Plan, way: str, kinds: Mapping[str, Transformation], cluster: 
         return Functions.of(kinds)
     if way == "outputs":
         return OutputsFiles.of(kinds)
-    if plan.study.generator.kind == "recorded":
-        return RecordedOutputs.of(plan.study)
     spec, study = plan.study.generator, plan.study
-    return ChatGenerator(ClusterChat(spec, study, cluster) if cluster else open_chat(spec, study), plan.prompts)
+
+    def asked() -> Generator:
+        return ChatGenerator(ClusterChat(spec, study, cluster) if cluster else open_chat(spec, study), plan.prompts)
+
+    return spec.source(asked, lambda _: RecordedOutputs.of(study))

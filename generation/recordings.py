@@ -84,9 +84,9 @@ def recorded_languages(study: Study) -> Callable[[Text, str, int], str | None]:
 
 def recordings_path(generator: EngineSpec, resolve: Callable[[str], Path], study_file: Path) -> Path:
     """Return the path of a study's recordings. Raises StudyError if its generator is of another kind."""
-    if generator.kind != "recorded":
+    if not generator.recordings:
         raise StudyError(f"{study_file}: generator.kind is not 'recorded'; only recordings carry authors' ratings")
-    return resolve(generator.path)
+    return resolve(generator.recordings[0])
 
 
 def outputs_path(kind: Transformation) -> Path:

@@ -187,7 +187,7 @@ def _truths(study: Study, rubric: Rubric, pairs: Sequence[Pair], *, draws: bool 
     kinds = study.transforming
     transformed = [name for name, kind in kinds.items() if kind.calls]
     of_the_eight = not draws and any(name in EIGHT for name in transformed)
-    wanted = study.generator.kind == "recorded" or of_the_eight
+    wanted = study.generator.recordings or of_the_eight
     recorded = RecordedOutputs.of(study) if transformed and wanted else None
     languages = {
         row.key: row.language

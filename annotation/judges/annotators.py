@@ -19,12 +19,11 @@ from annotation.human.simulated import read_items
 from annotation.human.tasks import read_tasks, subject_of
 from annotation.judges.annotator_messages import AnnotatorMessage, Instructions, does, read_answer
 from annotation.judges.pool import COMMAND
-from annotation.judges.prompts import refuse_no_recording
+from annotation.judges.prompts import recording_hashes, refuse_no_recording
 from annotation.judges.records import ModelAnswer
 from annotation.judges.run import JudgeChatClient, JudgeRun, PromptedAnswers, named, table_of
 from annotation.rubric import load_rubric
 from plumbline.errors import DataError, StudyError, TextUnansweredError
-from plumbline.file_hashes import cached_file_hash
 from plumbline.identity import identity
 from plumbline.journal import record_lines
 from plumbline.manifest import Manifest, stage
@@ -32,7 +31,7 @@ from plumbline.models.chat import Attempt, Completion, ask_until
 from plumbline.records import Record
 from plumbline.store import only_one
 from plumbline.study import Study
-from plumbline.study.engines import AnnotatorSpec, recordings
+from plumbline.study.engines import AnnotatorSpec
 from plumbline.words import count
 
 ItemPlace = tuple[str, str, str]  # task, item, candidate
@@ -122,11 +121,7 @@ class Annotating(PromptedAnswers[AnnotatorMessage, ModelAnswer]):
 
 def annotator_hash(spec: AnnotatorSpec, resolve: Callable[[str], Path]) -> str:
     """Return the identity of a model: its name, revision, sampling and seed; if recorded, its file's content."""
-    of_file = []
-    if spec.kind == "recorded":
-        refuse_no_recording(path := resolve(spec.recording))
-        of_file = [cached_file_hash(path)]
-    return identity("annotator-v1", *spec.identity(), spec.seed, *of_file)
+    return identity("annotator-v1", *spec.identity(), spec.seed, *recording_hashes(spec.engine, resolve))
 
 
 def annotators(study: Study, names: Sequence[str] = (), *, again: bool = False) -> list[Annotating]:
@@ -181,7 +176,7 @@ async def _ask(model: Annotating, client: _Client, asking: AnnotatorMessage) -> 
             "pair_ids": tuple(pair.pair_id for pair in asking.pairs),
             "answers": json.dumps(answers, ensure_ascii=False) if status == "ok" else "",
             "text": text, "status": status, "reason": reason, "attempts": outcome.attempts, "model": spec.model,
-            "kind": spec.kind, "annotator_hash": model.hash, "prompt_hash": asking.prompt_hash,
+            "kind": spec.engine.kind, "annotator_hash": model.hash, "prompt_hash": asking.prompt_hash,
             "finished_at": datetime.now(UTC),
         }
     )  # fmt: skip
@@ -199,7 +194,7 @@ def annotate_command(study: Study, options: argparse.Namespace) -> int:
         rows = [model.forecast(_TOKENS * sum(max(asking.form.n, 1) for asking in model.jobs())) for model in models]
         print(table_of(rows, options.rate, "model", "answers"))
         return 0
-    recorded = [study.resolve(path) for path in recordings(subject_of(study).models)]
+    recorded = [study.resolve(path) for spec in subject_of(study).models for path in spec.engine.recordings]
     inputs = [study.folder / name for name in (TASKS, ITEMS, "pairs.parquet")]
     with stage(study, "judge", [*inputs, *recorded], [study.folder / FOLDER, study.folder / MODEL_ANSWERS]):
         done = annotate(study, options.judge, again=options.again)

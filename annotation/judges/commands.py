@@ -117,7 +117,6 @@ def _run(options: argparse.Namespace) -> int:
     from annotation.judges.pool import FILE, draw_judged  # noqa: PLC0415
     from annotation.judges.run import forecast, judge, progress_of, questionnaires, read_judgements  # noqa: PLC0415
     from plumbline.manifest import stage  # noqa: PLC0415
-    from plumbline.study.engines import recordings  # noqa: PLC0415
 
     if options.generator:
         study = study.by(study.generator_called(options.generator))
@@ -126,7 +125,7 @@ def _run(options: argparse.Namespace) -> int:
         print(forecast(progress_of(study, of_judges, pairs, study.judgements, again=options.again), options.rate))
         return 0
     inputs = study.data_files() if not study.judging.transforms else [study.folder / "texts.parquet", study.outputs]
-    recorded = [study.resolve(path) for path in recordings(study.judges)]
+    recorded = [study.resolve(path) for spec in study.judges for path in spec.engine.recordings]
     with stage(study, "judge", [*inputs, *recorded], [study.judgements]):
         done = judge(study, options.judge, options.outputs, again=options.again)
     print(f"{study.name}: judged pairs -> {study.judgements / FILE}")
@@ -155,8 +154,7 @@ def _gold(options: argparse.Namespace) -> int:
     for run in done:
         print(f"  {run.line('judgements')}")
     _say_failures(judgements)
-    recorded_too = any(run.kind == "recorded" for run in done)
-    print(f"\n{gold_text(rows, recorded=recorded_too)}")
+    print(f"\n{gold_text(rows, recorded=any(run.recorded for run in done))}")
     return 0
 
 

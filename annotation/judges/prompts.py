@@ -23,13 +23,14 @@ from annotation.questions import Question, worded
 from annotation.rubric import Rubric
 from plumbline.errors import DataError, StudyError, TextUnansweredError, nearest
 from plumbline.fields import PAIR, fields_of, kept
+from plumbline.file_hashes import cached_file_hash
 from plumbline.identity import identity
 from plumbline.journal import record_lines
 from plumbline.models.chat import Attempt, Completion
 from plumbline.prompts import Prompt, prompt_folders, read_prompt
 from plumbline.records import Pair, Record, nfc
 from plumbline.scales import Continuous
-from plumbline.study.engines import JudgeSpec, Reading
+from plumbline.study.engines import EngineSpec, JudgeSpec, Reading
 
 OF_RUBRIC = ("guidelines", "asked", "question", "points", "lowest", "highest")
 ALIKE = {"original": PAIR[0], "sentence1": PAIR[0], "transformed": PAIR[1], "sentence2": PAIR[1], "paraphrase": PAIR[1]}
@@ -330,6 +331,14 @@ def refuse_no_recording(path: Path) -> None:
     """Raise DataError if the file does not exist."""
     if not path.is_file():
         raise DataError(f"no recorded judgements at {path}; correct the judge's path in the study")
+
+
+def recording_hashes(engine: EngineSpec, resolve: Callable[[str], Path]) -> list[str]:
+    """Return the hashes of the files that a judge's answers come from. Raises DataError for a missing one."""
+    paths = [resolve(path) for path in engine.recordings]
+    for path in paths:
+        refuse_no_recording(path)
+    return [cached_file_hash(path) for path in paths]
 
 
 def load_recorded(path: Path) -> dict[Place, Answer]:

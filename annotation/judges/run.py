@@ -8,14 +8,13 @@ from the answer. Judgements by other prompts or settings, or of pairs no longer 
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import pandas as pd
 
@@ -27,29 +26,23 @@ from annotation.judges.prompts import (
     RecordedJudgements,
     read_expected,
     read_text,
-    refuse_no_recording,
+    recording_hashes,
 )
 from annotation.judges.records import JudgedPair, Judgement, ModelAnswer
 from annotation.rubric import load_rubric
 from generation.forecast import CHARACTERS_A_TOKEN, duration
 from plumbline import cli
-from plumbline.errors import ServiceError, StudyError, TextFailedError, TextRefusedError, TextUnansweredError, nearest
-from plumbline.file_hashes import cached_file_hash
+from plumbline.errors import StudyError, nearest
 from plumbline.identity import identity
 from plumbline.models.asking import AnswerTable, ask_all
-from plumbline.models.chat import Attempt, Chat, Completion, ask_until
+from plumbline.models.chat import QUIET, Attempt, Chat, Completion, ask_until
+from plumbline.models.engines import open_chat
 from plumbline.store import only_one
 from plumbline.study import Study
 from plumbline.study.engines import AnnotatorSpec, JudgeSpec, Reading
 
-if TYPE_CHECKING:
-    from plumbline.models.openai import ChatServer
-
 OF_PAIR = ("pair_id", "transformation", "pool", "dataset", "task_type", "language", "output_language", "seed",
            "stratum")  # fmt: skip
-_QUIET = {"enable_thinking": False}
-_AS_TEXT = "scores are the numbers in its answers (mode text)"
-_WAITING = 8  # batches in flight: one-token answers end all at once, and the next batch must be ready
 
 
 class _PromptHolder(Protocol):
@@ -108,11 +101,11 @@ class PromptedAnswers(AnswerTable[Q, R]):
         else:
             self.settle()
         share = cached / sent if sent else math.nan
-        return JudgeRun(self.spec.name, self.spec.model, self.spec.kind, counts, share)
+        return JudgeRun(self.spec.name, self.spec.model, bool(self.spec.engine.recordings), counts, share)
 
     def forecast(self, tokens: int) -> JudgeForecast:
         """Return the numbers of answers present and missing; the missing ones have about `tokens` tokens."""
-        characters, recorded = sum(len(asking.message) for asking in self.jobs()), self.spec.kind == "recorded"
+        characters, recorded = sum(len(asking.message) for asking in self.jobs()), bool(self.spec.engine.recordings)
         return JudgeForecast(self.spec.name, self.wanted - self.todo, self.todo, characters, tokens, recorded)
 
     def jobs(self) -> Iterator[Q]:
@@ -153,11 +146,7 @@ class JudgeProgress(PromptedAnswers[JudgeMessage, Judgement]):
 
 def judge_hash(spec: JudgeSpec, reading: Reading, resolve: Callable[[str], Path]) -> str:
     """Return the identity of a judge: model, revision, sampling, seed and reading; if recorded, its file's content."""
-    of_file = []
-    if spec.kind == "recorded":
-        refuse_no_recording(path := resolve(spec.recording))
-        of_file = [cached_file_hash(path)]
-    return identity("judge-v1", *spec.identity(), reading, spec.seed, *of_file)
+    return identity("judge-v1", *spec.identity(), reading, spec.seed, *recording_hashes(spec.engine, resolve))
 
 
 @dataclass
@@ -199,80 +188,23 @@ async def start(
     """Start a model and return its client; for a recorded model call `recorded` with its file.
 
     `labels` are the points whose probabilities will be asked for; empty for text. Prints what the model cannot do.
-    Raises StudyError for a label of several tokens, ServiceError if the model does not answer.
+    Raises as `open_chat` and `Chat.prepare_to_judge`.
     """
-    if spec.kind == "recorded":
-        return recorded(study.resolve(spec.recording))
-    if spec.kind == "openai":
-        from plumbline.models.openai import ChatServer  # noqa: PLC0415 (extra `generation`)
 
-        return await _probed(ChatServer.at(spec.engine, study, f"judges ({spec.name})"), spec, labels)
-    from plumbline.models.vllm import VllmEngine  # noqa: PLC0415 (lives on the GPU host)
-
-    engine = VllmEngine.load(spec.engine, study, _QUIET)
-    if labels:
-        engine.batches = _WAITING
-    try:
-        for label in labels:
-            engine.label_token(label)
-    except BaseException:
-        await engine.close()
-        raise
-    return JudgeChatClient(engine, bool(labels))
-
-
-async def _probed(server: ChatServer, spec: JudgeSpec | AnnotatorSpec, labels: Sequence[str]) -> JudgeChatClient:
-    """Probe a chat server once for its abilities: thinking turned off, and probabilities.
-
-    A label of several characters may be several tokens, which no server says: a 10 would then count as a 1.
-    """
-    if long := next((label for label in labels if len(label) > 1), ""):
-        print(f"{spec.name}: a server may write the point {long!r} in several tokens, so {_AS_TEXT}")
-        labels = ()
-    extras: tuple[dict[str, Any], ...] = ({"chat_template_kwargs": _QUIET}, {})
-    attempt = Attempt(1, spec.seed, spec.sampling)
-    refused = ""
-    try:
-        for wanted_labels, server.extra in itertools.product((labels, ()) if labels else ((),), extras):
-            try:
-                answer = await _probe(server, attempt, wanted_labels)
-            except TextRefusedError as error:
-                refused = str(error)
-                continue
-            if wanted_labels and answer.labels is None:
-                continue
-            _say(spec.name, labels and not wanted_labels, not server.extra)
-            return JudgeChatClient(server, bool(wanted_labels))
-        raise ServiceError(f"{spec.engine.base_url}: {refused}; correct {spec.name!r} in the study")
-    except BaseException:
-        await server.close()
-        raise
-
-
-async def _probe(server: ChatServer, attempt: Attempt, labels: Sequence[str]) -> Completion:
-    """Return the server's answer to a first question; replies that are not chat answers are retried a few times.
-
-    Raises TextRefusedError if the server refuses the request, ServiceError if it does not answer.
-    """
-    from plumbline.models.openai import STRANGE, StrangeAnswerError  # noqa: PLC0415 (extra `generation`)
-
-    for number in range(1, STRANGE + 1):
+    async def asked() -> C | JudgeChatClient:
+        chat = open_chat(spec.engine, study, f"judges ({spec.name})", QUIET)
         try:
-            return await server.ask("Answer with the digit 1 and nothing else.", attempt, labels)
-        except TextRefusedError:
+            return JudgeChatClient(
+                chat, await chat.prepare_to_judge(spec.name, labels, Attempt(1, spec.seed, spec.sampling))
+            )
+        except BaseException:
+            await chat.close()
             raise
-        except TextFailedError as error:
-            passing = isinstance(error, TextUnansweredError) and not isinstance(error, StrangeAnswerError)
-            if passing or number == STRANGE:
-                raise ServiceError(f"{server.spec.base_url}: {error}; run again when it answers") from None
-    raise AssertionError("the last try returns or raises")
 
+    async def read(path: str) -> C | JudgeChatClient:
+        return recorded(study.resolve(path))
 
-def _say(name: str, as_text: object, thinking: bool) -> None:
-    if as_text:
-        print(f"{name}: the server returns no probabilities, so {_AS_TEXT}")
-    if thinking:
-        print(f"{name}: the server cannot turn thinking off, so thoughts are cut off from its answers")
+    return await spec.engine.source(asked, read)
 
 
 @dataclass(frozen=True)
@@ -281,7 +213,7 @@ class JudgeRun:
 
     judge: str
     model: str
-    kind: str
+    recorded: bool  #: whether its answers come from a file
     counts: Counter[str]  #: ok, failed, unanswered, and reused
     cached: float  #: share of the prompts' tokens from the server's cache; NaN if it does not report that
 
@@ -292,7 +224,7 @@ class JudgeRun:
         line = f"{self.judge} ({self.model}): {parts}, {counts['reused']} already stored"
         if not math.isnan(self.cached):
             line += f"; {self.cached:.0%} of the prompts' tokens came from the prefix cache"
-        return f"{line}; recorded, no model was asked" if self.kind == "recorded" else line
+        return f"{line}; recorded, no model was asked" if self.recorded else line
 
 
 def named(specs: Sequence[S], names: Sequence[str], file: Path) -> list[S]:
@@ -394,7 +326,7 @@ async def ask_one(progress: JudgeProgress, client: JudgeClient, asking: JudgeMes
             "key": progress.key(asking), "pair_id": asking.pair.pair_id, "question": asking.question,
             "score": score.score, "mode": "expected" if mode else "text",
             "label_mass": score.label_mass, "text": text, "status": status, "reason": score.reason,
-            "attempts": outcome.attempts, "model": spec.model, "kind": spec.kind, "judge_hash": progress.hash,
+            "attempts": outcome.attempts, "model": spec.model, "kind": spec.engine.kind, "judge_hash": progress.hash,
             "prompt_hash": asking.prompt_hash, "finished_at": datetime.now(UTC),
         }
     )  # fmt: skip

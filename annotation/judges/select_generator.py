@@ -95,8 +95,8 @@ def read_material(study: Study, best: int) -> SelectionMaterial:
         for frames in (zip(*parts, strict=True) if parts else [(), (), ()])
     )
     specs = [questionnaire.spec for questionnaire in of_judges]
-    recorded = [name for name, by in chosen.items() if by.generator.kind == "recorded"]
-    recorded += [spec.name for spec in specs if spec.kind == "recorded"]
+    recorded = [name for name, by in chosen.items() if by.generator.recordings]
+    recorded += [spec.name for spec in specs if spec.engine.recordings]
     same = {spec.name: name for spec in specs for name, by in chosen.items() if _is_generator(spec, by.generator)}
     return SelectionMaterial(
         names, errors, judgements, places, outputs, tuple(of_judges), same, tuple(recorded), tuple(missing), study
@@ -183,7 +183,7 @@ def _seconds(by: Study) -> float:
     """Return the mean seconds from one output to the next, without pauses; NaN for recordings and single outputs."""
     gaps: list[np.ndarray] = []
     for name, kind in by.transforming.items():
-        for seed in by.seeds if kind.made_by == "generator" and by.generator.kind != "recorded" else ():
+        for seed in by.seeds if kind.made_by == "generator" and not by.generator.recordings else ():
             path = by.transformation_file(name, seed)
             if path.exists():
                 batches = read_batches(path, TransformedText, by.command(GENERATE), ["finished_at"])

@@ -77,7 +77,7 @@ def _judges(material: SelectionMaterial, question: str) -> list[SelectedBy]:
         content = sorted(zip(of_judge["key"], of_judge["score"].map(repr), strict=True)) if len(of_judge) else []
         records.append(
             SelectedBy(
-                judge=spec.name, model=spec.model, kind=spec.kind,
+                judge=spec.name, model=spec.model, kind=spec.engine.kind,
                 judge_hash=judge_hash(spec, questionnaire.reading, study.resolve),
                 prompt_sha256=file_hash(prompt_file(spec, study.resolve, str(study.file))),
                 n=len(content), judgements=identity("selected-by-v1", content) if content else "",

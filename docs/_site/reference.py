@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 from plumbline import commands
 from plumbline.records import Record
 from plumbline.study import Study
-from plumbline.study.engines import EngineSpec, HttpSettings, RecordedSettings
+from plumbline.study.kinds import PartOfKinds
 
 _OWN_COMMAND = re.compile(r"^    ([a-z-]+)  +(.+)$", re.MULTILINE)
 _PLAIN = {str: "text", int: "integer", float: "number", bool: "boolean"}
@@ -36,26 +36,27 @@ def study() -> str:
     seen: set[type[BaseModel]] = set()
     while waiting:
         title, model = waiting.pop(0)
-        if model in seen or _is_absence(model):
+        if model in seen or _is_absence(model) or not model.model_fields:
             continue
         seen.add(model)
-        parts = [part for field in study_fields(model).values() for part in _models(field.annotation)]
+        parts = [part for name in study_fields(model) for one in _annotations(model, name) for part in _models(one)]
         lines += [f"## {title} {{#{model.__name__.lower()}}}", *_described(model), _keys(model)]
-        for settings in (one for one in _SETTINGS.get(model, ()) if one not in seen):
-            seen.add(settings)
-            heading = f"### {_title(settings)} {{#{settings.__name__.lower()}}}"
-            lines += [heading, *_described(settings), _keys(settings)]
         waiting += [(_title(part), part) for part in parts]
     return "\n\n".join(lines) + "\n"
 
 
-_SETTINGS: dict[type[BaseModel], tuple[type[BaseModel], ...]] = {EngineSpec: (HttpSettings, RecordedSettings)}
-
-
 def study_fields(model: type[BaseModel]) -> dict[str, FieldInfo]:
     """What a study's file may say of a part: without what only Plumbline's own files say."""
-    said = model.model_json_schema().get("properties", {})
-    return {name: part for name, part in model.model_fields.items() if name in said}
+    if not issubclass(model, PartOfKinds):
+        said = model.model_json_schema().get("properties", {})
+        return {name: part for name, part in model.model_fields.items() if name in said}
+    return {name: part for one in (*reversed(model.KINDS.values()), model) for name, part in one.model_fields.items()}
+
+
+def _annotations(model: type[BaseModel], name: str) -> list[Any]:
+    """What a key takes: in a part with kinds, what it takes in each."""
+    kinds = model.KINDS.values() if issubclass(model, PartOfKinds) else [model]
+    return [one.model_fields[name].annotation for one in kinds if name in one.model_fields]
 
 
 def _is_absence(one: type) -> bool:
@@ -100,7 +101,8 @@ def _keys(model: type[BaseModel]) -> str:
         if _is_kind(name, field):
             continue
         what = _cell(field.description or "the kind, which determines the other keys")
-        rows.append(f"| `{name}` | {_takes(field.annotation)} | {_default(field)} | {what} |")
+        takes = dict.fromkeys(_takes(one) for one in _annotations(model, name))
+        rows.append(f"| `{name}` | {' or '.join(filter(None, takes))} | {_default(field)} | {what} |")
     return "\n".join(rows)
 
 
@@ -116,6 +118,8 @@ def _takes(annotation: Any) -> str:
     if origin in before:
         return f"{before[origin]}{_takes(parts[1] if origin is dict else parts[0])}"
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        if not annotation.model_fields:
+            return "a mapping" if annotation.model_config.get("extra") == "allow" else ""
         return f"[{_title(annotation)}](#{annotation.__name__.lower()})"
     return _PLAIN.get(annotation, "a value")
 

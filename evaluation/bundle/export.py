@@ -41,9 +41,8 @@ from plumbline.errors import DataError, StudyError, nearest
 from plumbline.records import SOURCES, Pair, Rating, Score, Text, TransformedText, arrow_schema, text_id
 from plumbline.store import atomic, json_bytes, read_table
 from plumbline.study import Study
-from plumbline.study.base import StudyPart
 from plumbline.study.datasets import DatasetSpec
-from plumbline.study.engines import SETTINGS, EngineSpec
+from plumbline.study.engines import EngineSpec
 from plumbline.study.evaluation import BundleSpec
 from plumbline.versions import version_of
 from plumbline.words import count, trim
@@ -305,8 +304,7 @@ def _settings(study: Study, datasets: Sequence[Mapping[str, Any]]) -> dict[str, 
 
 def _generator(engine: EngineSpec) -> dict[str, Any]:
     """Return the generator without its location; a model in a folder keeps its name."""
-    kind: type[StudyPart] = SETTINGS.get(engine.kind, StudyPart)
-    settings = kind.model_validate(engine.settings).model_dump(exclude_none=True)
+    settings = engine.settings.model_dump(exclude_none=True)
     return {
         **engine.model_dump(mode="json", include={"kind", "revision", "sampling"}),
         "model": _name_of(engine.model),

@@ -105,10 +105,8 @@ def calls_of(subject: InstructionsSubject, tasks: Sequence[DatasetDescription], 
 
 def maker_hash(spec: EngineSpec, resolve: Callable[[str], Path]) -> str:
     """Return the identity of the generator; for a recorded one including its file's content."""
-    of_spec = generator_hash(spec)
-    if spec.kind == "recorded":
-        return identity("recorded-v1", of_spec, cached_file_hash(resolve(spec.path)))
-    return of_spec
+    of_spec, of_files = generator_hash(spec), [cached_file_hash(resolve(path)) for path in spec.recordings]
+    return identity("recorded-v1", of_spec, *of_files) if of_files else of_spec
 
 
 def _of_context(

@@ -147,13 +147,17 @@ WordingClient = WordingChatClient | RecordedReplies
 def start(study: Study, number: int) -> WordingClient:
     """Return the study's generator, ready to answer; call it in the event loop that will ask."""
     spec = study.generator
-    if spec.kind == "recorded":
-        return RecordedReplies.read(study.resolve(spec.path))
-    if spec.kind == "none":
-        raise StudyError(f"{study.file}: no generator to propose wordings; add `generator`, or write `contexts: []`")
-    chat = open_chat(spec, study)
-    chat.schema = schema(number)
-    return WordingChatClient(chat, spec.model)
+    try:
+        spec.refuse_absence("a model proposes wordings, unless you write `contexts: []`")
+    except StudyError as error:
+        raise StudyError(f"{study.file}: {error}") from None
+
+    def asked() -> WordingClient:
+        chat = open_chat(spec, study)
+        chat.schema = schema(number)
+        return WordingChatClient(chat, spec.model)
+
+    return spec.source(asked, lambda path: RecordedReplies.read(study.resolve(path)))
 
 
 @dataclass(frozen=True)

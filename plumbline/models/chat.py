@@ -6,10 +6,14 @@ import abc
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from plumbline.errors import TextFailedError, TextUnansweredError
+from plumbline.study import Study
 from plumbline.study.engines import Sampling
+
+QUIET = {"enable_thinking": False}  # of chat templates: reasoning models answer judges without thinking
+AS_TEXT = "scores are the numbers in its answers (mode text)"
 
 _RETRY_TEMPERATURE = 0.7  # from the second attempt on: at 0 a new seed changes nothing
 ATTEMPTS = 3  # most attempts at an answer, including the first
@@ -56,10 +60,35 @@ class Chat(abc.ABC):
 
     schema: Mapping[str, Any] | None = None  #: schema of the JSON that answers must follow; without one they are free
 
+    @classmethod
+    def open(cls, spec: Any, study: Study, where: str, template: Mapping[str, Any]) -> Self:
+        """Return the model of an engine that a study names in `where`, ready to be asked in the running event loop.
+
+        `template` has variables for the chat template of a model that runs in this process. A class that an engine's
+        `CHAT` names has it.
+        """
+        raise NotImplementedError
+
     @property
     @abc.abstractmethod
     def concurrency(self) -> int:
         """The number of questions that it wants in flight at once."""
+
+    async def prepare_to_judge(self, name: str, labels: Sequence[str], first: Attempt) -> bool:
+        """Prepare for short answers without thoughts; return whether they come with probabilities of `labels`.
+
+        Args:
+            name: the judge's name, for what is printed: what the model cannot do.
+            labels: the points whose probabilities will be asked for; empty for answers in text.
+            first: the first attempt at each question.
+
+        Raises:
+            StudyError: a label that the model cannot answer by one token.
+            ServiceError: the model does not answer.
+        """
+        if labels:
+            print(f"{name}: the model returns no probabilities, so {AS_TEXT}")
+        return False
 
     @abc.abstractmethod
     async def ask(self, message: str, attempt: Attempt, labels: Sequence[str] = ()) -> Completion:

@@ -10,7 +10,7 @@ import asyncio
 import os
 import socket
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -276,8 +276,7 @@ def refuse_other_versions(expected: Mapping[str, str], here: Mapping[str, str]) 
 
 def _versions(spec: EngineSpec) -> dict[str, str]:
     """Return versions that decide answers, without builds (`+cpu`, `+cu128`), which differ between machines."""
-    packages: Iterable[str] = ("plumbline", "vllm", "transformers") if spec.kind == "vllm" else ("plumbline",)
-    return installed_versions(packages, builds=False)
+    return installed_versions(("plumbline", *spec.PACKAGES), builds=False)
 
 
 class ChatWorker:
@@ -302,7 +301,7 @@ class ClusterChat(Chat):
     def __init__(self, spec: EngineSpec, study: Study, address: str) -> None:
         """Connect to the cluster. Raises as `join`, and ServiceError if no node has room for the model."""
         self._ray = join(address)
-        gpus = spec.vllm.gpus if spec.kind == "vllm" else 0
+        gpus = spec.gpus
         slot_list = slots(self._ray, 1, gpus, one_a_node=not gpus)
         if not slot_list:
             self._ray.shutdown()

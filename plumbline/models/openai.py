@@ -8,20 +8,22 @@ that affects every text (a wrong key, an unknown model, no server, no chat serve
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import math
 import ssl
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 import aiohttp
 
 from plumbline.addresses import key_in, proxy_for
 from plumbline.errors import ServiceError, StudyError, TextFailedError, TextRefusedError, TextUnansweredError
-from plumbline.models.chat import Attempt, Chat, Completion
+from plumbline.models.chat import AS_TEXT, QUIET, Attempt, Chat, Completion
 from plumbline.models.servers import (
     PASSING,
     RETRIES,
@@ -34,7 +36,7 @@ from plumbline.models.servers import (
     pause,
 )
 from plumbline.study import Study
-from plumbline.study.engines import EngineSpec
+from plumbline.study.engines import ServerSpec
 
 
 def label_shares(choice: Mapping[str, Any], labels: Sequence[str]) -> dict[str, float] | None:
@@ -115,7 +117,7 @@ class _PassingError(Exception):
 class ChatServer(Chat):
     """A chat server; the key is sent to it and shown nowhere."""
 
-    spec: EngineSpec
+    spec: ServerSpec
     key: str = field(repr=False)
     url: str
     proxy: str = field(default="", repr=False)
@@ -128,11 +130,20 @@ class ChatServer(Chat):
     _refusals: Counter[str] = field(default_factory=Counter)  # refusals and unknown ends, until there is a good answer
 
     @classmethod
-    def at(cls, spec: EngineSpec, study: Study, where: str = "generator") -> ChatServer:
-        """Return the server that a study names in `where`; its key is from the environment, `EMPTY` if not set."""
+    def open(
+        cls,
+        spec: ServerSpec,
+        study: Study,
+        where: str = "generator",
+        template: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Self:
+        """Return the server that a study names in `where`; its key is from the environment, `EMPTY` if not set.
+
+        Its chat template is the server's. Raises StudyError for a key or proxy that cannot be used.
+        """
         try:
             address = urlsplit(spec.base_url)
-            key = key_in(spec.http.api_key_env) or "EMPTY"
+            key = key_in(spec.settings.api_key_env) or "EMPTY"
             proxy = proxy_for(address.scheme, address.netloc)
         except ValueError as error:
             raise StudyError(f"{study.file}: {where}: {error}") from None
@@ -169,6 +180,47 @@ class ChatServer(Chat):
                 raise ServiceError(f"{line}; start the server or correct {self.where}.base_url") from None
             self._good += 1
             return answer
+        raise AssertionError("the last try returns or raises")
+
+    async def prepare_to_judge(self, name: str, labels: Sequence[str], first: Attempt) -> bool:
+        """Ask once to see what the server can do: turn thinking off, and return probabilities.
+
+        A label of several characters may be several tokens, which no server says: a 10 would then count as a 1.
+        """
+        if long := next((label for label in labels if len(label) > 1), ""):
+            print(f"{name}: a server may write the point {long!r} in several tokens, so {AS_TEXT}")
+            labels = ()
+        extras: tuple[dict[str, Any], ...] = ({"chat_template_kwargs": QUIET}, {})
+        refused = ""
+        for wanted_labels, self.extra in itertools.product((labels, ()) if labels else ((),), extras):
+            try:
+                answer = await self._probe(first, wanted_labels)
+            except TextRefusedError as error:
+                refused = str(error)
+                continue
+            if wanted_labels and answer.labels is None:
+                continue
+            if labels and not wanted_labels:
+                print(f"{name}: the server returns no probabilities, so {AS_TEXT}")
+            if not self.extra:
+                print(f"{name}: the server cannot turn thinking off, so thoughts are cut off from its answers")
+            return bool(wanted_labels)
+        raise ServiceError(f"{self.spec.base_url}: {refused}; correct {name!r} in the study")
+
+    async def _probe(self, attempt: Attempt, labels: Sequence[str]) -> Completion:
+        """Return the answer to a first question; replies that are not chat answers are retried a few times.
+
+        Raises TextRefusedError if the server refuses the request, ServiceError if it does not answer.
+        """
+        for number in range(1, STRANGE + 1):
+            try:
+                return await self.ask("Answer with the digit 1 and nothing else.", attempt, labels)
+            except TextRefusedError:
+                raise
+            except TextFailedError as error:
+                passing = isinstance(error, TextUnansweredError) and not isinstance(error, StrangeAnswerError)
+                if passing or number == STRANGE:
+                    raise ServiceError(f"{self.spec.base_url}: {error}; run again when it answers") from None
         raise AssertionError("the last try returns or raises")
 
     async def close(self) -> None:
@@ -300,7 +352,7 @@ class ChatServer(Chat):
         if status in REFUSED:
             return self._refusal(words or f"status {status}")
         if status in (401, 403):
-            return ServiceError(f"{url}: the key is not accepted; set {self.spec.http.api_key_env}")
+            return ServiceError(f"{url}: the key is not accepted; set {self.spec.settings.api_key_env}")
         if status == 404:
             line = f"{url} has no model {self.spec.model!r}, or {self.where}.base_url lacks its /v1"
             return ServiceError(": ".join(filter(None, (line, words))))

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
 from pydantic import ValidationError
 
@@ -33,11 +33,12 @@ from plumbline.resources import installing, private
 from plumbline.store import make_folder
 from plumbline.study import Study
 from plumbline.study.base import first_complaint
-from plumbline.study.engines import EngineSpec
+from plumbline.study.engines import VllmSpec
 from plumbline.study.evaluation import refuse_no_model, refuse_no_repository
 
 # The last line of a traceback, with or without vLLM's prefix.
 _ERROR = re.compile(r"^(?:\(.*?\) ERROR .*?\] )?((?:\w+\.)*\w*(?:Error|Exception): .+)$", re.MULTILINE)
+_WAITING = 8  # a judge's batches in flight: one-token answers end all at once, and the next batch must be ready
 _PASSED_ON = "root cause"  # errors that only report a failure in another process
 
 
@@ -68,7 +69,7 @@ class VllmEngine(Chat):
 
     def __init__(
         self,
-        spec: EngineSpec,
+        spec: VllmSpec,
         model: str,
         log: _Log,
         template: Mapping[str, Any],
@@ -93,7 +94,13 @@ class VllmEngine(Chat):
         self._label_tokens: dict[str, int] = {}
 
     @classmethod
-    def load(cls, spec: EngineSpec, study: Study, template: Mapping[str, Any] = MappingProxyType({})) -> VllmEngine:
+    def open(
+        cls,
+        spec: VllmSpec,
+        study: Study,
+        where: str = "generator",
+        template: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Self:
         """Load a model that a study names; call this in the event loop that will ask it.
 
         `template` holds further variables for its chat template. Raises StudyError if vLLM is not installed or refuses
@@ -122,7 +129,7 @@ class VllmEngine(Chat):
     @property
     def concurrency(self) -> int:
         """The number of texts in flight."""
-        return self.batches * self.spec.vllm.batch
+        return self.batches * self.spec.settings.batch
 
     async def ask(self, message: str, attempt: Attempt, labels: Sequence[str] = ()) -> Completion:
         """Return the model's answer to one message under its chat template; each of `labels` must be a token.
@@ -162,6 +169,14 @@ class VllmEngine(Chat):
         first = final.logprobs[0] if labels and final.logprobs else {}
         shares = {label: math.exp(first[token].logprob) for token, label in tokens.items() if token in first}
         return Completion(final.text, final.finish_reason == "length", shares if labels else None, length, cached)
+
+    async def prepare_to_judge(self, name: str, labels: Sequence[str], first: Attempt) -> bool:
+        """Find the token of each label. Raises StudyError for a label of several tokens."""
+        if labels:
+            self.batches = _WAITING
+        for label in labels:
+            self.label_token(label)
+        return bool(labels)
 
     def label_token(self, label: str) -> int:
         """Return the token of a label at the start of an answer. Raises StudyError if it takes several."""
@@ -225,7 +240,7 @@ def _watch() -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True)
 
 
-def _start(spec: EngineSpec, model: str, log: _Log) -> Any:
+def _start(spec: VllmSpec, model: str, log: _Log) -> Any:
     """Start the engine's processes and wait until the model is loaded."""
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")  # sends no usage statistics
     with open(log.path, "a", encoding="utf-8", opener=private) as file, _printing_to(file.fileno()):
@@ -249,13 +264,13 @@ def _start(spec: EngineSpec, model: str, log: _Log) -> Any:
     return engine
 
 
-def _arguments(spec: EngineSpec, model: str) -> dict[str, Any]:
+def _arguments(spec: VllmSpec, model: str) -> dict[str, Any]:
     """Return the study's settings under vLLM's names. Raises StudyError for an unknown setting."""
     from vllm import AsyncEngineArgs  # noqa: PLC0415
     from vllm.platforms import current_platform  # noqa: PLC0415
 
     names = [field.name for field in dataclasses.fields(AsyncEngineArgs)]
-    for name in spec.vllm.arguments():
+    for name in spec.settings.arguments():
         if name not in names:
             raise StudyError(f"engine {spec.model!r}: settings: vLLM has no {name!r}; {nearest(name, names)}")
     return {
@@ -268,7 +283,7 @@ def _arguments(spec: EngineSpec, model: str) -> dict[str, Any]:
         "gpu_memory_utilization": 0.9,
         # On a CPU the engine dies if a seeded request's prompt is computed in pieces (vLLM 0.32).
         "enable_chunked_prefill": False if current_platform.is_cpu() else None,
-        **spec.vllm.arguments(),
+        **spec.settings.arguments(),
     }
 
 

@@ -183,8 +183,8 @@ class Study(StudyPart):
     def _can_be_decided(self, info: ValidationInfo) -> Study:
         rule, custom = self.acceptance, info.context or {}
         asking = [name for name in self.transformations if (custom.get(name) or EIGHT[name]).calls]
-        if asking and self.generator.kind == "none":
-            raise ValueError(f"generator is missing; {asking[0]} needs one: add it")
+        if asking:
+            self.generator.refuse_absence(f"{asking[0]} needs one")
         refuse_undecidable(rule, self.raters, crowd=bool(self.crowd))
         if self.raters.blocks and self.judging.does_tasks:
             raise ValueError("raters.blocks: a study with subject human cannot be decided in blocks; take them out")

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from plumbline.addresses import refuse_no_address
 from plumbline.errors import StudyError, nearest
 from plumbline.study.base import Line, Name, StudyPart, Variable, first_complaint, refuse_duplicates
 from plumbline.study.campaign import RatersSpec
+from plumbline.study.kinds import PartOfKinds
 
 Reading = Literal["expected", "text"]
 Relevance = Literal["graded", "binary", "ranked"]
+
+A = TypeVar("A")
 
 #: The commands with the option --generator, which names a candidate.
 TAKE_GENERATOR = ("generate", "judge run")
@@ -22,6 +33,8 @@ TAKE_GENERATOR = ("generate", "judge run")
 
 #: The arguments of vLLM that determine GPUs and texts in flight, with their defaults.
 _NUMBERS = {"tensor_parallel_size": 1, "data_parallel_size": 1, "max_num_seqs": 256}
+#: The arguments of vLLM that change no answer.
+_OF_SPEED = (*_NUMBERS, "max_model_len", "gpu_memory_utilization", "enforce_eager")
 
 
 class Sampling(StudyPart):
@@ -50,6 +63,14 @@ class HttpSettings(StudyPart):
     )
 
 
+def _address(value: str) -> str:
+    refuse_no_address(value, "http://127.0.0.1:8000/v1 (put a key into the variable that api_key_env names)")
+    return value
+
+
+Address = Annotated[str, AfterValidator(_address)]  # of a model server
+
+
 class VllmSettings(StudyPart):
     """`settings` of a model in vLLM: any arguments of its engine, by vLLM's names."""
 
@@ -57,11 +78,13 @@ class VllmSettings(StudyPart):
     OPEN: ClassVar[bool] = True
 
     @model_validator(mode="after")
-    def _has_numbers_where_we_read_them(self) -> VllmSettings:
+    def _has_arguments_that_we_can_use(self) -> VllmSettings:
         for name in _NUMBERS:
             value = self.arguments()[name]
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise ValueError(f"{name}: must be a number of at least 1")
+        if foreign := [name for name in ("model", "revision", "tokenizer_revision") if name in self.arguments()]:
+            raise ValueError(f"{foreign[0]} is not a setting; write it beside `settings`, not in it")
         return self
 
     @property
@@ -90,27 +113,15 @@ class RecordedSettings(StudyPart):
     )
 
 
-SETTINGS: dict[str, type[StudyPart]] = {"recorded": RecordedSettings, "openai": HttpSettings, "vllm": VllmSettings}
-_BESIDE = ("model", "revision", "tokenizer_revision")  # arguments of vLLM that are no settings
-_OF_SPEED = (
-    *_NUMBERS,
-    "max_model_len",
-    "gpu_memory_utilization",
-    "enforce_eager",
-)  # arguments of vLLM that change no answer
-_PLACES = {"recorded": "path", "openai": "base_url"}
-
-
-def settings_complaint(error: ValidationError) -> str:
-    """Return the fault of settings in one line."""
-    line = first_complaint(error)
-    return f"settings: {line}" if line.startswith("unknown key") else f"settings.{line}"
-
-
-class EngineSpec(StudyPart):
+class EngineSpec(PartOfKinds):
     """A language model, and where it runs: answers in files (recorded), a server (openai), or this process (vllm)."""
 
-    kind: Literal["recorded", "openai", "vllm", "none"] = Field(
+    KINDS: ClassVar[dict[str, type[Any]]] = {}
+    NOUN: ClassVar[str] = "an engine"
+    CHAT: ClassVar[str] = ""  #: the `plumbline.models.chat.Chat` that asks the model, as module:class; empty for none
+    PACKAGES: ClassVar[tuple[str, ...]] = ()  #: packages whose versions decide its answers
+
+    kind: str = Field(
         description="recorded: answers from files; openai: any OpenAI-compatible chat server, such as vLLM's, Ollama's"
         " or llama.cpp's; vllm: vLLM in this process, on this machine's GPUs; none: no model"
     )
@@ -120,86 +131,136 @@ class EngineSpec(StudyPart):
         default=Sampling(),
         description=("sampling of tokens; a judge's answer has at most 16 tokens unless max_tokens is set"),
     )
-    path: Line = Field(
-        default="",
-        description="recorded: a JSONL file of answers; for a generator also a folder of such files, or HTEB's"
-        " published outputs",
-    )
-    base_url: str = Field(default="", description="openai: the server's address, ending in /v1")
-    settings: dict[str, Any] = Field(
-        default={},
+    settings: StudyPart = Field(
+        default=StudyPart(),
         description=(
             "settings, by `kind`. openai: api_key_env, concurrency; recorded: languages;"
             " vllm: any argument of vLLM's engine, such as tensor_parallel_size or max_num_seqs"
         ),
     )
 
-    @model_validator(mode="before")
-    @classmethod
-    def _no_model(cls, data: Any) -> Any:
-        return {"model": "none", **data} if isinstance(data, dict) and data.get("kind") == "none" else data
-
-    @field_validator("base_url")
-    @classmethod
-    def _an_address(cls, value: str) -> str:
-        refuse_no_address(value, "http://127.0.0.1:8000/v1 (put a key into the variable that api_key_env names)")
-        return value
-
-    @model_validator(mode="after")
-    def _fits_its_kind(self) -> EngineSpec:
-        for kind, key in _PLACES.items():
-            if self.kind == kind and not getattr(self, key):
-                raise ValueError(f"{key}: Field required")
-            if self.kind != kind and getattr(self, key):
-                raise ValueError(f"{key}: does not apply to an engine of kind {self.kind}; take it out")
-        try:
-            SETTINGS.get(self.kind, StudyPart).model_validate(self.settings)
-        except ValidationError as error:
-            raise ValueError(settings_complaint(error)) from None
-        if foreign := [name for name in _BESIDE if name in self.settings]:
-            raise ValueError(f"settings: {foreign[0]} is not a setting; write it beside `settings`, not in it")
-        return self
-
-    def __hash__(self) -> int:
-        """Hash its kind, model and revision; its settings are a mapping, which cannot be hashed."""
-        return hash((self.kind, self.model, self.revision))
-
-    @functools.cached_property
-    def http(self) -> HttpSettings:
-        """The settings of an engine behind a server."""
-        return HttpSettings.model_validate(self.settings)
-
-    @functools.cached_property
-    def vllm(self) -> VllmSettings:
-        """The settings of an engine in this process."""
-        return VllmSettings.model_validate(self.settings)
-
     @property
-    def in_flight(self) -> int:
-        """The number of questions in flight at once; for vLLM a full batch, and as many again waiting."""
-        if self.kind == "vllm":
-            return 2 * self.vllm.batch
-        return self.http.concurrency or 32
+    def recordings(self) -> tuple[str, ...]:
+        """The files or folders that its answers come from; empty if a model is asked."""
+        return ()
 
     @property
     def recorded_languages(self) -> bool:
         """Whether a recording sets the target languages."""
-        return self.kind == "recorded" and RecordedSettings.model_validate(self.settings).languages == "recorded"
+        return False
+
+    @property
+    def in_flight(self) -> int:
+        """The number of questions in flight at once."""
+        return 32
+
+    @property
+    def gpus(self) -> int:
+        """The number of GPUs that it holds in this process."""
+        return 0
+
+    def source(self, ask: Callable[[], A], read: Callable[[str], A]) -> A:
+        """Return the source of its answers: that of `ask`, which opens the model, or of `read`, for a recording."""
+        return ask()
+
+    def refuse_absence(self, need: str) -> None:
+        """Raise StudyError if there is no model; `need` says what needs one."""
 
     def identity(self, sampling: Sampling | None = None) -> list[Any]:
         """Return the settings that change its answers; `sampling` replaces its own."""
-        if self.kind == "none":
-            return ["none"]
-        parts: list[Any] = [self.model, self.revision, (sampling or self.sampling).model_dump()]
-        if self.kind == "vllm":
-            # An argument that only vLLM knows may change answers (`hf_overrides`, for example).
-            arguments = self.vllm.model_extra or {}
-            if further := {name: value for name, value in arguments.items() if name not in _OF_SPEED}:
-                parts.append(further)
-        return parts
+        return [self.model, self.revision, (sampling or self.sampling).model_dump()]
+
+    def rater_identity(self, sampling: Sampling) -> list[Any]:
+        """Return the settings that change its answers as a judge."""
+        return self.identity(sampling)
 
 
-NO_ENGINE = EngineSpec(kind="none", model="none")
+class RecordedSpec(EngineSpec):
+    """Answers in files; their model is not asked again."""
+
+    kind: Literal["recorded"] = "recorded"
+    path: Line = Field(
+        description="recorded: a JSONL file of answers; for a generator also a folder of such files, or HTEB's"
+        " published outputs",
+    )
+    settings: RecordedSettings = RecordedSettings()
+
+    @property
+    def recordings(self) -> tuple[str, ...]:
+        """The file or folder."""
+        return (self.path,)
+
+    @property
+    def recorded_languages(self) -> bool:
+        """Whether the recording sets the target languages."""
+        return self.settings.languages == "recorded"
+
+    def source(self, ask: Callable[[], A], read: Callable[[str], A]) -> A:
+        """Return the reader of the recording."""
+        return read(self.path)
+
+    def rater_identity(self, sampling: Sampling) -> list[Any]:
+        """Return the recorded model; nobody samples again."""
+        return ["recorded", self.model, self.revision]
+
+
+class ServerSpec(EngineSpec):
+    """A model behind an OpenAI-compatible chat server."""
+
+    CHAT: ClassVar[str] = "plumbline.models.openai:ChatServer"
+
+    kind: Literal["openai"] = "openai"
+    base_url: Address = Field(description="openai: the server's address, ending in /v1")
+    settings: HttpSettings = HttpSettings()
+
+    @property
+    def in_flight(self) -> int:
+        """The number of requests in flight at once."""
+        return self.settings.concurrency or super().in_flight
+
+
+class VllmSpec(EngineSpec):
+    """A model in vLLM in this process."""
+
+    CHAT: ClassVar[str] = "plumbline.models.vllm:VllmEngine"
+    PACKAGES: ClassVar[tuple[str, ...]] = ("vllm", "transformers")
+
+    kind: Literal["vllm"] = "vllm"
+    settings: VllmSettings = VllmSettings()
+
+    @property
+    def in_flight(self) -> int:
+        """A full batch, and as many texts again waiting."""
+        return 2 * self.settings.batch
+
+    @property
+    def gpus(self) -> int:
+        """The number of GPUs that the engine holds."""
+        return self.settings.gpus
+
+    def identity(self, sampling: Sampling | None = None) -> list[Any]:
+        """Return the settings that change its answers: arguments that only vLLM knows may be among them."""
+        arguments = self.settings.model_extra or {}
+        further = {name: value for name, value in arguments.items() if name not in _OF_SPEED}
+        return [*super().identity(sampling), *([further] if further else [])]
+
+
+class NoEngine(EngineSpec):
+    """No model."""
+
+    kind: Literal["none"] = "none"
+    model: Line = "none"
+
+    def refuse_absence(self, need: str) -> None:
+        """Raise StudyError."""
+        raise StudyError(f"generator is missing; {need}: add it")
+
+    def identity(self, sampling: Sampling | None = None) -> list[Any]:
+        """Return that there is none."""
+        return ["none"]
+
+
+NO_ENGINE = NoEngine()
 
 
 def _no_name(value: Any) -> Any:
@@ -274,11 +335,6 @@ class _Rater(StudyPart):
         return Sampling(**{**self.SAMPLING, **self.engine.sampling.model_dump(exclude_unset=True)})
 
     @property
-    def kind(self) -> str:
-        """The kind of its engine."""
-        return self.engine.kind
-
-    @property
     def model(self) -> str:
         """The model of its engine."""
         return self.engine.model
@@ -288,16 +344,9 @@ class _Rater(StudyPart):
         """The revision of its engine."""
         return self.engine.revision
 
-    @property
-    def recording(self) -> str:
-        """The file of its answers, if it is a recording."""
-        return self.engine.path
-
     def identity(self) -> list[Any]:
         """Return the settings that change its answers."""
-        if self.kind == "recorded":
-            return ["recorded", self.model, self.revision]
-        return self.engine.identity(self.sampling)
+        return self.engine.rater_identity(self.sampling)
 
 
 class AnnotatorSpec(_Rater):
@@ -306,7 +355,7 @@ class AnnotatorSpec(_Rater):
     @property
     def called(self) -> str:
         """Its name in tables of answers and scores, which marks a recording."""
-        return f"{self.name} (recorded)" if self.kind == "recorded" else self.name
+        return f"{self.name} (recorded)" if self.engine.recordings else self.name
 
 
 class JudgeSpec(_Rater):
@@ -333,8 +382,3 @@ def refuse_unfit_judges(judges: Sequence[JudgeSpec], raters: RatersSpec) -> None
             raise ValueError("judges: the name 'judged' is reserved for a file; give the judge another name")
         if judge.name in people:
             raise ValueError(f"judges: {judge.name!r} is also the name of a rater; give the judge another name")
-
-
-def recordings(raters: Sequence[_Rater]) -> Iterator[str]:
-    """Yield the files of recorded answers."""
-    yield from (rater.recording for rater in raters if rater.kind == "recorded")

@@ -20,7 +20,7 @@ from generation.jobs import generator_hash
 from plumbline.records import Pair
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec
-from plumbline.study.engines import EngineSpec
+from plumbline.study.engines import ServerSpec
 from tests.annotation.judgements import START, pair, ratings
 
 MEAN = "accepted if its mean rating reaches 3 on every question, and rejected otherwise"
@@ -186,7 +186,7 @@ def test_when_rules_were_fixed_is_told_and_how_often_they_changed(demo: Study) -
 
 
 def test_the_generator_is_told_as_it_was(demo: Study) -> None:
-    spec = EngineSpec(kind="openai", model="m", revision="r1", base_url="http://127.0.0.1:1/v1")
+    spec = ServerSpec(model="m", revision="r1", base_url="http://127.0.0.1:1/v1")
     study = demo.model_copy(update={"generator": spec})
     verdict = Verdict.model_construct(
         transformation="expansion", model="m", generator_hash=generator_hash(spec), prompt_hash="0123456789abcdef",
