@@ -17,7 +17,7 @@ from annotation.argilla.client import attach, reach
 from annotation.argilla.publish import has_rating_page
 from annotation.argilla.training import by_queue
 from annotation.campaign_records import CampaignRecords
-from annotation.crowd.platform import assumed_hours
+from annotation.crowd.pay import assumed_hours
 from annotation.options import home_of
 from annotation.page import named, rating_words
 from annotation.questions import ENGLISH

@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from annotation.campaign_records import CONTROLS, PAIRS, RATINGS, WAVES, CampaignRecords
 from annotation.records import Offering, Wave
@@ -24,7 +24,7 @@ from generation.unit import COMMAND as GENERATE
 from plumbline.errors import DataError, StudyError
 from plumbline.fields import fields_of
 from plumbline.manifest import Manifest
-from plumbline.records import REHEARSAL, Pair, TransformedText
+from plumbline.records import REHEARSAL, SANDBOX, Pair, TransformedText
 from plumbline.store import only_one, read_batches
 from plumbline.study import Study
 from plumbline.study.crowd import PlatformName
@@ -36,6 +36,38 @@ Mode = Literal["sandbox", "live"]  # of a crowd campaign: a rehearsal, or with p
 ARGILLA = "argilla"
 _SANDBOX = "sandbox "  # how a rehearsal on a crowd platform begins
 COMMAND = "publish"
+
+
+class CampaignName(NamedTuple):
+    """The name of a crowd campaign: its platform and mode."""
+
+    platform: PlatformName
+    mode: Mode
+
+    def __str__(self) -> str:
+        return f"{self.mode} {self.platform}"  # as records have it (`Offering.to`)
+
+    @property
+    def made_up(self) -> bool:
+        """Whether the crowd is the rehearsal's, which is nobody."""
+        return self.platform == "rehearsal"
+
+    @property
+    def label(self) -> str:
+        """The label at the start of each line of its output."""
+        return REHEARSAL if self.made_up else str(self)
+
+    @property
+    def source(self) -> str:
+        """The value of its ratings' column `source`."""
+        if self.made_up:
+            return REHEARSAL
+        return self.platform if self.mode == "live" else f"{self.platform}{SANDBOX}"
+
+    @property
+    def spends(self) -> bool:
+        """Whether a limit on spending applies: where money moves, and in the rehearsal."""
+        return self.mode == "live" or self.made_up
 
 
 def alone(study: Study) -> contextlib.AbstractContextManager[None]:
@@ -61,7 +93,7 @@ def refuse_other_offering(records: CampaignRecords, to: str, rubric: Rubric) -> 
 
     `to` is `argilla`, or mode and platform of a crowd.
     """
-    if to != f"{_SANDBOX}rehearsal" and (records.all_ratings["source"] == REHEARSAL).any():
+    if to != str(CampaignName("rehearsal", "sandbox")) and (records.all_ratings["source"] == REHEARSAL).any():
         close = records.study.command("crowd close")
         raise StudyError(
             f"{records.study.name} has a rehearsal's ratings, which cannot be mixed with others; first remove them:"
@@ -148,15 +180,16 @@ def _offering(records: CampaignRecords, to: str, rubric: Rubric) -> Offering:
     )
 
 
-def ledgers(path: Path) -> list[tuple[PlatformName, Mode]]:
-    """Return the platforms and modes of a ledger's campaigns; none without a ledger."""
+def ledgers(path: Path) -> list[CampaignName]:
+    """Return a ledger's campaigns; none without a ledger."""
     if not path.exists():
         return []
     with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
         try:
             if database.execute("PRAGMA user_version").fetchone() == (0,):
                 return []  # a crash came between making the file and filling it
-            return list(database.execute("SELECT DISTINCT platform, mode FROM batches ORDER BY mode, platform"))
+            rows = database.execute("SELECT DISTINCT platform, mode FROM batches ORDER BY mode, platform")
+            return [CampaignName(platform, mode) for platform, mode in rows]
         except sqlite3.DatabaseError as error:
             raise DataError(f"{path}: cannot be read as a ledger ({error}); restore it from a backup") from None
 

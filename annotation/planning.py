@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from annotation.crowd import platform
+from annotation.crowd import pay
 from annotation.rubric import Rubric, load_rubric
 from annotation.sampling.controls import ControlDesign
 from annotation.sampling.queues import ends_of
@@ -116,9 +116,9 @@ class Pricing:
             each = self.controls.beside(self.kinds[members[0]].pool)
             shown[members[0]] += self.controls.batches(pairs * len(members)) * each
         names, design = list(shown.elements()), self.design
-        hours = raters * platform.assumed_hours(names, self.pay)
+        hours = raters * pay.assumed_hours(names, self.pay)
         ratings = raters * sum(number * len(design.needed(design.pool_of(name))) for name, number in shown.items())
-        return Price(len(names), ratings, hours, raters * platform.reward(names, self.pay) / 100)
+        return Price(len(names), ratings, hours, raters * pay.reward(names, self.pay) / 100)
 
 
 PAIRS, RATERS = (30, 50, 100, 200), (2, 3, 5)

@@ -12,10 +12,11 @@ share by beginning several batches at once.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,9 +25,10 @@ from typing import Any
 from tqdm import tqdm
 
 from annotation.counting import excluded_raters
-from annotation.crowd import platform as pay
+from annotation.crowd import pay
 from annotation.crowd.batches import make_batches
-from annotation.crowd.ledger import BatchOffer, Kind, Ledger, Operation, Work, label_of, refuse_lost_batches
+from annotation.crowd.ledger import BatchOffer, Ledger, Work, refuse_lost_batches
+from annotation.crowd.operations import EXTENDED, Kind, Operation
 from annotation.crowd.platform import NoMoneyError, Offer, Platform, PlatformOffer, RefusedError, Submission, crowd_of
 from annotation.names import worker_pseudonym
 from annotation.offering import Mode
@@ -38,8 +40,6 @@ from plumbline.errors import DataError, StudyError
 from plumbline.records import Pair
 from plumbline.study import Study
 from plumbline.words import count
-
-EXTENDED = "extend"  # the outcome if an offer was opened again; otherwise it was open already
 
 
 class LimitError(StudyError):
@@ -103,8 +103,8 @@ class CrowdCampaign:
         """`key` makes workers' pseudonyms; `limit` is the most to spend in all, in cents (None: nothing more)."""
         self.study, self.platform, self.ledger = study, platform, ledger
         self.spec = crowd_of(study)
-        self.where = f"{platform.mode} {platform.name}"  #: as records have it
-        self.label = label_of(platform.name, platform.mode)  #: as output shows it
+        self.where = str(platform.campaign)  #: as records have it
+        self.label = platform.campaign.label  #: as output shows it
         self._key, self._limit = key, limit
         self.reopen()
 
@@ -135,7 +135,7 @@ class CrowdCampaign:
 
     def settle(self) -> int:
         """Finish the operations that earlier commands left open; return how many."""
-        unsettled = [operation for operation in self.ledger.operations() if operation.state == "intended"]
+        unsettled = self.ledger.operations(state="intended")
         if unsettled:
             tqdm.write(
                 f"[{self.label}] finishing {count(len(unsettled), 'call')} that an earlier command left unfinished;"
@@ -151,7 +151,7 @@ class CrowdCampaign:
         return len(unsettled)
 
     def _refuse_beyond_limit(self, cents: int) -> None:
-        if not self.platform.spends:
+        if not self.platform.campaign.spends:
             return
         spent = self.ledger.spent()
         if self._limit is None or spent + cents > self._limit:
@@ -162,38 +162,10 @@ class CrowdCampaign:
             )
 
     def _find(self, operation: Operation) -> str | None:
-        """Return the outcome of an operation as the platform shows it; None if it did not take effect."""
-        if operation.kind == "post":
-            return self.platform.find_posted(operation.token)
-        if operation.kind == "bonus":
-            details = operation.details
-            submission = self.platform.submission(details["submission"])
-            return "paid" if self.platform.is_bonus_paid(submission, details["cents"], details["reason"]) else None
-        return None  # a second call of any other operation changes nothing
+        return operation.find(self.platform)
 
     def _carry_out(self, operation: Operation) -> str:
-        platform, subject, details = self.platform, operation.subject, operation.details
-        match operation.kind:
-            case "post":
-                return platform.post(self.offer(subject), operation.token)
-            case "extend":
-                changed = platform.extend(details["posted"], places=details["places"], token=operation.token)
-                return EXTENDED if changed else "nothing to do"
-            case "approve":
-                platform.approve(platform.submission(subject))
-            case "reject":
-                platform.reject(platform.submission(subject), details["reason"])
-            case "bonus":
-                submission = platform.submission(details["submission"])
-                if details["cents"] not in submission.bonuses:  # otherwise a lost ledger has paid it
-                    platform.bonus(submission, details["cents"], details["reason"], operation.token)
-            case "keep_out":
-                platform.keep_out(subject)
-            case "close":
-                platform.close(details["posted"])
-            case "release":
-                pass  # only in the ledger: nobody can earn this money any more
-        return operation.kind
+        return operation.carry_out(self.platform, self.offer)
 
     def offer(self, batch_id: str) -> Offer:
         """Return a batch of the ledger as it is offered to workers. DataError for a batch of another campaign."""
@@ -213,8 +185,7 @@ class CrowdCampaign:
 
     def posted_ids(self) -> dict[str, str]:
         """Return the platform's ids of the offers, by batch."""
-        posts = self.ledger.operations("post")
-        return {operation.subject: operation.outcome for operation in posts if operation.state == "done"}
+        return {operation.subject: operation.outcome for operation in self.ledger.operations("post", state="done")}
 
     def closed(self) -> set[str]:
         """The batches that a person closed."""
@@ -238,12 +209,12 @@ class CrowdCampaign:
     def unit_cost(self, batch_id: str) -> int:
         """Cents for one worker's work on a batch, with the fee."""
         offer = self.offer(batch_id)
-        return pay.cost(self.platform.name, offer.reward, offer.places, self.spec) // offer.places
+        return self.platform.cost(offer.reward, offer.places, self.spec) // offer.places
 
     def refresh(self) -> None:
         """Record the present state of all submissions in the ledger."""
-        rejections = self.ledger.operations("reject")
-        rejected = {operation.subject: operation.cents for operation in rejections if operation.state == "done"}
+        rejections = self.ledger.operations("reject", state="done")
+        rejected = {operation.subject: operation.cents for operation in rejections}
         for batch_id, posted_id in self.posted_ids().items():
             submissions = list(self.platform.submissions(posted_id))
             self.platform.admit(batch_id, posted_id, [self.pseudonym(submission.worker) for submission in submissions])
@@ -292,7 +263,7 @@ class CrowdCampaign:
     def _check(self, batches: Sequence[BatchOffer]) -> None:
         """Raise StudyError if a batch cannot be offered, before the first one costs money."""
         for offer in batches:
-            pay.cost(self.platform.name, offer.reward, offer.places, self.spec)
+            self.platform.cost(offer.reward, offer.places, self.spec)
             try:
                 self.platform.check(self.shown(offer))
             except StudyError as error:
@@ -340,30 +311,24 @@ class CrowdCampaign:
 
         Returns the reopened batches, the platform's refusals (other batches go on), and why the launch stopped early.
         """
-        most, open_now = self._most(), sum(state.open for state in states.values())
+        may_open = self._most() - sum(state.open for state in states.values())
         short, extended, troubles = self._short(states, lost), list[str](), list[str]()
-        reopened = [batch_id for batch_id in short if not states[batch_id].open]
-        waiting = [offer.batch.batch_id for offer in offered if offer.batch.batch_id not in states]
-        opening = [*reopened, *waiting][: max(0, most - open_now)]
+        ended = [batch_id for batch_id in short if not states[batch_id].open]
+        opening = [*ended, *(offer.batch.batch_id for offer in offered if offer.batch.batch_id not in states)]
+        opening = opening[: max(0, may_open)]
         if opening:
-            self._keep_out(most - open_now - len(opening))
+            self._keep_out(may_open - len(opening))
         for worker in sorted({work.submission.worker for works in self._excluded().values() for work in works}):
             self.do("keep_out", worker)  # their further work would be paid but not count
         try:
             for batch_id in [batch_id for batch_id in short if states[batch_id].open or batch_id in opening]:
-                try:
+                with _noting_refusals(troubles):
                     if self._extend(states[batch_id], batch_id, short[batch_id], len(lost[batch_id])):
                         extended.append(batch_id)
-                except RefusedError as error:
-                    troubles.append(str(error))
-            for offer in [self.offer(batch_id) for batch_id in opening if batch_id in waiting]:
-                cents = pay.cost(self.platform.name, offer.reward, offer.places, self.spec)
-                try:
+            for offer in [self.offer(batch_id) for batch_id in opening if batch_id not in states]:
+                with _noting_refusals(troubles, but=NoMoneyError):  # the other batches would fail, too
+                    cents = self.platform.cost(offer.reward, offer.places, self.spec)
                     self.do("post", offer.batch.batch_id, cents)
-                except NoMoneyError:  # the other batches would fail, too
-                    raise
-                except RefusedError as error:
-                    troubles.append(str(error))
         except LimitError as error:
             return extended, troubles, str(error)
         return extended, troubles, ""
@@ -448,9 +413,20 @@ class CrowdCampaign:
     def bonus(self, work: Work, cents: int) -> None:
         """Pay a submission's bonus for its time; a submission gets at most one."""
         places = self.offer(work.batch_id).places
-        total = cents + pay.fee(self.platform.name, cents, places, self.spec)
+        total = cents + self.platform.fee(cents, places, self.spec)
         details = {"submission": work.submission.submission_id, "cents": cents, "reason": BONUS_REASON}
         self.do("bonus", work.submission.submission_id, total, details)
+
+
+@contextlib.contextmanager
+def _noting_refusals(troubles: list[str], but: type[RefusedError] | tuple[()] = ()) -> Iterator[None]:
+    """Add the platform's refusal to the troubles, so that other batches go on; an error of the type `but` passes."""
+    try:
+        yield
+    except RefusedError as error:
+        if isinstance(error, but):
+            raise
+        troubles.append(str(error))
 
 
 def _valid(work: Work) -> bool:

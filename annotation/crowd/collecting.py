@@ -27,11 +27,11 @@ from annotation.campaign_records import (
 )
 from annotation.crowd.campaign import CrowdCampaign
 from annotation.crowd.judging import finish
-from annotation.crowd.ledger import Ledger, Work, refuse_lost_batches, source_of
+from annotation.crowd.ledger import Ledger, Work, refuse_lost_batches
 from annotation.crowd.mturk.form import read_archive
 from annotation.human.records import ANSWERS
 from annotation.names import worker_pseudonym
-from annotation.offering import refuse_other_prompts
+from annotation.offering import CampaignName, refuse_other_prompts
 from annotation.ratings.answers import Answer, SourcePart, check, keep, source_of_file
 from annotation.rubric import Rubric
 from annotation.verdicts.preregistration import asked_rubric
@@ -41,7 +41,8 @@ from plumbline.records import REHEARSAL, Pair
 from plumbline.study import Study
 from plumbline.study.crowd import PLATFORMS
 
-REHEARSALS = tuple(source_of(name, "sandbox") for name in PLATFORMS if name != "rehearsal")  # live ratings end them
+#: The sources of rehearsals by people, which live ratings end.
+REHEARSALS = tuple(name.source for name in (CampaignName(name, "sandbox") for name in PLATFORMS) if not name.made_up)
 COUNTED = ("submitted", "approved", "rejected")  # a rejected worker's ratings stay in the data, excluded
 
 
@@ -83,7 +84,7 @@ def collect(campaign: CrowdCampaign, *, replace: bool = False) -> Collection:
             rows = json.loads(campaign.ledger.answers(work.submission.submission_id))
             answers[work.batch_id] += _rated(work, [Answer(**row) for row in rows], rubric, campaign.pairs)
     parts = {batch_id: SourcePart("", tuple(of_batch)) for batch_id, of_batch in answers.items()}
-    source = source_of(campaign.platform.name, mode)
+    source = campaign.platform.campaign.source
     replace = replace or _only_returned(ratings, source, parts, submissions)
     keep(campaign.records, source, parts, replace=replace, instead_of=REHEARSALS if parts and mode == "live" else ())
     campaign.reopen()

@@ -8,29 +8,21 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 
-from annotation.argilla.client import connect
 from annotation.campaign_records import PAIRS, CampaignRecords
-from annotation.crowd import collecting, judging, summary
-from annotation.crowd import platform as pay
+from annotation.crowd import collecting, judging, pay, summary
 from annotation.crowd.campaign import CrowdCampaign
-from annotation.crowd.ledger import (
-    REHEARSAL_FILE,
-    Ledger,
-    label_of,
-    refuse_lost_campaign,
-    refuse_rehearsal_beside_people,
-)
-from annotation.crowd.platform import Platform, crowd_of
-from annotation.crowd.prolific.workspaces import ArgillaRooms, crowd_with_address, read_refused, release
+from annotation.crowd.ledger import Ledger, refuse_lost_campaign
+from annotation.crowd.platform import Opening, platform_class
+from annotation.crowd.prolific.workspaces import read_refused, release
+from annotation.crowd.rehearsal import REHEARSAL_FILE
 from annotation.names import is_pseudonym, pseudonym_key, worker_pseudonym
 from annotation.offering import (
     LEDGER,
+    CampaignName,
     Mode,
     alone,
     begin_offering,
@@ -48,36 +40,23 @@ from plumbline import cli
 from plumbline.errors import PlumblineError, StudyError
 from plumbline.manifest import stage
 from plumbline.study import Study
-from plumbline.study.crowd import PLATFORMS, CrowdSpec, PlatformName
+from plumbline.study.crowd import PLATFORMS
 from plumbline.words import count
 
 
-def lacking(records: CampaignRecords, platform: PlatformName, mode: Mode, *, launching: bool = True) -> list[str]:
+def lacking(records: CampaignRecords, campaign: CampaignName, *, launching: bool = True) -> list[str]:
     """Return a line for each missing setting, in the order of docs/howto; `launching` adds settings for `launch` alone.
 
     Countries are checked for the languages of the sample, once the study has one.
     """
-    study, queues = records.study, list[Queue]()
-    spec = study.crowd or CrowdSpec()
+    study, queues, platform = records.study, list[Queue](), platform_class(campaign.platform)
     if records.has(PAIRS):
         queues = list(queues_of([pair for pair in records.pairs if pair.pair_id not in records.withdrawn]))
-    languages = {code for queue in queues for code in ([queue.rarer] if platform == "mturk" else queue.languages)}
-    checks: list[Callable[[], object]] = [partial(crowd_of, study)]
-    if platform in ("rehearsal", "link"):
-        languages = set()  # these platforms do not filter by country
-    checks += [partial(spec.countries_of, language) for language in sorted(languages)]
-    if platform == "prolific":
-        checks.append(partial(pay.fee, platform, 100, 1, spec))
-        if launching:
-            from annotation.crowd.prolific.api import token_of  # noqa: PLC0415 (takes a while)
-
-            checks += [partial(crowd_with_address, study, mode), token_of]
-    if platform == "link":
-        from annotation.crowd.link import link_of  # noqa: PLC0415 (likewise)
-
-        checks += [partial(link_of, spec), *([partial(crowd_with_address, study, mode)] if launching else [])]
     lines = []
-    for check in checks:
+    for check in [
+        *platform.settings(study, queues),
+        *(platform.settings_to_launch(study, campaign.mode) if launching else ()),
+    ]:
         try:
             check()
         except PlumblineError as error:
@@ -85,20 +64,20 @@ def lacking(records: CampaignRecords, platform: PlatformName, mode: Mode, *, lau
     return lines
 
 
-def refuse_incomplete(records: CampaignRecords, platform: PlatformName, mode: Mode, *, launching: bool = True) -> None:
+def refuse_incomplete(records: CampaignRecords, campaign: CampaignName, *, launching: bool = True) -> None:
     """Raise StudyError if a setting is missing; if several are, first print a line for each.
 
     A refused plan also names the settings that only `launch` needs.
     """
-    if not (complaints := lacking(records, platform, mode, launching=launching)):
+    if not (complaints := lacking(records, campaign, launching=launching)):
         return
-    complaints = complaints if launching else lacking(records, platform, mode)
+    complaints = complaints if launching else lacking(records, campaign)
     if not complaints[1:]:
         raise StudyError(complaints[0])
     print("\n".join(f"  missing: {line}" for line in complaints), file=sys.stderr)
     raise StudyError(
         f"{records.study.file}: crowd workers cannot be asked yet: {len(complaints)} settings are missing (listed"
-        f" above); docs/howto/{'links' if platform == 'link' else platform}.md shows where each belongs"
+        f" above); {platform_class(campaign.platform).guide} shows where each belongs"
     )
 
 
@@ -114,52 +93,30 @@ def campaign_of(
     Raises StudyError if it has no batches yet, unless this command `begins` it.
     """
     records = CampaignRecords.open(study)
-    name, mode = platform_name(records, options), mode_of(options)
-    where = f"[{label_of(name, mode)}]"
+    name = campaign_name(records, options)
+    platform = platform_class(name.platform)
     try:
         if begins:
-            refuse_incomplete(records, name, mode)
-        if name == "rehearsal":
-            refuse_rehearsal_beside_people(records)
-        crowd_of(study)
-        refuse_lost_campaign(records, mode)
-        limit = _limit(options, name, mode) if spends else None
+            refuse_incomplete(records, name)
+        platform.refuse(records)
+        refuse_lost_campaign(records, name.mode)
+        limit = _limit(options, name) if spends and name.spends else None
         with contextlib.ExitStack() as stack:
             stack.enter_context(alone(study))
-            ledger = stack.enter_context(Ledger(study.scratch / LEDGER, study.name, name, mode))
+            ledger = stack.enter_context(Ledger(study.scratch / LEDGER, study.name, *name))
             home = home_of(options)
             key = pseudonym_key(home)
-            platform: Platform
-            if name == "rehearsal":
-                from annotation.crowd.rehearsal import MadeUpCrowd  # noqa: PLC0415 (as below)
-
-                platform = MadeUpCrowd(study)
-            elif name == "mturk":
-                from annotation.crowd.mturk.adapter import MTurk  # noqa: PLC0415 (extra `crowd`)
-
-                platform = MTurk(study, mode, endpoint=os.environ.get("MTURK_ENDPOINT", ""))
-            else:
-                from annotation.crowd.link import LinkPlatform  # noqa: PLC0415
-                from annotation.crowd.prolific.adapter import Prolific  # noqa: PLC0415
-
-                rooms = ArgillaRooms(study, mode, key, stack.enter_context(connect(home)), name)
-                if name == "link":
-                    platform = LinkPlatform(study, mode, key, rooms, options.invite if begins else 0)
-                else:
-                    platform = Prolific(study, mode, key, rooms)
-                    stack.callback(platform.close_connections)
+            opened = platform.open(Opening(study, name.mode, home, key, options.invite if begins else 0, stack))
             if not (begins or ledger.offered()):
                 raise StudyError(f"{study.name} has no batches here yet; begin with `crowd launch`")
-            yield CrowdCampaign(study, platform, ledger, key, limit)
+            yield CrowdCampaign(study, opened, ledger, key, limit)
     except PlumblineError as error:
-        raise type(error)(f"{where} {error}") from None
+        raise type(error)(f"[{name.label}] {error}") from None
 
 
-def _limit(options: argparse.Namespace, platform: PlatformName, mode: Mode) -> int | None:
+def _limit(options: argparse.Namespace, campaign: CampaignName) -> int:
     """Return the money that may be spent, in cents, after a person confirmed it; play money in the rehearsal."""
-    if mode == "sandbox" and platform != "rehearsal":
-        return None
-    where, what = f"[{label_of(platform, mode)}]", "--live" if mode == "live" else "a rehearsal"
+    where, what = f"[{campaign.label}]", "a rehearsal" if campaign.made_up else "--live"
     if options.max_cost is None:
         raise StudyError(f"{what} spends money and needs a limit; add --max-cost DOLLARS, for the whole campaign")
     limit = int(options.max_cost * 100 + 1e-6)
@@ -173,25 +130,29 @@ def _limit(options: argparse.Namespace, platform: PlatformName, mode: Mode) -> i
     return limit
 
 
-def platform_name(records: CampaignRecords, options: argparse.Namespace) -> PlatformName:
-    """Return the named platform, else `rehearsal` while one runs, the study's, or that of its only campaign."""
-    study = records.study
-    named: PlatformName | None = options.platform
-    platforms = [name for name, mode in ledgers(study.scratch / LEDGER) if mode == mode_of(options)]
-    if not named and "rehearsal" in platforms:  # until it is forgotten, nobody else is asked
-        return "rehearsal"
-    named = named or (study.crowd.platform if study.crowd else None)
-    if named:
-        if named == "rehearsal" and options.live:
+def campaign_name(records: CampaignRecords, options: argparse.Namespace) -> CampaignName:
+    """Return the campaign that the options name.
+
+    Its platform is the named one, else `rehearsal` while one runs, the study's, or that of its only campaign.
+    """
+    study, mode = records.study, mode_of(options)
+    begun = ledgers(study.scratch / LEDGER)
+    here = [campaign for campaign in begun if campaign.mode == mode]
+    if not options.platform and (rehearsal := next((campaign for campaign in here if campaign.made_up), None)):
+        return rehearsal  # until it is forgotten, nobody else is asked
+    if platform := options.platform or (study.crowd.platform if study.crowd else None):
+        named = CampaignName(platform, mode)
+        if named.made_up and options.live:
             raise StudyError("a rehearsal is never live; leave out --live")
         return named
-    if len(platforms) != 1:
-        refuse_lost_campaign(records, mode_of(options))
-        has = f"has campaigns on {' and '.join(platforms)}" if platforms else f"has no {mode_of(options)} campaign yet"
-        if not platforms and not options.live and ledgers(study.scratch / LEDGER):
+    if len(here) != 1:
+        refuse_lost_campaign(records, mode)
+        platforms = " and ".join(campaign.platform for campaign in here)
+        has = f"has campaigns on {platforms}" if here else f"has no {mode} campaign yet"
+        if not here and not options.live and begun:
             raise StudyError(f"{study.name} {has}, but a live one; add --live to use it, or --platform to rehearse")
         raise StudyError(f"{study.name} {has}; name the platform: --platform {' or --platform '.join(PLATFORMS)}")
-    return platforms[0]
+    return here[0]
 
 
 def mode_of(options: argparse.Namespace) -> Mode:
@@ -203,12 +164,12 @@ def show_plan(options: argparse.Namespace) -> int:
     """Print the next offers and their cost."""
     study = cli.study_of(options)
     records = Evidence.open(study)
-    platform, mode = platform_name(records, options), mode_of(options)
-    refuse_incomplete(records, platform, mode, launching=False)
-    print(summary.plan_text(records, platform, mode, options.pilot))
-    groups, where = ahead_of_sample(records.pairs, study.acceptance, study.raters_of), f"[{label_of(platform, mode)}]"
+    campaign = campaign_name(records, options)
+    refuse_incomplete(records, campaign, launching=False)
+    print(summary.plan_text(records, campaign, options.pilot))
+    groups, where = ahead_of_sample(records.pairs, study.acceptance, study.raters_of), f"[{campaign.label}]"
     print(summary.marked(where, size_line(groups, study.called.item, study.acceptance)))
-    for line in [*never_lines(study, groups, offered=False), *lacking(records, platform, mode)]:
+    for line in [*never_lines(study, groups, offered=False), *lacking(records, campaign)]:
         print(summary.marked(where, f"before launching: {line}"))
     return 0
 
@@ -232,12 +193,8 @@ def launch_batches(options: argparse.Namespace) -> int:
         print(f"{where} {count(done.posted, 'batch', 'batches')} offered now, {done.extended} opened again;"
               f" {done.open} {'is' if done.open == 1 else 'are'} open,"
               f" {done.waiting} {'waits' if done.waiting == 1 else 'wait'} until earlier batches are done")  # fmt: skip
-        if campaign.platform.name == "link" and campaign.platform.mode == "live":
-            for batch_id, posted_id in campaign.posted_ids().items():
-                print(f"{where} batch {batch_id}: {campaign.platform.preview(posted_id)}")
-        if campaign.platform.mode == "sandbox":
-            for batch_id, posted_id in campaign.posted_ids().items():
-                print(f"{where} try batch {batch_id}: {campaign.platform.preview(posted_id)}")
+        for line in campaign.platform.launch_lines(campaign.posted_ids()):
+            print(f"{where} {line}")
         for line in done.troubles:
             print(f"{where} refused: {line}")
         if done.stopped:
@@ -253,11 +210,11 @@ def show_campaign(options: argparse.Namespace) -> int:
         refuse_lost_campaign(CampaignRecords.open(study), "live")
         print(f"{study.name}: no crowd campaign yet; see `{study.command('crowd plan')}`")
     print("\n\n".join(summary.summary_text(campaign_summary) for campaign_summary in summaries))
-    for (platform, mode, worker), at in read_refused(home_of(options), study.name).items():
-        release_it = [worker, "--platform", platform, *(["--live"] if mode == "live" else [])]
+    for (refusing, worker), at in read_refused(home_of(options), study.name).items():
+        release_it = [worker, "--platform", refusing.platform, *(["--live"] if refusing.mode == "live" else [])]
         release_it += ["--data", options.data] if options.data else []
         print(
-            f"[{label_of(platform, mode)}] {worker} was refused in another browser than the one that began"
+            f"[{refusing.label}] {worker} was refused in another browser than the one that began"
             f" ({at:%Y-%m-%d %H:%M} UTC); if the person asks to go on in another one:"
             f" {study.command('crowd release')} {shlex.join(release_it)}"
         )
@@ -267,17 +224,15 @@ def show_campaign(options: argparse.Namespace) -> int:
 def release_worker(options: argparse.Namespace) -> int:
     """Let a participant go on in another browser."""
     study, home = cli.study_of(options), home_of(options)
-    platform, mode = platform_name(CampaignRecords.open(study), options), mode_of(options)
-    worker = options.participant
+    campaign, worker = campaign_name(CampaignRecords.open(study), options), options.participant
     if not is_pseudonym(worker):
-        worker = worker_pseudonym(pseudonym_key(home), study.name, platform, worker)
-    if not release(home, study.name, platform, mode, worker):
+        worker = worker_pseudonym(pseudonym_key(home), study.name, campaign.platform, worker)
+    if not release(home, study.name, campaign, worker):
         raise StudyError(
-            f"[{label_of(platform, mode)}] {worker} was refused in no browser; `{study.command('crowd status')}` lists"
-            " who was"
+            f"[{campaign.label}] {worker} was refused in no browser; `{study.command('crowd status')}` lists who was"
         )
     print(
-        f"[{label_of(platform, mode)}] {worker} may go on: the next browser that opens the link and begins is theirs;"
+        f"[{campaign.label}] {worker} may go on: the next browser that opens the link and begins is theirs;"
         " ask them to open it now"
     )
     return 0
@@ -307,8 +262,8 @@ def collect_work(options: argparse.Namespace) -> int:
         print(f"{where} {count(done.new, 'submission')} read, {count(len(done.ratings), 'rating')} in all{rehearsal}")
         for line in done.troubles.values():
             print(f"{where} cannot be read: {line}")
-        if campaign.platform.name == "rehearsal":
-            print(f"{where} the made-up crowd has worked for half an hour; run this again for the next half hour")
+        if campaign.platform.after_collecting:
+            print(f"{where} {campaign.platform.after_collecting}")
     return 0
 
 
@@ -397,12 +352,12 @@ def close_campaign(options: argparse.Namespace) -> int:
 
 def _forget(study: Study, options: argparse.Namespace) -> int:
     """Remove a rehearsal's ratings, batches and decisions from the study's records."""
-    if platform_name(CampaignRecords.open(study), options) != "rehearsal":
+    campaign = campaign_name(CampaignRecords.open(study), options)
+    if not campaign.made_up:
         raise StudyError("--forget removes only a rehearsal's records; leave it out, or add --platform rehearsal")
-    with alone(study), Ledger(study.scratch / LEDGER, study.name, "rehearsal", "sandbox") as ledger:
+    with alone(study), Ledger(study.scratch / LEDGER, study.name, *campaign) as ledger:
         number = collecting.forget_rehearsal(study, ledger)
         (study.scratch / REHEARSAL_FILE).unlink(missing_ok=True)
         ledger.forget()  # last: after a crash, the next run removes the rest
-    label = label_of("rehearsal", "sandbox")
-    print(f"[{label}] {count(number, 'rating')} and everything else of the rehearsal removed")
+    print(f"[{campaign.label}] {count(number, 'rating')} and everything else of the rehearsal removed")
     return 0

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from annotation.counting import excluded_raters
-from annotation.crowd import platform as pay
+from annotation.crowd import pay
 from annotation.crowd.campaign import CrowdCampaign, LimitError
 from annotation.crowd.ledger import SubmissionReview, Work
 from annotation.crowd.platform import NoMoneyError, RefusedError

@@ -23,8 +23,9 @@ from typing import Any, Literal
 
 from annotation.campaign_records import CampaignRecords
 from annotation.crowd.batches import Batch
+from annotation.crowd.operations import OPERATIONS, Kind, Operation
 from annotation.crowd.platform import NoMoneyError, RefusedError, Submission
-from annotation.offering import LEDGER, Mode, ledgers, offered_to_raters
+from annotation.offering import LEDGER, CampaignName, Mode, ledgers
 from plumbline.errors import DataError, StudyError
 from plumbline.records import REHEARSAL
 from plumbline.store import make_folder
@@ -58,7 +59,7 @@ class WorkTables:
     """The part of a ledger that holds work, of one platform and mode."""
 
     _database: sqlite3.Connection
-    _key: tuple[PlatformName, Mode]
+    campaign: CampaignName
 
     def note(self, submission: Submission, batch_id: str, pseudonym: str) -> None:
         """Record a submission's present state; answers that were read stay."""
@@ -69,7 +70,7 @@ class WorkTables:
             " submitted_at, bonuses) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
             " state = excluded.state, seconds = excluded.seconds, submitted_at = excluded.submitted_at,"
             " bonuses = excluded.bonuses",
-            (*self._key, submission.submission_id, batch_id, submission.worker, pseudonym, submission.state,
+            (*self.campaign, submission.submission_id, batch_id, submission.worker, pseudonym, submission.state,
              seconds, at, json.dumps(submission.bonuses)),
         )  # fmt: skip
 
@@ -77,14 +78,14 @@ class WorkTables:
         """Store a submission's answers (JSON), or the reason why they cannot be read."""
         self._database.execute(
             "UPDATE submissions SET answers = ?, trouble = ? WHERE platform = ? AND mode = ? AND submission_id = ?",
-            (answers, trouble, *self._key, submission_id),
+            (answers, trouble, *self.campaign, submission_id),
         )
 
     def answers(self, submission_id: str) -> str:
         """Return a submission's stored answers; empty if none are stored."""
         row = self._database.execute(
             "SELECT answers FROM submissions WHERE platform = ? AND mode = ? AND submission_id = ?",
-            (*self._key, submission_id),
+            (*self.campaign, submission_id),
         ).fetchone()
         return (row[0] or "") if row else ""
 
@@ -96,7 +97,7 @@ class WorkTables:
             " AND o.mode = s.mode AND o.kind = 'post' AND o.subject = s.batch_id), '')"
             " FROM submissions s JOIN batches b USING (platform, mode, batch_id)"
             " WHERE platform = ? AND mode = ? ORDER BY b.number, submitted_at, submission_id",
-            self._key,
+            self.campaign,
         )
         works = []
         for key, batch_id, worker, pseudonym, state, seconds, at, bonuses, answered, trouble, posted_id in rows:
@@ -111,14 +112,14 @@ class WorkTables:
         """Record a person's decision; later decisions take precedence, earlier ones stay."""
         signs = json.dumps(judgement.signs, ensure_ascii=False)
         row = (judgement.submission_id, judgement.decision, judgement.reason, signs, judgement.decided_at.isoformat())
-        self._database.execute("INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?, ?)", (*self._key, *row))
+        self._database.execute("INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?, ?)", (*self.campaign, *row))
 
     def judgements(self, submission_id: str = "") -> list[SubmissionReview]:
         """All decisions (about a submission), the oldest first."""
         rows = self._database.execute(
             "SELECT submission_id, decision, reason, signs, decided_at FROM decisions WHERE platform = ? AND mode = ?"
             " AND ? IN ('', submission_id) ORDER BY rowid",
-            (*self._key, submission_id),
+            (*self.campaign, submission_id),
         )
         return [
             SubmissionReview(key, decision, reason, tuple(json.loads(signs)), datetime.fromisoformat(at))
@@ -127,9 +128,7 @@ class WorkTables:
 
 
 VERSION = 1
-REHEARSAL_FILE = "rehearsal.json"  # what the made-up crowd did, beside the ledger
 
-Kind = Literal["post", "extend", "approve", "reject", "bonus", "keep_out", "close", "release"]
 _SCHEMA = """
 CREATE TABLE campaign (study TEXT NOT NULL);
 CREATE TABLE batches (
@@ -151,20 +150,6 @@ CREATE TABLE decisions (
 
 
 @dataclass(frozen=True)
-class Operation:
-    """A call that a platform must carry out once: the intention, and the outcome once known."""
-
-    kind: Kind
-    subject: str  #: the batch, submission or worker; with a suffix if one subject has several operations
-    cents: int  #: what it costs, fees included
-    details: Mapping[str, Any]
-    state: Literal["intended", "done", "refused"]
-    outcome: str
-    intended_at: datetime
-    token: str  #: the same at each try; different for every operation
-
-
-@dataclass(frozen=True)
 class BatchOffer:
     """A batch in the ledger, with the terms of its first offer."""
 
@@ -178,11 +163,10 @@ class Ledger(WorkTables):
 
     def __init__(self, path: Path, study_name: str, platform: PlatformName, mode: Mode) -> None:
         """Open or create the ledger. Raises DataError for another version's or study's file, and for a damaged one."""
-        self.path, self.platform, self.mode = path, platform, mode
+        self.path, self.campaign = path, CampaignName(platform, mode)
         make_folder(path.parent)
         if not path.exists():
             os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))  # it holds workers' ids
-        self._key: tuple[PlatformName, Mode] = (platform, mode)
         self._parsed: dict[str, Batch] = {}  # keyed by the file's content, so it is never out of date
         try:
             self._database = sqlite3.connect(path, isolation_level=None)
@@ -230,15 +214,15 @@ class Ledger(WorkTables):
 
     def offered(self) -> list[BatchOffer]:
         """The batches of the campaign, in order."""
-        return self._offers("platform = ? AND mode = ?", self._key)
+        return self._offers("platform = ? AND mode = ?", self.campaign)
 
     def find_offered(self, batch_id: str) -> BatchOffer | None:
         """Return a batch of the campaign; None if the campaign does not have it."""
-        return next(iter(self._offers("platform = ? AND mode = ? AND batch_id = ?", (*self._key, batch_id))), None)
+        return next(iter(self._offers("platform = ? AND mode = ? AND batch_id = ?", (*self.campaign, batch_id))), None)
 
     def taken(self) -> list[BatchOffer]:
         """The batches of this mode on all platforms: their pairs are not offered again."""
-        return self._offers("mode = ?", (self.mode,))
+        return self._offers("mode = ?", (self.campaign.mode,))
 
     def _offers(self, where: str, values: tuple[str, ...]) -> list[BatchOffer]:
         query = f"SELECT content, places, reward FROM batches WHERE {where} ORDER BY platform, number"  # noqa: S608
@@ -249,40 +233,42 @@ class Ledger(WorkTables):
 
     def forget(self) -> None:
         """Remove everything of this platform and mode. Only a rehearsal is ever forgotten."""
-        if self.platform != "rehearsal":
-            raise ValueError(f"the ledger of {self.platform} records payments and is never forgotten")
+        if not self.campaign.made_up:
+            raise ValueError(f"the ledger of {self.campaign.platform} records payments and is never forgotten")
         with self._transaction():
             for table in ("decisions", "submissions", "operations", "batches"):
-                self._database.execute(f"DELETE FROM {table} WHERE platform = ? AND mode = ?", self._key)  # noqa: S608
+                self._database.execute(f"DELETE FROM {table} WHERE platform = ? AND mode = ?", self.campaign)  # noqa: S608
 
     def posted(self, platform: PlatformName) -> set[str]:
         """Return the batches that were, or may have been, offered on a platform in this mode."""
         rows = self._database.execute(
             "SELECT subject FROM operations WHERE platform = ? AND mode = ? AND kind = 'post' AND state != 'refused'",
-            (platform, self.mode),
+            (platform, self.campaign.mode),
         )
         return {batch_id for (batch_id,) in rows}
 
     def drop_waiting(self, unwanted: Callable[[Batch], bool]) -> None:
         """Remove unwanted batches that were never offered; their other pairs go into later batches."""
-        begun = self.posted(self.platform)
+        begun = self.posted(self.campaign.platform)
         with self._transaction():
             for offer in self.offered():
                 if offer.batch.batch_id not in begun and unwanted(offer.batch):
                     self._database.execute(
                         "DELETE FROM batches WHERE platform = ? AND mode = ? AND batch_id = ?",
-                        (*self._key, offer.batch.batch_id),
+                        (*self.campaign, offer.batch.batch_id),
                     )
 
     def add_batches(self, batches: list[BatchOffer]) -> None:
         """Add batches to the campaign, all or none."""
         with self._transaction():
             (first,) = self._database.execute(
-                "SELECT COALESCE(MAX(number) + 1, 0) FROM batches WHERE platform = ? AND mode = ?", self._key
+                "SELECT COALESCE(MAX(number) + 1, 0) FROM batches WHERE platform = ? AND mode = ?", self.campaign
             ).fetchone()
             for number, offer in enumerate(batches, first):
                 row = (offer.batch.batch_id, offer.places, offer.reward, offer.batch.model_dump_json())
-                self._database.execute("INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?, ?)", (*self._key, number, *row))
+                self._database.execute(
+                    "INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?, ?)", (*self.campaign, number, *row)
+                )
 
     # Operations
 
@@ -320,10 +306,9 @@ class Ledger(WorkTables):
         """Return an operation, or None if it was never intended."""
         return next(self._operations("AND kind = ? AND subject = ?", (kind, subject)), None)
 
-    def operations(self, kind: Kind | None = None) -> list[Operation]:
-        """All operations (of a kind), the oldest first."""
-        more, values = ("AND kind = ?", (kind,)) if kind else ("", ())
-        return list(self._operations(more, values))
+    def operations(self, kind: Kind | None = None, state: str = "") -> list[Operation]:
+        """All operations (of a kind, in a state), the oldest first."""
+        return list(self._operations("AND ? IN ('', kind) AND ? IN ('', state)", (kind or "", state)))
 
     def extensions(self, batch_id: str) -> list[Operation]:
         """Return the operations that extend a batch's offer, done or not, the oldest first."""
@@ -334,11 +319,11 @@ class Ledger(WorkTables):
 
         The money of a rejection is counted back when the rejection is done.
         """
-        return self._spent("mode = ?", (self.mode,))
+        return self._spent("mode = ?", (self.campaign.mode,))
 
     def spent_here(self) -> int:
         """The cents of all operations done or intended in this mode, on this platform alone."""
-        return self._spent("platform = ? AND mode = ?", self._key)
+        return self._spent("platform = ? AND mode = ?", self.campaign)
 
     def _spent(self, where: str, values: tuple[str, ...]) -> int:
         counting = "(state = 'done' OR (state = 'intended' AND cents > 0))"
@@ -349,54 +334,31 @@ class Ledger(WorkTables):
         columns = "kind, subject, cents, details, state, outcome, intended_at"
         rows = self._database.execute(
             f"SELECT {columns} FROM operations WHERE platform = ? AND mode = ? {more} ORDER BY rowid",  # noqa: S608
-            (*self._key, *values),
+            (*self.campaign, *values),
         )
         for kind, subject, cents, details, state, outcome, at in rows.fetchall():
-            token = self._token(kind, subject, at)
-            yield Operation(
-                kind, subject, cents, json.loads(details), state, outcome, datetime.fromisoformat(at), token
-            )
+            token, intended_at = self._token(kind, subject, at), datetime.fromisoformat(at)
+            yield OPERATIONS[kind](kind, subject, cents, json.loads(details), state, outcome, intended_at, token)
 
     def _intend(self, kind: Kind, subject: str, cents: int, details: Mapping[str, Any]) -> Operation:
         at = datetime.now(UTC)
-        row = (*self._key, kind, subject, cents, json.dumps(details, ensure_ascii=False), at.isoformat())
+        row = (*self.campaign, kind, subject, cents, json.dumps(details, ensure_ascii=False), at.isoformat())
         # A refused operation is intended anew, at another time and so with another token.
         self._database.execute(
             "INSERT OR REPLACE INTO operations VALUES (?, ?, ?, ?, ?, ?, 'intended', '', ?, NULL)", row
         )
-        return Operation(kind, subject, cents, details, "intended", "", at, self._token(kind, subject, at.isoformat()))
+        token = self._token(kind, subject, at.isoformat())
+        return OPERATIONS[kind](kind, subject, cents, details, "intended", "", at, token)
 
     def _token(self, kind: str, subject: str, at: str) -> str:
         """Return a token of 64 characters, the most that MTurk allows."""
-        return sha256("\0".join(("crowd-v1", *self._key, kind, subject, at)).encode()).hexdigest()
+        return sha256("\0".join(("crowd-v1", *self.campaign, kind, subject, at)).encode()).hexdigest()
 
     def _settle(self, operation: Operation, state: str, outcome: str) -> None:
         self._database.execute(
             "UPDATE operations SET state = ?, outcome = ?, settled_at = ? WHERE platform = ? AND mode = ? AND kind = ?"
             " AND subject = ?",
-            (state, outcome, datetime.now(UTC).isoformat(), *self._key, operation.kind, operation.subject),
-        )
-
-
-def source_of(platform: PlatformName, mode: Mode) -> str:
-    """Return the value of the ratings' column `source` for a campaign."""
-    if platform == "rehearsal":
-        return REHEARSAL
-    return platform if mode == "live" else f"{platform} {mode}"
-
-
-def label_of(platform: PlatformName, mode: Mode) -> str:
-    """Return the label at the start of each line of a campaign's output."""
-    return REHEARSAL if platform == "rehearsal" else f"{mode} {platform}"
-
-
-def refuse_rehearsal_beside_people(records: CampaignRecords) -> None:
-    """Raise StudyError for a rehearsal in a study that was offered to people, or has their ratings."""
-    people = ~records.all_ratings["simulated"].astype(bool)
-    if offered_to_raters(records) or people.any():
-        raise StudyError(
-            f"{records.study.name} was offered to people or has ratings by people, which must not be mixed with"
-            " those of a rehearsal; rehearse under another study name"
+            (state, outcome, datetime.now(UTC).isoformat(), *self.campaign, operation.kind, operation.subject),
         )
 
 
@@ -406,8 +368,8 @@ def refuse_lost_batches(records: CampaignRecords, ledger: Ledger) -> None:
     Such a ledger is new or an older copy, and would offer and pay the same work again. Raises StudyError if the
     ratings are a rehearsal's, and as `refuse_lost_campaign`.
     """
-    refuse_lost_campaign(records, ledger.mode)
-    if ledger.mode == "sandbox":
+    refuse_lost_campaign(records, ledger.campaign.mode)
+    if ledger.campaign.mode == "sandbox":
         return  # there it costs nothing
     ratings = records.all_ratings
     if (ratings["source"] == REHEARSAL).any():
@@ -416,7 +378,7 @@ def refuse_lost_batches(records: CampaignRecords, ledger: Ledger) -> None:
             f" `{records.study.command('crowd close')} --platform rehearsal --forget`"
         )
     for platform in PLATFORMS:
-        rated = set(ratings.loc[ratings["source"] == source_of(platform, "live"), "batch"])
+        rated = set(ratings.loc[ratings["source"] == CampaignName(platform, "live").source, "batch"])
         if lost := sorted(rated - ledger.posted(platform)):
             raise DataError(
                 f"{ledger.path}: {count(len(lost), f'live {platform} batch has', f'live {platform} batches have')}"
@@ -431,8 +393,10 @@ def refuse_lost_campaign(records: CampaignRecords, mode: Mode) -> None:
     With records at an address, each machine has its own ledger; only the launching machine's knows what was paid.
     """
     path = records.study.scratch / LEDGER
-    live_campaigns = {f"{mode} {platform}" for platform, mode in ledgers(path)} if mode == "live" else set()
-    for offering in records.offerings if mode == "live" else ():
+    if mode == "sandbox":
+        return
+    live_campaigns = set(map(str, ledgers(path)))
+    for offering in records.offerings:
         if offering.to.startswith("live ") and offering.to not in live_campaigns:
             raise DataError(
                 f"{path}: this ledger does not have the batches that were offered on {offering.at:%Y-%m-%d}"

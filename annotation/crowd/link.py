@@ -14,20 +14,31 @@ import hmac
 import io
 import math
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
+from typing import Self
 from urllib.parse import urlencode
 
 import pandas as pd
 
-from annotation.argilla.dataset import Words
 from annotation.crowd.account import AccountOffer, AccountPlatform
-from annotation.crowd.platform import Offer, RefusedError, State, Submission, amount
-from annotation.crowd.prolific.workspaces import Progress, Room, Rooms, crowd_with_address, room_of
+from annotation.crowd.pay import amount
+from annotation.crowd.platform import Check, Offer, Opening, RefusedError, State, Submission
+from annotation.crowd.prolific.workspaces import (
+    ArgillaRooms,
+    Progress,
+    Room,
+    Rooms,
+    crowd_with_address,
+    refuse_unshowable,
+    room_of,
+)
 from annotation.names import worker_pseudonym
 from annotation.offering import Mode
 from annotation.ratings.answers import Answer
+from annotation.sampling.queues import Queue
 from plumbline.errors import DataError, StudyError
 from plumbline.exhibits.table import write_csv
 from plumbline.reading import read_text
@@ -80,6 +91,24 @@ class LinkPlatform(AccountPlatform):
     """A platform that sends people by a link, in one mode (`platform.Platform`)."""
 
     name: PlatformName = "link"
+    guide = "docs/howto/links.md"
+
+    @classmethod
+    def open(cls, opening: Opening) -> Self:
+        """Open the rooms on our own server."""
+        rooms = ArgillaRooms.of(opening, cls.name)
+        return cls(opening.study, opening.mode, opening.key, rooms, opening.invited)
+
+    @classmethod
+    def settings(cls, study: Study, queues: Sequence[Queue]) -> Iterator[Check]:
+        """Yield the checks of the settings of `crowd` and `crowd.link`."""
+        yield from super().settings(study, queues)
+        yield partial(link_of, study.crowd or CrowdSpec())
+
+    @classmethod
+    def settings_to_launch(cls, study: Study, mode: Mode) -> Iterator[Check]:
+        """Yield the check of the server's address."""
+        yield partial(crowd_with_address, study, mode)
 
     def __init__(self, study: Study, mode: Mode, key: bytes, rooms: Rooms, invited: int = 0) -> None:
         """`key` makes pseudonyms; `invited` people get a link each if the platform is a mailing list.
@@ -111,8 +140,7 @@ class LinkPlatform(AccountPlatform):
 
     def check(self, offer: Offer) -> None:
         """Raise StudyError for a rubric that the rating page cannot show."""
-        if what := Words.of(self._rubric, offer.batch.queue, task={}).too_much():
-            raise StudyError(f"{self._study.file}: the page cannot show rubric {self._rubric.name!r}: {what}")
+        refuse_unshowable(self._study, self._rubric, offer.batch.queue)
 
     def send_offer(self, offer: Offer, token: str) -> str:
         """Open the batch's room; for a mailing list, also write everybody's link."""
@@ -131,6 +159,12 @@ class LinkPlatform(AccountPlatform):
         """Return the link to give to the platform; in live mode the platform adds the parameters."""
         made_up = {name: "EXAMPLE" for name in self._link.names if name}
         return self._room(posted_id).address + ("" if self.mode == "live" else f"?{urlencode(made_up)}")
+
+    def launch_lines(self, posted_ids: Mapping[str, str]) -> Iterator[str]:
+        """Yield each batch's link, which a coordinator gives to the platform."""
+        for batch_id, posted_id in posted_ids.items() if self.mode == "live" else ():
+            yield f"batch {batch_id}: {self.preview(posted_id)}"
+        yield from super().launch_lines(posted_ids)
 
     def _room(self, batch_id: str) -> Room:
         return room_of(self._study, self.name, self.mode, self._key, batch_id)

@@ -7,28 +7,32 @@ takes a token, the same at each try: a platform that knows tokens refuses the se
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import math
-import statistics
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from decimal import ROUND_CEILING, Decimal
-from functools import cached_property
+from decimal import Decimal
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal, Self
 
+from annotation import server
 from annotation.campaign_records import CampaignRecords
 from annotation.crowd.batches import Batch
-from annotation.offering import Mode
+from annotation.crowd.pay import rounded_up
+from annotation.offering import CampaignName, Mode
 from annotation.ratings.answers import Answer
 from annotation.rubric import Rubric
+from annotation.sampling.queues import Queue
 from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import ServiceError, StudyError
 from plumbline.records import Pair
 from plumbline.study import Study
-from plumbline.study.crowd import EXTRA_PAY, CrowdSpec, PaySpec, PlatformName
+from plumbline.study.crowd import CrowdSpec, PlatformName
 
 State = Literal["working", "submitted", "approved", "rejected", "returned"]
 Decision = Literal["approved", "rejected"]
@@ -83,26 +87,94 @@ class Submission:
     bonuses: tuple[int, ...]  #: cents paid so far beside the reward
 
 
+#: A check of a setting, which raises PlumblineError where the setting is missing.
+Check = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What a command opens a platform with."""
+
+    study: Study
+    mode: Mode
+    home: server.Home  #: where our own server lives
+    key: bytes  #: makes workers' pseudonyms
+    invited: int  #: people who get a link each where the platform is a mailing list
+    ends: contextlib.ExitStack  #: closes the connections when the command ends
+
+
 class Platform(ABC):
     """A crowd platform in one mode: the interface that campaigns call, and the behaviour all platforms share.
 
     Methods raise ServiceError, and UncertainError where the difference matters. A platform carries out `send_...` and
-    reports its state; this class decides whether to send, whether a call took effect, and how long to look for it.
+    reports its state; this class decides whether to send, whether a call took effect, and how long to look for it. A
+    plan needs the class alone: its class methods ask nobody.
     """
 
     name: PlatformName
     title: str  #: its name for people
+    guide: ClassVar[str]  #: the page of docs/ that shows where its settings belong
     mode: Mode
     refills: bool  #: whether the platform reopens a rejected worker's place, at the same cost
     longest_reason: float = math.inf  #: the most characters in the reason for a rejection
-    spends: bool  #: whether the spending limit applies: where money moves, and in the rehearsal
     patience: float = 0.0  #: seconds until a paid bonus is certain to show
     pause: Callable[[float], None] = staticmethod(time.sleep)
+    plan_note: ClassVar[str] = ""  #: a line below each plan
+    after_collecting: ClassVar[str] = ""  #: a line after each collection
 
     def __init__(self, study: Study, mode: Mode) -> None:
         """Raises StudyError for a study without crowd settings."""
         self._study, self.mode, self._crowd = study, mode, crowd_of(study)
-        self.spends = mode == "live" or self.name == "rehearsal"
+        self.campaign = CampaignName(self.name, mode)
+
+    # Before it is opened
+
+    @classmethod
+    @abstractmethod
+    def open(cls, opening: Opening) -> Self:
+        """Connect to the platform."""
+
+    @classmethod
+    def refuse(cls, records: CampaignRecords) -> None:
+        """Raise StudyError for a study that this platform must not work on, such as one without crowd settings."""
+        crowd_of(records.study)
+
+    @classmethod
+    def fee(cls, cents: int, places: int, crowd: CrowdSpec) -> int:
+        """Cents that the platform takes for one payment of `cents`; `places` is the number of workers for the batch.
+
+        The share is the study's. Raises StudyError where the platform needs one and the study has none.
+        """
+        return rounded_up(Decimal(str(crowd.fee or 0)) * cents)
+
+    @classmethod
+    def cost(cls, reward: int, places: int, crowd: CrowdSpec) -> int:
+        """Cents for a batch with `places` workers, with fees."""
+        return places * (reward + cls.fee(reward, places, crowd))
+
+    @classmethod
+    def readers_of(cls, queue: Queue) -> Collection[str]:
+        """Return the languages whose countries workers for a queue live in; none where it cannot filter by country."""
+        return ()
+
+    @classmethod
+    def settings(cls, study: Study, queues: Sequence[Queue]) -> Iterator[Check]:
+        """Yield the checks of the settings that a plan needs, in the order of docs/howto."""
+        yield partial(crowd_of, study)
+        spec = study.crowd or CrowdSpec()
+        for language in sorted({code for queue in queues for code in cls.readers_of(queue)}):
+            yield partial(spec.countries_of, language)
+
+    @classmethod
+    def settings_to_launch(cls, study: Study, mode: Mode) -> Iterator[Check]:
+        """Yield the checks of the settings that `launch` needs beside those of a plan."""
+        yield from ()
+
+    @classmethod
+    def check_plan(cls, study: Study, mode: Mode, rubric: Rubric, offer: Offer) -> None:
+        """Raise StudyError for what `check` would refuse, as far as that is known without asking the platform."""
+        for language in sorted(cls.readers_of(offer.batch.queue)):
+            crowd_of(study).countries_of(language)
 
     @cached_property
     def _rubric(self) -> Rubric:
@@ -145,6 +217,11 @@ class Platform(ABC):
     @abstractmethod
     def preview(self, posted_id: str) -> str:
         """The address where a coordinator sees an offer as workers do."""
+
+    def launch_lines(self, posted_ids: Mapping[str, str]) -> Iterator[str]:
+        """Yield what a coordinator does with each offer after a launch; `posted_ids` are by batch."""
+        for batch_id, posted_id in posted_ids.items() if self.mode == "sandbox" else ():
+            yield f"try batch {batch_id}: {self.preview(posted_id)}"
 
     @abstractmethod
     def extend(self, posted_id: str, *, places: int, token: str) -> bool:
@@ -267,11 +344,6 @@ def found_or_made(find: Callable[[], str | None], make: Callable[[], str | None]
     raise UncertainError(f"{what} that its list does not show yet; run the command again in a few minutes")
 
 
-def amount(cents: int) -> str:
-    """Cents as platforms take dollars: 125 is `1.25`."""
-    return f"{cents // 100}.{cents % 100:02d}"
-
-
 def crowd_of(study: Study) -> CrowdSpec:
     """The study's crowd settings. Raises StudyError where it has none."""
     if study.crowd is None:
@@ -279,74 +351,17 @@ def crowd_of(study: Study) -> CrowdSpec:
     return study.crowd
 
 
-# MTurk's fees on rewards and bonuses (its pricing page): at least a cent; the higher one for HITs of ten and more.
-MTURK_FEE, MTURK_FEE_FROM_TEN = Decimal("0.20"), Decimal("0.40")
+#: The class of each platform.
+CLASSES: dict[PlatformName, str] = {
+    "prolific": "annotation.crowd.prolific.adapter:Prolific",
+    "link": "annotation.crowd.link:LinkPlatform",
+    "rehearsal": "annotation.crowd.rehearsal:MadeUpCrowd",
+    "mturk": "annotation.crowd.mturk.adapter:MTurk",
+}
 
 
-def reward(transformations: Iterable[str], pay: PaySpec) -> int:
-    """Cents for a batch whose pairs are of these transformations, one name a pair; controls are paid like pairs."""
-    seconds = sum((_seconds(name, pay) for name in transformations), Decimal(0))
-    return _cents(seconds * _hourly(pay) / 3600)
-
-
-def assumed_hours(transformations: Iterable[str], pay: PaySpec) -> float:
-    """The hours that `reward` pays for."""
-    return float(sum((_seconds(name, pay) for name in transformations), Decimal(0)) / 3600)
-
-
-def owed_bonus(paid: int, seconds: Sequence[float], pay: PaySpec) -> int:
-    """Cents that each worker of a batch is owed beside the reward `paid`, by the times that its workers took.
-
-    The median time counts, in whole seconds, rounded up, so a worker who paused or rushed changes nobody's pay. Returns
-    0 if the reward reaches the hourly wage, or if no time is known.
-    """
-    if not seconds:
-        return 0
-    fair = _cents(math.ceil(statistics.median(seconds)) * _hourly(pay) / 3600)
-    return max(0, fair - paid)
-
-
-def hourly(paid: int, seconds: float) -> float:
-    """Return dollars an hour: `paid` cents for these seconds; NaN if the time is 0 or unknown."""
-    return paid * 36 / seconds if seconds > 0 else float("nan")
-
-
-def fee(platform: PlatformName, cents: int, places: int, crowd: CrowdSpec) -> int:
-    """Cents that a platform takes for one payment of `cents`; `places` is the number of workers for the batch.
-
-    A rehearsal takes the study's fee. Raises StudyError if Prolific's share is missing.
-    """
-    if platform == "mturk":
-        share = MTURK_FEE if places < 10 else MTURK_FEE_FROM_TEN
-        return max(1, _up(share * cents))
-    if crowd.fee is None and platform == "prolific":
-        raise StudyError("crowd.fee is missing: add Prolific's share from your contract, such as 0.333")
-    return _up(Decimal(str(crowd.fee or 0)) * cents)
-
-
-def cost(platform: PlatformName, reward_cents: int, places: int, crowd: CrowdSpec) -> int:
-    """Cents for a batch with `places` workers, with fees."""
-    return places * (reward_cents + fee(platform, reward_cents, places, crowd))
-
-
-def dollars(cents: int) -> str:
-    """Format cents for people: $1,234.50."""
-    sign = "-" if cents < 0 else ""
-    return f"{sign}${abs(cents) // 100:,}.{abs(cents) % 100:02d}"
-
-
-def _seconds(transformation: str, pay: PaySpec) -> Decimal:
-    return Decimal(str(pay.seconds)) * (1 + Decimal(str(EXTRA_PAY.get(transformation, 0.0))))
-
-
-def _hourly(pay: PaySpec) -> Decimal:
-    return Decimal(str(pay.hourly))
-
-
-def _cents(amount: Decimal) -> int:
-    """Dollars in cents, rounded up."""
-    return _up(amount * 100)
-
-
-def _up(cents: Decimal) -> int:
-    return int(cents.to_integral_value(ROUND_CEILING))
+def platform_class(name: PlatformName) -> type[Platform]:
+    """Return a platform's class, which is imported now: each needs other packages, and a command one of them."""
+    module, _, named = CLASSES[name].partition(":")
+    cls: type[Platform] = getattr(importlib.import_module(module), named)
+    return cls

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 from pydantic import Field
@@ -22,17 +22,19 @@ from pydantic import Field
 from annotation.argilla.simulate import answering
 from annotation.campaign_records import CampaignRecords
 from annotation.crowd.account import AccountOffer, AccountPlatform
-from annotation.crowd.ledger import REHEARSAL_FILE
-from annotation.crowd.platform import Offer, RefusedError, Submission
+from annotation.crowd.platform import Offer, Opening, RefusedError, Submission
 from annotation.human.simulated import Skill, rehearsal_of
+from annotation.offering import offered_to_raters
 from annotation.questions import Value
 from annotation.ratings.answers import Answer
+from plumbline.errors import StudyError
 from plumbline.identity import identity
 from plumbline.records import Record
 from plumbline.study import Study
 from plumbline.study.campaign import SimulatedRater
 from plumbline.study.crowd import PlatformName
 
+REHEARSAL_FILE = "rehearsal.json"  # what the made-up crowd did, beside the ledger
 STEP = 1800.0  # seconds of the crowd's time that pass at each command
 TAKEN = 0.8  # share of the free places that are taken in a step
 RETURNING = 0.3  # share of arriving workers who have worked on the study before
@@ -88,6 +90,24 @@ class MadeUpCrowd(AccountPlatform):
 
     name: PlatformName = "rehearsal"
     title = "the rehearsal"
+    guide = "docs/crowd.md"
+    after_collecting = "the made-up crowd has worked for half an hour; run this again for the next half hour"
+
+    @classmethod
+    def open(cls, opening: Opening) -> Self:
+        """Read what the crowd has done."""
+        return cls(opening.study)
+
+    @classmethod
+    def refuse(cls, records: CampaignRecords) -> None:
+        """Raise StudyError for a study that was offered to people, or has their ratings."""
+        super().refuse(records)
+        people = ~records.all_ratings["simulated"].astype(bool)
+        if offered_to_raters(records) or people.any():
+            raise StudyError(
+                f"{records.study.name} was offered to people or has ratings by people, which must not be mixed with"
+                " those of a rehearsal; rehearse under another study name"
+            )
 
     def __init__(self, study: Study) -> None:
         """Raises StudyError for a study without crowd settings, DataError for a damaged file."""

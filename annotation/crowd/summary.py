@@ -11,20 +11,12 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from annotation.crowd import platform as pay
+from annotation.crowd import pay
 from annotation.crowd.campaign import CrowdCampaign, next_batches
 from annotation.crowd.judging import cases, on_rules
-from annotation.crowd.ledger import (
-    BatchOffer,
-    Ledger,
-    label_of,
-    refuse_lost_batches,
-    refuse_lost_campaign,
-)
-from annotation.crowd.mturk.adapter import SITES, countries_of, submit_address
-from annotation.crowd.page import question_xml
-from annotation.crowd.platform import Offer, crowd_of
-from annotation.offering import LEDGER, Mode, ledgers
+from annotation.crowd.ledger import BatchOffer, Ledger, Work, refuse_lost_batches, refuse_lost_campaign
+from annotation.crowd.platform import Offer, crowd_of, platform_class
+from annotation.offering import LEDGER, CampaignName, Mode, ledgers
 from annotation.verdicts.evidence import Evidence
 from plumbline.cli import columns
 from plumbline.study import Study
@@ -58,51 +50,48 @@ class CrowdSummary:
 def read_summaries(study: Study) -> list[CrowdSummary]:
     """Return the study's campaigns, live ones first; [] without a ledger."""
     path, summaries = study.scratch / LEDGER, list[CrowdSummary]()
-    for platform, mode in ledgers(path):
-        with Ledger(path, study.name, platform, mode) as ledger:
+    for campaign in ledgers(path):
+        with Ledger(path, study.name, *campaign) as ledger:
             summaries.append(_summary(ledger, crowd_of(study)))
     return summaries
 
 
 def _summary(ledger: Ledger, spec: CrowdSpec) -> CrowdSummary:
-    offered, works, operations = ledger.offered(), ledger.work(), ledger.operations()
+    offered, works = ledger.offered(), ledger.work()
     rewards = {offer.batch.batch_id: offer.reward for offer in offered}
     approved = [work for work in works if work.submission.state == "approved"]
-    # A platform shows a bonus some time after it was paid.
-    bonuses = {
-        operation.subject: operation.details["cents"]
-        for operation in operations
-        if operation.kind == "bonus" and operation.state == "done"
-    }
-    timed = [
-        (rewards[work.batch_id] + max(sum(done.bonuses), bonuses.get(done.submission_id, 0)), done.seconds)
-        for work in approved
-        if (done := work.submission).seconds > 0
-    ]
-    costs = [pay.cost(ledger.platform, offer.reward, offer.places, spec) for offer in offered]
+    bonuses = {paid.subject: int(paid.details["cents"]) for paid in ledger.operations("bonus", state="done")}
+    timed = [work for work in approved if work.submission.seconds > 0]
+
+    def paid(work: Work) -> int:  # a platform shows a bonus some time after it was paid
+        done = work.submission
+        return rewards[work.batch_id] + max(sum(done.bonuses), bonuses.get(done.submission_id, 0))
+
+    wages = [pay.hourly(paid(work), work.submission.seconds) for work in timed]
+    platform = platform_class(ledger.campaign.platform)
     return CrowdSummary(
-        platform=ledger.platform,
-        mode=ledger.mode,
+        platform=ledger.campaign.platform,
+        mode=ledger.campaign.mode,
         batches=len(offered),
         pilots=sum(offer.batch.pilot for offer in offered),
-        posted=sum(operation.kind == "post" and operation.state == "done" for operation in operations),
+        posted=len(ledger.operations("post", state="done")),
         places=sum(offer.places for offer in offered),
         states=Counter(work.submission.state for work in works),
         unread=sum(bool(work.trouble) for work in works),
-        planned=sum(costs),
+        planned=sum(platform.cost(offer.reward, offer.places, spec) for offer in offered),
         spent=ledger.spent_here(),
         rewards=sum(rewards[work.batch_id] for work in approved),
         bonuses=sum(bonuses.values()),
-        unsettled=sum(operation.state == "intended" for operation in operations),
-        hourly=statistics.median(pay.hourly(*payment) for payment in timed) if timed else math.nan,
-        minutes=statistics.median(seconds for _, seconds in timed) / 60 if timed else math.nan,
+        unsettled=len(ledger.operations(state="intended")),
+        hourly=statistics.median(wages) if wages else math.nan,
+        minutes=statistics.median(work.submission.seconds for work in timed) / 60 if timed else math.nan,
         off_rules=sum(review.decision == "reject" and not on_rules(review) for review in ledger.judgements()),
     )
 
 
 def summary_text(summary: CrowdSummary) -> str:
     """A campaign in lines, each with its mode."""
-    where = f"[{label_of(summary.platform, summary.mode)}]"
+    where = f"[{CampaignName(summary.platform, summary.mode).label}]"
     states = ", ".join(f"{number} {state}" for state, number in sorted(summary.states.items())) or "none yet"
     lines = [
         f"batches: {summary.posted} of {summary.batches} offered; all batches together:"
@@ -150,29 +139,24 @@ def cases_text(campaign: CrowdCampaign) -> str:
     return "\n".join(lines)
 
 
-def plan_text(records: Evidence, platform: PlatformName, mode: Mode, pilot: int = 0) -> str:
+def plan_text(records: Evidence, campaign: CampaignName, pilot: int = 0) -> str:
     """Return the next launch's offers and their cost, a row a batch; nothing is created."""
-    study, taken = records.study, list[BatchOffer]()
+    study, taken, platform = records.study, list[BatchOffer](), platform_class(campaign.platform)
     spec, path, item = crowd_of(study), study.scratch / LEDGER, study.called.item
-    refuse_lost_campaign(records, mode)
+    refuse_lost_campaign(records, campaign.mode)
     if path.exists():
-        with Ledger(path, study.name, platform, mode) as ledger:
+        with Ledger(path, study.name, *campaign) as ledger:
             refuse_lost_batches(records, ledger)
             taken = ledger.taken()
-    new = next_batches(records, mode, taken, pilot)
-    rows, total, hours = [], 0, 0.0
+    new = next_batches(records, campaign.mode, taken, pilot)
     for offer in new:  # report now what `launch` would refuse, before money is at stake
         texts = tuple(records.shown_by_id[pair_id] for pair_id in offer.batch.pair_ids)
         shown = Offer(offer.batch, texts, offer.places, offer.reward)
-        if platform == "mturk":
-            question_xml(study, records.rubric, shown, submit_address(SITES[mode]))
-            countries_of(spec, offer.batch.queue)
-        elif platform == "prolific":
-            for language in sorted(offer.batch.queue.languages):
-                spec.countries_of(language)
+        platform.check_plan(study, campaign.mode, records.rubric, shown)
+    rows, total, hours = [], 0, 0.0
     for offer in new:
         batch = offer.batch
-        cost = pay.cost(platform, offer.reward, offer.places, spec)
+        cost = platform.cost(offer.reward, offer.places, spec)
         minutes = 60 * offer.reward / 100 / spec.pay.hourly
         fees = cost - offer.places * offer.reward
         total, hours = total + cost, hours + offer.places * minutes / 60
@@ -183,14 +167,15 @@ def plan_text(records: Evidence, platform: PlatformName, mode: Mode, pilot: int 
         ])  # fmt: skip
     places = sum(len(offer.batch.pair_ids) * offer.places for offer in new)
     header = ["batch", "pool", "languages", f"{item}s", "workers", "minutes", "reward", "fees", "cost"]
+    notes = [*_notes(spec, study.called, study.kinds), platform.plan_note] if new else []
     return marked(
-        f"[{label_of(platform, mode)}]",
+        f"[{campaign.label}]",
         "\n".join([
             f"Plan of study {study.name}; nothing is created",
             columns(header, rows, f"no {item}s are left to be offered"),
             f"{count(len(new), 'batch', 'batches')}, {count(places, 'answer')} ({item}s x workers),"
             f" {hours:.1f} hours of work, {pay.dollars(total)} with fees, before bonuses",
-            *(_notes(spec, study.called, study.kinds, platform) if new else []),
+            *filter(None, notes),
             *([_later(study)] if study.raters.blocks else []),
         ]),
     )  # fmt: skip
@@ -205,9 +190,9 @@ def _later(study: Study) -> str:
     )
 
 
-def _notes(spec: CrowdSpec, called: ItemNames, kinds: Collection[str], platform: PlatformName) -> list[str]:
+def _notes(spec: CrowdSpec, called: ItemNames, kinds: Collection[str]) -> list[str]:
     extra = {name: share for name, share in EXTRA_PAY.items() if name in kinds}
-    lines = [
+    return [
         f"Pay: ${spec.pay.hourly:g} an hour at {spec.pay.seconds:g} s {called.an_item}"
         + "".join(f", {100 * share:g}% more for {name}" for name, share in extra.items())
         + "; where people need longer, `crowd bonus` makes up the difference."
@@ -215,9 +200,3 @@ def _notes(spec: CrowdSpec, called: ItemNames, kinds: Collection[str], platform:
         f"A worker may do {100 * spec.share:g}% of the batches; the column {called.item}s includes {called.known} and"
         " repeats.",
     ]
-    if platform == "mturk":
-        lines.append(
-            "MTurk closed on 30 September 2026, according to its documentation: launching will likely fail. Use this"
-            " platform to download answers, or to show how a published study was done."
-        )
-    return lines

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from annotation.crowd import platform as pay
+from annotation.crowd import pay
 from annotation.judges.check import PEOPLE_DECIDE
 from annotation.judges.outcome import JudgesOutcome
 from annotation.judges.select_generator import family

@@ -21,7 +21,6 @@ import pandas as pd
 
 from annotation.campaign_records import CampaignRecords
 from annotation.counting import asked_again, counting_ratings, rows_of, untimed
-from annotation.crowd.ledger import label_of
 from annotation.names import listed_raters
 from annotation.offering import LEDGER, is_complete, ledgers, refuse_other_makers
 from annotation.records import Member, Sign
@@ -337,7 +336,7 @@ def _published(noted: _StageHistory, ratings: pd.DataFrame) -> Stage:
             "published",
             "done",
             None,
-            "to crowd workers: " + ", ".join(label_of(name, mode) for name, mode in offered),
+            "to crowd workers: " + ", ".join(campaign.label for campaign in offered),
         )
     return Stage("published", "not yet", None, "ratings came from files" if len(ratings) else "")
 

@@ -9,30 +9,34 @@ hours. If the service reports that a token was used, the earlier call took effec
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 from annotation.crowd.mturk.form import STATES, Sheet, fields_of_xml, submission_of
 from annotation.crowd.page import question_xml
+from annotation.crowd.pay import amount, rounded_up
 from annotation.crowd.platform import (
     Decision,
     NoMoneyError,
     Offer,
+    Opening,
     Platform,
     PlatformOffer,
     RefusedError,
     Submission,
     UncertainError,
-    amount,
+    crowd_of,
     found_or_made,
 )
 from annotation.offering import Mode
 from annotation.questions import ENGLISH, worded
 from annotation.ratings.answers import Answer
+from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue
 from plumbline.addresses import proxy_for, refuse_no_address
 from plumbline.errors import DataError, ServiceError, StudyError
@@ -44,6 +48,7 @@ from plumbline.study.crowd import CrowdSpec, PlatformName
 SITES: dict[Mode, str] = {"sandbox": "https://workersandbox.mturk.com", "live": "https://www.mturk.com"}  # of workers
 # MTurk's own qualifications (API reference, QualificationRequirement).
 LOCALE, APPROVAL, APPROVED = "00000000000000000071", "000000000000000000L0", "00000000000000000040"
+FEE, FEE_FROM_TEN = Decimal("0.20"), Decimal("0.40")  # of rewards and bonuses
 MOST_COUNTRIES = 30  # that one requirement may list
 PAST = datetime(2015, 1, 1, tzinfo=UTC)  # the expiry of a closed HIT
 
@@ -53,8 +58,34 @@ class MTurk(Platform):
 
     name: PlatformName = "mturk"
     title = "MTurk"
+    guide = "docs/howto/mturk.md"
     longest_reason = 1024
     refills = False
+    plan_note = (
+        "MTurk closed on 30 September 2026, according to its documentation: launching will likely fail. Use this"
+        " platform to download answers, or to show how a published study was done."
+    )
+
+    @classmethod
+    def open(cls, opening: Opening) -> Self:
+        """Connect to the mode's service, or to the one that the environment names."""
+        return cls(opening.study, opening.mode, endpoint=os.environ.get("MTURK_ENDPOINT", ""))
+
+    @classmethod
+    def fee(cls, cents: int, places: int, crowd: CrowdSpec) -> int:
+        """Cents by MTurk's pricing page: at least a cent; a higher share for HITs of ten places and more."""
+        return max(1, rounded_up((FEE if places < 10 else FEE_FROM_TEN) * cents))
+
+    @classmethod
+    def readers_of(cls, queue: Queue) -> Collection[str]:
+        """Return the rarer language, whose readers read both."""
+        return (queue.rarer,)
+
+    @classmethod
+    def check_plan(cls, study: Study, mode: Mode, rubric: Rubric, offer: Offer) -> None:
+        """Raise StudyError for a page that is too long, a language without countries, or too many countries."""
+        question_xml(study, rubric, offer, submit_address(SITES[mode]))
+        countries_of(crowd_of(study), offer.batch.queue)
 
     def __init__(self, study: Study, mode: Mode, *, endpoint: str = "", client: Any = None, retries: int = 4) -> None:
         """`endpoint` is for a service other than the mode's own; boto3 finds the keys.

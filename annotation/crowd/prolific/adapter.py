@@ -13,34 +13,35 @@ import html
 import math
 import os
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from typing import Any, Self
 
-from annotation.argilla.dataset import Words
-from annotation.crowd import platform as pay
+from annotation.crowd import pay
 from annotation.crowd.page import consent_of
 from annotation.crowd.platform import (
+    Check,
     Decision,
     Offer,
+    Opening,
     Platform,
     PlatformOffer,
     RefusedError,
     Submission,
     UncertainError,
-    amount,
     found_or_made,
 )
-from annotation.crowd.prolific.api import Api, plain, shortened, submission_of
-from annotation.crowd.prolific.workspaces import Rooms, crowd_with_address
+from annotation.crowd.prolific.api import Api, plain, shortened, submission_of, token_of
+from annotation.crowd.prolific.workspaces import ArgillaRooms, Rooms, crowd_with_address, refuse_unshowable
 from annotation.names import worker_pseudonym
 from annotation.offering import Mode
 from annotation.questions import ENGLISH, worded
 from annotation.ratings.answers import Answer
+from annotation.sampling.queues import Queue
 from plumbline.errors import ServiceError, StudyError
 from plumbline.languages import display_name, territory_name
 from plumbline.study import Study
-from plumbline.study.crowd import PlatformName
+from plumbline.study.crowd import CrowdSpec, PlatformName
 
 PROJECT_VARIABLE = "PROLIFIC_PROJECT"
 CURRENCY = "USD"
@@ -60,8 +61,41 @@ class Prolific(Platform):
 
     name: PlatformName = "prolific"
     title = "Prolific"
+    guide = "docs/howto/prolific.md"
     refills = True
     patience = 900.0  # a bonus is paid "in the following minutes", and its call is not idempotent
+
+    @classmethod
+    def open(cls, opening: Opening) -> Self:
+        """Open the rooms on our own server, and Prolific's API with the environment's token and address."""
+        rooms = ArgillaRooms.of(opening, cls.name)
+        platform = cls(opening.study, opening.mode, opening.key, rooms)
+        opening.ends.callback(platform.close_connections)
+        return platform
+
+    @classmethod
+    def fee(cls, cents: int, places: int, crowd: CrowdSpec) -> int:
+        """Cents by the share in the researcher's contract. Raises StudyError if the study does not say it."""
+        if crowd.fee is None:
+            raise StudyError("crowd.fee is missing: add Prolific's share from your contract, such as 0.333")
+        return super().fee(cents, places, crowd)
+
+    @classmethod
+    def readers_of(cls, queue: Queue) -> Collection[str]:
+        """Return all languages of the texts."""
+        return queue.languages
+
+    @classmethod
+    def settings(cls, study: Study, queues: Sequence[Queue]) -> Iterator[Check]:
+        """Yield the checks of countries and fee."""
+        yield from super().settings(study, queues)
+        yield partial(cls.fee, 100, 1, study.crowd or CrowdSpec())
+
+    @classmethod
+    def settings_to_launch(cls, study: Study, mode: Mode) -> Iterator[Check]:
+        """Yield the checks of the server's address and of the token."""
+        yield partial(crowd_with_address, study, mode)
+        yield token_of
 
     def __init__(self, study: Study, mode: Mode, key: bytes, rooms: Rooms, api: Api | None = None) -> None:
         """`key` makes pseudonyms; participants work in `rooms`; without `api`, the environment has token and address.
@@ -134,15 +168,11 @@ class Prolific(Platform):
     def check(self, offer: Offer) -> None:
         """Raise StudyError for languages or countries that Prolific cannot filter by, or an unshowable batch."""
         self._filters(offer)
-        self._refuse_unshowable(offer)
-
-    def _refuse_unshowable(self, offer: Offer) -> None:
-        if what := Words.of(self._rubric, offer.batch.queue, task={}).too_much():
-            raise StudyError(f"{self._study.file}: the page cannot show rubric {self._rubric.name!r}: {what}")
+        refuse_unshowable(self._study, self._rubric, offer.batch.queue)
 
     def send_offer(self, offer: Offer, token: str) -> str:
         """Make a study for the batch, and publish it if the campaign is live."""
-        self._refuse_unshowable(offer)
+        refuse_unshowable(self._study, self._rubric, offer.batch.queue)
         body = self._study_body(offer, token, self._filters(offer)) | self._workplace(offer)
         answer = self._api.change("POST", "studies/", body)
         posted_id = answer.get("id")
@@ -368,7 +398,7 @@ class Prolific(Platform):
 
     def bonus(self, submission: Submission, cents: int, reason: str, token: str) -> None:
         """Pay a bonus, in two steps; Prolific knows neither tokens nor reasons."""
-        line = f"{submission.submission_id},{amount(cents)}"
+        line = f"{submission.submission_id},{pay.amount(cents)}"
         # A payment that is set up but not made costs nothing, so this step may happen twice.
         payment = self._api.harmless(
             "submissions/bonus-payments/", {"study_id": submission.posted_id, "csv_bonuses": line}

@@ -19,18 +19,18 @@ from datetime import datetime
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from annotation import server
-from annotation.argilla.client import Argilla
+from annotation.argilla.client import Argilla, connect
 from annotation.argilla.dataset import Orders, Words, give_task, said_in, send_pairs, time_of
 from annotation.argilla.publish import create_dataset
 from annotation.campaign_records import CampaignRecords
 from annotation.crowd.page import consent_of, examples_html, prolific_words
-from annotation.crowd.platform import Offer, crowd_of
+from annotation.crowd.platform import Offer, Opening, crowd_of
 from annotation.human.order import drawing_of
 from annotation.names import WORKER
-from annotation.offering import Mode
+from annotation.offering import CampaignName, Mode
 from annotation.page import direction, task_of
 from annotation.questions import QuestionScale
 from annotation.ratings.answers import PAUSE, Answer, is_time
@@ -136,8 +136,20 @@ def crowd_with_address(study: Study, mode: Mode = "sandbox") -> CrowdSpec:
     return study.crowd
 
 
+def refuse_unshowable(study: Study, rubric: Rubric, queue: Queue) -> None:
+    """Raise StudyError for a rubric that the rating page cannot show."""
+    if what := Words.of(rubric, queue, task={}).too_much():
+        raise StudyError(f"{study.file}: the page cannot show rubric {rubric.name!r}: {what}")
+
+
 class ArgillaRooms:
     """Rooms on the home's own server."""
+
+    @classmethod
+    def of(cls, opening: Opening, platform: PlatformName) -> Self:
+        """Connect to the home's server until the command ends."""
+        argilla = opening.ends.enter_context(connect(opening.home))
+        return cls(opening.study, opening.mode, opening.key, argilla, platform)
 
     def __init__(
         self, study: Study, mode: Mode, key: bytes, argilla: Argilla, platform: PlatformName = "prolific"
@@ -377,31 +389,34 @@ def read_consents(home: server.Home, room_id: str) -> dict[str, datetime]:
     return {worker: datetime.fromisoformat(at) for worker, at in rows}
 
 
-def read_refused(home: server.Home, study_name: str) -> dict[tuple[PlatformName, Mode, str], datetime]:
-    """Return when other browsers last came with a participant's id, by platform, mode and pseudonym."""
-    refused = dict[tuple[PlatformName, Mode, str], datetime]()
+def read_refused(home: server.Home, study_name: str) -> dict[tuple[CampaignName, str], datetime]:
+    """Return when other browsers last came with a participant's id, by campaign and pseudonym."""
+    refused = dict[tuple[CampaignName, str], datetime]()
     query = "SELECT worker, refused_at FROM entries WHERE room = ? AND refused_at IS NOT NULL"
-    for room_id, platform in _rooms_of(home, study_name).items():
-        mode: Mode = "live" if room_id.endswith("-live") else "sandbox"
+    for room_id, campaign in _rooms_of(home, study_name).items():
         for worker, at in _in_book(home, query, room_id):
-            key, moment = (platform, mode, worker), datetime.fromisoformat(at)
+            key, moment = (campaign, worker), datetime.fromisoformat(at)
             refused[key] = max(moment, refused.get(key, moment))
     return refused
 
 
-def release(home: server.Home, study_name: str, platform: PlatformName, mode: Mode, worker: str) -> int:
+def release(home: server.Home, study_name: str, campaign: CampaignName, worker: str) -> int:
     """Let the next browser that comes with a participant's id go on where one was refused; return in how many rooms."""
     change = (
         "UPDATE entries SET browser = NULL, refused_at = NULL"
         " WHERE room = ? AND worker = ? AND refused_at IS NOT NULL RETURNING room"
     )
-    rooms = [room for room, of in _rooms_of(home, study_name).items() if of == platform and room.endswith(f"-{mode}")]
+    rooms = [room_id for room_id, of in _rooms_of(home, study_name).items() if of == campaign]
     return sum(len(_in_book(home, change, room_id, worker)) for room_id in rooms)
 
 
-def _rooms_of(home: server.Home, study_name: str) -> dict[str, PlatformName]:
-    """Return the platforms of a study's rooms, by id."""
-    return {room_id: room["platform"] for room_id, room in read_rooms(home).items() if room["study"] == study_name}
+def _rooms_of(home: server.Home, study_name: str) -> dict[str, CampaignName]:
+    """Return the campaigns of a study's rooms, by the rooms' ids."""
+    return {
+        room_id: CampaignName(room["platform"], "live" if room_id.endswith("-live") else "sandbox")
+        for room_id, room in read_rooms(home).items()
+        if room["study"] == study_name
+    }
 
 
 def _in_book(home: server.Home, statement: str, *values: str) -> list[tuple[str, ...]]:

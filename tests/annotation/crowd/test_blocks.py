@@ -14,7 +14,7 @@ from annotation.crowd.ledger import Ledger
 from annotation.crowd.mturk.adapter import MTurk
 from annotation.crowd.platform import Platform
 from annotation.crowd.summary import plan_text
-from annotation.offering import LEDGER
+from annotation.offering import LEDGER, CampaignName
 from annotation.sampling.queues import block_numbers
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
@@ -71,8 +71,10 @@ def test_the_next_batch_is_the_next_block_until_a_look_decides(study: Study, sit
     step(study, site, launch)
     step(study, site, launch)  # nothing was rated: nothing more is offered
     assert offered_blocks(study) == [{0}]
-    assert "no pairs are left to be offered" in plan_text(Evidence.open(study), "mturk", "live")
-    assert "which offers the next block only for undecided verdicts" in plan_text(Evidence.open(study), "mturk", "live")
+    assert "no pairs are left to be offered" in plan_text(Evidence.open(study), CampaignName("mturk", "live"))
+    assert "which offers the next block only for undecided verdicts" in plan_text(
+        Evidence.open(study), CampaignName("mturk", "live")
+    )
     for expected in ([{0}, {1}], [{0}, {1}]):  # the second look decides
         rate(study, site)
         step(study, site, launch)

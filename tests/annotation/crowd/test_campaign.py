@@ -10,7 +10,7 @@ import pytest
 
 from annotation.campaign_records import CampaignRecords
 from annotation.counting import dealt_with
-from annotation.crowd import judging, platform
+from annotation.crowd import judging, pay
 from annotation.crowd.batches import Batch
 from annotation.crowd.campaign import Launch, next_batches
 from annotation.crowd.collecting import collect
@@ -18,8 +18,8 @@ from annotation.crowd.ledger import Ledger, Work
 from annotation.crowd.mturk.adapter import MTurk
 from annotation.crowd.platform import RefusedError
 from annotation.crowd.summary import plan_text, read_summaries, summary_text
-from annotation.offering import LEDGER
 from annotation.ratings.decisions import decide, withdraw
+from annotation.offering import LEDGER, CampaignName
 from annotation.sampling.sample import extend_sample
 from annotation.verdicts.evidence import Evidence
 from plumbline.errors import StudyError
@@ -102,7 +102,7 @@ def test_a_campaign_from_the_first_offer_to_the_last_cent(variant: Make, site: M
     step(study, site, judging.pay_bonuses)
     assert set(map(tuple, site.paid.values())) == {(REWARD, 140)}
     (told,) = read_summaries(study)  # bonuses count before the platform is asked again
-    assert told.hourly == pytest.approx(platform.hourly(260, 180) / 2 + platform.hourly(260, 600) / 2)
+    assert told.hourly == pytest.approx(pay.hourly(260, 180) / 2 + pay.hourly(260, 600) / 2)
     step(study, site, judging.pay_bonuses)
     assert set(map(tuple, site.paid.values())) == {(REWARD, 140)}
     ratings = CampaignRecords.open(study).ratings
@@ -112,7 +112,7 @@ def test_a_campaign_from_the_first_offer_to_the_last_cent(variant: Make, site: M
     (told,) = read_summaries(study)
     assert (told.posted, told.states, told.rewards, told.bonuses) == (3, {"approved": 6}, 720, 840)
     assert told.spent == 6 * (UNIT + 140 + 28) == site.balance - site.available  # 28 cents: 20% of the bonus
-    assert told.hourly == pytest.approx(platform.hourly(260, 180) / 2 + platform.hourly(260, 600) / 2)
+    assert told.hourly == pytest.approx(pay.hourly(260, 180) / 2 + pay.hourly(260, 600) / 2)
     text = summary_text(told)
     assert all(line.startswith("[live mturk]") for line in text.splitlines())
     assert "batches: 3 of 3 offered; all batches together: 0 pilots, 6 places for workers\n" in text
@@ -358,7 +358,7 @@ def test_nothing_is_offered_where_a_later_batch_could_not_be(variant: Make, site
     assert not site.hits and site.available == site.balance
     assert read_summaries(study) == []  # the next try may have other batches
     with pytest.raises(StudyError, match="crowd.countries, fr: lists 33 countries"):
-        plan_text(Evidence.open(study), "mturk", "live")
+        plan_text(Evidence.open(study), CampaignName("mturk", "live"))
     mended = study.model_copy(update={"crowd": CrowdSpec.model_validate({**campaigns.CROWD, "share": 1.0})})
     done = launch(mended, site)
     assert done.posted == len(site.hits) > 3 and not done.troubles
@@ -368,9 +368,9 @@ def test_the_plan_accepts_what_launching_accepts(variant: Make, site: MTurkSite)
     """Into German MTurk's workers are looked for where German is read: nobody need say where English is."""
     study = drawn(variant, transformations=["translation"], crowd={"share": 1.0})
     batches = len(next_batches(Evidence.open(study), "live", []))
-    assert f"{batches} batches" in plan_text(Evidence.open(study), "mturk", "live")
+    assert f"{batches} batches" in plan_text(Evidence.open(study), CampaignName("mturk", "live"))
     with pytest.raises(StudyError, match="crowd.countries has no countries for 'en'"):
-        plan_text(Evidence.open(study), "prolific", "live")  # Prolific looks for readers of both
+        plan_text(Evidence.open(study), CampaignName("prolific", "live"))  # Prolific looks for readers of both
     assert launch(study, site).posted == batches
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from annotation.campaign_records import CampaignRecords
 from annotation.crowd.commands import lacking
-from annotation.offering import LEDGER
+from annotation.offering import LEDGER, CampaignName
 from annotation.status.status import read_status
 from annotation.status.text import status_text
 from annotation.verdicts.evidence import Evidence
@@ -191,4 +191,4 @@ def test_all_that_a_crowd_needs_is_named_at_once(variant: Make, crowd: Crowd) ->
     address, token = said.splitlines()[-2:]
     assert code == 0 and all("[sandbox prolific] before launching: " in line for line in (address, token))
     assert "crowd.address is missing" in address and "PROLIFIC_TOKEN is not set" in token
-    assert lacking(CampaignRecords.open(nearly), "mturk", "live") == []
+    assert lacking(CampaignRecords.open(nearly), CampaignName("mturk", "live")) == []
