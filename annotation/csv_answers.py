@@ -37,7 +37,7 @@ from annotation.verdicts.preregistration import asked_rubric
 from annotation.verdicts.tables import SIMULATED
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.exhibits.table import as_markdown, csv_bytes, write_files
-from plumbline.records import Pair, Rating, Record
+from plumbline.records import REHEARSAL, SOURCES, Pair, Rating, Record
 from plumbline.scales import as_number
 from plumbline.statistics.agreement import number_of_raters
 from plumbline.study import Study
@@ -261,7 +261,7 @@ _SAME_SAMPLE = (
     " have every pair, control and repeat that was answered here, or the command refuses all of them. It has them if it"
     " was drawn from the same outputs with the same rubric and `sample` settings, and extended in the same way."
 )
-_SOURCES = ("argilla", "mturk", "prolific", "link")
+_SOURCES = [name for name in SOURCES if name not in (REHEARSAL, "simulated")]
 _OF_SUBJECTS = ("fields", "expected", "queue")  # columns of other subjects than pairs
 _MORE = {
     "control": "kind of check on the rater (positive, negative, known, repeat); empty for the sample",

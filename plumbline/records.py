@@ -24,6 +24,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from plumbline.errors import DataError
 from plumbline.identity import identity, identity_from, prefix
+from plumbline.study.crowd import PLATFORMS
 from plumbline.study.judged import KNOWN, ORIGINAL
 
 # JSON has no NaN: an undefined number is null in a file and NaN in memory.
@@ -126,14 +127,8 @@ class Pair(Record):
 
 ARGILLA = "argilla"  # source of ratings given there
 REHEARSAL = "REHEARSAL"  # source of ratings by the simulated crowd
-SOURCES = (
-    ARGILLA,
-    "mturk",
-    "prolific",
-    "link",
-    REHEARSAL,
-    "simulated",
-)  # sources of a study's own campaign; any other is a file's name
+#: Sources of a study's own campaign; any other is a file's name.
+SOURCES = (ARGILLA, *(name for name in PLATFORMS if name != "rehearsal"), REHEARSAL, "simulated")
 SANDBOX = " sandbox"  # ending of the source of a crowd's rehearsal
 UNKNOWN = "unknown-"  # beginning of a rater's id where a file does not name raters: a number for each of its rows
 

@@ -7,7 +7,7 @@ twice, and the number of its list of payments, so that no payment is on two list
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -160,6 +160,12 @@ class AccountPlatform(Platform):
         if posted_id not in self.account.offers:
             raise RefusedError(f"{self.account.path}: has no offer {posted_id}; restore the file from a backup")
         return self.account.offers[posted_id]
+
+    def submission_of(self, work: Submission) -> Submission:
+        """Return a worker's work with the decision about it, if there is one, and its bonuses."""
+        decided = self.account.decisions.get(work.submission_id)
+        paid = tuple(payment.cents for payment in self.bonuses(work.submission_id))
+        return replace(work, state=decided.decision if decided else work.state, bonuses=paid)
 
     # Decisions and money
 

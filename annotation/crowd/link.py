@@ -197,16 +197,14 @@ class LinkPlatform(AccountPlatform):
 
     def _submission(self, posted_id: str, person: str, worker: str, progress: Progress) -> Submission:
         submission_id = f"{posted_id}-{worker.rpartition('-')[2]}"
-        decided, since = self.account.decisions.get(submission_id), progress.last or progress.consented
+        since = progress.last or progress.consented
         over = since is not None and datetime.now(UTC) - since > HELD + timedelta(hours=self._crowd.hours)
         state: State = "submitted" if progress.done else "returned" if over else "working"
         seconds = math.nan
         if progress.done and progress.last and progress.consented:
             seconds = max(0.0, (progress.last - progress.consented).total_seconds())
-        return Submission(
-            submission_id, posted_id, person, decided.decision if decided else state, seconds,
-            progress.last if progress.done else None, tuple(paid.cents for paid in self.bonuses(submission_id)),
-        )  # fmt: skip
+        at = progress.last if progress.done else None
+        return self.submission_of(Submission(submission_id, posted_id, person, state, seconds, at))
 
     def submission(self, submission_id: str) -> Submission:
         """Return the present state of a submission."""

@@ -84,7 +84,7 @@ class Submission:
     state: State
     seconds: float  #: from beginning to end; NaN if unknown
     submitted_at: datetime | None
-    bonuses: tuple[int, ...]  #: cents paid so far beside the reward
+    bonuses: tuple[int, ...] = ()  #: cents paid so far beside the reward
 
 
 #: A check of a setting, which raises PlumblineError where the setting is missing.

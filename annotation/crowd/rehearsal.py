@@ -141,13 +141,10 @@ class MadeUpCrowd(AccountPlatform):
         """Return the present state of a submission."""
         if submission_id not in self._works:
             raise RefusedError(f"{self.account.path}: has no submission {submission_id}; restore the file from a copy")
-        work, decided = self._works[submission_id], self.account.decisions.get(submission_id)
-        bonuses = tuple(payment.cents for payment in self.bonuses(submission_id))
-        return Submission(
-            submission_id, work.posted_id, worker_of(self._seed, work.worker).name,
-            decided.decision if decided else work.state, work.seconds if work.submitted_at else float("nan"),
-            work.submitted_at, bonuses,
-        )  # fmt: skip
+        work = self._works[submission_id]
+        name, seconds = worker_of(self._seed, work.worker).name, work.seconds if work.submitted_at else float("nan")
+        done = Submission(submission_id, work.posted_id, name, work.state, seconds, work.submitted_at)
+        return self.submission_of(done)
 
     def answers(self, submission: Submission, offer: Offer) -> Sequence[Answer]:
         """Return the worker's simulated answers, each pair with an equal share of the time."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, get_args
 
 from pydantic import AfterValidator, Field, field_validator
 
@@ -44,7 +44,7 @@ def _country(code: str) -> str:
 Country = Annotated[str, AfterValidator(_country)]
 
 PlatformName = Literal["prolific", "link", "rehearsal", "mturk"]
-PLATFORMS: tuple[PlatformName, ...] = ("prolific", "link", "rehearsal", "mturk")
+PLATFORMS: tuple[PlatformName, ...] = get_args(PlatformName)
 
 
 class PaySpec(StudyPart):

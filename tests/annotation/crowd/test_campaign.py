@@ -18,8 +18,8 @@ from annotation.crowd.ledger import Ledger, Work
 from annotation.crowd.mturk.adapter import MTurk
 from annotation.crowd.platform import RefusedError
 from annotation.crowd.summary import plan_text, read_summaries, summary_text
-from annotation.ratings.decisions import decide, withdraw
 from annotation.offering import LEDGER, CampaignName
+from annotation.ratings.decisions import decide, withdraw
 from annotation.sampling.sample import extend_sample
 from annotation.verdicts.evidence import Evidence
 from plumbline.errors import StudyError

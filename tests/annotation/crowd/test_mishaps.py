@@ -17,7 +17,7 @@ from annotation.crowd.ledger import Ledger
 from annotation.crowd.platform import NoMoneyError, RefusedError, UncertainError
 from annotation.crowd.summary import plan_text, read_summaries
 from annotation.names import worker_pseudonym
-from annotation.offering import LEDGER, ledgers
+from annotation.offering import LEDGER, CampaignName, ledgers
 from annotation.ratings.answers import Answer
 from annotation.ratings.decisions import decide
 from plumbline.errors import DataError, StudyError
@@ -337,7 +337,7 @@ def test_no_batch_that_an_older_copy_of_the_ledger_lacks_is_offered_again(
         with pytest.raises(DataError, match="1 live mturk batch has ratings, but no offer in this ledger"):
             launch(study, platform)
     with pytest.raises(DataError, match="would be paid again"):
-        plan_text(CampaignRecords.open(study), "mturk", "live")
+        plan_text(CampaignRecords.open(study), CampaignName("mturk", "live"))
     with pytest.raises(DataError, match="would be paid again"):
         step(study, site, lambda campaign: collect(campaign, replace=True))
     assert set(site.hits) == {*known, later} and not prolific.studies
