@@ -54,30 +54,35 @@ def invite(
     this machine does not know (of an account on another Argilla); nobody who reads none of the study's languages gets
     one. Raises StudyError if nobody is named, for a person whom the study does not name, and for an invalid name.
     """
-    invited = list(dict.fromkeys(names)) or list(study.raters.people or ())
-    if not invited:
-        raise StudyError(f"{study.file} names nobody in raters.people; add names there, or to the command")
-    if study.raters.people is not None and (others := [name for name in invited if name not in study.raters.people]):
-        raise StudyError(f"{study.file}: raters.people does not name {others[0]!r}; add the name there first")
+    invited = _invited(study, names)
     work = _work(CampaignRecords.open(study), ours=has_rating_page(connection))  # refused before accounts are made
-    drawn = accounts.add(connection, home, invited)
+    passwords = accounts.add(connection, home, invited)
     reads = accounts.languages(connection, home)
     with attach(connection) as argilla:
         admit_annotators(study, argilla, reads)
         pseudonyms = {name: rater for rater, name in names_at(study.name, argilla).items()}
-    accounts_here = server.credentials(connection.home) if connection.home is not None else None
+    if connection.home is not None:
+        own = server.credentials(connection.home)
+        passwords |= {user.username: user.password for user in (own.owner, *own.annotators)}
     entry = entrance(address or connection.url, has_page=connection.home is not None)
-    opening, letters = [study.name, *([study.description] if study.description else [])], []
-    contact = study.raters.contact
+    letters = []
     for name in invited:
-        account_here = accounts_here.find(name) if accounts_here is not None else None
         codes = reads.get(name, ())
-        queues = [own_work for queue, own_work in work.items() if not codes or queue.languages <= set(codes)]
-        if not queues:
-            continue
-        account = {"name": name, "password": account_here.password if account_here is not None else drawn[name] or ""}
-        letters.append(Letter(name, pseudonyms[name], _text(opening, entry, account, codes, queues, contact)))
+        if queues := [in_queue for queue, in_queue in work.items() if not codes or queue.languages <= set(codes)]:
+            text = _text(study, entry, (name, passwords[name] or ""), codes, queues)
+            letters.append(Letter(name, pseudonyms[name], text))
     return letters
+
+
+def _invited(study: Study, names: Sequence[str]) -> list[str]:
+    """Return the people to invite. Raises StudyError for nobody, and for one whom the study does not name."""
+    people = study.raters.people
+    invited = list(dict.fromkeys(names or people or ()))
+    if not invited:
+        raise StudyError(f"{study.file} names nobody in raters.people; add names there, or to the command")
+    if people is not None and (others := [name for name in invited if name not in people]):
+        raise StudyError(f"{study.file}: raters.people does not name {others[0]!r}; add the name there first")
+    return invited
 
 
 def entrance(address: str, *, has_page: bool) -> str:
@@ -121,29 +126,25 @@ def _work(records: CampaignRecords, *, ours: bool) -> dict[Queue, tuple[str, int
 
 
 def _text(
-    opening: Sequence[str],
-    address: str,
-    account: Mapping[str, str],
-    codes: Sequence[str],
-    queues: Sequence[tuple[str, int, float]],
-    contact: str,
+    study: Study, address: str, account: tuple[str, str], codes: Sequence[str], queues: Sequence[tuple[str, int, float]]
 ) -> str:
+    """Return the letter to an account (name and password, empty if unknown) who reads these languages."""
+    name, password = account
     words = words_in(_LETTERS, *codes)
     code_of_words = next((code for code in codes if code in platform_words(_LETTERS)), ENGLISH)
     rows = [
         (words["address"], address),
-        (words["name"], account["name"]),
-        (words["password"], account["password"] or words["kept"]),
+        (words["name"], name),
+        (words["password"], password or words["kept"]),
     ]
     if codes:
-        names = [display_name(code, code_of_words) for code in codes]
-        rows.append((words["languages"], ", ".join(names)))
-    title, *about = opening
-    lines = [words["title"].format(study=title), *about, ""]
+        rows.append((words["languages"], ", ".join(display_name(code, code_of_words) for code in codes)))
+    lines = [words["title"].format(study=study.name), *filter(None, [study.description]), ""]
     lines += [f"{what}: {value}" for what, value in rows]
     lines += ["", f"{words['work']}:"]
-    for name, number, hours in queues:
-        lines.append("- " + words["dataset"].format(dataset=name, pairs=number, minutes=math.ceil(60 * hours)))
+    for dataset, number, hours in queues:
+        lines.append("- " + words["dataset"].format(dataset=dataset, pairs=number, minutes=math.ceil(60 * hours)))
+    contact = study.raters.contact
     whom = [f"{rating_words(code_of_words)['contact']} {contact}"] if contact else []
     return "\n".join([*lines, "", words["how"], *whom]) + "\n"
 

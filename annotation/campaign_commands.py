@@ -89,16 +89,24 @@ def say_verdicts(study: Study, pairs: Sequence[Pair], *, published: bool = False
         print(f"  {line}")
 
 
+def short_lines(study: Study, records: CampaignRecords) -> Iterator[str]:
+    """Yield a line for each group of which fewer items were drawn than the study asks for."""
+    drawn = Counter(pair.transformation for pair in records.shown if pair.drawn)
+    for name in study.kinds if study.judging.has_size else ():
+        if drawn[name] < study.sample.pairs:
+            yield (
+                f"{name}: {count(drawn[name], study.called.item)}, but the study asks for {study.sample.pairs:,}; no"
+                f" more {study.judging.sources} differ enough"
+            )
+
+
 def sample(options: argparse.Namespace) -> int:
     """Draw the sample; print its composition and the verdicts that it allows."""
     study = cli.study_of(options)
     judging = study.judging
-    transformed = [study.folder / "texts.parquet", study.folder / "transformations"]
-    transformed = transformed if judging.transforms else study.data_files()
+    inputs = [study.folder / name for name in judging.drawn_from] or study.data_files()
     outputs = [*shown_files(study.folder), study.folder / "sample.json"]
-    with stage(
-        study, "sample", transformed, outputs, sample_settings(study.sample, study.judging, study.raters.blocks)
-    ):
+    with stage(study, "sample", inputs, outputs, sample_settings(study.sample, study.judging, study.raters.blocks)):
         wave = extend_sample(study, options.extend) if options.extend is not None else None
         pairs = draw_sample(study)
     item = study.called.item
@@ -108,33 +116,20 @@ def sample(options: argparse.Namespace) -> int:
             " collect ratings"
         )
     records = CampaignRecords.open(study)  # read again, now that the sample is drawn
-    controls = records.controls
-    kinds = Counter[str](pair.control for pair in controls)
-    more = f"{kinds['positive']} positive and {kinds['negative']} negative controls, {count(kinds['repeat'], 'repeat')}"
-    if not judging.transforms:
-        more = f"{count(kinds['known'], 'known item')}, {count(kinds['repeat'], 'repeat')}"
+    checks = judging.checks(Counter(pair.control for pair in records.controls))
     print(
-        f"{study.name}: {count(len(pairs), item)} drawn, and {more}"
-        f" -> {study.folder / 'pairs.parquet'}, controls.parquet"
+        f"{study.name}: {count(len(pairs), item)} drawn, and {checks} -> {study.folder / 'pairs.parquet'},"
+        " controls.parquet"
     )
     for line in task_lines(read_tasks(study)) if judging.does_tasks else ():
         print(f"  {line}")
-    pools = [pair.pool for pair in records.pairs] if judging.transforms else []
-    for pool in ControlDesign.of(study, records.rubric).unchecked(pools):
+    for pool in ControlDesign.of(study, records.rubric).unchecked(pair.pool for pair in records.pairs):
         print(f"  no controls for {pool}: add right answers, `expected`, to its `raters` (docs/transformations.md)")
-    for name in study.kinds if not judging.does_tasks else ():
-        drawn = sum(pair.transformation == name for pair in (*pairs, *controls) if pair.drawn)
-        if drawn < study.sample.pairs and not judging.takes_all:
-            print(f"  {name}: {count(drawn, item)}, but the study asks for {study.sample.pairs:,};"
-                  f" no more {judging.sources} differ enough")  # fmt: skip
-    for supply in records.drawn_from:
-        if supply.failed:
-            lost = judging.failed.replace(" that", "")
-            print(f"  {supply.transformation}, {supply.language}: {supply.failed_share:.1%} of the {lost}"
-                  " and are rated by nobody")  # fmt: skip
-        if supply.known:
-            too = "is also a known item, and is" if supply.known == 1 else "are also known items, and are"
-            print(f"  {supply.transformation}, {supply.language}: {count(supply.known, item)} {too} not in the sample")
+    for line in [
+        *short_lines(study, records),
+        *(line for supply in records.drawn_from for line in supply.lines(judging)),
+    ]:
+        print(f"  {line}")
     say_verdicts(study, pairs)
     say_flagged(records)
     say_unread(records, accounts.languages_unasked(home_of(options)))
@@ -244,12 +239,7 @@ def review(options: argparse.Namespace) -> int:
     names = known_names(home_of(options), study.name)
     raters = [pseudonym_of(name, names) for name in options.exclude or options.keep or ()]
     if not raters:
-        evidence.need(RATINGS)
-        text = review_text(evidence, evidence.signs, evidence.unlooked, names)
-        waiting = [verdict for verdict in evidence.known_verdicts if verdict.to_look_at]
-        print(f"{waiting_text(waiting, names)}{text}")
-        if {sign.rater_id for sign in evidence.signs} - {decision.rater_id for decision in evidence.decided}:
-            print(f"\nTo decide: {study.command('review')} --exclude RATER --reason '...' (or --keep RATER)")
+        show_signs(evidence, names)
         return 0
     with alone(study):
         decision = decide(
@@ -270,6 +260,17 @@ def review(options: argparse.Namespace) -> int:
               f" `{study.command('publish')}`, or for a crowd `{study.command('crowd launch')}`,"
               " which uses the remaining money")  # fmt: skip
     return 0
+
+
+def show_signs(evidence: Evidence, names: Mapping[str, str]) -> None:
+    """Print the evidence about each rater; `names` are raters' own, by pseudonym."""
+    evidence.need(RATINGS)
+    waiting = [verdict for verdict in evidence.known_verdicts if verdict.to_look_at]
+    text = review_text(evidence, evidence.signs, evidence.unlooked, names)
+    print(f"{waiting_text(waiting, names)}{text}")
+    if {sign.rater_id for sign in evidence.signs} - {decision.rater_id for decision in evidence.decided}:
+        command = evidence.study.command("review")
+        print(f"\nTo decide: {command} --exclude RATER --reason '...' (or --keep RATER)")
 
 
 def reach_verdicts(options: argparse.Namespace) -> int:

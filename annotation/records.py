@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, Literal
 
 from pydantic import AwareDatetime, Field
@@ -11,6 +12,8 @@ from annotation.questions import Kind
 from plumbline.records import Number, Record
 from plumbline.statistics.estimates import Estimate
 from plumbline.study.campaign import RuleSpec
+from plumbline.study.subjects import Subject
+from plumbline.words import count
 
 Outcome = Literal["accepted", "rejected", "undecided"]
 Fixed = Literal["", "late", "unknown"]  # whether rules were fixed after the first rating; empty: before it
@@ -360,6 +363,16 @@ class Supply(Record):
     def kept_out_share(self) -> float:
         """Of the usable outputs."""
         return self.kept_out / (self.ok + self.kept_out) if self.kept_out else 0.0
+
+    def lines(self, judging: Subject) -> Iterator[str]:
+        """Yield lines on what was left out of the sample because nobody can rate it, or because it is a known item."""
+        where = f"{self.transformation}, {self.language}"
+        if self.failed:
+            failed = judging.failed.replace(" that", "")
+            yield f"{where}: {self.failed_share:.1%} of the {failed} and are rated by nobody"
+        if self.known:
+            also = "is also a known item, and is" if self.known == 1 else "are also known items, and are"
+            yield f"{where}: {count(self.known, judging.names.item)} {also} not in the sample"
 
 
 class Look(Record):

@@ -76,7 +76,7 @@ class ControlDesign:
 
     def unchecked(self, pools: Iterable[str]) -> list[str]:
         """Return the pools without right answers, if the study wants controls."""
-        wanted = any(number for _, number in self._kinds())
+        wanted = self.judging.transforms and any(number for _, number in self._kinds())
         return [pool for pool in dict.fromkeys(pools) if wanted and not self._of_rubric(pool)]
 
     def _of_rubric(self, pool: str) -> int:

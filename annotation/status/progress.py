@@ -225,6 +225,11 @@ class _StageHistory:
         now = {name: self.hash_of(self._place(name)) for name in inputs if name not in _LARGE}
         return [name for name, was in inputs.items() if now.get(name, outputs.get(name, was)) != was]
 
+    def has_other_inputs(self, command: str, paths: Collection[Path]) -> bool:
+        """Return whether a command read other files than these are now; missing ones are left out."""
+        inputs = self.entries.get(command, {}).get("inputs")
+        return inputs is not None and {self.hash_of(path) for path in paths if path.exists()} != set(inputs.values())
+
 
 def stages_of(
     records: CampaignRecords, manifest: Mapping[str, Any], mismatched: str, outdated: str = ""
@@ -276,33 +281,41 @@ def _stage(name: str, path: Path, command: str, noted: _StageHistory) -> Stage:
 
 
 def _generated(noted: _StageHistory) -> tuple[Stage, Stage]:
-    """Texts and transformations; these are done when every transformation with every seed has its table."""
-    entry = noted.entries.get("generation", {})
+    """Texts and transformations."""
     if not noted.study.judging.transforms:
         return _given(noted), Stage("transformations", "done", None, "none: nothing is transformed", wanted=False)
-    at = noted.ended("generation") if noted.study.outputs.name in entry.get("outputs", {}) else None
-    texts = Stage("texts", "not yet")
-    if (noted.study.folder / "texts.parquet").exists():
-        data = {file_hash(path) for path in noted.study.data_files() if path.exists()}
-        changed = "inputs" in entry and data != set(entry["inputs"].values())
-        has_new = any(name not in EIGHT for name in noted.study.transformations)
-        note = f"data sets{' or own transformations' if has_new else ''} changed afterwards" if changed else ""
-        texts = Stage("texts", "stale" if changed else "done", at, note)
-    units = [(name, seed) for name in noted.study.transformations for seed in noted.study.seeds]
-    units_present = sum(noted.study.transformation_file(*unit).exists() for unit in units)
-    begun = bool(units_present) or any(journal_files(noted.study.journal_file(*unit)) for unit in units)
-    if units_present < len(units):
-        note = f"{units_present} of {len(units)} units (transformation and seed)" if begun else ""
-        return texts, Stage("transformations", "under way" if begun else "not yet", None, note)
-    return texts, Stage("transformations", "done", at)
+    outputs = noted.entries.get("generation", {}).get("outputs", {})
+    at = noted.ended("generation") if noted.study.outputs.name in outputs else None
+    return _texts(noted, at), _transformed(noted.study, at)
+
+
+def _texts(noted: _StageHistory, at: datetime | None) -> Stage:
+    """Return the stage of the data sets' texts: stale if they were read from other files."""
+    if not (noted.study.folder / "texts.parquet").exists():
+        return Stage("texts", "not yet")
+    if not noted.has_other_inputs("generation", noted.study.data_files()):
+        return Stage("texts", "done", at)
+    has_new = any(name not in EIGHT for name in noted.study.transformations)
+    return Stage("texts", "stale", at, f"data sets{' or own transformations' if has_new else ''} changed afterwards")
+
+
+def _transformed(study: Study, at: datetime | None) -> Stage:
+    """Return the stage of outputs: done when every transformation with every seed has its table."""
+    units = [(name, seed) for name in study.transformations for seed in study.seeds]
+    present = sum(study.transformation_file(*unit).exists() for unit in units)
+    if present == len(units):
+        return Stage("transformations", "done", at)
+    if not present and not any(journal_files(study.journal_file(*unit)) for unit in units):
+        return Stage("transformations", "not yet")
+    return Stage("transformations", "under way", None, f"{present} of {len(units)} units (transformation and seed)")
 
 
 def _given(noted: _StageHistory) -> Stage:
     """Return the stage of a subject's texts, which are its files: stale if the sample was drawn from others."""
-    data, entry = noted.study.data_files(), noted.entries.get("sample", {})
+    data = noted.study.data_files()
     if missing := [path for path in data if not path.exists()]:
         return Stage("texts", "not yet", None, f"no file {missing[0]}")
-    changed = "inputs" in entry and {file_hash(path) for path in data} != set(entry["inputs"].values())
+    changed = noted.has_other_inputs("sample", data)
     return Stage("texts", "stale" if changed else "done", None, "changed since the sample was drawn" if changed else "")
 
 

@@ -25,6 +25,7 @@ from plumbline.study.subject import (
     ItemsSubject,
     TextsSubject,
 )
+from plumbline.words import count
 
 _OF_TRANSFORMATIONS = ("transformations", "prompts", "languages", "seeds", "generator", "candidates")
 
@@ -41,6 +42,7 @@ class Subject:
     takes: ClassVar[tuple[str, ...]] = ()  #: keys of a study for transformations that it has a use for
     transforms: ClassVar[bool] = False  #: whether outputs of transformations are judged
     does_tasks: ClassVar[bool] = False  #: whether people do tasks, as models do
+    drawn_from: ClassVar[tuple[str, ...]] = ()  #: the records that a sample is drawn from, if it is not from data files
     takes_all: ClassVar[bool] = False  #: whether all items are drawn, near-duplicates too
     first_command: ClassVar[str] = "sample"  #: the first that makes something
     scored_by: ClassVar[str] = ""  #: the command that scores models; empty where its verdicts are the result
@@ -104,6 +106,15 @@ class Subject:
         """Return the names in tables of language models that do people's work."""
         return []
 
+    @property
+    def has_size(self) -> bool:
+        """Whether a sample has as many items of each group as the study says, if there are so many."""
+        return not (self.takes_all or self.does_tasks)
+
+    def checks(self, controls: Mapping[str, int]) -> str:
+        """Return the checks on raters in words, from their numbers by kind."""
+        return f"{count(controls['known'], 'known item')}, {count(controls['repeat'], 'repeat')}"
+
     def settings(self) -> dict[str, Any]:
         """Return the settings that determine the sample; none for pairs."""
         settings: dict[str, Any] = self.spec.model_dump(mode="json")
@@ -120,12 +131,18 @@ class PairSubject(Subject):
     failed = "outputs that failed"
     transforms = True
     first_command = "generate"
+    drawn_from = ("texts.parquet", "transformations")
     scored_by = "evaluate"
     scores = ("scores.parquet", "evaluation")
 
     def texts(self, units: Collection[str], datasets: Sequence[DatasetSpec]) -> Texts:
         """Return the data sets' texts."""
         return dict.fromkeys(units, texts_of(datasets))
+
+    def checks(self, controls: Mapping[str, int]) -> str:
+        """Return the controls, which are made of pairs, and the repeats."""
+        made = f"{controls['positive']} positive and {controls['negative']} negative controls"
+        return f"{made}, {count(controls['repeat'], 'repeat')}"
 
     def settings(self) -> dict[str, Any]:
         """Return none: other parts of the study determine the sample."""
