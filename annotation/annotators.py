@@ -62,8 +62,8 @@ def invite(
         admit_annotators(study, argilla, reads)
         pseudonyms = {name: rater for rater, name in names_at(study.name, argilla).items()}
     if connection.home is not None:
-        own = server.credentials(connection.home)
-        passwords |= {user.username: user.password for user in (own.owner, *own.annotators)}
+        users = server.credentials(connection.home)
+        passwords |= {user.username: user.password for user in (users.owner, *users.annotators)}
     entry = entrance(address or connection.url, has_page=connection.home is not None)
     letters = []
     for name in invited:

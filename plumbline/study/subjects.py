@@ -141,8 +141,8 @@ class PairSubject(Subject):
 
     def checks(self, controls: Mapping[str, int]) -> str:
         """Return the controls, which are made of pairs, and the repeats."""
-        made = f"{controls['positive']} positive and {controls['negative']} negative controls"
-        return f"{made}, {count(controls['repeat'], 'repeat')}"
+        by_kind = f"{controls['positive']} positive and {controls['negative']} negative controls"
+        return f"{by_kind}, {count(controls['repeat'], 'repeat')}"
 
     def settings(self) -> dict[str, Any]:
         """Return none: other parts of the study determine the sample."""
