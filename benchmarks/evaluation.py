@@ -27,6 +27,7 @@ from benchmarks.registry import Measurement, benchmark
 from evaluation.models import embeddings
 from evaluation.models.embeddings import EmbeddingStore
 from evaluation.models.encoder import Encoder
+from evaluation.models.text_models import TextModel
 from evaluation.records import EvaluationRecords
 from evaluation.scoring import evaluate
 from evaluation.sources import Folder
@@ -232,32 +233,15 @@ def _stub(_: Study, spec: ModelSpec, folder: Path) -> Encoder:
     return Encoder(_Stub(), spec.name, "", store=EmbeddingStore(folder))
 
 
-class _Stub:
+class _Stub(TextModel):
     """A model that draws its vectors."""
 
     def __init__(self) -> None:
-        self.prompts: dict[str, str] = {}
-        self.default_prompt = ""
+        self.prompts = {}
 
     def embed(self, texts: Sequence[str], **_: Any) -> Any:
         """A row for each text."""
         return np.random.default_rng(1337).normal(size=(len(texts), 1024)).astype(np.float32)
-
-    def routed(self) -> bool:
-        """Roles do not count."""
-        return False
-
-    def similarity(self, first: Any, second: Any) -> Any:
-        """Mteb's cosine, all with all."""
-        from mteb.similarity_functions import cos_sim  # noqa: PLC0415 (torch, where it is used)
-
-        return cos_sim(first, second)
-
-    def similarity_pairwise(self, first: Any, second: Any) -> Any:
-        """Mteb's cosine, row by row."""
-        from mteb.similarity_functions import pairwise_cos_sim  # noqa: PLC0415 (as above)
-
-        return pairwise_cos_sim(first, second)
 
 
 def tell_store(folder: Path) -> dict[str, float]:

@@ -30,6 +30,7 @@ import yaml
 from benchmarks.evaluation_data import MODEL, SEEDS, made_words
 from benchmarks.memory import forget_peak, memory
 from benchmarks.registry import Measurement, benchmark
+from evaluation.models.text_models import TextModel
 from evaluation.sources import Folder
 from generation.datasets.loading import iter_datasets
 from generation.jobs import Job, Plan
@@ -176,28 +177,14 @@ def tell_generation(folder: Path, texts: int, per_set: int = PER_SET) -> dict[st
     return told
 
 
-class _Model:
+class _Model(TextModel):
     """Numbers of a hash of each text."""
 
-    prompts: dict[str, str] = {}  # noqa: RUF012 (as the protocol has it)
-    default_prompt = ""
+    prompts: dict[str, str] = {}  # noqa: RUF012 (as the base has it)
 
     def embed(self, texts: Sequence[str], **_: Any) -> Any:
         hashes = b"".join(hashlib.blake2b(text.encode(), digest_size=2 * WIDTH).digest() for text in texts)
         return np.frombuffer(hashes, np.uint16).reshape(-1, WIDTH).astype(np.float32) - 2**15
-
-    def routed(self) -> bool:
-        return False
-
-    def similarity(self, first: Any, second: Any) -> Any:
-        from mteb.similarity_functions import cos_sim  # noqa: PLC0415
-
-        return cos_sim(first, second)
-
-    def similarity_pairwise(self, first: Any, second: Any) -> Any:
-        from mteb.similarity_functions import pairwise_cos_sim  # noqa: PLC0415
-
-        return pairwise_cos_sim(first, second)
 
 
 def tell_evaluation(folder: Path, texts: int, per_set: int = PER_SET) -> dict[str, float]:

@@ -21,7 +21,6 @@ from plumbline.errors import ServiceError
 from plumbline.models.cluster import TRIES, Slot, join, on_node, slots
 from plumbline.study.evaluation import ModelSpec
 
-LIGHT = ("openai", "lexical", "word_vectors")  # kinds of models that need neither a GPU nor many CPUs
 LOOK_SECONDS = 1.0  # so that Ctrl-C is noticed
 
 
@@ -54,7 +53,7 @@ def run_jobs(
 
 @dataclass(eq=False)
 class _Run:
-    """A running model: its process, its slots, and the number of its results so far."""
+    """A running model: its process, the slots that are free again after it, and the number of its results so far."""
 
     job: ModelJob
     process: Any
@@ -62,47 +61,71 @@ class _Run:
     done: int = 0
 
 
+@dataclass
+class _Room:
+    """The slots that models can have: `free` for one model each, and one on each `node` for light models together."""
+
+    free: list[Slot]
+    nodes: Sequence[Slot]
+    most: int  #: models at a time
+
+    def shares(self, waiting: list[ModelJob], running: int) -> Iterator[tuple[ModelJob, list[Slot], list[Slot]]]:
+        """Yield the jobs that can start now, which leave `waiting`, with all their slots and those taken from `free`.
+
+        The heavy models that can start share the free slots.
+        """
+        for job in list(waiting):
+            room = self.most - running
+            if not room:
+                return
+            if job.model.spec.LIGHT:
+                share, taken = [slot._replace(cpus=0) for slot in self.nodes], list[Slot]()
+            else:
+                heavy = sum(not each.model.spec.LIGHT for each in waiting)
+                share = taken = [self.free.pop() for _ in range(-(-len(self.free) // min(heavy, room)))]
+            if share:
+                waiting.remove(job)
+                running += 1
+                yield job, share, taken
+
+
 def _on_cluster(address: str, host: ModelHost, jobs: Sequence[ModelJob]) -> Iterator[tuple[ModelJob, Any]]:
     ray = join(address)
     with contextlib.ExitStack() as ends:
         ends.callback(ray.shutdown)
-        free, nodes = _model_slots(ray), slots(ray, 1, one_a_node=True)
         here = ray.get_runtime_context().get_node_id()
-        most = max(1, sum(int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["NodeID"] == here))
+        cpus = sum(int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["NodeID"] == here)
+        room = _Room(_model_slots(ray), slots(ray, 1, one_a_node=True), max(1, cpus))
+        options = {"num_cpus": 0, "max_restarts": TRIES - 1, "max_task_retries": TRIES - 1, **on_node(here)}
         waiting, running = list(jobs), dict[Any, _Run]()
         while waiting or running:
-            for job in list(waiting):
-                light, room = job.model.spec.kind in LIGHT, most - len(running)
-                if not room or not (light or free):
-                    continue
-                if light:
-                    share = [slot._replace(cpus=0) for slot in nodes]
-                else:  # shared by the models that can start now
-                    heavy = sum(each.model.spec.kind not in LIGHT for each in waiting)
-                    share = [free.pop() for _ in range(-(-len(free) // min(heavy, room)))]
-                waiting.remove(job)
-                options = {"num_cpus": 0, "max_restarts": TRIES - 1, "max_task_retries": TRIES - 1, **on_node(here)}
-                run = _Run(job, ray.remote(ModelProcess).options(**options).remote(host, job, share), share)
+            for job, share, slots_taken in room.shares(waiting, len(running)):
+                run = _Run(job, ray.remote(ModelProcess).options(**options).remote(host, job, share), slots_taken)
                 running[run.process.result.remote(0)] = run
             for call in ray.wait(list(running), timeout=LOOK_SECONDS)[0]:
                 run = running.pop(call)
-                try:
-                    result, notes = ray.get(call)
-                except ray.exceptions.RayTaskError as error:
-                    raise error.cause from None
-                except ray.exceptions.RayError as error:
-                    why = (str(error).strip().splitlines() or [""])[0]
-                    line = f"its process died {TRIES} times (killed, or out of memory?): {why}"
-                    result, notes = ModelEnd(failure=line), []
+                result, notes = _answer(ray, call)
                 for note in notes:
                     tqdm.write(f"{run.job.model.name}: {note}", file=sys.stderr)
                 yield run.job, result
                 if isinstance(result, ModelEnd):
                     ray.kill(run.process)  # its workers end with it
-                    free += () if run.job.model.spec.kind in LIGHT else run.slots
+                    room.free += run.slots
                 else:
                     run.done += 1
                     running[run.process.result.remote(run.done)] = run
+
+
+def _answer(ray: Any, call: Any) -> tuple[Any, list[str]]:
+    """Return a process's result with its notes; its end if it died. Raises the error that its job raised."""
+    try:
+        answer: tuple[Any, list[str]] = ray.get(call)
+    except ray.exceptions.RayTaskError as error:
+        raise error.cause from None
+    except ray.exceptions.RayError as error:
+        why = (str(error).strip().splitlines() or [""])[0]
+        return ModelEnd(failure=f"its process died {TRIES} times (killed, or out of memory?): {why}"), []
+    return answer
 
 
 def _model_slots(ray: Any) -> list[Slot]:

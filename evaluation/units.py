@@ -20,7 +20,6 @@ from typing import Any
 from annotation.records import Verdict
 from evaluation import gate
 from evaluation.models.encoder import ModelHost
-from evaluation.models.in_process import fingerprint
 from evaluation.sources import OutputLookup, OutputSource
 from evaluation.tasks import scoring
 from evaluation.tasks.protocols import METRICS, Protocol
@@ -61,7 +60,7 @@ class Model:
     @classmethod
     def of(cls, host: ModelHost, spec: ModelSpec) -> Model:
         """Return the model of a spec, reading a local one's files."""
-        revision = spec.revision or fingerprint(spec, host.file.parent)[:32]
+        revision = spec.revision or host.fingerprint(spec)[:32]
         return cls(spec, host.label(spec), revision, host.model_id(spec))
 
     @classmethod

@@ -14,9 +14,9 @@ from evaluation.models.registered import MtebModel
 from evaluation.tasks import scoring
 from evaluation.tasks.protocols import Protocol
 from evaluation.units import Model, ScoreUnit
-from plumbline.study.evaluation import ModelSpec
+from plumbline.study.evaluation import MtebSpec
 
-BASELINE = ModelSpec(name="mteb/baseline-random-encoder", kind="mteb")
+BASELINE = MtebSpec(name="mteb/baseline-random-encoder")
 _SCORED = ("random", "near_perfect", "equal_scores")
 
 

@@ -148,8 +148,8 @@ def models_of(file: Path) -> dict[str, dict[str, Any]]:
     models = {}
     for spec in study.evaluation.models:
         settings = spec.model_dump(mode="json", exclude_unset=True)
-        if spec.path and not spec.package:
-            settings["path"] = str(study.resolve(spec.path))
+        if "path" in settings and "package" not in settings:
+            settings["path"] = str(study.resolve(settings["path"]))
         models[spec.name] = settings
     if not models:
         raise StudyError(f"{study.file} has no `evaluation.models`; name a model with --model")

@@ -281,7 +281,7 @@ def _settings(study: Study, datasets: Sequence[Mapping[str, Any]]) -> dict[str, 
     loadable = [  # models that anybody can load from the hub or mteb; some need no files
         model.model_dump(mode="json", exclude_unset=True, include=set(records.OF_MODELS))
         for model in spec.models
-        if model.kind in records.KINDS and not (model.path or model.package)
+        if model.is_for_anybody
     ]
     return {
         "name": study.name,

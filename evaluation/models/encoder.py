@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import gc
-import importlib.metadata
+import hashlib
+import pkgutil
 import re
 import shutil
 import sys
@@ -17,21 +17,21 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, get_args, runtime_checkable
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
 from evaluation.models.embeddings import Embeddings, EmbeddingStore, RowsLost, drift, keys_of
-from evaluation.models.in_process import SentenceTransformerModel, fingerprint, in_template
-from evaluation.models.registered import MtebModel
-from evaluation.models.server import CharacterNgrams, ServerModel, WordVectors
+from evaluation.models.text_models import TextModel
 from plumbline.errors import DataError, PlumblineError, ServiceError, StudyError, nearest
+from plumbline.file_hashes import LARGE, sha256_of
 from plumbline.identity import identity
 from plumbline.study import Study
 from plumbline.study.datasets import DatasetSpec
-from plumbline.study.evaluation import EvaluationSpec, ModelSpec, refuse_no_repository
+from plumbline.study.evaluation import EvaluationSpec, ModelSpec
+from plumbline.study.places import files_in
 
 if TYPE_CHECKING:
     from mteb.models.model_meta import ModelMeta
@@ -43,7 +43,6 @@ _OF_DISK = 0.25  # the share of the disk that stored embeddings of all models ma
 _PIECE = 1 << 16  # texts looked up at a time
 _TRIES = 3  # reads of rows whose checksums do not match and that were encoded again
 _MANY = 1000  # texts from which choosing the fastest engine pays
-_DOCUMENT = ("document", "passage", "corpus")  # names of documents' prompts
 CHUNK = (
     2048  # texts encoded and stored at a time: at most these are lost by a killed run; of a server's, those in flight
 )
@@ -100,36 +99,23 @@ class Encoder:
 
     def prompt_for(self, task_metadata: Any, hf_split: str, hf_subset: str, prompt_type: Any) -> str:
         """Return the model's prompt for a call of mteb, as `embed` takes it, and note it in `prompts`."""
-        from mteb.models.abs_encoder import get_prompt_name  # noqa: PLC0415
-
         role = str(prompt_type.value) if prompt_type is not None else ""
-        if isinstance(self._model, PromptingModel):
-            prompt, source = self._model.way(task_metadata, hf_split, hf_subset, prompt_type), "mteb"
-        else:
-            prompts = self._model.prompts
-            name = get_prompt_name(prompts, task_metadata, prompt_type) or ""
-            if role == "document" and name in ("", role) and role not in self._of_study:
-                # sentence-transformers adds an empty `document` to a model that names its prompt otherwise.
-                name = next((usual for usual in _DOCUMENT if prompts.get(usual)), name)
-            prompt = prompts[name] if name else self._model.default_prompt
-            source = f"{'study' if name in self._of_study else 'model'}, {name or 'default'}"
+        prompt, source = self._model.prompt_of(task_metadata, hf_split, hf_subset, prompt_type, self._of_study)
         if before := self.before(prompt):
             self.prompts[role or "text"] = f"{before!r} ({source})"
         return prompt
 
     def prompt_under(self, text: str, template: str, call: Mapping[str, Any]) -> str:
         """Return the prompt with an instruction, in the study's `template` if any; an empty `text` means no prompt."""
-        if isinstance(self._model, PromptingModel):
-            return self._model.way_under(text, template, call)
-        return in_template(text, template)
+        return self._model.prompt_under(text, template, call)
 
     def before(self, prompt: str) -> str:
         """Return the text put before each text by a prompt of `prompt_for` or `prompt_under`."""
-        return self._model.before(prompt) if isinstance(self._model, PromptingModel) else prompt
+        return self._model.before(prompt)
 
     def refuses(self) -> str:
         """Return why the model accepts no instruction; empty if it does."""
-        return self._model.refuses() if isinstance(self._model, PromptingModel) else ""
+        return self._model.refuses()
 
     def embed(self, texts: Sequence[str], *, prompt: str | None = None, role: str = "") -> Embeddings:
         """Return embeddings (texts by dimensions), encoding each distinct text once; `prompt` None is the default.
@@ -158,13 +144,9 @@ class Encoder:
     def close(self) -> None:
         """Release the model, torch's memory for it on a GPU, and the store, which stays on disk."""
         self._store.close()
-        torch_has_it = isinstance(vars(self).pop("_model", None), (SentenceTransformerModel, MtebModel))
-        if torch_has_it:
-            gc.collect()  # modules refer to each other
-            import torch  # noqa: PLC0415 (there already)
-
-            if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-                torch.cuda.empty_cache()
+        release = self._model.release
+        del self._model
+        release()
 
     def _complete(self, texts: Sequence[str], prompt: str, role: str) -> bool:
         """Encode the texts missing in the store; return False if the store was emptied to make room."""
@@ -182,7 +164,7 @@ class Encoder:
         for first in range(0, len(wanted), self._chunk):
             for some, vectors in self._encoded(wanted[first : first + self._chunk], prompt, role):
                 emptied = not stored and self._store.make_room(len(wanted), vectors.shape[1]) and had
-                self._store.add(keys_of(some, prompt, role), vectors, self._engine)
+                self._store.add(keys_of(some, prompt, role), vectors, self._model.engine)
                 stored = True
                 if emptied:
                     return False
@@ -190,11 +172,12 @@ class Encoder:
 
     def _encoded(self, texts: list[str], prompt: str, role: str) -> Iterator[tuple[list[str], Embeddings]]:
         """Yield texts with their new embeddings: all at once, or a server's as they arrive. Raises as `embed`."""
-        if not isinstance(self._model, ServerModel):
+        faults: list[PlumblineError] = []
+        parts = self._model.arriving(texts, prompt=prompt, batch_size=self._batch_size, faults=faults)
+        if parts is None:
             yield texts, self.encode_new(texts, prompt, role)
             return
-        faults: list[PlumblineError] = []
-        for first, vectors in self._model.arriving(texts, prompt=prompt, batch_size=self._batch_size, faults=faults):
+        for first, vectors in parts:
             some = texts[first : first + len(vectors)]
             try:
                 self._checked(some, vectors)
@@ -206,19 +189,14 @@ class Encoder:
 
     def _choose_engine(self, texts: Sequence[str], prompt: str, role: str) -> None:
         """Choose the fastest engine that agrees with torch, and print it; once, if there are many texts."""
-        if self._engine_chosen or len(texts) < _MANY or not isinstance(self._model, SentenceTransformerModel):
+        if self._engine_chosen or len(texts) < _MANY:
             return
         self._engine_chosen = True  # of two encoders with one model the first chooses
-        if self._engine:
+        if self._model.engine:
             return
         choice = self._model.choose_engine(texts, prompt=prompt, role=role, batch_size=self._batch_size)
         if choice:
             tqdm.write(f"{self._name}: {choice}", file=sys.stderr)
-
-    @property
-    def _engine(self) -> str:
-        """The engine that runs the model; empty for torch's own operators."""
-        return self._model.engine if isinstance(self._model, SentenceTransformerModel) else ""
 
     @property
     def engines(self) -> str:
@@ -306,30 +284,22 @@ class ModelHost:
             chosen += [spec for spec in specs_of_name if spec not in chosen]
         chosen = chosen or list(specs.values())
         for spec in chosen:
-            if spec.from_hub and spec.kind == "sentence_transformers":
-                refuse_no_repository(spec.name)
+            spec.refuse_unloadable()
         return chosen
 
     def model_id(self, spec: ModelSpec) -> str:
-        """Return the identity of a model: kind, name, revision, precision, prompts, parameters, and local files.
+        """Return the identity of a model: all that decides its embeddings."""
+        return identity("model-v1", *spec.identity(self.fingerprint(spec), self.evaluation.precision))
 
-        mteb loads and prompts its own models, so its version is part of their identity.
-        """
-        parts = ["model-v1", spec.name, spec.revision, fingerprint(spec, self.file.parent)]
-        precision = self.evaluation.precision
-        parts += [precision] if precision != "float32" and spec.kind == "sentence_transformers" else []
-        settings: dict[str, Any] = {"prompts": spec.prompts} if spec.prompts else {}
-        if spec.kind != "sentence_transformers":
-            settings["kind"] = spec.kind
-        if spec.kind == "mteb":
-            settings["mteb"] = importlib.metadata.version("mteb")
-        return identity(*parts, *([settings] if settings else []))
+    def fingerprint(self, spec: ModelSpec) -> str:
+        """Return the identity of a local model's files, or of what another one counts; empty for most."""
+        return spec.fingerprint(self.file.parent, folder_hash)
 
     def load(self, spec: ModelSpec) -> Encoder:
         """Return the encoder of a model, with the embeddings of earlier runs. Raises as `load_model`."""
         model, revision = self.load_model(spec)
         store, size = self.store(self.model_id(spec)), self.evaluation.batch_size
-        return Encoder(model, spec.name, revision, size, store, of_study=spec.prompts)
+        return Encoder(model, spec.name, revision, size, store, of_study=spec.prefixes)
 
     def store(self, model: str) -> EmbeddingStore:
         """Return the stored embeddings of a model (its id). Raises DataError for a damaged folder."""
@@ -341,19 +311,10 @@ class ModelHost:
 
         Raises StudyError for wrong settings in the study, ServiceError for a model that cannot be loaded.
         """
-        if spec.prompts:
+        if spec.prefixes:
             self._refuse_unknown_prompts(spec)
-        if spec.kind == "mteb":
-            registered = MtebModel(spec)
-            return registered, registered.revision
-        if spec.kind == "openai":
-            return ServerModel(spec), spec.revision
-        base = self.file.parent
-        if spec.kind == "word_vectors":
-            return WordVectors(spec, base), spec.revision
-        if spec.kind == "lexical":
-            return CharacterNgrams(), spec.revision
-        return SentenceTransformerModel(spec, base, precision=self.evaluation.precision), spec.revision
+        model: TextModel = pkgutil.resolve_name(spec.RUNS).load(spec, self.file.parent, self.evaluation.precision)
+        return model, model.revision or spec.revision
 
     def _refuse_unknown_prompts(self, spec: ModelSpec) -> None:
         """Raise StudyError for a prompt that no task looks up: the model would be scored without it."""
@@ -362,11 +323,24 @@ class ModelHost:
         roles = ("query", "document")
         names = [*get_args(TaskType), *(part.mteb or part.name for part in self.datasets)]
         names_allowed = [*roles, *names, *(f"{name}-{role}" for name in names for role in roles)]
-        for name in spec.prompts:
+        for name in spec.prefixes:
             if name not in names_allowed:
                 hint = nearest(name, names_allowed)
                 hint = hint if len(hint) < 200 else "valid names: query, document, mteb's types of tasks, data sets"
                 raise StudyError(f"{self.file}: model {spec.name!r} has a prompt for the unknown name {name!r}; {hint}")
+
+
+def folder_hash(folder: Path) -> str:
+    """Return a hash of names, sizes and bytes of all files: a retrained model of an old name is another model.
+
+    Large files are read again only if they changed (`file_hashes`).
+    """
+    digest = hashlib.sha256()
+    for file in sorted(files_in(folder)):
+        size = file.stat().st_size
+        digest.update(f"{file.relative_to(folder)}\0{size}\0".encode())
+        digest.update(sha256_of(file).encode() if size > LARGE else file.read_bytes())
+    return digest.hexdigest()
 
 
 def lacks_memory(complaint: str) -> bool:
@@ -377,49 +351,3 @@ def lacks_memory(complaint: str) -> bool:
 def drift_of_texts(encoder: Encoder, originals: Sequence[str], transformed: Sequence[str]) -> NDArray[np.float64]:
     """Return the `drift` of each original and its transformation."""
     return drift(encoder.embed(originals), encoder.embed(transformed))
-
-
-class TextModel(Protocol):
-    """The interface of a model for `Encoder`."""
-
-    prompts: dict[str, str]
-    """Prompts by the names under which mteb looks them up."""
-    default_prompt: str
-    """The prompt if no name fits; empty for none."""
-
-    def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
-        """Return one row for each text. `role` is `query`, `document` or empty, for models that distinguish them."""
-        ...
-
-    def routed(self) -> bool:
-        """Return whether `role` changes the embedding."""
-        ...
-
-    def similarity(self, first: Any, second: Any) -> Any:
-        """Return the model's own similarity of all of `first` with all of `second`."""
-        ...
-
-    def similarity_pairwise(self, first: Any, second: Any) -> Any:
-        """Return the model's own similarity row by row."""
-        ...
-
-
-@runtime_checkable
-class PromptingModel(Protocol):
-    """A model that chooses its prompts itself."""
-
-    def way(self, task_metadata: Any, hf_split: str, hf_subset: str, prompt_type: Any) -> str:
-        """Return the `prompt` for `TextModel.embed`; calls with equal names get equal embeddings."""
-        ...
-
-    def way_under(self, text: str, template: str, call: Mapping[str, Any]) -> str:
-        """Return the same with an instruction, in `template` or the model's own; `call` has the arguments of `way`."""
-        ...
-
-    def before(self, way: str) -> str:
-        """Return the text put before each text under this name."""
-        ...
-
-    def refuses(self) -> str:
-        """Return why it accepts no instruction; empty if it does."""
-        ...

@@ -12,21 +12,19 @@ this processor, the layers stay as they are.
 from __future__ import annotations
 
 import functools
-import hashlib
+import gc
 import platform
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
 from evaluation.models.embeddings import Embeddings
+from evaluation.models.text_models import TextModel
 from plumbline.errors import ServiceError, StudyError
-from plumbline.file_hashes import LARGE, sha256_of
-from plumbline.identity import identity
-from plumbline.study.evaluation import INSTRUCTION, ModelSpec
-from plumbline.study.places import files_in
+from plumbline.study.evaluation import ModelSpec, SentenceTransformersSpec
 
 if TYPE_CHECKING:
     import torch
@@ -36,33 +34,12 @@ _PROBE = 32  # texts to compare engines on
 _PATIENCE = 5.0  # seconds to wait for the hub
 
 
-def fingerprint(spec: ModelSpec, base: Path) -> str:
-    """Return the identity of a local model's files, or of the n-grams that a lexical one counts; empty for others.
-
-    It covers names, sizes and bytes of all files: a retrained model with an old name and revision is another model.
-    Large files are read again only if they changed (`file_hashes`). A missing folder gives `missing`; loading reports
-    it.
-    """
-    if spec.kind == "lexical":
-        return identity("lexical-v1", list(NGRAMS), DIMENSIONS)
-    if not (spec.path or spec.package):
-        return ""
-    try:
-        folder = Path(spec.location(base))
-    except StudyError:
-        return "missing"
-    digest = hashlib.sha256()
-    for file in sorted(files_in(folder)):
-        size = file.stat().st_size
-        digest.update(f"{file.relative_to(folder)}\0{size}\0".encode())
-        digest.update(sha256_of(file).encode() if size > LARGE else file.read_bytes())
-    return digest.hexdigest()
-
-
-class SentenceTransformerModel:
+class SentenceTransformerModel(TextModel):
     """A model of sentence-transformers; its own code runs only if the study allows it."""
 
-    def __init__(self, spec: ModelSpec, base: Path, device: str = "", precision: str = "float32") -> None:
+    def __init__(
+        self, spec: SentenceTransformersSpec, base: Path, device: str = "", precision: str = "float32"
+    ) -> None:
         """Load the model; `base` is the study file's folder.
 
         Raises StudyError for a missing folder and for code that is not allowed, ServiceError otherwise.
@@ -70,7 +47,7 @@ class SentenceTransformerModel:
         location = spec.location(base)
         from sentence_transformers import SentenceTransformer  # noqa: PLC0415 (takes seconds)
 
-        local = bool(spec.path or spec.package)
+        local = spec.local
         if not local:
             refuse_no_hub(spec.name)
         try:
@@ -91,10 +68,19 @@ class SentenceTransformerModel:
             raise ServiceError(line) from error
         prompts = {name: text for name, text in (self._model.prompts or {}).items() if text is not None}
         self.prompts = prompts | spec.prompts
-        self._precision, self.engine = precision, ""
-        """The engine of its linear layers (`ENGINE`); empty for torch's own operators."""
+        self._precision = precision
         default = self._model.default_prompt_name
         self.default_prompt = self.prompts.get(default, "") if default else ""
+
+    @classmethod
+    def load(cls, spec: SentenceTransformersSpec, base: Path, precision: str) -> Self:
+        """Return the model of a study."""
+        return cls(spec, base, precision=precision)
+
+    @staticmethod
+    def release() -> None:
+        """Release torch's memory for a model that is gone."""
+        empty_torch()
 
     def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
         """Return rows in the texts' order; the prompt is put before each text."""
@@ -181,6 +167,15 @@ class SentenceTransformerModel:
         return self._model.similarity_pairwise(first, second)
 
 
+def empty_torch() -> None:
+    """Release torch's memory for models that are gone, on a GPU too."""
+    gc.collect()  # modules refer to each other
+    import torch  # noqa: PLC0415 (there already)
+
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        torch.cuda.empty_cache()
+
+
 def refuse_no_hub(name: str) -> None:
     """Raise ServiceError if a model is not on this machine and the hub does not answer.
 
@@ -199,14 +194,6 @@ def refuse_no_hub(name: str) -> None:
             f"model {name!r} cannot be loaded: it is not on this machine, and the hub {constants.ENDPOINT} does not"
             f" answer ({first_line(error)}); connect to the hub, or give the model a `path`"
         ) from None
-
-
-def in_template(text: str, template: str = "") -> str:
-    """Return the text before each text for an instruction: nothing for an empty one, by default it and a space.
-
-    The instruction is inserted unchanged, including braces.
-    """
-    return (template or f"{INSTRUCTION} ").replace(INSTRUCTION, text) if text else ""
 
 
 def routed(model: Any) -> bool:
@@ -336,8 +323,3 @@ def _linear_layers(model: torch.nn.Module) -> list[torch.nn.Linear]:
 def _forward(run: object, weight: torch.Tensor, bias: torch.Tensor | None, rows: torch.Tensor) -> torch.Tensor:
     result: torch.Tensor = run(rows, weight, bias, "none", [], "")  # type: ignore[operator]
     return result
-
-
-DIMENSIONS = 2048  # buckets that character n-grams are hashed into
-NGRAMS = (3, 5)  # shortest and longest n-gram, in characters
-IN_TORCH = ("sentence_transformers", "mteb")  # kinds that torch runs in this process

@@ -12,15 +12,17 @@ import json
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 
 from evaluation.models.embeddings import Embeddings
-from evaluation.models.in_process import code_not_allowed, first_line, in_template, routed, similarities
+from evaluation.models.in_process import code_not_allowed, empty_torch, first_line, routed, similarities
+from evaluation.models.text_models import PromptingModel, in_template
 from generation.datasets.mteb_loading import in_memory
 from plumbline.errors import ServiceError, StudyError, nearest
-from plumbline.study.evaluation import ModelSpec
+from plumbline.study.evaluation import MtebSpec
 
 
 @dataclass(frozen=True)
@@ -31,10 +33,10 @@ class Way:
     before: str | None = None
 
 
-class MtebModel:
+class MtebModel(PromptingModel):
     """A registered model; the `prompt` of `embed` is a name from `way`."""
 
-    def __init__(self, spec: ModelSpec, device: str = "") -> None:
+    def __init__(self, spec: MtebSpec, device: str = "") -> None:
         """Load the model, in mteb's precision for it.
 
         Raises StudyError for an unknown name or revision, an unsupported kind of model, and code that is not allowed;
@@ -57,6 +59,16 @@ class MtebModel:
         self.prompts: dict[str, str] = {}
         self.default_prompt = self.way(_similarity_task(), "test", "default", None)
 
+    @classmethod
+    def load(cls, spec: MtebSpec, base: Path, precision: str) -> Self:
+        """Return the model of a study."""
+        return cls(spec)
+
+    @staticmethod
+    def release() -> None:
+        """Release torch's memory for a model that is gone."""
+        empty_torch()
+
     def way(self, task_metadata: Any, hf_split: str, hf_subset: str, prompt_type: Any) -> str:
         """Return a name for what decides the embeddings of a call besides the texts."""
         role = "" if prompt_type is None else str(prompt_type.value)
@@ -67,7 +79,7 @@ class MtebModel:
         self._ways.setdefault(name, Way({**call, "prompt_type": prompt_type}))
         return name
 
-    def way_under(self, text: str, template: str, call: Mapping[str, Any]) -> str:
+    def prompt_under(self, text: str, template: str, call: Mapping[str, Any]) -> str:
         """Return a name for the same with an instruction, in the study's template or the model class's.
 
         An empty `text` means no prompt, not an empty template.
@@ -90,9 +102,9 @@ class MtebModel:
         """Add a name with its `Way`."""
         self._ways.setdefault(name, way)
 
-    def before(self, way: str) -> str:
+    def before(self, prompt: str) -> str:
         """Return the text put before each text under a name; a note for classes that choose it themselves."""
-        parts: list[str] = json.loads(way)
+        parts: list[str] = json.loads(prompt)
         return parts[0] if len(parts) < 3 else f"(chosen by mteb's class {type(self._model).__name__})"
 
     def refuses(self) -> str:
@@ -142,10 +154,6 @@ class MtebModel:
         if rows.ndim != 2 or len(rows) != len(texts):
             raise ServiceError(f"model {self._name!r} returns an array of shape {rows.shape} for {len(texts)} texts")
         return rows
-
-    def routed(self) -> bool:
-        """Return False: `way` includes the role if it counts."""
-        return False
 
     def similarity(self, first: Any, second: Any) -> Any:
         """Return the model's own similarity, as in mteb."""
@@ -200,7 +208,7 @@ def _default(model: Any, role: str = "") -> str:
     return ""
 
 
-def _registered(spec: ModelSpec) -> Any:
+def _registered(spec: MtebSpec) -> Any:
     """Return mteb's metadata of a model. Raises StudyError for an unknown or unsupported model."""
     from mteb.models.model_implementations import MODEL_REGISTRY  # noqa: PLC0415
 
@@ -222,7 +230,7 @@ def _registered(spec: ModelSpec) -> Any:
     return meta
 
 
-def _no_vectors(spec: ModelSpec) -> StudyError:
+def _no_vectors(spec: MtebSpec) -> StudyError:
     return StudyError(
         f"model {spec.name!r} does not return one vector per text, which drift and all tasks need; remove it"
     )

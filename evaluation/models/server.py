@@ -14,71 +14,34 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 import numpy as np
 import pandas as pd
 
 from evaluation.models.embeddings import Embeddings
-from evaluation.models.in_process import DIMENSIONS, NGRAMS, first_line
+from evaluation.models.in_process import first_line
+from evaluation.models.text_models import TextModel
 from plumbline.addresses import key_in, proxy_for
 from plumbline.errors import PlumblineError, ServiceError, StudyError
 from plumbline.models.servers import PASSING, RETRIES, TIMEOUT, allow_connections, complaint, error_status, pause
-from plumbline.study.evaluation import ModelSpec
+from plumbline.study.evaluation import EmbeddingServerSpec, LexicalSpec, WordVectorsSpec
 from plumbline.words import count
 
 #: Words, contractions split as in the Penn Treebank (do n't, it 's), and punctuation: GloVe has vectors for them.
 _WORDS = re.compile(r"\w+(?=n't\b)|n't\b|'\w+|\w+|[^\w\s]")
 
 
-class CosineModel:
-    """Base of models that know neither roles nor prompts, and are compared by cosine."""
-
-    def __init__(self, prompts: dict[str, str] | None = None) -> None:
-        self.prompts = prompts or {}
-        self.default_prompt = ""
-
-    def routed(self) -> bool:
-        """Return False: there are no roles."""
-        return False
-
-    def similarities(self) -> tuple[Any, Any] | None:
-        """Return both similarities as functions that need no model."""
-        return cosines, pairwise_cosines
-
-    def similarity(self, first: Any, second: Any) -> Any:
-        """Return the cosines of all with all."""
-        return cosines(first, second)
-
-    def similarity_pairwise(self, first: Any, second: Any) -> Any:
-        """Return the cosines, row by row."""
-        return pairwise_cosines(first, second)
-
-
-def cosines(first: Any, second: Any) -> Any:
-    """Return the cosines of all of `first` with all of `second`, as mteb computes them."""
-    from mteb.similarity_functions import cos_sim  # noqa: PLC0415 (takes seconds)
-
-    return cos_sim(first, second)
-
-
-def pairwise_cosines(first: Any, second: Any) -> Any:
-    """Return the cosines of `first` and `second` row by row, as mteb computes them."""
-    from mteb.similarity_functions import pairwise_cos_sim  # noqa: PLC0415 (takes seconds)
-
-    return pairwise_cos_sim(first, second)
-
-
-class WordVectors(CosineModel):
+class WordVectors(TextModel):
     """The mean of the vectors of a text's words, in lower case; words without a vector are left out.
 
     A text without any known word gets the mean of all vectors, which GloVe's authors recommend for an unknown word.
     """
 
-    def __init__(self, spec: ModelSpec, base: Path) -> None:
+    def __init__(self, spec: WordVectorsSpec, base: Path) -> None:
         """Read the vectors. Raises StudyError for a missing folder, ServiceError for files that are no word vectors."""
-        super().__init__()
+        self.prompts = {}
         folder = Path(spec.location(base))
         try:
             self._vectors: Embeddings = np.load(_only(folder, "*.npy"), mmap_mode="r", allow_pickle=False)
@@ -91,6 +54,11 @@ class WordVectors(CosineModel):
             raise ServiceError(f"{line}; correct its `path`") from error
         self._rows = {word: row for row, word in reversed(list(enumerate(words)))}  # the first of equal words counts
 
+    @classmethod
+    def load(cls, spec: WordVectorsSpec, base: Path, precision: str) -> Self:
+        """Return the model of a study."""
+        return cls(spec, base)
+
     def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
         """Return rows in the texts' order."""
         return np.stack([self._mean(prompt + text) for text in texts])
@@ -100,22 +68,30 @@ class WordVectors(CosineModel):
         return np.asarray(self._vectors[rows].mean(axis=0, dtype=np.float64) if rows else self._unknown, np.float32)
 
 
-class CharacterNgrams(CosineModel):
+class CharacterNgrams(TextModel):
     """Counts of the n-grams of characters within a text's words, hashed (scikit-learn's HashingVectorizer).
 
     Nothing is fitted: an embedding depends only on its text, in any script. An empty text, without
     n-grams, has an axis of its own: it is equal to other such texts, and similar to no others.
     """
 
+    def __init__(self) -> None:
+        self.prompts = {}
+
+    @classmethod
+    def load(cls, spec: LexicalSpec, base: Path, precision: str) -> Self:
+        """Return the model of a study."""
+        return cls()
+
     @functools.cached_property
     def _vectorizer(self) -> Any:
         from sklearn.feature_extraction.text import HashingVectorizer  # noqa: PLC0415
 
-        return HashingVectorizer(analyzer="char_wb", ngram_range=NGRAMS, n_features=DIMENSIONS)
+        return HashingVectorizer(analyzer="char_wb", ngram_range=LexicalSpec.NGRAMS, n_features=LexicalSpec.DIMENSIONS)
 
     def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
-        """Return rows of length 1 in the texts' order, with one number more than DIMENSIONS."""
-        vectors = np.zeros((len(texts), DIMENSIONS + 1), dtype=np.float32)
+        """Return rows of length 1 in the texts' order, with one number more than `LexicalSpec.DIMENSIONS`."""
+        vectors = np.zeros((len(texts), LexicalSpec.DIMENSIONS + 1), dtype=np.float32)
         vectors[:, :-1] = self._vectorizer.transform([prompt + text for text in texts]).toarray()
         vectors[~vectors.any(axis=1), -1] = 1.0
         return vectors
@@ -137,14 +113,14 @@ def _words(file: Path) -> list[str]:
     return file.read_text(encoding="utf-8").splitlines()
 
 
-class ServerModel(CosineModel):
+class ServerModel(TextModel):
     """A model of an embedding server; the key is sent to it and shown nowhere."""
 
-    def __init__(self, spec: ModelSpec) -> None:
+    def __init__(self, spec: EmbeddingServerSpec) -> None:
         """Prepare the connection, without a request. Raises StudyError for an invalid key."""
         import urllib3  # noqa: PLC0415
 
-        super().__init__(dict(spec.prompts))
+        self.prompts = dict(spec.prompts)
         self._spec = spec
         self._url = f"{spec.base_url.rstrip('/')}/embeddings"
         try:
@@ -157,6 +133,11 @@ class ServerModel(CosineModel):
         allow_connections(spec.requests)
         self._pool = urllib3.ProxyManager(proxy, **options) if proxy else urllib3.PoolManager(**options)
         self._width = 0
+
+    @classmethod
+    def load(cls, spec: EmbeddingServerSpec, base: Path, precision: str) -> Self:
+        """Return the model of a study."""
+        return cls(spec)
 
     def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
         """Return rows in the texts' order. Raises as `arriving`."""

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from evaluation.models.embeddings import Embeddings
-from evaluation.models.encoder import CHUNK, Encoder, ModelHost, PromptingModel
-from evaluation.models.in_process import IN_TORCH
+from evaluation.models.encoder import CHUNK, Encoder, ModelHost
+from evaluation.models.text_models import PromptingModel, TextModel
 from plumbline.errors import StudyError
 from plumbline.models.cluster import Slot, WorkerPool, refuse_other_versions
 from plumbline.study.evaluation import ModelSpec
@@ -20,7 +20,6 @@ from plumbline.versions import installed_versions
 
 CALLS = 2  # of a worker at a time, so that it never waits
 SHARDS = 4  # of a worker in each chunk, so that all end at about the same time
-_RUN = ("sentence-transformers", "transformers", "torch")  # packages that run models of the kinds `IN_TORCH`
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class ModelIdentity:
     @classmethod
     def of(cls, host: ModelHost, spec: ModelSpec) -> ModelIdentity:
         """Return these facts for this machine. Builds (`+cpu`, `+cu128`) are left out, as machines differ in them."""
-        return cls(host.model_id(spec), installed_versions(_RUN if spec.kind in IN_TORCH else (), builds=False))
+        return cls(host.model_id(spec), installed_versions(spec.PACKAGES, builds=False))
 
 
 class EncodingWorker:
@@ -77,9 +76,8 @@ class EncodingWorker:
         self._model, revision = self._host.load_model(self._spec)
         model = self._model
         self._encoder = Encoder(model, self._spec.name, revision, self._host.evaluation.batch_size)
-        similarities = getattr(model, "similarities", lambda: None)()
         picks = isinstance(model, PromptingModel)
-        return Facts(model.prompts, model.default_prompt, model.routed(), picks, revision, similarities)
+        return Facts(model.prompts, model.default_prompt, model.routed(), picks, revision, model.similarities())
 
     def encode(self, texts: list[str], prompt: str, role: str, way: Any = None) -> Embeddings:
         """Return rows of texts; `way` is the `Way` of the prompt's name, if any. Raises as `Encoder.embed`."""
@@ -90,11 +88,11 @@ class EncodingWorker:
     def answer(self, method: str, values: tuple[Any, ...]) -> tuple[Any, Any]:
         """Return the answer of a method of the model, and the `Way` of a name if the answer is one."""
         answer = getattr(self._model, method)(*values)
-        way = self._model.how(answer) if method.startswith("way") else None  # type: ignore[attr-defined]
+        way = self._model.how(answer) if method in ("way", "prompt_under") else None  # type: ignore[attr-defined]
         return answer, way
 
 
-class ClusterModel:
+class ClusterModel(TextModel):
     """A model that workers in some slots run. Open it with `ClusterModel.open`."""
 
     def __init__(self, pool: WorkerPool, runner: asyncio.Runner, batch: int) -> None:
@@ -127,12 +125,11 @@ class ClusterModel:
         pool = runner.run(WorkerPool(ray, slots, make, CALLS, note).open())
         kind = ClusterPromptingModel if pool.facts.picks else cls
         size = host.evaluation.batch_size
-        served = spec.kind == "openai"
-        model = kind(pool, runner, size * (spec.requests if served else 1))
+        model = kind(pool, runner, size * spec.requests)
         # A fault loses the whole chunk. A server's texts are paid, so its chunk is what is in flight.
-        chunk = (model.batch if served else CHUNK) * len(slots)
+        chunk = (model.batch if spec.PAID else CHUNK) * len(slots)
         store = host.store(host.model_id(spec))
-        return Encoder(model, spec.name, pool.facts.revision, size, store, chunk=chunk, of_study=spec.prompts)
+        return Encoder(model, spec.name, pool.facts.revision, size, store, chunk=chunk, of_study=spec.prefixes)
 
     def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
         """Return one row for each text, made in shards of whole batches."""
@@ -170,21 +167,21 @@ class ClusterModel:
         return answer
 
 
-class ClusterPromptingModel(ClusterModel):
+class ClusterPromptingModel(ClusterModel, PromptingModel):
     """Such a model that chooses its prompts itself."""
 
     def way(self, task_metadata: Any, hf_split: str, hf_subset: str, prompt_type: Any) -> str:
         """Return the answer of `PromptingModel.way`."""
         return str(self._ask("way", task_metadata, hf_split, hf_subset, prompt_type))
 
-    def way_under(self, text: str, template: str, call: Mapping[str, Any]) -> str:
-        """Return the answer of `PromptingModel.way_under`."""
-        return str(self._ask("way_under", text, template, dict(call)))
+    def prompt_under(self, text: str, template: str, call: Mapping[str, Any]) -> str:
+        """Return the answer of `TextModel.prompt_under`."""
+        return str(self._ask("prompt_under", text, template, dict(call)))
 
-    def before(self, way: str) -> str:
-        """Return the answer of `PromptingModel.before`."""
-        return str(self._ask("before", way))
+    def before(self, prompt: str) -> str:
+        """Return the answer of `TextModel.before`."""
+        return str(self._ask("before", prompt))
 
     def refuses(self) -> str:
-        """Return the answer of `PromptingModel.refuses`."""
+        """Return the answer of `TextModel.refuses`."""
         return str(self._ask("refuses"))

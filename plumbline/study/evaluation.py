@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from plumbline.addresses import refuse_no_address
 from plumbline.errors import StudyError, nearest
+from plumbline.identity import identity
 from plumbline.study.base import Line, StudyPart, refuse_duplicates
-from plumbline.study.engines import HttpSettings
+from plumbline.study.engines import Address, HttpSettings
+from plumbline.study.kinds import PartOfKinds
 
-_FIELDS = {
-    "sentence_transformers": ("path", "package", "prompts", "instruction_template", "remote_code"),
-    "mteb": ("instruction_template", "remote_code"),
-    "word_vectors": ("path", "package", "instruction_template"),
-    "lexical": ("instruction_template",),
-    "openai": ("base_url", "prompts", "instruction_template", "settings"),
-}
 _REPOSITORY = re.compile(r"[A-Za-z0-9_][\w.-]{0,95}(/[A-Za-z0-9_][\w.-]{0,95})?", re.ASCII)
 CROISSANT_FIELDS = ("creator", "datePublished", "url", "version", "citeAs")
 INSTRUCTION = "{instruction}"  # its place in a template
@@ -39,11 +34,19 @@ def refuse_no_model(folder: Path, name: str, files: Sequence[str] = ("config.jso
         raise StudyError(f"model {name!r}: {folder} contains no model (no {' or '.join(files)}); correct the path")
 
 
-class ModelSpec(StudyPart):
-    """One embedding model; `kind` determines the software that runs it, and the keys that it may have (`_FIELDS`)."""
+class ModelSpec(PartOfKinds):
+    """One embedding model; `kind` determines the software that runs it, and which of the keys it has."""
+
+    KINDS: ClassVar[dict[str, type[Any]]] = {}
+    NOUN: ClassVar[str] = "a model"
+    RUNS: ClassVar[str]  #: the `evaluation.models.text_models.TextModel` that runs it, as module:class
+    PACKAGES: ClassVar[tuple[str, ...]] = ()  #: packages whose versions decide its embeddings
+    LIGHT: ClassVar[bool] = True  #: whether it needs neither a GPU nor many CPUs
+    PAID: ClassVar[bool] = False  #: whether texts cost money or time of others, so that none may be encoded in vain
+    FROM_HUB: ClassVar[bool] = False  #: whether it is on a hub, unless its files are local
 
     name: Line = Field(description="the model's name on the hub, in mteb or on the server; also its name in tables")
-    kind: Literal["sentence_transformers", "mteb", "openai", "word_vectors", "lexical"] = Field(
+    kind: str = Field(
         default="sentence_transformers",
         description=(
             "the software that runs the model: sentence_transformers; mteb, with mteb's prompts for the model; openai:"
@@ -51,6 +54,93 @@ class ModelSpec(StudyPart):
         ),
     )
     revision: str = Field(default="", description="revision on the hub, or your own version label for local files")
+    instruction_template: str = Field(
+        default="",
+        description=(
+            "the prefix of each text, with {instruction} in it (docs/instructions.md); default: mteb's template for"
+            " the model, else the instruction and a space"
+        ),
+    )
+
+    @field_validator("instruction_template")
+    @classmethod
+    def _has_a_place(cls, value: str) -> str:
+        if value and INSTRUCTION not in value:
+            raise ValueError(f"must contain {INSTRUCTION}, the place of the instruction")
+        return value
+
+    def __hash__(self) -> int:
+        """Hash name and revision, which differ between a study's models."""
+        return hash((self.name, self.revision))
+
+    @property
+    def prefixes(self) -> Mapping[str, str]:
+        """The prompts that the study gives it, by name."""
+        return {}
+
+    @property
+    def requests(self) -> int:
+        """The number of batches that it encodes at the same time."""
+        return 1
+
+    @property
+    def from_hub(self) -> bool:
+        """Whether its files come from a hub."""
+        return self.FROM_HUB
+
+    @property
+    def is_for_anybody(self) -> bool:
+        """Whether anybody can load it by these keys: it comes from a hub, or needs no files."""
+        return self.from_hub
+
+    def refuse_unloadable(self) -> None:
+        """Raise StudyError for a name that cannot be loaded, before anything is."""
+
+    def location(self, base: Path) -> str:
+        """Return the local folder or the hub's name to load from. Raises StudyError if a local folder is missing."""
+        return self.name
+
+    def fingerprint(self, base: Path, hash_of: Callable[[Path], str]) -> str:
+        """Return the identity of what it is made of on this machine; empty if its name and revision say all.
+
+        `base` is the study file's folder, `hash_of` gives the hash of a folder's files.
+        """
+        return ""
+
+    def identity(self, fingerprint: str, precision: str) -> list[Any]:
+        """Return what decides its embeddings; `precision` is that of weights."""
+        return [self.name, self.revision, fingerprint, {**self._of_prompts(), "kind": self.kind}]
+
+    def _of_prompts(self) -> dict[str, Any]:
+        return {"prompts": self.prefixes} if self.prefixes else {}
+
+
+class _PromptedSpec(ModelSpec):
+    """A model that the study may give prompts."""
+
+    prompts: dict[str, str] = Field(
+        default={}, description="prefixes, by the name that mteb uses: a task, a task type, `query` or `document`"
+    )
+
+    @property
+    def prefixes(self) -> Mapping[str, str]:
+        """The prompts that the study gives it, by name."""
+        return self.prompts
+
+
+class _OwnCodeSpec(ModelSpec):
+    """A model whose files may have code of its own; torch runs it in this process."""
+
+    PACKAGES: ClassVar[tuple[str, ...]] = ("sentence-transformers", "transformers", "torch")
+    LIGHT: ClassVar[bool] = False
+    FROM_HUB: ClassVar[bool] = True
+
+    remote_code: bool = Field(default=False, description="allow the model to run its own Python code")
+
+
+class _FilesSpec(ModelSpec):
+    """A model that may be in a local folder."""
+
     path: str = Field(
         default="",
         description=(
@@ -60,61 +150,20 @@ class ModelSpec(StudyPart):
         ),
     )
     package: str = Field(default="", description="installed Python package that `path` is relative to")
-    remote_code: bool = Field(default=False, description="allow the model to run its own Python code")
-    prompts: dict[str, str] = Field(
-        default={}, description="prefixes, by the name that mteb uses: a task, a task type, `query` or `document`"
-    )
-    instruction_template: str = Field(
-        default="",
-        description=(
-            "the prefix of each text, with {instruction} in it (docs/instructions.md); default: mteb's template for"
-            " the model, else the instruction and a space"
-        ),
-    )
-    base_url: str = Field(default="", description="the server's address, ending in /v1")
-    settings: HttpSettings = Field(default=HttpSettings(), description="openai: the server's settings")
-
-    @field_validator("base_url")
-    @classmethod
-    def _an_address(cls, value: str) -> str:
-        if value:
-            refuse_no_address(value, "http://127.0.0.1:8000/v1 (put a key into the variable that api_key_env names)")
-        return value
-
-    @model_validator(mode="after")
-    def _has_what_its_kind_has(self) -> ModelSpec:
-        foreign = sorted(self.model_fields_set - {"name", "kind", "revision", *_FIELDS[self.kind]})
-        if foreign:
-            raise ValueError(
-                f"a model of kind {self.kind} takes no {foreign[0]!r}; it takes: {', '.join(_FIELDS[self.kind])}"
-            )
-        if self.instruction_template and INSTRUCTION not in self.instruction_template:
-            raise ValueError(f"instruction_template: must contain {INSTRUCTION}, the place of the instruction")
-        if self.kind == "openai" and not self.base_url:
-            raise ValueError("a model of kind openai needs `base_url`, such as http://127.0.0.1:8000/v1")
-        if self.kind == "word_vectors" and not (self.path or self.package):
-            raise ValueError("a model of kind word_vectors needs `path`, the folder of its files")
-        return self
-
-    def __hash__(self) -> int:
-        """Hash name and revision, which differ between a study's models."""
-        return hash((self.name, self.revision))
 
     @property
-    def requests(self) -> int:
-        """The number of requests in flight to a model behind a server."""
-        return self.settings.concurrency or 8
+    def local(self) -> bool:
+        """Whether its files are in a folder or package of this machine."""
+        return bool(self.path or self.package)
 
     @property
     def from_hub(self) -> bool:
         """Whether its files come from a hub."""
-        return self.kind in ("sentence_transformers", "mteb") and not (self.path or self.package)
+        return self.FROM_HUB and not self.local
 
     def location(self, base: Path) -> str:
         """Return the local folder or the hub's name to load from. Raises StudyError if a local folder is missing."""
-        if not self.path and not self.package:
-            if self.kind == "sentence_transformers":
-                refuse_no_repository(self.name)
+        if not self.local:
             return self.name
         if self.package:
             try:
@@ -127,9 +176,105 @@ class ModelSpec(StudyPart):
         folder = base / self.path
         if not folder.is_dir():
             raise StudyError(f"model {self.name!r}: no folder {folder}; correct its `path` in the study")
-        if self.kind == "sentence_transformers":
-            refuse_no_model(folder, self.name)
         return str(folder)
+
+    def fingerprint(self, base: Path, hash_of: Callable[[Path], str]) -> str:
+        """Return the hash of a local model's files; `missing` for a missing folder, which loading reports."""
+        if not self.local:
+            return ""
+        try:
+            return hash_of(Path(self.location(base)))
+        except StudyError:
+            return "missing"
+
+
+class SentenceTransformersSpec(_FilesSpec, _PromptedSpec, _OwnCodeSpec):
+    """A model of sentence-transformers."""
+
+    RUNS: ClassVar[str] = "evaluation.models.in_process:SentenceTransformerModel"
+
+    kind: Literal["sentence_transformers"] = "sentence_transformers"
+
+    def refuse_unloadable(self) -> None:
+        """Raise StudyError for a name that no model on the hub can have."""
+        if self.from_hub:
+            refuse_no_repository(self.name)
+
+    def location(self, base: Path) -> str:
+        """Return the folder or the hub's name. Raises StudyError if the folder or name can have no model."""
+        self.refuse_unloadable()
+        folder_or_name = super().location(base)
+        if self.local:
+            refuse_no_model(Path(folder_or_name), self.name)
+        return folder_or_name
+
+    def identity(self, fingerprint: str, precision: str) -> list[Any]:
+        """Return what decides its embeddings: of the usual kind, which has no name here, so also the precision."""
+        parts = [self.name, self.revision, fingerprint]
+        prompts = self._of_prompts()
+        return [*parts, *([precision] if precision != "float32" else []), *([prompts] if prompts else [])]
+
+
+class MtebSpec(_OwnCodeSpec):
+    """A model registered in mteb, which loads and prompts it."""
+
+    RUNS: ClassVar[str] = "evaluation.models.registered:MtebModel"
+
+    kind: Literal["mteb"] = "mteb"
+
+    def identity(self, fingerprint: str, precision: str) -> list[Any]:
+        """Return what decides its embeddings: mteb's version too."""
+        settings = {"kind": self.kind, "mteb": importlib.metadata.version("mteb")}
+        return [self.name, self.revision, fingerprint, settings]
+
+
+class EmbeddingServerSpec(_PromptedSpec):
+    """A model behind an OpenAI-compatible server."""
+
+    RUNS: ClassVar[str] = "evaluation.models.server:ServerModel"
+    PAID: ClassVar[bool] = True
+
+    kind: Literal["openai"] = "openai"
+    base_url: Address = Field(description="the server's address, ending in /v1")
+    settings: HttpSettings = Field(default=HttpSettings(), description="openai: the server's settings")
+
+    @property
+    def requests(self) -> int:
+        """The number of requests in flight."""
+        return self.settings.concurrency or 8
+
+
+class WordVectorsSpec(_FilesSpec):
+    """Averaged word vectors."""
+
+    RUNS: ClassVar[str] = "evaluation.models.server:WordVectors"
+
+    kind: Literal["word_vectors"] = "word_vectors"
+
+    @model_validator(mode="after")
+    def _has_files(self) -> WordVectorsSpec:
+        if not self.local:
+            raise ValueError("a model of kind word_vectors needs `path`, the folder of its files")
+        return self
+
+
+class LexicalSpec(ModelSpec):
+    """Hashed character n-grams."""
+
+    RUNS: ClassVar[str] = "evaluation.models.server:CharacterNgrams"
+    NGRAMS: ClassVar[tuple[int, int]] = (3, 5)  #: shortest and longest n-gram, in characters
+    DIMENSIONS: ClassVar[int] = 2048  #: buckets that n-grams are hashed into
+
+    kind: Literal["lexical"] = "lexical"
+
+    @property
+    def is_for_anybody(self) -> bool:
+        """True: it has no files."""
+        return True
+
+    def fingerprint(self, base: Path, hash_of: Callable[[Path], str]) -> str:
+        """Return the identity of the n-grams that it counts."""
+        return identity("lexical-v1", list(self.NGRAMS), self.DIMENSIONS)
 
 
 class EvaluationSpec(StudyPart):

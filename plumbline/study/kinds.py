@@ -46,7 +46,7 @@ class PartOfKinds(StudyPart):
         for key in data:
             if key not in kind.model_fields and any(key in part.model_fields for part in cls.KINDS.values()):
                 raise ValueError(f"{key}: does not apply to {cls.NOUN} of kind {name}; take it out")
-        part: Self = kind.model_validate({**data, "kind": name})
+        part: Self = kind.model_validate(data)
         return part
 
     @classmethod

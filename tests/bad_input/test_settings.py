@@ -120,8 +120,8 @@ VALUES: tuple[tuple[str, Any, str], ...] = (
     ("crowd", {"address": f"https://u:{SECRET}@h"}, "crowd.address: the address contains a user"),
     ("evaluation.models.0.name", "", "evaluation.models.0.name: is empty"),
     ("evaluation.models", [{"name": "a"}, {"name": "a"}], "model 'a@' appears twice"),
-    ("evaluation.models", [{"name": "a", "kind": "openai"}], "needs `base_url`"),
-    ("evaluation.models", [{"name": "a", "base_url": "http://h"}], "takes no 'base_url'"),
+    ("evaluation.models", [{"name": "a", "kind": "openai"}], "evaluation.models.0.base_url: Field required"),
+    ("evaluation.models", [{"name": "a", "base_url": "http://h"}], "base_url: does not apply to a model of kind"),
     ("evaluation.models", [{"name": "a", "kind": "openai", "base_url": f"http://{SECRET}@h"}], "contains a user"),
 )  # fmt: skip
 LAUGHS = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(

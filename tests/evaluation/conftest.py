@@ -23,6 +23,7 @@ from annotation.records import Supply, Verdict
 from annotation.verdicts.acceptance import accept
 from evaluation.models.embeddings import Embeddings
 from evaluation.models.encoder import Encoder, ModelHost
+from evaluation.models.text_models import TextModel
 from generation.datasets.loading import iter_datasets
 from generation.jobs import Plan
 from generation.production import read_transformed
@@ -81,7 +82,7 @@ def ngrams_of(sizes: Mapping[str, tuple[int, int]]) -> Iterator[None]:
 
 
 @dataclass
-class FakeModel:
+class FakeModel(TextModel):
     """A model that remembers what it was asked."""
 
     prompts: dict[str, str] = field(default_factory=dict)
@@ -100,16 +101,6 @@ class FakeModel:
 
     def routed(self) -> bool:
         return self.roles
-
-    def similarity(self, first: Any, second: Any) -> Any:
-        from mteb.similarity_functions import cos_sim
-
-        return cos_sim(first, second)
-
-    def similarity_pairwise(self, first: Any, second: Any) -> Any:
-        from mteb.similarity_functions import pairwise_cos_sim
-
-        return pairwise_cos_sim(first, second)
 
     @property
     def seen(self) -> list[str]:

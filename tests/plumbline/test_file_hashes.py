@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.models.in_process import fingerprint
+from evaluation.models.encoder import folder_hash
 from plumbline import file_hashes
 from plumbline.file_hashes import LARGE, cache_file, cached_file_hash, sha256_of
 from plumbline.study import file_hash
-from plumbline.study.evaluation import ModelSpec
+from plumbline.study.evaluation import SentenceTransformersSpec
 
 
 @pytest.fixture(autouse=True)
@@ -49,15 +49,15 @@ def test_weights_that_changed_in_the_middle_are_another_model(tmp_path: Path, mo
     written(weights, b"a" * 3_000_000)
     (weights.parent / "config.json").write_text("{}")
     status = weights.stat()
-    spec = ModelSpec(name="mine", revision="1", path="model")
-    before = fingerprint(spec, tmp_path)
-    assert fingerprint(spec, tmp_path) == before and cache_file().exists()
+    spec = SentenceTransformersSpec(name="mine", revision="1", path="model")
+    before = spec.fingerprint(tmp_path, folder_hash)
+    assert spec.fingerprint(tmp_path, folder_hash) == before and cache_file().exists()
     time.sleep(0.05)  # a tick of the file system's clock
     with weights.open("r+b") as file:
         file.seek(1_500_000)
         file.write(b"b")
     os.utime(weights, ns=(status.st_atime_ns, status.st_mtime_ns))  # the time of writing put back
-    assert fingerprint(spec, tmp_path) != before
+    assert spec.fingerprint(tmp_path, folder_hash) != before
 
 
 def test_a_large_file_is_read_once(tmp_path: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

