@@ -15,8 +15,8 @@ from pandas.api.types import union_categoricals
 
 from annotation.imports.columns import by_name
 from annotation.imports.matching import group_numbers, renamed
-from annotation.imports.nested import SHORT, short_answer
 from annotation.imports.tables import AND_ALSO, CellTable, UnplacedRow, coded, text_of
+from annotation.imports.tool_exports import SHORT, short_answer
 from plumbline.words import count, count_words
 
 _MTURK = {"WorkerId": "rater", "SubmitTime": "time", "AcceptTime": "started", "WorkTimeInSeconds": "seconds",

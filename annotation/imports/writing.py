@@ -470,7 +470,8 @@ def _ratings(
         }
     )
     frame["seconds"] = _seconds(answers, coarse_times)
-    return frame[list(Rating.model_fields)].sort_values(list(Rating.KEY), ignore_index=True)
+    columns = list(Rating.model_fields)  # those of marks stay empty until the ratings are written
+    return frame.reindex(columns=columns).sort_values(list(Rating.KEY), ignore_index=True)
 
 
 def _comments(comments: pd.Series, pseudonyms: Mapping[str, str]) -> np.ndarray:

@@ -1,0 +1,402 @@
+"""JSON exports of annotation tools: a class for each, which gives a row for each answer of a rater.
+
+The keys of records show which tool wrote a file. Spans, boxes and relations, which answer no question, are listed.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from annotation.imports.tables import AND_ALSO, CellTable, TableBuilder, UnplacedRow, text_of
+from plumbline.errors import DataError
+
+Entry = tuple[int, Any]  # the line or number of a record, and its content
+DOT = "\x1d"  # in a path, in place of a full stop within a key
+ANSWERS_OF = re.compile(
+    r"(?i)individual|human|scores?$|ratings?$|votes?$|judge?ments?$|responses?$"
+)  # names of lists of people's answers
+_ROLES = {"rater": "rater", "question": "question", "answer": "answer", "time": "time", "seconds": "seconds",
+          "status": "status", "item": "item", "candidate text": "text"}  # fmt: skip
+_SPANS = "spans are not imported as answers"
+
+
+def flat(value: Any, prefix: str = "") -> dict[str, str]:
+    """Return the scalars of nested objects by path, and lists of texts as one text."""
+    cells: dict[str, str] = {}
+    for key, inner in value.items() if isinstance(value, dict) else ():
+        name = f"{prefix}{str(key).replace('.', DOT)}"
+        if isinstance(inner, dict):
+            cells |= flat(inner, f"{name}.")
+        elif isinstance(inner, list):
+            if inner and all(isinstance(entry, str) for entry in inner) and not ANSWERS_OF.search(str(key)):
+                cells[name] = AND_ALSO.join(inner)
+        else:
+            cells[name] = text_of(inner)
+    return cells
+
+
+def joined(labels: Any) -> str:
+    """Return a list of labels as one cell; anything else as its text."""
+    return AND_ALSO.join(map(text_of, labels)) if isinstance(labels, list) else text_of(labels)
+
+
+def table_of(path: Path, form: str, rows: Iterable[tuple[int, Mapping[str, str]]], **facts: Any) -> CellTable:
+    """Return rows as a table; `facts` are further fields of `CellTable`. Raises DataError without any row."""
+    builder = TableBuilder()
+    for line, row in rows:
+        builder.add({name.replace(DOT, "."): cell for name, cell in row.items()}, line)
+    cells, lines = builder.frame()
+    if not len(lines):
+        unplaced = facts.get("listed", ())
+        raise DataError(f"{path}: contains no answers ({form}{', ' + unplaced[0].reason if unplaced else ''})")
+    return CellTable(path, form, cells, lines, **facts)
+
+
+class ToolExport(ABC):
+    """One file of a tool; `read` turns each of its records into rows."""
+
+    title: ClassVar[str]  #: the tool's name
+    keys: ClassVar[tuple[frozenset[str], ...]] = ()  #: a record has one of these sets of keys
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.number = path, 0  #: number or line of the record being read
+        self._rows, self._unplaced = list[tuple[int, dict[str, str]]](), list[UnplacedRow]()
+        self._notes, self._lower = Counter[str](), set[str]()
+
+    @classmethod
+    def wrote(cls, record: Mapping[str, Any]) -> bool:
+        """Return whether a record is of this tool."""
+        return any(keys <= record.keys() for keys in cls.keys)
+
+    @abstractmethod
+    def read(self, record: dict[str, Any]) -> None:
+        """Add a record's answers, and list what is none."""
+
+    def table(self, entries: Sequence[Entry]) -> CellTable:
+        """Return the answers of all records; those in another form than the tool's are listed."""
+        for self.number, record in entries:
+            before = len(self._rows)
+            try:
+                self.read(record)
+            except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+                del self._rows[before:]
+                self.list(f"is not a valid record of {self.title}")
+        names = {name for _, cells in self._rows for name in cells}
+        return table_of(
+            self.path, self.title, self._rows, listed=tuple(self._unplaced), lower=frozenset(self._lower),
+            roles={name: role for name, role in _ROLES.items() if name in names},
+            notes=tuple(f"{note}: {number}" for note, number in self._notes.items()),
+        )  # fmt: skip
+
+    def add(self, about: Mapping[str, Any], **answers: Any) -> None:
+        """Add a row."""
+        self._rows.append((self.number, {name: text_of(cell) for name, cell in {**about, **answers}.items()}))
+
+    def list(self, reason: str, column: str = "") -> None:
+        """Note that the record, or a part of it, gives no row."""
+        self._unplaced.append(UnplacedRow(self.path.name, self.number, reason, column))
+
+
+class LabelStudio(ToolExport):
+    """Label Studio's JSON: a task with its annotations; cancelled ones and drafts are not submitted."""
+
+    title = "Label Studio"
+    keys = (frozenset({"annotations", "data"}), frozenset({"completions", "data"}))
+
+    def read(self, record: dict[str, Any]) -> None:
+        """Read a task."""
+        data = {f"data.{name}": cell for name, cell in flat(record.get("data", {})).items()}
+        base = {**data, "item": record.get("id", self.number)}
+        if record.get("predictions"):
+            self._notes["predictions of models are not ratings; tasks that have them"] += 1
+        annotations = record.get("annotations") or record.get("completions") or []
+        drafts = [draft for draft in record.get("drafts", ()) if isinstance(draft, dict)]
+        for annotation in annotations:
+            status = "cancelled" if annotation.get("was_cancelled") else "submitted"
+            self._annotation(record, base, annotation, status)
+        for draft in drafts:
+            self._annotation(record, base, draft, "draft")
+        if not annotations and not drafts:
+            self.list("nobody annotated the task")
+
+    def _annotation(self, task: Any, base: Mapping[str, Any], annotation: Mapping[str, Any], status: str) -> None:
+        by = annotation.get("completed_by", annotation.get("user", ""))
+        rater = by.get("email") or by.get("id", "") if isinstance(by, dict) else by
+        about = {**base, "rater": rater, "status": status, "time": annotation.get("created_at", ""),
+                 "seconds": annotation.get("lead_time", "")}  # fmt: skip
+        results = annotation.get("result", [])
+        if annotation.get("ground_truth"):
+            self.list("an annotation is marked as the right answer, so it is not a rating")
+            return
+        if not results:
+            self.list(f"a {status} annotation has no answers")
+        for result in results:
+            name, kind = str(result.get("from_name", result.get("type", ""))), str(result.get("type", ""))
+            value = result.get("value", {})
+            if "ranker" in value:
+                self._lower.add(name)
+                self._ranks(task, about, name, value["ranker"])
+            elif (answer := answer_of(value)) is not None:
+                self.add(about, question=name, answer=answer)
+            else:
+                what = f"a result of type {kind or 'unknown'} is not an answer"
+                self.list(f"{what} (it may be a span, a box or a relation)", name)
+
+    def _ranks(self, task: Any, about: Mapping[str, Any], name: str, ranker: Any) -> None:
+        """Add an order of candidates: each is an item, and its rank the answer."""
+        candidates = {
+            str(entry["id"]): next(
+                (entry[key] for key in ("body", "text", "html", "title") if entry.get(key)), str(entry["id"])
+            )
+            for listed in task.get("data", {}).values()
+            if isinstance(listed, list)
+            for entry in listed
+            if isinstance(entry, dict) and "id" in entry
+        }
+        buckets = ranker if isinstance(ranker, dict) else {"_order": ranker}
+        if len([key for key in buckets if key != "_"]) == 1:
+            order = next(ids for key, ids in buckets.items() if key != "_")
+            buckets = {str(rank): [candidate] for rank, candidate in enumerate(order, 1)}
+        for bucket, ids in buckets.items():
+            for candidate in ids:
+                if not str(bucket).isdecimal():
+                    self.list("a candidate is not ranked", name)
+                    continue
+                text, item = candidates.get(str(candidate), str(candidate)), f"{about['item']} | {candidate}"
+                ranked = {**about, "candidate": candidate, "candidate text": text, "item": item}
+                self.add(ranked, question=name, answer=bucket)
+
+
+def answer_of(value: Any) -> str | None:
+    """Return a result of Label Studio as the text of an answer; None for one that is no answer, such as a span."""
+    if not isinstance(value, dict) or {"start", "x", "ranges"} & set(value):
+        return None
+    if "choices" in value:
+        return AND_ALSO.join(map(str, value["choices"]))
+    if "taxonomy" in value:
+        return AND_ALSO.join(" / ".join(map(str, path)) for path in value["taxonomy"])
+    for name in ("rating", "number", "selected", "datetime"):
+        if name in value:
+            return text_of(value[name])
+    if "text" in value:
+        text = value["text"]
+        return "\n".join(map(str, text)) if isinstance(text, list) else str(text)
+    return None
+
+
+SHORT = ("id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time")
+
+
+class LabelStudioShort(ToolExport):
+    """Label Studio's JSON-MIN: an annotation a record, with the answers among the task's fields."""
+
+    title = "Label Studio (JSON-MIN)"
+    keys = (frozenset({"annotation_id", "annotator"}),)
+
+    def read(self, record: dict[str, Any]) -> None:
+        """Read an annotation."""
+        cells = {name: short_answer(value) for name, value in record.items() if name not in SHORT}
+        about = {"item": record.get("id", self.number), "rater": record.get("annotator", "")}
+        about |= {"time": record.get("updated_at") or record.get("created_at", "")}
+        about |= {"seconds": record.get("lead_time", "")}
+        self.add({name: cell for name, cell in cells.items() if cell is not None}, **about)
+        for name in (name for name, cell in cells.items() if cell is None):
+            self.list("spans and boxes are not imported as answers", name)
+
+
+def short_answer(value: Any) -> str | None:
+    """Return an answer of JSON-MIN or CSV as text; None for a value that is no answer."""
+    entries = value if isinstance(value, list) else [value]
+    if not any(isinstance(entry, dict) for entry in entries):
+        return joined(entries)
+    answers = [answer_of(entry) for entry in entries if isinstance(entry, dict)]
+    return None if None in answers else AND_ALSO.join(answer for answer in answers if answer)
+
+
+class ArgillaRecords(ToolExport):
+    """Argilla's records, of version 1 or 2."""
+
+    title = "Argilla records"
+    keys = (frozenset({"fields", "responses"}),)
+
+    def read(self, record: dict[str, Any]) -> None:
+        """Read a record."""
+        base = {**flat(record.get("fields", {})), "item": record.get("external_id") or record.get("id") or self.number}
+        if record.get("suggestions"):
+            self._notes["suggestions are not ratings; records that have them"] += 1
+        responses = record.get("responses") or []
+        if not responses:
+            self.list("nobody answered the record")
+        if isinstance(responses, dict):  # version 2: by question
+            for question, answers in responses.items():
+                for answer in answers:
+                    self._answer(base, answer, question, answer.get("value"))
+            return
+        for response in responses:
+            values = response.get("values") or {}
+            if not values:
+                self.list(f"a {response.get('status', 'submitted')} response has no answers")
+            for question, value in values.items():
+                plain = value.get("value") if isinstance(value, dict) else value
+                self._answer(base, response, question, plain)
+
+    def _answer(self, base: Mapping[str, Any], response: Mapping[str, Any], question: str, value: Any) -> None:
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            if "rank" not in value[0]:
+                self.list(_SPANS, question)
+                return
+            places = defaultdict[int, list[str]](list)
+            for entry in value:
+                places[int(entry.get("rank") or 0)].append(str(entry["value"]))
+            value = " > ".join(" = ".join(sorted(places[rank])) for rank in sorted(places))
+        answer = AND_ALSO.join(map(str, value)) if isinstance(value, list) else value
+        about = {"rater": response.get("user_id", ""), "status": response.get("status") or "submitted",
+                 "time": response.get("updated_at") or response.get("inserted_at") or ""}  # fmt: skip
+        self.add({**base, **about}, question=question, answer=answer)
+
+
+class ArgillaOnHub(ArgillaRecords):
+    """Rows of an Argilla dataset as on the Hub: lists of answers, users and statuses by question."""
+
+    @classmethod
+    def wrote(cls, record: Mapping[str, Any]) -> bool:
+        """Return whether a record has such lists."""
+        try:
+            return bool(_argilla_record(record)["responses"])
+        except (TypeError, ValueError):
+            return False
+
+    def read(self, record: dict[str, Any]) -> None:
+        """Read a row."""
+        super().read(_argilla_record(record))
+
+
+def _argilla_record(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row of the Hub as a record of version 2. Raises ValueError if its lists differ in length."""
+    responses, fields = dict[str, list[dict[str, Any]]](), dict[str, Any]()
+    for name, cell in record.items():
+        keys = cell[0] if isinstance(cell, list) and cell and isinstance(cell[0], dict) else cell
+        version_1 = isinstance(keys, dict) and {"user_id", "value"} <= set(keys)
+        if name.endswith(".responses"):  # version 2
+            lists: list[Any] = [cell or [], record.get(f"{name}.users"), record.get(f"{name}.status")]
+        elif version_1 and isinstance(cell, dict):
+            lists = [cell["value"] or [], cell["user_id"], cell.get("status")]
+        elif version_1:
+            responses[name] = cell
+            continue
+        else:
+            if not re.search(
+                r"[.-](suggestion|responses)\b|^(metadata|_server_id|status|id|external_id|vectors)$", name
+            ):
+                fields[name] = cell
+            continue
+        answers = zip(*(column or [None] * len(lists[0]) for column in lists), strict=True)
+        responses[name.removesuffix(".responses")] = [
+            dict(zip(("value", "user_id", "status"), answer, strict=True)) for answer in answers
+        ]
+    return {"id": record.get("id") or record.get("external_id"), "fields": fields, "responses": responses}
+
+
+class Prodigy(ToolExport):
+    """Prodigy's lines: options chosen, or a label accepted or rejected; ignored ones do not count."""
+
+    title = "Prodigy"
+    keys = (frozenset({"_input_hash", "answer"}), frozenset({"_task_hash", "answer"}))
+    _own = ("text", "meta", "options", "accept", "answer", "label", "spans", "tokens", "config")
+
+    def read(self, record: dict[str, Any]) -> None:
+        """Read a line."""
+        options = {str(option["id"]): option.get("text", option["id"]) for option in record.get("options") or ()}
+        about = {
+            **flat(record.get("meta") or {}),
+            **flat({key: cell for key, cell in record.items() if key not in self._own and key[:1] != "_"}),
+            "text": record.get("text", ""),
+            "item": record.get("_input_hash", self.number),
+        }
+        about |= {"rater": record.get("_annotator_id") or record.get("_session_id") or self.path.stem}
+        about |= {"time": record.get("_timestamp", ""), "status": "discarded" if record["answer"] == "ignore" else ""}
+        if record.get("spans"):
+            self.list(_SPANS)
+        if options:
+            chosen = [text_of(options.get(str(name), name)) for name in record.get("accept") or ()]
+            self.add(about, question="choice", answer=AND_ALSO.join(chosen) or "none of them")
+        elif record["answer"] == "ignore":
+            self.list("the annotator ignored the text")
+        elif "label" in record or not record.get("spans"):
+            self.add(about, question=record.get("label", "answer"), answer=record["answer"])
+
+
+class Potato(ToolExport):
+    """Potato's annotated instances; the user is the folder's name if the record has none."""
+
+    title = "Potato"
+    keys = (frozenset({"label_annotations"}),)
+
+    def read(self, record: dict[str, Any]) -> None:
+        """Read an instance."""
+        user = record.get("user_id") or record.get("user") or self.path.parent.name
+        base = {"text": record.get("displayed_text", record.get("text", "")), "item": record.get("id", self.number)}
+        if record.get("span_annotations"):
+            self.list(_SPANS)
+        answers = record.get("label_annotations") or record.get("annotations") or {}
+        if not answers:
+            self.list("the record has no answers")
+        for question, value in answers.items():
+            labels = [str(name) for name, on in value.items() if on] if isinstance(value, dict) else [text_of(value)]
+            if isinstance(value, dict) and len(labels) == 1 and re.fullmatch(r"text_box|bad_text|scale_\d+", labels[0]):
+                labels = [text_of(value[labels[0]])]
+            self.add(base, rater=user, question=question, answer=AND_ALSO.join(labels))
+
+
+class Doccano(ToolExport):
+    """doccano's lines: labels of a text; a file is one annotator's, unless its annotations name users."""
+
+    title = "doccano"
+    keys = tuple(frozenset({"text", name}) for name in ("label", "labels", "cats", "annotations"))
+    _own = ("label", "labels", "cats", "annotations", "annotation_approver", "Comments", "text", "data", "id")
+
+    def read(self, record: dict[str, Any]) -> None:
+        """Read a line."""
+        labels, spans = defaultdict[str, list[str]](list), 0
+        for user, label in [*self._annotated(record), *self._listed(record)]:
+            if label is None:
+                spans += 1
+            else:
+                labels[user].append(label)
+        about = {key: cell for key, cell in record.items() if key not in self._own}
+        for key, cell in about.items():
+            if isinstance(cell, list) and any(isinstance(entry, (list, dict)) for entry in cell):
+                self.list("a list beside the labels is not read", key)
+        text, item = record.get("text", record.get("data", "")), record.get("id", self.number)
+        for user, of_user in labels.items():
+            base = {**flat(about), "text": text, "item": item, "rater": user}
+            self.add(base, question="label", answer=AND_ALSO.join(of_user))
+        if spans:
+            self.list(f"{_SPANS} (the text has {spans})", "label")
+        elif not labels:
+            self.list("the text has no label")
+
+    @staticmethod
+    def _annotated(record: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
+        """Yield the user and the label of each annotation; None for a span."""
+        for annotation in record.get("annotations") or ():
+            label = annotation.get("label", annotation.get("text", 0))
+            label = f"label {label}" if isinstance(label, int) else str(label)
+            yield text_of(annotation.get("user", "")), None if "start_offset" in annotation else label
+
+    def _listed(self, record: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
+        """Yield the file's annotator and each label in a list of labels; None for a span."""
+        for name in ("label", "labels", "cats"):
+            labels = record.get(name) or []
+            for label in labels if isinstance(labels, (list, dict)) else [labels]:
+                yield self.path.stem, None if isinstance(label, (list, dict)) else text_of(label)
+
+
+TOOLS: tuple[type[ToolExport], ...] = (
+    LabelStudio, LabelStudioShort, ArgillaRecords, Prodigy, Potato, Doccano, ArgillaOnHub,
+)  # fmt: skip
