@@ -17,6 +17,7 @@ from annotation.argilla.training import training_lines
 from annotation.campaign_records import OFFERED, PAIRS, RATINGS, SUPPLY, VERDICTS, CampaignRecords
 from annotation.csv_answers import collect_csv, columns_of, export
 from annotation.human.records import ANSWERS
+from annotation.human.simulated import read_items as read_task_items
 from annotation.human.tasks import read_tasks, task_lines
 from annotation.judges.check import means_text
 from annotation.judges.differences import differences_text
@@ -121,7 +122,7 @@ def sample(options: argparse.Namespace) -> int:
         f"{study.name}: {count(len(pairs), item)} drawn, and {checks} -> {study.folder / 'pairs.parquet'},"
         " controls.parquet"
     )
-    for line in task_lines(read_tasks(study)) if judging.does_tasks else ():
+    for line in task_lines(read_tasks(study), read_task_items(study)) if judging.does_tasks else ():
         print(f"  {line}")
     for pool in ControlDesign.of(study, records.rubric).unchecked(pair.pool for pair in records.pairs):
         print(f"  no controls for {pool}: add right answers, `expected`, to its `raters` (docs/transformations.md)")

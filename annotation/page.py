@@ -19,7 +19,7 @@ from typing import Any
 
 import yaml
 
-from annotation.human.asking import YES
+from annotation.human.forms import YES
 from annotation.human.order import FIELD, OrderDrawing
 from annotation.questions import ENGLISH, Question, worded
 from annotation.rubric import Rubric

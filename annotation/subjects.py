@@ -12,11 +12,10 @@ from typing import Any
 
 import pandas as pd
 
-from annotation.human.asking import apart
-from annotation.human.drawing import DrawnItem
+from annotation.human.forms import form_of
 from annotation.human.records import HumanItem, HumanTask
 from annotation.human.tasks import PreparedTask
-from annotation.human.wording import fields_of
+from annotation.human.types import DrawnItem
 from annotation.questions import QuestionScale
 from annotation.rubric import Rubric
 from generation.datasets.dataset import items_of
@@ -295,7 +294,7 @@ def shown(prepared: PreparedTask, kind: VerdictUnit) -> TaskItemTexts:
     for chosen in prepared.drawn.items:
         records = [item.pair(kind) for item in _items(prepared.task, chosen)]
         pairs += records
-        of_task, several = chosen.scored, apart(prepared.task)
+        of_task, several = chosen.scored, form_of(prepared.task).apart
         by_name = dict(zip(chosen.shown, records, strict=True)) if several else {}
         items.append(
             HumanItem(
@@ -304,7 +303,6 @@ def shown(prepared: PreparedTask, kind: VerdictUnit) -> TaskItemTexts:
                 subset=of_task.subset,
                 item=of_task.item,
                 language=of_task.language,
-                candidates=chosen.candidates,
                 shown=chosen.shown,
                 records=tuple(by_name[name].pair_id for name in chosen.candidates) if several else (),
             )
@@ -314,10 +312,10 @@ def shown(prepared: PreparedTask, kind: VerdictUnit) -> TaskItemTexts:
 
 def _items(task: HumanTask, chosen: DrawnItem) -> Iterator[SubjectItem]:
     """Yield an item for each record: with all its candidates, or with one of them."""
-    item = chosen.scored
+    item, apart = chosen.scored, form_of(task).apart
     texts = [item.candidates[name] for name in chosen.shown]
     beside: list[dict[str, Value]] = [{"candidates": texts}] if texts else [{}]
-    if apart(task):
+    if apart:
         beside = [{"passage": text} for text in texts]
     for more in beside:
         values: dict[str, Value] = {**item.fields, **more}
@@ -327,6 +325,6 @@ def _items(task: HumanTask, chosen: DrawnItem) -> Iterator[SubjectItem]:
             output_language=item.output_language,
             dataset=task.dataset,
             task_type=task.task_type,
-            fields={name: values[name] for name in fields_of(task)},
+            fields={name: values[name] for name in task.kind.fields_with(apart=apart)},
             maker=(task.source[:200], task.revision[:200]),
         )

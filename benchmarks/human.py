@@ -19,9 +19,8 @@ from annotation.sampling.sample import draw_sample
 from annotation.server import Home, running
 from benchmarks.registry import Measurement, benchmark
 from benchmarks.server import quiet
-from evaluation.human.agreement import agreement
-from evaluation.human.answers import ScorerAnswers, TaskItems, given_by
-from evaluation.human.scores import score, with_holm
+from evaluation.human.answers import EmbeddingScorer, ScorerAnswers, TaskItems, given_by
+from evaluation.human.scores import agreement, score, with_holm
 from plumbline.study import Study, load_study
 
 PUBLISHED = (16, 50)  #: tasks, and items of each
@@ -101,12 +100,11 @@ def _task(name: str, asked: _Kind, rng: np.random.Generator) -> tuple[TaskItems,
     metric = {"label": "accuracy", "score": "cosine_spearman", "cluster": "v_measure", "graded": "ndcg_at_10"}[asked]
     task = TaskItems.of((name, asked, "eng"), asked, metric, gold)
     raters = [_rows(_given(right, asked, 0.6, rng), asked).assign(rater_id=f"r{k}") for k in range(RATERS)]
-    answers = pd.concat(raters).assign(rater_kind="person", abstained=False)
-    models = []
+    answers = pd.concat(raters).assign(abstained=False)
+    models = list[ScorerAnswers]()
     for number in range(MODELS):
-        made = _rows(_given(right, asked, 0.8, rng), asked).assign(rater_id=f"m{number}", rater_kind="model")
-        (given,) = given_by(task, made.assign(abstained=False))
-        models.append(ScorerAnswers(given.scorer, "model", given.values))
+        made = _rows(_given(right, asked, 0.8, rng), asked).assign(rater_id=f"m{number}")
+        models += given_by(task, made.assign(abstained=False), EmbeddingScorer)
     return task, answers, models
 
 

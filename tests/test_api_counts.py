@@ -17,7 +17,7 @@ import pytest
 from annotation import Design, ac2, alpha, judge, kappa, mean_interval
 from annotation.campaign_records import CampaignRecords
 from annotation.counting import counting_ratings
-from annotation.human.asking import answered
+from annotation.human.answers import answered
 from annotation.human.records import HumanItem, HumanTask, TaskInstructions
 from annotation.judges.check import length_effects
 from annotation.judges.people import (
@@ -157,9 +157,9 @@ def drifted(made: Made) -> pd.DataFrame:
 def people(ratings: pd.DataFrame) -> list[Any]:
     ids = ratings["pair_id"].drop_duplicates()
     task = HumanTask(
-        task="t", task_type="sts", dataset="d", source="s", revision="r", split="test", metric="m", asked="score",
-        scale=SCALE, raters=3, n_items=len(ids), languages=("en",), content_hash="h",
-        words=TaskInstructions(general={}, own={}, wordings=()), settings={},
+        task="t", task_type="sts", source="s", revision="r", scale=SCALE, languages=("en",), content_hash="h",
+        words=TaskInstructions(general={}, own={}, wordings=()),
+        settings={"dataset": "d", "relevance": "graded", "raters": 3},
     )  # fmt: skip
     items = [HumanItem(pair_id=one, task="t", subset="", item=one, language="en") for one in ids]
     return answered([task], items, {"t": ratings.assign(answer=ratings["value"].astype(str))}).answers

@@ -23,7 +23,8 @@ from annotation.argilla.simulate import answering
 from annotation.campaign_records import CampaignRecords
 from annotation.crowd.account import AccountOffer, AccountPlatform
 from annotation.crowd.platform import Offer, Opening, RefusedError, Submission
-from annotation.human.simulated import Skill, rehearsal_of
+from annotation.human.forms import Skill
+from annotation.human.simulated import rehearsal_of
 from annotation.offering import offered_to_raters
 from annotation.questions import Value
 from annotation.ratings.answers import Answer

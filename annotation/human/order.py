@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from annotation.human.asking import apart, questions_of
+from annotation.human.forms import form_of
 from annotation.human.records import ANSWERS, ITEMS, MODEL_ANSWERS, TASKS, HumanAnswer, HumanItem, HumanTask
 from annotation.human.tasks import read_tasks
 from plumbline.errors import DataError
@@ -59,7 +59,7 @@ def drawing_of(study: Study, pairs: Sequence[Pair]) -> OrderDrawing | None:
     pool = pairs[0].pool
     task = next(task for task in read_tasks(study) if task.task == pool)
     seed = identity("order-of-raters-v1", study.sample.seed, pool, pairs[0].language, pairs[0].output_language)
-    if apart(task):
+    if form_of(task).apart:
         items = read_records(study.folder / ITEMS, HumanItem, study.command(_COMMAND))
         return OrderDrawing(seed, groups=groups_of(items, task))
     numbers = {len(field.value) for pair in pairs for field in fields_of(pair) if field.name == FIELD}
@@ -72,7 +72,7 @@ def drawing_of(study: Study, pairs: Sequence[Pair]) -> OrderDrawing | None:
 def named(task: HumanTask, number: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the questions about one candidate each, and the labels that each name a candidate."""
     places = tuple(f"d{position}" for position in range(1, number + 1))
-    questions = questions_of(task)
+    questions = form_of(task).questions()
     about = tuple(question.name for question in questions if question.position)[:number]
     return about, places if any(set(places) <= set(question.labels) for question in questions) else ()
 
@@ -127,7 +127,7 @@ def _same(
         for name, task in now.items()
         if name in drawn
         and all(getattr(drawn[name], field) == getattr(task, field) for field in _ASKED)
-        and (task.asked != "cluster" or drawn[name].content_hash == task.content_hash)
+        and (not form_of(task).at_once or drawn[name].content_hash == task.content_hash)
     }
     return {
         (item.task, item.item)

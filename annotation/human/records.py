@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 
+from annotation.human.types import TASK_KINDS, TaskKind
 from plumbline.records import Number, Record
 
 TASKS, ITEMS = "human/tasks.json", "human/items.parquet"  # in a study's folder
 ANSWERS, MODEL_ANSWERS = "human/answers.parquet", "human/model_answers.parquet"
 UNKNOWN = "unknown"  # an order that a rater saw and that can no longer be told
-RaterKind = Literal["person", "model"]
 
 
 class TaskInstructions(Record):
@@ -31,15 +31,8 @@ class HumanTask(Record):
     KEY = ("task",)
     task: str = Field(description="the task's name in the study")
     task_type: str = Field(description="type of task: classification, sts, reranking and so on")
-    dataset: str = Field(description="the name of the task's data set in the study")
     source: str = Field(description="mteb's name of the data set, or its file in the study")
     revision: str = Field(description="the data's revision, or a hash of the file")
-    split: str = Field(description="the split that the items come from")
-    metric: str = Field(description="mteb's name of the metric that scores people and models")
-    asked: Literal["score", "label", "labels", "same", "cluster", "graded", "binary", "ranked", "choice"] = Field(
-        description="form of the answer: a score, a label, several labels, whether two texts are alike (1 or 0), a"
-        " numbered cluster, a grade or a mark (1 or 0) for each candidate, their order, or the choice of one"
-    )
     scale: tuple[int, ...] = Field(default=(), description="points of scores and grades, ascending; empty for others")
     gold_scale: tuple[float, ...] = Field(
         default=(), description="ends of the gold answers' scale, if people answer on another scale; else empty"
@@ -52,13 +45,31 @@ class HumanTask(Record):
         default=0, description="the number of clusters, which raters were told; 0 = no clustering"
     )
     candidates: int = Field(default=0, description="the most candidates of an item; 0 = items have none")
-    raters: int = Field(description="raters wanted for each item")
-    n_items: int = Field(description="number of items, in all languages")
     languages: tuple[str, ...] = Field(description="codes of the items' languages")
     content_hash: str = Field(description="hash of the sampled items: texts, candidates, gold")
     left_out: dict[str, int] = Field(default={}, description="items that could not be drawn, by reason")
     words: TaskInstructions = Field(description="the instructions for people and models when the task was drawn")
     settings: dict[str, Any] = Field(description="the task's settings in the study when its items were drawn")
+
+    @property
+    def kind(self) -> TaskKind:
+        """The type's class."""
+        return TASK_KINDS[self.task_type]
+
+    @property
+    def asked(self) -> str:
+        """The form of the answers, by its name in `annotation.human.forms.FORMS`."""
+        return self.kind.form_for(self.settings["relevance"])
+
+    @property
+    def dataset(self) -> str:
+        """The name of the task's data set in the study."""
+        return str(self.settings["dataset"])
+
+    @property
+    def raters(self) -> int:
+        """Raters wanted for each item."""
+        return int(self.settings["raters"])
 
 
 class HumanItem(Record):
@@ -70,13 +81,17 @@ class HumanItem(Record):
     subset: str = Field(description="the data set's subset, such as en-de; empty without subsets")
     item: str = Field(description="the item's number or id in the data set, as in `texts.parquet`")
     language: str = Field(description="code of the first text's language")
-    candidates: tuple[str, ...] = Field(
-        default=(), description="ids of the candidates, sorted: passages, or rows of bitext; empty without candidates"
+    shown: tuple[str, ...] = Field(
+        default=(), description="ids of the candidates (passages, or rows of bitext) in the order shown to raters"
     )
-    shown: tuple[str, ...] = Field(default=(), description="the candidates in the order shown to raters")
     records: tuple[str, ...] = Field(
-        default=(), description="ids of the candidates' records if each has one, in the order of `candidates`"
+        default=(), description="ids of the candidates' records if each has one, in the order of the candidates' ids"
     )
+
+    @property
+    def candidates(self) -> tuple[str, ...]:
+        """Ids of the candidates, sorted."""
+        return tuple(sorted(self.shown))
 
 
 class HumanAnswer(Record):
@@ -84,11 +99,9 @@ class HumanAnswer(Record):
 
     KEY = ("task", "item", "candidate", "rater_id")
     task: str = Field(description="the task's name in the study")
-    subset: str = Field(description="the data set's subset; empty without subsets")
     item: str = Field(description="the item, as in `items.parquet`")
     candidate: str = Field(default="", description="the candidate that is graded, marked or ranked; otherwise empty")
     rater_id: str = Field(description="pseudonym of a person, or a model's name in the study")
-    rater_kind: RaterKind = Field(description="a person or a language model")
     value: Number = Field(
         default=math.nan,
         description="score, grade or mark; for an order, the reversed rank, so that more is better; NaN for labels",

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from annotation.human.asking import NO, NONE, YES, TaskQuestion, apart, questions_of
+from annotation.human.forms import filled, form_of
 from annotation.human.records import HumanTask, TaskInstructions
-from annotation.questions import ENGLISH
 from annotation.wordings import HUMAN_GENERAL, human_file, with_wordings
 from plumbline.errors import DataError, StudyError
 from plumbline.reading import read_yaml
 from plumbline.study import Study
-from plumbline.study.human import CANNOT_TELL, HUMAN
-
-Words = Mapping[str, str]
+from plumbline.study.human import HUMAN
 
 
 @dataclass(frozen=True)
@@ -60,10 +57,20 @@ def human_rubric(tasks: Sequence[HumanTask]) -> dict[str, Any]:
     every = tasks[0].words.general  # the same for all tasks, because they are drawn together
     pools, questions, shown = {}, list[dict[str, Any]](), dict[str, list[str]]()
     for task in tasks:
-        task_words = task.words.own
-        pools[task.task] = _pool(task_words, task)
-        questions += [_question(every, task_words, task, asking) for asking in questions_of(task)]
-        for name in fields_of(task):
+        form = form_of(task)
+        pools[task.task] = form.pool()
+        questions += [
+            {
+                "name": question.name,
+                "title": filled(task.words.own[question.title], n=question.position or 1),
+                "kind": question.kind,
+                "labels": {label: form.words_on(label) for label in question.labels},
+                "required": question.required,
+                "pools": [task.task],
+            }
+            for question in form.questions()
+        ]
+        for name in task.kind.fields_with(apart=form.apart):
             shown.setdefault(name, []).append(task.task)
     fields = [{**field, "pools": shown[field["name"]]} for field in every["fields"] if field["name"] in shown]
     return {
@@ -75,92 +82,3 @@ def human_rubric(tasks: Sequence[HumanTask]) -> dict[str, Any]:
         "guidelines": every["guidelines"],
         "pools": pools,
     }
-
-
-def fields_of(task: HumanTask) -> tuple[str, ...]:
-    """The fields that a task's raters read, in order."""
-    if task.task_type in ("sts", "str", "pair_classification"):
-        return ("sentence1", "sentence2")
-    if task.task_type == "bitext_mining":
-        return ("sentence1", "candidates")
-    if task.task_type == "summarisation":
-        return ("human_summaries", "summary")
-    if task.candidates:
-        return ("query", "passage") if apart(task) else ("query", "candidates")
-    return ("text",)
-
-
-def _pool(task_words: Mapping[str, Any], task: HumanTask) -> dict[str, Any]:
-    question = task_words["one"] if apart(task) else task_words["asked"]
-    if task.candidates and not apart(task):
-        question = _joined(question, task_words["always"])
-    if task.asked == "cluster":
-        question = _joined(question, _filled(task_words["told"], k=task.clusters_told))
-    hint = {task.task: {"hint": task_words["hint"]}} if "hint" in task_words else {}
-    return {"title": task_words["title"], "asked": question, "questions": hint}
-
-
-def _question(
-    every: Mapping[str, Any], task_words: Mapping[str, Any], task: HumanTask, asking: TaskQuestion
-) -> dict[str, Any]:
-    title = task_words["question"]
-    if task.asked == "ranked":
-        title = task_words["order"] if asking.kind == "ranking" else task_words["told"]
-    elif apart(task):
-        title = task_words["single"]
-    title = _filled(title, n=asking.position or 1)
-    words = {name: _words(every, task_words, task, name) for name in asking.labels}
-    return {
-        "name": asking.name,
-        "title": title,
-        "kind": asking.kind,
-        "labels": words,
-        "required": asking.required,
-        "pools": [task.task],
-    }
-
-
-def _words(every: Mapping[str, Any], task_words: Mapping[str, Any], task: HumanTask, name: str) -> Words:
-    """Return the words on a button."""
-    if name in (CANNOT_TELL, NONE):
-        return dict(every[name])
-    if name in (YES, NO):
-        words: Words = task_words.get(name, every[name]) if task.asked == "binary" else every[name]
-        return dict(words)
-    if name[0] == "l":
-        label = task.labels[int(name[1:]) - 1]
-        return {ENGLISH: task.label_words.get(label, label)}
-    if name[0] == "c":
-        return _filled(every["cluster"], n=int(name[1:]))
-    if name[0] == "d":
-        return _filled(every["passage"], n=int(name[1:]))
-    return _point(task_words, task, int(name[1:]))
-
-
-def _point(task_words: Mapping[str, Any], task: HumanTask, point: int) -> Words:
-    """Return the words of a scale's point: of all points if they have words, otherwise only of the ends.
-
-    A button has a number, which is its key. So a point shows its own number only if both are equal; on a scale from 0,
-    points have words, or a dot for each point below.
-    """
-    index = task.scale.index(point)
-    ends = {str(task.scale[0]): task_words.get("low"), str(task.scale[-1]): task_words.get("high")}
-    scale = f"{task.scale[0]} to {task.scale[-1]}"
-    every = task_words["grades"] if task.asked == "graded" else task_words.get("scales", {}).get(scale, ends)
-    words = every.get(str(point)) or {ENGLISH: ""}
-    if all(every.get(str(step)) for step in task.scale):
-        return dict(words)
-    mark = str(point) if task.scale[0] == 1 else "●" * index or "○"
-    return {code: f"{mark} {text}".strip() for code, text in words.items()}
-
-
-def _joined(first: Words, second: Words) -> Words:
-    return {code: f"{text} {second.get(code, second[ENGLISH])}" for code, text in first.items()}
-
-
-def _filled(words: Words, **numbers: int) -> Words:
-    """Put numbers into the places `{n}` and `{k}` of words."""
-    filled = dict(words)
-    for name, number in numbers.items():
-        filled = {code: text.replace(f"{{{name}}}", str(number)) for code, text in filled.items()}
-    return filled

@@ -17,8 +17,9 @@ from typing import Any
 
 from pydantic import Field
 
-from annotation.human.asking import NONE, YES, apart, questions_of
+from annotation.human.forms import YES, TaskForm, form_of
 from annotation.human.records import HumanItem, HumanTask
+from annotation.human.types import NONE
 from annotation.judges.prompts import shown, spoken
 from annotation.questions import AND, Question, ranked, worded
 from annotation.rubric import Rubric
@@ -33,8 +34,7 @@ from plumbline.study.human import CANNOT_TELL
 from plumbline.words import count
 
 PROMPT = PROMPTS / "annotators" / "tasks.yaml"
-_POINTS = ("score", "graded")  # ways of asking whose answers are points
-_NUMBERED = {"cluster": "c", "choice": "d"}  # ways of asking whose answers number groups or candidates
+_SEVERAL_ANSWERS = ("each", "order")  # forms of reply that answer each text or candidate
 _DOTS = "●○ "  # signs of a point without words on a button
 
 
@@ -89,25 +89,14 @@ class Instructions:
     ) -> Iterator[AnnotatorMessage]:
         """Yield the messages about a task's items; `pairs` are the records that raters were sent, by id."""
         of_task = [item for item in items if item.task == task.task]
-        if task.asked == "cluster":
-            by_language: dict[tuple[str, str], list[HumanItem]] = {}
-            for item in sorted(of_task, key=lambda item: item.pair_id):  # a hash: data sets may have labels in order
-                by_language.setdefault((item.subset, item.language), []).append(item)
-            for every in by_language.values():
-                yield self._asking(task, every, tuple(pairs[item.pair_id] for item in every), ())
-            return
-        for item in of_task:
-            if apart(task):
-                for record, name in zip(item.records, item.candidates, strict=True):
-                    yield self._asking(task, [item], (pairs[record],), (name,))
-            else:
-                yield self._asking(task, [item], (pairs[item.pair_id],), item.shown)
+        for message_items, records, candidates in form_of(task).messages(of_task):
+            yield self._asking(task, message_items, tuple(pairs[record] for record in records), candidates)
 
     def _asking(
         self, task: HumanTask, items: Sequence[HumanItem], pairs: tuple[Pair, ...], candidates: tuple[str, ...]
     ) -> AnnotatorMessage:
         language = self._rubric.language_for(pairs[0].language, pairs[0].output_language)
-        number = len(pairs) if task.asked == "cluster" else len(candidates)
+        number = len(candidates) or len(pairs)
         questions = self._questions(task, number)
         form = self._form(task, questions, language, number)
         key = (task.task, language, pairs[0].language, pairs[0].output_language, number)
@@ -121,21 +110,13 @@ class Instructions:
 
     def _questions(self, task: HumanTask, number: int) -> list[Question]:
         """Return the questions about an item; for candidates as many as the item has."""
-        names = [question.name for question in questions_of(task)]
-        if task.asked in ("graded", "binary") and not apart(task):
-            names = names[:number]
         by_name = {question.name: question for question in self._rubric.asked_questions(task.task)}
-        return [by_name[name] for name in names]
+        return [by_name[question.name] for question in form_of(task).questions() if question.position <= number]
 
     def _form(self, task: HumanTask, questions: Sequence[Question], language: str, number: int) -> AnswerForm:
-        labels = {name: worded(words, language) for name, words in questions[0].labels.items()}
-        if task.asked == "ranked":
-            return AnswerForm("order", spellings(task, {CANNOT_TELL: labels[CANNOT_TELL]}), number)
-        if task.asked == "choice":  # an item may have fewer candidates than others
-            labels = {name: word for name, word in labels.items() if name[0] != "d" or int(name[1:]) <= number}
-        every = task.asked == "cluster" or (task.asked in ("graded", "binary") and not apart(task))
-        kind = "each" if every else "several" if task.asked == "labels" else "one"
-        return AnswerForm(kind, spellings(task, labels), number if every else 1)
+        form, labels = form_of(task), {name: worded(words, language) for name, words in questions[0].labels.items()}
+        several = number if form.reply in _SEVERAL_ANSWERS else 1
+        return AnswerForm(form.reply, spellings(form, form.labels_in_reply(labels, number)), several)
 
     def _message(
         self, task: HumanTask, pairs: Sequence[Pair], questions: Sequence[Question], form: AnswerForm, language: str, *,
@@ -144,7 +125,7 @@ class Instructions:
         pool = self._rubric.pool(task.task)
         hint, _ = self._rubric.meaning(task.task, questions[0], language)
         labels = {name: worded(words, language) for name, words in questions[0].labels.items()}
-        lines = [line for name, line in lines_of(task, labels).items() if name in form.options.values()]
+        lines = [line for name, line in lines_of(form_of(task), labels).items() if name in form.options.values()]
         titles = self._rubric.field_titles(task.task, language, pairs[0].language, pairs[0].output_language)
         shown = []
         for number, pair in enumerate(pairs, 1):
@@ -164,38 +145,38 @@ class Instructions:
         return self._prompt.render(values)
 
 
-def lines_of(task: HumanTask, labels: Mapping[str, str]) -> dict[str, str]:
+def lines_of(form: TaskForm, labels: Mapping[str, str]) -> dict[str, str]:
     """Return answers as lines for a model, by name; a scale's point has its number before its meaning."""
     lines = {}
     for name, words in labels.items():
-        number = _number(task, name)
-        meaning = words.lstrip(_DOTS) if number is not None else words
-        if number is not None and task.asked in _POINTS:
+        number = _number(form, name)
+        meaning = words.lstrip(_DOTS) if number else words
+        if number and form.on_scale:
             meaning = meaning.removeprefix(number).strip()
             meaning = f"{number} = {meaning}" if meaning else number
         lines[name] = meaning
     return lines
 
 
-def spellings(task: HumanTask, labels: Mapping[str, str]) -> dict[str, str]:
+def spellings(form: TaskForm, labels: Mapping[str, str]) -> dict[str, str]:
     """Return the spellings of each answer: its words, and its number if it has one.
 
     A spelling that could mean two answers is left out.
     """
-    lines, names_by_words, twice = lines_of(task, labels), dict[str, str](), set[str]()
+    lines, names_by_words, twice = lines_of(form, labels), dict[str, str](), set[str]()
     for name, words in labels.items():
-        for spelling in dict.fromkeys(filter(None, (words, lines[name], _number(task, name)))):
+        for spelling in dict.fromkeys(filter(None, (words, lines[name], _number(form, name)))):
             if names_by_words.setdefault(spelling, name) != name:
                 twice.add(spelling)
     return {spelling: name for spelling, name in names_by_words.items() if spelling not in twice}
 
 
-def _number(task: HumanTask, name: str) -> str | None:
-    kind = {"score": "p", "graded": "g", **_NUMBERED}.get(task.asked)
-    return name[1:] if kind and name[0] == kind and name[1:].lstrip("-").isdigit() else None
+def _number(form: TaskForm, name: str) -> str:
+    """Return the number by which a model may give an answer; empty without one."""
+    return name[1:] if form.numbered_replies and form.number(name) is not None else ""
 
 
-Answers = dict[str, dict[str, str]]  # by pair and question, as `annotation.human.asking.Given` has them
+Answers = dict[str, dict[str, str]]  # by pair and question, as `annotation.human.forms.RaterAnswers` has them
 _FENCE = re.compile(r"```(?:json)?\s*(.*?)\s*```", re.DOTALL)
 
 
@@ -230,10 +211,10 @@ def read_answer(answer: Completion, asking: AnnotatorMessage) -> tuple[Answers, 
 
 def _read(value: Any, asking: AnnotatorMessage) -> Answers:
     task, form = asking.task, asking.form
-    names = [question.name for question in questions_of(task)]
+    names = [question.name for question in form_of(task).questions()]
     if form.kind == "each":
         each = _each(value, form)
-        if task.asked == "cluster":
+        if form_of(task).at_once:
             return {pair.pair_id: {task.task: answer} for pair, answer in zip(asking.pairs, each, strict=True)}
         answers = dict(zip(names, each, strict=False))
     elif form.kind == "order":

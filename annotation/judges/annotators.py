@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from annotation.campaign_records import CampaignRecords
-from annotation.human.asking import RaterAnswers, answers_of, apart
+from annotation.human.forms import RaterAnswers, form_of
 from annotation.human.records import ITEMS, MODEL_ANSWERS, TASKS, HumanAnswer, HumanItem
 from annotation.human.simulated import read_items
 from annotation.human.tasks import read_tasks, subject_of
@@ -68,12 +68,13 @@ class RecordedAnswers:
     async def answer(self, asking: AnnotatorMessage, attempt: Attempt) -> Completion:
         """Return the recorded answer. Raises TextUnansweredError if there is none."""
         task = asking.task
-        candidate = asking.candidates[0] if apart(task) else ""
+        form = form_of(task)
+        candidate = asking.candidates[0] if form.apart else ""
         answers = {item: self.recorded.get((task.task, item, candidate)) for item in asking.items}
         if lacking := [item for item, answer in answers.items() if answer is None]:
             raise TextUnansweredError(f"no recorded answer to item {lacking[0]} of {task.task}")
         each = list(answers.values())
-        answer = each if task.asked == "cluster" else each[0]
+        answer = each if form.at_once else each[0]
         text = answer if isinstance(answer, str) else json.dumps({"answer": answer}, ensure_ascii=False)
         return Completion(text, repeatable=False)
 
@@ -114,9 +115,7 @@ class Annotating(PromptedAnswers[AnnotatorMessage, ModelAnswer]):
         for task in self.tasks:
             for item in items:
                 if item.task == task.task:
-                    yield from answers_of(
-                        task, item, by_task[task.task], self.spec.called, simulated=False, kind="model"
-                    )
+                    yield from form_of(task).answers(item, by_task[task.task], self.spec.called, simulated=False)
 
 
 def annotator_hash(spec: AnnotatorSpec, resolve: Callable[[str], Path]) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from annotation.counting import dated_words
+from annotation.human.forms import form_of
 from annotation.human.records import HumanTask
 from annotation.ratings.signs import controls_missed
 from annotation.records import Look, Verdict
@@ -300,10 +301,7 @@ def _asked(task: HumanTask, rubric: Rubric) -> str:
     """Return a sentence on a task's question; candidates, or their order, are mentioned once."""
     title = next(question.title["en"] for question in rubric.questions if question.name == task.task)
     *names, last = answers_of(task)
-    more = ", several of which may be chosen" if task.asked == "labels" else ""
-    more = ", for each candidate" if task.asked in ("graded", "binary") else more
-    more = f", and for an order of {count(task.candidates, 'candidate')}" if task.asked == "ranked" else more
-    return f"{task.task} (“{title}”) asked for {', '.join(names)} or {last}{more}."
+    return f"{task.task} (“{title}”) asked for {', '.join(names)} or {last}{form_of(task).also_asked}."
 
 
 def rated_by(material: CampaignMaterial) -> str:

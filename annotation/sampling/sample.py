@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from annotation.campaign_records import CONTROLS, PAIRS, SUPPLY, WAVES, CampaignRecords
-from annotation.human.asking import apart
+from annotation.human.forms import form_of
 from annotation.human.order import drop_answers
 from annotation.human.records import ITEMS, TASKS, HumanItem, HumanTask
 from annotation.human.tasks import prepared, refuse_other_tasks
@@ -130,7 +130,7 @@ def _of_tasks(study: Study) -> SampleDrawing:
     seen = {drawn_task.task.task: shown(drawn_task, study.kinds[drawn_task.task.task]) for drawn_task in every}
     pairs = [pair for view in seen.values() for pair in view.pairs]
     items = [item for view in seen.values() for item in view.items]
-    repeatable = [pair for task in tasks if not apart(task) for pair in seen[task.task].pairs]
+    repeatable = [pair for task in tasks if not form_of(task).apart for pair in seen[task.task].pairs]
     counts = Counter((item.task, item.language) for item in items)
     supply = [
         Supply(transformation=task, language=language, ok=number, failed=0, unanswered=0)

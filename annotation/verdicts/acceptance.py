@@ -19,7 +19,8 @@ from annotation.campaign_records import (
     CampaignRecords,
 )
 from annotation.counting import counting_ratings, stays
-from annotation.human.asking import answered, lines_of
+from annotation.human.answers import answered, lines_of
+from annotation.human.forms import form_of
 from annotation.human.records import ANSWERS, HumanAnswer, HumanTask
 from annotation.human.simulated import read_items
 from annotation.human.tasks import read_tasks
@@ -130,7 +131,6 @@ def _look(looks: Sequence[Look], verdicts: Sequence[Verdict], n_ratings: int, ha
 
 
 FLAGGED = 0.4  # HUME's bound of Fleiss' kappa, below which it calls a task problematic (section 5.3)
-_NOMINAL = ("label", "same", "choice")  # answers that are alike or not
 
 
 def write_answers(records: CampaignRecords, tasks: Sequence[HumanTask]) -> list[str]:
@@ -141,11 +141,12 @@ def write_answers(records: CampaignRecords, tasks: Sequence[HumanTask]) -> list[
         of_task = every[every["transformation"] == task.task]
         ratings[task.task] = counting_ratings(of_task, task.raters)
         uncounted[task.task] = Counter(dict(_left(of_task, ratings[task.task])))
-    answers = answered(tasks, read_items(study), ratings)
+    items = read_items(study)
+    answers = answered(tasks, items, ratings)
     for name, more in answers.left_out.items():
         uncounted[name].update(more)
     Manifest.of(study).write_table(ANSWERS, answers.answers, HumanAnswer)
-    return lines_of(tasks, answers.answers, uncounted)
+    return lines_of(tasks, items, answers.answers, uncounted)
 
 
 def answers_lines(done: Acceptance) -> list[str]:
@@ -173,13 +174,12 @@ def flagged(tasks: Sequence[HumanTask], groups: Sequence[Group]) -> Iterator[str
     """Yield a line for each task with agreement below HUME's bound, or with a meaningless kappa."""
     summaries = {summary.question: summary for group in groups if group.level == "pool" for summary in group.questions}
     for task in tasks:
-        if task.asked == "cluster":
+        form = form_of(task)
+        if form.at_once:
             yield (
                 f"{task.task}: each rater numbers clusters independently, so kappa and AC1 of the numbers mean nothing"
             )
-        for coefficient in (
-            summaries[task.task].coefficients if task.asked in _NOMINAL and task.task in summaries else ()
-        ):
+        for coefficient in summaries[task.task].coefficients if form.nominal and task.task in summaries else ():
             value = coefficient.estimate.value
             if coefficient.name == "Fleiss' kappa" and value < FLAGGED:
                 yield (

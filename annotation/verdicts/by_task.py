@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from annotation.human.asking import questions_of
+from annotation.human.forms import form_of
 from annotation.human.records import HumanTask
 from annotation.records import Group, Share, Summary, Verdict
 from plumbline.statistics.estimates import Estimate
@@ -38,7 +38,8 @@ def verdicts_by_task(tasks: Sequence[HumanTask], verdicts: Sequence[Verdict]) ->
 
 def answers_of(task: HumanTask) -> list[str]:
     """Return the names of the answers that a task's first question offers."""
-    return list(dict.fromkeys(_name(task, label) for label in questions_of(task)[0].labels))
+    form = form_of(task)
+    return list(dict.fromkeys(form.meaning(label) for label in form.questions()[0].labels))
 
 
 def _taken_together(tasks: Sequence[HumanTask], summaries: Iterable[Summary]) -> tuple[Summary, ...]:
@@ -48,7 +49,7 @@ def _taken_together(tasks: Sequence[HumanTask], summaries: Iterable[Summary]) ->
     for task in tasks:
         of_task = [
             by_name[question.name]
-            for question in questions_of(task)
+            for question in form_of(task).questions()
             if question.kind != "ranking" and question.name in by_name
         ]
         if of_task:
@@ -62,26 +63,15 @@ def _taken_together(tasks: Sequence[HumanTask], summaries: Iterable[Summary]) ->
 
 def _shares(task: HumanTask, summaries: Sequence[Summary]) -> Iterator[Share]:
     """Yield each label's share by its name, over the answers to all questions of a task."""
-    total = sum(summary.n_ratings for summary in summaries)
+    form, total = form_of(task), sum(summary.n_ratings for summary in summaries)
     parts: dict[str, list[tuple[int, Estimate]]] = {}
     for summary in summaries:
         for label_share in summary.shares:
-            parts.setdefault(_name(task, label_share.label), []).append((summary.n_ratings, label_share.share))
+            parts.setdefault(form.meaning(label_share.label), []).append((summary.n_ratings, label_share.share))
     for name, shares in parts.items():
         if len(shares) == 1 or not total:
             yield Share(label=name, share=shares[0][1])
             continue
         value = sum(n * share.value for n, share in shares if n) / total
-        why = f"{'groups' if task.asked == 'cluster' else 'candidates'} are combined, so no interval is computed"
+        why = f"{form.combined} are combined, so no interval is computed"
         yield Share(label=name, share=Estimate.alone(value, why))
-
-
-def _name(task: HumanTask, label: str) -> str:
-    """Return a label's meaning; yes, no, none and cannot_tell are returned as they are."""
-    kind, number = label[0], label[1:]
-    if not number.isdigit():
-        return label
-    if kind == "l":
-        named = task.labels[int(number) - 1]
-        return task.label_words.get(named, named)
-    return {"c": "a group", "d": "a candidate"}.get(kind, number)

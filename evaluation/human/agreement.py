@@ -1,4 +1,4 @@
-"""The agreement of raters on a task, by its kind of question, with HUME's bands and flags.
+"""The agreement of raters on a task, with HUME's bands and flags.
 
 The first measure of a task is the one printed in the paper: Fleiss' kappa for labels; the mean over pairs of raters of
 the adjusted Rand index for clusterings, and of Spearman's rho for scores; for candidates rho's mean over items. Others
@@ -8,16 +8,13 @@ follow.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from evaluation.human.answers import ScorerAnswers, TaskItems
-from evaluation.human.metrics import OF_CANDIDATES, OF_LABELS, ari, cohen
+from evaluation.human.metrics import cohen
 from evaluation.human.standing import pairs_by_scorer, shared_difficulty
 from plumbline.statistics.agreement import (
     BANDS,
@@ -27,79 +24,13 @@ from plumbline.statistics.agreement import (
 )
 from plumbline.statistics.estimates import ALIKE, Estimate, Floats, bootstrap, draw_counts, draw_indices, jackknife
 from plumbline.statistics.paired import average_ranks, row_correlations
-from plumbline.statistics.resampled_measures import Counted, Measure, rho
+from plumbline.statistics.resampled_measures import Counted, Measure
 
-COLUMNS = ("task", "language", "measure", "value", "low", "high", "interval", "n", "band", "flag", "reason")
+AgreementEstimates = dict[str, tuple[Estimate, str]]  # by measure, with the kind of interval
 SHARED = 3  # items that two raters must share to be compared
 _RHO = ((0.7, "strong"), (0.4, "moderate"), (-math.inf, "weak"))
 _FLAGS = {"kappa": (0.4, 0.6), "rho": (0.6, 0.7)}
-_BOOTSTRAP, _JACKKNIFE, _T = "bootstrap over items", "jackknife over items", "t over items"
-
-
-def agreement(
-    task: TaskItems,
-    raters: Sequence[ScorerAnswers],
-    *,
-    n_resamples: int = 1000,
-    rng: np.random.Generator,
-) -> pd.DataFrame:
-    """Return the agreement of a task's raters, a row a measure (`COLUMNS`), with 95% intervals over items.
-
-    `raters` are people's answers from `answers.given_by`; gold plays no part. NaN with a reason for a single rater, for
-    answers that do not vary, and for raters who share too few items.
-    """
-    way = _two_by_two(task)
-    if way is None:
-        estimates = _of_candidates(raters, n_resamples, rng)
-    elif way.measure is cohen:
-        estimates = _of_labels(task, raters, n_resamples, rng)
-    else:
-        columns = way.columns(raters)
-        estimates = {way.name: (way.mean(columns, n_resamples, rng), way.interval)}
-    rows = []
-    for measure, (estimate, interval) in estimates.items():
-        words = (band(measure, estimate.value), flag(measure, estimate.value), estimate.reason)
-        rows.append((task.name, task.language, measure, *_numbers(estimate, interval), *words))
-    return pd.DataFrame(rows, columns=list(COLUMNS))
-
-
-@dataclass(frozen=True)
-class _TwoByTwo:
-    """The comparison of two raters whose answers are one number an item."""
-
-    name: str
-    measure: Measure
-    columns: Callable[[Sequence[ScorerAnswers]], list[Floats]]  #: each rater's answers by item, NaN without one
-    smooth: bool = True
-
-    @property
-    def interval(self) -> str:
-        return _BOOTSTRAP if self.smooth else _JACKKNIFE
-
-    def mean(self, columns: Sequence[Floats], number: int, rng: np.random.Generator) -> Estimate:
-        return _pairwise(self.measure, columns, number, rng, smooth=self.smooth)
-
-
-def _two_by_two(task: TaskItems) -> _TwoByTwo | None:
-    """Return the comparison for a task's question; None for candidates, which are compared within items."""
-    if task.question in OF_LABELS or task.question == "same":
-        return _TwoByTwo("Cohen's kappa", cohen, lambda raters: _codes(task, raters)[1])
-    if task.question == "cluster":
-        return _TwoByTwo("ARI", ari, _clusters, smooth=False)
-    if task.question in OF_CANDIDATES or task.candidates:
-        return None
-    return _TwoByTwo("Spearman", rho, _scores)
-
-
-def _scores(raters: Sequence[ScorerAnswers]) -> list[Floats]:
-    """Return each rater's scores, NaN without one."""
-    return [np.array([math.nan if value is None else value for value in rater.values], float) for rater in raters]
-
-
-def _numbers(estimate: Estimate, interval: str) -> tuple[float, float, float, str, int]:
-    """Return value, ends, kind of interval and items: the cells of a row."""
-    interval = "" if math.isnan(estimate.low) else interval
-    return estimate.value, estimate.low, estimate.high, interval, estimate.n
+BOOTSTRAP, JACKKNIFE = "bootstrap over items", "jackknife over items"
 
 
 def band(measure: str, value: float) -> str:
@@ -125,31 +56,19 @@ def _family(measure: str) -> str:
     return "kappa" if "kappa" in measure else "rho" if measure.startswith("Spearman") else ""
 
 
-def _of_labels(
-    task: TaskItems, raters: Sequence[ScorerAnswers], number: int, rng: np.random.Generator
-) -> dict[str, tuple[Estimate, str]]:
-    """Return the measures for labels, sets of labels and marks: kappas of equality."""
-    labels, columns = _codes(task, raters)
+def of_labels(
+    labels_by_rater: Sequence[Sequence[str | None]], number: int, rng: np.random.Generator
+) -> AgreementEstimates:
+    """Return the measures for labels, sets of labels and marks (None without one): kappas of equality."""
+    labels = sorted({label for labels in labels_by_rater for label in labels if label is not None})
+    codes = {label: float(number) for number, label in enumerate(labels)}
+    columns = [np.array([math.nan if label is None else codes[label] for label in rater]) for rater in labels_by_rater]
     points = Answers.of_table(np.column_stack(columns) if columns else np.empty((0, 0)), range(max(2, len(labels))))
     return {
-        "Fleiss' kappa": (_estimate(fleiss_kappa(points), points), _T),
-        "Cohen's kappa": (_pairwise(cohen, columns, number, rng), _BOOTSTRAP),
-        "equal answers": (_estimate(raw_agreement(points, rng), points), _BOOTSTRAP),
+        "Fleiss' kappa": (_estimate(fleiss_kappa(points), points), "t over items"),
+        "Cohen's kappa": (pairwise(cohen, columns, number, rng), BOOTSTRAP),
+        "equal answers": (_estimate(raw_agreement(points, rng), points), BOOTSTRAP),
     }
-
-
-def _codes(task: TaskItems, raters: Sequence[ScorerAnswers]) -> tuple[list[str], list[Floats]]:
-    """Return all labels, and each rater's labels as numbers, NaN without one."""
-    labelled = [[_label(task, answer) for answer in rater.values] for rater in raters]
-    labels = sorted({label for column in labelled for label in column if label is not None})
-    codes = {label: float(number) for number, label in enumerate(labels)}
-    return labels, [np.array([math.nan if label is None else codes[label] for label in column]) for column in labelled]
-
-
-def _label(task: TaskItems, answer: Any) -> str | None:
-    if answer is None:
-        return None
-    return str(answer) if task.question == "same" else str(answer[0])
 
 
 def _estimate(estimate: Estimate, answers: Answers) -> Estimate:
@@ -158,20 +77,20 @@ def _estimate(estimate: Estimate, answers: Answers) -> Estimate:
     return estimate.model_copy(update={"n": int((counts.sum(axis=1) >= 2).sum())})
 
 
-def _of_candidates(
-    raters: Sequence[ScorerAnswers], number: int, rng: np.random.Generator
-) -> dict[str, tuple[Estimate, str]]:
+def within_items(
+    values_by_rater: Sequence[Sequence[Floats | None]], number: int, rng: np.random.Generator
+) -> AgreementEstimates:
     """Return rho for candidates: for each item the mean over pairs of raters, then the mean over items.
 
     A rater who gives all candidates of an item the same value has no correlation there and is left out of that item, as
     in HUME (`n` counts the remaining items).
     """
-    answered = list(zip(*(rater.values for rater in raters), strict=True))
+    answered = list(zip(*values_by_rater, strict=True))
     values = [_within(answers) for answers in answered]
     defined = np.array([value for value in values if not math.isnan(value)])
     shared = any(sum(answer is not None for answer in answers) > 1 for answers in answered)
     why = "no item has two raters whose answers vary" if shared else "no item has two raters"
-    return {"Spearman within items": (_mean_over_items(defined, why, number, rng), _BOOTSTRAP)}
+    return {"Spearman within items": (_mean_over_items(defined, why, number, rng), BOOTSTRAP)}
 
 
 def _within(each: Sequence[Floats | None]) -> float:
@@ -198,7 +117,7 @@ def _mean_over_items(values: Floats, lacking: str, number: int, rng: np.random.G
     return bootstrap(lambda rows: values[rows].mean(axis=1), draws, value=float(values.mean()), n=n).percentile()
 
 
-def _pairwise(
+def pairwise(
     measure: Measure, columns: Sequence[Floats], number: int, rng: np.random.Generator, *, smooth: bool = True
 ) -> Estimate:
     """Return the mean over pairs of raters, each on the items that both answered, with an interval over items."""
@@ -234,12 +153,6 @@ def _pairwise(
 
     draws = draw_counts(rng, n, number, at_once=number * n)
     return bootstrap(resampled, draws, value=value, n=n).percentile("undefined")
-
-
-def _clusters(raters: Sequence[ScorerAnswers]) -> list[Floats]:
-    """Return each rater's clusters as numbers, NaN without one."""
-    codes = [pd.factorize(pd.Series(rater.values, dtype=object))[0].astype(np.float64) for rater in raters]
-    return [np.where(numbers < 0, math.nan, numbers) for numbers in codes]
 
 
 DIFFICULTY = ("model", "rho", "low", "high", "p", "n", "reason")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 import pandas as pd
@@ -368,7 +369,10 @@ def difficulty(material: HumanMaterial) -> Exhibit:
 
 def tasks(material: HumanMaterial) -> Exhibit:
     """Return the questions and items of each task."""
-    whole = pd.DataFrame([task.model_dump() for task in material.tasks.values()])
+    n_items = Counter(task for task, _ in material.texts)
+    whole = pd.DataFrame(
+        [{**task.model_dump(), "asked": task.asked, "n_items": n_items[task.task]} for task in material.tasks.values()]
+    )
     columns: dict[str, Cell] = {
         "Task": "task", "Data": "source", "Type": words("task_type"), "Asked": "asked", "Items": "n_items",
         "Languages": lambda row: ", ".join(row["languages"]), "Items' hash": lambda row: row["content_hash"][:12],

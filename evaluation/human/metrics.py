@@ -1,4 +1,4 @@
-"""The metrics for people's answers: for each kind of question, of one item or of all items at once.
+"""The metrics for people's answers, of one item or of all items at once.
 
 A metric compares answers with gold. If a score is a mean over items (accuracy, average precision of a query), it has a
 value for each item; if all items are measured at once (rho, the V-measure), it is a measure of resamples
@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +22,7 @@ from plumbline.statistics.resampled_measures import (
     Measure,
     entropies,
     group_sums,
-    macro_f1,
     mean,
-    rho,
-    v_measure,
-    weighted_f1,
 )
 
 Values = Sequence[float] | Floats
@@ -179,59 +175,59 @@ def _sides(gold: Values, predicted: Values) -> tuple[Floats, Floats]:
     return grades[None], values[None]
 
 
-Asked = Literal["score", "label", "labels", "same", "cluster", "graded", "binary", "ranked", "choice"]
-OF_CANDIDATES = ("graded", "binary", "ranked")
-OF_LABELS = ("label", "labels", "choice")
-
-
 @dataclass(frozen=True)
 class Metric:
-    """One metric: its name in mteb, its measure of all items, and its value of one item if it has one.
+    """A metric of all items at once: its name in mteb, and its measure, which lies between `least` and 1.
 
-    `of_item(right, given)` takes labels and marks, `of_rows` candidates of many items with equally many. Either may be
-    NaN: then an item does not count. `smooth` metrics can be resampled with replacement; those of clusterings cannot
-    (`resampled`). All lie between `least` and 1.
+    `smooth` metrics can be resampled with replacement; those of clusterings cannot (`resampled`).
     """
 
     name: str
     measure: Measure
-    of_item: Callable[[Any, Any], float] | None = None
-    of_rows: Callable[[Floats, Floats], Floats] | None = None
     smooth: bool = True
     least: float = 0.0
+    per_item: ClassVar[bool] = False  #: whether an item has a value of its own, and the score is their mean
+
+    def read(self, right: Sequence[Any], answers: Sequence[Any]) -> Floats | None:
+        """Return the values of single items (`answers` are in the form of their question); None if they have none."""
+        del right, answers
+        return None
 
 
-def metrics_of(question: str, name: str, *, candidates: bool = False) -> tuple[Metric, ...]:
-    """Return the metrics of a kind of question, the main one first; `name` is the task's own metric in mteb.
+@dataclass(frozen=True)
+class ItemMetric(Metric):
+    """A mean over items of `of_item(right, answer)`, of labels and marks; an item with NaN does not count."""
 
-    `candidates` is true if each item has several scored texts (summaries of a source): then the score is the mean over
-    items of the correlations within them. Raises ValueError for an unknown question.
-    """
-    if question not in get_args(Asked):
-        raise ValueError(f"unknown kind of question {question!r}; known: {', '.join(get_args(Asked))}")
-    if question == "score":
-        return (Metric(name, mean, of_rows=_rho_of_rows, least=-1) if candidates else Metric(name, rho, least=-1),)
-    if question in OF_LABELS:
-        f1 = (Metric("f1", macro_f1), Metric("f1_weighted", weighted_f1)) if question == "label" else ()
-        return (Metric("accuracy", mean, accuracy), *f1)
-    if question == "same":
-        return Metric(name, counted_ap), Metric("accuracy", mean, _same)
-    if question == "cluster":
-        return (
-            Metric("v_measure", v_measure, smooth=False),
-            Metric("ami", ami, smooth=False, least=-1),
-            Metric("ari", ari, smooth=False, least=-1),
-        )
-    searches = [
-        Metric("map", mean, of_rows=ap_of_rows),
-        Metric("ndcg_at_10", mean, of_rows=ndcg_of_rows),
-        Metric("mrr_at_10", mean, of_rows=rr_of_rows),
-        Metric("map (scikit-learn)", mean, of_rows=sklearn_of_rows),
-    ]
-    if name.startswith("ndcg"):
-        searches[:2] = searches[1::-1]
-    searches[0] = Metric(name, mean, of_rows=searches[0].of_rows)
-    return tuple(searches)
+    name: str
+    measure: Measure = mean
+    of_item: Callable[[Any, Any], float] = field(kw_only=True)
+    per_item: ClassVar[bool] = True
+
+    def read(self, right: Sequence[Any], answers: Sequence[Any]) -> Floats:
+        """Return the values of items, NaN without gold or answer."""
+        both = zip(right, answers, strict=True)
+        values = [math.nan if gold is None or answer is None else self.of_item(gold, answer) for gold, answer in both]
+        return np.array(values, np.float64)
+
+
+@dataclass(frozen=True)
+class RowMetric(Metric):
+    """A mean over items with several candidates; `of_rows` has a row for each of many items with equally many."""
+
+    name: str
+    measure: Measure = mean
+    of_rows: Callable[[Floats, Floats], Floats] = field(kw_only=True)
+    per_item: ClassVar[bool] = True
+
+    def read(self, right: Sequence[Any], answers: Sequence[Any]) -> Floats:
+        """Return the values of items, NaN without gold or answer, computed together for items of equally many."""
+        both = list(zip(right, answers, strict=True))
+        sizes = np.array([0 if gold is None or answer is None else len(gold) for gold, answer in both])
+        values = np.full(len(both), math.nan)
+        for size in set(sizes.tolist()) - {0}:
+            places = np.flatnonzero(sizes == size).tolist()
+            values[places] = self.of_rows(*(np.stack([both[index][side] for index in places]) for side in (0, 1)))
+        return values
 
 
 def accuracy(right: str, answer: tuple[str, ...]) -> float:
@@ -239,12 +235,12 @@ def accuracy(right: str, answer: tuple[str, ...]) -> float:
     return (right in answer) / len(answer)
 
 
-def _same(right: float, answer: float) -> float:
+def same(right: float, answer: float) -> float:
     """Return whether a mark is right; a mean of marks counts by its side of a half, and a half by chance."""
     return 0.5 if answer == 0.5 else float((answer > 0.5) == (right > 0))
 
 
-def _rho_of_rows(right: Floats, answer: Floats) -> Floats:
+def rho_of_rows(right: Floats, answer: Floats) -> Floats:
     """Return Spearman's rho of each item's candidates; NaN if one side does not vary."""
     if right.shape[1] < 3:
         return np.full(len(right), math.nan)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from annotation.human.tasks import METRICS
+from annotation.human.types import METRICS
 from evaluation.cluster import run_jobs
 from evaluation.human.records import MADE, ModelMade
 from evaluation.human.sampled import SampledDataset

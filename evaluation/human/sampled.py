@@ -8,10 +8,12 @@ that give no score are left out for people and models alike, and counted.
 from __future__ import annotations
 
 import dataclasses
+import json
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -21,16 +23,16 @@ from annotation.human.records import HumanItem, HumanTask
 from generation.datasets.dataset import Dataset
 from generation.datasets.local import TableDataset
 from generation.datasets.mteb_loading import passage_names
-from generation.datasets.mteb_registry import text_columns
+from generation.datasets.mteb_registry import gold_column, text_columns
 from generation.datasets.mteb_tasks import MtebTask
 from plumbline.errors import DataError
-from plumbline.study.datasets import SEARCHES
 
 #: Reasons to leave items out; each begins with a noun whose plural is regular or in `PLURALS`.
 NOTHING_TO_FIND = "query whose candidates are all relevant or all irrelevant (every order scores the same)"
 NO_ORDER = "text with fewer than 3 summaries, or with summaries of equal relevance (no order is right)"
 ABSENT = "sentence whose translation is not among the candidates"
 PLURALS = {"query": "queries"}
+GoldRow = tuple[str, str, float, str]  # item, candidate, value, label
 _PLACE = re.compile(r"(.+)/([^/]+)/(\d+)")  # a text in a list: row, column, position
 
 
@@ -55,6 +57,11 @@ class SampledDataset:
     left_out: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
     @property
+    def kind(self) -> ItemSampling:
+        """The type's class."""
+        return SAMPLINGS[self.dataset.task]
+
+    @property
     def name(self) -> str:
         """The name if a task has several."""
         return f"{self.task.task} ({', '.join(filter(None, [self.language, self.subset]))})"
@@ -72,13 +79,6 @@ class _ItemChoice:
     judged: Sequence[Mapping[str, int]] = ()
     left_out: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
-    @classmethod
-    def of_search(cls, items: Sequence[_Item], judged: Mapping[str, Mapping[str, int]]) -> _ItemChoice:
-        """Choose the queries whose candidates have a best order."""
-        usable = [item for item in items if len({value > 0 for value in judged[item.id].values()}) == 2]
-        left_out = _counted(NOTHING_TO_FIND, len(items) - len(usable))
-        return cls(usable, judged=[judged[item.id] for item in usable], left_out=left_out)
-
 
 def sampled(dataset: Dataset, task: HumanTask, items: Sequence[HumanItem]) -> list[SampledDataset]:
     """Return a task's items as data sets, one for each subset and language, in the items' order.
@@ -89,7 +89,7 @@ def sampled(dataset: Dataset, task: HumanTask, items: Sequence[HumanItem]) -> li
     for item in items:
         groups.setdefault((item.subset, item.language), []).append(item)
     try:
-        return [_sampled(dataset, task, key, group) for key, group in groups.items()]
+        return [_sampled(dataset, task, *key, group) for key, group in groups.items()]
     except (KeyError, IndexError, ValueError) as error:
         raise DataError(
             f"data set {dataset.name!r} lacks an item that people saw in {task.task!r} ({error}); restore its revision"
@@ -97,15 +97,10 @@ def sampled(dataset: Dataset, task: HumanTask, items: Sequence[HumanItem]) -> li
         ) from None
 
 
-def _sampled(dataset: Dataset, task: HumanTask, key: tuple[str, str], items: Sequence[HumanItem]) -> SampledDataset:
-    subset, language = key
-    parsed = [_Item(item, subset) for item in items]
-    if isinstance(dataset, MtebTask):
-        scored, chosen = _of_mteb(dataset, subset or "default", parsed)
-    elif isinstance(dataset, TableDataset):
-        scored, chosen = _of_files(dataset, parsed)
-    else:
-        raise TypeError(f"no sample of {type(dataset).__name__}")
+def _sampled(
+    dataset: Dataset, task: HumanTask, subset: str, language: str, items: Sequence[HumanItem]
+) -> SampledDataset:
+    scored, chosen = SAMPLINGS[dataset.task].sample(dataset, subset, [_Item(item, subset) for item in items])
     names = tuple(item.name for item in chosen.items)
     units = tuple(chosen.units) or names
     return SampledDataset(task, subset, language, scored, names, units, chosen.among, chosen.judged, chosen.left_out)
@@ -122,48 +117,297 @@ class _Item:
         self.row, self.column, self.place = (match[1], match[2], int(match[3])) if match else (self.id, "", 0)
 
 
-def _of_files(dataset: TableDataset, items: Sequence[_Item]) -> tuple[Dataset, _ItemChoice]:
-    frame = dataset.splits["test"]
-    if dataset.task == "retrieval":
+class ItemSampling:
+    """Sampling of a type of task: here rows of a table, one for each item, with scores; other types override this."""
+
+    gold: ClassVar[str] = "score"  #: the column of gold in local files
+
+    def sample(self, dataset: Dataset, subset: str, items: Sequence[_Item]) -> tuple[Dataset, _ItemChoice]:
+        """Return a data set whose scored items are some of these, and which are."""
+        if isinstance(dataset, TableDataset):
+            return self._of_files(dataset, dataset.splits["test"], items)
+        if not isinstance(dataset, MtebTask):
+            raise TypeError(f"no sample of {type(dataset).__name__}")
+        loaded, name = dataset.loaded, subset or "default"
+        parts = loaded.task.dataset[name]
+        part, chosen = self._of_mteb(dataset, parts[loaded.split], items)
+        sample = loaded.with_data({name: type(parts)({**parts, loaded.split: part})})
+        sample.task.hf_subsets = [name]
+        self._prepare(sample.task)
+        return dataclasses.replace(dataset, loaded=sample), chosen
+
+    def _of_files(
+        self, dataset: TableDataset, frame: pd.DataFrame, items: Sequence[_Item]
+    ) -> tuple[Dataset, _ItemChoice]:
+        columns = {name: list(frame[name]) for name in self._lists(dataset) if name in frame}
+        chosen = self._chosen(items, columns)
+        return _with_rows(dataset, frame.iloc[list(chosen.rows)], chosen.cells), chosen
+
+    def _of_mteb(self, dataset: MtebTask, part: Any, items: Sequence[_Item]) -> tuple[Any, _ItemChoice]:
+        chosen = self._chosen(items, {name: part[name] for name in self._lists(dataset)})
+        return _with_cells(part.select(chosen.rows), chosen.cells), chosen
+
+    def _prepare(self, task: Any) -> None:
+        """Set what mteb's task needs beside its data."""
+
+    def _lists(self, dataset: Dataset) -> tuple[str, ...]:
+        """Return the columns that may hold several items in a row: of texts, and of their gold."""
+        del dataset
+        return ()
+
+    def _chosen(self, items: Sequence[_Item], columns: Mapping[str, Sequence[Any]]) -> _ItemChoice:
+        """Choose rows of a table, given the columns of lists."""
+        del columns
+        return _ItemChoice(items, [int(item.id) for item in items])
+
+    def gold_rows(self, sample: SampledDataset) -> Iterator[GoldRow]:
+        """Yield item, candidate, value and label of gold."""
+        for item, value in zip(sample.items, self._gold_column(sample), strict=False):
+            yield item, "", *self._gold(item, value)
+
+    def _gold_column(self, sample: SampledDataset) -> list[Any]:
+        """Return the gold of each row of the scored split."""
+        data = sample.dataset
+        if isinstance(data, MtebTask):
+            (parts,) = data.loaded.task.dataset.values()
+            return list(parts[data.loaded.split][gold_column(data.loaded.task, data.task)])
+        if not isinstance(data, TableDataset):
+            raise TypeError(f"no gold of {type(data).__name__}")
+        return list(data.splits["test"][self.gold])
+
+    def _gold(self, item: str, value: Any) -> tuple[float, str]:
+        """Return the value and label of an item's gold."""
+        del item
+        return float(value), ""
+
+    def by_unit(self, answers: pd.DataFrame) -> pd.DataFrame:
+        """Return answers to items by scored unit."""
+        return answers
+
+
+class MarkSampling(ItemSampling):
+    """Pairs that are alike or not."""
+
+    gold = "label"
+
+
+class ClassSampling(MarkSampling):
+    """Texts with a label."""
+
+    def _gold(self, item: str, value: Any) -> tuple[float, str]:
+        return math.nan, str(value)
+
+
+class ClassesSampling(MarkSampling):
+    """Texts with several labels."""
+
+    def _gold(self, item: str, value: Any) -> tuple[float, str]:
+        return math.nan, json.dumps(sorted(map(str, value)), ensure_ascii=False)
+
+
+class ClusterSampling(ClassSampling):
+    """Texts with a label each, which may be lists in one row, or have lists of labels: the first is the coarsest."""
+
+    def _lists(self, dataset: Dataset) -> tuple[str, ...]:
+        if not isinstance(dataset, MtebTask):
+            return ()
+        task = dataset.loaded.task
+        return text_columns(task, dataset.task)[-1], str(task.label_column_name)
+
+    def _of_mteb(self, dataset: MtebTask, part: Any, items: Sequence[_Item]) -> tuple[Any, _ItemChoice]:
+        rows, chosen = super()._of_mteb(dataset, part, items)
+        _, column = self._lists(dataset)
+        if chosen.cells or not len(rows) or not isinstance(rows[0][column], list):
+            return rows, chosen
+        return rows.remove_columns(column).add_column(column, [str(levels[0]) for levels in rows[column]]), chosen
+
+    def _chosen(self, items: Sequence[_Item], columns: Mapping[str, Sequence[Any]]) -> _ItemChoice:
+        if not items or not items[0].column:
+            return super()._chosen(items, columns)
+        cells = {name: [[rows[int(item.row)][item.place] for item in items]] for name, rows in columns.items()}
+        return _ItemChoice(items, [int(items[0].row)], cells)
+
+    def _gold_column(self, sample: SampledDataset) -> list[Any]:
+        column = super()._gold_column(sample)
+        return list(column[0]) if column and isinstance(column[0], list) else column
+
+
+class SummarySampling(ItemSampling):
+    """Summaries, which are scored by text: only texts whose summaries differ in relevance have an order."""
+
+    gold = "relevance"
+
+    def _lists(self, dataset: Dataset) -> tuple[str, ...]:
+        if not isinstance(dataset, MtebTask):
+            return "machine_summaries", self.gold
+        task = dataset.loaded.task
+        return text_columns(task, dataset.task)[-1], str(task.relevancy_column_name)
+
+    def _chosen(self, items: Sequence[_Item], columns: Mapping[str, Sequence[Any]]) -> _ItemChoice:
+        *_, relevance = columns.values()
+        by_row: dict[str, list[_Item]] = {}
+        for item in items:
+            by_row.setdefault(item.row, []).append(item)
+        values = {row: {float(relevance[int(row)][item.place]) for item in some} for row, some in by_row.items()}
+        texts = [some for row, some in by_row.items() if len(some) > 2 and len(values[row]) > 1]
+        cells = {
+            name: [[rows[int(item.row)][item.place] for item in some] for some in texts]
+            for name, rows in columns.items()
+        }
+        return _ItemChoice(
+            [item for some in texts for item in some],
+            [int(some[0].row) for some in texts],
+            cells,
+            [f"{some[0].prefix}{some[0].row}" for some in texts],
+            left_out=_counted(NO_ORDER, len(by_row) - len(texts)),
+        )
+
+    def gold_rows(self, sample: SampledDataset) -> Iterator[GoldRow]:
+        """Yield a row a summary."""
+        column = zip(sample.units, self._gold_column(sample), strict=True)
+        places = [(unit, float(value)) for unit, values in column for value in values]
+        yield from ((unit, item, value, "") for item, (unit, value) in zip(sample.items, places, strict=True))
+
+    def by_unit(self, answers: pd.DataFrame) -> pd.DataFrame:
+        """Return summaries as candidates of their text."""
+        return answers.assign(candidate=answers["item"], item=answers["item"].str.rsplit("/", n=2).str[0])
+
+
+class BitextSampling(ItemSampling):
+    """Sentences with rows that they may match: those whose translation is a candidate."""
+
+    gold = "sentence2"
+
+    def _chosen(self, items: Sequence[_Item], columns: Mapping[str, Sequence[Any]]) -> _ItemChoice:
+        matched = [item for item in items if item.name in item.candidates]
+        sought = [[int(name.removeprefix(item.prefix)) for name in item.candidates] for item in matched]
+        every = list(dict.fromkeys([*(int(item.id) for item in matched), *(row for rows in sought for row in rows)]))
+        position = {row: number for number, row in enumerate(every)}
+        among = np.ones((len(every), len(every)), dtype=bool)
+        for number, own_rows in enumerate(sought):
+            among[number] = False
+            among[number, [position[row] for row in own_rows]] = True
+        return _ItemChoice(matched, every, among=among, left_out=_counted(ABSENT, len(items) - len(matched)))
+
+    def _gold(self, item: str, value: Any) -> tuple[float, str]:
+        return math.nan, item
+
+
+class SearchSampling(ItemSampling):
+    """Queries with passages: those whose candidates have a best order."""
+
+    def _of_mteb(self, dataset: MtebTask, part: Any, items: Sequence[_Item]) -> tuple[Any, _ItemChoice]:
+        chosen = self._with_best_order(items, {item.id: part["relevant_docs"][item.id] for item in items})
+        queries = {query: row for row, query in enumerate(part["queries"]["id"])}
+        passages = {passage: row for row, passage in enumerate(part["corpus"]["id"])}
+        wanted = dict.fromkeys(passage for item in chosen.items for passage in item.candidates)
+        return {
+            **part,
+            "queries": part["queries"].select([queries[item.id] for item in chosen.items]),
+            "corpus": part["corpus"].select([passages[name] for name in wanted]),
+            "relevant_docs": self._by_query(chosen),
+            "top_ranked": {item.id: list(item.candidates) for item in chosen.items},
+        }, chosen
+
+    def _prepare(self, task: Any) -> None:
+        task.skip_first_result = False  # the first result is the query's own text, which people did not see
+
+    def _with_best_order(self, items: Sequence[_Item], relevance: Mapping[str, Mapping[str, int]]) -> _ItemChoice:
+        """Choose queries by the relevance of their candidates; unjudged ones are irrelevant."""
+        judged = {item.id: {name: int(relevance[item.id].get(name, 0)) for name in item.candidates} for item in items}
+        usable = [item for item in items if len({value > 0 for value in judged[item.id].values()}) == 2]
+        left_out = _counted(NOTHING_TO_FIND, len(items) - len(usable))
+        return _ItemChoice(usable, judged=[judged[item.id] for item in usable], left_out=left_out)
+
+    def _by_query(self, chosen: _ItemChoice) -> dict[str, Mapping[str, int]]:
+        return {item.id: marks for item, marks in zip(chosen.items, chosen.judged, strict=True)}
+
+    def gold_rows(self, sample: SampledDataset) -> Iterator[GoldRow]:
+        """Yield a row a candidate."""
+        for item, judged in zip(sample.items, sample.judged, strict=True):
+            yield from ((item, passage, float(value), "") for passage, value in judged.items())
+
+
+class RetrievalSampling(SearchSampling):
+    """Queries with passages of a corpus."""
+
+    def _of_files(
+        self, dataset: TableDataset, frame: pd.DataFrame, items: Sequence[_Item]
+    ) -> tuple[Dataset, _ItemChoice]:
+        chosen = self._with_best_order(items, {item.id: dataset.qrels[item.id] for item in items})
         queries = {str(query): row for row, query in enumerate(frame["id"])}
-        judged = {item.id: _judged(dataset.qrels[item.id], item) for item in items}
-        chosen = _ItemChoice.of_search(items, judged)
         rows = frame.iloc[[queries[item.id] for item in chosen.items]].reset_index(drop=True)
         ids = dict.fromkeys(passage for item in chosen.items for passage in item.candidates)
         scored = dataclasses.replace(
             dataset,
             splits={**dataset.splits, "test": rows},
             corpus={name: dataset.corpus[name] for name in ids},
-            qrels={item.id: judged[item.id] for item in chosen.items},
+            qrels=self._by_query(chosen),
             candidates={item.id: tuple(item.candidates) for item in chosen.items},
         )
         return scored, chosen
-    if dataset.task == "reranking":
-        return _reranked(dataset, frame, items)
-    columns = {str(name): list(frame[name]) for name in frame}
-    chosen = _chosen(dataset.task, items, columns, ("machine_summaries", "relevance"))
-    return _with_rows(dataset, frame.iloc[list(chosen.rows)], chosen.cells), chosen
 
 
-def _reranked(dataset: TableDataset, frame: pd.DataFrame, items: Sequence[_Item]) -> tuple[Dataset, _ItemChoice]:
-    """Return rows of a query and its lists of passages, with only the passages that people saw."""
-    lists: dict[str, dict[str, list[str]]] = {}
-    judged: dict[str, dict[str, int]] = {}
-    for item in items:
-        row = frame.iloc[int(item.id)]
-        passages = [*row["positive"], *row["negative"]]
-        names = passage_names(f"q{item.id}", passages)
-        relevant, texts = set(names[: len(row["positive"])]), dict(zip(names, passages, strict=True))
-        judged[item.id] = marks = {name: int(name in relevant) for name in item.candidates}
-        lists[item.id] = {
-            side: [texts[name] for name in names if marks.get(name) == mark]
-            for side, mark in (("positive", 1), ("negative", 0))
-        }
-        if missing := [name for name in item.candidates if name not in texts]:
-            raise KeyError(f"candidate {missing[0]} of {item.name}")
-    chosen = _ItemChoice.of_search(items, judged)
-    cells = {side: [lists[item.id][side] for item in chosen.items] for side in ("positive", "negative")}
-    return _with_rows(dataset, frame.iloc[[int(item.id) for item in chosen.items]], cells), chosen
+class RerankingSampling(SearchSampling):
+    """Queries with lists of right and of wrong passages."""
+
+    def _of_files(
+        self, dataset: TableDataset, frame: pd.DataFrame, items: Sequence[_Item]
+    ) -> tuple[Dataset, _ItemChoice]:
+        """Return rows of a query and its lists of passages, with only the passages that people saw."""
+        lists: dict[str, dict[str, list[str]]] = {}
+        relevance: dict[str, dict[str, int]] = {}
+        for item in items:
+            row = frame.iloc[int(item.id)]
+            passages = [*row["positive"], *row["negative"]]
+            names = passage_names(f"q{item.id}", passages)
+            if missing := [name for name in item.candidates if name not in names]:
+                raise KeyError(f"candidate {missing[0]} of {item.name}")
+            relevance[item.id] = {name: int(place < len(row["positive"])) for place, name in enumerate(names)}
+            shown = [(name, text) for name, text in zip(names, passages, strict=True) if name in item.candidates]
+            lists[item.id] = {
+                side: [text for name, text in shown if relevance[item.id][name] == mark]
+                for side, mark in (("positive", 1), ("negative", 0))
+            }
+        chosen = self._with_best_order(items, relevance)
+        cells = {side: [lists[item.id][side] for item in chosen.items] for side in ("positive", "negative")}
+        return _with_rows(dataset, frame.iloc[[int(item.id) for item in chosen.items]], cells), chosen
+
+
+#: The types' classes, by name.
+SAMPLINGS: Mapping[str, ItemSampling] = {
+    "sts": ItemSampling(),
+    "str": ItemSampling(),
+    "pair_classification": MarkSampling(),
+    "classification": ClassSampling(),
+    "multilabel_classification": ClassesSampling(),
+    "clustering": ClusterSampling(),
+    "summarisation": SummarySampling(),
+    "bitext_mining": BitextSampling(),
+    "retrieval": RetrievalSampling(),
+    "reranking": RerankingSampling(),
+}
+GOLD_COLUMNS = ("task", "subset", "language", "item", "candidate", "value", "label")
+
+
+def gold_of(sample: SampledDataset) -> pd.DataFrame:
+    """Return the gold of a sampled task, a row an item (for searches and summaries a candidate), as answers are.
+
+    Columns are `GOLD_COLUMNS`: `item` is the scored unit (`SampledDataset.units`), `value` the score, grade or mark,
+    `label` the data set's label (several as a sorted JSON list; for bitext the item's own id).
+    """
+    rows = pd.DataFrame(sample.kind.gold_rows(sample), columns=["item", "candidate", "value", "label"])
+    named = {"task": sample.task.task, "subset": sample.subset, "language": sample.language}
+    return rows.assign(**named)[list(GOLD_COLUMNS)]
+
+
+def by_unit(sample: SampledDataset, answers: pd.DataFrame) -> pd.DataFrame:
+    """Return the answers (`human/answers.parquet`) to a sampled task, by scored unit.
+
+    Answers to items that give no score are left out.
+    """
+    answered = (answers["task"] == sample.task.task) & answers["item"].isin(set(sample.items))
+    return sample.kind.by_unit(answers[answered])
 
 
 def _with_rows(dataset: TableDataset, rows: pd.DataFrame, cells: Mapping[str, list[Any]]) -> TableDataset:
@@ -174,98 +418,8 @@ def _with_rows(dataset: TableDataset, rows: pd.DataFrame, cells: Mapping[str, li
     )
 
 
-def _of_mteb(dataset: MtebTask, subset: str, items: Sequence[_Item]) -> tuple[Dataset, _ItemChoice]:
-    loaded, kind = dataset.loaded, dataset.task
-    parts = loaded.task.dataset[subset]
-    part = parts[loaded.split]
-    if kind in SEARCHES:
-        judged = {item.id: _judged(part["relevant_docs"][item.id], item) for item in items}
-        chosen = _ItemChoice.of_search(items, judged)
-        part = _searched(part, chosen.items, judged)
-    else:
-        texts = text_columns(loaded.task, kind)
-        names = {"summarisation": "relevancy_column_name", "clustering": "label_column_name"}
-        gold = str(getattr(loaded.task, names[kind])) if kind in names else ""
-        columns = {name: part[name] for name in (*texts, gold)} if gold else {}
-        chosen = _chosen(kind, items, columns, (texts[-1], gold))
-        part = _with_cells(part.select(chosen.rows), chosen.cells)
-        if kind == "clustering" and not chosen.cells:
-            part = _first_level(part, gold)
-    sample = loaded.with_data({subset: type(parts)({**parts, loaded.split: part})})
-    sample.task.hf_subsets = [subset]
-    if kind in SEARCHES:
-        sample.task.skip_first_result = False  # the first result is the query's own text, which people did not see
-    return dataclasses.replace(dataset, loaded=sample), chosen
-
-
-def _searched(part: Mapping[str, Any], items: Sequence[_Item], judged: Mapping[str, Any]) -> dict[str, Any]:
-    queries = {query: row for row, query in enumerate(part["queries"]["id"])}
-    passages = {passage: row for row, passage in enumerate(part["corpus"]["id"])}
-    wanted = dict.fromkeys(passage for item in items for passage in item.candidates)
-    return {
-        **part,
-        "queries": part["queries"].select([queries[item.id] for item in items]),
-        "corpus": part["corpus"].select([passages[name] for name in wanted]),
-        "relevant_docs": {item.id: judged[item.id] for item in items},
-        "top_ranked": {item.id: list(item.candidates) for item in items},
-    }
-
-
-def _judged(relevance: Mapping[str, int], item: _Item) -> dict[str, int]:
-    """Return the relevance of a query's candidates; unjudged ones are irrelevant."""
-    return {passage: int(relevance.get(passage, 0)) for passage in item.candidates}
-
-
-def _ordered(relevance: Sequence[Sequence[float]], items: Sequence[_Item]) -> tuple[list[_Item], dict[str, int]]:
-    """Return the summaries of texts whose summaries differ in relevance, and the number of other texts."""
-    values: dict[str, list[float]] = {}
-    for item in items:
-        values.setdefault(item.row, []).append(float(relevance[int(item.row)][item.place]))
-    ordered = {row for row, some in values.items() if len(some) > 2 and len(set(some)) > 1}
-    return [item for item in items if item.row in ordered], _counted(NO_ORDER, len(values) - len(ordered))
-
-
 def _counted(reason: str, number: int) -> dict[str, int]:
     return {reason: number} if number else {}
-
-
-def _chosen(
-    kind: str, items: Sequence[_Item], columns: Mapping[str, Sequence[Any]], lists: tuple[str, str]
-) -> _ItemChoice:
-    """Choose rows of a table; `lists` are its columns of texts and of their gold, element by element."""
-    if kind == "summarisation":
-        items, left_out = _ordered(columns[lists[1]], items)
-        rows = list(dict.fromkeys(int(item.row) for item in items))
-        by_row = [[item for item in items if int(item.row) == row] for row in rows]
-        cells = {
-            name: [[columns[name][row][item.place] for item in some] for row, some in zip(rows, by_row, strict=True)]
-            for name in lists
-        }
-        units = [f"{some[0].prefix}{some[0].row}" for some in by_row]
-        return _ItemChoice([item for some in by_row for item in some], rows, cells, units, left_out=left_out)
-    if kind == "clustering" and items and items[0].column:
-        cells = {name: [[columns[name][int(item.row)][item.place] for item in items]] for name in lists}
-        return _ItemChoice(items, [int(items[0].row)], cells)
-    if kind != "bitext_mining":
-        return _ItemChoice(items, [int(item.id) for item in items])
-    matched = [item for item in items if item.name in item.candidates]  # sentences whose translation is a candidate
-    left_out = _counted(ABSENT, len(items) - len(matched))
-    rows, items = [int(item.id) for item in matched], matched
-    sought = [[int(name.removeprefix(item.prefix)) for name in item.candidates] for item in items]
-    every = list(dict.fromkeys([*rows, *(row for indices in sought for row in indices)]))
-    position = {row: number for number, row in enumerate(every)}
-    among = np.ones((len(every), len(every)), dtype=bool)
-    for number, own_rows in enumerate(sought):
-        among[number] = False
-        among[number, [position[row] for row in own_rows]] = True
-    return _ItemChoice(items, every, among=among, left_out=left_out)
-
-
-def _first_level(rows: Any, column: str) -> Any:
-    """Return rows with one label each, if an mteb task has lists of labels: the first is the coarsest level."""
-    if not len(rows) or not isinstance(rows[0][column], list):
-        return rows
-    return rows.remove_columns(column).add_column(column, [str(levels[0]) for levels in rows[column]])
 
 
 def _with_cells(rows: Any, cells: Mapping[str, list[Any]]) -> Any:

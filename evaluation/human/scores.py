@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,12 +10,21 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evaluation.human.answers import ScorerAnswers, TaskItems, Ties, aggregate, read, right_numbers
-from evaluation.human.metrics import OF_CANDIDATES, OF_LABELS, Metric
+from evaluation.human.agreement import band, flag
+from evaluation.human.answers import (
+    JointScorer,
+    MeanScorer,
+    ScorerAnswers,
+    TaskItems,
+    Ties,
+    aggregate,
+    trivial,
+)
+from evaluation.human.metrics import Metric
 from plumbline.statistics.estimates import Bootstrap, Estimate, Floats, draw_counts, jackknife
 from plumbline.statistics.intervals import adding_raters, known
 from plumbline.statistics.paired import holm
-from plumbline.statistics.resampled_measures import Counted, mean
+from plumbline.statistics.resampled_measures import Counted
 
 OVER_ITEMS = {True: "bootstrap over items", False: "jackknife over items"}
 WITH_RATERS = {True: "bootstrap over items, t over raters", False: "jackknife over items, t over raters"}
@@ -147,39 +155,6 @@ def over_raters_too(score: ScoreResamples, rater_sums: Floats, rater_counts: Flo
     return Estimate(value=score.value, low=low, high=high, n=score.n)
 
 
-def trivial(task: TaskItems, rng: np.random.Generator) -> list[ScorerAnswers]:
-    """Return answers that need no reading, by the kind of question.
-
-    Labels: a random label, and gold's most frequent one. Candidates, and pairs that are alike or not: all tied, which
-    is random order. Clusters: one cluster an item, which the V-measure rewards, and gold's number of clusters at
-    random. Scores: none, as random scores have a rho of 0.
-    """
-    right = [label for label in task.right if label is not None]
-    n = len(task.items)
-    if not right:
-        return []
-    if task.question in OF_LABELS:
-        votes = Counter(right)
-        labels = tuple(sorted(votes))
-        frequent = min(labels, key=lambda label: (-votes[label], label))
-        scorers = [ScorerAnswers("most frequent label", "trivial", ((frequent,),) * n)]
-        return (
-            [ScorerAnswers("random label", "trivial", (labels,) * n), *scorers] if task.question == "label" else scorers
-        )
-    if task.question in OF_CANDIDATES:
-        flat = tuple(None if answer is None else np.zeros(len(answer)) for answer in task.right)
-        return [ScorerAnswers("random order", "trivial", flat)]
-    if task.question == "same":
-        return [ScorerAnswers("random order", "trivial", (0.0,) * n)]
-    if task.question == "cluster":
-        drawn = tuple(str(number) for number in rng.integers(0, len(set(right)), n))
-        return [
-            ScorerAnswers("one cluster an item", "trivial", task.items),
-            ScorerAnswers("random clusters", "trivial", drawn),
-        ]
-    return []
-
-
 COLUMNS = ("task", "task_type", "language", "scorer", "scorer_kind", "metric", "score", "low", "high", "interval",
            "n_items", "n_abstained", "compared", "reason")  # fmt: skip
 DIFFERENCES = ("task", "language", "model", "people", "difference", "low", "high", "p", "n", "reason")
@@ -188,8 +163,6 @@ _PEOPLE_WORDS = {"raters_mean": "the raters' mean", "aggregate": "the raters' jo
 SHARE = 0.9  # of the items, which a scorer must have answered to be compared with others
 _Key = tuple[str, str]  # kind and name of a scorer
 _MEAN: _Key = ("raters_mean", "raters_mean")
-_SINGLE = ("rater", "llm", "model")
-_NO_AGGREGATE = "clusterings have no joint answer: raters' cluster numbers are not comparable"
 
 
 @dataclass(frozen=True)
@@ -217,19 +190,17 @@ class _MetricReading:
     @classmethod
     def of(cls, task: TaskItems, metric: Metric, scorers: Sequence[ScorerAnswers]) -> _MetricReading:
         """Read the metric of all scorers; those with 90% of the scorable items are compared."""
-        read_of = [(scorer, read(task, scorer, metric)) for scorer in scorers]
+        read_of = [(scorer, scorer.read(task, metric)) for scorer in scorers]
         readable = [(scorer, values) for scorer, values in read_of if values is not None]
-        gold = right_numbers(task, metric)
+        gold = task.gold_numbers(metric)
         answered = [_there(values) for _, values in readable]
         scorable = np.isfinite(gold) & np.logical_or.reduce([np.zeros(len(gold), bool), *answered])
         enough = tuple(
-            scorer.kind in _SINGLE and scorable.any() and some[scorable].mean() >= SHARE
+            scorer.single and scorable.any() and some[scorable].mean() >= SHARE
             for (scorer, _), some in zip(readable, answered, strict=True)
         )
         needed = [
-            some
-            for (scorer, _), some, is_in in zip(readable, answered, enough, strict=True)
-            if is_in or scorer.kind == "aggregate"
+            some for (scorer, _), some, is_in in zip(readable, answered, enough, strict=True) if is_in or scorer.joint
         ]
         common = np.logical_and.reduce([scorable, *needed])
         scorers_of, values = tuple(scorer for scorer, _ in readable), tuple(values for _, values in readable)
@@ -273,7 +244,7 @@ def score(
     for metric in task.metrics:
         main = metric is task.metrics[0]
         all_kinds = main or not metric.smooth  # AMI and ARI have trivial scorers too
-        some = [scorer for scorer in scorers if all_kinds or scorer.kind != "trivial"]
+        some = [scorer for scorer in scorers if all_kinds or scorer.all_metrics]
         metered = _MetricReading.of(task, metric, some)
         resamples = _on_common(metered, n_resamples, rng)
         rows += _rows(metered, resamples) + _apart(metered, n_resamples, rng)
@@ -287,9 +258,9 @@ def _on_common(metered: _MetricReading, number: int, rng: np.random.Generator) -
     """Resample together each scorer that has all common items, and the mean of raters."""
     common = metered.common
     whole = [k for k, values in enumerate(metered.values) if _there(values)[common].all()]
-    raters = [k for k, scorer in enumerate(metered.scorers) if scorer.kind == "rater"]
+    raters = [k for k, scorer in enumerate(metered.scorers) if scorer.in_mean]
     answers = [metered.values[k][..., common] for k in whole]
-    pooled = metered.metric.measure is mean and bool(raters)
+    pooled = metered.metric.per_item and bool(raters)
     if pooled:
         answers.append(_item_means(np.stack([metered.values[k][common] for k in raters])))
     if not common.any() or not answers:
@@ -312,7 +283,7 @@ def _rows(metered: _MetricReading, resamples: dict[_Key, ScoreResamples]) -> lis
         for scorer in metered.scorers
         if _key(scorer) in resamples
     ]
-    raters = [scorer for scorer in metered.scorers if scorer.kind == "rater"]
+    raters = [scorer for scorer in metered.scorers if scorer.in_mean]
     n = int(metered.common.sum())
     if _MEAN in resamples:
         rows.append(_mean_row(metered, resamples, raters))
@@ -321,10 +292,9 @@ def _rows(metered: _MetricReading, resamples: dict[_Key, ScoreResamples]) -> lis
             f"no rater answered all of the {n} compared items" if n else "no item was answered by every compared scorer"
         )
         undefined = Estimate.undefined(why, n)
-        rows.append(metered.row(ScorerAnswers("raters_mean", "raters_mean"), undefined, ""))
-    if raters and metered.task.question == "cluster":
-        undefined = Estimate.undefined(_NO_AGGREGATE, n)
-        rows.append(metered.row(ScorerAnswers("aggregate", "aggregate"), undefined, ""))
+        rows.append(metered.row(MeanScorer(), undefined, ""))
+    if raters and (why := metered.task.question.no_joint):
+        rows.append(metered.row(JointScorer(), Estimate.undefined(why, n), ""))
     return rows
 
 
@@ -336,7 +306,7 @@ def _mean_row(
         _key(rater): values[..., metered.common] for rater, values in zip(metered.scorers, metered.values, strict=True)
     }
     reason = ""
-    if metered.metric.measure is mean:
+    if metered.metric.per_item:
         values = np.stack([values_of[_key(rater)] for rater in raters])
         counts = np.isfinite(values).sum(axis=1).astype(np.float64)
         sums, counts = np.nansum(values, axis=1)[counts > 0], counts[counts > 0]
@@ -350,7 +320,7 @@ def _mean_row(
     value = resamples[_MEAN]
     both = over_raters_too(value, sums, counts)
     words = OVER_ITEMS if both == value.interval else WITH_RATERS
-    mean_given = ScorerAnswers("raters_mean", "raters_mean", abstained=sum(rater.abstained for rater in raters))
+    mean_given = MeanScorer(abstained=sum(rater.abstained for rater in raters))
     return metered.row(mean_given, both, words[metered.metric.smooth], reason)
 
 
@@ -364,7 +334,7 @@ def _apart(metered: _MetricReading, number: int, rng: np.random.Generator) -> li
         if metered.common.any() and answered[metered.common].all():
             continue
         why = f"scored on the {scored.sum()} of {items} items that it answered, and left out of comparisons"
-        if scorer.kind == "rater" and metered.metric.measure is mean:
+        if scorer.in_mean and metered.metric.per_item:
             why += "; the answers count in the mean of raters"
         if not scored.any():
             undefined = Estimate.undefined(f"answered none of {items} items")
@@ -378,7 +348,7 @@ def _apart(metered: _MetricReading, number: int, rng: np.random.Generator) -> li
 def _differences(metered: _MetricReading, resamples: dict[_Key, ScoreResamples]) -> pd.DataFrame:
     """Return people's score minus each model's, on the common items; NaN with the reason if one has no score."""
     rows = []
-    for model in (model for model in metered.scorers if model.kind in ("llm", "model")):
+    for model in (scorer for scorer in metered.scorers if scorer.model):
         for people in PEOPLE:
             sides = resamples.get((people, people)), resamples.get(_key(model))
             if sides[0] is None or sides[1] is None:
@@ -421,7 +391,7 @@ def _notes(metered: _MetricReading) -> list[str]:
         lacking = [
             f"{scorer.scorer} {int((metered.scorable & ~np.isfinite(values)).sum())}"
             for scorer, values, is_in in zip(metered.scorers, metered.values, metered.compared, strict=True)
-            if (is_in or scorer.kind == "aggregate") and not np.isfinite(values[metered.scorable]).all()
+            if (is_in or scorer.joint) and not np.isfinite(values[metered.scorable]).all()
         ]
         are, them = ("is", "it") if n_left_out == 1 else ("are", "them")
         lines.append(
@@ -429,11 +399,32 @@ def _notes(metered: _MetricReading) -> list[str]:
             f" on {them} (items without a score, by scorer: {', '.join(lacking)})"
         )
     for scorer in metered.scorers:
-        if scorer.kind in ("rater", "llm") and (scorer.abstained or scorer.missing):
+        if scorer.can_abstain and (scorer.abstained or scorer.missing):
             lacks = [f"abstained on {scorer.abstained}"] if scorer.abstained else []
             lacks += [f"has no answer to {scorer.missing}"] if scorer.missing else []
             lines.append(f"{where}: {scorer.scorer} {' and '.join(lacks)} of {len(task.items)} items")
     return lines
+
+
+AGREEMENT_COLUMNS = ("task", "language", "measure", "value", "low", "high", "interval", "n", "band", "flag", "reason")
+
+
+def agreement(
+    task: TaskItems, raters: Sequence[ScorerAnswers], *, n_resamples: int = 1000, rng: np.random.Generator
+) -> pd.DataFrame:
+    """Return the agreement of a task's raters, a row a measure (`AGREEMENT_COLUMNS`), with 95% intervals over items.
+
+    `raters` are people's answers from `answers.given_by`; gold plays no part. NaN with a reason for a single rater, for
+    answers that do not vary, and for raters who share too few items.
+    """
+    rows = []
+    measures = task.question.agreement([rater.values for rater in raters], n_resamples, rng)
+    for measure, (estimate, interval) in measures.items():
+        method = "" if math.isnan(estimate.low) else interval
+        numbers = estimate.value, estimate.low, estimate.high, method, estimate.n
+        words = band(measure, estimate.value), flag(measure, estimate.value), estimate.reason
+        rows.append((task.name, task.language, measure, *numbers, *words))
+    return pd.DataFrame(rows, columns=list(AGREEMENT_COLUMNS))
 
 
 def _item_means(values: Floats) -> Floats:

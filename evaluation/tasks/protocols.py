@@ -32,7 +32,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from annotation.human.tasks import METRICS as OF_PEOPLE
+from annotation.human.types import METRICS as OF_PEOPLE
 from plumbline.study.datasets import TaskType
 
 Protocol = Literal["paper", "mteb"]

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 
 from annotation.campaign_records import CampaignRecords
-from annotation.human.asking import apart, questions_of
-from annotation.human.simulated import Skill, read_items, rehearsal_of
+from annotation.human.forms import Skill, form_of
+from annotation.human.simulated import read_items, rehearsal_of
 from annotation.human.tasks import read_tasks
 from annotation.judges.annotator_messages import AnnotatorMessage, Instructions
 from annotation.rubric import load_rubric
@@ -27,12 +27,12 @@ def lines(study: Study) -> Iterator[str]:
             for item, pair in zip(asking.items, asking.pairs, strict=True):
                 said = rehearsal.answers(RULE, pair.pair_id, SKILL)
                 answer: object
-                if asking.form.kind == "each" and task.asked != "cluster":
-                    names = [one.name for one in questions_of(task)][: asking.form.n]
+                if asking.form.kind == "each" and not form_of(task).at_once:
+                    names = [one.name for one in form_of(task).questions()][: asking.form.n]
                     answer = {str(n): _written(asking, said[name]) for n, name in enumerate(names, 1)}
                 else:
                     answer = _written(asking, said[task.task])
-                where = {"candidate": asking.candidates[0]} if apart(task) else {}
+                where = {"candidate": asking.candidates[0]} if form_of(task).apart else {}
                 yield json.dumps({"task": task.task, "item": item, **where, "answer": answer}, ensure_ascii=False)
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from annotation.human.drawing import CHOSEN_AMONG
 from annotation.human.tasks import prepare
+from annotation.human.types import TASK_KINDS, TaskSource
 from annotation.human.wording import InstructionFiles
 from annotation.subjects import shown
 from evaluation.human.sampled import sampled
@@ -38,12 +38,14 @@ MORE: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", TASKS)
 def test_a_task_of_mtebs_is_drawn_and_found_again(name: str, tmp_path: Path) -> None:
     dataset = site().tasks[name]
-    some = {"candidates": 3} if dataset.task in CHOSEN_AMONG else {}
+    searched = "candidates" in TASK_KINDS[dataset.task].keys
+    some = {"candidates": 3} if searched else {}
     spec = HumanTaskSpec.model_validate({"dataset": name, "items": 4, **some, **MORE.get(name, {})})
     study = study_of(tmp_path, {"dataset": "classes"})
-    made = prepare(spec, DatasetSpec(mteb=name), dataset, InstructionFiles.of(study), study.sample.seed)
+    files = InstructionFiles.of(study)
+    made = prepare(spec, TaskSource(DatasetSpec(mteb=name), dataset, files.general), files, study.sample.seed)
     items = shown(made, VerdictUnit(name=spec.name, axis="human")).items
-    assert items and made.task.n_items == len(items) and made.task.revision == dataset.revision
+    assert items and made.task.revision == dataset.revision
     texts = {(text.item, text.text) for text in dataset.texts() if text.split == "test"}
     drawn = {
         (item.scored.item, text)
@@ -54,7 +56,7 @@ def test_a_task_of_mtebs_is_drawn_and_found_again(name: str, tmp_path: Path) -> 
     assert drawn <= texts
     found = sampled(dataset, made.task, items)
     assert sum(len(one.items) + sum(one.left_out.values()) for one in found) == len(items)
-    if str(dataset.task) in CHOSEN_AMONG:
+    if searched:
         assert all(set(item.candidates) & item.scored.relevant for item in made.drawn.items)
 
 

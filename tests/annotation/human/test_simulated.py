@@ -9,41 +9,34 @@ from typing import Any
 
 import numpy as np
 
-from annotation.human.asking import RaterAnswers, answers_of, apart, order_of, questions_of
+from annotation.human.answers import order_of
+from annotation.human.forms import RaterAnswers, Skill, form_of
 from annotation.human.records import HumanAnswer, HumanItem, HumanTask
-from annotation.human.simulated import Rehearsal, Skill
+from annotation.human.simulated import Rehearsal
 from annotation.questions import QuestionScale
 from generation.datasets.scored import ScoredItem
 from plumbline.study.campaign import SimulatedRater
 
+TYPES = {
+    "score": "sts", "label": "classification", "labels": "multilabel_classification", "same": "pair_classification",
+    "cluster": "clustering", "choice": "bitext_mining",
+}  # fmt: skip
+
 
 def task_of(asked: str, **more: Any) -> HumanTask:
-    labels = ("tea", "sea", "bee", "oak") if asked in ("label", "labels") else ()
-    scale = {"score": (0, 1, 2, 3, 4, 5), "graded": (0, 1, 2, 3)}.get(asked, ())
     content = {
-        "task": "t",
-        "task_type": "x",
-        "dataset": "d",
-        "source": "d.csv",
-        "revision": "1",
-        "split": "test",
-        "metric": "m",
-        "asked": asked,
-        "labels": labels,
-        "scale": scale,
-        "raters": 2,
-        "n_items": 3,
-        "languages": ("en",),
-        "content_hash": "",
-        "words": {"general": {}, "own": {}, "wordings": ()},
-        "settings": {},
-    }
+        "task": "t", "task_type": TYPES.get(asked, "reranking"), "source": "d.csv", "revision": "1",
+        "labels": ("tea", "sea", "bee", "oak") if asked in ("label", "labels") else (),
+        "scale": {"score": (0, 1, 2, 3, 4, 5), "graded": (0, 1, 2, 3)}.get(asked, ()), "languages": ("en",),
+        "content_hash": "", "words": {"general": {}, "own": {}, "wordings": ()},
+        "settings": {"dataset": "d", "relevance": asked, "raters": 2},
+    }  # fmt: skip
     return HumanTask.model_validate(content | more)
 
 
 def item_of(name: str = "7", shown: tuple[str, ...] = (), records: tuple[str, ...] = ()) -> HumanItem:
     return HumanItem(pair_id="" if records else f"p{name}", task="t", subset="", item=name, language="en",
-                     candidates=tuple(sorted(shown)), shown=shown, records=records)  # fmt: skip
+                     shown=shown, records=records)  # fmt: skip
 
 
 def test_records_of_single_candidates_are_one_item_again() -> None:
@@ -52,10 +45,15 @@ def test_records_of_single_candidates_are_one_item_again() -> None:
         "rc": RaterAnswers({"t": "g2"}, 4.0, (3,)),
         "rb": RaterAnswers({"t": "g0"}, 3.0),
     }  # the third, and one in nobody's order
-    found = list(answers_of(task, item, given, "r", simulated=False))
-    assert apart(task) and [(one.candidate, one.value, one.place) for one in found] == [("b", 0, 0), ("c", 2, 3)]
+    found = list(form_of(task).answers(item, given, "r", simulated=False))
+    assert form_of(task).apart and [(one.candidate, one.value, one.place) for one in found] == [
+        ("b", 0, 0),
+        ("c", 2, 3),
+    ]
     assert all(math.isnan(one.seconds) for one in found)  # how long it took is not known before the last
-    whole = list(answers_of(task, item, {**given, "ra": RaterAnswers({"t": "cannot_tell"}, 1.0)}, "r", simulated=False))
+    whole = list(
+        form_of(task).answers(item, {**given, "ra": RaterAnswers({"t": "cannot_tell"}, 1.0)}, "r", simulated=False)
+    )
     assert {one.seconds for one in whole} == {8.0} and [one.abstained for one in whole] == [True, False, False]
 
 
@@ -70,9 +68,11 @@ def test_an_answer_is_about_the_same_candidate_wherever_a_rater_saw_it() -> None
         (task_of("choice", candidates=3), {"t": "d2"}, [("", "c", 3)]),
     ]  # fmt: skip
     for task, answers, wanted in cases:
-        own = list(answers_of(task, item, {"p7": RaterAnswers(answers, 9.0, order)}, "r", simulated=False))
+        own = list(form_of(task).answers(item, {"p7": RaterAnswers(answers, 9.0, order)}, "r", simulated=False))
         assert [(one.candidate, one.label or one.value, one.place) for one in own] == wanted
-        nobody = answers_of(task, item, {"p7": RaterAnswers(answers, 9.0, order_of("unknown"))}, "r", simulated=False)
+        nobody = form_of(task).answers(
+            item, {"p7": RaterAnswers(answers, 9.0, order_of("unknown"))}, "r", simulated=False
+        )
         assert {one.place for one in nobody} == {0}
 
 
@@ -87,11 +87,11 @@ def rehearsed(task: HumanTask, gold: list[ScoredItem], skill: Skill = SKILL) -> 
     found = []
     for item in items:
         answers = made.answers(RATER, item.pair_id, skill)
-        for asking in questions_of(task):
+        for asking in form_of(task).questions():
             given = answers.get(asking.name)
             asked = QuestionScale(asking.name, asking.kind, (), asking.labels, asking.required)
             assert given is None or not asked.wrong(given), given
-        found += list(answers_of(task, item, {item.pair_id: RaterAnswers(answers)}, "r", simulated=True))
+        found += list(form_of(task).answers(item, {item.pair_id: RaterAnswers(answers)}, "r", simulated=True))
     return found
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from evaluation.human.answers import ScorerAnswers, TaskItems, given_by
 
-COLUMNS = ["item", "candidate", "rater_id", "rater_kind", "value", "label", "abstained"]
+COLUMNS = ["item", "candidate", "rater_id", "value", "label", "abstained"]
 
 
 def gold_of(right: Sequence[Any]) -> pd.DataFrame:
@@ -26,12 +26,12 @@ def gold_of(right: Sequence[Any]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["item", "candidate", "value", "label"])
 
 
-def answers_of(by_rater: Mapping[str, Sequence[Any]], kind: str = "person") -> pd.DataFrame:
+def answers_of(by_rater: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
     """Answers as gold is written; None where there is none, "?" for an abstention."""
     parts = []
     for rater, said in by_rater.items():
         there = [(str(item), one) for item, one in enumerate(said) if one is not None]
-        told = gold_of([one for _, one in there]).assign(rater_id=rater, rater_kind=kind)
+        told = gold_of([one for _, one in there]).assign(rater_id=rater)
         told["item"] = [there[int(place)][0] for place in told["item"]]
         told["abstained"] = told["label"] == "?"
         told.loc[told["abstained"], "label"] = ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from annotation.human.asking import RaterAnswers, answers_of
+from annotation.human.forms import RaterAnswers, form_of
 from annotation.human.records import ANSWERS, HumanAnswer
 from annotation.human.simulated import read_items, rehearsal_of
 from annotation.human.tasks import read_tasks
@@ -25,7 +25,7 @@ def write_rehearsed(study: Study) -> None:
                 record: RaterAnswers(rehearsal.answers(rater, record), 20.0)
                 for record in item.records or (item.pair_id,)
             }
-            rows += answers_of(tasks[item.task], item, given, f"simulated-{rater.name}", simulated=True)
+            rows += form_of(tasks[item.task]).answers(item, given, f"simulated-{rater.name}", simulated=True)
     Manifest.of(study).write_table(ANSWERS, rows, HumanAnswer)
 
 

@@ -12,11 +12,9 @@ from generation.datasets.dataset import Dataset
 def task_of(dataset: Dataset, **changes: Any) -> HumanTask:
     """The record of a task on a data set."""
     own: dict[str, Any] = {
-        "task": "mine", "task_type": dataset.task, "dataset": dataset.name, "source": dataset.name, "split": "test",
-        "revision": dataset.revision, "metric": "any", "asked": "label", "raters": 2, "n_items": 3,
-        "languages": ("en",), "content_hash": "1",
-        "words": {"general": {}, "own": {}, "wordings": ()},
-        "settings": {},
+        "task": "mine", "task_type": dataset.task, "source": dataset.name, "revision": dataset.revision,
+        "languages": ("en",), "content_hash": "1", "words": {"general": {}, "own": {}, "wordings": ()},
+        "settings": {"dataset": dataset.name, "relevance": "graded", "raters": 2},
     }  # fmt: skip
     return HumanTask.model_validate(own | changes)
 
@@ -32,7 +30,7 @@ def items_of(
             subset=subset,
             item=name,
             language="en",
-            candidates=tuple((candidates or {}).get(name, ())),
+            shown=tuple((candidates or {}).get(name, ())),
         )
         for name in names
     ]

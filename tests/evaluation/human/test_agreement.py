@@ -14,7 +14,8 @@ from scipy import stats
 from scipy.stats import spearmanr
 from sklearn.metrics import adjusted_rand_score, cohen_kappa_score
 
-from evaluation.human.agreement import agreement, band, difficulty, flag
+from evaluation.human.agreement import band, difficulty, flag
+from evaluation.human.scores import agreement
 from tests.evaluation.human.made import people, task_of
 
 ITEMS = 24

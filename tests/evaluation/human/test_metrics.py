@@ -18,10 +18,10 @@ from evaluation.human.metrics import (
     counted_ap,
     expected_ap,
     expected_ndcg,
-    metrics_of,
     rr_of_rows,
     sklearn_of_rows,
 )
+from evaluation.human.questions import question_of
 from plumbline.statistics.resampled_measures import v_measure
 
 
@@ -151,19 +151,17 @@ def test_one_cluster_an_item_has_a_v_measure_without_reading_and_no_adjusted_one
 
 
 def test_each_way_of_asking_has_the_tasks_own_metric_first() -> None:
-    assert [one.name for one in metrics_of("graded", "ndcg_at_10")][:2] == ["ndcg_at_10", "map"]
-    assert [one.name for one in metrics_of("binary", "map_at_1000")][:2] == ["map_at_1000", "ndcg_at_10"]
-    assert metrics_of("cluster", "v_measure")[0].name == "v_measure"
-    (of_summaries,) = metrics_of("score", "cosine_spearman", candidates=True)
-    assert of_summaries.of_rows is not None
+    assert [one.name for one in question_of("graded").metrics("ndcg_at_10")][:2] == ["ndcg_at_10", "map"]
+    assert [one.name for one in question_of("binary").metrics("map_at_1000")][:2] == ["map_at_1000", "ndcg_at_10"]
+    assert question_of("cluster").metrics("v_measure")[0].name == "v_measure"
+    (of_summaries,) = question_of("score", candidates=True).metrics("cosine_spearman")
     right, given = np.array([[1.0, 2, 3, 4], [1, 2, 3, 4]]), np.array([[1.0, 3, 2, 4], [2, 2, 2, 2]])
-    assert of_summaries.of_rows(right, given) == pytest.approx([0.8, np.nan], nan_ok=True)
+    assert of_summaries.read(right, given) == pytest.approx([0.8, np.nan], nan_ok=True)
     with pytest.raises(ValueError, match="unknown kind of question"):
-        metrics_of("guess", "accuracy")
+        question_of("guess")
 
 
 def test_a_tie_is_right_as_often_as_a_draw_of_it() -> None:
     assert [accuracy("joy", one) for one in (("joy",), ("joy", "love"), ("fear", "love"))] == [1.0, 0.5, 0.0]
-    mark = metrics_of("same", "cosine_ap")[1].of_item
-    assert mark is not None
-    assert [mark(1.0, 1.0), mark(0.0, 2 / 3), mark(1.0, 0.5)] == [1.0, 0.0, 0.5]
+    _, marks = question_of("same").metrics("cosine_ap")
+    assert marks.read([1.0, 0.0, 1.0, None], [1.0, 2 / 3, 0.5, 1.0]) == pytest.approx([1, 0, 0.5, np.nan], nan_ok=True)

@@ -16,12 +16,12 @@ from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score
 from annotation.human.records import ANSWERS, HumanAnswer
 from evaluation import human_benchmark
 from evaluation.human import records
-from evaluation.human.compare import TaskPart, compare, gold_of
+from evaluation.human.compare import TaskPart, compare
 from evaluation.human.mteb_results import results_of
 from evaluation.human.records import HumanDifference, HumanItemScore, HumanRecords, HumanScore
 from evaluation.human.report import write_report
 from evaluation.human.run import evaluate_human, lines_of
-from evaluation.human.sampled import sampled
+from evaluation.human.sampled import gold_of, sampled
 from evaluation.models.encoder import Encoder
 from evaluation.models.server import CharacterNgrams
 from plumbline.errors import DataError, ServiceError
@@ -155,7 +155,7 @@ def test_simulated_people_are_no_baseline(study: Study) -> None:
 def test_subsets_and_languages_are_subsets_of_one_task_in_mteb() -> None:
     """Two subsets of one task: a file has both, a scorer that lacks one has no file."""
     whole = site().tasks["STS17"]
-    task = task_of(whole, asked="score", task="sts17", scale=(0, 1, 2, 3, 4, 5), content_hash="c" * 32)
+    task = task_of(whole, task="sts17", scale=(0, 1, 2, 3, 4, 5), content_hash="c" * 32)
     names = {"en-de": "en", "ar-ar": "ar"}
     items = [
         one.model_copy(update={"task": "sts17", "language": code})
@@ -165,7 +165,7 @@ def test_subsets_and_languages_are_subsets_of_one_task_in_mteb() -> None:
     parts = []
     for one in sampled(whole, task, items):
         gold = gold_of(one)
-        said = gold.assign(rater_kind="person", abstained=False, simulated=False)
+        said = gold.assign(abstained=False, simulated=False)
         raters = ["first", "second"] if one.subset == "en-de" else ["first"]
         answers = pd.concat([said.assign(rater_id=rater) for rater in raters], ignore_index=True)
         parts.append(TaskPart(one, answers, answers.iloc[:0], ()))

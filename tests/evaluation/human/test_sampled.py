@@ -10,9 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evaluation.human.compare import by_unit, gold_of
 from evaluation.human.models import score
-from evaluation.human.sampled import ABSENT, NO_ORDER, NOTHING_TO_FIND, SampledDataset, sampled
+from evaluation.human.sampled import ABSENT, NO_ORDER, NOTHING_TO_FIND, SampledDataset, by_unit, gold_of, sampled
 from evaluation.models.encoder import Encoder
 from evaluation.tasks import scoring
 from generation.datasets.dataset import Dataset
@@ -133,8 +132,8 @@ def test_reranking_ranks_the_candidates_that_people_saw() -> None:
     assert_agrees(one, score_of("reranking", rows))
     assert (one.items, one.left_out) == (("3", "1"), {NOTHING_TO_FIND: 1})
     gold = gold_of(one)
-    assert list(gold["candidate"]) == [*shown["3"], *shown["1"]]
-    assert list(gold["value"]) == [1, 0, 0, 1, 0, 0]
+    right = dict(zip(gold["candidate"], gold["value"], strict=True))
+    assert right == dict(zip([*shown["3"], *shown["1"]], [1, 0, 0, 1, 0, 0], strict=True))
 
 
 def test_retrieval_ranks_the_candidates_that_people_saw() -> None:

@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import spearmanr
 from sklearn.metrics import accuracy_score, v_measure_score
 
-from evaluation.human.answers import ScorerAnswers, TaskItems, aggregate
+from evaluation.human.answers import EmbeddingScorer, TaskItems, aggregate
 from evaluation.human.scores import DIFFERENCES, score, with_holm
 from tests.evaluation.human.made import gold_of, people, task_of
 
@@ -46,7 +46,7 @@ def test_a_vote_of_two_is_the_chance_of_a_draw_and_the_alphabet_where_it_is_aske
     assert by_scorer(score(task, both, ties="first", rng=rng()).scores)["aggregate"] == pytest.approx(4 / 6)
     assert by_scorer(score(task, both, rng=rng()).scores)["random label"] == pytest.approx(1 / 3)
     with pytest.raises(ValueError, match="'expected' or 'first'"):
-        aggregate(both, "label", ties="last")  # type: ignore[arg-type]
+        aggregate(both, task.question, ties="last")  # type: ignore[arg-type]
 
 
 def test_the_expected_vote_is_the_mean_over_all_ways_to_settle_ties() -> None:
@@ -133,7 +133,7 @@ def test_what_somebody_compared_lacks_falls_out_for_all_and_is_said() -> None:
     some[0], some[1] = "?", None  # cannot tell; no answer: 18 of 20 are enough to be compared
     half = [*right[:10], *[None] * 10]
     task = task_of(right, "label", "accuracy")
-    model = ScorerAnswers("m", "model", item_values=np.array([0.0] + [1.0] * 19))
+    model = EmbeddingScorer("m", item_values=np.array([0.0] + [1.0] * 19))
     made = score(task, people(task, {"a": right, "b": some, "c": half}), [model], rng=rng())
     scores = made.scores.query("metric == 'accuracy'").set_index(["scorer_kind", "scorer"])
     assert scores.at[("model", "m"), "n_items"] == scores.at[("rater", "a"), "n_items"] == 18
@@ -182,7 +182,7 @@ def test_differences_are_paired_and_corrected_over_tasks() -> None:
     wrong = ["y", "x"] * 20
     said = [*right[:30], *wrong[30:]]
     task = task_of(right, "label", "accuracy")
-    made = score(task, people(task, {"a": said}), [ScorerAnswers("m", "model", item_values=np.ones(40))], rng=rng())
+    made = score(task, people(task, {"a": said}), [EmbeddingScorer("m", item_values=np.ones(40))], rng=rng())
     row = made.differences.iloc[0]
     assert tuple(made.differences.columns) == DIFFERENCES
     # A quarter of the items is lost: the mean of 40 values of 0 and -1, whose error is sqrt(.25 * .75 / 40) = .068.
@@ -194,6 +194,6 @@ def test_differences_are_paired_and_corrected_over_tasks() -> None:
     holm = with_holm(tasks.reset_index(drop=True)).query("people == 'aggregate'")
     assert holm["p_holm"].tolist() == pytest.approx([0.03, 0.06, 0.06])  # 3 x .01; 2 x .03, and no less for .04
     same = score(
-        task, people(task, {"a": right}), [ScorerAnswers("m", "model", item_values=np.ones(40))], rng=rng()
+        task, people(task, {"a": right}), [EmbeddingScorer("m", item_values=np.ones(40))], rng=rng()
     ).differences
     assert same["difference"].tolist() == [0, 0] and same["p"].isna().all() and (same["reason"] != "").all()

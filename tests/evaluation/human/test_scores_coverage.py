@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evaluation.human.answers import ScorerAnswers, TaskItems, read, right_numbers
-from evaluation.human.metrics import metrics_of
+from evaluation.human.answers import EmbeddingScorer, RaterScorer, ScorerAnswers, TaskItems
+from evaluation.human.questions import question_of
 from evaluation.human.scores import score
 from tests.scale import scaled
 
@@ -22,7 +22,8 @@ MODEL = 0.75
 
 def _task(asked: Any, metric: str, right: list[Any]) -> TaskItems:
     items = tuple(map(str, range(len(right))))
-    return TaskItems("made", asked, "eng", asked, metrics_of(asked, metric)[:1], items, tuple(right))
+    question = question_of(asked)
+    return TaskItems("made", asked, "eng", question, question.metrics(metric)[:1], items, tuple(right))
 
 
 def _labels(rng: np.random.Generator) -> tuple[TaskItems, list[ScorerAnswers], ScorerAnswers]:
@@ -30,38 +31,36 @@ def _labels(rng: np.random.Generator) -> tuple[TaskItems, list[ScorerAnswers], S
     right = [f"l{one}" for one in rng.integers(0, LABELS, ITEMS)]
     ease = rng.normal(0, 0.15, ITEMS)
 
-    def given(name: str, kind: Any, sure: float) -> ScorerAnswers:
+    def given(name: str, kind: type[ScorerAnswers], sure: float) -> ScorerAnswers:
         hit = rng.random(ITEMS) < np.clip(sure + ease, 0, 1)
-        return ScorerAnswers(
-            name, kind, tuple((one,) if yes else ("wrong",) for one, yes in zip(right, hit, strict=True))
-        )
+        return kind(name, tuple((one,) if yes else ("wrong",) for one, yes in zip(right, hit, strict=True)))
 
-    people = [given(f"r{k}", "rater", sure) for k, sure in enumerate(RATERS)]
-    return _task("label", "accuracy", right), people, given("m", "model", MODEL)
+    people = [given(f"r{k}", RaterScorer, sure) for k, sure in enumerate(RATERS)]
+    return _task("label", "accuracy", right), people, given("m", EmbeddingScorer, MODEL)
 
 
 def _scores(rng: np.random.Generator) -> tuple[TaskItems, list[ScorerAnswers], ScorerAnswers]:
     """Ratings from 0 to 5 around a gold score; a model's similarities are nearer to it."""
     gold = rng.normal(size=ITEMS)
 
-    def given(name: str, kind: Any, noise: float, *, rounded: bool) -> ScorerAnswers:
+    def given(name: str, kind: type[ScorerAnswers], noise: float, *, rounded: bool) -> ScorerAnswers:
         said = gold + rng.normal(0, noise, ITEMS)
         values = np.clip(np.round(said * 1.2 + 2.5), 0, 5) if rounded else said
-        return ScorerAnswers(name, kind, tuple(values.tolist()))
+        return kind(name, tuple(values.tolist()))
 
-    people = [given(f"r{k}", "rater", 0.8, rounded=True) for k in range(2)]
-    return _task("score", "cosine_spearman", gold.tolist()), people, given("m", "model", 0.6, rounded=False)
+    people = [given(f"r{k}", RaterScorer, 0.8, rounded=True) for k in range(2)]
+    return _task("score", "cosine_spearman", gold.tolist()), people, given("m", EmbeddingScorer, 0.6, rounded=False)
 
 
 def _clusters(rng: np.random.Generator) -> tuple[TaskItems, list[ScorerAnswers], ScorerAnswers]:
     right = np.arange(30) % 6
 
-    def given(name: str, kind: Any, sure: float) -> ScorerAnswers:
+    def given(name: str, kind: type[ScorerAnswers], sure: float) -> ScorerAnswers:
         said = np.where(rng.random(30) < sure, right, rng.integers(0, 6, 30))
-        return ScorerAnswers(name, kind, tuple(map(str, said)))
+        return kind(name, tuple(map(str, said)))
 
-    people = [given(f"r{k}", "rater", 0.7) for k in range(2)]
-    return _task("cluster", "v_measure", [str(one) for one in right]), people, given("m", "model", 0.8)
+    people = [given(f"r{k}", RaterScorer, 0.7) for k in range(2)]
+    return _task("cluster", "v_measure", [str(one) for one in right]), people, given("m", EmbeddingScorer, 0.8)
 
 
 MADE = {"accuracy": _labels, "rho": _scores, "V-measure": _clusters}
@@ -94,10 +93,10 @@ def test_intervals_hold_the_truth_in_95_of_100_studies(kind: str) -> None:
 def _plain(task: TaskItems, people: list[ScorerAnswers], model: ScorerAnswers) -> tuple[float, float, float]:
     """(the first rater's score, the model's, the raters' mean less the model's), without any interval."""
     metric = task.metrics[0]
-    gold = right_numbers(task, metric)
+    gold = task.gold_numbers(metric)
     each = []
     for one in [*people, model]:
-        values = read(task, one, metric)
+        values = one.read(task, metric)
         assert values is not None
         each.append(float(metric.measure(gold, values)(np.ones((1, len(gold))))[0]))
     return each[0], each[-1], float(np.mean(each[:-1])) - each[-1]
@@ -112,7 +111,7 @@ def test_the_mean_of_three_raters_holds_what_people_would_score() -> None:
         drawn = [
             tuple(("yes",) if one else ("no",) for one in rng.random(ITEMS) < rng.uniform(0.6, 0.8)) for _ in range(3)
         ]
-        people = [ScorerAnswers(f"r{k}", "rater", values) for k, values in enumerate(drawn)]
+        people = [RaterScorer(f"r{k}", values) for k, values in enumerate(drawn)]
         row = score(_task("label", "accuracy", right), people, n_resamples=RESAMPLES, rng=rng).scores
         own = row[row["scorer_kind"] == "raters_mean"].iloc[0]
         assert own["interval"] == "bootstrap over items, t over raters"
@@ -130,8 +129,8 @@ def test_no_difference_is_hardly_ever_found() -> None:
         task = _task("label", "accuracy", right)
         made = score(
             task,
-            [ScorerAnswers("a", "rater", said[0])],
-            [ScorerAnswers("m", "model", said[1])],
+            [RaterScorer("a", said[0])],
+            [EmbeddingScorer("m", said[1])],
             n_resamples=RESAMPLES,
             rng=rng,
         )
