@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,7 +38,7 @@ def closeness(task: TaskItems, scorer: ScorerAnswers) -> Floats:
     answers = scorer.read(task, metric)
     if answers is None:
         return np.full(len(task.items), math.nan)
-    if metric.per_item and not hasattr(metric, "of_rows"):
+    if metric.per_item:
         return answers
     gold = task.gold_numbers(metric)
     both = np.isfinite(gold) & np.isfinite(answers)
@@ -70,7 +70,7 @@ class TaskPart:
     sample: SampledDataset
     people: pd.DataFrame
     annotators: pd.DataFrame
-    results: tuple[ModelMade, ...]
+    results: Mapping[str, ModelMade]  #: by model
 
 
 def compare(parts: Sequence[TaskPart], *, seed: int) -> HumanTables:
@@ -120,15 +120,14 @@ def _compared(part: TaskPart, number: int, seed: int) -> HumanTables:
     task = TaskItems.of(facts, sample.task.asked, metric_of(sample), gold_of(sample), sample.units)
     people = given_by(task, by_unit(sample, part.people))
     language = given_by(task, by_unit(sample, part.annotators), LanguageModelScorer)
-    models = [_given(result, task) for result in part.results]
+    models = [_given(name, result, task) for name, result in part.results.items()]
 
     def rng(what: str) -> np.random.Generator:
         return stream(seed, "human", what, sample.task.task, sample.subset, sample.language)
 
     scored = score(task, people, [*language, *models], n_resamples=number, rng=rng("scores"))
     agreed = agreement(task, people, n_resamples=number, rng=rng("agreement"))
-    reasons = {result.model: result.reason for result in part.results}
-    why = [reasons.get(scorer, "") for scorer in scored.scores["scorer"]]
+    why = [part.results[name].reason if name in part.results else "" for name in scored.scores["scorer"]]
     scores = scored.scores.assign(
         subset=sample.subset,
         simulated=bool(part.people["simulated"].any()),
@@ -144,14 +143,14 @@ def _compared(part: TaskPart, number: int, seed: int) -> HumanTables:
     return HumanTables(scores, agreed, differences, items, pd.DataFrame(), (*nobody, *scored.notes))
 
 
-def _given(result: ModelMade, task: TaskItems) -> ScorerAnswers:
+def _given(name: str, result: ModelMade, task: TaskItems) -> ScorerAnswers:
     """Return a model's answers: the values that mteb's metric reads of each item, NaN if mteb's score has no items."""
     values = np.array(result.made or [np.nan] * len(task.items), np.float64)
-    beside = {name: np.array(values, np.float64) for name, values in result.others.items()}
+    beside = {metric: np.array(numbers, np.float64) for metric, numbers in result.others.items()}
     if result.labels:
         codes = np.stack([codes_of(task.right, run) for run in result.labels])
         beside |= {metric.name: codes for metric in task.metrics[1:]}
-    return EmbeddingScorer(result.model, item_values=values, beside=beside)
+    return EmbeddingScorer(name, item_values=values, beside=beside)
 
 
 def _items(sample: SampledDataset, task: TaskItems, scorers: Sequence[ScorerAnswers]) -> Iterator[dict[str, object]]:

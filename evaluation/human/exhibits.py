@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 import pandas as pd
 
 from annotation.verdicts.tables import SIMULATED
+from evaluation.human.agreement import band, flag
 from evaluation.human.material import ANSWERS_TOO, EMBEDS, MODELS, NONE, PEOPLE, HumanMaterial, differing, first_of
 from evaluation.human.standing import (
     AGGREGATED,
@@ -202,8 +203,9 @@ def _ceiling_row(material: HumanMaterial, where: str, every: pd.DataFrame) -> di
         "best_language_model": value(annotator), "trivial": value(line),
         "trivial_line": line["scorer"].iloc[0] if len(line) else "",
         "agreement": math.nan if alike is None else float(alike["value"]),
-        "agreement_flag": "" if alike is None else alike["flag"], "together_low": value(together, "low"),
-        "together_high": value(together, "high"), "measure": "" if alike is None else alike["measure"],
+        "agreement_flag": "" if alike is None else flag(alike["measure"], alike["value"]),
+        "together_low": value(together, "low"), "together_high": value(together, "high"),
+        "measure": "" if alike is None else alike["measure"],
     }  # fmt: skip
 
 
@@ -301,7 +303,9 @@ def gap_table(material: HumanMaterial) -> Exhibit:
 
 def agreement(material: HumanMaterial) -> Exhibit:
     """Return the raters' agreement."""
-    frame = material.agreement
+    pairs = list(zip(material.agreement["measure"], material.agreement["value"], strict=True))
+    words_of = {"band": [band(*pair) for pair in pairs], "flag": [flag(*pair) for pair in pairs]}
+    frame = material.agreement.assign(**words_of)
     columns: dict[str, Cell] = {
         "Task": "where", "Measure": "measure", "Value [95%]": _ends(), "Items": "n",
         "HUME's word": words("band"), "HUME's flag": words("flag"),

@@ -12,6 +12,7 @@ import pandas as pd
 from annotation.human.records import HumanTask
 from annotation.verdicts.tables import SIMULATED
 from evaluation.display import short_names
+from evaluation.human.agreement import flag
 from evaluation.human.records import COMMAND, SCORES, HumanRecords
 from evaluation.human.standing import gaps, pairs_by_scorer, rank
 from plumbline.errors import DataError
@@ -161,7 +162,7 @@ def _differ(material: HumanMaterial) -> str:
 
 def _agree(material: HumanMaterial) -> str:
     first = [first_of(material.agreement, str(where)) for where in material.main["where"].unique()]
-    flags = [str(row["flag"]) for row in first if row is not None]
+    flags = [flag(row["measure"], row["value"]) for row in first if row is not None]
     if not flags:
         return ""
     return (

@@ -11,7 +11,7 @@ import functools
 import importlib.metadata
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -152,22 +152,20 @@ class ModelScores:
         how = [protocol_of(sample, self.protocol), metric_of(sample), _mteb_version()]
         return identity("human-score-v1", of, model.model_id, how)
 
-    def of_models(self, models: Sequence[Model], sample: SampledDataset) -> Iterator[ModelMade]:
-        """Yield the stored results of models on a sampled task."""
-        for model in models:
-            row = self.stored(model, sample)
-            if row is not None:
-                yield row.model_copy(update={"model": model.name})
+    def of_models(self, models: Sequence[Model], sample: SampledDataset) -> dict[str, ModelMade]:
+        """Return the stored results of models on a sampled task, by their names."""
+        results = {model.name: self.stored(model, sample) for model in models}
+        return {name: result for name, result in results.items() if result is not None}
 
     def stored(self, model: Model, sample: SampledDataset) -> ModelMade | None:
         """Return a model's result of an earlier run, or None. Raises DataError for a damaged file."""
-        path = self._file(self.unit_id(model, sample))
+        path = self._file(unit := self.unit_id(model, sample))
         if not path.exists():
             return None
         try:
             data = read_json(path)
-            edited = data.pop(_SEAL) != _sealed(data)
-            row = ModelMade.model_validate(data)
+            edited = data.pop(_SEAL) != _sealed(unit, data)
+            result = ModelMade.model_validate(data)
         except (DataError, ValueError, AttributeError, KeyError) as error:
             raise DataError(
                 f"{path} is damaged ({first_line(error)}); delete it (the score is computed again)"
@@ -176,31 +174,30 @@ class ModelScores:
             raise DataError(
                 f"{path} differs from what was written (edited by hand); delete it to compute the score again"
             )
-        return row
+        return result
 
-    def store(self, result: ModelMade) -> None:
+    def store(self, unit: str, result: ModelMade) -> None:
         """Write a result; its file appears complete."""
         data = json.loads(result.model_dump_json())
-        write_json(self._file(result.unit_id), {**data, _SEAL: _sealed(data)})
+        write_json(self._file(unit), {**data, _SEAL: _sealed(unit, data)})
 
-    def scored(self, model: Model, sample: SampledDataset, loaded: Encoder) -> ModelMade:
-        """Score a loaded model on a sampled task, and return the result."""
+    def scored(self, model: Model, sample: SampledDataset, loaded: Encoder) -> tuple[str, ModelMade]:
+        """Score a loaded model on a sampled task, and return the result with its identity."""
         with naming(sample.name):
             task_score = score(sample, loaded, self.protocol, self.batch_size)
         items = task_score.items
         part = items.parts[0] if items.parts else SubsetScores(np.empty(0), np.empty(0))
         names = label_names(sample.dataset) if isinstance(sample.dataset, TableDataset) else []
         runs = part.beside.get(LABELS, np.empty((0, 0))).tolist()
-        return ModelMade(
-            unit_id=self.unit_id(model, sample), model=model.name,
-            revision=model.revision or loaded.revision or UNKNOWN, task=sample.task.task, subset=sample.subset,
-            language=sample.language, score=task_score.score, units=sample.units,
+        return self.unit_id(model, sample), ModelMade(
+            revision=model.revision or loaded.revision or UNKNOWN,
             made=tuple(np.asarray(part.predictions, np.float64).tolist()),
             labels=tuple(tuple(names[label] if names else str(label) for label in run) for run in runs),
             others={name: tuple(values.tolist()) for name, values in part.beside.items() if name != LABELS},
             measures=task_score.measures,
-            reason=UNDEFINED if math.isnan(task_score.score) else items.reason, versions=versions(loaded.engines),
-        )  # fmt: skip
+            reason=UNDEFINED if math.isnan(task_score.score) else items.reason,
+            versions=versions(loaded.engines),
+        )
 
     def _file(self, unit: str) -> Path:
         return self.folder / f"{unit}.json"
@@ -231,7 +228,7 @@ def score_models(
             if isinstance(result, ModelEnd):
                 outcome.end(job.model, result)
                 continue
-            scores.store(result)
+            scores.store(*result)
             outcome.made += 1
             bar.update()
     return outcome
@@ -242,5 +239,5 @@ def _mteb_version() -> str:
     return importlib.metadata.version("mteb")
 
 
-def _sealed(data: object) -> str:
-    return identity("human-made-v1", data)
+def _sealed(unit: str, data: object) -> str:
+    return identity("human-made-v1", unit, data)

@@ -73,7 +73,7 @@ def results_of(parts: Sequence[TaskPart], compared: HumanTables) -> Iterator[tup
     task, names = parts[0].sample.task, subset_names([part.sample for part in parts])
     scores = compared.scores
     task_scores = scores[(scores["task"] == task.task) & scores["main"] & scores["scorer_kind"].isin(_KINDS)]
-    revisions = {result.model: result.revision for part in parts for result in part.results}
+    revisions = {name: result.revision for part in parts for name, result in part.results.items()}
     for (kind, scorer), rows in task_scores.groupby(["scorer_kind", "scorer"], sort=False):
         by_place = {(row["subset"], row["language"]): row for row in rows.to_dict(orient="records")}
         part_rows = [by_place.get((part.sample.subset, part.sample.language)) for part in parts]

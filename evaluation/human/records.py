@@ -38,7 +38,15 @@ class _OfTask(Record):
     language: str = Field(description="code of the items' language")
 
 
-class HumanScore(_OfTask):
+class _WithInterval(Record):
+    """A value's interval."""
+
+    low: Number = Field(description="lower end of the 95% interval; NaN if there is none")
+    high: Number = Field(description="upper end of the interval")
+    reason: str = Field(description="why the value or its interval is missing or incomplete; empty otherwise")
+
+
+class HumanScore(_OfTask, _WithInterval):
     """A score on a task's items in one language (`human/scores.parquet`)."""
 
     KEY = ("task", "subset", "language", "scorer_kind", "scorer", "metric")
@@ -52,8 +60,6 @@ class HumanScore(_OfTask):
     metric: str = Field(description="mteb's name of the metric, or the name of another measure of the same answers")
     main: bool = Field(description="true if the metric is the task's main metric")
     score: Number = Field(description="the score, from 0 or (depending on the metric) -1 to 1; NaN if undefined")
-    low: Number = Field(description="lower end of the 95% interval; NaN if there is none")
-    high: Number = Field(description="upper end of the interval")
     interval: str = Field(description="method of computing the interval; empty if there is none")
     n_items: int = Field(description="number of items behind the score")
     n_abstained: int = Field(description="number of items on which a rater abstained")
@@ -62,42 +68,34 @@ class HumanScore(_OfTask):
         " few answers, which are not compared"
     )
     simulated: bool = Field(description="true if a program answered instead of people")
-    reason: str = Field(description="why the score or interval is missing or incomplete; empty otherwise")
 
 
-class HumanAgreement(_OfTask):
+class HumanAgreement(_OfTask, _WithInterval):
     """The raters' agreement on a task's items (`human/agreement.parquet`)."""
 
     KEY = ("task", "subset", "language", "measure")
     measure: str = Field(description="the measure: Fleiss' kappa, Spearman's rho of pairs of raters, and so on")
     value: Number = Field(description="the measure's value; NaN if undefined")
-    low: Number = Field(description="lower end of the 95% interval; NaN if there is none")
-    high: Number = Field(description="upper end of the interval")
     interval: str = Field(description="method of computing the interval; empty if there is none")
     n: int = Field(description="number of items behind the value")
-    band: str = Field(description="HUME's word for the value, such as moderate; empty if there is none")
-    flag: str = Field(description="HUME's flag: problematic or reliable; empty in between")
-    reason: str = Field(description="why the value is undefined; empty otherwise")
 
 
-class HumanDifference(_OfTask):
-    """People's score minus a model's, on the same items (`human/differences.parquet`)."""
+class HumanDifference(_OfTask, _WithInterval):
+    """People's score minus a model's, on the same items (`human/differences.parquet`).
+
+    Its interval resamples people and the model on the same items.
+    """
 
     KEY = ("task", "subset", "language", "model", "people")
     model: str = Field(description="the model")
     people: Literal["raters_mean", "aggregate"] = Field(description="raters' mean score, or their joint answers")
     difference: Number = Field(description="people's score minus the model's; NaN if either has no score")
-    low: Number = Field(
-        description="lower end of the 95% interval; people and the model are resampled on the same items"
-    )
-    high: Number = Field(description="upper end of the interval")
     p: Number = Field(description="two-sided p-value of the difference")
     p_holm: Number = Field(description="p-value after Holm's correction over tasks")
     n: int = Field(description="number of items behind the value")
-    reason: str = Field(description="why there is no difference or interval; empty otherwise")
 
 
-class HumanDifficulty(Record):
+class HumanDifficulty(_WithInterval):
     """Correlation of difficulty for people and for a language model (`human/difficulty.parquet`; HUME, Table 13)."""
 
     KEY = ("model",)
@@ -106,13 +104,10 @@ class HumanDifficulty(Record):
     )
     rho: Number = Field(
         description="Spearman's rho between the raters' mean score and the model's score, over tasks (each in one"
-        " language)"
+        " language), with a bootstrap interval over tasks"
     )
-    low: Number = Field(description="lower end of rho's 95% bootstrap interval over tasks; NaN if there is none")
-    high: Number = Field(description="upper end of the interval")
     p: Number = Field(description="two-sided p-value of rho, from the t distribution")
     n: int = Field(description="number of tasks (each in one language) on which both have a score")
-    reason: str = Field(description="why there is no correlation; empty otherwise")
 
 
 class HumanItemScore(_OfTask):
@@ -131,19 +126,12 @@ class HumanItemScore(_OfTask):
 
 
 class ModelMade(Record):
-    """An embedding model's result on one sampled task (`human/made/<unit>.json`)."""
+    """An embedding model's result on one sampled task (`human/made/<unit>.json`, by the hash of what affects it)."""
 
-    unit_id: str = Field(description="hash of everything that affects the score; results with the same hash are reused")
-    model: str = Field(description="the model's name in the study")
     revision: str = Field(description="the model's revision")
-    task: str = Field(description="the task's name in the study")
-    subset: str = Field(description="the data set's subset; empty if it has none")
-    language: str = Field(description="code of the items' language")
-    score: Number = Field(description="mteb's main score; NaN if it is undefined")
-    units: tuple[str, ...] = Field(description="names of the scored units")
     made: tuple[Number, ...] = Field(
         default=(),
-        description="the metric's value for each unit: a share of right answers, a cosine or a cluster number",
+        description="the metric's value for each scored unit: a share of right answers, a cosine or a cluster number",
     )
     labels: tuple[tuple[str, ...], ...] = Field(
         default=(), description="for labels, the classifier's answers in each run"
@@ -228,7 +216,12 @@ class HumanRecords(CampaignRecords):
     def tables(self) -> dict[str, pd.DataFrame]:
         """The tables of the evaluation, by their names in `TABLES`. Raises DataError before, and for edited ones."""
         command = self.study.command(COMMAND)
-        return {field: self.noted.frame(name, record, command) for field, (name, record) in TABLES.items()}
+        frames = {field: self.noted.frame(name, record, command) for field, (name, record) in TABLES.items()}
+        last = list(_WithInterval.model_fields)  # which records have first, as they inherit these columns
+        return {
+            field: frame[[*frame.columns.difference(last, sort=False), *frame.columns.intersection(last)]]
+            for field, frame in frames.items()
+        }
 
     @functools.cached_property
     def notes(self) -> tuple[str, ...]:

@@ -54,8 +54,7 @@ def evaluate_human(
         outcome = score_models(host, records.samples, chosen, load, cluster)
         embedding, scores = Model.all_of(host), ModelScores.of(host)
         parts = [
-            TaskPart(sample, people, annotators, tuple(scores.of_models(embedding, sample)))
-            for sample in records.samples
+            TaskPart(sample, people, annotators, scores.of_models(embedding, sample)) for sample in records.samples
         ]
         compared = compare(parts, seed=study.sample.seed)
         silent = [spec.called for spec in named if spec.called not in set(annotators["rater_id"])]

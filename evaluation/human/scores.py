@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evaluation.human.agreement import band, flag
 from evaluation.human.answers import (
     JointScorer,
     MeanScorer,
@@ -406,7 +405,7 @@ def _notes(metered: _MetricReading) -> list[str]:
     return lines
 
 
-AGREEMENT_COLUMNS = ("task", "language", "measure", "value", "low", "high", "interval", "n", "band", "flag", "reason")
+AGREEMENT_COLUMNS = ("task", "language", "measure", "value", "low", "high", "interval", "n", "reason")
 
 
 def agreement(
@@ -422,8 +421,7 @@ def agreement(
     for measure, (estimate, interval) in measures.items():
         method = "" if math.isnan(estimate.low) else interval
         numbers = estimate.value, estimate.low, estimate.high, method, estimate.n
-        words = band(measure, estimate.value), flag(measure, estimate.value), estimate.reason
-        rows.append((task.name, task.language, measure, *numbers, *words))
+        rows.append((task.name, task.language, measure, *numbers, estimate.reason))
     return pd.DataFrame(rows, columns=list(AGREEMENT_COLUMNS))
 
 

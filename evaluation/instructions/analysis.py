@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -30,6 +32,49 @@ SIMULATED = "SIMULATED LABELS: a program, not people, decided which wordings are
 MATCHED, PUBLISHED = "matched", "published"
 SOURCES = ("machine", "human", "all")
 _MOST_NAMED = 4  # tasks, or pairs, named in a note
+
+
+class MatchedDefaults:
+    """The models' own prompts, scored in the wordings' run and on their part of each task."""
+
+    called: ClassVar[str] = "default"
+    unknown: ClassVar[str] = "no default was scored in the same run, and on the same split and subset, as the wordings"
+
+    def grid(self, grid: Grid) -> Grid:
+        """Return the grid with these defaults."""
+        return grid
+
+    def notes(self, grid: Grid, holes: str) -> list[str]:
+        """Return notes on what these defaults lack; `holes` is the rule for missing ones."""
+        missing = int(np.isnan(grid.default).sum())
+        are = "is" if missing == 1 else "are"
+        note = (
+            f"{missing} of {grid.default.size} defaults from the wordings' run and part {are} missing: {HOLES[holes]}"
+        )
+        return [note] if missing else []
+
+
+class PublishedDefaults(MatchedDefaults):
+    """Published scores of the models' own prompts."""
+
+    called, unknown = "published default", "no published default has two wordings to compare it with"
+
+    def grid(self, grid: Grid) -> Grid:
+        """Return the grid with published scores as defaults. Raises StudyError without any."""
+        if np.isnan(grid.reported).all():
+            raise StudyError("no published defaults (prompt id `reported`); leave out --defaults")
+        return replace(grid, default=grid.reported)
+
+    def notes(self, grid: Grid, holes: str) -> list[str]:
+        """Return that they may be of other conditions."""
+        return [
+            "defaults are published scores, whose split, subset, revision and mteb version may differ from those of the"
+            " wordings' scores"
+        ]
+
+
+#: The defaults that wordings can be compared with, by the option that chooses them.
+DEFAULTS: Mapping[str, MatchedDefaults] = {MATCHED: MatchedDefaults(), PUBLISHED: PublishedDefaults()}
 
 
 @dataclass(frozen=True)
@@ -114,8 +159,8 @@ def analyse(
     By default machines' wordings are analysed if there are any, as people's often cover only some models; a separate
     table compares both. Raises DataError if nothing can be compared, StudyError for an unavailable choice.
     """
-    if settings.holes not in HOLES or settings.defaults not in (MATCHED, PUBLISHED):
-        raise StudyError(f"holes must be one of {', '.join(HOLES)}; defaults must be {MATCHED} or {PUBLISHED}")
+    if settings.holes not in HOLES or settings.defaults not in DEFAULTS:
+        raise StudyError(f"holes must be one of {', '.join(HOLES)}; defaults must be {' or '.join(DEFAULTS)}")
     named = short_names(set(scores["model"]))
     try:
         marked_scores = marked(scores, settings.choice)
@@ -129,10 +174,10 @@ def analyse(
         raise StudyError(f"{where}: no wording has the source {source!r}; sources are: {', '.join(sources)}")
     grid = whole.accepted()
     grid = (grid.of_source(source) if source else grid).with_wordings()
-    if settings.defaults == PUBLISHED:
-        if np.isnan(grid.reported).all():
-            raise StudyError(f"{where}: no published defaults (prompt id `reported`); leave out --defaults")
-        grid = replace(grid, default=grid.reported)
+    try:
+        grid = DEFAULTS[settings.defaults].grid(grid)
+    except StudyError as error:
+        raise StudyError(f"{where}: {error}") from None
     if (~np.isnan(grid.scores)).sum(axis=-1).max(initial=0) < 2:
         raise StudyError(f"{where}: no task has 2 accepted wordings, so nothing can be compared")
     return Analysis(
@@ -161,23 +206,14 @@ def _said(scores: pd.DataFrame, whole: Grid, grid: Grid, source: str, settings: 
     if lacking:
         named = f"{', '.join(lacking[:_MOST_NAMED])}{' ...' if len(lacking) > _MOST_NAMED else ''}"
         notes.append(f"tasks and models left out, as none of their wordings counts: {named}")
-    if settings.defaults == PUBLISHED:
-        notes.append(
-            "defaults are published scores, whose split, subset, revision and mteb version may differ from those of the"
-            " wordings' scores"
-        )
-    elif missing := int(np.isnan(grid.default).sum()):
-        notes.append(
-            f"{missing} of {grid.default.size} defaults from the wordings' run and part"
-            f" {'is' if missing == 1 else 'are'} missing: {HOLES[settings.holes]}"
-        )
+    notes += DEFAULTS[settings.defaults].notes(grid, settings.holes)
     scored = ~np.isnan(grid.scores)
     if lacking_some := int((scored.any(axis=-1) & (scored != scored.any(axis=0)).any(axis=-1)).sum()):
         notes.append(
             f"in {lacking_some} of {grid.default.size} cases (model and task) the model has no score under some"
             " wordings that other models were scored under, so its mean is over fewer wordings"
         )
-    if few := int(((~np.isnan(grid.scores)).sum(axis=-1) < 2).sum()):
+    if few := int((scored.sum(axis=-1) < 2).sum()):
         notes.append(f"not analysed: {few} of {grid.default.size} cases (model and task) with fewer than 2 wordings")
     for row in reasons(scores).head(3).to_dict(orient="records"):
         verb = "does" if row["n"] == 1 else "do"

@@ -13,8 +13,8 @@ import pandas as pd
 from tqdm import tqdm
 
 from evaluation.display import hundred, points
+from evaluation.instructions.analysis import DEFAULTS as DEFAULTS_OF
 from evaluation.instructions.analysis import (
-    PUBLISHED,
     RULE,
     SIMULATED,
     Analysis,
@@ -277,21 +277,15 @@ def _moves(analysis: Analysis) -> str:
 
 def _defaults(analysis: Analysis) -> str:
     compared = analysis.distribution[analysis.distribution["difference"].notna() & (analysis.distribution["n"] > 1)]
-    published = analysis.settings.defaults == PUBLISHED
+    defaults = DEFAULTS_OF[analysis.settings.defaults]
     if compared.empty:
-        if published:
-            return "The defaults' positions are unknown: no published default has two wordings to compare it with."
-        return (
-            "The defaults' positions are unknown: no default was scored in the same run, and on the same split and"
-            " subset, as the wordings."
-        )
-    whose = "published default" if published else "default"
+        return f"The defaults' positions are unknown: {defaults.unknown}."
     above = int(np.nansum(above_median(analysis.grid.scores, compared_default(analysis.grid))))
     counts = compared["verdict"].value_counts()
     counted = ", ".join(f"{counts[name]} {name}" for name in ("inflated", "typical", "deflated") if name in counts)
     return (
-        f"The {whose} scores above the median wording in {above} of {len(compared)} cases (model and task), by"
-        f" {points(float(compared['difference'].mean()))} points on average: {counted}."
+        f"The {defaults.called} scores above the median wording in {above} of {len(compared)} cases (model and task),"
+        f" by {points(float(compared['difference'].mean()))} points on average: {counted}."
     )
 
 

@@ -57,8 +57,6 @@ class PromptScore(Record):
     source: Literal["machine", "human", ""] = Field(
         default="", description="author of the wording; empty for the model's own prompt"
     )
-    generator: str = Field(default="", description="the model that wrote the wording")
-    context: str = Field(default="", description="the generator's context: task_type, description or language")
     label: Label = Field(default="", description="people's label; empty if nobody labelled it")
     simulated: bool = Field(default=False, description="true if a program labelled it instead of people")
     score: Number = Field(description="the metric's value, from -1 or 0 to 1; NaN if undefined")

@@ -127,8 +127,6 @@ class PromptChoice:
     prompt_id: str
     text: str | None
     source: str = ""
-    generator: str = ""
-    context: str = ""
     label: Label = ""
     simulated: bool = False
 
@@ -211,15 +209,7 @@ def _units(
     for wording in wordings:
         if wording.serves(dataset.name, dataset.task):
             decided = decisions.get(wording.prompt_id, WordingLabel())
-            wanted = PromptChoice(
-                wording.prompt_id,
-                wording.text,
-                wording.source,
-                wording.generator,
-                wording.context,
-                decided.label,
-                decided.simulated,
-            )
+            wanted = PromptChoice(wording.prompt_id, wording.text, wording.source, decided.label, decided.simulated)
             refused = "" if decided.accepted or include_unaccepted else decided.reason
             yield PromptUnit(dataset, content, wanted, unusable or (f"not accepted: {refused}" if refused else ""))
 
@@ -246,8 +236,7 @@ class InstructionScore(PromptScore):
 class UnitRows(Record):
     """All rows of a unit, as in the journal."""
 
-    unit_id: str = Field(description="the unit's identity")
-    rows: tuple[InstructionScore, ...] = Field(description="rows, one for each subset")
+    rows: tuple[InstructionScore, ...] = Field(min_length=1, description="rows, one for each subset")
 
 
 class PromptResults:
@@ -274,7 +263,7 @@ class PromptResults:
         """Store a unit's rows; they are on disk when this returns."""
         unit_id = self.unit_id(unit, model)
         self._rows[unit_id] = list(rows)
-        self._journal.append(UnitRows(unit_id=unit_id, rows=tuple(rows)))
+        self._journal.append(UnitRows(rows=tuple(rows)))
         self._journal.sync()
         if time.monotonic() - self._written > WRITE_SECONDS:
             self.write()
@@ -302,8 +291,8 @@ class PromptResults:
             {
                 "model": model.name, "revision": model.revision or UNKNOWN, "task": unit.dataset.name,
                 "task_type": unit.dataset.task, "metric": METRICS[unit.dataset.task], "prompt_id": wanted.prompt_id,
-                "text": wanted.text or "", "source": wanted.source, "generator": wanted.generator,
-                "context": wanted.context, "label": wanted.label, "simulated": wanted.simulated,
+                "text": wanted.text or "", "source": wanted.source, "label": wanted.label,
+                "simulated": wanted.simulated,
                 "dataset_revision": unit.dataset.revision, "run": run_id(self.study.evaluation), **fields,
             }
         )  # fmt: skip
@@ -319,7 +308,7 @@ class PromptResults:
         """Yield a unit's rows for the table: its scores with the present label, or the reason for none."""
         rows = [] if unit.reason else self._rows.get(self.unit_id(unit, model), [])
         says = self.row(model, unit, score=math.nan)
-        now = {name: getattr(says, name) for name in ("model", "source", "generator", "context", "label", "simulated")}
+        now = {name: getattr(says, name) for name in ("model", "source", "label", "simulated")}
         for row in rows:
             yield row.model_copy(update={**now, "prompt_id": says.prompt_id})
         reason = unit.reason or self._failed.get(model.name, "")
@@ -340,5 +329,5 @@ class PromptResults:
             rows_by_unit[unit_id] = list(rows)
         for _, line in self._journal.lines(UnitRows):
             unit_rows = UnitRows.model_validate(line)
-            rows_by_unit[unit_rows.unit_id] = list(unit_rows.rows)
+            rows_by_unit[unit_rows.rows[0].unit_id] = list(unit_rows.rows)
         return rows_by_unit

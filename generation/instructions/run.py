@@ -225,23 +225,24 @@ async def _ask_one(writer: _Writer, client: WordingClient, call: Call) -> Reply:
     subject, spec = writer.subject, writer.spec
     sampling = spec.sampling if isinstance(spec.sampling, Sampling) else Sampling()
 
-    def read(answer: Completion) -> tuple[tuple[str, ...], str]:
+    def fault(answer: Completion) -> str:
         try:
-            return read_reply(answer.text, call.number), ""
+            read_reply(answer.text, call.number)
         except InvalidReplyError as error:
-            return (), f"{error}{' (the answer was cut off)' if answer.cut_off else ''}"
+            return f"{error}{' (the answer was cut off)' if answer.cut_off else ''}"
+        return ""
 
     first = Attempt(1, subject.seed, sampling)
     ask = functools.partial(client.answer, call)
-    outcome = await ask_until(ask, lambda answer: bool(read(answer)[1]), first)
-    prompts, reason, status, answer = tuple[str, ...](), outcome.reason, outcome.status, outcome.answer
+    outcome = await ask_until(ask, lambda answer: bool(fault(answer)), first)
+    reason, status, answer = outcome.reason, outcome.status, outcome.answer
     if answer is not None and not status:
-        prompts, reason = read(answer)
+        reason = fault(answer)
         status = "failed" if reason else "ok"
     return Reply.model_validate(
         {
             "key": call.key, "context": call.context, "task": call.task, "task_type": call.task_type,
-            "prompts": prompts, "raw": answer.text if answer else "", "status": status, "reason": reason,
+            "raw": answer.text if answer else "", "status": status, "reason": reason,
             "attempts": outcome.attempts, "model": spec.model, "finished_at": datetime.now(UTC),
         }
     )  # fmt: skip
@@ -254,10 +255,10 @@ def _by_machine(
     described = {task.name: _words_of(task) for task in tasks}
     for call in calls:
         reply = replies.get(call.key)
-        for text in reply.prompts if reply else ():
+        for text in read_reply(reply.raw, call.number) if reply and reply.status == "ok" else ():
             yield worded(
                 text, f"from_{call.context}", task=call.task, task_type=call.task_type,
-                task_words=described.get(call.task, words[call.task_type]), language=writer.subject.language,
+                task_words=described.get(call.task, words[call.task_type]),
                 generator=writer.spec.model,
             )  # fmt: skip
 
@@ -273,7 +274,7 @@ def _by_people(
     group = subject.groups[0] if key == "known" else "from_people"  # raters see no group; a known item's plays no part
     for row in by_people(path, key, tasks):
         yield worded(
-            row.text, group, generator="", task=row.task, task_type=row.task_type, language=subject.language,
+            row.text, group, generator="", task=row.task, task_type=row.task_type,
             right=row.right, task_words=described[row.task] if row.task else types[row.task_type],
         )  # fmt: skip
 
@@ -322,7 +323,8 @@ def _lines(run: WordingRun) -> list[str]:
         lines.append(f"  {group}: {number}")
     if run.removed:
         lines.append(f"  {len(run.removed)} removed, equal or nearly equal to others ({REMOVED}):")
-        lines += [f"    {wording.text[:60]!r} is like {wording.kept_text[:60]!r}" for wording in run.removed[:5]]
+        texts = {wording.prompt_id: wording.text for wording in run.wordings}
+        lines += [f"    {wording.text[:60]!r} is like {texts[wording.kept][:60]!r}" for wording in run.removed[:5]]
     for reply in run.trouble:
         lines.append(f"  no wordings from {reply.context} of {reply.task or reply.task_type}: {reply.reason}")
     if run.trouble:

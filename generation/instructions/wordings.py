@@ -37,7 +37,6 @@ class Reply(Record):
     context: str = Field(description="the generator's context: task_type, description or language")
     task: str = Field(description="the wordings' data set; empty if they are for all data sets of its type")
     task_type: str = Field(description="type of the task")
-    prompts: tuple[str, ...] = Field(description="the wordings; empty without a valid reply")
     raw: str = Field(description="the last answer, unchanged")
     status: Literal["ok", "failed", "unanswered"] = Field(
         description="failed: no valid reply after all attempts; unanswered: no answer, so the next run asks again"
@@ -60,7 +59,6 @@ class Instruction(Record):
     task: str = Field(description="the wording's data set; empty if the wording is for all data sets of its type")
     task_type: str = Field(description="type of the task, such as sts; always given, also if `task` is empty")
     task_words: str = Field(description="description of the task that raters read beside the wording")
-    language: str = Field(description="code of the wording's language")
     generator: str = Field(description="the generator's model; empty for people's")
     right: str = Field(default="", description="right label of a known item, which only serves to check raters")
 
@@ -86,7 +84,6 @@ class RemovedWording(Record):
     group: str = Field(description="the group that the wording would belong to")
     task: str = Field(description="the wording's data set; empty if the wording was for all data sets of its type")
     kept: str = Field(description="prompt_id of the wording that was kept instead")
-    kept_text: str = Field(description="the wording that was kept")
 
 
 def prompt_id(text: str, task: str, task_type: str) -> str:
@@ -223,7 +220,6 @@ def _removed(instruction: Instruction, stand_in: Instruction) -> RemovedWording:
     return RemovedWording(
         **{name: getattr(instruction, name) for name in ("text", "group", "task")},
         kept=stand_in.prompt_id,
-        kept_text=stand_in.text,
     )
 
 

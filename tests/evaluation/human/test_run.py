@@ -17,13 +17,15 @@ from annotation.human.records import ANSWERS, HumanAnswer
 from evaluation import human_benchmark
 from evaluation.human import records
 from evaluation.human.compare import TaskPart, compare
+from evaluation.human.models import ModelScores
 from evaluation.human.mteb_results import results_of
 from evaluation.human.records import HumanDifference, HumanItemScore, HumanRecords, HumanScore
 from evaluation.human.report import write_report
 from evaluation.human.run import evaluate_human, lines_of
 from evaluation.human.sampled import gold_of, sampled
-from evaluation.models.encoder import Encoder
+from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.models.server import CharacterNgrams
+from evaluation.units import Model
 from plumbline.errors import DataError, ServiceError
 from plumbline.manifest import Manifest
 from plumbline.store import read_frame
@@ -68,14 +70,17 @@ def test_people_and_models_stand_on_the_same_items(study: Study) -> None:
 def test_models_have_the_other_metrics_of_people_as_mteb_has_them(study: Study) -> None:
     scores = _scores(study)
     others = scores[(scores["scorer_kind"] == "model") & ~scores["main"]]
-    files = [json.loads(file.read_text()) for file in (study.folder / records.MADE).glob("*.json")]
-    made = {(one["task"], one["model"]): one for one in files}
+    host = ModelHost.of(study)
+    (model,) = Model.all_of(host)
+    samples = {sample.task.task: sample for sample in HumanRecords.open(study).samples}
     items = read_frame(study.folder / records.ITEM_SCORES, HumanItemScore, "x")
     gold = items[items["scorer_kind"] == "gold"].set_index(["task", "item"])["answer"]
-    for task, model, metric, score in others[["task", "scorer", "metric", "score"]].itertuples(index=False):
-        own = made[task, model]
+    for task, metric, score in others[["task", "metric", "score"]].itertuples(index=False):
+        own = ModelScores.of(host).stored(model, samples[task])
+        assert own is not None
         measures = {"ami": adjusted_mutual_info_score, "ari": adjusted_rand_score}
-        due = measures[metric](gold[task][own["units"]], own["made"]) if metric in measures else own["measures"][metric]
+        right = gold[task][list(samples[task].units)]
+        due = measures[metric](right, own.made) if metric in measures else own.measures[metric]
         assert score == pytest.approx(due, abs=1e-5), (task, metric)
     assert set(others["metric"]) == {"f1", "f1_weighted", "ndcg_at_10", "ami", "ari"}
     assert others.loc[others["metric"] == "f1", "low"].notna().all()
@@ -97,7 +102,7 @@ def test_what_is_scored_is_kept_and_nothing_else_changes(study: Study) -> None:
     _, alone, *_ = lines_of(replace(done.compared, scores=apart))
     assert alone == line.partition(", best model")[0]
     file = next((study.folder / records.MADE).glob("*.json"))
-    file.write_text(file.read_text().replace('"score": 0.', '"score": 0.9'))
+    file.write_text(file.read_text().replace('"main_score": 0.', '"main_score": 0.9'))
     with pytest.raises(DataError, match=r"differs from what was written \(edited by hand\)"):
         evaluate_human(study, load=load)
 
@@ -168,7 +173,7 @@ def test_subsets_and_languages_are_subsets_of_one_task_in_mteb() -> None:
         said = gold.assign(abstained=False, simulated=False)
         raters = ["first", "second"] if one.subset == "en-de" else ["first"]
         answers = pd.concat([said.assign(rater_id=rater) for rater in raters], ignore_index=True)
-        parts.append(TaskPart(one, answers, answers.iloc[:0], ()))
+        parts.append(TaskPart(one, answers, answers.iloc[:0], {}))
     compared = compare(parts, seed=1)
     assert set(zip(compared.scores["subset"], compared.scores["language"], strict=True)) == set(names.items())
     made = {name: result for name, _, result in results_of(parts, compared)}

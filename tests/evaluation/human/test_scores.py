@@ -12,6 +12,7 @@ from scipy.stats import spearmanr
 from sklearn.metrics import accuracy_score, v_measure_score
 
 from evaluation.human.answers import EmbeddingScorer, TaskItems, aggregate
+from evaluation.human.compare import closeness
 from evaluation.human.scores import DIFFERENCES, score, with_holm
 from tests.evaluation.human.made import gold_of, people, task_of
 
@@ -123,6 +124,8 @@ def test_marks_of_candidates_count_by_the_expected_precision_with_scikit_learns_
     made = score(task, people(task, said), rng=rng())
     assert by_scorer(made.scores)["a"] == pytest.approx((0.840278 + 0.75) / 2, abs=1e-6)
     assert by_scorer(made.scores, metric="map (scikit-learn)")["a"] == pytest.approx((0.75 + 0.5) / 2)
+    (rater,) = people(task, said)
+    assert closeness(task, rater) == pytest.approx([0.840278, 0.75, math.nan], abs=1e-6, nan_ok=True)  # each item's own
     assert set(made.scores["n_items"]) == {2}
     assert made.notes == ("made (eng): 1 of 3 items cannot be scored, as it has no gold or no relevant candidate",)
 
