@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -18,7 +17,7 @@ from annotation.human.tasks import PreparedTask
 from annotation.human.types import DrawnItem
 from annotation.questions import QuestionScale
 from annotation.rubric import Rubric
-from generation.datasets.dataset import items_of
+from generation.datasets.dataset import DatasetItem, items_of
 from generation.datasets.loading import iter_datasets
 from generation.datasets.tables import read_frame, row_number
 from plumbline.errors import DataError, StudyError, nearest
@@ -30,6 +29,7 @@ from plumbline.scales import as_number
 from plumbline.study import Study
 from plumbline.study.judged import VerdictUnit
 from plumbline.study.subject import TEXT, InstructionsSubject, ItemGroup, TextsSubject
+from plumbline.study.subjects import ItemSubject, Subject, TextSubject, WordingSubject
 from plumbline.words import shows
 
 _WHAT = {"text": "a text", "chat": "a list of messages", "list": "a list of texts"}
@@ -130,57 +130,77 @@ def right_answer(cell: Any, question: QuestionScale, where: str) -> Any:
     return value
 
 
-def read_texts(study: Study, rubric: Rubric) -> list[SubjectItem]:
-    """The file's items, in its order; rows with right answers among them. Raises DataError with file, row and field."""
-    subject, first = study.judging.spec, study.judging.first_command
-    path = subject.file(study)
-    if not path.is_file() and first != "sample":
-        raise DataError(f"{path} does not exist yet; run `{study.command(first)}` first")
-    if not path.is_file():
-        raise DataError(f"subject: no file {path}; correct `path` in the study")
-    frame = read_frame(path)
-    if frame.empty:
-        raise DataError(f"{path}: has no rows; give it texts")
-    columns = {
-        "text": subject.text,
-        **({"group": subject.group} if subject.group else {}),
-        **{f"context.{name}": column for name, column in subject.context.items()},
-        **{f"expected.{name}": column for name, column in subject.expected.items()},
-    }
-    for key, column in columns.items():
-        if column not in frame.columns:
-            hint = nearest(column, [str(name) for name in frame.columns])
-            raise DataError(f"{path}: no column {column!r}; {hint} (`subject.{key}` names it)")
-    reader = _TextRows(subject, rubric, path)
-    items = [reader.item(row, cells) for row, cells in zip(frame.index, frame.to_dict("records"), strict=True)]
-    right = dict[str, Any]()
-    for row, item in zip(frame.index, items, strict=True):
-        if item.expected and right.setdefault(item.key, item.expected) != item.expected:
-            raise DataError(
-                f"{path}: row {row_number(row)}: the same text has other right answers in an earlier row; keep one"
-            )
-    groups_drawn = {item.group for item in items if not item.expected}
-    if empty := [name for name in subject.groups if name not in groups_drawn]:
-        raise DataError(
-            f"{path}: has no text of the group {empty[0]!r}; add one, or remove the group from `subject.groups`"
+class ItemReader:
+    """A reader of a subject's items; here of pairs, which are drawn from outputs and are no items of a file."""
+
+    def __init__(self, study: Study, rubric: Rubric) -> None:
+        self._study, self._rubric = study, rubric
+
+    def items(self) -> Iterator[SubjectItem | str]:
+        """Yield the items in their order; for one without a text that raters must see, its group's name.
+
+        Raises DataError or StudyError for what cannot be judged.
+        """
+        raise StudyError(
+            f"{self._study.file}: the study's subject is pairs, which are drawn from outputs and not read as items"
         )
-    return items
 
 
-class _TextRows:
-    """The rows of a file as items."""
+class RowReader(ItemReader):
+    """The rows of a file as items, rows with right answers among them. Errors name file, row and field."""
 
-    def __init__(self, subject: TextsSubject | InstructionsSubject, rubric: Rubric, path: Path) -> None:
-        self._subject, self._path = subject, path
+    def __init__(self, study: Study, rubric: Rubric) -> None:
+        super().__init__(study, rubric)
+        self._subject: TextsSubject | InstructionsSubject = study.judging.spec
+        self._path = self._subject.file(study)
         self._asked = {question.name: question for question in rubric.asked()}
-        self._shown = [(field.name, field.kind) for field in rubric.fields.shown]
 
-    def item(self, row: Any, cells: dict[Any, Any]) -> SubjectItem:
-        subject, where = self._subject, f"{self._path}: row {row_number(row)}"
+    def items(self) -> Iterator[SubjectItem]:
+        """Yield the file's items. Raises DataError."""
+        frame, right = self._frame(), dict[str, Any]()
+        without_text = set(self._subject.groups)
+        for row, cells in zip(frame.index, frame.to_dict("records"), strict=True):
+            item = self._item(f"{self._path}: row {row_number(row)}", cells)
+            if not item.expected:
+                without_text.discard(item.group)
+            elif right.setdefault(item.key, item.expected) != item.expected:
+                raise DataError(
+                    f"{self._path}: row {row_number(row)}: the same text has other right answers in an earlier row;"
+                    " keep one"
+                )
+            yield item
+        if empty := [name for name in self._subject.groups if name in without_text]:
+            raise DataError(
+                f"{self._path}: has no text of the group {empty[0]!r}; add one, or remove the group from"
+                " `subject.groups`"
+            )
+
+    def _frame(self) -> pd.DataFrame:
+        """Return the file's rows, which have all columns that the subject names."""
+        subject, path = self._subject, self._path
+        if not path.is_file():
+            raise DataError(self._study.judging.missing_file(self._study, path))
+        frame = read_frame(path)
+        if frame.empty:
+            raise DataError(f"{path}: has no rows; give it texts")
+        columns = {
+            "text": subject.text,
+            **({"group": subject.group} if subject.group else {}),
+            **{f"context.{name}": column for name, column in subject.context.items()},
+            **{f"expected.{name}": column for name, column in subject.expected.items()},
+        }
+        for key, column in columns.items():
+            if column not in frame.columns:
+                hint = nearest(column, [str(name) for name in frame.columns])
+                raise DataError(f"{path}: no column {column!r}; {hint} (`subject.{key}` names it)")
+        return frame
+
+    def _item(self, where: str, cells: dict[Any, Any]) -> SubjectItem:
+        subject = self._subject
         columns = {TEXT: subject.text, **subject.context}
         fields = {
-            name: field_value(cells[columns[name]], kind, f"{where}, field {columns[name]!r}")
-            for name, kind in self._shown
+            field.name: field_value(cells[columns[field.name]], field.kind, f"{where}, field {columns[field.name]!r}")
+            for field in self._rubric.fields.shown
         }
         answers = {
             name: right_answer(cells[column], self._asked[name], f"{where}, field {column!r}")
@@ -219,46 +239,50 @@ class _TextRows:
             raise DataError(f"{where}, field 'language': {error}") from None
 
 
-def read_tasks(study: Study, rubric: Rubric) -> Iterator[SubjectItem | str]:
-    """Yield the items of all data sets in order; for one without a text that raters must see, its group's name.
+class DatasetReader(ItemReader):
+    """The items of all data sets, in order."""
 
-    Raises StudyError for a field that no item of a data set has, and what `load_dataset` raises.
-    """
-    for dataset in iter_datasets(study):
-        group = dataset.name
-        wanted = {field.name: field.kind for field in rubric.fields.of(group)}
-        kinds = dict[str, str]()
-        items = list(items_of(dataset, study.judging.spec.candidates))
-        for item in items:
-            kinds |= {name: kind_of(value) for name, value in item.fields.items()}
+    def items(self) -> Iterator[SubjectItem | str]:
+        """Yield the items.
+
+        Raises StudyError for a field that no item of a data set has, and what `load_dataset` raises.
+        """
+        for dataset in iter_datasets(self._study):
+            wanted = {field.name: field.kind for field in self._rubric.fields.of(dataset.name)}
+            items = list(items_of(dataset, self._study.judging.spec.candidates))
+            self._refuse_unlike(dataset.name, wanted, items)
+            for item in items:
+                if not set(wanted) <= set(item.fields):
+                    yield dataset.name
+                    continue
+                yield SubjectItem(
+                    group=dataset.name,
+                    language=item.language,
+                    output_language=item.output_language,
+                    dataset=dataset.name,
+                    task_type=dataset.task,
+                    fields={name: item.fields[name] for name in wanted},
+                    maker=(dataset.name, dataset.revision),
+                )
+
+    def _refuse_unlike(self, group: str, wanted: Mapping[str, Kind], items: Sequence[DatasetItem]) -> None:
+        """Raise StudyError if the rubric shows a field that the items do not have."""
+        kinds = {name: kind_of(value) for item in items for name, value in item.fields.items()}
         for name, kind in wanted.items():
             if kinds.get(name) != kind:
                 has = ", ".join(f"{name} ({kind})" for name, kind in kinds.items())
                 raise StudyError(
-                    f"{study.file}: rubric {rubric.name!r} shows the field {name!r} ({kind}), but items of {group!r}"
-                    f" have {has}; correct the rubric's `fields`, or limit the field with `pools` to other data sets"
+                    f"{self._study.file}: rubric {self._rubric.name!r} shows the field {name!r} ({kind}), but items of"
+                    f" {group!r} have {has}; correct the rubric's `fields`, or limit the field with `pools` to other"
+                    " data sets"
                 )
-        for item in items:
-            if not set(wanted) <= set(item.fields):
-                yield group
-                continue
-            yield SubjectItem(
-                group=group,
-                language=item.language,
-                output_language=item.output_language,
-                dataset=group,
-                task_type=dataset.task,
-                fields={name: item.fields[name] for name in wanted},
-                maker=(group, dataset.revision),
-            )
 
 
-#: The functions that read a subject's items, by its kind; for an item without a text that raters must see they yield
-#: its group's name.
-READERS: Mapping[str, Callable[[Study, Rubric], Iterable[SubjectItem | str]]] = {
-    "texts": read_texts,
-    "instructions": read_texts,
-    "items": read_tasks,
+#: The readers of subjects' items; of other subjects none are read.
+READERS: Mapping[type[Subject], type[ItemReader]] = {
+    TextSubject: RowReader,
+    WordingSubject: RowReader,
+    ItemSubject: DatasetReader,
 }
 
 
@@ -267,12 +291,8 @@ def read_items(study: Study, rubric: Rubric) -> tuple[list[SubjectItem], Counter
 
     Raises DataError or StudyError for what cannot be judged.
     """
-    if study.judging.kind not in READERS:
-        raise StudyError(
-            f"{study.file}: the study's subject is pairs, which are drawn from outputs and not read as items"
-        )
     lacking, items = Counter[str](), list[SubjectItem]()
-    for item_or_group in READERS[study.judging.kind](study, rubric):
+    for item_or_group in READERS.get(type(study.judging), ItemReader)(study, rubric).items():
         if isinstance(item_or_group, str):
             lacking[item_or_group] += 1
         else:

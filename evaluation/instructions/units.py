@@ -17,7 +17,7 @@ from pydantic import Field
 
 from annotation.counting import counting_ratings
 from annotation.rubric import Rubric
-from annotation.subjects import read_texts
+from annotation.subjects import RowReader
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.verdicts import refuse_stale
 from annotation.verdicts.verification import refuse_edited
@@ -100,7 +100,7 @@ def labelled(evidence: Evidence, wordings: Sequence[Instruction]) -> Mapping[str
     answers: pd.Series = of_question.groupby("pair_id")["answer"].agg(list)
     simulated: pd.Series = of_question.groupby("pair_id")["simulated"].any()
     decisions = {}
-    items = read_texts(study, evidence.rubric)
+    items = RowReader(study, evidence.rubric).items()
     pair_ids = [item.pair(study.kinds[item.group]).pair_id for item in items if not item.expected]
     for wording, pair_id in zip(wordings, pair_ids, strict=True):
         decision = decide(list(answers.get(pair_id, [])), study.acceptance.min_raters)

@@ -26,7 +26,7 @@ class ItemGroup(VerdictUnit):
 
 
 class Folders(Protocol):
-    """The folders of a study's files."""
+    """The folders of a study's files, and its commands."""
 
     @property
     def folder(self) -> Path:
@@ -35,6 +35,10 @@ class Folders(Protocol):
 
     def resolve(self, path: str) -> Path:
         """A path of the study file."""
+        ...
+
+    def command(self, name: str) -> str:
+        """A command to paste."""
         ...
 
 

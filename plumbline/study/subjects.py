@@ -56,6 +56,11 @@ class Subject:
         del study
         return None
 
+    def missing_file(self, study: Folders, path: Path) -> str:
+        """Return what to do if the file does not exist."""
+        del study
+        return f"subject: no file {path}; correct `path` in the study"
+
     @property
     def beside(self) -> Mapping[str, str]:
         """The fields that stand beside an item's text, with their columns."""
@@ -204,6 +209,10 @@ class WordingSubject(_RowSubject):
     first_command = "instructions"
     scored_by = "sensitivity"
     scores = ("instructions/scores.parquet", "instruction_scores")
+
+    def missing_file(self, study: Folders, path: Path) -> str:
+        """Return the command that writes the wordings."""
+        return f"{path} does not exist yet; run `{study.command(self.first_command)}` first"
 
     def _units(self, datasets: Sequence[DatasetSpec], keys: Collection[str]) -> Mapping[str, VerdictUnit]:
         if self.spec.contexts and "generator" not in keys:
