@@ -297,7 +297,7 @@ EMPTY_WORDS = {
 }
 #: Keys of study files, columns and fields of records, names of the Python API; and a file whose text is hashed.
 FIXED_NAMES = {
-    "annotation/human/records.py": {"own", "asked", "place"},
+    "annotation/human/records.py": {"own", "place"},
     "annotation/judges/records.py": {"place"},
     "annotation/questions.py": {"asked"},
     "annotation/records.py": {"known"},

@@ -156,13 +156,17 @@ class TaskForm:
 
     def pool(self) -> dict[str, Any]:
         """Return the task's title and request to raters, in the form of a rubric's pool."""
-        own = self.task.words.own
-        hint = {self.task.task: {"hint": own["hint"]}} if "hint" in own else {}
-        return {"title": own["title"], "asked": self._request(), "questions": hint}
+        hint = {self.task.task: {"hint": self._words["hint"]}} if "hint" in self._words else {}
+        return {"title": self._words["title"], "asked": self._request(), "questions": hint}
+
+    @property
+    def _words(self) -> Mapping[str, Any]:
+        """The instructions of the task's type."""
+        return self.task.words.own
 
     def _request(self) -> Words:
-        own = self.task.words.own
-        return _joined(own["asked"], own["always"]) if self.task.candidates else own["asked"]
+        words = self._words
+        return _joined(words["asked"], words["always"]) if self.task.candidates else words["asked"]
 
     def words_on(self, label: str) -> Words:
         """Return the words on a label's button."""
@@ -232,9 +236,9 @@ class PointForm(TaskForm):
     @property
     def _scale_words(self) -> Mapping[str, Words | None]:
         """The words of all points if they have words, otherwise those of the ends."""
-        own, (low, *_, high) = self.task.words.own, self.task.scale
-        ends = {str(low): own.get("low"), str(high): own.get("high")}
-        words: Mapping[str, Words | None] = own.get("scales", {}).get(f"{low} to {high}", ends)
+        low, *_, high = self.task.scale
+        ends = {str(low): self._words.get("low"), str(high): self._words.get("high")}
+        words: Mapping[str, Words | None] = self._words.get("scales", {}).get(f"{low} to {high}", ends)
         return words
 
     def _numbered_words(self, number: int) -> Words:
@@ -333,8 +337,7 @@ class ClusterForm(TaskForm):
         return "a group"
 
     def _request(self) -> Words:
-        own = self.task.words.own
-        return _joined(own["asked"], filled(own["told"], k=self.task.clusters_told))
+        return _joined(self._words["asked"], filled(self._words["told"], k=self.task.clusters_told))
 
     def _numbered_words(self, number: int) -> Words:
         return filled(self.task.words.general["cluster"], n=number)
@@ -400,29 +403,29 @@ class CandidateForm(TaskForm):
         (question,) = super().questions()
         if self.apart:
             return [replace(question, title="single")]
-        names = [question.name, *(f"{question.name}-{place}" for place in range(2, self.task.candidates + 1))]
-        return [replace(question, name=name, position=place) for place, name in enumerate(names, 1)]
+        names = [question.name, *(f"{question.name}-{number}" for number in range(2, self.task.candidates + 1))]
+        return [replace(question, name=name, position=number) for number, name in enumerate(names, 1)]
 
     def _request(self) -> Words:
-        request: Words = self.task.words.own["one"] if self.apart else super()._request()
+        request: Words = self._words["one"] if self.apart else super()._request()
         return request
 
     def _answers(self, item: HumanItem, answers_by_record: AnswersByRecord) -> Iterator[dict[str, object]]:
         if not self.apart:
             if (rater_answers := answers_by_record.get(item.pair_id)) is not None:
                 for question, name in zip(self.questions(), item.shown, strict=False):
-                    place = rater_answers.place(question.position, len(item.shown))
+                    position = rater_answers.place(question.position, len(item.shown))
                     values = self._read(rater_answers.answers.get(question.name, ""), item, rater_answers)
-                    yield {**values, "candidate": name, "place": place, "seconds": rater_answers.seconds}
+                    yield {**values, "candidate": name, "place": position, "seconds": rater_answers.seconds}
             return
         records = zip(item.candidates, item.records, strict=True)
         answered = [(name, answers_by_record[record]) for name, record in records if record in answers_by_record]
         seconds = sum(answers.seconds for _, answers in answered) if len(answered) == len(item.records) else math.nan
         for name, answers in answered:
-            place = (answers.order or (0,))[0]
+            position = (answers.order or (0,))[0]
             values = self._read(answers.answers.get(self.task.task, ""), item, answers)
             yield {
-                **values, "candidate": name, "place": place if place <= len(item.shown) else 0, "seconds": seconds
+                **values, "candidate": name, "place": position * (position <= len(item.shown)), "seconds": seconds
             }  # fmt: skip
 
     def messages(self, items: Sequence[HumanItem]) -> Iterator[tuple[list[HumanItem], list[str], tuple[str, ...]]]:
@@ -442,7 +445,7 @@ class GradedForm(CandidateForm, PointForm):
 
     @property
     def _scale_words(self) -> Mapping[str, Words | None]:
-        grades: Mapping[str, Words | None] = self.task.words.own["grades"]
+        grades: Mapping[str, Words | None] = self._words["grades"]
         return grades
 
     def _truth(self, gold: ScoredItem, about: str) -> float:
@@ -456,7 +459,7 @@ class BinaryForm(CandidateForm, SameForm):
 
     def words_on(self, label: str) -> Words:
         """Return the task's own words of a mark, if it has them."""
-        return dict(self.task.words.own.get(label) or super().words_on(label))
+        return dict(self._words.get(label) or super().words_on(label))
 
     def _right(self, answering: SimulatedAnswering, about: str) -> list[str]:
         return [YES if about in answering.gold.relevant else NO]

@@ -281,8 +281,8 @@ class SearchQuestion(SummaryQuestion):
         of_ranking = {"map": ap_of_rows, "ndcg_at_10": ndcg_of_rows, "mrr_at_10": rr_of_rows}
         of_ranking["map (scikit-learn)"] = sklearn_of_rows
         main = "ndcg_at_10" if name.startswith("ndcg") else "map"
-        others = [RowMetric(other, of_rows=of_rows) for other, of_rows in of_ranking.items() if other != main]
-        return RowMetric(name, of_rows=of_ranking[main]), *others
+        first = RowMetric(name, of_rows=of_ranking.pop(main))
+        return first, *(RowMetric(metric, of_rows=of_rows) for metric, of_rows in of_ranking.items())
 
     def trivial(
         self, right: Sequence[Any], items: Sequence[str], rng: np.random.Generator

@@ -363,7 +363,7 @@ class RerankingSampling(SearchSampling):
             names = passage_names(f"q{item.id}", passages)
             if missing := [name for name in item.candidates if name not in names]:
                 raise KeyError(f"candidate {missing[0]} of {item.name}")
-            relevance[item.id] = {name: int(place < len(row["positive"])) for place, name in enumerate(names)}
+            relevance[item.id] = {name: int(index < len(row["positive"])) for index, name in enumerate(names)}
             shown = [(name, text) for name, text in zip(names, passages, strict=True) if name in item.candidates]
             lists[item.id] = {
                 side: [text for name, text in shown if relevance[item.id][name] == mark]
