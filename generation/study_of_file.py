@@ -10,7 +10,7 @@ import argparse
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,6 +48,48 @@ class Guess:
         return tuple(dict.fromkeys(self.columns[name] for name in ("sentence1", "text") if name in self.columns))
 
 
+@dataclass(frozen=True)
+class _FileForm:
+    """The columns that make a task (`output` may be missing), and what one of them must hold."""
+
+    columns: tuple[str, ...]
+    task: TaskType
+    why: str
+    checked: str = ""  #: the column to check
+    check: Callable[[set[str]], bool] = bool  #: whether its cells fit
+
+    def fits(self, frame: pd.DataFrame, columns: Mapping[str, str]) -> bool:
+        """Return whether a file has this form; `columns` are its columns by meaning."""
+        if not {*self.columns} - {"output"} <= columns.keys():
+            return False
+        cells = frame.get(columns[self.checked], ()) if self.checked else ()
+        return not self.checked or self.check({str(cell).strip() for cell in cells})
+
+
+_TWO = ("sentence1", "sentence2")
+#: The first that fits is the guess. A text alone is its own counterpart: its transformation should find it.
+_FORMS = (
+    _FileForm((*_TWO, "score"), "sts", "two sentences and a similarity score"),
+    _FileForm(
+        (*_TWO, "label"),
+        "pair_classification",
+        "two sentences and a label of 0 or 1",
+        "label",
+        {"0", "1"}.issuperset,
+    ),
+    _FileForm(_TWO, "bitext_mining", "two sentences with the same meaning"),
+    _FileForm(
+        ("text", "output", "label", "split"),
+        "classification",
+        "texts, labels, and a train split",
+        "split",
+        {"train", "test"}.issubset,
+    ),
+    _FileForm(("text", "output", "label"), "clustering", "texts and labels"),
+    _FileForm(("text", "output"), "bitext_mining", "texts alone: each should be found by its transformation"),
+)
+
+
 def guess(frame: pd.DataFrame, named: Mapping[str, str], path: Path) -> Guess:
     """Return the guess for a file; `named` are the user's columns. Raises DataError if it is unclear."""
     header = [str(name) for name in frame.columns]
@@ -56,40 +98,15 @@ def guess(frame: pd.DataFrame, named: Mapping[str, str], path: Path) -> Guess:
         matches = [name for name in header if name.strip().lower() in names and name not in columns.values()]
         if what not in columns and matches:
             columns[what] = min(matches, key=lambda name: names.index(name.strip().lower()))
-    has = set(columns)
-    if {"sentence1", "sentence2"} <= has:
-        needed = ("sentence1", "sentence2")
-        if "score" in has:
-            return _guessed(columns, (*needed, "score"), "sts", "two sentences and a similarity score")
-        if "label" in has and {_word(cell) for cell in frame[columns["label"]]} <= {"0", "1"}:
-            return _guessed(columns, (*needed, "label"), "pair_classification", "two sentences and a label of 0 or 1")
-        return _guessed(columns, needed, "bitext_mining", "two sentences with the same meaning")
-    if "text" in has:
-        text_columns = ("text", *(("output",) if "output" in has else ()))
-        if "label" in has and {_word(cell) for cell in frame.get(columns.get("split", ""), ())} >= {"train", "test"}:
-            return _guessed(
-                columns, (*text_columns, "label", "split"), "classification", "texts, labels, and a train split"
-            )
-        if "label" in has:
-            return _guessed(columns, (*text_columns, "label"), "clustering", "texts and labels")
-        # Each text is its own counterpart: its transformation should find it.
-        return _guessed(
-            columns, text_columns, "bitext_mining", "texts alone: each should be found by its transformation"
-        )
+    for form in _FORMS:
+        if form.fits(frame, columns):
+            return Guess({name: columns[name] for name in form.columns if name in columns}, form.task, form.why)
     listed = ", ".join(map(repr, header))
     raise DataError(
         f"{path}: no column name tells which column holds texts; the first line is {listed[:_LISTS]}. If these are"
         " names, choose one: --column text=NAME (or sentence1=NAME and sentence2=NAME); if it is a row of texts, put a"
         " line of column names above it, such as text"
     )
-
-
-def _guessed(columns: Mapping[str, str], wanted: Iterable[str], task: TaskType, why: str) -> Guess:
-    return Guess({name: columns[name] for name in wanted}, task, why)
-
-
-def _word(cell: object) -> str:
-    return str(cell).strip()
 
 
 def language_of(texts: Iterable[object], path: Path) -> str:

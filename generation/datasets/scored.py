@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 from generation.datasets.dataset import Dataset, drawn_others
 from generation.datasets.local import TableDataset
@@ -47,13 +47,120 @@ class ScoredItem:
 
 
 @dataclass(frozen=True)
-class _SubsetRows:
-    """The rows of one subset, with the column names of local files."""
+class _Row:
+    """A row of a subset, with the column names of local files."""
 
     subset: str
-    names: Sequence[str]
-    columns: Mapping[str, Sequence[Any]]
-    languages: Sequence[tuple[str, str]]
+    name: str
+    languages: tuple[str, str]
+    cells: Mapping[str, Any]
+
+    def item(self, fields: Mapping[str, str | list[str]], part: str = "", **gold: Any) -> ScoredItem:
+        """Return the row, or a part of it, as an item."""
+        return ScoredItem(self.subset, f"{self.name}{part}", *self.languages, fields, **gold)
+
+
+class _TextForm:
+    """How the rows of a task become items: here each has a text with its labels, or a list of both."""
+
+    TEXTS: ClassVar[tuple[str, ...]] = ("text",)  #: columns of texts in local files
+    GOLD: ClassVar[str] = "label"  #: the column of gold answers; empty if there is none
+
+    def __init__(self, dataset: Dataset) -> None:
+        self.dataset = dataset
+
+    def columns(self, task: Any) -> list[str]:
+        return list(text_columns(task, self.dataset.task))
+
+    def gold_column(self, task: Any) -> str:
+        return str(getattr(task, "label_column_name", "label"))
+
+    def items(self, row: _Row) -> Iterator[ScoredItem]:
+        row = replace(row, languages=(row.languages[0],) * 2)
+        text, label = row.cells["text"], row.cells["label"]
+        if isinstance(text, list):
+            column = self.columns(self.dataset.loaded.task)[0] if isinstance(self.dataset, MtebTask) else "text"
+            for index, (each, gold) in enumerate(zip(text, _each(label, text), strict=True)):
+                yield row.item({"text": _text(each)}, f"/{column}/{index}", labels=_labels(gold), drawn_with=row.name)
+        else:
+            yield row.item({"text": _text(text)}, labels=self.labels(label))
+
+    def labels(self, label: Any) -> tuple[str, ...]:
+        return tuple(map(str, label)) if isinstance(label, (list, tuple)) else _labels(label)
+
+
+class _ClusteringForm(_TextForm):
+    """Texts to cluster: of labels on several levels the first, the coarsest, counts."""
+
+    def labels(self, label: Any) -> tuple[str, ...]:
+        return super().labels((label[0] if label else None) if isinstance(label, list) else label)
+
+
+class _SentencesForm(_TextForm):
+    """Two sentences and their similarity."""
+
+    TEXTS: ClassVar[tuple[str, ...]] = SENTENCES
+    GOLD: ClassVar[str] = "score"
+
+    def gold_column(self, task: Any) -> str:
+        return "score"
+
+    def items(self, row: _Row) -> Iterator[ScoredItem]:
+        yield row.item({name: _text(row.cells[name]) for name in SENTENCES}, **self.gold(row.cells[self.GOLD]))
+
+    def gold(self, cell: Any) -> dict[str, Any]:
+        return {"score": _number(cell)}
+
+
+class _PairsForm(_SentencesForm):
+    """Two sentences that mean the same, or not."""
+
+    GOLD: ClassVar[str] = "label"
+    gold_column = _TextForm.gold_column
+
+    def gold(self, cell: Any) -> dict[str, Any]:
+        return {"labels": (str(int(cell)),) if cell in (0, 1) else ()}
+
+
+class _TranslationsForm(_TextForm):
+    """A sentence and its translation, which is to be found."""
+
+    TEXTS: ClassVar[tuple[str, ...]] = SENTENCES
+    GOLD: ClassVar[str] = ""
+
+    def columns(self, task: Any) -> list[str]:
+        return list(BITEXT)
+
+    def items(self, row: _Row) -> Iterator[ScoredItem]:
+        counterpart = {row.name: _text(row.cells["sentence2"])}
+        sentence = {"sentence1": _text(row.cells["sentence1"])}
+        yield row.item(sentence, candidates=counterpart, relevant=frozenset(counterpart))
+
+
+class _SummariesForm(_TextForm):
+    """Summaries by machines, each with its relevance, beside those by people."""
+
+    TEXTS: ClassVar[tuple[str, ...]] = (SUMMARIES, "machine_summaries")
+    GOLD: ClassVar[str] = "relevance"
+
+    def gold_column(self, task: Any) -> str:
+        return str(task.relevancy_column_name)
+
+    def items(self, row: _Row) -> Iterator[ScoredItem]:
+        human, texts = [_text(summary) for summary in row.cells[SUMMARIES]], row.cells["machine_summaries"]
+        for index, (text, score) in enumerate(zip(texts, _each(row.cells["relevance"], texts), strict=True)):
+            fields: dict[str, str | list[str]] = {SUMMARIES: human, SUMMARY: _text(text)}
+            yield row.item(fields, f"/machine_summaries/{index}", score=_number(score), drawn_with=row.name)
+
+
+_FORMS: dict[str, type[_TextForm]] = {
+    "sts": _SentencesForm,
+    "str": _SentencesForm,
+    "pair_classification": _PairsForm,
+    "bitext_mining": _TranslationsForm,
+    "summarisation": _SummariesForm,
+    "clustering": _ClusteringForm,
+}
 
 
 def scored_items(dataset: Dataset) -> list[ScoredItem]:
@@ -63,11 +170,13 @@ def scored_items(dataset: Dataset) -> list[ScoredItem]:
             f"data set {dataset.name!r}: instruction reranking is scored by changes of ranks between two instructions,"
             " which people cannot do; write each query with its instruction as a data set of type reranking"
         )
-    if isinstance(dataset, MtebTask):
-        return list(_searches_of_mteb(dataset) if _searches(dataset) else _of_rows(dataset, _rows_of_mteb(dataset)))
-    if not isinstance(dataset, TableDataset):
+    if not isinstance(dataset, (MtebTask, TableDataset)):
         raise TypeError(f"no items of {type(dataset).__name__}")
-    return list(_searches_of_files(dataset) if _searches(dataset) else _of_rows(dataset, [_rows_of_files(dataset)]))
+    if dataset.task in ("reranking", "retrieval"):
+        return list(_searches_of_mteb(dataset) if isinstance(dataset, MtebTask) else _searches_of_files(dataset))
+    form = _FORMS.get(dataset.task, _TextForm)(dataset)
+    rows = _rows_of_mteb(dataset, form) if isinstance(dataset, MtebTask) else _rows_of_files(dataset)
+    return [item for row in rows for item in form.items(row)]
 
 
 def all_labels(dataset: Dataset) -> set[str]:
@@ -102,84 +211,34 @@ def split_of(dataset: Dataset) -> str:
     return dataset.loaded.split if isinstance(dataset, MtebTask) else "test"
 
 
-def _searches(dataset: Dataset) -> bool:
-    return dataset.task in ("reranking", "retrieval")
-
-
-def _rows_of_files(dataset: TableDataset) -> _SubsetRows:
+def _rows_of_files(dataset: TableDataset) -> Iterator[_Row]:
     frame = dataset.splits["test"]
     languages = frame["language"] if "language" in frame else [dataset.language] * len(frame)
     columns = {str(name): list(frame[name]) for name in frame}
-    return _SubsetRows(
-        "", [str(row) for row in range(len(frame))], columns, [language_pair(language) for language in languages]
-    )
+    for index, language in enumerate(languages):
+        cells = {name: column[index] for name, column in columns.items()}
+        yield _Row("", str(index), language_pair(language), cells)
 
 
-def _rows_of_mteb(dataset: MtebTask) -> Iterator[_SubsetRows]:
-    task, kind = dataset.loaded.task, dataset.task
-    texts = BITEXT if kind == "bitext_mining" else text_columns(task, kind)
-    ours = {1: ("text",), 2: SENTENCES}[len(texts)] if kind != "summarisation" else (SUMMARIES, "machine_summaries")
-    gold = {"sts": "score", "str": "score", "bitext_mining": ""}.get(kind, "label")
-    theirs = "" if not gold else "score" if gold == "score" else getattr(task, "label_column_name", "label")
-    if kind == "summarisation":
-        gold, theirs = "relevance", task.relevancy_column_name
+def _rows_of_mteb(dataset: MtebTask, form: _TextForm) -> Iterator[_Row]:
+    task = dataset.loaded.task
     for subset, parts in task.dataset.items():
         part, prefix = parts[dataset.loaded.split], "" if subset == "default" else f"{subset}/"
-        columns = {name: list(part[column]) for name, column in zip(ours, texts, strict=True)}
-        if gold:  # the owners of some test sets withhold it
-            columns[gold] = list(part[theirs]) if theirs in part.column_names else [None] * len(part)
-        names = [f"{prefix}{row}" for row in range(len(part))]
-        languages = [dataset.loaded.languages[subset]] * len(names)
-        yield _SubsetRows("" if subset == "default" else subset, names, columns, languages)
+        columns = {name: list(part[column]) for name, column in zip(form.TEXTS, form.columns(task), strict=True)}
+        if form.GOLD:  # the owners of some test sets withhold it
+            column = form.gold_column(task)
+            columns[form.GOLD] = list(part[column]) if column in part.column_names else [None] * len(part)
+        for index in range(len(part)):
+            cells = {name: column[index] for name, column in columns.items()}
+            yield _Row(prefix.rstrip("/"), f"{prefix}{index}", dataset.loaded.languages[subset], cells)
 
 
-def _of_rows(dataset: Dataset, tables: Sequence[_SubsetRows] | Iterator[_SubsetRows]) -> Iterator[ScoredItem]:
-    for rows in tables:
-        for index, name in enumerate(rows.names):
-            row = {column: cells[index] for column, cells in rows.columns.items()}
-            yield from _of_row(dataset, rows, name, row, rows.languages[index])
+def _labels(label: Any) -> tuple[str, ...]:
+    return () if label is None else (str(label),)
 
 
-def _of_row(
-    dataset: Dataset, rows: _SubsetRows, name: str, row: Mapping[str, Any], languages: tuple[str, str]
-) -> Iterator[ScoredItem]:
-    """Yield the items of one row: the row itself, or each text of its list."""
-    kind, (first, second) = dataset.task, languages
-    if kind in ("sts", "str", "pair_classification"):
-        fields = {field: _text(row[field]) for field in SENTENCES}
-        paired = kind == "pair_classification"
-        labels = (str(int(row["label"])),) if paired and row["label"] in (0, 1) else ()
-        score = math.nan if paired or row["score"] is None else float(row["score"])
-        yield ScoredItem(rows.subset, name, first, second, fields, labels, score)
-    elif kind == "bitext_mining":
-        counterpart = {name: _text(row["sentence2"])}
-        yield ScoredItem(
-            rows.subset, name, first, second, {"sentence1": _text(row["sentence1"])},
-            candidates=counterpart, relevant=frozenset(counterpart),
-        )  # fmt: skip
-    elif kind == "summarisation":
-        human = [_text(summary) for summary in row[SUMMARIES]]
-        texts = row["machine_summaries"]
-        for index, (text, score) in enumerate(zip(texts, _each(row["relevance"], texts), strict=True)):
-            value = math.nan if score is None else float(score)
-            yield ScoredItem(
-                rows.subset, f"{name}/machine_summaries/{index}", first, second,
-                {SUMMARIES: human, SUMMARY: _text(text)}, score=value, drawn_with=name,
-            )  # fmt: skip
-    elif isinstance(row["text"], list):
-        column = text_columns(dataset.loaded.task, kind)[0] if isinstance(dataset, MtebTask) else "text"
-        for index, (text, label) in enumerate(zip(row["text"], _each(row["label"], row["text"]), strict=True)):
-            item, labels = f"{name}/{column}/{index}", () if label is None else (str(label),)
-            yield ScoredItem(rows.subset, item, first, first, {"text": _text(text)}, labels, drawn_with=name)
-    else:
-        label = row["label"]
-        if dataset.task == "clustering" and isinstance(label, list):
-            label = label[0] if label else None  # the first level is the coarsest
-        several = isinstance(label, (list, tuple))
-        yield ScoredItem(
-            rows.subset, name, first, first, {"text": _text(row["text"])},
-            tuple(map(str, label)) if several else (() if label is None else (str(label),)),
-        )  # fmt: skip
+def _number(cell: Any) -> float:
+    return math.nan if cell is None else float(cell)
 
 
 def _each(gold: Sequence[Any] | None, texts: Sequence[Any]) -> Sequence[Any]:
