@@ -124,7 +124,7 @@ class TaskForm:
 
     @property
     def reply(self) -> str:
-        """The form of a model's reply (`annotation.judges.annotator_messages`): one, several, each or order."""
+        """The form of a model's reply (`annotation.judges.annotator_messages`): one, several, each, groups or order."""
         return "one"
 
     @property
@@ -327,7 +327,7 @@ class SameForm(TaskForm):
 class ClusterForm(TaskForm):
     """A numbered group; the numbers are each rater's own."""
 
-    letter, reply, numbered_replies, at_once, combined = "c", "each", True, True, "groups"
+    letter, reply, numbered_replies, at_once, combined = "c", "groups", True, True, "groups"
 
     @property
     def _choices(self) -> tuple[str, ...]:

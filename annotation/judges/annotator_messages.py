@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 from pydantic import Field
 
@@ -34,7 +34,6 @@ from plumbline.study.human import CANNOT_TELL
 from plumbline.words import count
 
 PROMPT = PROMPTS / "annotators" / "tasks.yaml"
-_SEVERAL_ANSWERS = ("each", "order")  # forms of reply that answer each text or candidate
 _DOTS = "●○ "  # signs of a point without words on a button
 
 
@@ -45,13 +44,124 @@ class AnnotatorPrompt(Prompt):
     text_title: str = Field(description="title above each of several texts; {n} is the text's number")
 
 
+Answers = dict[str, dict[str, str]]  # by pair and question
+
+
+class _NoAnswerError(ValueError):
+    """A reply that is not an answer; the message says why."""
+
+
 @dataclass(frozen=True)
 class AnswerForm:
-    """The permitted answers: each option's name by its spellings, and the number of numbered options."""
+    """The permitted answers to one question: each option's name by its spellings."""
 
-    kind: str  #: one, several, each or order
+    NAME: ClassVar[str] = "one"  #: its instructions in the prompt
+
     options: Mapping[str, str]
-    n: int = 1  #: candidates or texts that are answered, of `each` and `order`
+    n: int = 1  #: candidates or texts that are answered
+
+    @classmethod
+    def of(cls, options: Mapping[str, str], number: int) -> Self:
+        """Return the form for `number` candidates or texts, of which one answer is about one or all."""
+        return cls(options)
+
+    def read(self, value: Any, names: Sequence[str], pairs: Sequence[Pair]) -> Answers:
+        """Return the answers by pair and question (`names`). Raises _NoAnswerError for a value that is none."""
+        return {pairs[0].pair_id: self._of_pair(value, names)}
+
+    def _of_pair(self, value: Any, names: Sequence[str]) -> dict[str, str]:
+        return {names[0]: self._option(value)}
+
+    def _option(self, value: Any) -> str:
+        """Return the name of the answer that a value spells, exactly or, if that is unambiguous, in another case."""
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+            raise _NoAnswerError(f"expected one answer, found {shown(_plain(value))}")
+        text = " ".join(str(value).split())
+        if text in self.options:
+            return self.options[text]
+        folded = text.casefold().rstrip(".")
+        names = {name for words, name in self.options.items() if words.casefold().rstrip(".") == folded}
+        if len(names) != 1:
+            raise _NoAnswerError(f"not among the answers: {shown(text)}")
+        return names.pop()
+
+
+class SeveralForm(AnswerForm):
+    """Several of the options."""
+
+    NAME: ClassVar[str] = "several"
+
+    def _of_pair(self, value: Any, names: Sequence[str]) -> dict[str, str]:
+        listed = value if isinstance(value, list) else [value]
+        options = list(dict.fromkeys(self._option(option) for option in listed))
+        if not options:
+            raise _NoAnswerError("an empty list; if no label fits, the option for none must be chosen")
+        if (alone := [name for name in options if name in (NONE, CANNOT_TELL)]) and len(options) > 1:
+            raise _NoAnswerError(f"{alone[0].replace('_', ' ')} together with labels: {shown(_plain(value))}")
+        order = list(dict.fromkeys(self.options.values()))
+        return {names[0]: AND.join(sorted(options, key=order.index))}
+
+
+class _NumberedForm(AnswerForm):
+    """Something for each of `n` candidates or texts, by their numbers."""
+
+    @classmethod
+    def of(cls, options: Mapping[str, str], number: int) -> Self:
+        """Return the form for this number."""
+        return cls(options, number)
+
+
+class OrderForm(_NumberedForm):
+    """The order of candidates, or that there is none."""
+
+    NAME: ClassVar[str] = "order"
+
+    def _of_pair(self, value: Any, names: Sequence[str]) -> dict[str, str]:
+        if isinstance(value, str):
+            return {names[0]: self._option(value)}
+        groups = [group if isinstance(group, list) else [group] for group in value] if isinstance(value, list) else []
+        numbers = [str(number) for group in groups for number in group]
+        if sorted(numbers) != sorted(str(number) for number in range(1, self.n + 1)):
+            raise _NoAnswerError(f"not an order of the numbers 1 to {self.n}: {shown(_plain(value))}")
+        ranks = {f"d{number}": rank for rank, group in enumerate(groups, 1) for number in group}
+        return {names[0]: YES, names[1]: ranked(ranks)}
+
+
+class EachForm(_NumberedForm):
+    """An option for each candidate."""
+
+    NAME: ClassVar[str] = "each"
+
+    def _of_pair(self, value: Any, names: Sequence[str]) -> dict[str, str]:
+        return dict(zip(names, self._each(value), strict=False))
+
+    def _each(self, value: Any) -> list[str]:
+        """Return an answer for each number, in order; a list answers by position, cannot_tell alone answers all."""
+        if isinstance(value, str) and self.options.get(value) == CANNOT_TELL:
+            return [CANNOT_TELL] * self.n
+        if isinstance(value, list):
+            value = {str(number): option for number, option in enumerate(value, 1)}
+        wanted = [str(number) for number in range(1, self.n + 1)]
+        if not isinstance(value, dict):
+            raise _NoAnswerError(f"expected {count(self.n, 'answer')}, found {shown(_plain(value))}")
+        if wrong := [name for name in (*wanted, *value) if (name in value) != (name in wanted)]:
+            fault = "no answer for" if wrong[0] in wanted else "an answer for unknown"
+            raise _NoAnswerError(f"{fault} number {shown(str(wrong[0]))}")
+        return [self._option(value[name]) for name in wanted]
+
+
+class GroupsForm(EachForm):
+    """A group for each of the texts, which are pairs of their own."""
+
+    def read(self, value: Any, names: Sequence[str], pairs: Sequence[Pair]) -> Answers:
+        """Return the group of each pair."""
+        return {pair.pair_id: {names[0]: group} for pair, group in zip(pairs, self._each(value), strict=True)}
+
+
+#: The forms by name, as `annotation.human.forms.TaskForm.reply` calls them.
+_REPLIES = {"one": AnswerForm, "several": SeveralForm, "order": OrderForm, "each": EachForm, "groups": GroupsForm}
 
 
 @dataclass(frozen=True)
@@ -115,8 +225,7 @@ class Instructions:
 
     def _form(self, task: HumanTask, questions: Sequence[Question], language: str, number: int) -> AnswerForm:
         form, labels = form_of(task), {name: worded(words, language) for name, words in questions[0].labels.items()}
-        several = number if form.reply in _SEVERAL_ANSWERS else 1
-        return AnswerForm(form.reply, spellings(form, form.labels_in_reply(labels, number)), several)
+        return _REPLIES[form.reply].of(spellings(form, form.labels_in_reply(labels, number)), number)
 
     def _message(
         self, task: HumanTask, pairs: Sequence[Pair], questions: Sequence[Question], form: AnswerForm, language: str, *,
@@ -139,7 +248,7 @@ class Instructions:
             "asked": worded(pool.asked, language),
             "questions": "\n".join(filter(None, [*(worded(question.title, language) for question in questions), hint])),
             "answers": "\n".join(f"- {line}" for line in lines),
-            "form": self._prompt.forms[form.kind].replace("{n}", str(form.n)),
+            "form": self._prompt.forms[form.NAME].replace("{n}", str(form.n)),
             "texts": "\n\n".join(shown),
         }
         return self._prompt.render(values)
@@ -176,12 +285,7 @@ def _number(form: TaskForm, name: str) -> str:
     return name[1:] if form.numbered_replies and form.number(name) is not None else ""
 
 
-Answers = dict[str, dict[str, str]]  # by pair and question, as `annotation.human.forms.RaterAnswers` has them
 _FENCE = re.compile(r"```(?:json)?\s*(.*?)\s*```", re.DOTALL)
-
-
-class _NoAnswerError(ValueError):
-    """A reply that is not an answer; the message says why."""
 
 
 def read_answer(answer: Completion, asking: AnnotatorMessage) -> tuple[Answers, str]:
@@ -204,79 +308,10 @@ def read_answer(answer: Completion, asking: AnnotatorMessage) -> tuple[Answers, 
     if isinstance(value, dict) and set(value) == {"answer"}:
         value = value["answer"]
     try:
-        return _read(value, asking), ""
+        names = [question.name for question in form_of(asking.task).questions()]
+        return asking.form.read(value, names, asking.pairs), ""
     except _NoAnswerError as error:
         return {}, str(error)
-
-
-def _read(value: Any, asking: AnnotatorMessage) -> Answers:
-    task, form = asking.task, asking.form
-    names = [question.name for question in form_of(task).questions()]
-    if form.kind == "each":
-        each = _each(value, form)
-        if form_of(task).at_once:
-            return {pair.pair_id: {task.task: answer} for pair, answer in zip(asking.pairs, each, strict=True)}
-        answers = dict(zip(names, each, strict=False))
-    elif form.kind == "order":
-        answers = _order(value, form, names)
-    elif form.kind == "several":
-        answers = {task.task: _several(value, form)}
-    else:
-        answers = {task.task: _option(value, form.options)}
-    return {asking.pairs[0].pair_id: answers}
-
-
-def _option(value: Any, options: Mapping[str, str]) -> str:
-    """Return the name of the answer that a value spells, exactly or, if that is unambiguous, in another case."""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise _NoAnswerError(f"expected one answer, found {shown(_plain(value))}")
-    text = " ".join(str(value).split())
-    if text in options:
-        return options[text]
-    folded = text.casefold().rstrip(".")
-    names = {name for words, name in options.items() if words.casefold().rstrip(".") == folded}
-    if len(names) != 1:
-        raise _NoAnswerError(f"not among the answers: {shown(text)}")
-    return names.pop()
-
-
-def _several(value: Any, form: AnswerForm) -> str:
-    listed = value if isinstance(value, list) else [value]
-    named = list(dict.fromkeys(_option(option, form.options) for option in listed))
-    if not named:
-        raise _NoAnswerError("an empty list; if no label fits, the option for none must be chosen")
-    if (alone := [name for name in named if name in (NONE, CANNOT_TELL)]) and len(named) > 1:
-        raise _NoAnswerError(f"{alone[0].replace('_', ' ')} together with labels: {shown(_plain(value))}")
-    order = list(dict.fromkeys(form.options.values()))
-    return AND.join(sorted(named, key=order.index))
-
-
-def _each(value: Any, form: AnswerForm) -> list[str]:
-    """Return an answer for each number, in order; a list answers by position, and cannot_tell alone answers all."""
-    if isinstance(value, str) and form.options.get(value) == CANNOT_TELL:
-        return [CANNOT_TELL] * form.n
-    if isinstance(value, list):
-        value = {str(number): option for number, option in enumerate(value, 1)}
-    wanted = [str(number) for number in range(1, form.n + 1)]
-    if not isinstance(value, dict):
-        raise _NoAnswerError(f"expected {count(form.n, 'answer')}, found {shown(_plain(value))}")
-    if wrong := [name for name in (*wanted, *value) if (name in value) != (name in wanted)]:
-        fault = "no answer for" if wrong[0] in wanted else "an answer for unknown"
-        raise _NoAnswerError(f"{fault} number {shown(str(wrong[0]))}")
-    return [_option(value[name], form.options) for name in wanted]
-
-
-def _order(value: Any, form: AnswerForm, names: list[str]) -> dict[str, str]:
-    if isinstance(value, str):
-        return {names[0]: _option(value, form.options)}
-    groups = [group if isinstance(group, list) else [group] for group in value] if isinstance(value, list) else []
-    numbers = [str(number) for group in groups for number in group]
-    if sorted(numbers) != sorted(str(number) for number in range(1, form.n + 1)):
-        raise _NoAnswerError(f"not an order of the numbers 1 to {form.n}: {shown(_plain(value))}")
-    ranks = {f"d{number}": rank for rank, group in enumerate(groups, 1) for number in group}
-    return {names[0]: YES, names[1]: ranked(ranks)}
 
 
 def _plain(value: Any) -> str:

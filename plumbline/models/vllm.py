@@ -138,9 +138,7 @@ class VllmEngine(Chat):
         room for an answer, TextUnansweredError if the engine dropped this request, ServiceError if it has died.
         """
         from vllm import SamplingParams  # noqa: PLC0415
-        from vllm.exceptions import VLLMClientError  # noqa: PLC0415
         from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams  # noqa: PLC0415
-        from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError  # noqa: PLC0415
 
         tokens = {self.label_token(label): label for label in labels}
         request: dict[str, Any] = {"logprob_token_ids": list(tokens), "max_tokens": 1} if labels else {}
@@ -149,7 +147,7 @@ class VllmEngine(Chat):
         sampling = SamplingParams(
             **{**attempt.sampling.model_dump(), **request}, seed=attempt.seed, output_kind=RequestOutputKind.FINAL_ONLY
         )
-        try:
+        with self._in_our_words():
             prompt = self._render(message)
             room, length = self._engine.model_config.max_model_len, len(prompt["prompt_token_ids"])
             if length >= room:
@@ -157,6 +155,20 @@ class VllmEngine(Chat):
             final, cached = None, None
             async for output in self._engine.generate(prompt, sampling, str(next(self._numbers))):
                 final, cached = output.outputs[0], output.num_cached_tokens
+        if final is None or final.finish_reason not in {"stop", "length"}:
+            raise TextUnansweredError(f"vLLM dropped the request: {final.finish_reason if final else 'no answer'}")
+        first = final.logprobs[0] if labels and final.logprobs else {}
+        shares = {label: math.exp(first[token].logprob) for token, label in tokens.items() if token in first}
+        return Completion(final.text, final.finish_reason == "length", shares if labels else None, length, cached)
+
+    @contextlib.contextmanager
+    def _in_our_words(self) -> Iterator[None]:
+        """Raise vLLM's errors as ours: of one text, of this request, or of the engine."""
+        from vllm.exceptions import VLLMClientError  # noqa: PLC0415
+        from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError  # noqa: PLC0415
+
+        try:
+            yield
         except EngineDeadError:
             cause = self._log.cause() or "no cause given (perhaps out of memory)"
             raise ServiceError(f"vLLM's engine died: {cause}; see {self._log.path}") from None
@@ -164,11 +176,6 @@ class VllmEngine(Chat):
             raise TextUnansweredError(f"vLLM dropped the request: {_line(error.__cause__ or error)}") from None
         except VLLMClientError as error:
             raise TextRefusedError(f"vLLM refused the text: {_line(error)}") from None
-        if final is None or final.finish_reason not in {"stop", "length"}:
-            raise TextUnansweredError(f"vLLM dropped the request: {final.finish_reason if final else 'no answer'}")
-        first = final.logprobs[0] if labels and final.logprobs else {}
-        shares = {label: math.exp(first[token].logprob) for token, label in tokens.items() if token in first}
-        return Completion(final.text, final.finish_reason == "length", shares if labels else None, length, cached)
 
     async def prepare_to_judge(self, name: str, labels: Sequence[str], first: Attempt) -> bool:
         """Find the token of each label. Raises StudyError for a label of several tokens."""

@@ -9,7 +9,7 @@ from annotation.campaign_records import CampaignRecords
 from annotation.human.forms import Skill, form_of
 from annotation.human.simulated import read_items, rehearsal_of
 from annotation.human.tasks import read_tasks
-from annotation.judges.annotator_messages import AnnotatorMessage, Instructions
+from annotation.judges.annotator_messages import AnnotatorMessage, EachForm, Instructions
 from annotation.rubric import load_rubric
 from plumbline.study import Study
 from plumbline.study.campaign import SimulatedRater
@@ -27,7 +27,7 @@ def lines(study: Study) -> Iterator[str]:
             for item, pair in zip(asking.items, asking.pairs, strict=True):
                 said = rehearsal.answers(RULE, pair.pair_id, SKILL)
                 answer: object
-                if asking.form.kind == "each" and not form_of(task).at_once:
+                if type(asking.form) is EachForm:
                     names = [one.name for one in form_of(task).questions()][: asking.form.n]
                     answer = {str(n): _written(asking, said[name]) for n, name in enumerate(names, 1)}
                 else:

@@ -15,7 +15,16 @@ from annotation.campaign_records import CampaignRecords
 from annotation.human.forms import form_of
 from annotation.human.records import MODEL_ANSWERS, HumanAnswer
 from annotation.human.simulated import read_items
-from annotation.judges.annotator_messages import AnnotatorMessage, AnswerForm, read_answer, spellings
+from annotation.judges.annotator_messages import (
+    AnnotatorMessage,
+    AnswerForm,
+    EachForm,
+    GroupsForm,
+    OrderForm,
+    SeveralForm,
+    read_answer,
+    spellings,
+)
 from annotation.judges.annotators import annotate, annotators, lines_of
 from annotation.sampling.sample import draw_sample
 from plumbline.manifest import Manifest
@@ -37,20 +46,20 @@ POINTS = {"g0": "Of no use", "g1": "●", "g2": "●● Some", "g3": "Just it", 
 GROUPS = {"c1": "Group 1", "c2": "Group 2", "cannot_tell": "I cannot tell"}
 
 
-def asking(kind: str, how: str, labels: dict[str, str], n: int = 1, **more: Any) -> AnnotatorMessage:
+def asking(form: type[AnswerForm], how: str, labels: dict[str, str], n: int = 1, **more: Any) -> AnnotatorMessage:
     task = task_of(how, **more)
     number = n if how == "cluster" else 1
     pairs = tuple(PAIR.model_copy(update={"pair_id": f"p{k}"}) for k in range(number))
-    form = AnswerForm(kind, spellings(form_of(task), labels), n)
-    return AnnotatorMessage(task, pairs, tuple(map(str, range(number))), (), form, "", lambda: "")
+    names = tuple(map(str, range(number)))
+    return AnnotatorMessage(task, pairs, names, (), form(spellings(form_of(task), labels), n), "", lambda: "")
 
 
-ONE = asking("one", "label", WORDS)
-SEVERAL = asking("several", "labels", WORDS)
-EACH = asking("each", "graded", POINTS, 3, candidates=3)
-ORDER = asking("order", "ranked", {"cannot_tell": "I cannot tell"}, 3, candidates=3)
-CLUSTERS = asking("each", "cluster", GROUPS, 2, clusters_told=2)
-CHOICE = asking("one", "choice", {"d1": "Number 1", "d2": "Number 2", "none": "None of them"})
+ONE = asking(AnswerForm, "label", WORDS)
+SEVERAL = asking(SeveralForm, "labels", WORDS)
+EACH = asking(EachForm, "graded", POINTS, 3, candidates=3)
+ORDER = asking(OrderForm, "ranked", {"cannot_tell": "I cannot tell"}, 3, candidates=3)
+CLUSTERS = asking(GroupsForm, "cluster", GROUPS, 2, clusters_told=2)
+CHOICE = asking(AnswerForm, "choice", {"d1": "Number 1", "d2": "Number 2", "none": "None of them"})
 
 
 @pytest.mark.parametrize(
