@@ -47,7 +47,7 @@ class ScoredItem:
 
 
 @dataclass(frozen=True)
-class _Row:
+class _DatasetRow:
     """A row of a subset, with the column names of local files."""
 
     subset: str
@@ -75,7 +75,7 @@ class _TextForm:
     def gold_column(self, task: Any) -> str:
         return str(getattr(task, "label_column_name", "label"))
 
-    def items(self, row: _Row) -> Iterator[ScoredItem]:
+    def items(self, row: _DatasetRow) -> Iterator[ScoredItem]:
         row = replace(row, languages=(row.languages[0],) * 2)
         text, label = row.cells["text"], row.cells["label"]
         if isinstance(text, list):
@@ -105,7 +105,7 @@ class _SentencesForm(_TextForm):
     def gold_column(self, task: Any) -> str:
         return "score"
 
-    def items(self, row: _Row) -> Iterator[ScoredItem]:
+    def items(self, row: _DatasetRow) -> Iterator[ScoredItem]:
         yield row.item({name: _text(row.cells[name]) for name in SENTENCES}, **self.gold(row.cells[self.GOLD]))
 
     def gold(self, cell: Any) -> dict[str, Any]:
@@ -131,7 +131,7 @@ class _TranslationsForm(_TextForm):
     def columns(self, task: Any) -> list[str]:
         return list(BITEXT)
 
-    def items(self, row: _Row) -> Iterator[ScoredItem]:
+    def items(self, row: _DatasetRow) -> Iterator[ScoredItem]:
         counterpart = {row.name: _text(row.cells["sentence2"])}
         sentence = {"sentence1": _text(row.cells["sentence1"])}
         yield row.item(sentence, candidates=counterpart, relevant=frozenset(counterpart))
@@ -146,7 +146,7 @@ class _SummariesForm(_TextForm):
     def gold_column(self, task: Any) -> str:
         return str(task.relevancy_column_name)
 
-    def items(self, row: _Row) -> Iterator[ScoredItem]:
+    def items(self, row: _DatasetRow) -> Iterator[ScoredItem]:
         human, texts = [_text(summary) for summary in row.cells[SUMMARIES]], row.cells["machine_summaries"]
         for index, (text, score) in enumerate(zip(texts, _each(row.cells["relevance"], texts), strict=True)):
             fields: dict[str, str | list[str]] = {SUMMARIES: human, SUMMARY: _text(text)}
@@ -211,16 +211,16 @@ def split_of(dataset: Dataset) -> str:
     return dataset.loaded.split if isinstance(dataset, MtebTask) else "test"
 
 
-def _rows_of_files(dataset: TableDataset) -> Iterator[_Row]:
+def _rows_of_files(dataset: TableDataset) -> Iterator[_DatasetRow]:
     frame = dataset.splits["test"]
     languages = frame["language"] if "language" in frame else [dataset.language] * len(frame)
     columns = {str(name): list(frame[name]) for name in frame}
     for index, language in enumerate(languages):
         cells = {name: column[index] for name, column in columns.items()}
-        yield _Row("", str(index), language_pair(language), cells)
+        yield _DatasetRow("", str(index), language_pair(language), cells)
 
 
-def _rows_of_mteb(dataset: MtebTask, form: _TextForm) -> Iterator[_Row]:
+def _rows_of_mteb(dataset: MtebTask, form: _TextForm) -> Iterator[_DatasetRow]:
     task = dataset.loaded.task
     for subset, parts in task.dataset.items():
         part, prefix = parts[dataset.loaded.split], "" if subset == "default" else f"{subset}/"
@@ -230,7 +230,7 @@ def _rows_of_mteb(dataset: MtebTask, form: _TextForm) -> Iterator[_Row]:
             columns[form.GOLD] = list(part[column]) if column in part.column_names else [None] * len(part)
         for index in range(len(part)):
             cells = {name: column[index] for name, column in columns.items()}
-            yield _Row(prefix.rstrip("/"), f"{prefix}{index}", dataset.loaded.languages[subset], cells)
+            yield _DatasetRow(prefix.rstrip("/"), f"{prefix}{index}", dataset.loaded.languages[subset], cells)
 
 
 def _labels(label: Any) -> tuple[str, ...]:
