@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from annotation.crowd import pay
 from annotation.crowd.campaign import CrowdCampaign, next_batches
 from annotation.crowd.judging import cases, on_rules
-from annotation.crowd.ledger import BatchOffer, Ledger, Work, refuse_lost_batches, refuse_lost_campaign
-from annotation.crowd.platform import Offer, crowd_of, platform_class
+from annotation.crowd.ledger import BatchOffer, Ledger, refuse_lost_batches, refuse_lost_campaign
+from annotation.crowd.platform import Offer, Submission, crowd_of, platform_class
 from annotation.offering import LEDGER, CampaignName, Mode, ledgers
 from annotation.verdicts.evidence import Evidence
 from plumbline.cli import columns
@@ -61,13 +61,11 @@ def _summary(ledger: Ledger, spec: CrowdSpec) -> CrowdSummary:
     rewards = {offer.batch.batch_id: offer.reward for offer in offered}
     approved = [work for work in works if work.submission.state == "approved"]
     bonuses = {paid.subject: int(paid.details["cents"]) for paid in ledger.operations("bonus", state="done")}
-    timed = [work for work in approved if work.submission.seconds > 0]
-
-    def paid(work: Work) -> int:  # a platform shows a bonus some time after it was paid
-        done = work.submission
-        return rewards[work.batch_id] + max(sum(done.bonuses), bonuses.get(done.submission_id, 0))
-
-    wages = [pay.hourly(paid(work), work.submission.seconds) for work in timed]
+    payments = {  # a platform shows a bonus some time after it was paid
+        (done := work.submission): rewards[work.batch_id] + max(sum(done.bonuses), bonuses.get(done.submission_id, 0))
+        for work in approved
+    }
+    wage, seconds = _typical(payments)
     platform = platform_class(ledger.campaign.platform)
     return CrowdSummary(
         platform=ledger.campaign.platform,
@@ -83,10 +81,19 @@ def _summary(ledger: Ledger, spec: CrowdSpec) -> CrowdSummary:
         rewards=sum(rewards[work.batch_id] for work in approved),
         bonuses=sum(bonuses.values()),
         unsettled=len(ledger.operations(state="intended")),
-        hourly=statistics.median(wages) if wages else math.nan,
-        minutes=statistics.median(work.submission.seconds for work in timed) / 60 if timed else math.nan,
+        hourly=wage,
+        minutes=seconds / 60,
         off_rules=sum(review.decision == "reject" and not on_rules(review) for review in ledger.judgements()),
     )
+
+
+def _typical(payments: Mapping[Submission, int]) -> tuple[float, float]:
+    """Return dollars an hour and seconds of the median submission; NaN if no time is known. `payments` are in cents."""
+    timed = [(pay.hourly(cents, work.seconds), work.seconds) for work, cents in payments.items() if work.seconds > 0]
+    if not timed:
+        return math.nan, math.nan
+    wages, times = zip(*timed, strict=True)
+    return statistics.median(wages), statistics.median(times)
 
 
 def summary_text(summary: CrowdSummary) -> str:

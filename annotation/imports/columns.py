@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 
 import pandas as pd
 
@@ -63,8 +64,18 @@ class Proposal:
 
     roles: Mapping[str, str]
     reasons: Mapping[str, str]
-    doubts: tuple[str, ...] = ()
-    raters: Mapping[str, tuple[str, str]] = field(default_factory=dict)  #: of a `by_rater` column: question, rater
+    fixed: frozenset[str]  #: columns whose role the user or the form set
+    full: frozenset[str]  #: columns without an empty cell
+
+    @cached_property
+    def raters(self) -> Mapping[str, tuple[str, str]]:
+        """The question and rater of columns of one rater."""
+        return _raters(name for name, role in self.roles.items() if role in ("by_rater", "slot"))
+
+    @property
+    def doubts(self) -> list[str]:
+        """What is missing, named twice, or may be something else."""
+        return [*self._missing(), *self._repeated(), *self._unlike_others(), *self._either()]
 
     @property
     def has_answers(self) -> bool:
@@ -84,6 +95,61 @@ class Proposal:
         """Return the first column of a role; empty if no column has it."""
         return next(iter(self.named(role)), "")
 
+    def _missing(self) -> Iterator[str]:
+        has = set(self.roles.values())
+        if not self.has_answers:
+            numbered = list(_raters(self.named("unused")))
+            slots = f", or {' and '.join(map(repr, numbered[:3]))} with --column by_rater=NAME if each is one person's,"
+            slots += " and with --column slot=NAME if different people filled it"
+            yield f"no column was recognised as answers; name one with --column answer=NAME{slots if numbered else ''}"
+        if not {"original", "output", "text", "item", "by_item"} & has:
+            yield "no column identifies the item of a row; name one with --column item=NAME or --column text=NAME"
+
+    def _repeated(self) -> Iterator[str]:
+        for role in SINGLE:
+            if len(several := self.named(role)) > 1:
+                yield (
+                    f"{' and '.join(map(repr, several[:3]))} have the same role, {role}; set all but one to"
+                    " unused (--column unused=NAME)"
+                )
+        answers, question = self.named("answer"), self.first("question")
+        if question and len(answers) > 1:
+            yield (
+                "a file with a column of questions must have exactly one column of answers; set the others to unused"
+                " (--column unused=NAME)"
+            )
+        by_name_alone = [name for name in answers if name not in self.fixed]
+        if len(by_name_alone) > 1 and not question:
+            several = by_name_alone[:3]
+            yield f"{' and '.join(map(repr, several))} may all be answers; name those that are (--column answer=NAME)"
+
+    def _unlike_others(self) -> Iterator[str]:
+        """Yield the first column of a rater whose name shows no question, if others' names do."""
+        others = [n for n, (name, role) in enumerate(self.roles.items(), 1)
+                  if role == "by_rater" and name not in self.raters]  # fmt: skip
+        if others and any(question for question, _ in self.raters.values()):
+            column = f"column {others[0]}"
+            yield (
+                f"the name of {column} shows no question and rater, but others do; rename it like them (fluency_1,"
+                f" fluency_2, meaning_1, meaning_2), or set it to unused (--column 'unused={column}')"
+            )
+
+    def _either(self) -> Iterator[str]:
+        """Yield each column of texts, known by its name alone, that may as well have another role."""
+        names = {role: name for name, role in self.roles.items() if name not in self.fixed}
+        has = set(self.roles.values())
+        if "text" in names and ("original" in has) != ("output" in has):
+            role = "output" if "original" in has else "original"
+            yield (
+                f"{names['text']!r} may be the {role} or a text by itself; name it with --column {role}=NAME or"
+                " --column text=NAME"
+            )
+        if names.get("comment") in self.full and not {"text", "output", "by_item"} & has:
+            yield (
+                f"{names['comment']!r} has a text in each row and may be the rated text or raters' comments; name it"
+                " with --column text=NAME, --column output=NAME or --column comment=NAME"
+            )
+
 
 def propose(table: CellTable, corrections: Mapping[str, str]) -> Proposal:
     """Return the roles of a table's columns; `corrections` are the user's, by column.
@@ -99,21 +165,23 @@ def propose(table: CellTable, corrections: Mapping[str, str]) -> Proposal:
     fixed = {**{name: role for name, role in table.roles.items() if name in columns}, **corrections}
     taken, roles, reasons = set(fixed.values()), dict[str, str](), dict[str, str]()
     for name in columns:
-        role = fixed.get(name) or ("by_rater" if _PERSON.fullmatch(name) else by_name(name))
-        repeated = name not in fixed and role in taken and role not in ("by_rater", "unused")
-        roles[name] = "unused" if not role or repeated else role
-        if name in corrections:
-            reasons[name] = "set by you"
-        elif name in fixed:
-            reasons[name] = f"set by the format, {table.form}"
+        if name in fixed:
+            roles[name] = fixed[name]
+            reasons[name] = "set by you" if name in corrections else f"set by the format, {table.form}"
         else:
-            reasons[name] = "its name" if role else "its name shows no role"
-            reasons[name] = f"another column is the {role}" if repeated else reasons[name]
+            roles[name], reasons[name] = _role_by_name(name, taken)
     if roles.get(ENTRY) == "unused" and ENTRY not in fixed and "item" not in roles.values():
         roles[ENTRY], reasons[ENTRY] = "item", "the number of the entry in the file"
-    raters = _raters(name for name, role in roles.items() if role in ("by_rater", "slot"))
-    doubts = *_doubts(roles, fixed, raters), *_either(table, {n: r for n, r in roles.items() if n not in fixed}, roles)
-    return Proposal(roles, reasons, doubts, raters)
+    full = frozenset(name for name in columns if table.cells[name].notna().all())
+    return Proposal(roles, reasons, frozenset(fixed), full)
+
+
+def _role_by_name(name: str, taken: Collection[str]) -> tuple[str, str]:
+    """Return the role that a column's name shows, and the reason; unused if another column has it already."""
+    role = "by_rater" if _PERSON.fullmatch(name) else by_name(name)
+    if role in taken and role not in ("by_rater", "unused"):
+        return "unused", f"another column is the {role}"
+    return (role, "its name") if role else ("unused", "its name shows no role")
 
 
 def by_name(name: str) -> str:
@@ -140,56 +208,6 @@ def _raters(columns: Iterable[str]) -> dict[str, tuple[str, str]]:
         for name, question in questions.items()
         if counts[question] > 1
     }
-
-
-def _doubts(roles: Mapping[str, str], fixed: Mapping[str, str], raters: Mapping[str, tuple[str, str]]) -> Iterable[str]:
-    """Yield what is missing, named twice, or may be something else."""
-    has = Counter(roles.values())
-    if not _ANSWERING & set(has):
-        numbered = list(_raters(name for name, role in roles.items() if role == "unused"))
-        slots = f", or {' and '.join(map(repr, numbered[:3]))} with --column by_rater=NAME if each is one person's, and"
-        slots += " with --column slot=NAME if different people filled it"
-        yield f"no column was recognised as answers; name one with --column answer=NAME{slots if numbered else ''}"
-    if not {"original", "output", "text", "item", "by_item"} & set(has):
-        yield "no column identifies the item of a row; name one with --column item=NAME or --column text=NAME"
-    for role in SINGLE:
-        if has[role] > 1:
-            several = [name for name, of_name in roles.items() if of_name == role]
-            yield (
-                f"{' and '.join(map(repr, several[:3]))} have the same role, {role}; set all but one to"
-                " unused (--column unused=NAME)"
-            )
-    if has["question"] and has["answer"] > 1:
-        yield (
-            "a file with a column of questions must have exactly one column of answers; set the others to unused"
-            " (--column unused=NAME)"
-        )
-    named_so = [name for name, role in roles.items() if role == "answer" and name not in fixed]
-    if len(named_so) > 1 and not has["question"]:
-        yield f"{' and '.join(map(repr, named_so[:3]))} may all be answers; name those that are (--column answer=NAME)"
-    others = [n for n, (name, role) in enumerate(roles.items(), 1) if role == "by_rater" and name not in raters]
-    if others and any(question for question, _ in raters.values()):
-        column = f"column {others[0]}"
-        yield (
-            f"the name of {column} shows no question and rater, but others do; rename it like them (fluency_1,"
-            f" fluency_2, meaning_1, meaning_2), or set it to unused (--column 'unused={column}')"
-        )
-
-
-def _either(table: CellTable, named_so: Mapping[str, str], roles: Mapping[str, str]) -> Iterable[str]:
-    """Yield each column of texts, known by its name alone, that may as well have another role."""
-    names, has = {role: name for name, role in named_so.items()}, set(roles.values())
-    if "text" in names and ("original" in has) != ("output" in has):
-        role = "output" if "original" in has else "original"
-        yield (
-            f"{names['text']!r} may be the {role} or a text by itself; name it with --column {role}=NAME or"
-            " --column text=NAME"
-        )
-    if "comment" in names and not {"text", "output", "by_item"} & has and table.cells[names["comment"]].notna().all():
-        yield (
-            f"{names['comment']!r} has a text in each row and may be the rated text or raters' comments; name it with"
-            " --column text=NAME, --column output=NAME or --column comment=NAME"
-        )
 
 
 def proposal_rows(table: CellTable, proposal: Proposal) -> tuple[list[str], list[list[str]]]:

@@ -28,6 +28,7 @@ _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
 _DISCARDED = {"rejected", "returned", "timed-out", "timed out", "timedout", "cancelled", "canceled", "discarded",
               "skipped", "screened out", "invalid", "spam", "survey preview", "survey test"}  # fmt: skip
 _DRAFT = {"draft", "drafts", "pending", "in progress", "partial", "active", "incomplete", "started", "saved"}
+_KEYS = ("item", "system", "question", *TEXTS)  # roles of columns by which another file's facts are joined
 JOINT = " | "  # between the parts of an item's id
 
 
@@ -58,23 +59,11 @@ def match(tables: Sequence[CellTable], proposals: Sequence[Proposal], *, raters_
         for lookup in lookups:
             frame = _with_lookup(frame, table, proposal, *lookup, notes)
         parts.append(_with_file(frame) if raters_per_file else frame)
-    if not raters_per_file:
-        notes += _shared_raters(parts)
+    notes += [] if raters_per_file else _shared_raters(parts)
     frame = _stacked(parts) if len(parts) > 1 else parts[0]
-    raters = frame["rater"].array
-    frame["rater"] = renamed(raters, [rater.casefold() for rater in raters.categories])
-    if merged := len(raters.categories) - len(frame["rater"].array.categories):
-        differ = count(merged, "rater id differs", "rater ids differ")
-        notes.append(f"{differ} from another only in capitals; such ids count as the same person")
-    questions, titles = frame["question"].array, dict[str, str]()  # those that differ only in capitals are one
-    frame["question"] = renamed(
-        questions, [titles.setdefault(title.casefold(), title) for title in questions.categories]
-    )
-    frame = _without_empty(frame, listed)
+    frame = _without_empty(_in_one_case(frame, notes), listed)
     items, numbers = _items(frame)
-    answers = frame[["rater", "question", "cell", "at", "seconds", "comment", "status", "file", "line"]].assign(
-        item=numbers
-    )
+    columns = ["rater", "question", "cell", "at", "seconds", "comment", "status", "file", "line"]
     has_raters = not frame["unnamed"].any()
     if not has_raters:
         several = " (add --raters-per-file if each file is from one rater)" if len(rated) > 1 else ""
@@ -83,7 +72,19 @@ def match(tables: Sequence[CellTable], proposals: Sequence[Proposal], *, raters_
             f" raters is unknown{several}"
         )
     lower = frozenset(name for table in tables for name in table.lower)
+    answers = frame[columns].assign(item=numbers)
     return Material(items, answers, tuple(listed), tuple(dict.fromkeys(notes)), has_raters, lower)
+
+
+def _in_one_case(frame: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
+    """Return the rows with one spelling of raters, and of questions, that differ in capitals only."""
+    raters, questions, titles = frame["rater"].array, frame["question"].array, dict[str, str]()
+    folded = renamed(raters, [rater.casefold() for rater in raters.categories])
+    if merged := len(raters.categories) - len(folded.categories):
+        differ = count(merged, "rater id differs", "rater ids differ")
+        notes.append(f"{differ} from another only in capitals; such ids count as the same person")
+    spelt = [titles.setdefault(title.casefold(), title) for title in questions.categories]
+    return frame.assign(rater=folded, question=renamed(questions, spelt))
 
 
 def _with_file(frame: pd.DataFrame) -> pd.DataFrame:
@@ -275,33 +276,24 @@ def _with_lookup(
     frame: pd.DataFrame, table: CellTable, proposal: Proposal, lookup: CellTable, of_lookup: Proposal, notes: list[str]
 ) -> pd.DataFrame:
     """Join another file's facts about items to the rows, by the columns that both files have."""
-    shared = [name for name in proposal.roles if name in of_lookup.roles and proposal.roles[name] != "unused"]
-    keys = [name for name in shared if proposal.roles[name] in ("item", "system", "question", *TEXTS)]
+    roles = {name: role for name, role in of_lookup.roles.items() if role != "unused"}
+    keys = [name for name, role in proposal.roles.items() if name in of_lookup.roles and role in _KEYS]
     if not keys and (rater := of_lookup.first("rater")) and proposal.first("rater"):
         return _with_people(frame, lookup, rater, of_lookup.first("status"), notes)
-    roles = {name: role for name, role in of_lookup.roles.items() if name not in keys and role != "unused"}
     if not keys:
         raise DataError(f"{lookup.path}: has no answers and shares no column of items with {table.path.name}; rename"
                         " its columns to match")  # fmt: skip
-    cells = lookup.cells
-    numbers, first = group_numbers([cells[name].array for name in keys])
-    gives = [name for name, role in roles.items() if role in (*TEXTS, "truth", "language", "beside", "system", "item")]
-    for name in gives:
-        _, whole = group_numbers([coded(numbers, list(map(str, range(len(first))))), cells[name].array])
-        if len(whole) > len(first):
-            twice = pd.Series(numbers[whole]).duplicated(keep=False).to_numpy()
-            rows = whole[twice & (numbers[whole] == numbers[whole][twice][0])][:2]
-            raise _ambiguous(lookup, rows, keys, name)
+    numbers, first = group_numbers([lookup.cells[name].array for name in keys])
     found_at = _positions(table, lookup, keys, first)
     at = np.tile(found_at, len(frame) // max(len(found_at), 1))
-    for name in gives:
-        role = roles[name]
+    for name, role in roles.items():
+        if name in keys or role not in (*TEXTS, "truth", "language", "beside", "system", "item"):
+            continue
+        _refuse_ambiguous(lookup, numbers, keys, name)
+        array = _texts(lookup.cells[name], notes) if role in (*TEXTS, "beside") else lookup.cells[name].array
         target = f"beside:{name}" if role == "beside" else role
-        array = _texts(cells[name], notes) if role in (*TEXTS, "beside") else cells[name].array
-        codes = np.append(array.codes[first], -1)
-        brought = coded(codes[at], list(array.categories))
         if target not in frame or not frame[target].notna().any():
-            frame[target] = brought
+            frame[target] = coded(np.append(array.codes[first], -1)[at], list(array.categories))
     if lost := int((found_at < 0).sum()):
         notes.append(f"{lookup.path.name}: has no row for {count(lost, 'row')} of {table.path.name}")
     return frame
@@ -335,13 +327,25 @@ def _positions(table: CellTable, lookup: CellTable, keys: Sequence[str], first: 
     return np.fromiter((index.get(row, -1) for row in zip(*mine, strict=True)), np.int64, len(table.cells))
 
 
-def _ambiguous(table: CellTable, rows: Sequence[int], keys: Sequence[str], column: str) -> DataError:
+def _refuse_ambiguous(table: CellTable, numbers: np.ndarray, keys: Sequence[str], column: str) -> None:
+    """Raise DataError if rows with the same keys, which share a number, have two values of a column."""
+    _, rows = group_numbers([_as_column(numbers), table.cells[column].array])
+    of_rows = pd.Series(numbers[rows])
+    twice = of_rows[of_rows.duplicated(keep=False)]
+    if twice.empty:
+        return
+    rows = rows[(of_rows == twice.iloc[0]).to_numpy()][:2]
     first, second = (
         f"line {table.lines[row]}: {printable_line(str(table.cells[column].iloc[row]))[:80]!r}" for row in rows
     )
     about = ", ".join(f"{name} {table.cells[name].iloc[rows[0]]!r:.40}" for name in keys)
-    return DataError(f"{table.path}: {about} has two values of {column!r}; {first}; {second}; correct the file, or name"
-                     " the column that tells them apart with --column item=NAME")  # fmt: skip
+    raise DataError(f"{table.path}: {about} has two values of {column!r}; {first}; {second}; correct the file, or name"
+                    " the column that tells them apart with --column item=NAME")  # fmt: skip
+
+
+def _as_column(numbers: np.ndarray) -> pd.Categorical[Any]:
+    """Return rows' numbers, from 0 on, as a column."""
+    return coded(numbers, list(map(str, range(int(numbers.max(initial=-1)) + 1))))
 
 
 def _without_empty(frame: pd.DataFrame, listed: list[UnplacedRow]) -> pd.DataFrame:
@@ -395,11 +399,8 @@ def _items(frame: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray]:
 
 def _refuse_two_texts(frame: pd.DataFrame, texts: Sequence[str]) -> None:
     """Raise DataError if one id of a system has two texts."""
-    ids, first = group_numbers([frame["system"].array, frame["item"].array])
-    whole, every = group_numbers(
-        [coded(ids, list(map(str, range(len(first))))), *(frame[name].array for name in texts)]
-    )
-    del whole
+    ids, _ = group_numbers([frame["system"].array, frame["item"].array])
+    _, every = group_numbers([_as_column(ids), *(frame[name].array for name in texts)])
     of_ids = pd.Series(ids[every])
     twice = of_ids[of_ids.duplicated(keep=False) & frame["item"].notna().to_numpy()[every]]
     if len(twice):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -34,46 +35,186 @@ _FALSE = {"false", "0", "no", "off", "", "unchecked"}
 _ASSIGNED = re.compile(r"^(?P<question>.+?)(?P<mark>\.|:::)(?P<label>[^.:]+)$")
 
 
-def spread(table: CellTable) -> CellTable:  # noqa: PLR0911 (a return for each form)
+class SheetForm(ABC):
+    """A table that a platform writes: recognised by its columns, and given those of long rows."""
+
+    @classmethod
+    @abstractmethod
+    def fits(cls, names: Collection[str], table: CellTable) -> bool:
+        """Return whether a table with these columns is of this form."""
+
+    @classmethod
+    @abstractmethod
+    def read(cls, table: CellTable) -> CellTable:
+        """Return the table with the roles of its columns, and columns that are answers."""
+
+
+def spread(table: CellTable) -> CellTable:
     """Give a table the columns of its form; a table of an unknown form stays as it is."""
     names = list(map(str, table.cells.columns))
-    folded = {name.casefold() for name in names}
-    if "WorkerId" in names and any(name.startswith("Answer.") or name == "AssignmentStatus" for name in names):
-        return _mturk(table)
-    if {"Submission id", "Participant id"} <= set(names):
-        return replace(
-            table, form="Prolific's submissions", roles={name: _PROLIFIC.get(name, "unused") for name in names}
-        )
-    if any(":::" in name for name in names):
+    form = next((form for form in SheetForm.__subclasses__() if form.fits(names, table)), None)
+    return form.read(table) if form else table
+
+
+class MTurkResults(SheetForm):
+    """MTurk's results: `Input.` columns hold the texts shown, `Answer.` columns the answers."""
+
+    @classmethod
+    def fits(cls, names: Collection[str], table: CellTable) -> bool:
+        """Return whether it has workers, and answers or states of assignments."""
+        return "WorkerId" in names and any(name.startswith("Answer.") or name == "AssignmentStatus" for name in names)
+
+    @classmethod
+    def read(cls, table: CellTable) -> CellTable:
+        """Read answers in one column, in columns of labels, or in JSON."""
+        table = _unfolded(_with_task_answers(table))
+        table = _ticked(table, [name for name in map(str, table.cells.columns) if name.startswith("Answer.")])
+        roles, renamed = dict[str, str](), dict[str, str]()
+        for name in map(str, table.cells.columns):
+            if name.startswith("Answer."):
+                renamed[name] = re.sub(r"\.(label|choice|value|answer|on)$", "", name.removeprefix("Answer.")) or name
+                role = by_name(renamed[name]) if table.values(name) else "unused"
+                roles[renamed[name]] = role if role in ("comment", "unused") else "answer"
+            elif not name.startswith("Input."):
+                roles[name] = _MTURK.get(name, "unused")
+        if "WorkTimeInSeconds" in roles:
+            roles["AcceptTime"] = "unused"
+        comments = [name for name, role in roles.items() if role == "comment"]
+        roles |= dict.fromkeys(comments[1:], "unused")
+        return replace(table, form="MTurk's results", cells=table.cells.rename(columns=renamed), roles=roles)
+
+
+class ProlificSubmissions(SheetForm):
+    """Prolific's list of submissions."""
+
+    @classmethod
+    def fits(cls, names: Collection[str], table: CellTable) -> bool:
+        """Return whether it has submissions and participants."""
+        return {"Submission id", "Participant id"} <= set(names)
+
+    @classmethod
+    def read(cls, table: CellTable) -> CellTable:
+        """Read who submitted when; the answers are elsewhere."""
+        roles = {name: _PROLIFIC.get(name, "unused") for name in map(str, table.cells.columns)}
+        return replace(table, form="Prolific's submissions", roles=roles)
+
+
+class PotatoTable(SheetForm):
+    """Potato's table: a column `question:::label` for each label."""
+
+    @classmethod
+    def fits(cls, names: Collection[str], table: CellTable) -> bool:
+        """Return whether a column is of a label."""
+        return any(":::" in name for name in names)
+
+    @classmethod
+    def read(cls, table: CellTable) -> CellTable:
+        """Join the labels of a question."""
+        names = list(map(str, table.cells.columns))
         table = _ticked(table, [name for name in names if ":::" in name])
         answers = [name for name in map(str, table.cells.columns) if name not in names]
         return replace(table, form="Potato", roles=dict.fromkeys(answers, "answer"))
-    if {"annotation_id", "annotator", "lead_time"} <= set(names):
-        return _label_studio_csv(table)
-    if {"system", "rater", "category", "severity", "target"} <= folded:
-        return _mqm(table)
-    if any("ImportId" in str(cell) for row in range(min(2, len(table.cells))) for cell in table.cells.iloc[row]):
-        return _qualtrics(table)
-    return table
 
 
-def _mturk(table: CellTable) -> CellTable:
-    """Read MTurk's results: `Input.` columns hold the texts shown, `Answer.` columns the answers."""
-    table = _unfolded(_with_task_answers(table))
-    table = _ticked(table, [name for name in map(str, table.cells.columns) if name.startswith("Answer.")])
-    roles, renamed = dict[str, str](), dict[str, str]()
-    for name in map(str, table.cells.columns):
-        if name.startswith("Answer."):
-            renamed[name] = re.sub(r"\.(label|choice|value|answer|on)$", "", name.removeprefix("Answer.")) or name
-            role = by_name(renamed[name]) if table.values(name) else "unused"
-            roles[renamed[name]] = role if role in ("comment", "unused") else "answer"
-        elif not name.startswith("Input."):
-            roles[name] = _MTURK.get(name, "unused")
-    if "WorkTimeInSeconds" in roles:
-        roles["AcceptTime"] = "unused"
-    comments = [name for name, role in roles.items() if role == "comment"]
-    roles |= dict.fromkeys(comments[1:], "unused")
-    return replace(table, form="MTurk's results", cells=table.cells.rename(columns=renamed), roles=roles)
+class LabelStudioTable(SheetForm):
+    """Label Studio's CSV, an annotation a row; several choices, and ratings, are JSON in a cell."""
+
+    @classmethod
+    def fits(cls, names: Collection[str], table: CellTable) -> bool:
+        """Return whether it has annotations with their annotators and times."""
+        return {"annotation_id", "annotator", "lead_time"} <= set(names)
+
+    @classmethod
+    def read(cls, table: CellTable) -> CellTable:
+        """Read the answers; spans and boxes are listed."""
+        cells, unplaced = table.cells.copy(), list(table.listed)
+        for name in (name for name in map(str, cells.columns) if name not in SHORT):
+            texts = [_from_json(text) for text in table.values(name)]
+            for row in np.flatnonzero(
+                np.isin(cells[name].cat.codes, [n for n, text in enumerate(texts) if text is None])
+            ):
+                unplaced.append(
+                    UnplacedRow(
+                        table.path.name, int(table.lines[row]), "spans and boxes are not imported as answers", name
+                    )
+                )
+            cells[name] = renamed(cells[name].array, [text or "" for text in texts])
+        roles = {"annotator": "rater", "id": "item", "updated_at": "time", "lead_time": "seconds"}
+        roles |= {"annotation_id": "unused", "created_at": "unused"}
+        roles = {name: role for name, role in roles.items() if name in cells}
+        return replace(table, form="Label Studio (CSV)", cells=cells, listed=tuple(unplaced), roles=roles)
+
+
+class ErrorTable(SheetForm):
+    """WMT's MQM, an error in each row, as a score for each rater and segment: the sum of the errors' weights.
+
+    The weights are Freitag et al.'s (2021): major 5, minor 1 (punctuation 0.1), non-translation 25, at most 25.
+    """
+
+    @classmethod
+    def fits(cls, names: Collection[str], table: CellTable) -> bool:
+        """Return whether it has the category and severity of errors."""
+        return {"system", "rater", "category", "severity", "target"} <= {name.casefold() for name in names}
+
+    @classmethod
+    def read(cls, table: CellTable) -> CellTable:
+        """Sum the weights of a rater's errors in a segment."""
+        names = {str(name).casefold(): str(name) for name in table.cells.columns}
+        target, category, severity = names["target"], names["category"], names["severity"]
+        cells = table.cells.assign(
+            **{target: renamed(table.cells[target].array, [re.sub("</?v>", "", text) for text in table.values(target)])}
+        )
+        weights = np.array([
+            25.0 if "non-translation" in str(kind).casefold() else
+            0.1 if str(grade).casefold() == "minor" and "punctuation" in str(kind).casefold() else
+            _WEIGHTS.get(str(grade).casefold(), 0.0)
+            for kind, grade in zip(cells[category], cells[severity], strict=True)
+        ])  # fmt: skip
+        keys = [name for plain, name in names.items() if plain not in ("category", "severity", "metadata", "timestamp")]
+        numbers, first = group_numbers([cells[name].array for name in keys])
+        scores = np.minimum(np.bincount(numbers, weights), 25)
+        scored = (
+            cells[keys]
+            .iloc[first]
+            .reset_index(drop=True)
+            .assign(mqm=pd.Categorical([f"{score:g}" for score in scores]))
+        )
+        roles = {names["rater"]: "rater", names["system"]: "system", target: "output", "mqm": "answer"}
+        roles |= {names["source"]: "original"} if "source" in names else {}
+        note = (
+            "each score is the sum of the weights of a rater's errors in a segment, at most 25: non-translation 25, major"
+            " 5, minor 1, minor punctuation 0.1"
+        )
+        table = replace(table, cells=scored, lines=table.lines[first], roles=roles, notes=(*table.notes, note))
+        return replace(table, form="WMT's MQM", lower=frozenset({"mqm"}), scales={"mqm": "25..0"})
+
+
+class QualtricsResponses(SheetForm):
+    """Qualtrics' export: questions' words and ids follow the header; unfinished answers are drafts."""
+
+    @classmethod
+    def fits(cls, names: Collection[str], table: CellTable) -> bool:
+        """Return whether ids of questions follow the header."""
+        return any("ImportId" in str(cell) for row in range(min(2, len(table.cells))) for cell in table.cells.iloc[row])
+
+    @classmethod
+    def read(cls, table: CellTable) -> CellTable:
+        """Name the questions by their words."""
+        marked = next(row for row in range(2) if any("ImportId" in str(cell) for cell in table.cells.iloc[row]))
+        start, words = marked + 1, table.cells.iloc[0].astype(object).fillna("").astype(str)
+        cells = table.cells.iloc[start:].reset_index(drop=True)
+        cells = cells.apply(lambda column: column.cat.remove_unused_categories())
+        roles = {name: role for name, role in _QUALTRICS.items() if name in cells}
+        if any(by_name(str(name)) == "rater" for name in cells.columns if name not in roles):
+            roles["ResponseId"] = "unused"
+        named = _wordings({str(name): str(words[name]) for name in cells.columns if name not in roles and marked})
+        named = {name: text for name, text in named.items() if text not in cells}
+        if "Finished" in cells and "Status" in cells:
+            unfinished = cells["Finished"].astype(str).str.casefold().isin(_FALSE)
+            cells["Status"] = pd.Categorical(np.where(unfinished, "incomplete", cells["Status"].astype(object)))
+        note = f"skipped {count(start, 'line')} below the header, with the columns' names again"
+        return replace(table, form="Qualtrics", cells=cells.rename(columns=named), lines=table.lines[start:], roles=roles,
+                       notes=(*table.notes, note))  # fmt: skip
 
 
 def _unfolded(table: CellTable) -> CellTable:
@@ -101,59 +242,11 @@ def _unfolded(table: CellTable) -> CellTable:
     return replace(table, cells=pd.DataFrame(columns), lines=lines, notes=(*table.notes, note))
 
 
-def _label_studio_csv(table: CellTable) -> CellTable:
-    """Read Label Studio's CSV, an annotation a row; several choices, and ratings, are JSON in a cell."""
-    cells, unplaced = table.cells.copy(), list(table.listed)
-    for name in (name for name in map(str, cells.columns) if name not in SHORT):
-        texts = [_from_json(text) for text in table.values(name)]
-        for row in np.flatnonzero(np.isin(cells[name].cat.codes, [n for n, text in enumerate(texts) if text is None])):
-            unplaced.append(
-                UnplacedRow(table.path.name, int(table.lines[row]), "spans and boxes are not imported as answers", name)
-            )
-        cells[name] = renamed(cells[name].array, [text or "" for text in texts])
-    roles = {"annotator": "rater", "id": "item", "updated_at": "time", "lead_time": "seconds"}
-    roles |= {"annotation_id": "unused", "created_at": "unused"}
-    roles = {name: role for name, role in roles.items() if name in cells}
-    return replace(table, form="Label Studio (CSV)", cells=cells, listed=tuple(unplaced), roles=roles)
-
-
 def _from_json(text: str) -> str | None:
     try:
         return short_answer(json.loads(text)) if text[:1] in "[{" else text
     except ValueError:
         return text
-
-
-def _mqm(table: CellTable) -> CellTable:
-    """Read WMT's MQM, an error in each row, as a score for each rater and segment: the sum of the errors' weights.
-
-    The weights are Freitag et al.'s (2021): major 5, minor 1 (punctuation 0.1), non-translation 25, at most 25.
-    """
-    names = {str(name).casefold(): str(name) for name in table.cells.columns}
-    target, category, severity = names["target"], names["category"], names["severity"]
-    cells = table.cells.assign(
-        **{target: renamed(table.cells[target].array, [re.sub("</?v>", "", text) for text in table.values(target)])}
-    )
-    weights = np.array([
-        25.0 if "non-translation" in str(kind).casefold() else
-        0.1 if str(grade).casefold() == "minor" and "punctuation" in str(kind).casefold() else
-        _WEIGHTS.get(str(grade).casefold(), 0.0)
-        for kind, grade in zip(cells[category], cells[severity], strict=True)
-    ])  # fmt: skip
-    keys = [name for plain, name in names.items() if plain not in ("category", "severity", "metadata", "timestamp")]
-    numbers, first = group_numbers([cells[name].array for name in keys])
-    scores = np.minimum(np.bincount(numbers, weights), 25)
-    scored = (
-        cells[keys].iloc[first].reset_index(drop=True).assign(mqm=pd.Categorical([f"{score:g}" for score in scores]))
-    )
-    roles = {names["rater"]: "rater", names["system"]: "system", target: "output", "mqm": "answer"}
-    roles |= {names["source"]: "original"} if "source" in names else {}
-    note = (
-        "each score is the sum of the weights of a rater's errors in a segment, at most 25: non-translation 25, major"
-        " 5, minor 1, minor punctuation 0.1"
-    )
-    table = replace(table, cells=scored, lines=table.lines[first], roles=roles, notes=(*table.notes, note))
-    return replace(table, form="WMT's MQM", lower=frozenset({"mqm"}), scales={"mqm": "25..0"})
 
 
 def _wordy(column: Any) -> bool:
@@ -209,47 +302,36 @@ def _ticked(table: CellTable, names: Sequence[str]) -> CellTable:
     groups = defaultdict[str, dict[str, str]](dict)
     for name in names:
         match = _ASSIGNED.match(name)
-        values = {value.casefold() for value in table.values(name)}
-        if match and match["question"] != "Answer" and (values <= _TRUTHS | _FALSE or match["mark"] == ":::"):
-            groups[match["question"]][match["label"]] = name
+        if match and match["question"] != "Answer" and (match["mark"] == ":::" or _are_ticks(table.values(name))):
+            groups[match["question"]][re.sub(r"^scale_(?=\d+$)", "", match["label"])] = name
     cells = table.cells
     for question, labels in groups.items():
+        columns = list(labels.values())
         if set(labels) <= {"text_box", "bad_text"}:
-            cells = cells.rename(columns=dict.fromkeys(labels.values(), question))
-            continue
-        if len(labels) < 2 and ":::" not in next(iter(labels.values())):
-            continue
-        whole = np.full(len(cells), "", object)
-        for label, name in ((re.sub(r"^scale_(?=\d+$)", "", label), name) for label, name in labels.items()):
-            ticked = np.array([value.casefold() not in _FALSE for value in table.values(name)] + [False])
-            on = ticked[cells[name].cat.codes.to_numpy()]
-            whole[on] = [f"{text}{AND_ALSO}{label}" if text else label for text in whole[on]]
-        codes, index = pd.factorize(whole)
-        numbers = np.array([-1 if text == "" else number for number, text in enumerate(index)], np.int32)
-        cells = cells.drop(columns=list(labels.values())).assign(**{question: coded(numbers[codes], list(index))})
+            cells = cells.rename(columns=dict.fromkeys(columns, question))
+        elif len(labels) > 1 or ":::" in columns[0]:
+            whole = pd.Series("", cells.index, object)
+            for label, name in labels.items():
+                ticked = cells[name].isin([value for value in table.values(name) if value.casefold() not in _FALSE])
+                whole[ticked] = whole[ticked].map(lambda text, label=label: f"{text}{AND_ALSO}{label}".strip(AND_ALSO))
+            codes, index = pd.factorize(whole.where(whole != ""))
+            cells = cells.drop(columns=columns).assign(**{question: coded(codes.astype(np.int32), list(index))})
     return replace(table, cells=cells)
 
 
-def _qualtrics(table: CellTable) -> CellTable:
-    """Read Qualtrics' export: questions' words and ids follow the header; unfinished answers are drafts."""
-    marked = next(row for row in range(2) if any("ImportId" in str(cell) for cell in table.cells.iloc[row]))
-    start, words = marked + 1, table.cells.iloc[0].astype(object).fillna("").astype(str)
-    cells = table.cells.iloc[start:].reset_index(drop=True)
-    cells = cells.apply(lambda column: column.cat.remove_unused_categories())
-    roles = {name: role for name, role in _QUALTRICS.items() if name in cells}
-    if any(by_name(str(name)) == "rater" for name in cells.columns if name not in roles):
-        roles["ResponseId"] = "unused"
-    wordings = {str(name): str(words[name]) for name in cells.columns if name not in roles and marked}
-    heads = Counter(text.rpartition(" - ")[0] for text in wordings.values())
-    named = {
-        name: f"{head} [{item}]" if heads[head] > 2 and head else text
-        for name, text in wordings.items() for head, _, item in (text.rpartition(" - "),)
-    }  # fmt: skip
-    twice = Counter(named.values())
-    named = {name: text for name, text in named.items() if text and twice[text] == 1 and text not in cells}
-    if "Finished" in cells and "Status" in cells:
-        unfinished = cells["Finished"].astype(str).str.casefold().isin(_FALSE)
-        cells["Status"] = pd.Categorical(np.where(unfinished, "incomplete", cells["Status"].astype(object)))
-    note = f"skipped {count(start, 'line')} below the header, with the columns' names again"
-    return replace(table, form="Qualtrics", cells=cells.rename(columns=named), lines=table.lines[start:], roles=roles,
-                   notes=(*table.notes, note))  # fmt: skip
+def _are_ticks(values: Iterable[str]) -> bool:
+    return {value.casefold() for value in values} <= _TRUTHS | _FALSE
+
+
+def _wordings(texts: Mapping[str, str]) -> dict[str, str]:
+    """Return the words of questions as their columns' names; the items of a grid stand in brackets.
+
+    Columns without words, or with those of another column, keep their names.
+    """
+    heads = Counter(text.rpartition(" - ")[0] for text in texts.values())
+    named = {}
+    for name, text in texts.items():
+        head, _, item = text.rpartition(" - ")
+        named[name] = f"{head} [{item}]" if heads[head] > 2 and head else text
+    counts = Counter(named.values())
+    return {name: text for name, text in named.items() if text and counts[text] == 1}
