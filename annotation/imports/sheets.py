@@ -130,14 +130,10 @@ class LabelStudioTable(SheetForm):
         cells, unplaced = table.cells.copy(), list(table.listed)
         for name in (name for name in map(str, cells.columns) if name not in SHORT):
             texts = [_from_json(text) for text in table.values(name)]
-            for row in np.flatnonzero(
-                np.isin(cells[name].cat.codes, [n for n, text in enumerate(texts) if text is None])
-            ):
-                unplaced.append(
-                    UnplacedRow(
-                        table.path.name, int(table.lines[row]), "spans and boxes are not imported as answers", name
-                    )
-                )
+            spans = [number for number, text in enumerate(texts) if text is None]
+            for row in np.flatnonzero(np.isin(cells[name].cat.codes, spans)):
+                reason, line = "spans and boxes are not imported as answers", int(table.lines[row])
+                unplaced.append(UnplacedRow(table.path.name, line, reason, name))
             cells[name] = renamed(cells[name].array, [text or "" for text in texts])
         roles = {"annotator": "rater", "id": "item", "updated_at": "time", "lead_time": "seconds"}
         roles |= {"annotation_id": "unused", "created_at": "unused"}
@@ -173,17 +169,13 @@ class ErrorTable(SheetForm):
         keys = [name for plain, name in names.items() if plain not in ("category", "severity", "metadata", "timestamp")]
         numbers, first = group_numbers([cells[name].array for name in keys])
         scores = np.minimum(np.bincount(numbers, weights), 25)
-        scored = (
-            cells[keys]
-            .iloc[first]
-            .reset_index(drop=True)
-            .assign(mqm=pd.Categorical([f"{score:g}" for score in scores]))
-        )
+        column = pd.Categorical([f"{score:g}" for score in scores])
+        scored = cells[keys].iloc[first].reset_index(drop=True).assign(mqm=column)
         roles = {names["rater"]: "rater", names["system"]: "system", target: "output", "mqm": "answer"}
         roles |= {names["source"]: "original"} if "source" in names else {}
         note = (
-            "each score is the sum of the weights of a rater's errors in a segment, at most 25: non-translation 25, major"
-            " 5, minor 1, minor punctuation 0.1"
+            "each score is the sum of the weights of a rater's errors in a segment, at most 25: non-translation 25,"
+            " major 5, minor 1, minor punctuation 0.1"
         )
         table = replace(table, cells=scored, lines=table.lines[first], roles=roles, notes=(*table.notes, note))
         return replace(table, form="WMT's MQM", lower=frozenset({"mqm"}), scales={"mqm": "25..0"})
@@ -213,8 +205,10 @@ class QualtricsResponses(SheetForm):
             unfinished = cells["Finished"].astype(str).str.casefold().isin(_FALSE)
             cells["Status"] = pd.Categorical(np.where(unfinished, "incomplete", cells["Status"].astype(object)))
         note = f"skipped {count(start, 'line')} below the header, with the columns' names again"
-        return replace(table, form="Qualtrics", cells=cells.rename(columns=named), lines=table.lines[start:], roles=roles,
-                       notes=(*table.notes, note))  # fmt: skip
+        return replace(
+            table, form="Qualtrics", cells=cells.rename(columns=named), lines=table.lines[start:], roles=roles,
+            notes=(*table.notes, note),
+        )  # fmt: skip
 
 
 def _unfolded(table: CellTable) -> CellTable:
