@@ -12,7 +12,7 @@ from annotation.questions import Kind
 from plumbline.records import Number, Record
 from plumbline.statistics.estimates import Estimate
 from plumbline.study.campaign import RuleSpec
-from plumbline.study.subjects import Subject
+from plumbline.study.subject import Subject
 from plumbline.words import count
 
 Outcome = Literal["accepted", "rejected", "undecided"]

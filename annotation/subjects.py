@@ -7,7 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 
@@ -28,8 +28,8 @@ from plumbline.records import Pair, nfc
 from plumbline.scales import as_number
 from plumbline.study import Study
 from plumbline.study.judged import VerdictUnit
-from plumbline.study.subject import TEXT, InstructionsSubject, ItemGroup, TextsSubject
-from plumbline.study.subjects import ItemSubject, Subject, TextSubject, WordingSubject
+from plumbline.study.subject import TEXT, ItemGroup, Subject
+from plumbline.study.subjects import InstructionsSubject, ItemsSubject, TextsSubject
 from plumbline.words import shows
 
 _WHAT = {"text": "a text", "chat": "a list of messages", "list": "a list of texts"}
@@ -151,8 +151,8 @@ class RowReader(ItemReader):
 
     def __init__(self, study: Study, rubric: Rubric) -> None:
         super().__init__(study, rubric)
-        self._subject: TextsSubject | InstructionsSubject = study.judging.spec
-        self._path = self._subject.file(study)
+        self._subject = cast("TextsSubject | InstructionsSubject", study.judging)
+        self._path = self._subject.file_of(study)
         self._asked = {question.name: question for question in rubric.asked()}
 
     def items(self) -> Iterator[SubjectItem]:
@@ -179,7 +179,7 @@ class RowReader(ItemReader):
         """Return the file's rows, which have all columns that the subject names."""
         subject, path = self._subject, self._path
         if not path.is_file():
-            raise DataError(self._study.judging.missing_file(self._study, path))
+            raise DataError(self._subject.missing_file(self._study, path))
         frame = read_frame(path)
         if frame.empty:
             raise DataError(f"{path}: has no rows; give it texts")
@@ -249,7 +249,7 @@ class DatasetReader(ItemReader):
         """
         for dataset in iter_datasets(self._study):
             wanted = {field.name: field.kind for field in self._rubric.fields.of(dataset.name)}
-            items = list(items_of(dataset, self._study.judging.spec.candidates))
+            items = list(items_of(dataset, ItemsSubject.candidates))
             self._refuse_unlike(dataset.name, wanted, items)
             for item in items:
                 if not set(wanted) <= set(item.fields):
@@ -280,9 +280,9 @@ class DatasetReader(ItemReader):
 
 #: The readers of subjects' items; of other subjects none are read.
 READERS: Mapping[type[Subject], type[ItemReader]] = {
-    TextSubject: RowReader,
-    WordingSubject: RowReader,
-    ItemSubject: DatasetReader,
+    TextsSubject: RowReader,
+    InstructionsSubject: RowReader,
+    ItemsSubject: DatasetReader,
 }
 
 

@@ -27,8 +27,7 @@ from plumbline.study import Study
 from plumbline.study.base import first_complaint
 from plumbline.study.human import HUMAN
 from plumbline.study.judged import VerdictUnit
-from plumbline.study.subject import TEXT
-from plumbline.study.subjects import Subject
+from plumbline.study.subject import TEXT, Subject
 from plumbline.study.transformations import EIGHT
 
 CHECKED_BY = "checked_by"  #: the native speaker who checked a wording; empty for nobody

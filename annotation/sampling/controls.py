@@ -24,7 +24,7 @@ from plumbline.identity import identity
 from plumbline.records import Pair
 from plumbline.study import Study
 from plumbline.study.campaign import SampleSpec
-from plumbline.study.subjects import Subject
+from plumbline.study.subject import Subject
 
 UNRELATED = 0.1  # the most that an original may overlap with a negative's other text (Jaccard index of their words)
 DONORS = 500  # texts of a queue that are searched for an unrelated one

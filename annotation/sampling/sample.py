@@ -35,7 +35,7 @@ from plumbline.store import write_table
 from plumbline.study import Study, file_hash
 from plumbline.study.campaign import SampleSpec
 from plumbline.study.reach import refuse_unreachable
-from plumbline.study.subjects import Subject
+from plumbline.study.subject import Subject
 from plumbline.words import trim
 
 COMMAND = "sample"

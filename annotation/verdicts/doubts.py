@@ -18,7 +18,7 @@ from annotation.sampling.queues import SCOPES
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.held import look_lines
 from annotation.verdicts.tables import display, number, rated, scoped, wrong
-from plumbline.study.subjects import Subject
+from plumbline.study.subject import Subject
 from plumbline.words import count
 
 FEW_PAIRS = 20  # below, an accepted transformation is called thin (HTEB rates 100; `min_pairs` is 20 by default)

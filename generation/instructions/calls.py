@@ -21,7 +21,7 @@ from plumbline.study import Study
 from plumbline.study.base import LONGEST
 from plumbline.study.datasets import DatasetSpec, TaskType
 from plumbline.study.engines import EngineSpec
-from plumbline.study.subject import Context, InstructionsSubject
+from plumbline.study.subjects import Context, InstructionsSubject
 from plumbline.words import shows
 
 FOLDER: Path = PROMPTS / "instructions"

@@ -50,7 +50,8 @@ from plumbline.records import Record
 from plumbline.store import only_one, read_records, write_json
 from plumbline.study import Study
 from plumbline.study.engines import EngineSpec, Sampling
-from plumbline.study.subject import INSTRUCTIONS, InstructionsSubject
+from plumbline.study.subject import INSTRUCTIONS
+from plumbline.study.subjects import InstructionsSubject
 
 COMMAND = "instructions"
 

@@ -47,8 +47,8 @@ from plumbline.study.judged import VerdictUnit
 from plumbline.study.places import exports_folder, resolved
 from plumbline.study.places import file_hash as file_hash
 from plumbline.study.reach import known_texts, refuse_unreachable
-from plumbline.study.subject import ItemNames, SubjectSpec
-from plumbline.study.subjects import Subject, subject_of
+from plumbline.study.subject import ItemNames, PairSubject, Subject
+from plumbline.study.subjects import SubjectSpec
 from plumbline.study.transformations import (
     EIGHT,
     Transformation,
@@ -176,7 +176,7 @@ class Study(StudyPart):
             raise ValueError("sample.without: only outputs of transformations have error types; take it out")
         if subject:
             self._groups = self.judging.units(self.datasets, keys)
-        refuse_one_name(self.judging.models(), self.evaluation.models)
+        refuse_one_name(self.judging.model_names(), self.evaluation.models)
         return self
 
     @model_validator(mode="after")
@@ -215,13 +215,13 @@ class Study(StudyPart):
 
     def raters_of(self, name: str) -> int:
         """Return the number of raters for each item of a unit."""
-        task = self.judging.task(name)
-        return task.raters if task else self.raters.per_pair
+        _, raters = self.judging.sizes(name) or (0, self.raters.per_pair)
+        return raters
 
     @property
     def judging(self) -> Subject:
         """The subject that people judge."""
-        return subject_of(self.subject)
+        return self.subject or PairSubject()
 
     @property
     def called(self) -> ItemNames:

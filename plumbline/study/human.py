@@ -11,9 +11,11 @@ from pydantic.json_schema import SkipJsonSchema
 
 from plumbline.errors import StudyError, nearest
 from plumbline.study.base import Line, StudyPart, first_complaint, refuse_duplicates
+from plumbline.study.datasets import DatasetSpec, Texts
 from plumbline.study.engines import AnnotatorSpec, Relevance
 from plumbline.study.evaluation import ModelSpec
-from plumbline.study.judged import NAME
+from plumbline.study.judged import NAME, VerdictUnit
+from plumbline.study.subject import ItemNames, Subject
 
 HUMAN = "human"
 MOST_POINTS = 11  # of a scale
@@ -85,8 +87,14 @@ class HumanTaskSpec(StudyPart):
         return re.sub(r"[^a-z0-9_-]+", "_", self.dataset.lower())
 
 
-class HumanSubject(StudyPart):
+class HumanSubject(Subject):
     """Tasks that people do, on the same items as models."""
+
+    names = ItemNames("task", "item")
+    group_words = "data sets"
+    does_tasks = True
+    scored_by = "evaluate"
+    scores = ("human/scores.parquet", "evaluation")
 
     kind: Literal["human"] = "human"
     tasks: tuple[HumanTaskSpec, ...] = Field(min_length=1, description="the tasks that people do")
@@ -109,9 +117,26 @@ class HumanSubject(StudyPart):
                 raise ValueError(f"models: {model.name!r}: no task {unknown[0]!r}; {nearest(unknown[0], names)}")
         return self
 
-    def task(self, name: str) -> HumanTaskSpec:
-        """A task by its name."""
-        return next(task for task in self.tasks if task.name == name)
+    def sizes(self, unit: str) -> tuple[int, int]:
+        """The items and raters of a task."""
+        task = next(task for task in self.tasks if task.name == unit)
+        return task.items, task.raters
+
+    def texts(self, units: Collection[str], datasets: Sequence[DatasetSpec]) -> Texts:
+        """Return no texts: what languages the items have is known once they are drawn."""
+        return {task.name: set() for task in self.tasks}
+
+    def model_names(self) -> list[str]:
+        """Return the names of the study's `judges`."""
+        return [model.called for model in self.models]
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings without the models that also do the tasks: they do not change the sample."""
+        return self.model_dump(mode="json", exclude={"models"})
+
+    def _units(self, datasets: Sequence[DatasetSpec], keys: Collection[str]) -> Mapping[str, VerdictUnit]:
+        """Each task is a pool, and has queues of its own."""
+        return {task.name: VerdictUnit(name=task.name, axis=self.kind) for task in self.tasks}
 
 
 def refuse_one_name(names: Collection[str], models: Iterable[ModelSpec]) -> None:

@@ -11,8 +11,7 @@ from plumbline.errors import StudyError
 from plumbline.study.campaign import AcceptanceSpec, RatersSpec, SampleSpec
 from plumbline.study.datasets import DatasetSpec, Text, Texts
 from plumbline.study.judged import VerdictUnit
-from plumbline.study.subject import ItemNames
-from plumbline.study.subjects import Subject
+from plumbline.study.subject import ItemNames, Subject
 from plumbline.words import count
 
 #: The scopes of a verdict (`acceptance.scope`), from the widest to the narrowest.
@@ -93,8 +92,7 @@ def verdict_sizes(study: PlannedPairs, texts: Texts, pairs: int | None = None, s
     for pool, members in pools.items():
         sizes: dict[tuple[str, ...], int] = {}
         for name in members:
-            task = study.judging.task(name)
-            of_task = task.items if task else None
+            of_task, _ = study.judging.sizes(name) or (None, None)
             for key, share in _shares(texts.get(name, ()), scope, number, of_task).items():
                 sizes[key] = sizes.get(key, 0) + share
         raters = min(study.raters_of(name) for name in members)

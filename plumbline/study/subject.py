@@ -1,22 +1,25 @@
-"""Subjects other than outputs of transformations: texts of a file, wordings, items, tasks."""
+"""The base of subjects that people judge, and the subject of a study that names none: pairs of transformations.
+
+A study's subject is `Study.judging`. A new kind is a class in `plumbline.study.subjects`, and a reader of its items
+(`annotation.subjects.READERS`).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, NamedTuple, Protocol
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field
 
-from plumbline.errors import StudyError
-from plumbline.languages import language_code
-from plumbline.study.base import Line, Name, StudyPart, refuse_duplicates
-from plumbline.study.datasets import DatasetName
-from plumbline.study.human import HumanSubject
-from plumbline.study.judged import JudgedName, VerdictUnit
+from plumbline.study.base import StudyPart
+from plumbline.study.datasets import DatasetSpec, Texts, texts_of
+from plumbline.study.judged import VerdictUnit
+from plumbline.words import count
 
 TEXT = "text"  # the field that holds a row's text
 INSTRUCTIONS = "instructions/prompts.parquet"  # the wordings of instructions, in a study's folder
-Context = Literal["task_type", "description", "language"]
+_OF_TRANSFORMATIONS = ("transformations", "prompts", "languages", "seeds", "generator", "candidates")
 
 
 class ItemGroup(VerdictUnit):
@@ -42,126 +45,6 @@ class Folders(Protocol):
         ...
 
 
-class TextsSubject(StudyPart):
-    """Texts of a file, one per row: the column `text`, and `group` if there are several groups."""
-
-    text: ClassVar[str] = TEXT
-
-    kind: Literal["texts"]
-    path: Line = Field(description="a CSV, TSV, JSONL or Parquet file, relative to the study file")
-    language: str = Field(description="code of the texts' language; a column `language` overrides it")
-    groups: tuple[JudgedName, ...] = Field(
-        min_length=1,
-        description="the groups that get a verdict, by the column `group` if there are several; raters do not see it",
-    )
-    context: dict[Name, Line] = Field(
-        default={}, description=("further fields that raters see beside the text: each field's name and its column")
-    )
-    expected: dict[Name, Line] = Field(
-        default={},
-        description=("columns with right answers, by question; rows with a right answer serve only to check raters"),
-    )
-
-    @field_validator("language")
-    @classmethod
-    def _code(cls, value: str) -> str:
-        try:
-            return language_code(value)
-        except StudyError as error:
-            raise ValueError(str(error)) from None
-
-    @model_validator(mode="after")
-    def _whole(self) -> TextsSubject:
-        refuse_duplicates(list(self.groups), "group")
-        if self.kind in self.groups:
-            raise ValueError(f"{self.kind!r} is a reserved name; rename the group")
-        if TEXT in self.context:
-            raise ValueError(f"context: {TEXT!r} is the field of the text itself; give this field another name")
-        columns = [self.text, *([self.group] if self.group else []), *self.context.values(), *self.expected.values()]
-        refuse_duplicates(columns, "column")
-        return self
-
-    @property
-    def group(self) -> str:
-        """The column of each row's group; empty if all rows are one group."""
-        return "group" if len(self.groups) > 1 else ""
-
-    def file(self, study: Folders) -> Path:
-        """Return the path of its texts."""
-        return study.resolve(self.path)
-
-
-class InstructionsSubject(StudyPart):
-    """Wordings of the instructions to embedding models for the study's data sets.
-
-    A language model proposes them, or people do, in a file; `generation.instructions` puts them together.
-    """
-
-    text: ClassVar[str] = TEXT
-    group: ClassVar[str] = "group"
-    context: ClassVar[dict[str, str]] = {"task": "task_words"}
-    per_call: ClassVar[int] = 5  #: wordings requested in one call
-    language: ClassVar[str] = "en"  #: of the wordings
-    seed: ClassVar[int] = 1337  #: of the generator's first attempt
-    near: ClassVar[float] = 0.1  #: wordings of one task that differ by no more of their characters are one
-
-    kind: Literal["instructions"]
-    contexts: tuple[Context, ...] = Field(
-        default=("task_type", "description", "language"),
-        description=(
-            "what the generator is told; each context has its own calls. task_type: the task type (one call for each"
-            " type, whose tasks share the wordings); description: the task type and the data set's description (one"
-            " call for each data set); language: these and the languages of the texts (one call for each data set)"
-        ),
-    )
-    prompts: str = Field(
-        default="",
-        description=(
-            "a file of wordings that people wrote, relative to the study file, with columns task (or task type) and"
-            " prompt"
-        ),
-    )
-    known: str = Field(
-        default="",
-        description=(
-            "a file of wordings whose right label is known, relative to the study file, with columns task (or task"
-            " type), prompt and label; they only check raters"
-        ),
-    )
-    descriptions: dict[DatasetName, Line] = Field(
-        default={}, description="a sentence for each data set on its content and the task; default: mteb's"
-    )
-
-    @model_validator(mode="after")
-    def _asks_somebody(self) -> InstructionsSubject:
-        refuse_duplicates(list(self.contexts), "context")
-        if not self.contexts and not self.prompts:
-            raise ValueError("contexts: no source of wordings; add contexts for a generator, or a file in `prompts`")
-        return self
-
-    @property
-    def expected(self) -> dict[str, str]:
-        """The column of right answers, by question; none without wordings whose label is certain."""
-        return {"label": "right"} if self.known else {}
-
-    @property
-    def groups(self) -> tuple[str, ...]:
-        """The groups that get a verdict: the wordings of each context, and people's."""
-        return (*(f"from_{name}" for name in self.contexts), *(["from_people"] if self.prompts else []))
-
-    def file(self, study: Folders) -> Path:
-        """Return the path of its wordings."""
-        return study.folder / INSTRUCTIONS
-
-
-class ItemsSubject(StudyPart):
-    """The items of the study's data sets in the form of their tasks: two sentences, a text, a query and candidates."""
-
-    candidates: ClassVar[int] = 7  #: largest number of passages shown with a query, in random order
-
-    kind: Literal["items"]
-
-
 class ItemNames(NamedTuple):
     """The names for people of a study's units, items and checks, in the singular and in small letters."""
 
@@ -182,4 +65,118 @@ class ItemNames(NamedTuple):
 PAIRS = ItemNames("transformation", "pair")
 
 
-SubjectSpec = Annotated[TextsSubject | InstructionsSubject | ItemsSubject | HumanSubject, Field(discriminator="kind")]
+class Subject(StudyPart):
+    """The subject that people judge in a study: its settings, and all that differs between kinds of subject."""
+
+    kind: str
+    names: ClassVar[ItemNames]  #: what people call what gets a verdict, and what raters see at a time
+    group_words: ClassVar[str] = "groups"  #: what of a sample is drawn from each
+    sources: ClassVar[str] = "items"  #: what a sample is drawn of
+    failed: ClassVar[str] = "rows that lack a text"  #: what of these nobody can rate
+    needs_datasets: ClassVar[bool] = True  #: whether it is of data sets
+    takes: ClassVar[tuple[str, ...]] = ()  #: keys of a study for transformations that it has a use for
+    transforms: ClassVar[bool] = False  #: whether outputs of transformations are judged
+    does_tasks: ClassVar[bool] = False  #: whether people do tasks, as models do
+    drawn_from: ClassVar[tuple[str, ...]] = ()  #: the records that a sample is drawn from, if it is not from data files
+    takes_all: ClassVar[bool] = False  #: whether all items are drawn, near-duplicates too
+    first_command: ClassVar[str] = "sample"  #: the first that makes something
+    scored_by: ClassVar[str] = ""  #: the command that scores models; empty where its verdicts are the result
+    scores: ClassVar[tuple[str, str]] = ("", "")  #: the table of these scores, and the stage that makes it
+
+    def file_of(self, study: Folders) -> Path | None:
+        """The file whose rows are its items; None where they are no rows of a file."""
+        del study
+        return None
+
+    def missing_file(self, study: Folders, path: Path) -> str:
+        """Return what to do if the file does not exist."""
+        del study
+        return f"subject: no file {path}; correct `path` in the study"
+
+    @property
+    def beside(self) -> Mapping[str, str]:
+        """The fields that stand beside an item's text, with their columns."""
+        return {}
+
+    @property
+    def known_questions(self) -> Mapping[str, str]:
+        """The questions to which some items have right answers, with the columns of these."""
+        return {}
+
+    @property
+    def fields(self) -> list[str]:
+        """The fields of each item, as far as the study file says them."""
+        return []
+
+    def pools(self, group: str, task: str | None) -> list[str]:
+        """The pools of a rubric whose words may explain a group (its data set has this `task`); none if it has its own.
+
+        The first that the rubric has is taken.
+        """
+        del group, task
+        return []
+
+    def sizes(self, unit: str) -> tuple[int, int] | None:
+        """The items and raters that a unit has of its own; None where it has those of the study."""
+        del unit
+        return None
+
+    def units(self, datasets: Sequence[DatasetSpec], keys: Collection[str]) -> Mapping[str, VerdictUnit]:
+        """Return the units that get a verdict, by name. Raises ValueError for useless keys of a study (`keys`)."""
+        if unused := [name for name in _OF_TRANSFORMATIONS if name in keys and name not in self.takes]:
+            raise ValueError(
+                f"{unused[0]}: does not apply to subject {self.kind}, which transforms nothing; take it out"
+            )
+        return self._units(datasets, keys)
+
+    def _units(self, datasets: Sequence[DatasetSpec], keys: Collection[str]) -> Mapping[str, VerdictUnit]:
+        raise NotImplementedError
+
+    def texts(self, units: Collection[str], datasets: Sequence[DatasetSpec]) -> Texts:
+        """The languages and tasks of what is judged, as far as the study file says them."""
+        raise NotImplementedError
+
+    def model_names(self) -> list[str]:
+        """Return the names in tables of language models that do people's work."""
+        return []
+
+    @property
+    def has_size(self) -> bool:
+        """Whether a sample has as many items of each group as the study says, if there are so many."""
+        return not (self.takes_all or self.does_tasks)
+
+    def checks(self, controls: Mapping[str, int]) -> str:
+        """Return the checks on raters in words, from their numbers by kind."""
+        return f"{count(controls['known'], 'known item')}, {count(controls['repeat'], 'repeat')}"
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings that determine the sample; none for pairs."""
+        return self.model_dump(mode="json")
+
+
+class PairSubject(Subject):
+    """Texts beside their transformed texts: what a study judges that names no subject."""
+
+    kind: Literal["pairs"] = "pairs"
+    names = PAIRS
+    group_words = "transformations"
+    sources = "outputs"
+    failed = "outputs that failed"
+    transforms = True
+    first_command = "generate"
+    drawn_from = ("texts.parquet", "transformations")
+    scored_by = "evaluate"
+    scores = ("scores.parquet", "evaluation")
+
+    def texts(self, units: Collection[str], datasets: Sequence[DatasetSpec]) -> Texts:
+        """Return the data sets' texts."""
+        return dict.fromkeys(units, texts_of(datasets))
+
+    def checks(self, controls: Mapping[str, int]) -> str:
+        """Return the controls, which are made of pairs, and the repeats."""
+        by_kind = f"{controls['positive']} positive and {controls['negative']} negative controls"
+        return f"{by_kind}, {count(controls['repeat'], 'repeat')}"
+
+    def settings(self) -> dict[str, Any]:
+        """Return none: other parts of the study determine the sample."""
+        return {}

@@ -1,194 +1,119 @@
-"""The kinds of subject that people judge: a class for each, with all differences, in one registry (`SUBJECTS`).
-
-A study's is `Study.judging`. A new kind of subject is a model in the study file, a class here, and a reader of its
-items (`annotation.subjects.READERS`).
-"""
+"""The subjects that a study file may name: a class for each, with its settings and all that differs."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from plumbline.errors import nearest
-from plumbline.study.datasets import DatasetSpec, Texts, texts_of
-from plumbline.study.human import HumanSubject, HumanTaskSpec
-from plumbline.study.judged import NAME, VerdictUnit
-from plumbline.study.subject import (
-    PAIRS,
-    TEXT,
-    Folders,
-    InstructionsSubject,
-    ItemGroup,
-    ItemNames,
-    ItemsSubject,
-    TextsSubject,
-)
-from plumbline.words import count
+from pydantic import Field, field_validator, model_validator
 
-_OF_TRANSFORMATIONS = ("transformations", "prompts", "languages", "seeds", "generator", "candidates")
+from plumbline.errors import StudyError, nearest
+from plumbline.languages import language_code
+from plumbline.study.base import Line, Name, refuse_duplicates
+from plumbline.study.datasets import DatasetName, DatasetSpec, Texts
+from plumbline.study.human import HumanSubject
+from plumbline.study.judged import NAME, JudgedName, VerdictUnit
+from plumbline.study.subject import INSTRUCTIONS, TEXT, Folders, ItemGroup, ItemNames, Subject
+
+Context = Literal["task_type", "description", "language"]
 
 
-class Subject:
-    """The subject that people judge in a study; kinds of subjects override what differs."""
-
-    kind: ClassVar[str]  #: as the study file calls it
-    names: ClassVar[ItemNames]  #: what people call what gets a verdict, and what raters see at a time
-    groups: ClassVar[str] = "groups"  #: what of a sample is drawn from each
-    sources: ClassVar[str] = "items"  #: what a sample is drawn of
-    failed: ClassVar[str] = "rows that lack a text"  #: what of these nobody can rate
-    needs_datasets: ClassVar[bool] = True  #: whether it is of data sets
-    takes: ClassVar[tuple[str, ...]] = ()  #: keys of a study for transformations that it has a use for
-    transforms: ClassVar[bool] = False  #: whether outputs of transformations are judged
-    does_tasks: ClassVar[bool] = False  #: whether people do tasks, as models do
-    drawn_from: ClassVar[tuple[str, ...]] = ()  #: the records that a sample is drawn from, if it is not from data files
-    takes_all: ClassVar[bool] = False  #: whether all items are drawn, near-duplicates too
-    first_command: ClassVar[str] = "sample"  #: the first that makes something
-    scored_by: ClassVar[str] = ""  #: the command that scores models; empty where its verdicts are the result
-    scores: ClassVar[tuple[str, str]] = ("", "")  #: the table of these scores, and the stage that makes it
-
-    def __init__(self, spec: Any) -> None:
-        self.spec = spec  #: what the study file says under `subject`
-
-    def file_of(self, study: Folders) -> Path | None:
-        """The file whose rows are its items; None where they are no rows of a file."""
-        del study
-        return None
-
-    def missing_file(self, study: Folders, path: Path) -> str:
-        """Return what to do if the file does not exist."""
-        del study
-        return f"subject: no file {path}; correct `path` in the study"
-
-    @property
-    def beside(self) -> Mapping[str, str]:
-        """The fields that stand beside an item's text, with their columns."""
-        return {}
-
-    @property
-    def known_questions(self) -> Mapping[str, str]:
-        """The questions to which some items have right answers, with the columns of these."""
-        return {}
-
-    @property
-    def fields(self) -> list[str]:
-        """The fields of each item, as far as the study file says them."""
-        return []
-
-    def pools(self, group: str, task: str | None) -> list[str]:
-        """The pools of a rubric whose words may explain a group (its data set has this `task`); none if it has its own.
-
-        The first that the rubric has is taken.
-        """
-        del group, task
-        return []
-
-    def task(self, name: str) -> HumanTaskSpec | None:
-        """The task that is judged under a name; None where people do none."""
-        del name
-        return None
-
-    def units(self, datasets: Sequence[DatasetSpec], keys: Collection[str]) -> Mapping[str, VerdictUnit]:
-        """Return the units that get a verdict, by name. Raises ValueError for useless keys of a study (`keys`)."""
-        if unused := [name for name in _OF_TRANSFORMATIONS if name in keys and name not in self.takes]:
-            raise ValueError(
-                f"{unused[0]}: does not apply to subject {self.kind}, which transforms nothing; take it out"
-            )
-        return self._units(datasets, keys)
-
-    def _units(self, datasets: Sequence[DatasetSpec], keys: Collection[str]) -> Mapping[str, VerdictUnit]:
-        """Return groups that share one queue, so that raters do not know the group of a text."""
-        del datasets, keys
-        return {name: ItemGroup(name=name, axis=self.kind, queue="texts") for name in self.spec.groups}
-
-    def texts(self, units: Collection[str], datasets: Sequence[DatasetSpec]) -> Texts:
-        """The languages and tasks of what is judged, as far as the study file says them."""
-        del datasets
-        return dict.fromkeys(units, ((self.spec.language, self.kind),))
-
-    def models(self) -> list[str]:
-        """Return the names in tables of language models that do people's work."""
-        return []
-
-    @property
-    def has_size(self) -> bool:
-        """Whether a sample has as many items of each group as the study says, if there are so many."""
-        return not (self.takes_all or self.does_tasks)
-
-    def checks(self, controls: Mapping[str, int]) -> str:
-        """Return the checks on raters in words, from their numbers by kind."""
-        return f"{count(controls['known'], 'known item')}, {count(controls['repeat'], 'repeat')}"
-
-    def settings(self) -> dict[str, Any]:
-        """Return the settings that determine the sample; none for pairs."""
-        settings: dict[str, Any] = self.spec.model_dump(mode="json")
-        return settings
-
-
-class PairSubject(Subject):
-    """Texts beside their transformed texts: what a study judges that names no subject."""
-
-    kind = "pairs"
-    names = PAIRS
-    groups = "transformations"
-    sources = "outputs"
-    failed = "outputs that failed"
-    transforms = True
-    first_command = "generate"
-    drawn_from = ("texts.parquet", "transformations")
-    scored_by = "evaluate"
-    scores = ("scores.parquet", "evaluation")
-
-    def texts(self, units: Collection[str], datasets: Sequence[DatasetSpec]) -> Texts:
-        """Return the data sets' texts."""
-        return dict.fromkeys(units, texts_of(datasets))
-
-    def checks(self, controls: Mapping[str, int]) -> str:
-        """Return the controls, which are made of pairs, and the repeats."""
-        by_kind = f"{controls['positive']} positive and {controls['negative']} negative controls"
-        return f"{by_kind}, {count(controls['repeat'], 'repeat')}"
-
-    def settings(self) -> dict[str, Any]:
-        """Return none: other parts of the study determine the sample."""
-        return {}
-
-
-class _RowSubject(Subject):
+class RowSubject(Subject):
     """Rows of a file; all groups share one explanation and queue, so that raters do not know the group of a row."""
 
-    spec: TextsSubject | InstructionsSubject
+    text: ClassVar[str] = TEXT
 
-    def file_of(self, study: Folders) -> Path:
-        """Return the path of its rows."""
-        return self.spec.file(study)
+    if TYPE_CHECKING:  # what kinds of rows have, as settings or fixed
+
+        @property
+        def groups(self) -> tuple[str, ...]: ...  # noqa: D102
+
+        @property
+        def language(self) -> str: ...  # noqa: D102
+
+        @property
+        def context(self) -> dict[str, str]: ...  # noqa: D102
+
+        @property
+        def expected(self) -> dict[str, str]: ...  # noqa: D102
 
     @property
     def beside(self) -> Mapping[str, str]:
         """The study's `context`."""
-        return dict(self.spec.context)
+        return self.context
 
     @property
     def known_questions(self) -> Mapping[str, str]:
         """The study's `expected`."""
-        return dict(self.spec.expected)
+        return self.expected
 
     @property
     def fields(self) -> list[str]:
         """The text, and the fields beside it."""
-        return [TEXT, *self.spec.context]
+        return [TEXT, *self.context]
 
     def pools(self, group: str, task: str | None) -> list[str]:
         """Return one pool for all groups."""
         return ["texts"]
 
+    def texts(self, units: Collection[str], datasets: Sequence[DatasetSpec]) -> Texts:
+        """Return one language for all groups."""
+        return dict.fromkeys(units, ((self.language, self.kind),))
 
-class TextSubject(_RowSubject):
-    """Texts of a file, as they are."""
+    def _units(self, datasets: Sequence[DatasetSpec], keys: Collection[str]) -> Mapping[str, VerdictUnit]:
+        return {name: ItemGroup(name=name, axis=self.kind, queue="texts") for name in self.groups}
 
-    kind = "texts"
+
+class TextsSubject(RowSubject):
+    """Texts of a file, one per row: the column `text`, and `group` if there are several groups."""
+
     names = ItemNames("group", "text")
     needs_datasets = False
+
+    kind: Literal["texts"]
+    path: Line = Field(description="a CSV, TSV, JSONL or Parquet file, relative to the study file")
+    language: str = Field(description="code of the texts' language; a column `language` overrides it")
+    groups: tuple[JudgedName, ...] = Field(
+        min_length=1,
+        description="the groups that get a verdict, by the column `group` if there are several; raters do not see it",
+    )
+    context: dict[Name, Line] = Field(
+        default={}, description=("further fields that raters see beside the text: each field's name and its column")
+    )
+    expected: dict[Name, Line] = Field(
+        default={},
+        description=("columns with right answers, by question; rows with a right answer serve only to check raters"),
+    )
+
+    @field_validator("language")
+    @classmethod
+    def _code(cls, value: str) -> str:
+        try:
+            return language_code(value)
+        except StudyError as error:
+            raise ValueError(str(error)) from None
+
+    @model_validator(mode="after")
+    def _whole(self) -> TextsSubject:
+        refuse_duplicates(list(self.groups), "group")
+        if self.kind in self.groups:
+            raise ValueError(f"{self.kind!r} is a reserved name; rename the group")
+        if TEXT in self.context:
+            raise ValueError(f"context: {TEXT!r} is the field of the text itself; give this field another name")
+        columns = [self.text, *([self.group] if self.group else []), *self.context.values(), *self.expected.values()]
+        refuse_duplicates(columns, "column")
+        return self
+
+    @property
+    def group(self) -> str:
+        """The column of each row's group; empty if all rows are one group."""
+        return "group" if len(self.groups) > 1 else ""
+
+    def file_of(self, study: Folders) -> Path:
+        """Return the path of its texts."""
+        return study.resolve(self.path)
 
     def _units(self, datasets: Sequence[DatasetSpec], keys: Collection[str]) -> Mapping[str, VerdictUnit]:
         if datasets:
@@ -198,37 +123,94 @@ class TextSubject(_RowSubject):
         return super()._units(datasets, keys)
 
 
-class WordingSubject(_RowSubject):
-    """Wordings of the instructions that embedding models are given."""
+class InstructionsSubject(RowSubject):
+    """Wordings of the instructions to embedding models for the study's data sets.
 
-    kind = "instructions"
+    A language model proposes them, or people do, in a file; `generation.instructions` puts them together.
+    """
+
     names = ItemNames("group", "wording")
     takes = ("generator",)
     takes_all = True
-    spec: InstructionsSubject
     first_command = "instructions"
     scored_by = "sensitivity"
     scores = ("instructions/scores.parquet", "instruction_scores")
+    group: ClassVar[str] = "group"
+    context: ClassVar[dict[str, str]] = {"task": "task_words"}
+    per_call: ClassVar[int] = 5  #: wordings requested in one call
+    language: ClassVar[str] = "en"  #: of the wordings
+    seed: ClassVar[int] = 1337  #: of the generator's first attempt
+    near: ClassVar[float] = 0.1  #: wordings of one task that differ by no more of their characters are one
+
+    kind: Literal["instructions"]
+    contexts: tuple[Context, ...] = Field(
+        default=("task_type", "description", "language"),
+        description=(
+            "what the generator is told; each context has its own calls. task_type: the task type (one call for each"
+            " type, whose tasks share the wordings); description: the task type and the data set's description (one"
+            " call for each data set); language: these and the languages of the texts (one call for each data set)"
+        ),
+    )
+    prompts: str = Field(
+        default="",
+        description=(
+            "a file of wordings that people wrote, relative to the study file, with columns task (or task type) and"
+            " prompt"
+        ),
+    )
+    known: str = Field(
+        default="",
+        description=(
+            "a file of wordings whose right label is known, relative to the study file, with columns task (or task"
+            " type), prompt and label; they only check raters"
+        ),
+    )
+    descriptions: dict[DatasetName, Line] = Field(
+        default={}, description="a sentence for each data set on its content and the task; default: mteb's"
+    )
+
+    @model_validator(mode="after")
+    def _asks_somebody(self) -> InstructionsSubject:
+        refuse_duplicates(list(self.contexts), "context")
+        if not self.contexts and not self.prompts:
+            raise ValueError("contexts: no source of wordings; add contexts for a generator, or a file in `prompts`")
+        return self
+
+    @property
+    def expected(self) -> dict[str, str]:
+        """The column of right answers, by question; none without wordings whose label is certain."""
+        return {"label": "right"} if self.known else {}
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The groups that get a verdict: the wordings of each context, and people's."""
+        return (*(f"from_{name}" for name in self.contexts), *(["from_people"] if self.prompts else []))
+
+    def file_of(self, study: Folders) -> Path:
+        """Return the path of its wordings."""
+        return study.folder / INSTRUCTIONS
 
     def missing_file(self, study: Folders, path: Path) -> str:
         """Return the command that writes the wordings."""
         return f"{path} does not exist yet; run `{study.command(self.first_command)}` first"
 
     def _units(self, datasets: Sequence[DatasetSpec], keys: Collection[str]) -> Mapping[str, VerdictUnit]:
-        if self.spec.contexts and "generator" not in keys:
+        if self.contexts and "generator" not in keys:
             raise ValueError("generator is missing; `subject.contexts` needs one: add it, or write `contexts: []`")
         names = [dataset.name for dataset in datasets]
-        if strange := [name for name in self.spec.descriptions if name not in names]:
-            raise ValueError(f"subject.descriptions: no data set {strange[0]!r}; {nearest(strange[0], names)}")
+        if unknown := [name for name in self.descriptions if name not in names]:
+            raise ValueError(f"subject.descriptions: no data set {unknown[0]!r}; {nearest(unknown[0], names)}")
         return super()._units(datasets, keys)
 
 
-class ItemSubject(Subject):
-    """Items of data sets, in the form of their tasks."""
+class ItemsSubject(Subject):
+    """The items of the study's data sets in the form of their tasks: two sentences, a text, a query and candidates."""
 
-    kind = "items"
     names = ItemNames("group", "item")
-    groups = "data sets"
+    group_words = "data sets"
+    candidates: ClassVar[int] = 7  #: largest number of passages shown with a query, in random order
+
+    kind: Literal["items"]
 
     def _units(self, datasets: Sequence[DatasetSpec], keys: Collection[str]) -> Mapping[str, VerdictUnit]:
         for dataset in datasets:
@@ -248,49 +230,4 @@ class ItemSubject(Subject):
         return [group, *([task] if task else []), "items"]
 
 
-class TaskSubject(Subject):
-    """Items of tasks that people do, to be scored as models are."""
-
-    kind = "human"
-    names = ItemNames("task", "item")
-    groups = "data sets"
-    does_tasks = True
-    spec: HumanSubject
-    scored_by = "evaluate"
-    scores = ("human/scores.parquet", "evaluation")
-
-    def _units(self, datasets: Sequence[DatasetSpec], keys: Collection[str]) -> Mapping[str, VerdictUnit]:
-        """Each task is a pool, and has queues of its own."""
-        del datasets, keys
-        return {task.name: VerdictUnit(name=task.name, axis=self.kind) for task in self.spec.tasks}
-
-    def task(self, name: str) -> HumanTaskSpec:
-        """The task of a name."""
-        return self.spec.task(name)
-
-    def texts(self, units: Collection[str], datasets: Sequence[DatasetSpec]) -> Texts:
-        """Return no texts: what languages the items have is known once they are drawn."""
-        return {task.name: set() for task in self.spec.tasks}
-
-    def models(self) -> list[str]:
-        """Return the names of the study's `judges`."""
-        return [model.called for model in self.spec.models]
-
-    def settings(self) -> dict[str, Any]:
-        """Return the settings without the models that also do the tasks: they do not change the sample."""
-        return self.spec.model_dump(mode="json", exclude={"models"})
-
-
-#: A class for each kind of subject, by the model that says it in a study file.
-SUBJECTS: Mapping[type[Any], type[Subject]] = {
-    type(None): PairSubject,
-    TextsSubject: TextSubject,
-    InstructionsSubject: WordingSubject,
-    ItemsSubject: ItemSubject,
-    HumanSubject: TaskSubject,
-}
-
-
-def subject_of(spec: TextsSubject | InstructionsSubject | ItemsSubject | HumanSubject | None) -> Subject:
-    """Return a study's subject from its file's key `subject`."""
-    return SUBJECTS[type(spec)](spec)
+SubjectSpec = Annotated[TextsSubject | InstructionsSubject | ItemsSubject | HumanSubject, Field(discriminator="kind")]
