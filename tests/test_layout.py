@@ -308,7 +308,7 @@ FIXED_NAMES = {
     "generation/examples.py": {"place", "found"},
     "generation/instructions/wordings.py": {"kept"},
     "plumbline/manifest.py": {"kept"},
-    "plumbline/study/subject.py": {"known"},
+    "plumbline/study/subjects.py": {"known"},
 }
 
 
