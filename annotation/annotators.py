@@ -15,7 +15,7 @@ from annotation.argilla import accounts
 from annotation.argilla.accounts import admit_annotators, names_at
 from annotation.argilla.client import attach, reach
 from annotation.argilla.publish import has_rating_page
-from annotation.argilla.training import by_queue
+from annotation.argilla.training_answers import by_queue
 from annotation.campaign_records import CampaignRecords
 from annotation.crowd.pay import assumed_hours
 from annotation.options import home_of

@@ -19,8 +19,8 @@ from annotation.campaign_records import CONTROLS, PAIRS, RATINGS, WAVES, Campaig
 from annotation.records import Offering, Wave
 from annotation.rubric import Rubric
 from annotation.subjects import read_items
+from generation.jobs import COMMAND as GENERATE
 from generation.jobs import Plan
-from generation.unit import COMMAND as GENERATE
 from plumbline.errors import DataError, StudyError
 from plumbline.fields import fields_of
 from plumbline.manifest import Manifest

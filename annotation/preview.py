@@ -12,7 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from annotation.argilla.training import by_queue
+from annotation.argilla.training_answers import by_queue
 from annotation.campaign_records import CONTROLS, PAIRS, CampaignRecords
 from annotation.crowd.batches import make_batches
 from annotation.crowd.page import examples_html

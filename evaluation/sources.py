@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from evaluation import gate
 from generation.datasets.dataset import Dataset
 from generation.datasets.loading import load_dataset
-from generation.jobs import Job, Plan
-from generation.unit import COMMAND as GENERATE
-from generation.unit import refuse_other_outputs
+from generation.jobs import COMMAND as GENERATE
+from generation.jobs import Job, Plan, refuse_other_outputs
 from plumbline.errors import DataError
 from plumbline.file_hashes import cached_file_hash
 from plumbline.hashes import KeyedTable

@@ -23,11 +23,29 @@ from generation.recordings import outputs_path, recorded_languages
 from plumbline.errors import StudyError
 from plumbline.file_hashes import cached_file_hash
 from plumbline.identity import identity, identity_from, prefix
+from plumbline.manifest import Manifest
 from plumbline.prompts import Prompt, prompt_hash, prompts_of
 from plumbline.records import Text
 from plumbline.study import Study
 from plumbline.study.engines import EngineSpec
 from plumbline.study.transformations import Transformation
+
+COMMAND = "generate"
+
+
+def journal_files(journal: Path) -> list[Path]:
+    """Return the journals of a unit (`Study.journal_file`): its shards' by name, then its own.
+
+    Shards of other sizes may have the same text. Which line came last is unknown and does not matter: an `ok` line
+    counts, wherever it is, as its text is not asked for again.
+    """
+    return [*sorted(journal.parent.glob(f"{journal.stem}.shard-*.journal")), *([journal] if journal.exists() else [])]
+
+
+def refuse_other_outputs(study: Study, transformation: str, seed: int) -> None:
+    """Raise DataError if a unit's outputs were changed after they were written."""
+    name = str(study.transformation_file(transformation, seed).relative_to(study.folder))
+    Manifest.of(study).refuse_replaced(name, study.command(COMMAND))
 
 
 class Job(NamedTuple):

@@ -22,8 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from tqdm import tqdm
 
-from generation.jobs import Plan
-from generation.unit import COMMAND, journal_files, refuse_other_outputs
+from generation.jobs import COMMAND, Plan, journal_files, refuse_other_outputs
 from plumbline.errors import DataError, StudyError
 from plumbline.hashes import Packed, packed
 from plumbline.journal import Journal

@@ -16,10 +16,10 @@ from pathlib import Path
 
 from generation.forecast import forecast
 from generation.generators import Generator, make_generator, refuse_code
-from generation.jobs import Job, Plan
+from generation.jobs import COMMAND, Job, Plan, refuse_other_outputs
 from generation.output import make_output
 from generation.output_statistics import flagged_lines, flagged_outputs
-from generation.unit import COMMAND, Shard, Unit, planned, refuse_other_outputs, take_over
+from generation.unit import Shard, Unit, planned, take_over
 from plumbline import cli
 from plumbline.errors import StudyError
 from plumbline.manifest import stage

@@ -16,18 +16,16 @@ from typing import NamedTuple
 from tqdm import tqdm
 
 from generation.datasets.loading import iter_datasets
-from generation.jobs import Job, Plan
+from generation.jobs import COMMAND, Job, Plan, journal_files
 from generation.output import with_language
 from plumbline.errors import StudyError
 from plumbline.hashes import return_unused
 from plumbline.journal import Journal
-from plumbline.manifest import OFFERED, Manifest
+from plumbline.manifest import OFFERED
 from plumbline.models.asking import AnswerTable
 from plumbline.records import Text, TransformedText
 from plumbline.store import as_record, read_batches, read_json, write_table
-from plumbline.study import Study
 
-COMMAND = "generate"
 MOST = 9999  # shards
 
 
@@ -47,27 +45,12 @@ class Shard(NamedTuple):
         return f"shard-{self.number}-of-{self.of}"
 
 
-def journal_files(journal: Path) -> list[Path]:
-    """Return the journals of a unit (`Study.journal_file`): its shards' by name, then its own.
-
-    Shards of other sizes may have the same text. Which line came last is unknown and does not matter: an `ok` line
-    counts, wherever it is, as its text is not asked for again.
-    """
-    return [*sorted(journal.parent.glob(f"{journal.stem}.shard-*.journal")), *([journal] if journal.exists() else [])]
-
-
 def take_over(journals: Iterable[Path]) -> None:
     """Move the outputs of shards into the units' own journals. No shard may be running."""
     for journal in map(Journal, journals):
         for path in journal_files(journal.path):
             if path != journal.path:
                 journal.take_over(path)
-
-
-def refuse_other_outputs(study: Study, transformation: str, seed: int) -> None:
-    """Raise DataError if a unit's outputs were changed after they were written."""
-    name = str(study.transformation_file(transformation, seed).relative_to(study.folder))
-    Manifest.of(study).refuse_replaced(name, study.command(COMMAND))
 
 
 class Unit(AnswerTable[Job, TransformedText]):

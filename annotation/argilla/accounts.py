@@ -14,12 +14,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from annotation import server
 from annotation.argilla.client import HEADER, SIMULATED, Argilla, ArgillaUser, DatasetListing
 from annotation.campaign_records import CampaignRecords
 from annotation.names import WORKER, account_pseudonym
 from annotation.offering import ARGILLA
 from annotation.sampling.queues import Queue, queues_of
+from annotation.server import OWNER, Connection, Home, credentials, ensure_user, make_folder
 from annotation.server.home import call, changing, forget, new_user, probe, remember, write_private
 from plumbline.addresses import key_in
 from plumbline.errors import DataError, PlumblineError, ServiceError, StudyError
@@ -47,7 +47,7 @@ class Account:
 
 
 def add(
-    connection: server.Connection, home: server.Home, names: Sequence[str], languages: Sequence[str] = ()
+    connection: Connection, home: Home, names: Sequence[str], languages: Sequence[str] = ()
 ) -> dict[str, str | None]:
     """Create annotators; return their drawn passwords by name, None for an existing account.
 
@@ -69,7 +69,7 @@ def add(
         if name in present:
             passwords.setdefault(name, None)
         else:
-            account = server.ensure_user(connection, name, first_name=name)
+            account = ensure_user(connection, name, first_name=name)
             passwords.setdefault(name, account.password)
         if codes:
             keep_languages(connection, home, name, codes)
@@ -78,19 +78,19 @@ def add(
 
 def check_name(name: str) -> None:
     """Raise StudyError unless a person can have this name."""
-    if name.startswith((SIMULATED, WORKER)) or NUMBERED.fullmatch(name) or name == server.OWNER:
-        names = f"{SIMULATED}..., {WORKER}..., rater-1 and {server.OWNER}"
+    if name.startswith((SIMULATED, WORKER)) or NUMBERED.fullmatch(name) or name == OWNER:
+        names = f"{SIMULATED}..., {WORKER}..., rater-1 and {OWNER}"
         raise StudyError(f"user {name!r}: names like {names} are reserved for the platform; choose another")
     if not NAME.fullmatch(name) or name != unicodedata.normalize("NFC", name):
         raise StudyError(f"user {name!r}: a name has 1 to 64 letters, digits and . _ - + @, and begins and ends with a "
                          "letter or digit")  # fmt: skip
 
 
-def reset(connection: server.Connection, name: str) -> str:
+def reset(connection: Connection, name: str) -> str:
     """Draw a new password for an account and return it; its key and answers stay. Raises as `add`."""
     user = account_of(connection, name)
     home = connection.home
-    if home is not None and name == server.credentials(home).owner.username:
+    if home is not None and name == credentials(home).owner.username:
         raise StudyError(f"user {name!r}: is the server's own account; its password is in {home.credentials_file}")
     drawn = new_user(name, user["api_key"])
     call(connection, "PATCH", f"users/{user['id']}", {"password": drawn.password})
@@ -99,7 +99,7 @@ def reset(connection: server.Connection, name: str) -> str:
     return drawn.password
 
 
-def remove(connection: server.Connection, home: server.Home, name: str, *, force: bool = False) -> int:
+def remove(connection: Connection, home: Home, name: str, *, force: bool = False) -> int:
     """Delete an account; return the number of answers deleted with it.
 
     Argilla deletes a user's answers with the user: without `force`, an account with answers is refused (DataError).
@@ -118,7 +118,7 @@ def remove(connection: server.Connection, home: server.Home, name: str, *, force
     return answers
 
 
-def accounts(connection: server.Connection, home: server.Home) -> list[Account]:
+def accounts(connection: Connection, home: Home) -> list[Account]:
     """All accounts of the server, by name."""
     answers, reads = answers_by_user(connection), languages(connection, home)
     users = call(connection, "GET", "users")["items"]
@@ -127,7 +127,7 @@ def accounts(connection: server.Connection, home: server.Home) -> list[Account]:
     return sorted(listed, key=lambda account: account.username)
 
 
-def account_of(connection: server.Connection, name: str) -> dict[str, Any]:
+def account_of(connection: Connection, name: str) -> dict[str, Any]:
     """The server's account of this name. Raises StudyError when there is none."""
     users = {user["username"]: user for user in call(connection, "GET", "users")["items"]}
     if name not in users:
@@ -136,7 +136,7 @@ def account_of(connection: server.Connection, name: str) -> dict[str, Any]:
     return account
 
 
-def answers_by_user(connection: server.Connection) -> Counter[str]:
+def answers_by_user(connection: Connection) -> Counter[str]:
     """Return how many answers of any status each user has on the server."""
     counts: Counter[str] = Counter()
     for dataset in call(connection, "GET", "me/datasets")["items"]:
@@ -145,17 +145,17 @@ def answers_by_user(connection: server.Connection) -> Counter[str]:
     return counts
 
 
-def languages(connection: server.Connection, home: server.Home) -> dict[str, tuple[str, ...]]:
+def languages(connection: Connection, home: Home) -> dict[str, tuple[str, ...]]:
     """Return the languages that each annotator of a server reads, as recorded in the home."""
     codes_by_name: dict[str, list[str]] = _read(home).get(_server_key(connection), {})
     return {name: tuple(codes) for name, codes in codes_by_name.items()}
 
 
-def keep_languages(connection: server.Connection, home: server.Home, name: str, codes: Sequence[str]) -> None:
+def keep_languages(connection: Connection, home: Home, name: str, codes: Sequence[str]) -> None:
     """Record which languages an annotator reads; no languages remove the entry."""
     if not codes and name not in languages(connection, home):
         return
-    server.make_folder(home)
+    make_folder(home)
     with changing(home):
         content = _read(home)
         here = content.setdefault(_server_key(connection), {})
@@ -165,22 +165,22 @@ def keep_languages(connection: server.Connection, home: server.Home, name: str, 
         write_private(home.languages_file, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
 
-def languages_at(argilla: Argilla, home: server.Home) -> dict[str, tuple[str, ...]]:
+def languages_at(argilla: Argilla, home: Home) -> dict[str, tuple[str, ...]]:
     """Return `languages` of a connected server, the home's or another."""
-    return languages(argilla.connection or server.Connection(argilla.url, ""), home)
+    return languages(argilla.connection or Connection(argilla.url, ""), home)
 
 
-def languages_unasked(home: server.Home) -> dict[str, tuple[str, ...]]:
+def languages_unasked(home: Home) -> dict[str, tuple[str, ...]]:
     """Return `languages` of the server that the environment names, or the home's, without a request."""
     url = os.environ.get("ARGILLA_API_URL", "").strip().rstrip("/")
     return {name: tuple(codes) for name, codes in _read(home).get(url or OWN_SERVER, {}).items()}
 
 
-def _server_key(connection: server.Connection) -> str:
+def _server_key(connection: Connection) -> str:
     return OWN_SERVER if connection.home is not None else connection.url
 
 
-def _read(home: server.Home) -> dict[str, dict[str, list[str]]]:
+def _read(home: Home) -> dict[str, dict[str, list[str]]]:
     try:
         content: Any = read_json(home.languages_file)
         return {str(server_url): {str(name): [str(code) for code in codes] for name, codes in here.items()}
@@ -326,7 +326,7 @@ class ServerAnswers:
         return sum(self.by_account.values())
 
 
-def answered_now(study_name: str, home: server.Home, datasets: Collection[str]) -> ServerAnswers:
+def answered_now(study_name: str, home: Home, datasets: Collection[str]) -> ServerAnswers:
     """Return the submitted answers in a study's `datasets` on the running server, the home's own or the configured one.
 
     Any trouble is returned in plain words, and nothing is raised. The server is only read.

@@ -16,7 +16,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
 
-from annotation import server
+from annotation.server import Connection, Home, has_database, is_loopback, running
 from plumbline.addresses import key_in, proxy_for, refuse_no_address
 from plumbline.errors import PlumblineError, ServiceError
 
@@ -59,7 +59,7 @@ class Argilla:
 
     url: str
     sdk: Any  # argilla.Argilla; the SDK has no types
-    connection: server.Connection | None  # None for a server elsewhere
+    connection: Connection | None  # None for a server elsewhere
 
     def request(self, method: str, path: str, *, api_key: str | None = None, **arguments: Any) -> Any:
         """Return the JSON answer of a call of the HTTP API, as the owner or as the user of `api_key`.
@@ -121,7 +121,7 @@ def _user(item: Mapping[str, str]) -> ArgillaUser:
 
 
 @contextlib.contextmanager
-def connect(home: server.Home, *, existing: bool = False) -> Iterator[Argilla]:
+def connect(home: Home, *, existing: bool = False) -> Iterator[Argilla]:
     """Connect to the server that the environment names, or to the home's.
 
     With `existing`, a home on which no server ever ran is refused (ServiceError) and no server is started there: for
@@ -132,7 +132,7 @@ def connect(home: server.Home, *, existing: bool = False) -> Iterator[Argilla]:
 
 
 @contextlib.contextmanager
-def reach(home: server.Home, *, existing: bool = False) -> Iterator[server.Connection]:
+def reach(home: Home, *, existing: bool = False) -> Iterator[Connection]:
     """Find the server that the environment names, or start the home's, without importing the SDK (a second)."""
     url = os.environ.get("ARGILLA_API_URL", "").strip()
     try:
@@ -153,14 +153,14 @@ def reach(home: server.Home, *, existing: bool = False) -> Iterator[server.Conne
         )
     if url and key:
         guard(url, key)
-        yield server.Connection(url.rstrip("/"), key)
+        yield Connection(url.rstrip("/"), key)
         return
-    if existing and not server.has_database(home):
+    if existing and not has_database(home):
         raise ServiceError(
             f"{home.path}: no Argilla has run in this folder, so it has no accounts or answers; name another folder"
             " (--data), or start a server (`plumbline serve`)"
         )
-    with server.running(home) as connection:
+    with running(home) as connection:
         yield connection
 
 
@@ -173,7 +173,7 @@ def guard(url: str, key: str) -> None:
     import httpx  # noqa: PLC0415 (many commands import this module and ask no server)
 
     parts = urlsplit(url)
-    private = server.is_loopback(parts.hostname or "")
+    private = is_loopback(parts.hostname or "")
     if key in WELL_KNOWN_KEYS and not private:
         raise ServiceError(f"ARGILLA_API_KEY is the key that Argilla's guides print, and {url} is open to the network: "
                            "give its owner a new password and key first")  # fmt: skip
@@ -193,7 +193,7 @@ def guard(url: str, key: str) -> None:
 
 
 @contextlib.contextmanager
-def attach(connection: server.Connection) -> Iterator[Argilla]:
+def attach(connection: Connection) -> Iterator[Argilla]:
     """Connect the SDK to a server that answers."""
     local = connection if connection.home is not None else None
     sdk = _sdk(connection.url, connection.api_key)

@@ -14,7 +14,7 @@ import pandas as pd
 from annotation.argilla.accounts import named_raters, published
 from annotation.argilla.client import Argilla, DatasetListing
 from annotation.argilla.dataset import Orders, said_in, time_of
-from annotation.argilla.training import collect_training
+from annotation.argilla.training_answers import collect_training
 from annotation.campaign_records import CampaignRecords
 from annotation.names import account_pseudonym
 from annotation.offering import alone, refuse_other_prompts, refuse_other_sample

@@ -20,7 +20,7 @@ from tqdm import tqdm
 from annotation import server
 from annotation.argilla.accounts import admit, published, workspaces_of
 from annotation.argilla.client import SIMULATED, Argilla, ArgillaUser, DatasetListing
-from annotation.argilla.training import training_datasets
+from annotation.argilla.training_answers import training_datasets
 from annotation.campaign_records import CampaignRecords
 from annotation.human.simulated import rehearsal_of
 from annotation.offering import alone

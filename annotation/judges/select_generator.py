@@ -35,9 +35,9 @@ from annotation.judges.selection import (
     table_six,
 )
 from generation import output_statistics
+from generation.jobs import COMMAND as GENERATE
 from generation.jobs import Plan
 from generation.output_tables import RATES, error_rates, errors_measure
-from generation.unit import COMMAND as GENERATE
 from plumbline.errors import StudyError, nearest
 from plumbline.records import Text, TransformedText
 from plumbline.store import as_record, read_batches

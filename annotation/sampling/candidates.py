@@ -29,9 +29,8 @@ from numpy.typing import NDArray
 from annotation.records import Supply
 from annotation.rubric import Rubric
 from annotation.subjects import SubjectItem, read_items
-from generation.jobs import Plan
+from generation.jobs import COMMAND, Plan, refuse_other_outputs
 from generation.output_statistics import FlagCount
-from generation.unit import COMMAND, refuse_other_outputs
 from plumbline.errors import DataError, StudyError
 from plumbline.fields import plain
 from plumbline.hashes import Hashes, Packed, packed, set_hash

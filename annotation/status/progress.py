@@ -26,7 +26,7 @@ from annotation.offering import LEDGER, is_complete, ledgers, refuse_other_maker
 from annotation.records import Member, Sign
 from annotation.sampling.sample import sample_settings
 from annotation.verdicts.preregistration import changes
-from generation.unit import journal_files
+from generation.jobs import journal_files
 from plumbline.errors import DataError, PlumblineError
 from plumbline.manifest import Manifest
 from plumbline.records import ARGILLA

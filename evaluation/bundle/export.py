@@ -34,9 +34,8 @@ from evaluation.sources import Folder
 from generation.datasets.dataset import Dataset
 from generation.datasets.local import TableDataset
 from generation.datasets.mteb_tasks import MtebTask
-from generation.jobs import Plan
-from generation.unit import COMMAND as GENERATE
-from generation.unit import refuse_other_outputs
+from generation.jobs import COMMAND as GENERATE
+from generation.jobs import Plan, refuse_other_outputs
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.records import SOURCES, Pair, Rating, Score, Text, TransformedText, arrow_schema, text_id
 from plumbline.store import atomic, json_bytes, read_table
