@@ -77,7 +77,6 @@ async def _measure(study: Study) -> dict[str, float]:
     from annotation.judges.run import (  # noqa: PLC0415
         JudgeChatClient,
         JudgeProgress,
-        ask_one,
         questionnaires,
         start,
     )
@@ -92,7 +91,7 @@ async def _measure(study: Study) -> dict[str, float]:
 
     async def judges() -> None:
         async def ask(one: Any) -> None:
-            kept.journal.append(await ask_one(kept, asker, one))
+            kept.journal.append(await kept.answer(asker, one))
 
         await all_through(iter(todo), ask, min(asker.concurrency, len(todo)), [kept.journal])
 

@@ -6,8 +6,7 @@ import argparse
 import functools
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,11 +18,11 @@ from annotation.human.simulated import read_items
 from annotation.human.tasks import read_tasks, subject_of
 from annotation.judges.annotator_messages import AnnotatorMessage, Instructions, does, read_answer
 from annotation.judges.pool import COMMAND
-from annotation.judges.prompts import recording_hashes, refuse_no_recording
+from annotation.judges.prompts import JudgeClient, RecordedJudgeAnswers, recording_hashes
 from annotation.judges.records import ModelAnswer
-from annotation.judges.run import JudgeChatClient, JudgeRun, PromptedAnswers, named, table_of
+from annotation.judges.run import JudgeRun, PromptedAnswers, forecast, named
 from annotation.rubric import load_rubric
-from plumbline.errors import DataError, StudyError, TextUnansweredError
+from plumbline.errors import StudyError, TextUnansweredError
 from plumbline.identity import identity
 from plumbline.journal import record_lines
 from plumbline.manifest import Manifest, stage
@@ -33,8 +32,6 @@ from plumbline.store import only_one
 from plumbline.study import Study
 from plumbline.study.engines import AnnotatorSpec
 from plumbline.words import count
-
-ItemPlace = tuple[str, str, str]  # task, item, candidate
 
 
 class RecordedAnswer(Record):
@@ -46,26 +43,16 @@ class RecordedAnswer(Record):
     answer: Any
 
 
-@dataclass(frozen=True)
-class RecordedAnswers:
-    """Replays recorded answers."""
-
-    recorded: Mapping[ItemPlace, Any]
-    concurrency: int = 1
+class RecordedAnswers(RecordedJudgeAnswers):
+    """Recorded answers by task, item and candidate."""
 
     @classmethod
-    def read(cls, path: Path) -> RecordedAnswers:
-        """Read all answers of a file. Raises DataError with file and line."""
-        refuse_no_recording(path)
-        recorded: dict[ItemPlace, Any] = {}
+    def lines(cls, path: Path) -> Iterator[tuple[int, Any, str, Any]]:
+        """Yield the answers of a file."""
         for number, line in record_lines(path, RecordedAnswer):
-            key = line.task, line.item, line.candidate
-            if key in recorded:
-                raise DataError(f"{path}: line {number}: a second answer to the same item of {line.task}; keep one")
-            recorded[key] = line.answer
-        return cls(recorded)
+            yield number, (line.task, line.item, line.candidate), f"the same item of {line.task}", line.answer
 
-    async def answer(self, asking: AnnotatorMessage, attempt: Attempt) -> Completion:
+    async def answer(self, asking: AnnotatorMessage, attempt: Attempt, labels: Sequence[str] = ()) -> Completion:
         """Return the recorded answer. Raises TextUnansweredError if there is none."""
         task = asking.task
         form = form_of(task)
@@ -78,16 +65,15 @@ class RecordedAnswers:
         text = answer if isinstance(answer, str) else json.dumps({"answer": answer}, ensure_ascii=False)
         return Completion(text, repeatable=False)
 
-    async def close(self) -> None:
-        """Do nothing: there is no connection to close."""
 
-
+_TOKENS = 8  # tokens of an answer about one item: a JSON object with a label or number
 FOLDER = "human/models"  # with a table for each model
-_Client = RecordedAnswers | JudgeChatClient
 
 
 class Annotating(PromptedAnswers[AnnotatorMessage, ModelAnswer]):
     """A model's answers to the study's tasks, and those still to be asked. Raises StudyError or DataError."""
+
+    UNIT, RECORDED = "answer", RecordedAnswers
 
     spec: AnnotatorSpec
 
@@ -105,6 +91,32 @@ class Annotating(PromptedAnswers[AnnotatorMessage, ModelAnswer]):
     def key(self, asking: AnnotatorMessage) -> str:
         """Return the identity of an answer: a hash of everything that can change it."""
         return identity("annotator-v1", self.hash, asking.prompt_hash, *(pair.pair_id for pair in asking.pairs))
+
+    @property
+    def tokens_out(self) -> int:
+        """Some for each answer about an item: a JSON object with a label or number."""
+        return _TOKENS * sum(max(asking.form.n, 1) for asking in self.jobs())
+
+    async def answer(self, client: JudgeClient, asking: AnnotatorMessage) -> ModelAnswer:
+        """Ask until an answer is readable or the attempts are used up; the record says which, and why."""
+        spec = self.spec
+        first = Attempt(1, spec.seed, spec.sampling)
+        ask = functools.partial(client.answer, asking)
+        outcome = await ask_until(ask, lambda answer: bool(read_answer(answer, asking)[1]), first)
+        answers, reason, status, text = dict[str, dict[str, str]](), outcome.reason, outcome.status, ""
+        if outcome.answer is not None and not status:
+            (answers, reason), text = read_answer(outcome.answer, asking), outcome.answer.text
+            status = "failed" if reason else "ok"
+        return ModelAnswer.model_validate(
+            {
+                "key": self.key(asking), "task": asking.task.task,
+                "pair_ids": tuple(pair.pair_id for pair in asking.pairs),
+                "answers": json.dumps(answers, ensure_ascii=False) if status == "ok" else "",
+                "text": text, "status": status, "reason": reason, "attempts": outcome.attempts, "model": spec.model,
+                "kind": spec.engine.kind, "annotator_hash": self.hash, "prompt_hash": asking.prompt_hash,
+                "finished_at": datetime.now(UTC),
+            }
+        )  # fmt: skip
 
     def answers(self, items: Sequence[HumanItem]) -> Iterator[HumanAnswer]:
         """Yield the model's answers in the form of raters' answers."""
@@ -144,7 +156,7 @@ def annotate(study: Study, names: Sequence[str] = (), *, again: bool = False) ->
     with only_one(study.scratch / ".judging.lock", f"models are running for {study.name!r}"):
         for model in annotators(study, names, again=again):  # one model at a time, since each needs the whole machine
             try:
-                done.append(uvloop.run(model.ask(RecordedAnswers.read, functools.partial(_ask, model), "answer")))
+                done.append(uvloop.run(model.ask()))
             finally:
                 model.close()
         items = read_items(study)
@@ -154,44 +166,13 @@ def annotate(study: Study, names: Sequence[str] = (), *, again: bool = False) ->
     return done
 
 
-async def _ask(model: Annotating, client: _Client, asking: AnnotatorMessage) -> ModelAnswer:
-    """Ask until an answer is readable or the attempts are used up; the record says which, and why."""
-    spec = model.spec
-
-    async def ask(attempt: Attempt) -> Completion:
-        if isinstance(client, JudgeChatClient):
-            return await client.chat_answer(asking.message, attempt)
-        return await client.answer(asking, attempt)
-
-    first = Attempt(1, spec.seed, spec.sampling)
-    outcome = await ask_until(ask, lambda answer: bool(read_answer(answer, asking)[1]), first)
-    answers, reason, status, text = dict[str, dict[str, str]](), outcome.reason, outcome.status, ""
-    if outcome.answer is not None and not status:
-        (answers, reason), text = read_answer(outcome.answer, asking), outcome.answer.text
-        status = "failed" if reason else "ok"
-    return ModelAnswer.model_validate(
-        {
-            "key": model.key(asking), "task": asking.task.task,
-            "pair_ids": tuple(pair.pair_id for pair in asking.pairs),
-            "answers": json.dumps(answers, ensure_ascii=False) if status == "ok" else "",
-            "text": text, "status": status, "reason": reason, "attempts": outcome.attempts, "model": spec.model,
-            "kind": spec.engine.kind, "annotator_hash": model.hash, "prompt_hash": asking.prompt_hash,
-            "finished_at": datetime.now(UTC),
-        }
-    )  # fmt: skip
-
-
-_TOKENS = 8  # tokens of an answer about one item: a JSON object with a label or number
-
-
 def annotate_command(study: Study, options: argparse.Namespace) -> int:
     """Run `plumbline judge run` on tasks: ask the unanswered ones, and print the outcome."""
     if options.generator:
         raise StudyError(f"{study.file}: a study with subject human has no generator outputs; leave out --generator")
     if options.dry_run:
         models = annotators(study, options.judge, again=options.again)
-        rows = [model.forecast(_TOKENS * sum(max(asking.form.n, 1) for asking in model.jobs())) for model in models]
-        print(table_of(rows, options.rate, "model", "answers"))
+        print(forecast(models, options.rate, "model", "answers"))
         return 0
     recorded = [study.resolve(path) for spec in subject_of(study).models for path in spec.engine.recordings]
     inputs = [study.folder / name for name in (TASKS, ITEMS, "pairs.parquet")]

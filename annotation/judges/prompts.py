@@ -8,13 +8,14 @@ unreadable reply gets no score, never the middle of the scale.
 
 from __future__ import annotations
 
+import abc
 import functools
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
@@ -295,8 +296,6 @@ def shown(text: str) -> str:
     return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ...")
 
 
-Place = tuple[str, str]  # what is judged, question
-Answer = str | dict[str, float]
 _Share = Annotated[float, Field(ge=0, le=1, strict=True)]
 #: chosen by the answer's type, so that an invalid share is not reported as an invalid text
 _Answer = Annotated[
@@ -341,41 +340,61 @@ def recording_hashes(engine: EngineSpec, resolve: Callable[[str], Path]) -> list
     return [cached_file_hash(path) for path in paths]
 
 
-def load_recorded(path: Path) -> dict[Place, Answer]:
-    """Read all judgements of a file. Raises DataError with file and line."""
-    refuse_no_recording(path)
-    recorded: dict[Place, Answer] = {}
-    for number, line in record_lines(path, RecordedJudgement):
-        for question, answer in line.answers.items():
-            key = line.fields or _pair(line.original, line.transformed), question
-            if key in recorded:
-                raise DataError(f"{path}: line {number}: a second answer to {question} on the same texts; keep one")
-            recorded[key] = answer
-    return recorded
+class JudgeClient(abc.ABC):
+    """What answers for a judge."""
 
-
-@dataclass(frozen=True)
-class RecordedJudgements:
-    """Replays recorded judgements."""
-
-    recorded: Mapping[Place, Answer]
     concurrency: int = 1
-    tells_labels: bool = True
+    tells_labels: bool = True  #: whether answers come with probabilities of labels
+    sent: int = 0  #: tokens of prompts
+    cached: int = 0  #: those computed for earlier prompts
+
+    @abc.abstractmethod
+    async def answer(self, asking: Any, attempt: Attempt, labels: Sequence[str] = ()) -> Completion:
+        """Return the answer to a message, with probabilities of `labels`. Raises as `Chat.ask`."""
+
+    async def close(self) -> None:  # noqa: B027 (there may be nothing to close)
+        """Close the connection."""
+
+
+class RecordedJudgeAnswers(JudgeClient):
+    """Recorded answers by what they are about."""
+
+    def __init__(self, recorded: Mapping[Any, Any]) -> None:
+        self.recorded = recorded
 
     @classmethod
-    def read(cls, path: Path) -> RecordedJudgements:
-        """Read a file of judgements. Raises as `load_recorded`."""
-        return cls(load_recorded(path))
+    def read(cls, path: Path) -> Self:
+        """Read all answers of a file. Raises DataError with file and line."""
+        refuse_no_recording(path)
+        recorded: dict[Any, Any] = {}
+        for number, key, what, answer in cls.lines(path):
+            if key in recorded:
+                raise DataError(f"{path}: line {number}: a second answer to {what}; keep one")
+            recorded[key] = answer
+        return cls(recorded)
 
-    async def answer(self, asking: JudgeMessage, attempt: Attempt, *, labels: bool) -> Completion:
+    @classmethod
+    @abc.abstractmethod
+    def lines(cls, path: Path) -> Iterator[tuple[int, Any, str, Any]]:
+        """Yield each answer: its line, what it is about, the same in words, and the answer."""
+
+
+class RecordedJudgements(RecordedJudgeAnswers):
+    """Recorded judgements by texts and question."""
+
+    @classmethod
+    def lines(cls, path: Path) -> Iterator[tuple[int, Any, str, Any]]:
+        """Yield the judgements of a file."""
+        for number, line in record_lines(path, RecordedJudgement):
+            texts = line.fields or _pair(line.original, line.transformed)
+            for question, answer in line.answers.items():
+                yield number, (texts, question), f"{question} on the same texts", answer
+
+    async def answer(self, asking: JudgeMessage, attempt: Attempt, labels: Sequence[str] = ()) -> Completion:
         """Return the recorded judgement. Raises TextUnansweredError if there is none."""
         pair = asking.pair
-        key = pair.fields or _pair(pair.original, pair.transformed), asking.question
-        answer = self.recorded.get(key)
+        answer = self.recorded.get((pair.fields or _pair(pair.original, pair.transformed), asking.question))
         if answer is None:
             raise TextUnansweredError(f"no recorded answer to {asking.question}")
         text, shares = (answer, None) if isinstance(answer, str) else ("", answer)
         return Completion(text, labels=shares, repeatable=False)
-
-    async def close(self) -> None:
-        """Do nothing: there is no connection to close."""

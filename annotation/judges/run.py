@@ -7,22 +7,25 @@ from the answer. Judgements by other prompts or settings, or of pairs no longer 
 
 from __future__ import annotations
 
+import abc
 import functools
 import math
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import pandas as pd
 
 from annotation.judges.pool import COMMAND, draw_judged, read_judged
 from annotation.judges.prompts import (
+    JudgeClient,
     JudgeMessage,
     Questionnaire,
     Read,
+    RecordedJudgeAnswers,
     RecordedJudgements,
     read_expected,
     read_text,
@@ -55,58 +58,48 @@ class _PromptHolder(Protocol):
     def message(self) -> str: ...
 
 
-class _Client(Protocol):
-    """A client that answers."""
-
-    @property
-    def concurrency(self) -> int: ...
-
-    async def close(self) -> None: ...
-
-
 Q = TypeVar("Q", bound=_PromptHolder)
 R = TypeVar("R", Judgement, ModelAnswer)
-C = TypeVar("C", bound=_Client)
 S = TypeVar("S", JudgeSpec, AnnotatorSpec)
 
 
 class PromptedAnswers(AnswerTable[Q, R]):
     """A model's answers, and its open prompts."""
 
+    UNIT: ClassVar[str]  #: one answer
+    RECORDED: ClassVar[type[RecordedJudgeAnswers]]  #: the reader of recorded answers
+
     spec: JudgeSpec | AnnotatorSpec
 
-    async def ask(
-        self, recorded: Callable[[Path], C], ask_one: Callable[[C | JudgeChatClient, Q], Awaitable[R]], unit: str,
-        labels: Sequence[str] = (),
-    ) -> JudgeRun:  # fmt: skip
-        """Ask the model everything unanswered, each answer going to its journal at once.
+    @abc.abstractmethod
+    async def answer(self, client: JudgeClient, asking: Q) -> R:
+        """Ask until an answer is readable or the attempts are used up; the record says which, and why."""
 
-        The other arguments are those of `start`.
-        """
+    @property
+    @abc.abstractmethod
+    def tokens_out(self) -> int:
+        """The approximate number of tokens of the answers left to ask."""
+
+    def labels(self) -> Sequence[str]:
+        """Return the points whose probabilities will be asked for; empty for answers in text."""
+        return ()
+
+    async def ask(self) -> JudgeRun:
+        """Ask the model everything unanswered, each answer going to its journal at once. Raises as `start`."""
         counts: Counter[str] = Counter(reused=self.wanted - self.todo)
-        sent = cached = 0
+        share = math.nan
         if self.todo:
-            client = await start(self._study, self.spec, recorded, labels)
+            client = await start(self._study, self.spec, self.RECORDED.read, self.labels())
             try:
                 doing = f"asking ({self.spec.name})"
-                counts.update(
-                    await ask_all(
-                        [self], lambda _, question: ask_one(client, question), client.concurrency, unit, doing
-                    )
-                )
+                asked = ask_all([self], lambda _, one: self.answer(client, one), client.concurrency, self.UNIT, doing)
+                counts.update(await asked)
             finally:
                 await client.close()
-            if isinstance(client, JudgeChatClient):
-                sent, cached = client.sent, client.cached
+            share = client.cached / client.sent if client.sent else math.nan
         else:
             self.settle()
-        share = cached / sent if sent else math.nan
         return JudgeRun(self.spec.name, self.spec.model, bool(self.spec.engine.recordings), counts, share)
-
-    def forecast(self, tokens: int) -> JudgeForecast:
-        """Return the numbers of answers present and missing; the missing ones have about `tokens` tokens."""
-        characters, recorded = sum(len(asking.message) for asking in self.jobs()), bool(self.spec.engine.recordings)
-        return JudgeForecast(self.spec.name, self.wanted - self.todo, self.todo, characters, tokens, recorded)
 
     def jobs(self) -> Iterator[Q]:
         """Return the open prompts.
@@ -118,6 +111,8 @@ class PromptedAnswers(AnswerTable[Q, R]):
 
 class JudgeProgress(PromptedAnswers[JudgeMessage, Judgement]):
     """One judge's judgements of pairs, and its open ones, in a table of the study's records."""
+
+    UNIT, RECORDED = "judgement", RecordedJudgements
 
     spec: JudgeSpec
 
@@ -143,33 +138,69 @@ class JudgeProgress(PromptedAnswers[JudgeMessage, Judgement]):
         position = asking.question, asking.pair.pair_id
         return identity("judgement-v1", self.hash, asking.prompt_hash, *position)
 
+    @property
+    def expected(self) -> bool:
+        """Whether scores are means of the points, weighted by their probabilities."""
+        return self.questionnaire.reading == "expected"
+
+    @property
+    def tokens_out(self) -> int:
+        """One token where probabilities are read, and three where a number is written."""
+        return self.todo * (1 if self.expected else 3)
+
+    def labels(self) -> Sequence[str]:
+        """Return the points of all questions, if their probabilities are read."""
+        if not self.expected:
+            return ()
+        return list(dict.fromkeys(label for asking in self.jobs() for label in asking.scale.labels))
+
+    async def answer(self, client: JudgeClient, asking: JudgeMessage) -> Judgement:
+        """Ask until an answer is readable or the attempts are used up; the record says which, and why."""
+        spec, expected = self.spec, self.expected and client.tells_labels
+        labels = asking.scale.labels if expected else ()
+
+        def by_shares(answer: Completion) -> bool:
+            return expected and (answer.labels is not None or answer.repeatable)
+
+        def read(answer: Completion) -> Read:
+            if by_shares(answer):
+                return read_expected(answer, asking.scale)
+            return read_text(answer, asking.scale)
+
+        outcome = await ask_until(
+            functools.partial(client.answer, asking, labels=labels),
+            lambda answer: not by_shares(answer) and bool(read(answer).reason),  # probabilities are always the same
+            Attempt(1, spec.seed, spec.sampling),
+        )
+        answer, score, mode, status, text = outcome.answer, Read(reason=outcome.reason), expected, outcome.status, ""
+        if answer is not None and not status:
+            score, mode, text = read(answer), by_shares(answer), answer.text
+            status = "failed" if score.reason else "ok"
+        return Judgement.model_validate(
+            {
+                "key": self.key(asking), "pair_id": asking.pair.pair_id, "question": asking.question,
+                "score": score.score, "mode": "expected" if mode else "text",
+                "label_mass": score.label_mass, "text": text, "status": status, "reason": score.reason,
+                "attempts": outcome.attempts, "model": spec.model, "kind": spec.engine.kind, "judge_hash": self.hash,
+                "prompt_hash": asking.prompt_hash, "finished_at": datetime.now(UTC),
+            }
+        )  # fmt: skip
+
 
 def judge_hash(spec: JudgeSpec, reading: Reading, resolve: Callable[[str], Path]) -> str:
     """Return the identity of a judge: model, revision, sampling, seed and reading; if recorded, its file's content."""
     return identity("judge-v1", *spec.identity(), reading, spec.seed, *recording_hashes(spec.engine, resolve))
 
 
-@dataclass
-class JudgeChatClient:
+class JudgeChatClient(JudgeClient):
     """A chat model; `sent` and `cached` count tokens of prompts if it reports them."""
 
-    chat: Chat
-    tells_labels: bool
-    sent: int = 0
-    cached: int = 0
+    def __init__(self, chat: Chat, *, tells_labels: bool) -> None:
+        self.chat, self.tells_labels, self.concurrency = chat, tells_labels, chat.concurrency
 
-    @property
-    def concurrency(self) -> int:
-        """The model's concurrency."""
-        return self.chat.concurrency
-
-    async def answer(self, asking: JudgeMessage, attempt: Attempt, *, labels: bool) -> Completion:
-        """Return the model's answer to a question about a pair."""
-        return await self.chat_answer(asking.message, attempt, asking.scale.labels if labels else ())
-
-    async def chat_answer(self, message: str, attempt: Attempt, labels: Sequence[str] = ()) -> Completion:
+    async def answer(self, asking: Any, attempt: Attempt, labels: Sequence[str] = ()) -> Completion:
         """Return the model's answer to a message."""
-        answer = await self.chat.ask(message, attempt, labels)
+        answer = await self.chat.ask(asking.message, attempt, labels)
         if answer.cached is not None:
             self.sent, self.cached = self.sent + answer.sent, self.cached + answer.cached
         return answer
@@ -179,32 +210,28 @@ class JudgeChatClient:
         await self.chat.close()
 
 
-JudgeClient = RecordedJudgements | JudgeChatClient
-
-
 async def start(
-    study: Study, spec: JudgeSpec | AnnotatorSpec, recorded: Callable[[Path], C], labels: Sequence[str] = ()
-) -> C | JudgeChatClient:
+    study: Study, spec: JudgeSpec | AnnotatorSpec, recorded: Callable[[Path], JudgeClient], labels: Sequence[str] = ()
+) -> JudgeClient:
     """Start a model and return its client; for a recorded model call `recorded` with its file.
 
     `labels` are the points whose probabilities will be asked for; empty for text. Prints what the model cannot do.
     Raises as `open_chat` and `Chat.prepare_to_judge`.
     """
 
-    async def asked() -> C | JudgeChatClient:
+    async def ask() -> JudgeClient:
         chat = open_chat(spec.engine, study, f"judges ({spec.name})", QUIET)
         try:
-            return JudgeChatClient(
-                chat, await chat.prepare_to_judge(spec.name, labels, Attempt(1, spec.seed, spec.sampling))
-            )
+            first = Attempt(1, spec.seed, spec.sampling)
+            return JudgeChatClient(chat, tells_labels=await chat.prepare_to_judge(spec.name, labels, first))
         except BaseException:
             await chat.close()
             raise
 
-    async def read(path: str) -> C | JudgeChatClient:
+    async def read(path: str) -> JudgeClient:
         return recorded(study.resolve(path))
 
-    return await spec.engine.source(asked, read)
+    return await spec.engine.source(ask, read)
 
 
 @dataclass(frozen=True)
@@ -265,7 +292,7 @@ def judge_pairs(progresses: Iterable[JudgeProgress]) -> list[JudgeRun]:
     done = []
     for progress in progresses:
         try:
-            done.append(uvloop.run(_ask_judge(progress)))
+            done.append(uvloop.run(progress.ask()))
         finally:
             progress.close()
     return done
@@ -293,78 +320,23 @@ def read_judgements(study: Study, names: Sequence[str] = ()) -> pd.DataFrame:
     return pd.concat([frame for frame in frames if len(frame)] or frames[:1], ignore_index=True)
 
 
-async def _ask_judge(progress: JudgeProgress) -> JudgeRun:
-    labels = dict.fromkeys(label for asking in progress.jobs() for label in asking.scale.labels)
-    wanted = list(labels) if progress.questionnaire.reading == "expected" else []
-    return await progress.ask(RecordedJudgements.read, functools.partial(ask_one, progress), "judgement", wanted)
+def forecast(
+    progresses: Iterable[PromptedAnswers[Any, Any]], rate: float | None, who: str = "judge", what: str = "judgements"
+) -> str:
+    """Return a row for each model: answers there and left, tokens in and out; with `rate` (a second) the time.
 
-
-async def ask_one(progress: JudgeProgress, client: JudgeClient, asking: JudgeMessage) -> Judgement:
-    """Ask until an answer is readable or the attempts are used up; the record says which, and why."""
-    spec = progress.questionnaire.spec
-    expected = progress.questionnaire.reading == "expected" and client.tells_labels
-
-    def by_shares(answer: Completion) -> bool:
-        return expected and (answer.labels is not None or answer.repeatable)
-
-    def read(answer: Completion) -> Read:
-        if by_shares(answer):
-            return read_expected(answer, asking.scale)
-        return read_text(answer, asking.scale)
-
-    outcome = await ask_until(
-        functools.partial(client.answer, asking, labels=expected),
-        lambda answer: not by_shares(answer) and bool(read(answer).reason),  # probabilities are always the same
-        Attempt(1, spec.seed, spec.sampling),
-    )
-    answer, score, mode, status, text = outcome.answer, Read(reason=outcome.reason), expected, outcome.status, ""
-    if answer is not None and not status:
-        score, mode, text = read(answer), by_shares(answer), answer.text
-        status = "failed" if score.reason else "ok"
-    return Judgement.model_validate(
-        {
-            "key": progress.key(asking), "pair_id": asking.pair.pair_id, "question": asking.question,
-            "score": score.score, "mode": "expected" if mode else "text",
-            "label_mass": score.label_mass, "text": text, "status": status, "reason": score.reason,
-            "attempts": outcome.attempts, "model": spec.model, "kind": spec.engine.kind, "judge_hash": progress.hash,
-            "prompt_hash": asking.prompt_hash, "finished_at": datetime.now(UTC),
-        }
-    )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class JudgeForecast:
-    """One model's answered and open prompts; `out` is the approximate number of tokens of its answers."""
-
-    name: str
-    answered: int
-    missing: int
-    characters: int
-    out: int
-    recorded: bool
-
-
-def forecast(progresses: Iterable[JudgeProgress], rate: float | None) -> str:
-    """Return a row for each judge: judgements there and left, tokens in and out; with `rate` (a second) the time.
-
-    A token is taken for 4 characters; servers compute a beginning that many prompts share once. An answer is one token
-    where probabilities are read, and three where a number is written.
+    A token is taken for 4 characters; servers compute a beginning that many prompts share once.
     """
-    rows = [
-        progress.forecast(progress.todo * (1 if progress.questionnaire.reading == "expected" else 3))
-        for progress in progresses
-    ]
-    return table_of(rows, rate, "judge", "judgements")
-
-
-def table_of(rows: Sequence[JudgeForecast], rate: float | None, who: str, what: str) -> str:
-    """Return a forecast as a table, with the time that models need."""
-    shown = []
-    for row in rows:
-        tokens = (0, 0) if row.recorded else (round(row.characters / CHARACTERS_A_TOKEN), row.out)
-        shown.append([row.name, f"{row.answered:,}", f"{row.missing:,}", *(f"{number:,}" for number in tokens)])
-    table = cli.columns([who, "stored", "to ask", "tokens in, about", "tokens out, about"], shown)
-    return f"{table}\n\n{_time(sum(row.missing for row in rows if not row.recorded), rate, what)}"
+    rows, number = list[list[str]](), 0
+    for progress in progresses:
+        tokens = 0, 0
+        if not progress.spec.engine.recordings:
+            characters = sum(len(asking.message) for asking in progress.jobs())
+            tokens, number = (round(characters / CHARACTERS_A_TOKEN), progress.tokens_out), number + progress.todo
+        counts = (progress.wanted - progress.todo, progress.todo, *tokens)
+        rows.append([progress.spec.name, *(f"{count:,}" for count in counts)])
+    table = cli.columns([who, "stored", "to ask", "tokens in, about", "tokens out, about"], rows)
+    return f"{table}\n\n{_time(number, rate, what)}"
 
 
 def _time(number: int, rate: float | None, what: str) -> str:

@@ -221,15 +221,15 @@ import os, signal, sys
 from annotation.judges import run
 from plumbline.study import load_study
 
-asked, ask_one = [], run.ask_one
+asked, answer = [], run.JudgeProgress.answer
 
 async def until_killed(*words):
     asked.append(words)
     if len(asked) == 8:
         os.kill(os.getpid(), signal.SIGKILL)
-    return await ask_one(*words)
+    return await answer(*words)
 
-run.ask_one = until_killed
+run.JudgeProgress.answer = until_killed
 run.judge(load_study(*sys.argv[1:]), ["shares"])
 """
 
