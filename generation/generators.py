@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import abc
 import asyncio
 import functools
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from generation.flags import clean
 from generation.hteb import HtebOutputs, Recordings, is_published
@@ -42,13 +42,12 @@ class GenerationOutcome:
     repeatable: bool = True
 
 
-class Generator(Protocol):
+class Generator(abc.ABC):
     """A source of transformed texts."""
 
-    @property
-    def concurrency(self) -> int:
-        """The number of jobs to keep in flight."""
+    concurrency: int = 1  #: the number of jobs to keep in flight
 
+    @abc.abstractmethod
     async def transform(self, job: Job, attempt: Attempt) -> GenerationOutcome:
         """Return the outcome of one attempt at a job.
 
@@ -56,20 +55,16 @@ class Generator(Protocol):
         ServiceError if no text can succeed.
         """
 
-    async def close(self) -> None:
+    async def close(self) -> None:  # noqa: B027 (there may be nothing to release)
         """Release connections and memory."""
 
 
-class Together:
+class Together(Generator):
     """Generators of several transformations: each job goes to the generator of its transformation."""
 
     def __init__(self, generators: Mapping[str, Generator]) -> None:
         self._generators = generators
-
-    @property
-    def concurrency(self) -> int:
-        """The largest concurrency of the generators."""
-        return max(generator.concurrency for generator in self._generators.values())
+        self.concurrency = max(generator.concurrency for generator in generators.values())
 
     async def transform(self, job: Job, attempt: Attempt) -> GenerationOutcome:
         """Return the outcome from the generator of the job's transformation."""
@@ -81,17 +76,11 @@ class Together:
             await generator.close()
 
 
-@dataclass(frozen=True)
-class ChatGenerator:
+class ChatGenerator(Generator):
     """A chat model with the prompts of each transformation, in the order of its calls (`Plan.prompts`)."""
 
-    chat: Chat
-    prompts: Mapping[str, tuple[Prompt, ...]]
-
-    @property
-    def concurrency(self) -> int:
-        """The chat model's concurrency."""
-        return self.chat.concurrency
+    def __init__(self, chat: Chat, prompts: Mapping[str, tuple[Prompt, ...]]) -> None:
+        self.chat, self.prompts, self.concurrency = chat, prompts, chat.concurrency
 
     async def transform(self, job: Job, attempt: Attempt) -> GenerationOutcome:
         """Run the calls of a transformation, each on the cleaned answer to the one before."""
@@ -112,14 +101,13 @@ class ChatGenerator:
         await self.chat.close()
 
 
-@dataclass(frozen=True)
-class RecordedOutputs:
+@dataclass
+class RecordedOutputs(Generator):
     """Serves recordings, ours or `published` ones; a text without a recording stays unanswered."""
 
     recordings: Mapping[Place, Recording]
     published: HtebOutputs | None = None
     _units: dict[tuple[str, int], Recordings] = field(default_factory=dict, repr=False)  #: the unit read last
-    concurrency: int = 1
 
     @classmethod
     def of(cls, study: Study) -> RecordedOutputs:
@@ -152,22 +140,13 @@ class RecordedOutputs:
             self._units[of] = await asyncio.to_thread(published.read, *of)
         return self._units[of]
 
-    async def close(self) -> None:
-        """Nothing to let go of."""
 
-
-class OutputsFiles:
+class OutputsFiles(Generator):
     """Serves outputs from files; a text that its file lacks fails, as no later attempt can help."""
 
-    concurrency = 1
-
-    def __init__(self, outputs: Mapping[str, Mapping[str, str]]) -> None:
-        self._outputs = outputs
-
-    @classmethod
-    def of(cls, kinds: Mapping[str, Transformation]) -> OutputsFiles:
+    def __init__(self, kinds: Mapping[str, Transformation]) -> None:
         """Read the files of some transformations. Raises DataError for a file that cannot be used."""
-        return cls({name: load_outputs(kind) for name, kind in kinds.items()})
+        self._outputs = {name: load_outputs(kind) for name, kind in kinds.items()}
 
     async def transform(self, job: Job, attempt: Attempt) -> GenerationOutcome:
         """Return the file's output. Raises TextFailedError if it has none."""
@@ -177,23 +156,14 @@ class OutputsFiles:
             raise TextFailedError(f"the file of outputs {what}")
         return GenerationOutcome(output, None, output, repeatable=False)
 
-    async def close(self) -> None:
-        """Nothing to let go of."""
 
-
-class Functions:
+class Functions(Generator):
     """Calls functions in one thread, one at a time, so that they need not be thread-safe."""
 
-    concurrency = 1
-
-    def __init__(self, functions: Mapping[str, Function]) -> None:
-        self._functions = functions
-        self._thread = ThreadPoolExecutor(1)
-
-    @classmethod
-    def of(cls, kinds: Mapping[str, Transformation]) -> Functions:
+    def __init__(self, kinds: Mapping[str, Transformation]) -> None:
         """Import the functions of some transformations, which runs their code. Raises StudyError if one fails."""
-        return cls({name: load_function(kind.function) for name, kind in kinds.items()})
+        self._functions = {name: load_function(kind.function) for name, kind in kinds.items()}
+        self._thread = ThreadPoolExecutor(1)
 
     async def transform(self, job: Job, attempt: Attempt) -> GenerationOutcome:
         """Return the function's text. Raises TextFailedError if it is no text, or differs between two calls."""
@@ -265,9 +235,9 @@ def refuse_code(plan: Plan, names: Collection[str]) -> None:
 
 def _of_way(plan: Plan, way: str, kinds: Mapping[str, Transformation], cluster: str) -> Generator:
     if way == "function":
-        return Functions.of(kinds)
+        return Functions(kinds)
     if way == "outputs":
-        return OutputsFiles.of(kinds)
+        return OutputsFiles(kinds)
     spec, study = plan.study.generator, plan.study
 
     def asked() -> Generator:

@@ -313,7 +313,7 @@ class ModelHost:
         """
         if spec.prefixes:
             self._refuse_unknown_prompts(spec)
-        model: TextModel = pkgutil.resolve_name(spec.RUNS).load(spec, self.file.parent, self.evaluation.precision)
+        model: TextModel = pkgutil.resolve_name(spec.RUNS)(spec, self.file.parent, self.evaluation.precision)
         return model, model.revision or spec.revision
 
     def _refuse_unknown_prompts(self, spec: ModelSpec) -> None:

@@ -17,7 +17,7 @@ import platform
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -37,8 +37,17 @@ _PATIENCE = 5.0  # seconds to wait for the hub
 class SentenceTransformerModel(TextModel):
     """A model of sentence-transformers; its own code runs only if the study allows it."""
 
+    @staticmethod
+    def release() -> None:
+        """Release torch's memory for models that are gone, on a GPU too."""
+        gc.collect()  # modules refer to each other
+        import torch  # noqa: PLC0415 (there already)
+
+        if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+            torch.cuda.empty_cache()
+
     def __init__(
-        self, spec: SentenceTransformersSpec, base: Path, device: str = "", precision: str = "float32"
+        self, spec: SentenceTransformersSpec, base: Path, precision: str = "float32", device: str = ""
     ) -> None:
         """Load the model; `base` is the study file's folder.
 
@@ -71,16 +80,6 @@ class SentenceTransformerModel(TextModel):
         self._precision = precision
         default = self._model.default_prompt_name
         self.default_prompt = self.prompts.get(default, "") if default else ""
-
-    @classmethod
-    def load(cls, spec: SentenceTransformersSpec, base: Path, precision: str) -> Self:
-        """Return the model of a study."""
-        return cls(spec, base, precision=precision)
-
-    @staticmethod
-    def release() -> None:
-        """Release torch's memory for a model that is gone."""
-        empty_torch()
 
     def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
         """Return rows in the texts' order; the prompt is put before each text."""
@@ -165,15 +164,6 @@ class SentenceTransformerModel(TextModel):
     def similarity_pairwise(self, first: Any, second: Any) -> Any:
         """Return the same as `similarity`, row by row."""
         return self._model.similarity_pairwise(first, second)
-
-
-def empty_torch() -> None:
-    """Release torch's memory for models that are gone, on a GPU too."""
-    gc.collect()  # modules refer to each other
-    import torch  # noqa: PLC0415 (there already)
-
-    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-        torch.cuda.empty_cache()
 
 
 def refuse_no_hub(name: str) -> None:

@@ -13,12 +13,12 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from evaluation.models.embeddings import Embeddings
-from evaluation.models.in_process import code_not_allowed, empty_torch, first_line, routed, similarities
+from evaluation.models.in_process import SentenceTransformerModel, code_not_allowed, first_line, routed, similarities
 from evaluation.models.text_models import PromptingModel, in_template
 from generation.datasets.mteb_loading import in_memory
 from plumbline.errors import ServiceError, StudyError, nearest
@@ -36,7 +36,9 @@ class Way:
 class MtebModel(PromptingModel):
     """A registered model; the `prompt` of `embed` is a name from `way`."""
 
-    def __init__(self, spec: MtebSpec, device: str = "") -> None:
+    release = staticmethod(SentenceTransformerModel.release)
+
+    def __init__(self, spec: MtebSpec, base: Path = Path(), precision: str = "", device: str = "") -> None:
         """Load the model, in mteb's precision for it.
 
         Raises StudyError for an unknown name or revision, an unsupported kind of model, and code that is not allowed;
@@ -58,16 +60,6 @@ class MtebModel(PromptingModel):
         self._ways: dict[str, Way] = {}
         self.prompts: dict[str, str] = {}
         self.default_prompt = self.way(_similarity_task(), "test", "default", None)
-
-    @classmethod
-    def load(cls, spec: MtebSpec, base: Path, precision: str) -> Self:
-        """Return the model of a study."""
-        return cls(spec)
-
-    @staticmethod
-    def release() -> None:
-        """Release torch's memory for a model that is gone."""
-        empty_torch()
 
     def way(self, task_metadata: Any, hf_split: str, hf_subset: str, prompt_type: Any) -> str:
         """Return a name for what decides the embeddings of a call besides the texts."""

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -39,7 +39,7 @@ class WordVectors(TextModel):
     A text without any known word gets the mean of all vectors, which GloVe's authors recommend for an unknown word.
     """
 
-    def __init__(self, spec: WordVectorsSpec, base: Path) -> None:
+    def __init__(self, spec: WordVectorsSpec, base: Path, precision: str = "") -> None:
         """Read the vectors. Raises StudyError for a missing folder, ServiceError for files that are no word vectors."""
         self.prompts = {}
         folder = Path(spec.location(base))
@@ -53,11 +53,6 @@ class WordVectors(TextModel):
             line = f"model {spec.name!r} cannot be loaded from {folder}: {first_line(error)}"
             raise ServiceError(f"{line}; correct its `path`") from error
         self._rows = {word: row for row, word in reversed(list(enumerate(words)))}  # the first of equal words counts
-
-    @classmethod
-    def load(cls, spec: WordVectorsSpec, base: Path, precision: str) -> Self:
-        """Return the model of a study."""
-        return cls(spec, base)
 
     def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
         """Return rows in the texts' order."""
@@ -75,13 +70,8 @@ class CharacterNgrams(TextModel):
     n-grams, has an axis of its own: it is equal to other such texts, and similar to no others.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *_: Any) -> None:
         self.prompts = {}
-
-    @classmethod
-    def load(cls, spec: LexicalSpec, base: Path, precision: str) -> Self:
-        """Return the model of a study."""
-        return cls()
 
     @functools.cached_property
     def _vectorizer(self) -> Any:
@@ -116,7 +106,7 @@ def _words(file: Path) -> list[str]:
 class ServerModel(TextModel):
     """A model of an embedding server; the key is sent to it and shown nowhere."""
 
-    def __init__(self, spec: EmbeddingServerSpec) -> None:
+    def __init__(self, spec: EmbeddingServerSpec, base: Path = Path(), precision: str = "") -> None:
         """Prepare the connection, without a request. Raises StudyError for an invalid key."""
         import urllib3  # noqa: PLC0415
 
@@ -133,11 +123,6 @@ class ServerModel(TextModel):
         allow_connections(spec.requests)
         self._pool = urllib3.ProxyManager(proxy, **options) if proxy else urllib3.PoolManager(**options)
         self._width = 0
-
-    @classmethod
-    def load(cls, spec: EmbeddingServerSpec, base: Path, precision: str) -> Self:
-        """Return the model of a study."""
-        return cls(spec)
 
     def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
         """Return rows in the texts' order. Raises as `arriving`."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from evaluation.models.embeddings import Embeddings
 from plumbline.errors import PlumblineError
@@ -15,7 +14,11 @@ _DOCUMENT = ("document", "passage", "corpus")  # names of documents' prompts
 
 
 class TextModel(abc.ABC):
-    """A model for `Encoder`. Unless a class differs, it knows no roles, and cosine compares its embeddings."""
+    """A model for `Encoder`. Unless a class differs, it knows no roles, and cosine compares its embeddings.
+
+    A class that a model's `RUNS` names is called with the model's keys, the folder of the study file and the type of
+    weights. It raises StudyError for wrong settings in the study, ServiceError for a model that cannot be loaded.
+    """
 
     prompts: dict[str, str]
     """Prompts by the names under which mteb looks them up."""
@@ -25,15 +28,6 @@ class TextModel(abc.ABC):
     """The engine of its linear layers; empty for torch's own operators."""
     revision: str = ""
     """Its revision by its own account; empty if only the study has one."""
-
-    @classmethod
-    def load(cls, spec: Any, base: Path, precision: str) -> Self:
-        """Return the model of a study; a class that a model's `RUNS` names has it.
-
-        `base` is the folder of the study file, `precision` the type of weights. Raises StudyError for wrong settings in
-        the study, ServiceError for a model that cannot be loaded.
-        """
-        raise NotImplementedError
 
     @abc.abstractmethod
     def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:

@@ -5,6 +5,7 @@ Each reply is written to a journal when it is received, so `kill -9` loses only 
 
 from __future__ import annotations
 
+import abc
 import argparse
 import asyncio
 import functools
@@ -68,18 +69,25 @@ class Replies(AnswerTable[Call, Reply]):
         return {reply.key: reply for reply in read_records(self.path, Reply, self._command)}
 
 
-@dataclass
-class WordingChatClient:
+class WordingClient(abc.ABC):
+    """What answers calls."""
+
+    concurrency: int = 1
+
+    @abc.abstractmethod
+    async def answer(self, call: Call, attempt: Attempt) -> Completion:
+        """Return the answer to a call. Raises as `Chat.ask`."""
+
+    async def close(self) -> None:  # noqa: B027 (there may be nothing to close)
+        """Close its connections."""
+
+
+class WordingChatClient(WordingClient):
     """A chat model whose answers must follow a schema, if it accepts one."""
 
-    chat: Chat
-    name: str
-    warned: bool = False  #: whether the user was told that it accepts no schema
-
-    @property
-    def concurrency(self) -> int:
-        """The chat model's concurrency."""
-        return self.chat.concurrency
+    def __init__(self, chat: Chat, name: str) -> None:
+        self.chat, self.name, self.concurrency = chat, name, chat.concurrency
+        self.warned = False  #: whether the user was told that it accepts no schema
 
     async def answer(self, call: Call, attempt: Attempt) -> Completion:
         """Return the model's answer; a model that refuses the schema is asked without it."""
@@ -114,12 +122,11 @@ class RecordedReply(Record):
     prompts: tuple[str, ...] = Field(description="the wordings")
 
 
-@dataclass(frozen=True)
-class RecordedReplies:
+@dataclass
+class RecordedReplies(WordingClient):
     """Replies of a file, by context and task; a call without a reply stays unanswered."""
 
     replies: Mapping[tuple[str, str], RecordedReply]
-    concurrency: int = 1
 
     @classmethod
     def read(cls, path: Path) -> RecordedReplies:
@@ -137,12 +144,6 @@ class RecordedReplies:
         if reply is None:
             raise TextUnansweredError(f"no recording for {call.context} of {call.task or call.task_type}")
         return Completion(json.dumps({KEY: list(reply.prompts)}, ensure_ascii=False), repeatable=False)
-
-    async def close(self) -> None:
-        """Nothing to let go of."""
-
-
-WordingClient = WordingChatClient | RecordedReplies
 
 
 def start(study: Study, number: int) -> WordingClient:

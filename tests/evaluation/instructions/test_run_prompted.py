@@ -63,7 +63,7 @@ def by_mteb(model: Any, dataset: TableDataset) -> list[float]:
 @pytest.mark.parametrize("name", list(BEFORE))
 def test_scores_are_those_of_mteb_told_the_same(name: str) -> None:
     meta = own.MODEL_REGISTRY[f"made/{name}"]
-    encoder = Encoder(MtebModel(MtebSpec(name=meta.name), "cpu"), meta.name, "1")
+    encoder = Encoder(MtebModel(MtebSpec(name=meta.name), device="cpu"), meta.name, "1")
     dataset = own._search()
     said: dict[str | None, str] = {None: DEFAULTS[name], "": "", CURLY: BEFORE[name]}
     found = dict[str | None, list[float]]()

@@ -31,7 +31,7 @@ TEXTS = [sentence(number, 3 + number % 20) for number in range(64)]
 
 
 def embedded(device: str, precision: str) -> Embeddings:
-    model = SentenceTransformerModel(SentenceTransformersSpec.model_validate(SPEC), Path(), device, precision)
+    model = SentenceTransformerModel(SentenceTransformersSpec.model_validate(SPEC), Path(), precision, device)
     assert {weights.dtype for weights in model._model.parameters()} == {getattr(torch, precision)}
     return model.embed(TEXTS, prompt="", role="", batch_size=16)
 
@@ -71,7 +71,7 @@ def test_drift_follows_what_people_say_of_meaning() -> None:
     systems = ["DSS", "DSSm", "HYBRID", "SENTS-h4", f"SENTS-h4 {default}", f"SENTSm-h4 {default}"]
     means = ratings.groupby(["system", "sentence"], as_index=False)["meaning"].mean()
     rated = texts[texts["system"].isin(systems)].merge(means, on=["system", "sentence"])
-    model = SentenceTransformerModel(SentenceTransformersSpec.model_validate(SPEC), Path(), "cpu", "float32")
+    model = SentenceTransformerModel(SentenceTransformersSpec.model_validate(SPEC), Path(), device="cpu")
     sides = (model.embed(list(rated[side]), prompt="", role="", batch_size=32) for side in ("original", "output"))
     assert len(rated) == 420
     assert stats.spearmanr(drift(*sides), rated["meaning"])[0] == pytest.approx(-0.83, abs=0.005)

@@ -86,7 +86,7 @@ def test_many_texts_are_encoded_by_an_engine_that_agrees_and_the_records_say_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(encoding, "_MANY", len(TEXTS))
-    plain = SentenceTransformerModel(SentenceTransformersSpec.model_validate(SPEC), tmp_path, "cpu")
+    plain = SentenceTransformerModel(SentenceTransformersSpec.model_validate(SPEC), tmp_path, device="cpu")
     rows = plain.embed(TEXTS, prompt="", role="", batch_size=16)
     study = write_study(tmp_path, evaluation={"models": [SPEC]})
     model = ModelHost.of(study).load(study.evaluation.models[0])
@@ -105,9 +105,9 @@ def test_an_engine_that_disagrees_is_not_taken(
     monkeypatch.setattr(encoding, "_MANY", len(TEXTS))
     monkeypatch.setattr(in_process, "agreement", lambda *_: Agreement(2e-6, 0.0))
     spec = SentenceTransformersSpec.model_validate(SPEC)
-    model = SentenceTransformerModel(spec, tmp_path, "cpu")
+    model = SentenceTransformerModel(spec, tmp_path, device="cpu")
     rows = Encoder(model, "mini", "1").embed(TEXTS)
-    plain = Encoder(SentenceTransformerModel(spec, tmp_path, "cpu"), "mini", "1")
+    plain = Encoder(SentenceTransformerModel(spec, tmp_path, device="cpu"), "mini", "1")
     monkeypatch.setattr(encoding, "_MANY", len(TEXTS) + 1)
     assert np.array_equal(rows, plain.embed(TEXTS)) and not model.engine and not plain.engines
     said = capsys.readouterr().err

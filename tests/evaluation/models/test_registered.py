@@ -66,7 +66,7 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _encoder(name: str) -> Encoder:
-    return Encoder(MtebModel(MtebSpec(name=name), "cpu"), name, "1")
+    return Encoder(MtebModel(MtebSpec(name=name), device="cpu"), name, "1")
 
 
 def _sts() -> TableDataset:
