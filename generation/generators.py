@@ -15,9 +15,8 @@ from generation.jobs import Function, Job, Plan, load_function
 from generation.recordings import Place, Recording, load_outputs, load_recordings, recordings_path
 from plumbline.errors import StudyError, TextFailedError, TextUnansweredError
 from plumbline.languages import language_name
-from plumbline.models.chat import Attempt, Chat
+from plumbline.models.chat import Attempt, Chat, open_chat
 from plumbline.models.cluster import ClusterChat
-from plumbline.models.engines import open_chat
 from plumbline.prompts import Prompt
 from plumbline.study import Study
 from plumbline.study.transformations import Transformation

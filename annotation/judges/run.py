@@ -38,8 +38,7 @@ from plumbline import cli
 from plumbline.errors import StudyError, nearest
 from plumbline.identity import identity
 from plumbline.models.asking import AnswerTable, ask_all
-from plumbline.models.chat import QUIET, Attempt, Chat, Completion, ask_until
-from plumbline.models.engines import open_chat
+from plumbline.models.chat import QUIET, Attempt, Chat, Completion, ask_until, open_chat
 from plumbline.store import only_one
 from plumbline.study import Study
 from plumbline.study.engines import AnnotatorSpec, JudgeSpec, Reading

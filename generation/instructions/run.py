@@ -45,8 +45,7 @@ from plumbline.errors import DataError, StudyError, TextRefusedError, TextUnansw
 from plumbline.journal import record_lines
 from plumbline.manifest import Manifest, stage
 from plumbline.models.asking import AnswerTable, ask_all
-from plumbline.models.chat import Attempt, Chat, Completion, ask_until
-from plumbline.models.engines import open_chat
+from plumbline.models.chat import Attempt, Chat, Completion, ask_until, open_chat
 from plumbline.records import Record
 from plumbline.store import only_one, read_records, write_json
 from plumbline.study import Study

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import abc
 import hashlib
+import pkgutil
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
-from plumbline.errors import TextFailedError, TextUnansweredError
+from plumbline.errors import StudyError, TextFailedError, TextUnansweredError
 from plumbline.study import Study
-from plumbline.study.engines import Sampling
+from plumbline.study.engines import EngineSpec, Sampling
 
 QUIET = {"enable_thinking": False}  # of chat templates: reasoning models answer judges without thinking
 AS_TEXT = "scores are the numbers in its answers (mode text)"
@@ -102,6 +104,21 @@ class Chat(abc.ABC):
     @abc.abstractmethod
     async def close(self) -> None:
         """Release connections and memory."""
+
+
+def open_chat(
+    spec: EngineSpec, study: Study, where: str = "generator", template: Mapping[str, Any] = MappingProxyType({})
+) -> Chat:
+    """Return the chat model that a study names in `where`; call it in the event loop that will ask the model.
+
+    Raises StudyError for a kind that is not a chat model, and as `Chat.open` of its class.
+    """
+    if not spec.CHAT:
+        raise StudyError(
+            f"{study.file}: {where}.kind is {spec.kind!r}, which is not a chat model; name one of another kind"
+        )
+    chat: Chat = pkgutil.resolve_name(spec.CHAT).open(spec, study, where, template)
+    return chat
 
 
 class _Answer(Protocol):

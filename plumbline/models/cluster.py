@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 from tqdm import tqdm
 
 from plumbline.errors import DataError, PlumblineError, ServiceError, StudyError, TextFailedError, TextUnansweredError
-from plumbline.models.chat import Attempt, Chat, Completion
-from plumbline.models.engines import open_chat
+from plumbline.models.chat import Attempt, Chat, Completion, open_chat
 from plumbline.resources import installing
 from plumbline.study import Study
 from plumbline.study.engines import EngineSpec

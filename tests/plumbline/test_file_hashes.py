@@ -58,6 +58,8 @@ def test_weights_that_changed_in_the_middle_are_another_model(tmp_path: Path, mo
         file.write(b"b")
     os.utime(weights, ns=(status.st_atime_ns, status.st_mtime_ns))  # the time of writing put back
     assert spec.fingerprint(tmp_path, folder_hash) != before
+    assert SentenceTransformersSpec(name="mine", path="elsewhere").fingerprint(tmp_path, folder_hash) == "missing"
+    assert SentenceTransformersSpec(name="on/the-hub", revision="abc").fingerprint(tmp_path, folder_hash) == ""
 
 
 def test_a_large_file_is_read_once(tmp_path: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

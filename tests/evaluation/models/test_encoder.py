@@ -14,7 +14,7 @@ import pytest
 from mteb.types import PromptType
 
 from evaluation.models.embeddings import Embeddings
-from evaluation.models.encoder import Encoder, ModelHost, drift_of_texts, folder_hash
+from evaluation.models.encoder import Encoder, ModelHost, drift_of_texts
 from evaluation.models.in_process import SentenceTransformerModel
 from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.study.evaluation import SentenceTransformersSpec
@@ -214,18 +214,3 @@ def test_prompts_of_the_study_go_before_the_models(tmp_path: Path) -> None:
     np.testing.assert_allclose(made.embed(["a cat"]), bare.embed(["a cat"]), atol=1e-5)
     study = write_study(tmp_path)
     assert ModelHost.of(study).model_id(plain) != ModelHost.of(study).model_id(prompted)
-
-
-def test_a_local_models_files_are_its_identity(tmp_path: Path) -> None:
-    folder = tmp_path / "model"
-    folder.mkdir()
-    weights = folder / "model.safetensors"
-    weights.write_bytes(b"a" * 3_000_000)
-    (folder / "config.json").write_text("{}")
-    spec = SentenceTransformersSpec(name="mine", revision="1", path="model")
-    before = spec.fingerprint(tmp_path, folder_hash)
-    assert spec.fingerprint(tmp_path, folder_hash) == before
-    weights.write_bytes(b"a" * 2_999_999 + b"b")  # retrained: the same size, another end
-    assert spec.fingerprint(tmp_path, folder_hash) != before
-    assert SentenceTransformersSpec(name="mine", path="elsewhere").fingerprint(tmp_path, folder_hash) == "missing"
-    assert SentenceTransformersSpec(name="on/the-hub", revision="abc").fingerprint(tmp_path, folder_hash) == ""

@@ -259,25 +259,25 @@ def test_a_hundred_refusals_in_the_same_words_and_no_good_answer_end_the_run(tmp
         assert generate(study, again=True) == Counter(ok=120)
 
 
-def test_a_hundred_answers_with_the_same_unknown_end_and_no_good_one_end_the_run(tmp_path: Path) -> None:
-    texts = tuple(f"text number {number}" for number in range(120))
-    with ChatStub(lambda asked: says("half", finish_reason="done")) as stub:
-        study = small_study(tmp_path, texts, generator=server(stub.url, concurrency=4))
-        with pytest.raises(ServiceError, match="every answer ends by 'done'"):
-            generate(study)
-        assert 100 <= len(stub.asked) <= 100 + 4
-
-
 PAGE = Reply(b"<html>welcome</html>", content_type="text/html")
 
 
-def test_ten_pages_of_another_server_and_no_good_answer_end_the_run(tmp_path: Path) -> None:
-    texts = tuple(f"text number {number}" for number in range(60))
-    with ChatStub(lambda asked: PAGE) as stub:
+@pytest.mark.parametrize(
+    ("reply", "times", "says_why"),
+    [
+        (says("half", finish_reason="done"), 100, "every answer ends by 'done'"),
+        (PAGE, 10, r"not a chat response; check generator\.base_url"),
+    ],
+)
+def test_as_many_answers_of_no_use_and_no_good_one_end_the_run(
+    tmp_path: Path, reply: Reply, times: int, says_why: str
+) -> None:
+    texts = tuple(f"text number {number}" for number in range(120))
+    with ChatStub(lambda asked: reply) as stub:
         study = small_study(tmp_path, texts, generator=server(stub.url, concurrency=4))
-        with pytest.raises(ServiceError, match=r"not a chat response; check generator\.base_url"):
+        with pytest.raises(ServiceError, match=says_why):
             generate(study)
-    assert 10 <= len(stub.asked) <= 10 + 4
+    assert times <= len(stub.asked) <= times + 4
 
 
 def test_pages_of_another_server_after_a_good_answer_are_those_texts_trouble(tmp_path: Path) -> None:
