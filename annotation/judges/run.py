@@ -91,8 +91,9 @@ class PromptedAnswers(AnswerTable[Q, R]):
             client = await start(self._study, self.spec, self.RECORDED.read, self.labels())
             try:
                 doing = f"asking ({self.spec.name})"
-                asked = ask_all([self], lambda _, one: self.answer(client, one), client.concurrency, self.UNIT, doing)
-                counts.update(await asked)
+                counts += await ask_all(
+                    [self], lambda _, asking: self.answer(client, asking), client.concurrency, self.UNIT, doing
+                )
             finally:
                 await client.close()
             share = client.cached / client.sent if client.sent else math.nan
