@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -17,14 +18,8 @@ from annotation.campaign_records import PAIR_MEANS
 from annotation.verdicts.verdicts import COMMAND as ACCEPT
 from annotation.verdicts.verdicts import accepted_pairs
 from evaluation.models.encoder import Encoder
-from evaluation.records import (
-    ABSTENTION,
-    ACCEPTED_SCORES,
-    EvaluationRecords,
-    MeasureRow,
-    earlier,
-    write_rows,
-)
+from evaluation.records import ABSTENTION, ACCEPTED_SCORES, MADE, EvaluationRecords, MadeRows, MeasureRow, write_rows
+from evaluation.stored import StoredResults
 from evaluation.tasks import scoring
 from evaluation.tasks.protocols import METRICS
 from evaluation.texts import Outputs
@@ -48,7 +43,7 @@ class MeasureTodo:
 
 
 class Tables:
-    """The tables of a study: which rows are valid, and which are left to make for the `chosen` of its `models`."""
+    """The tables of a study: the rows of `models` so far, and those left to make."""
 
     def __init__(
         self,
@@ -56,11 +51,10 @@ class Tables:
         units: Sequence[ScoreUnit],
         measures: Sequence[RowMeasure[Any]],
         models: Sequence[Model],
-        chosen: Sequence[Model],
     ) -> None:
-        """Read the existing tables; `measures` make them. Raises DataError for files that cannot be read."""
+        """Read what was measured; `measures` make the tables. Raises DataError for files that cannot be read."""
         self._measures = measures
-        self._tables = {m.file.name: MeasureTable(records, units, models, chosen, m) for m in self._measures}
+        self._tables = {m.file.name: MeasureTable(records, units, models, m) for m in self._measures}
         for texts in {unit.texts for unit in units}:
             texts.remembered.keep()
 
@@ -70,7 +64,7 @@ class Tables:
         return tuple(todo for todo in todos if todo.units)
 
     def save(self, model: Model, measures: UnitMeasures) -> None:
-        """Keep a unit's measured fields; `write` stores them."""
+        """Store a unit's measured fields."""
         self._tables[measures.file].save(model, measures.key, measures.rows)
 
     def write(self) -> None:
@@ -369,10 +363,9 @@ class UnitMeasures:
 
 
 class MeasureTable(Generic[R]):
-    """One table: its valid rows from earlier runs, and those left to make (`todo`).
+    """One table: its rows so far for `models`, and those left to make (`todo`).
 
-    `models` are all of the study's; for the `chosen` ones rows that need no model are made at once. Units that the gate
-    left out are not measured. Raises DataError for a table that cannot be read.
+    Units that the gate left out are not measured. Raises DataError for results that cannot be read.
     """
 
     def __init__(
@@ -380,33 +373,34 @@ class MeasureTable(Generic[R]):
         records: StudyRecords,
         units: Sequence[ScoreUnit],
         models: Sequence[Model],
-        chosen: Sequence[Model],
         measure: RowMeasure[R],
     ) -> None:
         self._records, self._measure, self._models = records, measure, models
+        self._stored = StoredResults(records.study.folder / MADE / Path(measure.file.name).stem, MadeRows)
         of = [unit for unit in units if measure.originals or unit.transformation != ORIGINAL]
-        wanted = [unit for unit in of if unit.decision.status != "left_out"]
-        self._units = {unit.place: unit for unit in wanted}
-        self._rows: dict[tuple[str, Place], list[R]] = {}
-        stored: dict[tuple[str, str, int], list[R]] = {}
-        for row in earlier(records, measure.file):
-            stored.setdefault((row.unit_id, row.transformation, row.seed), []).append(row)
+        self._units = {unit.place: unit for unit in of if unit.decision.status != "left_out"}
+        self._rows: dict[tuple[str, Place], Sequence[Fields]] = {}
         for model, unit in self._wanted():
-            old = stored.get((measure.identity(unit, model), unit.transformation, unit.seed))
-            blank = measure.blank(unit)
-            if blank is not None and (old or model in chosen):
-                self.save(model, unit.place, blank)
-            elif old:
-                changes = {"model": model.name, "status": unit.decision.status}
-                self._rows[model.name, unit.place] = [row.model_copy(update=changes) for row in old]
+            if (blank := measure.blank(unit)) is not None:
+                self._rows[model.name, unit.place] = blank
+            elif made := self._stored.get(measure.identity(unit, model)):
+                self._rows[model.name, unit.place] = made.rows
 
     def todo(self, model: Model) -> list[ScoreUnit]:
         """Return the units that need a model to be loaded."""
         return [unit for unit in self._units.values() if (model.name, unit.place) not in self._rows]
 
     def save(self, model: Model, key: Place, rows: Sequence[Fields]) -> None:
-        """Keep a unit's rows; `write` stores them."""
-        unit = self._units[key]
+        """Store a unit's measured fields."""
+        self._stored.add(self._measure.identity(self._units[key], model), MadeRows(rows=tuple(rows)))
+        self._rows[model.name, key] = rows
+
+    def write(self) -> None:
+        """Write all rows, in the study's order."""
+        rows = [row for model, unit in self._wanted() for row in self._records_of(model, unit)]
+        write_rows(self._records, self._measure.file, rows)
+
+    def _records_of(self, model: Model, unit: ScoreUnit) -> Iterator[R]:
         common = {
             "model": model.name,
             "dataset": unit.name,
@@ -417,13 +411,8 @@ class MeasureTable(Generic[R]):
             "status": unit.decision.status,
             "unit_id": self._measure.identity(unit, model),
         }
-        self._rows[model.name, key] = [self._measure.file.record.model_validate(common | fields) for fields in rows]
-
-    def write(self) -> None:
-        """Write all rows, in the study's order."""
-        places = [(model.name, unit.place) for model, unit in self._wanted()]
-        rows = [row for key in places for row in self._rows.get(key, [])]
-        write_rows(self._records, self._measure.file, rows)
+        for fields in self._rows.get((model.name, unit.place), ()):
+            yield self._measure.file.record.model_validate(common | fields)
 
     def _wanted(self) -> Iterator[tuple[Model, ScoreUnit]]:
         """Return each model and unit that the table should have."""

@@ -15,7 +15,6 @@ from annotation.records import Verdict
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.verification import verified_verdicts
 from plumbline.errors import DataError
-from plumbline.journal import Journal
 from plumbline.manifest import RecordFile, StudyRecords
 from plumbline.records import DriftRecord, Number, Record, Score
 from plumbline.store import as_record
@@ -68,6 +67,40 @@ class AbstentionRow(MeasureRow):
     reason: str = Field(description="why there is no nAUC; empty otherwise")
 
 
+class Numbers(Record):
+    """A model's score on a unit and on the same items' original texts."""
+
+    score: Number = Field(default=math.nan, description="the metric's value; NaN if it is undefined")
+    original: Number = Field(
+        default=math.nan, description="its value on the originals of the same items if some were dropped; else NaN"
+    )
+    versions: str = Field(default="", description="packages that computed the score, with their versions")
+    revision: str = Field(default="", description="the loaded model's revision")
+    prompts: str = Field(default="", description="the model's prompts, as in `Score`")
+
+
+class MadeScore(Numbers):
+    """A score as it was made (`made/scores/<unit_id>.json`)."""
+
+    unit_id: str = Field(description="hash of all that affects the score, as in `Score`")
+    model: str = Field(description="the model's name in the study")
+    result: str = Field(description="mteb's whole result, as its file has it")
+
+
+class MadeRows(Record):
+    """The measured fields of a unit's rows in a table beside the scores (`made/<table>/<unit_id>.json`)."""
+
+    rows: tuple[dict[str, Any], ...] = Field(description="the fields of each row that no study tells")
+
+
+class ModelFailure(Record):
+    """Why a model could not be evaluated (`made/failures/<model>.json`), until it works."""
+
+    model: str = Field(description="the model's name in the study")
+    reason: str = Field(description="the reason in one line")
+
+
+MADE = "made"  # folder of results by identity
 SCORES = RecordFile("scores.parquet", Score, COMMAND, noted=True)
 DRIFT = RecordFile("drift.parquet", DriftRecord, COMMAND, noted=True)
 ACCEPTED_SCORES = RecordFile("accepted_scores.parquet", AcceptedScore, COMMAND, noted=True)
@@ -102,11 +135,6 @@ class EvaluationRecords(Evidence):
     def scores(self) -> pd.DataFrame:
         """The scores (`plumbline.records.Score`)."""
         return self._frame(SCORES)
-
-    @functools.cached_property
-    def new_scores(self) -> Journal:
-        """The journal of scores that are not in the table yet."""
-        return Journal(self.study.scratch / "scores.journal")
 
     @functools.cached_property
     def drift(self) -> pd.DataFrame:

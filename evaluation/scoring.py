@@ -1,6 +1,6 @@
 """Score the original and the accepted transformations of every data set.
 
-A score is written as soon as it exists (`evaluation.results`). Valid scores of earlier runs are kept; only models with
+A score is written as soon as it exists (`evaluation.stored`). Valid scores of earlier runs are kept; only models with
 work left are loaded. A model that fails is reported, and the others go on. With `--ray` the nodes of a running cluster
 do the work (`evaluation.cluster`).
 """
@@ -22,16 +22,17 @@ from annotation.records import Verdict
 from evaluation.cluster import run_jobs
 from evaluation.measures import RowMeasure, measures
 from evaluation.models.encoder import ModelHost
-from evaluation.records import SCORES, EvaluationRecords, earlier
+from evaluation.records import MADE, EvaluationRecords, MadeScore
 from evaluation.report.printed import report
 from evaluation.results import Results
 from evaluation.sources import Folder
+from evaluation.stored import StoredResults
 from evaluation.units import Model, ScoreUnit, plan_units
 from evaluation.work import JobOutcome, Loader, Made, ModelEnd, ModelJob, Todo, UnitScore, pieces, quiet
 from plumbline import cli
 from plumbline.errors import StudyError
 from plumbline.manifest import stage
-from plumbline.records import Pair, Score
+from plumbline.records import Pair
 from plumbline.store import only_one
 from plumbline.study import Study
 from plumbline.study.evaluation import ModelSpec
@@ -118,10 +119,13 @@ def _score(results: Results, outcome: RunOutcome, load: Loader, cluster: str = "
     """Make the missing results, here or on a cluster, and record them."""
     outcome.kept = results.kept
     jobs = {ModelJob(todo.model, pieces(results.host.evaluation, todo)): todo for todo in results.todo()}
-    if jobs:
-        with contextlib.closing(run_jobs(results.host, list(jobs), load, cluster)) as stream:
-            results_of_jobs = ((jobs[job], result) for job, result in stream)
-            _take(results, results_of_jobs, outcome, sum(len(todo.units) for todo in jobs.values()))
+    try:
+        if jobs:
+            with contextlib.closing(run_jobs(results.host, list(jobs), load, cluster)) as stream:
+                results_of_jobs = ((jobs[job], result) for job, result in stream)
+                _take(results, results_of_jobs, outcome, sum(len(todo.units) for todo in jobs.values()))
+    finally:
+        results.finish()
     return outcome
 
 
@@ -136,20 +140,17 @@ def judged(records: EvaluationRecords, *, include_rejected: bool) -> tuple[list[
 
 def _take(results: Results, stream: Iterator[tuple[Todo, Made]], outcome: RunOutcome, total: int) -> None:
     """Save results in the order in which they come."""
-    try:
-        with tqdm(total=total, unit="score", desc="evaluating") as bar:
-            for todo, result in stream:
-                if isinstance(result, ModelEnd):
-                    outcome.end(todo.model, result)
-                    if result.failure:
-                        results.fail(todo.model, result.failure)
-                    continue
-                results.save(todo, result)
-                if isinstance(result, UnitScore):
-                    outcome.made += 1
-                    bar.update()
-    finally:
-        results.write()
+    with tqdm(total=total, unit="score", desc="evaluating") as bar:
+        for todo, result in stream:
+            if isinstance(result, ModelEnd):
+                outcome.end(todo.model, result)
+                if result.failure:
+                    results.fail(todo.model, result.failure)
+                continue
+            results.save(todo, result)
+            if isinstance(result, UnitScore):
+                outcome.made += 1
+                bar.update()
 
 
 def score_study(options: argparse.Namespace) -> int:
@@ -188,8 +189,8 @@ def forecast(records: EvaluationRecords, units: Sequence[ScoreUnit], chosen: Ite
     The counts are approximate: texts that a model has encoded already are not encoded again, and a text is encoded once
     for each of its prompts.
     """
-    study, scored = records.study, {row.unit_id for row in earlier(records, SCORES)}
-    scored |= {str(row["unit_id"]) for _, row in records.new_scores.lines(Score)}
+    study = records.study
+    scored = StoredResults(study.folder / MADE / "scores", MadeScore)
     sizes: dict[tuple[int, ...], tuple[int, int]] = {}  # cached, as most models lack the same units
     rows = []
     for model in chosen:

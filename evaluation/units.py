@@ -20,6 +20,7 @@ from typing import Any
 from annotation.records import Verdict
 from evaluation import gate
 from evaluation.models.encoder import ModelHost
+from evaluation.records import Numbers
 from evaluation.sources import OutputLookup, OutputSource
 from evaluation.tasks import scoring
 from evaluation.tasks.protocols import METRICS, Protocol
@@ -67,25 +68,6 @@ class Model:
     def all_of(cls, host: ModelHost) -> list[Model]:
         """Return all of a study's models, in its order."""
         return [cls.of(host, spec) for spec in host.evaluation.models]
-
-
-@dataclass(frozen=True)
-class Numbers:
-    """A model's score on a unit and on the same items' original texts.
-
-    `versions` are the packages' versions; `revision` is the loaded model's; `prompts` are as in `Score`.
-    """
-
-    score: float = math.nan
-    original: float = math.nan
-    versions: str = ""
-    revision: str = ""
-    prompts: str = ""
-
-    @classmethod
-    def of(cls, row: Score, original: float) -> Numbers:
-        """Return what an earlier row has, with another score of the original."""
-        return cls(row.score, original, row.versions, row.model_revision, row.prompts)
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,9 @@ from evaluation.measures import UnitMeasures
 from evaluation.models import encoder
 from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.models.in_process import first_line
+from evaluation.records import Numbers
 from evaluation.tasks import scoring
-from evaluation.units import Model, Numbers, Place, ScoreUnit
+from evaluation.units import Model, Place, ScoreUnit
 from plumbline.errors import DataError, PlumblineError, ServiceError
 from plumbline.records import Pair
 from plumbline.study.datasets import DatasetSpec
@@ -188,7 +189,8 @@ def _scored(
         original = originals[key]
     score = scoring.main_score(unit.dataset, result)
     prompts = ", ".join(f"{role} {prompt}" for role, prompt in sorted(model.prompts.items()))
-    return UnitScore(unit.place, Numbers(score, original, versions(model.engines), model.revision, prompts), result)
+    made_by = {"versions": versions(model.engines), "revision": model.revision, "prompts": prompts}
+    return UnitScore(unit.place, Numbers(score=score, original=original, **made_by), result)
 
 
 @functools.cache

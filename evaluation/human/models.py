@@ -9,7 +9,6 @@ import contextlib
 import dataclasses
 import functools
 import importlib.metadata
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,18 +25,15 @@ from evaluation.cluster import run_jobs
 from evaluation.human.records import MADE, ModelMade
 from evaluation.human.sampled import SampledDataset
 from evaluation.models.encoder import Encoder, ModelHost
-from evaluation.models.in_process import first_line
+from evaluation.stored import StoredResults
 from evaluation.tasks.item_scores import LABELS, Items, SubsetScores, measured
 from evaluation.tasks.protocols import Protocol
 from evaluation.tasks.scoring import label_names, main_score, unusable
 from evaluation.units import UNDEFINED, UNKNOWN, Model
 from evaluation.work import JobOutcome, Loader, ModelEnd, ModelJob, naming, versions
 from generation.datasets.local import TableDataset
-from plumbline.errors import DataError
 from plumbline.identity import identity
-from plumbline.reading import read_json
 from plumbline.statistics.resampled_measures import mean
-from plumbline.store import write_json
 from plumbline.study.datasets import SEARCHES
 
 if TYPE_CHECKING:
@@ -129,9 +125,6 @@ class _Among:
         return np.where(rows, similarities, -np.inf)
 
 
-_SEAL = "identity"
-
-
 @dataclass(frozen=True)
 class ModelScores:
     """Models' results on sampled tasks by a protocol: a file for each in a folder."""
@@ -159,27 +152,11 @@ class ModelScores:
 
     def stored(self, model: Model, sample: SampledDataset) -> ModelMade | None:
         """Return a model's result of an earlier run, or None. Raises DataError for a damaged file."""
-        path = self._file(unit := self.unit_id(model, sample))
-        if not path.exists():
-            return None
-        try:
-            data = read_json(path)
-            edited = data.pop(_SEAL) != _sealed(unit, data)
-            result = ModelMade.model_validate(data)
-        except (DataError, ValueError, AttributeError, KeyError) as error:
-            raise DataError(
-                f"{path} is damaged ({first_line(error)}); delete it (the score is computed again)"
-            ) from None
-        if edited:
-            raise DataError(
-                f"{path} differs from what was written (edited by hand); delete it to compute the score again"
-            )
-        return result
+        return self._stored.get(self.unit_id(model, sample))
 
     def store(self, unit: str, result: ModelMade) -> None:
         """Write a result; its file appears complete."""
-        data = json.loads(result.model_dump_json())
-        write_json(self._file(unit), {**data, _SEAL: _sealed(unit, data)})
+        self._stored.add(unit, result)
 
     def scored(self, model: Model, sample: SampledDataset, loaded: Encoder) -> tuple[str, ModelMade]:
         """Score a loaded model on a sampled task, and return the result with its identity."""
@@ -199,8 +176,9 @@ class ModelScores:
             versions=versions(loaded.engines),
         )
 
-    def _file(self, unit: str) -> Path:
-        return self.folder / f"{unit}.json"
+    @property
+    def _stored(self) -> StoredResults[ModelMade]:
+        return StoredResults(self.folder, ModelMade)
 
 
 def score_models(
@@ -237,7 +215,3 @@ def score_models(
 @functools.cache
 def _mteb_version() -> str:
     return importlib.metadata.version("mteb")
-
-
-def _sealed(unit: str, data: object) -> str:
-    return identity("human-made-v1", unit, data)

@@ -88,8 +88,8 @@ def rated(tmp_path: Path) -> Study:
     return study
 
 
-def run(study: Study, *chosen: str, include_rejected: bool = False) -> tuple[FakeModel, int]:
-    """Measure what is left; the model that was asked, and how many rows it made."""
+def run(study: Study, *chosen: str, ran: str = "", include_rejected: bool = False) -> tuple[FakeModel, int]:
+    """Measure what is left; the model that was asked, and how many rows it made. `ran` is a model that ran before."""
     model, made = FakeModel(), 0
     units = plan_units(
         Folder(study),
@@ -100,7 +100,8 @@ def run(study: Study, *chosen: str, include_rejected: bool = False) -> tuple[Fak
     records = EvaluationRecords.open(study)
     models = Model.all_of(ModelHost.of(study))
     picked = [one for one in models if one.name in chosen]
-    tables = beside.Tables(records, units, beside.measures(records), models, picked)
+    begun = [one for one in models if one in picked or one.name == ran]
+    tables = beside.Tables(records, units, beside.measures(records), begun)
     for one in picked:
         encoder = Encoder(model, one.name, one.revision)
         for found in (piece(encoder) for piece in beside.pieces(tables.todo(one))):
@@ -206,7 +207,7 @@ def test_a_second_run_makes_nothing_and_asks_no_model(rated: Study) -> None:
 def test_models_that_are_not_chosen_keep_their_rows_and_get_no_new_ones(rated: Study) -> None:
     run(rated, "one")
     assert list(EvaluationRecords.open(rated).accepted_scores["model"]) == ["one"] * 4
-    run(rated, "two")
+    run(rated, "two", ran="one")
     assert list(EvaluationRecords.open(rated).accepted_scores["model"]) == ["one"] * 4 + ["two"] * 4
 
 
@@ -227,7 +228,7 @@ def test_what_was_made_before_a_model_failed_stays(rated: Study) -> None:
     units = plan_units(Folder(rated), CampaignRecords.open(rated).verdicts, CampaignRecords.open(rated).pairs)
     records = EvaluationRecords.open(rated)
     models = Model.all_of(ModelHost.of(rated))
-    tables = beside.Tables(records, units, beside.measures(records), models, models)
+    tables = beside.Tables(records, units, beside.measures(records), models)
     for model, spoilt in zip(models, (False, True), strict=True):
         encoder = Encoder(FakeModel(spoil=lambda _, spoilt=spoilt: spoilt), model.name, "1")
         (piece,) = beside.pieces(tables.todo(model))

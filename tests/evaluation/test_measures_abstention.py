@@ -143,7 +143,7 @@ def measured(study: Study) -> pd.DataFrame:
     verdicts, records = [verdict(study, name) for name in study.transformations], EvaluationRecords.open(study)
     units = plan_units(Folder(study), [Verdict.model_validate(one) for one in verdicts], [], include_rejected=False)
     (model,) = Model.all_of(ModelHost.of(study))
-    made = beside.Tables(records, units, beside.measures(records), [model], [model])
+    made = beside.Tables(records, units, beside.measures(records), [model])
     left = tuple(one for one in made.todo(model) if isinstance(one.measure, Abstaining))
     for found in (piece(Encoder(FakeModel(), model.name, model.revision)) for piece in beside.pieces(left)):
         made.save(model, found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import mteb
 import pandas as pd
@@ -11,11 +12,11 @@ import pytest
 from mteb.results import TaskResult
 
 from annotation.campaign_records import CampaignRecords
-from evaluation import results as mteb_files
 from evaluation.gate import verdict_hash
 from evaluation.models.encoder import Encoder
 from evaluation.records import EvaluationRecords
 from evaluation.scoring import evaluate
+from evaluation.stored import StoredResults
 from generation.datasets.loading import iter_datasets
 from generation.jobs import Plan
 from plumbline.errors import StudyError
@@ -117,23 +118,22 @@ def test_a_file_of_mtebs_goes_when_its_score_does(study: Study, loader: Loader) 
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(28, "No space left on device", "sts.json")])
-def test_no_score_stands_whose_file_of_mtebs_could_not_be_written(
+def test_no_score_stands_that_could_not_be_written(
     study: Study, loader: Loader, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
-    write = mteb_files.write
+    add = StoredResults.add
 
-    def fails(study: Study, row: Score, result: object) -> None:
-        if row.transformation == "translation":
+    def fails(stored: StoredResults[Any], unit_id: str, result: Any) -> None:
+        if len(list((study.folder / "made" / "scores").glob("*.json"))) == 2:
             raise error
-        write(study, row, result)
+        add(stored, unit_id, result)
 
     with monkeypatch.context() as patched:
-        patched.setattr(mteb_files, "write", fails)
+        patched.setattr(StoredResults, "add", fails)
         with pytest.raises(type(error)):
             evaluate(study, models=["one"], load=Loader())
-    there = EvaluationRecords.open(study).scores
-    assert len(there) and "translation" not in set(there["transformation"])
-    assert evaluate(study, models=["one"], load=loader).kept == len(there)
+    assert len(EvaluationRecords.open(study).scores) == 2
+    assert evaluate(study, models=["one"], load=loader).kept == 2
     assert result_file(study, "translation-1337").exists()
 
 
@@ -210,8 +210,8 @@ def test_seeds_with_equal_outputs_have_a_file_of_mtebs_each(tmp_path: Path, load
     more = write_study(tmp_path, seeds=[1337, 1338])
     write_outputs(more)  # the same for both seeds
     write_json(study.folder / "verdicts.json", [verdict(more, name) for name in study.transformations])
-    assert evaluate(more, models=["one"], load=loader).made == 4  # two data sets x two transformations
-    assert evaluate(more, models=["one"], load=loader).kept == 2 * (1 + 2 * 2)
+    outcome = evaluate(more, models=["one"], load=loader)
+    assert (outcome.made, outcome.kept) == (0, 2 * (1 + 2 * 2))  # equal texts are one score
     files = [result_file(more, f"paraphrasing-{seed}") for seed in more.seeds]
     assert [json_of(file)["plumbline"]["seed"] for file in files] == [1337, 1338]
     refused = verdict(more, "paraphrasing", decision="rejected")

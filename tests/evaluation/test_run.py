@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import shutil
 import signal
 import subprocess
 import sys
@@ -304,7 +305,7 @@ def test_stored_embeddings_that_were_permuted_change_no_score(
     third = first.encoded // 3
     stored[:third] = stored[:third][::-1].copy()
     stored.tofile(file)
-    (study.folder / "scores.parquet").unlink()
+    shutil.rmtree(study.folder / "made")
     capsys.readouterr()
     again = evaluate(study, models=["one"])
     assert again.encoded == third // 2 * 2  # a row in the middle stays where it is
@@ -328,17 +329,15 @@ def test_an_interrupted_run_goes_on_where_it_was(study: Study, loader: Loader) -
     outcome = evaluate(study, models=["one"], load=loader)
     assert (outcome.kept, outcome.made) == (there, 6 - there)
     resumed = EvaluationRecords.open(study).scores
-    (study.folder / "scores.parquet").unlink()
+    shutil.rmtree(study.folder / "made")
     evaluate(study, models=["one"], load=Loader())
     pd.testing.assert_frame_equal(resumed, EvaluationRecords.open(study).scores)
 
 
-@pytest.mark.parametrize("seconds", ["0", "1000"])  # between two writings of the table; the journal has the others
-def test_a_kill_loses_no_score(study: Study, tmp_path: Path, loader: Loader, seconds: str) -> None:
+def test_a_kill_loses_no_score(study: Study, tmp_path: Path, loader: Loader) -> None:
     script = (
         "import sys, time\n"
-        "from evaluation import results, scoring\n"
-        "results.WRITE_SECONDS = float(sys.argv[3])\n"
+        "from evaluation import scoring\n"
         "from plumbline.study import load_study\n"
         "from tests.evaluation.conftest import FakeModel, Loader\n"
         "class Slow(FakeModel):\n"
@@ -349,21 +348,18 @@ def test_a_kill_loses_no_score(study: Study, tmp_path: Path, loader: Loader, sec
         "        return super().embed(*args, **kwargs)\n"
         "scoring.evaluate(load_study(sys.argv[1], sys.argv[2]), models=['one'], load=Loader(model=Slow()))\n"
     )
-    arguments = [sys.executable, "-c", script, str(study.file), str(tmp_path / "exports"), seconds]
+    arguments = [sys.executable, "-c", script, str(study.file), str(tmp_path / "exports")]
     pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
     with subprocess.Popen(arguments, cwd=ROOT, stdout=pipe, stderr=nothing, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "stuck\n"
         process.send_signal(signal.SIGKILL)
-    journal = study.folder / "scores.journal"
-    noted = len(journal.read_text().splitlines()) if journal.exists() else 0
-    assert (noted > 0) == (seconds == "1000")
-    there = len(EvaluationRecords.open(study).scores) + noted
+    there = len(list((study.folder / "made" / "scores").iterdir()))
     assert 0 < there < 6
     assert len(EvaluationRecords.open(study).drift) == 10
     outcome = evaluate(study, models=["one"], load=loader)
     assert (outcome.kept, outcome.made) == (there, 6 - there)
-    assert len(EvaluationRecords.open(study).scores) == 6 and not journal.exists()
+    assert len(EvaluationRecords.open(study).scores) == 6
 
 
 def test_two_models_of_one_name_are_told_apart(tmp_path: Path, loader: Loader) -> None:
