@@ -21,6 +21,7 @@ from evaluation.models.encoder import Encoder
 from evaluation.records import ABSTENTION, ACCEPTED_SCORES, MADE, EvaluationRecords, MadeRows, MeasureRow, write_rows
 from evaluation.stored import StoredResults
 from evaluation.tasks import scoring
+from evaluation.tasks.kinds import KINDS
 from evaluation.tasks.protocols import METRICS
 from evaluation.texts import Outputs
 from evaluation.units import UNDEFINED, Model, Place, ScoreUnit
@@ -208,10 +209,6 @@ def outputs_of(unit: ScoreUnit) -> Outputs:
     return unit.outputs
 
 
-NOT_OF_PAIRS = "the task's metric compares two rankings, so a single query has no score to abstain from"
-NOT_OF_OTHERS = "abstention needs searches (retrieval, reranking), where a query has several similarities"
-
-
 class Abstaining:
     """Measure of how well a model's confidence tells which queries to answer (an `evaluation.measures.RowMeasure`).
 
@@ -232,9 +229,8 @@ class Abstaining:
 
     def blank(self, unit: ScoreUnit) -> Sequence[Fields] | None:
         """Return NaN with the reason if queries have no score or only one similarity, else None."""
-        if METRICS[unit.task] in OF_QUERY:
+        if not (reason := KINDS[unit.task].no_abstention):
             return None
-        reason = NOT_OF_PAIRS if unit.task == "instruction_reranking" else NOT_OF_OTHERS
         return [{"confidence": name, "n": 0, "reason": reason} for name in CONFIDENCES]
 
     def measured(self, unit: ScoreUnit, encoder: Encoder) -> Sequence[Fields]:

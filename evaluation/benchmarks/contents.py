@@ -16,12 +16,11 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from evaluation.tasks.scoring import label_names, make_task
+from evaluation.tasks.kinds import KINDS, TaskKind, TextPart, label_names
+from evaluation.tasks.scoring import make_task
 from evaluation.units import ScoreUnit
 from generation.datasets.dataset import Dataset
 from generation.datasets.local import TableDataset
-from generation.datasets.mteb_registry import BITEXT, gold_column, text_columns
-from plumbline.study.datasets import SEARCHES, TRAINED, TaskType
 
 TRAIN, TEST = "train", "test"
 
@@ -71,7 +70,7 @@ class Search:
 class Contents:
     """A task's parts and searches."""
 
-    kind: TaskType
+    kind: TaskKind
     parts: Sequence[ContentPart]
     searches: Sequence[Search] = ()
 
@@ -83,64 +82,43 @@ class Contents:
 
 def contents_of(dataset: Dataset) -> Contents:
     """Return the content of a data set, as in mteb's task object."""
-    task = make_task(dataset, "mteb")
+    kind, task = KINDS[dataset.task], make_task(dataset, "mteb")
     parts, searches = list[ContentPart](), list[Search]()
     splits = _splits(dataset, task)
     for subset, data in task.dataset.items():
         for ours, name in splits.items():
-            if dataset.task in SEARCHES:
+            parts += [_part(subset, ours, text_part, data[name]) for text_part in kind.parts(task)]
+            if not kind.parts(task):
                 parts += _search_parts(subset, ours, data[name])
                 searches.append(_search(subset, data[name], ignores_own_id=task.ignore_identical_ids))
-            else:
-                parts += _parts(dataset.task, task, subset, ours, data[name])
     if isinstance(dataset, TableDataset) and (names := label_names(dataset)):
         parts = [dataclasses.replace(part, gold=[names[number] for number in part.gold]) for part in parts]
-    return Contents(dataset.task, parts, searches)
+    return Contents(kind, parts, searches)
 
 
 def _splits(dataset: Dataset, task: Any) -> dict[str, str]:
     """Return our names of the splits in use, and mteb's."""
     (scored,) = task.eval_splits
-    trained = dataset.task in TRAINED and task.train_split != scored
+    trained = KINDS[dataset.task].trained and task.train_split != scored
     return ({TRAIN: task.train_split} if trained else {}) | {TEST: scored}
 
 
-def _parts(kind: TaskType, task: Any, subset: str, split: str, rows: Any) -> Iterator[ContentPart]:
-    if kind == "summarisation":
-        human, machine = text_columns(task, kind)
-        relevance = rows[gold_column(task, kind)]
-        for name, column, relevance_column in (("human summaries", human, None), ("summaries", machine, relevance)):
-            yield ContentPart(subset, split, name, *_flat(rows[column], relevance_column))
-        return
-    names = BITEXT if kind == "bitext_mining" else text_columns(task, kind)
-    if len(names) == 2:
-        texts = list(zip(*(map(_text, rows[name]) for name in names), strict=True))
-        gold = [] if kind == "bitext_mining" else list(rows[gold_column(task, kind)])
-        yield ContentPart(subset, split, "pairs", _numbers(texts), texts, gold)
-        return
-    cells, labels = list(rows[names[0]]), list(rows[gold_column(task, kind)])
-    if cells and isinstance(cells[0], list):
-        yield ContentPart(subset, split, "texts", *_flat(cells, labels))
-        return
-    yield ContentPart(subset, split, "texts", _numbers(cells), [(_text(cell),) for cell in cells], labels)
+def _part(subset: str, split: str, text_part: TextPart, rows: Any) -> ContentPart:
+    """Return the items of one part of a split; lists of texts become one list, with items named by row and place."""
+    columns = [list(rows[name]) for name in text_part.columns]
+    gold = list(rows[text_part.gold]) if text_part.gold else []
+    if columns[0] and isinstance(columns[0][0], list):
+        (cells,) = columns
+        items = [f"{row}/{position}" for row, cell in enumerate(cells) for position in range(len(cell))]
+        texts = [(_text(text),) for cell in cells for text in cell]
+        return ContentPart(subset, split, text_part.what, items, texts, list(itertools.chain.from_iterable(gold)))
+    rows_of_texts = list(zip(*(map(_text, column) for column in columns), strict=True))
+    return ContentPart(subset, split, text_part.what, list(map(str, range(len(columns[0])))), rows_of_texts, gold)
 
 
 def _text(cell: Any) -> str:
     """Return a cell as a text; a missing one is empty."""
     return cell if isinstance(cell, str) else "" if cell is None else str(cell)
-
-
-def _numbers(rows: Sequence[Any]) -> list[str]:
-    return list(map(str, range(len(rows))))
-
-
-def _flat(
-    cells: Sequence[list[str]], gold: Sequence[list[Any]] | None
-) -> tuple[list[str], list[tuple[str]], list[Any]]:
-    """Return lists of texts as one list, with items named by row and position."""
-    items = [f"{row}/{position}" for row, cell in enumerate(cells) for position in range(len(cell))]
-    texts = [(_text(text),) for cell in cells for text in cell]
-    return items, texts, list(itertools.chain.from_iterable(gold)) if gold is not None else []
 
 
 def _search_parts(subset: str, split: str, data: Mapping[str, Any]) -> Iterator[ContentPart]:

@@ -17,29 +17,21 @@ from evaluation.benchmarks.contents import (
     ContentPart,
     Contents,
     Finding,
+    Search,
     found,
     rows_of,
     together,
     undefined,
 )
-from plumbline.study.datasets import SEARCHES, TRAINED
 from plumbline.words import count, shows
 
-_LABELLED = (*TRAINED, "clustering", "pair_classification")
 _UNFOUND = {False: "mteb leaves the query out silently", True: "the query counts as 0 for every model"}
-_SCORED = ("sts", "str", "summarisation")
 
 
 def check_gold(contents: Contents) -> Iterator[Finding]:
     """Yield all checks of labels, scores and judgements that a task of its type can have."""
-    if contents.kind in _LABELLED:
-        yield labels(contents)
-    if contents.kind in _SCORED:
-        yield constant_gold(contents)
-    if contents.kind in (*_LABELLED, "sts", "str"):
-        yield conflicts(contents)
-    if contents.kind in SEARCHES:
-        yield from _searches(contents)
+    for check in contents.kind.checks:
+        yield _OF_GOLD[check](contents)
 
 
 def labels(contents: Contents) -> Finding:
@@ -84,21 +76,46 @@ def conflicts(contents: Contents) -> Finding:
     return found("conflicts", number / max(1, size), f"{number:,} of {size:,} items", together(rows))
 
 
-def _searches(contents: Contents) -> Iterator[Finding]:
-    """Check for queries without relevant passages, and for missing passages."""
-    lacking, missing = list[dict[str, str]](), list[dict[str, str]]()
-    for search in contents.searches:
-        at = {"subset": search.subset, "split": "test", "part": "queries", "text": ""}
-        for query in search.queries:
-            judged = search.relevant.get(query, {})
-            if not any(value > 0 for value in judged.values()):
-                lacking.append(at | {"item": query, "detail": _UNFOUND[bool(judged)]})
-            for passage in sorted(judged.keys() - search.passages):
-                missing.append(at | {"item": query, "detail": f"passage {passage} is not in the corpus"})
+def without_relevant(contents: Contents) -> Finding:
+    """Check for queries without relevant passages."""
+    rows = [
+        _query_row(search, query, _UNFOUND[bool(judged)])
+        for search in contents.searches
+        for query in search.queries
+        for judged in [search.relevant.get(query, {})]
+        if not any(value > 0 for value in judged.values())
+    ]
+    return _of_queries(contents, "without_relevant", rows)
+
+
+def missing_passages(contents: Contents) -> Finding:
+    """Check for judged passages that the corpus lacks."""
+    rows = [
+        _query_row(search, query, f"passage {passage} is not in the corpus")
+        for search in contents.searches
+        for query in search.queries
+        for passage in sorted(search.relevant.get(query, {}).keys() - search.passages)
+    ]
+    return _of_queries(contents, "missing_passages", rows)
+
+
+def _query_row(search: Search, query: str, detail: str) -> dict[str, str]:
+    return {"subset": search.subset, "split": "test", "part": "queries", "item": query, "text": "", "detail": detail}
+
+
+def _of_queries(contents: Contents, check: str, rows: list[dict[str, str]]) -> Finding:
     size = sum(len(search.queries) for search in contents.searches)
-    for check, findings in (("without_relevant", lacking), ("missing_passages", missing)):
-        frame = pd.DataFrame(findings, columns=list(ROWS))
-        yield found(check, len(findings), f"{len(findings):,} found in {size:,} queries" if findings else "none", frame)
+    text = f"{len(rows):,} found in {size:,} queries" if rows else "none"
+    return found(check, len(rows), text, pd.DataFrame(rows, columns=list(ROWS)))
+
+
+_OF_GOLD: dict[str, Callable[[Contents], Finding]] = {
+    "labels": labels,
+    "constant_gold": constant_gold,
+    "conflicts": conflicts,
+    "without_relevant": without_relevant,
+    "missing_passages": missing_passages,
+}
 
 
 def _labels(contents: Contents, part: ContentPart) -> list[str]:
@@ -109,7 +126,7 @@ def _several(contents: Contents, gold: Any) -> list[Any]:
     """Return an item's labels: one, or all of multilabel classification; with several levels the first."""
     if not isinstance(gold, (list, tuple)):
         return [gold]
-    return list(gold) if contents.kind == "multilabel_classification" else list(gold[:1])
+    return list(gold) if contents.kind.several else list(gold[:1])
 
 
 def _subset(part: ContentPart) -> str:
@@ -126,7 +143,7 @@ def check_texts(contents: Contents) -> Iterator[Finding]:
     least, part = min(sizes, key=lambda size: size[0])
     yield found("items", least, f"{least:,} {part.what}{_where(part)}")
     yield duplicates(contents)
-    if contents.kind in TRAINED:
+    if contents.kind.trained:
         yield leakage(contents)
     yield _marked(contents, "empty_texts", lambda text: not shows(text))
     yield _marked(contents, "short_texts", lambda text: len(text.strip()) <= _SHORT and shows(text))

@@ -264,23 +264,35 @@ def of_results(
     than asked for is a gap. Of several revisions mteb's own rule takes one for each task (`join_revisions`). With
     `by_subset` each subset of a task is a column, TASK::SUBSET.
     """
-    cache = _cache(folder)
-    by_name = {task.metadata.name: task for task in tasks}
-    paths = cache.get_cache_paths(tasks=list(by_name), require_model_meta=False)
+    cache, names = _cache(folder), [task.metadata.name for task in tasks]
+    paths = cache.get_cache_paths(tasks=names, require_model_meta=False)
+    where = str(folder or cache.cache_path)
     if not paths:
-        raise DataError(
-            f"{folder or cache.cache_path}: no result files of these {len(by_name)} tasks (MODEL/REVISION/TASK.json);"
-            + (
-                " name another folder"
-                if folder
-                else " fill mteb's cache with mteb.ResultCache().download_from_remote()"
-            )
-        )
-    results = _loaded(cache, paths, list(by_name))
-    revisions: dict[str, set[str]] = {}
-    for model in results:
-        revisions.setdefault(model.model_name, set()).add(str(model.model_revision))
-    results = results.select_tasks(tasks).join_revisions()
+        fill = "name another folder" if folder else "fill mteb's cache with mteb.ResultCache().download_from_remote()"
+        raise DataError(f"{where}: no result files of these {len(names)} tasks (MODEL/REVISION/TASK.json); {fill}")
+    results = _loaded(cache, paths, names)
+    revisions = Counter(name for name, _ in {(model.model_name, str(model.model_revision)) for model in results})
+    several = sum(number > 1 for number in revisions.values())
+    table, origins = _read(results.select_tasks(tasks).join_revisions(), progress, by_subset)
+    task_of = {column: task for task in tasks for column in _columns(task, by_subset)}
+    frame = pd.DataFrame.from_dict(table, orient="index").reindex(columns=list(task_of)).sort_index()
+    hashes = [[path.name, hashlib.sha256(path.read_bytes()).hexdigest()] for path in sorted(paths)]
+    incomparable = {
+        column: reasons_by_model(task, origins[task.metadata.name])
+        for column, task in task_of.items()
+        if task.metadata.name in origins
+    }
+    notes = [_MEAN_OF_SUBSET if by_subset else _MEAN]
+    if several:
+        notes.append(f"{count(several, 'model')} {'has' if several == 1 else 'have'} several revisions: {RULE}")
+    files = {where: identity("results-v1", hashes)}
+    return Scores(frame, families(list(frame.index)), files, tuple(notes), incomparable=incomparable)
+
+
+def _read(
+    results: Any, progress: Callable[[], object], by_subset: bool
+) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, tuple[str, str]]]]:
+    """Return scores by model and column; and by task and model the revision of the data and mteb's version."""
     table: dict[str, dict[str, float]] = {}
     origins: dict[str, dict[str, tuple[str, str]]] = {}
     for model in results:
@@ -292,23 +304,7 @@ def of_results(
                 where = f"results of {model.model_name} for {column}"
                 row[column] = float(np.mean([main_score(part, where) for part in parts.values()]))
             progress()
-    order = [column for task in tasks for column in _columns(task, by_subset)]
-    frame = pd.DataFrame.from_dict(table, orient="index").reindex(columns=order).sort_index()
-    digest = identity(
-        "results-v1", [[path.name, hashlib.sha256(path.read_bytes()).hexdigest()] for path in sorted(paths)]
-    )
-    notes = (
-        _MEAN_OF_SUBSET if by_subset else _MEAN,
-        *_revision_note(sum(len(rows) > 1 for rows in revisions.values())),
-    )
-    files = {str(folder or cache.cache_path): digest}
-    incomparable = {
-        column: reasons_by_model(task, origins[task.metadata.name])
-        for task in tasks
-        if task.metadata.name in origins
-        for column in _columns(task, by_subset)
-    }
-    return Scores(frame, families(list(frame.index)), files, notes, incomparable=incomparable)
+    return table, origins
 
 
 def _cache(folder: Path | None) -> Any:
@@ -424,11 +420,6 @@ def _long_scores(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
         first = frame[double].iloc[0]
         raise DataError(f"{path}: model {first['model']!r} has two scores on task {first['task']!r}; keep one")
     return frame.pivot(index="model", columns="task", values="score")
-
-
-def _revision_note(several: int) -> tuple[str, ...]:
-    have = "has" if several == 1 else "have"
-    return (f"{count(several, 'model')} {have} several revisions: {RULE}",) if several else ()
 
 
 def slash(name: str) -> str:

@@ -22,23 +22,12 @@ from evaluation.bundle import records
 from evaluation.bundle.drafts import TaskDraft
 from evaluation.bundle.facts import BundleFacts
 from evaluation.bundle.mteb_tasks import module_name
+from evaluation.tasks.kinds import KINDS
 from plumbline.exhibits.table import as_markdown
 from plumbline.records import Pair, Rating, Record, Score, Text
 from plumbline.store import json_bytes
 
 _LICENCES = frozenset(typing.get_args(Licenses))  # the hub's names; it calls any other `other`
-_TASKS = {
-    "sts": "sentence-similarity",
-    "str": "sentence-similarity",
-    "pair_classification": "text-classification",
-    "classification": "text-classification",
-    "multilabel_classification": "text-classification",
-    "reranking": "text-ranking",
-    "instruction_reranking": "text-ranking",
-    "retrieval": "text-retrieval",
-    "summarisation": "summarization",
-    "bitext_mining": "translation",
-}
 _TABLES: tuple[tuple[str, str, type[Record], str], ...] = (
     ("outputs", "outputs/*/*.parquet", records.BundledOutput, "the output of each text, by transformation and seed"),
     ("texts", "texts/*.parquet", Text, "all texts that were transformed, with their positions in the data sets"),
@@ -168,29 +157,31 @@ def _of_tasks(study: str, tasks: Sequence[TaskDraft], left_out: Sequence[str]) -
 
 def _front(facts: BundleFacts, configurations: Sequence[Configuration]) -> dict[str, Any]:
     """Return the metadata for machines: the hub's keys and words."""
-    manifest = facts.manifest
-    names = [manifest.licence, *(source.licence for source in manifest.datasets.values())]
-    unknown = [name for name in names if name and name.lower() not in _LICENCES]
-    licences = list(dict.fromkeys(_licence_of_hub(name) for name in names))
-    tasks = dict.fromkeys(_TASKS[source.task] for source in manifest.datasets.values() if source.task in _TASKS)
-    codes = {code for source in manifest.datasets.values() for code in source.languages}
-    codes |= {code for verdict in facts.verdicts for code in verdict.output_languages}
+    sources = facts.manifest.datasets.values()
+    hubs = {str(kind.name): kind.hub for kind in KINDS.values()}
+    tasks = list(dict.fromkeys(filter(None, (hubs.get(source.task) for source in sources))))
+    languages = [source.languages for source in sources] + [verdict.output_languages for verdict in facts.verdicts]
     return {
         "pretty_name": facts.title,
-        "license": licences[0] if len(licences) == 1 else licences,
-        **({"license_name": "-".join(unknown[0].lower().split())} if unknown else {}),
-        "language": sorted({code.partition("-")[0] for code in codes}),
+        **_rights([facts.manifest.licence, *(source.licence for source in sources)]),
+        "language": sorted({code.partition("-")[0] for code in itertools.chain(*languages)}),
         "tags": ["plumbline", "text-embeddings", "mteb", "simulated-ratings" if facts.simulated else "human-ratings"],
-        **({"task_categories": list(tasks)} if tasks else {}),
+        **({"task_categories": tasks} if tasks else {}),
         "configs": [
-            {
-                "config_name": configuration.name,
-                **({"default": True} if configuration is configurations[0] else {}),
-                "data_files": [{"split": split, "path": files} for split, files in configuration.splits.items()],
-            }
+            {"config_name": configuration.name}
+            | ({"default": True} if configuration is configurations[0] else {})
+            | {"data_files": [{"split": split, "path": files} for split, files in configuration.splits.items()]}
             for configuration in configurations
         ],
     }
+
+
+def _rights(names: Sequence[str]) -> dict[str, Any]:
+    """Return licences in the hub's words, and the name of the first one that it does not know."""
+    licences = list(dict.fromkeys(map(_licence_of_hub, names)))
+    unknown = ["-".join(name.lower().split()) for name in names if _licence_of_hub(name) == "other"]
+    named = {"license_name": unknown[0]} if unknown else {}
+    return {"license": licences[0] if len(licences) == 1 else licences, **named}
 
 
 def _licence_of_hub(name: str) -> str:
@@ -242,47 +233,44 @@ def croissant(
 ) -> tuple[dict[str, Any], list[tuple[str, str]]]:
     """Return (the metadata, the fields that Croissant requires and the study lacks, each with the study's key)."""
     manifest, metadata = facts.manifest, facts.manifest.metadata
-    licences = dict.fromkeys([manifest.licence, *(source.licence for source in manifest.datasets.values())])
+    sources = manifest.datasets.values()
+    licences = dict.fromkeys(filter(None, [manifest.licence, *(source.licence for source in sources)]))
     wanted = {
-        "creator": [{"@type": "sc:Organization", "name": metadata["creator"]}] if "creator" in metadata else [],
+        "creator": [{"@type": "sc:Organization", "name": name} for name in filter(None, [metadata.get("creator")])],
         "datePublished": metadata.get("datePublished"),
-        "license": [_licence(name) for name in licences if name],
+        "license": list(map(_licence, licences)),
         "url": metadata.get("url"),
     }
-    files = [file for c in configurations for file in itertools.chain(*c.splits.values())]
-    warnings = "".join(f"{line} " for line in facts.warnings)
-    return {
+    files = [(table, file) for table in configurations for file in itertools.chain(*table.splits.values())]
+    about = {
         "@context": CONTEXT,
         "@type": "sc:Dataset",
         "conformsTo": SPECIFICATION,
         "name": facts.study,
-        "description": f"{warnings}{facts.description or facts.study}",
-        **{name: value for name, value in wanted.items() if value},
+        "description": " ".join([*facts.warnings, facts.description or facts.study]),
+        **wanted,
         "version": manifest.version,
-        **({"citeAs": manifest.citation} if manifest.citation else {}),
-        "inLanguage": sorted({code for source in manifest.datasets.values() for code in source.languages}),
-        "distribution": [
-            {
-                "@type": "cr:FileObject",
-                "@id": name,
-                "name": name,
-                "contentUrl": name,
-                "contentSize": f"{(folder / name).stat().st_size} B",
-                "encodingFormat": "application/x-parquet",
-                "sha256": hashlib.sha256((folder / name).read_bytes()).hexdigest(),
-            }
-            for name in files
-        ],
-        "recordSet": [
-            _record_set(configuration, file)
-            for configuration in configurations
-            for file in itertools.chain(*configuration.splits.values())
-        ],
-    }, [
-        (name, "bundle.licence" if name == "license" else f"bundle.metadata.{name}")
-        for name, value in wanted.items()
-        if not value
-    ]
+        "citeAs": manifest.citation,
+        "inLanguage": sorted({code for source in sources for code in source.languages}),
+        "distribution": [_file_object(folder, file) for _, file in files],
+        "recordSet": [_record_set(table, file) for table, file in files],
+    }
+    lacking = [name for name, value in wanted.items() if not value]
+    keys = [(name, "bundle.licence" if name == "license" else f"bundle.metadata.{name}") for name in lacking]
+    return {name: value for name, value in about.items() if value}, keys
+
+
+def _file_object(folder: Path, name: str) -> dict[str, str]:
+    content = (folder / name).read_bytes()
+    return {
+        "@type": "cr:FileObject",
+        "@id": name,
+        "name": name,
+        "contentUrl": name,
+        "contentSize": f"{len(content)} B",
+        "encodingFormat": "application/x-parquet",
+        "sha256": hashlib.sha256(content).hexdigest(),
+    }
 
 
 def _record_set(configuration: Configuration, file: str) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from annotation.records import Summary, Verdict
 from annotation.verdicts.tables import rated
 from evaluation.bundle.facts import BundleFacts
 from evaluation.sources import OutputSource
+from evaluation.tasks.kinds import KINDS, TaskKind
 from evaluation.tasks.protocols import METRICS
 from evaluation.tasks.scoring import make_task, unusable
 from evaluation.texts import transformed
@@ -27,7 +28,6 @@ from generation.datasets.dataset import Dataset
 from plumbline.languages import with_script
 from plumbline.records import Pair, Text
 from plumbline.statistics.estimates import stream
-from plumbline.study.datasets import SEARCHES, TaskType
 from plumbline.transformations import ORIGINAL
 from plumbline.words import count
 
@@ -41,7 +41,7 @@ class TaskDraft:
 
     dataset: str
     transformation: str
-    kind: TaskType
+    kind: TaskKind
     task: Any
     metadata: TaskMetadata
     n_items: int = 0
@@ -61,8 +61,8 @@ def drafts_of(source: OutputSource, facts: BundleFacts, pairs: Sequence[Pair]) -
         if facts.manifest.datasets[name].texts == "reference":
             left_out.append(f"{name}: its texts may not be shared")
             continue
-        if facts.manifest.datasets[name].task == "instruction_reranking":
-            left_out.append(f"{name}: instruction reranking needs code of its own in mteb")
+        if reason := KINDS[next(iter(of_dataset.values()))[0].task].no_export:
+            left_out.append(f"{name}: {reason}")
             continue
         chosen = []
         for transformation, units in of_dataset.items():
@@ -96,7 +96,7 @@ def _of_dataset(
         task, verdict = make_task(data, "mteb"), _verdict(facts.verdicts, unit)
         metadata = _metadata(source, facts, unit, task, verdict)
         n_items = sum(data.sizes().values())
-        yield TaskDraft(unit.name, unit.transformation, unit.task, task, metadata, n_items, verdict)
+        yield TaskDraft(unit.name, unit.transformation, KINDS[unit.task], task, metadata, n_items, verdict)
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ def _languages(source: OutputSource, unit: ScoreUnit) -> list[str]:
         return [with_script(code) for code in unit.languages]
     jobs = (source.plan.job(text, unit.transformation, unit.seed) for text in unit.dataset.texts())
     codes = {job.languages[-1] for job in jobs}
-    codes |= set(unit.languages) if unit.task in (*SEARCHES, "bitext_mining") else set()
+    codes |= set(unit.languages) if KINDS[unit.task].second_side else set()
     return [with_script(code) for code in sorted(codes)]
 
 

@@ -23,11 +23,9 @@ from evaluation.bundle.facts import BundleFacts
 from evaluation.bundle.records import CARD
 from evaluation.sources import OutputSource
 from generation.datasets.mteb_loading import quiet
-from generation.datasets.mteb_registry import gold_column, text_columns
 from plumbline.errors import StudyError
 from plumbline.exhibits.table import as_markdown
 from plumbline.records import Pair
-from plumbline.study.datasets import SEARCHES, TRAINED
 
 # Class settings on loading data, which here is mteb's default.
 _OF_LOADING = ("fast_loading", "parallel_subsets", "abstask_prompt")
@@ -71,7 +69,7 @@ def _with_data(folder: Path, draft: TaskDraft) -> TaskDraft:
     folder.mkdir(parents=True)
     configs, digest = [], hashlib.sha256()
     for subset, parts in draft.task.dataset.items():
-        tables = _search_tables if draft.kind in SEARCHES else _row_tables
+        tables = _row_tables if draft.kind.columns(draft.task) else _search_tables
         for config, splits in tables(draft, subset, parts).items():
             (folder / config).mkdir(exist_ok=True)
             for split, rows in splits.items():
@@ -89,12 +87,9 @@ def _with_data(folder: Path, draft: TaskDraft) -> TaskDraft:
 
 
 def _row_tables(draft: TaskDraft, subset: str, parts: Mapping[str, Any]) -> dict[str, dict[str, pa.Table]]:
-    task, kind = draft.task, draft.kind
-    columns = [*text_columns(task, kind), gold_column(task, kind)]
-    if kind == "summarisation":
-        columns.append(task.text_column_name)
+    task, columns = draft.task, draft.kind.columns(draft.task)
     (scored,) = task.eval_splits
-    wanted = {scored: "test"} | ({task.train_split: "train"} if kind in TRAINED else {})
+    wanted = {scored: "test"} | ({task.train_split: "train"} if draft.kind.trained else {})
     return {subset: {ours: _table(parts[theirs].select_columns(columns)) for theirs, ours in wanted.items()}}
 
 
@@ -192,15 +187,7 @@ def _settings(draft: TaskDraft) -> dict[str, Any]:
         for name, value in vars(kind).items()
         if not name.startswith("_") and name not in _OF_LOADING and _is_literal(value)
     }
-    if draft.kind in ("sts", "str") and "min_score" not in settings:  # of no consequence for ranks
-        gold = [score for parts in task.dataset.values() for score in parts[task.eval_splits[0]]["score"]]
-        settings |= {"min_score": min(gold), "max_score": max(gold)}
-    if draft.kind == "clustering":
-        of_draws = {"max_document_to_embed": MOST, "max_documents_per_cluster": MOST}
-        settings |= {"max_fraction_of_documents_to_embed": None, **of_draws}
-    if draft.kind in TRAINED:
-        settings["train_split"] = "train"
-    return settings
+    return settings | draft.kind.export_settings(task, settings, MOST)
 
 
 def _is_literal(value: Any) -> bool:

@@ -22,13 +22,10 @@ import torch
 from mteb.abstasks.abstask import AbsTask
 from mteb.abstasks.classification import AbsTaskClassification
 from mteb.models import EncoderProtocol
-from mteb.models.models_protocols import SearchProtocol
 from mteb.models.search_wrappers import SearchEncoderWrapper
 from numpy.typing import ArrayLike, NDArray
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
-
-from plumbline.study.datasets import TaskType
 
 if TYPE_CHECKING:
     from evaluation.models.encoder import Encoder
@@ -50,23 +47,9 @@ def settled(values: ArrayLike) -> NDArray[np.float64]:
     return rounded
 
 
-def settle(task: Any, kind: TaskType) -> None:
-    """Make an mteb task (a separate object for each evaluation) settle similarities before it ranks them."""
-    if kind in ("sts", "str"):
-        task._calculate_scores = partial(_settled_first, task._calculate_scores)
-    elif kind == "pair_classification":
-        task._compute_metrics = partial(_settled_first, task._compute_metrics)
-    elif kind == "summarisation":
-        task.evaluator = partial(_of_summaries, task.evaluator)
-
-
-def searcher(encoder: Encoder | EncoderProtocol | SearchProtocol, kind: TaskType) -> Any:
-    """Return the model that mteb gets for a task: the encoder, or a wrapper that ranks settled similarities."""
-    if isinstance(encoder, SearchProtocol):  # it ranks by itself, as BM25 does
-        return encoder
-    if kind in ("reranking", "retrieval", "instruction_reranking"):
-        return _Search(encoder, corpus_chunk_size=PASSAGES)
-    return _Nearest(encoder) if kind == "bitext_mining" else encoder
+def search(encoder: Encoder | EncoderProtocol) -> Any:
+    """Return a model that ranks settled similarities of queries and passages."""
+    return _Search(encoder, corpus_chunk_size=PASSAGES)
 
 
 class _Search(SearchEncoderWrapper):
@@ -81,7 +64,7 @@ class _Search(SearchEncoderWrapper):
         }
 
 
-class _Nearest:
+class Nearest:
     """An encoder for tasks that need only the nearest: of equally near ones the first counts."""
 
     def __init__(self, encoder: Encoder | EncoderProtocol) -> None:
@@ -98,13 +81,13 @@ class _Nearest:
         return similarities
 
 
-def _settled_first(measure: Callable[..., Any], scores: Any, *others: Any) -> Any:
+def settled_first(measure: Callable[..., Any], scores: Any, *others: Any) -> Any:
     """Return mteb's measures of pairs, from settled similarities."""
     rankings = {name: settled(scores[name]).tolist() for name in _RANKED if scores[name] is not None}
     return measure({**scores, **rankings}, *others)
 
 
-def _of_summaries(kind: Callable[..., Any], *args: Any, **options: Any) -> Any:
+def of_summaries(kind: Callable[..., Any], *args: Any, **options: Any) -> Any:
     """Return mteb's evaluator of summaries, with settled similarities."""
     evaluator = kind(*args, **options)
     evaluator._calculate_metrics = partial(_summaries, evaluator._calculate_metrics)
@@ -131,6 +114,11 @@ class OneThread(LogisticRegression):  # type: ignore[misc]
         with threadpool_limits(1, user_api="blas"):
             fitted: Self = super().fit(*data, **weights)
         return fitted
+
+
+def own_classifier() -> dict[str, Any]:
+    """Return attributes for classification with a separate evaluator: mteb shares one, and changes it."""
+    return {"evaluator_model": OneThread(max_iter=100), "_calculate_scores": staticmethod(scores)}
 
 
 def scores(y_test: Sequence[int], y_pred: NDArray[np.integer]) -> Any:

@@ -29,8 +29,7 @@ own settings.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from annotation.human.types import METRICS as OF_PEOPLE
 from plumbline.study.datasets import TaskType
@@ -40,29 +39,4 @@ Protocol = Literal["paper", "mteb"]
 METRICS: dict[TaskType, str] = {**OF_PEOPLE, "bitext_mining": "f1", "instruction_reranking": "p-MRR"}
 # Ranks of retrieval's passages under `paper`: nDCG@10 needs ten; mteb's 1,000 triple the work besides encoding.
 RANKED = (1, 3, 5, 10, 20, 100)
-_WHOLE = {"samples_per_label": 10**9, "n_experiments": 1}  # the full train split, once
-
-
-def classifier(protocol: Protocol) -> dict[str, Any]:
-    """Return attributes for classification, with a separate evaluator: mteb shares one, and changes it."""
-    from evaluation.tasks.mteb_classes import OneThread, scores  # noqa: PLC0415 (it imports mteb)
-
-    attributes = {"evaluator_model": OneThread(max_iter=100), "_calculate_scores": staticmethod(scores)}
-    return attributes | (_WHOLE if protocol == "paper" else {})
-
-
-def multilabel_classifier(protocol: Protocol) -> dict[str, Any]:
-    """Return attributes for multilabel classification; mteb trains a copy of its evaluator each time."""
-    return {**_WHOLE, "max_eval_samples": None} if protocol == "paper" else {}
-
-
-def changed_ranks(
-    changed: dict[str, list[str]], k_values: Sequence[int], scores: Any, qrels: Any, results: Any, **_: Any
-) -> Any:
-    """Return mteb's measures of instruction reranking, including p-MRR, for passages that instructions change.
-
-    It replaces `task_specific_scores` of mteb's tasks, which loads `changed` from the hub for each scoring.
-    """
-    from mteb._evaluators.retrieval_metrics import evaluate_p_mrr_change  # noqa: PLC0415
-
-    return evaluate_p_mrr_change(qrels, results, changed, k_values)
+WHOLE = {"samples_per_label": 10**9, "n_experiments": 1}  # the full train split, once

@@ -20,11 +20,11 @@ _CELLS = 1_000_000  # most resamples times labels (or items) summed at a time
 _NONE = 1e-9  # smaller sums of squared ranks (multiples of 1/4) are rounding errors
 
 
-def mean(_: NDArray[Any], values: NDArray[Any]) -> Counted:
+def mean(gold: NDArray[Any], values: NDArray[Any]) -> Counted:
     """Return the mean of a model's values.
 
     Args:
-        _: the items' gold, which is ignored.
+        gold: the items' gold, which is ignored.
         values: of the items.
 
     Returns:

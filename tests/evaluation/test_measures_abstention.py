@@ -16,12 +16,13 @@ from scipy import stats
 from annotation.records import Verdict
 from evaluation import measures as beside
 from evaluation import tables
-from evaluation.measures import NOT_OF_OTHERS, Abstaining, Queries
+from evaluation.measures import Abstaining, Queries
 from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.records import EvaluationRecords
 from evaluation.report import sensitivity_tables
 from evaluation.sources import Folder
 from evaluation.tasks import scoring
+from evaluation.tasks.kinds import KINDS
 from evaluation.units import Model, plan_units
 from generation.datasets.local import TableDataset
 from plumbline.statistics.abstention import _curves, abstention, confidences, nauc_error
@@ -163,7 +164,7 @@ def test_originals_of_the_same_queries_stand_beside(study: Study) -> None:
     assert moved["nauc"] == pytest.approx(whole["nauc"])
     for name in ("original", "paraphrasing"):
         other = rows.loc[("sts", name)]
-        assert other["n"] == 0 and math.isnan(other["nauc"]) and other["reason"] == NOT_OF_OTHERS
+        assert other["n"] == 0 and math.isnan(other["nauc"]) and other["reason"] == KINDS["sts"].no_abstention
 
 
 def test_tables_of_it(study: Study) -> None:
@@ -171,7 +172,7 @@ def test_tables_of_it(study: Study) -> None:
     table = tables.abstention_table(rows)
     assert table["transformation"].tolist() == ["original", "paraphrasing", "translation"]
     assert table["n_queries"].tolist() == [12, 12, 11] and (table["n_datasets"] == 1).all()
-    assert tables.not_searches(rows) == {"sts": NOT_OF_OTHERS}
+    assert tables.not_searches(rows) == {"sts": KINDS["sts"].no_abstention}
     first = rows[rows["confidence"] == "diff1"].iloc[:1]
     error, nauc = first["nauc_error"].iloc[0], first["nauc"].iloc[0]
     ends = table[["nauc_low_diff1", "nauc_high_diff1"]].iloc[0]
@@ -186,7 +187,9 @@ def test_tables_of_it(study: Study) -> None:
         nauc - 1.959964 * (error + 0.3) / 2
     )
     shown = sensitivity_tables.nauc(rows)
-    assert f"sts: {NOT_OF_OTHERS}" in shown.notes and any(note.startswith("Few queries (11") for note in shown.notes)
+    assert f"sts: {KINDS['sts'].no_abstention}" in shown.notes and any(
+        note.startswith("Few queries (11") for note in shown.notes
+    )
     assert shown.printed["Transformation"].tolist() == ["Original", "Paraphrasing", "Translation"]
     assert tables.abstention_table(rows.iloc[:0]).empty
 

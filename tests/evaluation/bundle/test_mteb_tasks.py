@@ -22,6 +22,7 @@ from evaluation.bundle.export import export
 from evaluation.bundle.mteb_tasks import write_tasks
 from evaluation.records import EvaluationRecords
 from evaluation.sources import Folder
+from evaluation.tasks.kinds import KINDS
 from evaluation.tasks.scoring import make_task
 from evaluation.units import plan_units
 from generation.datasets.local import TableDataset
@@ -141,7 +142,7 @@ def test_plain_mteb_loads_each_type_of_task_as_it_was(
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
     task = make_task(tables()[kind], "mteb")
     facts = task.metadata.model_copy(update={"name": "Made"})
-    file = write_tasks(tmp_path, "made", [TaskDraft("made", "original", kind, task, facts)], "Made")
+    file = write_tasks(tmp_path, "made", [TaskDraft("made", "original", KINDS[kind], task, facts)], "Made")
     (found,) = runpy.run_path(str(file))["TASKS"]
     found.load_data()
     data = loaded(found.dataset if kind in SEARCHES else {"default": found.dataset})
@@ -168,7 +169,7 @@ def test_subsets_of_a_task_of_mteb_are_configurations(tmp_path: Path, monkeypatc
     facts = original.metadata.model_copy(update={"name": "Made", "eval_langs": {
         subset: original.metadata.eval_langs[subset] for subset in original.dataset
     }})  # fmt: skip
-    file = write_tasks(tmp_path, "made", [TaskDraft("made", "original", "sts", original, facts)], "Made")
+    file = write_tasks(tmp_path, "made", [TaskDraft("made", "original", KINDS["sts"], original, facts)], "Made")
     (found,) = runpy.run_path(str(file))["TASKS"]
     found.load_data()
     assert loaded(found.dataset) == loaded(original.dataset)
@@ -179,7 +180,7 @@ def test_words_of_others_are_literals_in_the_module(tmp_path: Path) -> None:
     task = make_task(tables()["sts"], "mteb")
     hostile = 'x"""\n\nraise SystemExit("ran")\n\u202e\\ <script>'
     facts = task.metadata.model_copy(update={"name": "Made", "description": hostile, "bibtex_citation": hostile})
-    file = write_tasks(tmp_path, "made", [TaskDraft("made", "original", "sts", task, facts)], hostile, [hostile])
+    file = write_tasks(tmp_path, "made", [TaskDraft("made", "original", KINDS["sts"], task, facts)], hostile, [hostile])
     (found,) = runpy.run_path(str(file))["TASKS"]
     assert found.metadata.description == found.metadata.bibtex_citation == hostile
     assert "\u202e" not in file.read_text(encoding="utf-8")
