@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import json
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -209,8 +210,8 @@ def _tell_checksums(study: Study) -> dict[str, float]:
     write_shuffled(study)
     load = functools.partial(_stub, folder=study.scratch / "embeddings" / "stub")
     evaluate(study, include_rejected=True, load=load)
-    for name in ("scores.parquet", "drift.parquet"):
-        (study.folder / name).unlink(missing_ok=True)
+    shutil.rmtree(study.folder / "made")
+    (study.folder / "drift.parquet").unlink()
     seconds, verify = 0.0, embeddings.digests
 
     def timed(*args: Any) -> Any:

@@ -82,7 +82,6 @@ class Numbers(Record):
 class MadeScore(Numbers):
     """A score as it was made (`made/scores/<unit_id>.json`)."""
 
-    unit_id: str = Field(description="hash of all that affects the score, as in `Score`")
     model: str = Field(description="the model's name in the study")
     result: str = Field(description="mteb's whole result, as its file has it")
 
@@ -96,7 +95,6 @@ class MadeRows(Record):
 class ModelFailure(Record):
     """Why a model could not be evaluated (`made/failures/<model>.json`), until it works."""
 
-    model: str = Field(description="the model's name in the study")
     reason: str = Field(description="the reason in one line")
 
 

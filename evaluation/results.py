@@ -112,9 +112,7 @@ class Results:
             self._beside.save(todo.model, result)
         else:
             unit_id = self._ids[todo.model.name, result.place]
-            made = MadeScore(
-                **result.numbers.model_dump(), unit_id=unit_id, model=todo.model.name, result=_text(result.result)
-            )
+            made = MadeScore(**result.numbers.model_dump(), model=todo.model.name, result=_text(result.result))
             self._stored.add(unit_id, made)
             self._made[unit_id] = made.model_copy(update={"result": ""})
             if time.monotonic() - self._written > WRITE_SECONDS:
@@ -123,7 +121,7 @@ class Results:
     def fail(self, model: Model, reason: str) -> None:
         """Record why a model could not be evaluated; its earlier scores stay."""
         self._failed[model.name] = reason
-        self._failures.add(model.model_id, ModelFailure(model=model.name, reason=reason))
+        self._failures.add(model.model_id, ModelFailure(reason=reason))
 
     def write(self) -> None:
         """Write all rows to the tables, in the study's order."""

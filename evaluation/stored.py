@@ -44,7 +44,7 @@ class StoredResults(Generic[R]):
     def add(self, unit_id: str, result: R) -> None:
         """Write a result; it is on disk when this returns."""
         data = json.loads(result.model_dump_json())
-        write_json(self._file(unit_id), {**data, _SEAL: _sealed(data)})
+        write_json(self._file(unit_id), {**data, _SEAL: _sealed(unit_id, data)})
 
     def remove(self, unit_id: str) -> None:
         """Delete a result that is no longer true."""
@@ -56,7 +56,7 @@ class StoredResults(Generic[R]):
     def _read(self, path: Path) -> R:
         try:
             data = read_json(path)
-            edited = data.pop(_SEAL) != _sealed(data)
+            edited = data.pop(_SEAL) != _sealed(path.stem, data)
             result = self._record.model_validate(data)
         except ValidationError as error:
             raise _damaged(path, first_complaint(error)) from None
@@ -73,5 +73,5 @@ def _damaged(path: Path, what: str) -> DataError:
     return DataError(f"{path} is damaged ({what}); delete it (the score is computed again)")
 
 
-def _sealed(data: object) -> str:
-    return identity("result-v1", data)
+def _sealed(unit_id: str, data: object) -> str:
+    return identity("result-v1", unit_id, data)

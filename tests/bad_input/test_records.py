@@ -24,6 +24,7 @@ from .ground import COLUMNS, Bad, Place
 E = "--study {s} --exports {e}"
 STATUS, ACCEPT, SAMPLE = f"status {E}", f"accept {E}", f"sample {E}"
 EVALUATE, REVIEW, REPORT = f"evaluate {E}", f"review {E}", f"ratings-report {E}"
+SCORES = f"scores-report {E}"
 GENERATE, ERRORS = f"generate {E}", f"errors {E}"
 COLLECT = f"collect {E} --csv {{p}}/answers.csv --columns {COLUMNS}"
 JSON: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -52,7 +53,8 @@ TABLES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("ratings.parquet", (ACCEPT, STATUS)),
     ("texts.parquet", (SAMPLE, ERRORS)),
     ("transformations/paraphrasing/1337.parquet", (SAMPLE, GENERATE, ERRORS)),
-    ("scores.parquet", (EVALUATE,)),
+    ("scores.parquet", (SCORES,)),
+    ("drift.parquet", (EVALUATE,)),
 )
 ENDS = (-62_135_596_800_000_000, 253_402_300_799_000_000, 2**62)  # the years 1 and 9999, and one far behind
 COLUMN: tuple[tuple[str, str, str, Any, str], ...] = (
@@ -72,9 +74,9 @@ COLUMN: tuple[tuple[str, str, str, Any, str], ...] = (
         "contains 'fine', not one of ok, failed",
     ),
     (SAMPLE, "transformations/paraphrasing/1337.parquet", "output", [None], "column 'output': has empty cells"),
-    (EVALUATE, "scores.parquet", "score", [float("inf")], "column 'score': contains an infinite value"),
-    (EVALUATE, "scores.parquet", "status", ["good"], "contains 'good', not one of"),
-    (EVALUATE, "scores.parquet", "seed", ["x"], "has a column of an unexpected type"),
+    (SCORES, "scores.parquet", "score", [float("inf")], "column 'score': contains an infinite value"),
+    (SCORES, "scores.parquet", "status", ["good"], "contains 'good', not one of"),
+    (SCORES, "scores.parquet", "seed", ["x"], "has a column of an unexpected type"),
 )
 
 

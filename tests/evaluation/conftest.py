@@ -64,6 +64,12 @@ def vectors(texts: Sequence[str], prompt: str = "") -> Embeddings:
     return np.stack([sum(map(word_vector, (prompt + text).split())) for text in texts]).astype(np.float32)
 
 
+def cosine(first: str, second: str) -> float:
+    """The cosine of two texts' vectors."""
+    a, b = vectors([first, second]).astype(float)
+    return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+
+
 @contextmanager
 def ngrams_of(sizes: Mapping[str, tuple[int, int]]) -> Iterator[None]:
     """Meanwhile, lexical models of these names count n-grams of these lengths, so that their scores differ."""

@@ -61,6 +61,14 @@ def test_edited_scores_of_accepted_pairs_are_not_shown(rated: Study) -> None:
         shown(rated, "accepted_scores.parquet")
 
 
+def test_a_score_under_the_name_of_another_is_refused(study: Study, loader: Loader) -> None:
+    evaluate(study, models=["one"], load=loader)
+    first, second, *_ = (study.folder / "made" / "scores").iterdir()
+    first.write_bytes(second.read_bytes())
+    with pytest.raises(DataError, match=rf"{first.name} differs from what was written"):
+        evaluate(study, models=["one"], load=loader)
+
+
 @pytest.mark.parametrize("content", ['{"score": 1', "[]", '{"seal": "", "score": 1}'])
 def test_a_damaged_score_is_refused(study: Study, loader: Loader, content: str) -> None:
     evaluate(study, models=["one"], load=loader)

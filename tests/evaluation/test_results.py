@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -109,14 +108,6 @@ def test_mteb_reads_its_results_of_the_original_and_of_each_copy(study: Study, l
     assert TaskResult.from_disk(result_file(study, "translation-1337")).task_name == "sts"
 
 
-def test_a_file_of_mtebs_goes_when_its_score_does(study: Study, loader: Loader) -> None:
-    evaluate(study, models=["one"], load=loader)
-    write_verdicts(study, "translation")
-    evaluate(study, models=["one"], load=loader)
-    assert not result_file(study, "translation-1337").exists()
-    assert result_file(study, "paraphrasing-1337").exists() and result_file(study, "original").exists()
-
-
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(28, "No space left on device", "sts.json")])
 def test_no_score_stands_that_could_not_be_written(
     study: Study, loader: Loader, monkeypatch: pytest.MonkeyPatch, error: BaseException
@@ -135,15 +126,6 @@ def test_no_score_stands_that_could_not_be_written(
     assert len(EvaluationRecords.open(study).scores) == 2
     assert evaluate(study, models=["one"], load=loader).kept == 2
     assert result_file(study, "translation-1337").exists()
-
-
-def test_an_undefined_score_is_in_mtebs_file_too(study: Study, tmp_path: Path, loader: Loader) -> None:
-    pd.read_csv(tmp_path / "sts.csv").assign(score=1.0).to_csv(tmp_path / "sts.csv", index=False)
-    evaluate(study, models=["one"], load=loader)
-    data = json_of(result_file(study, "original"))
-    assert data["plumbline"]["score"] is None and "undefined" in data["plumbline"]["reason"]
-    (values,) = TaskResult.from_disk(result_file(study, "original")).scores.values()
-    assert values[0]["cosine_spearman"] is None or math.isnan(values[0]["cosine_spearman"])
 
 
 def test_a_model_without_a_revision_is_told_apart_by_its_files(study: Study, tmp_path: Path, loader: Loader) -> None:
@@ -220,7 +202,7 @@ def test_seeds_with_equal_outputs_have_a_file_of_mtebs_each(tmp_path: Path, load
     assert not any(list(file.parent.iterdir()) for file in files)
 
 
-def test_a_file_of_mtebs_follows_the_models_name(tmp_path: Path, loader: Loader) -> None:
+def test_two_models_of_one_name_are_told_apart_and_mtebs_files_follow_the_name(tmp_path: Path, loader: Loader) -> None:
     study = write_study(tmp_path)
     write_outputs(study)
     write_pairs(study)
@@ -231,6 +213,8 @@ def test_a_file_of_mtebs_follows_the_models_name(tmp_path: Path, loader: Loader)
     assert evaluate(second, models=["one@1"], load=loader).made == 0
     assert not result_file(second, "original").exists()
     assert json_of(result_file(second, "original", model="one@1"))["plumbline"]["model"] == "one@1"
+    assert evaluate(second, load=loader).made == 6
+    assert set(EvaluationRecords.open(second).scores["model"]) == {"one@1", "one@2"}
 
 
 def test_a_revision_that_only_the_loaded_model_knows_is_noted(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from mteb.results import TaskResult
 
 from annotation.campaign_records import CampaignRecords
 from evaluation.models.encoder import Encoder, ModelHost
@@ -151,22 +152,6 @@ def test_what_changed_alone_is_scored_again(study: Study, tmp_path: Path, loader
     assert (outcome.made, outcome.kept) == (3, 3)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"evaluation": {"models": [{"name": "one", "revision": "2"}]}},
-        {"evaluation": {"models": [{"name": "one", "revision": "1"}], "protocol": "mteb"}},
-    ],
-)
-def test_another_revision_or_protocol_keeps_no_score(
-    study: Study, tmp_path: Path, loader: Loader, changes: dict[str, object]
-) -> None:
-    evaluate(study, models=["one"], load=loader)
-    other = write_study(tmp_path, **changes)
-    outcome = evaluate(other, load=loader)
-    assert (outcome.made, outcome.kept) == (6, 0)
-
-
 def test_what_a_verdict_refuses_is_left_out_with_its_reason(study: Study, loader: Loader) -> None:
     write_verdicts(study, "paraphrasing")
     evaluate(study, models=["one"], load=loader)
@@ -271,6 +256,11 @@ def test_an_undefined_score_says_so_and_is_kept(study: Study, tmp_path: Path, lo
         row = EvaluationRecords.open(study).scores.iloc[0]
         assert math.isnan(row["score"])
         assert (row["status"], row["reason"]) == ("evaluated", UNDEFINED)
+        (original, *_) = read_records(study.folder / "scores.parquet", Score, "")
+        data = json_of(path_of(study.folder, original))
+        assert data["plumbline"]["score"] is None and data["plumbline"]["reason"] == UNDEFINED
+        (values,) = TaskResult.from_disk(path_of(study.folder, original)).scores.values()
+        assert values[0]["cosine_spearman"] is None or math.isnan(values[0]["cosine_spearman"])
 
 
 def test_scores_name_the_prompts_used(study: Study) -> None:
@@ -360,17 +350,6 @@ def test_a_kill_loses_no_score(study: Study, tmp_path: Path, loader: Loader) -> 
     outcome = evaluate(study, models=["one"], load=loader)
     assert (outcome.kept, outcome.made) == (there, 6 - there)
     assert len(EvaluationRecords.open(study).scores) == 6
-
-
-def test_two_models_of_one_name_are_told_apart(tmp_path: Path, loader: Loader) -> None:
-    models = [{"name": "one", "revision": "1"}, {"name": "one", "revision": "2"}]
-    study = write_study(tmp_path, evaluation={"models": models})
-    write_outputs(study)
-    write_pairs(study)
-    write_verdicts(study)
-    evaluate(study, load=loader)
-    assert set(EvaluationRecords.open(study).scores["model"]) == {"one@1", "one@2"}
-    assert evaluate(study, models=["one@2"], load=loader).made == 0
 
 
 def test_without_verdicts_nothing_runs(study: Study, loader: Loader) -> None:

@@ -37,9 +37,9 @@ def broken(*names: str) -> Loader:
     return Loader(broken=lambda name: ServiceError(WHY) if name in names else None)
 
 
-def mteb_files(study: Study) -> set[str]:
+def mteb_files(study: Study) -> dict[str, Any]:
     folder = study.folder / "mteb"
-    return {str(path.relative_to(folder)) for path in folder.rglob("*.json")}
+    return {str(path.relative_to(folder)): json_of(path) for path in folder.rglob("*.json")}
 
 
 def test_a_model_that_is_put_back_has_its_scores(study: Study, tmp_path: Path, loader: Loader) -> None:
@@ -175,14 +175,3 @@ def test_a_report_of_models_that_all_failed_says_why(study: Study) -> None:
     write_outputs(study)
     page = write_report(study)
     assert page == study.folder / FOLDER / "index.html" and WHY.split(":")[1] in page.read_text(encoding="utf-8")
-
-
-def test_mtebs_file_of_a_score_that_was_set_aside_is_whole_again(study: Study, tmp_path: Path, loader: Loader) -> None:
-    evaluate(study, models=["one"], load=loader)
-    path = study.folder / "mteb" / "original" / "results" / "one" / "1" / "sts.json"
-    whole = json_of(path)
-    for _ in range(2):
-        evaluate(with_models(tmp_path, TWO), load=Loader())
-        assert not path.exists()
-        evaluate(with_models(tmp_path, ONE), load=Loader())
-        assert json_of(path) == whole

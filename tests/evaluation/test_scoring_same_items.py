@@ -6,7 +6,6 @@ import math
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import spearmanr
@@ -25,14 +24,9 @@ from plumbline.study import Study
 from plumbline.study.datasets import TaskType
 from plumbline.transformations import AXES
 
-from .conftest import Loader, vectors
+from .conftest import Loader, cosine, vectors
 from .made_scores import score_row
 from .scored import failing, rows
-
-
-def cosine(first: str, second: str) -> float:
-    a, b = vectors([first, second]).astype(float)
-    return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
 
 
 def rho(frame: pd.DataFrame) -> float:

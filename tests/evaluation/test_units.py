@@ -202,8 +202,8 @@ def test_scores_are_the_same_however_few_texts_are_held(
 ) -> None:
     evaluate(study, load=loader)
     before = EvaluationRecords.open(study).scores
-    for name in ("scores.parquet", texts.PLANNED):
-        (study.folder / name).unlink()
+    shutil.rmtree(study.folder / "made")
+    (study.folder / texts.PLANNED).unlink()
     monkeypatch.setattr(texts, "MOST", 0)
     evaluate(study, load=Loader())
     assert EvaluationRecords.open(study).scores.equals(before)

@@ -12,7 +12,7 @@ from evaluation.tasks import scoring
 from evaluation.tasks.protocols import Protocol
 from evaluation.texts import Originals, Outputs, transformed
 from generation.datasets.mteb_tasks import MtebTask
-from tests.evaluation.conftest import FakeModel, vectors
+from tests.evaluation.conftest import FakeModel, cosine
 from tests.evaluation.tasks.same_rows import score_of
 from tests.mteb_site import (
     ARABIC,
@@ -33,11 +33,6 @@ from tests.mteb_site import (
 
 def _score(dataset: Any, protocol: Protocol = "paper") -> float:
     return scoring.evaluate(dataset, Encoder(FakeModel(), "fake", "1"), protocol, 8)
-
-
-def _cosine(first: str, second: str) -> float:
-    a, b = vectors([first, second]).astype(float)
-    return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
 
 
 def test_pairs() -> None:
@@ -113,7 +108,7 @@ def _followed(tables: dict[str, Any]) -> float:
 
     def rank(query: str, passage: str) -> int:
         text = f"{asked[query]} {told[query]}"
-        return 1 + sorted(passages, key=lambda one: -_cosine(text, passages[one])).index(passage)
+        return 1 + sorted(passages, key=lambda one: -cosine(text, passages[one])).index(passage)
 
     values = []
     for row in tables["qrel_diff"]["qrel_diff"]:

@@ -25,16 +25,11 @@ from generation.datasets.dataset import Dataset
 from generation.datasets.local import TableDataset
 from plumbline.errors import DataError
 from plumbline.records import text_id
-from tests.evaluation.conftest import FakeModel, sentence, vectors
+from tests.evaluation.conftest import FakeModel, cosine, sentence, vectors
 
 
 def _score(dataset: Dataset, protocol: scoring.Protocol = "paper") -> float:
     return scoring.evaluate(dataset, Encoder(FakeModel(), "fake", "1"), protocol, 8)
-
-
-def _cosine(first: str, second: str) -> float:
-    a, b = vectors([first, second]).astype(float)
-    return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
 
 
 @pytest.fixture
@@ -70,9 +65,9 @@ def clustering(classification: TableDataset) -> TableDataset:
     )
 
 
-def test_sts_is_spearman_of_the_cosine(sts: TableDataset) -> None:
+def test_sts_is_spearman_of_thecosine(sts: TableDataset) -> None:
     frame = sts.splits["test"]
-    expected = spearmanr(frame["score"], list(map(_cosine, frame["sentence1"], frame["sentence2"]))).statistic
+    expected = spearmanr(frame["score"], list(map(cosine, frame["sentence1"], frame["sentence2"]))).statistic
     assert _score(sts) == pytest.approx(expected, abs=1e-9)
 
 
@@ -81,8 +76,8 @@ def test_sts_of_constant_gold_is_nan(sts: TableDataset) -> None:
     assert math.isnan(_score(flat))
 
 
-def test_pair_classification_is_average_precision_of_the_cosine(pairs: pd.DataFrame) -> None:
-    cosines = list(map(_cosine, pairs["sentence1"], pairs["sentence2"]))
+def test_pair_classification_is_average_precision_of_thecosine(pairs: pd.DataFrame) -> None:
+    cosines = list(map(cosine, pairs["sentence1"], pairs["sentence2"]))
     expected = average_precision_score(pairs["label"], cosines)
     dataset = TableDataset("pairs", "pair_classification", "en", "1", {"test": pairs.drop(columns="score")})
     assert _score(dataset) == pytest.approx(expected, abs=1e-9)
@@ -136,7 +131,7 @@ def test_reranking_is_mean_average_precision() -> None:
     precisions = []
     for row in rows.to_dict(orient="records"):
         judged = [(text, 1) for text in row["positive"]] + [(text, 0) for text in row["negative"]]
-        ranked = sorted(judged, key=lambda pair: -_cosine(row["query"], pair[0]))
+        ranked = sorted(judged, key=lambda pair: -cosine(row["query"], pair[0]))
         # Average precision: at each relevant rank the share of relevant ones so far, averaged over the relevant ones.
         places = [rank for rank, (_, relevant) in enumerate(ranked, 1) if relevant]
         precisions.append(np.mean([found / rank for found, rank in enumerate(places, 1)]))
@@ -151,7 +146,7 @@ def test_retrieval_is_ndcg_at_ten() -> None:
     dataset = TableDataset("search", "retrieval", "en", "1", {"test": queries}, corpus, qrels)
     values = []
     for query, text in zip(queries["id"], queries["query"], strict=True):
-        ranked = sorted(corpus, key=lambda passage: -_cosine(text, corpus[passage]))[:10]
+        ranked = sorted(corpus, key=lambda passage: -cosine(text, corpus[passage]))[:10]
         # DCG: relevance / log2(rank + 1), summed over the first ten; divided by the best order's.
         gain = sum(qrels[query].get(passage, 0) / math.log2(rank + 1) for rank, passage in enumerate(ranked, 1))
         best = sorted(qrels[query].values(), reverse=True)
@@ -197,12 +192,12 @@ def _summaries(number: int) -> dict[str, list[object]]:
     }
 
 
-def test_summarisation_is_spearman_of_the_nearest_human_summarys_cosine() -> None:
+def test_summarisation_is_spearman_of_the_nearest_human_summaryscosine() -> None:
     rows = [_summaries(number) for number in range(4)]
     dataset = TableDataset("news", "summarisation", "en", "1", {"test": pd.DataFrame(rows)})
     values = []
     for row in rows:
-        nearest = [max(_cosine(text, human) for human in row["human_summaries"]) for text in row["machine_summaries"]]
+        nearest = [max(cosine(text, human) for human in row["human_summaries"]) for text in row["machine_summaries"]]
         values.append(spearmanr(row["relevance"], nearest).statistic)
     assert _score(dataset) == pytest.approx(np.mean(values), abs=1e-9)
 
@@ -223,7 +218,7 @@ def bitext() -> TableDataset:
 
 def test_bitext_mining_is_weighted_f1_of_the_nearest_second_side(bitext: TableDataset) -> None:
     frame = bitext.splits["test"]
-    found = [int(np.argmax([_cosine(text, other) for other in frame["sentence2"]])) for text in frame["sentence1"]]
+    found = [int(np.argmax([cosine(text, other) for other in frame["sentence2"]])) for text in frame["sentence1"]]
     expected = f1_score(range(20), found, average="weighted", zero_division=0)
     # F1 of a pair that is found and whose second side nobody else is taken for is 1; each pair weighs 1/20.
     assert 0.3 < expected < 1
@@ -293,7 +288,7 @@ def test_instruction_reranking_is_the_change_of_ranks_of_what_an_instruction_exc
 
         def rank(text: str, instruction: str, row: dict[str, Any] = row, passages: list[str] = passages) -> int:
             asked = f"{row['query']} {instruction}"
-            return 1 + sorted(passages, key=lambda passage: -_cosine(asked, passage)).index(text)
+            return 1 + sorted(passages, key=lambda passage: -cosine(asked, passage)).index(text)
 
         changes = []
         for text, lost in zip(row["positive"], row["changed"], strict=True):
