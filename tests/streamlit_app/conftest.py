@@ -80,16 +80,22 @@ def study(exports: Path) -> Study:
 
 @pytest.fixture
 def page(monkeypatch: pytest.MonkeyPatch) -> Open:
-    """Run a page with these arguments, as `streamlit run` does; what was kept of equal files is not made again."""
+    """Run a page with these arguments, as `streamlit run` does, without an error; equal files are not read again."""
 
     def run(*arguments: object, view: str = "answer", **address: str) -> AppTest:
         monkeypatch.setattr("sys.argv", [str(APP), *map(str, arguments)])
         shown = AppTest.from_file(str(APP), default_timeout=60)
         go_to(shown, view)
         shown.query_params.update(address)
-        return shown.run()
+        assert_calm(shown.run())
+        return shown
 
     return run
+
+
+def assert_calm(page: AppTest) -> None:
+    assert [item.message for item in page.exception] == []
+    assert [item.value for item in page.error] == []
 
 
 def made_ratings(pairs: list[Pair]) -> list[Rating]:

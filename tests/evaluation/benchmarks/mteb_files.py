@@ -10,6 +10,8 @@ import numpy as np
 from mteb.models.model_meta import ModelMeta
 from mteb.results import TaskResult
 
+from tests.commands import here
+
 REVISION = "0123456789abcdef"
 
 
@@ -49,3 +51,9 @@ def entry(task: Any, mean: float, rng: np.random.Generator) -> dict[str, Any]:
         runs = rng.normal(mean, 0.02, 10).tolist()
         return {"v_measures": {"Level 0": runs}, metric: float(np.mean(runs)), "main_score": float(np.mean(runs))}
     return {metric: mean, "main_score": mean}
+
+
+def run(folder: Path, source: Path | str, *words: str) -> tuple[int, str, str]:
+    """Status, output and last line of errors of `board`, whose files go to `folder/board`."""
+    done = here("board", "--from", str(source), "--out", str(folder / "board"), *words)
+    return done.returncode, done.stdout, done.stderr.replace("\r", "\n").strip().rpartition("\n")[2]

@@ -11,7 +11,7 @@ import pytest
 
 from evaluation.tables.comparisons import board
 from plumbline.study import ROOT
-from tests.commands import here
+from tests.evaluation.benchmarks.mteb_files import run
 
 # MMTEB, Table 18 (MTEB(eng)): the means of six types, and the column Category, which is the mean over them.
 TYPES = ["PairClassification", "Classification", "STS", "Retrieval", "Clustering", "Reranking"]
@@ -63,11 +63,6 @@ def test_borda_counts_of_the_papers_scores_are_the_papers() -> None:
     assert table.shape == (12, 40) and sum(COUNTS.values()) == 40 * 66  # 0 + 1 + ... + 11 points a task
     found = board(table, dict.fromkeys(table, "any")).set_index("model")
     assert found["borda"].to_dict() == COUNTS
-
-
-def run(folder: Path, source: Path, *words: str) -> tuple[int, str, str]:
-    done = here("board", "--from", str(source), "--out", str(folder / "board"), *words)
-    return done.returncode, done.stdout, done.stderr.replace("\r", "\n").strip().rpartition("\n")[2]
 
 
 def test_a_table_becomes_a_board(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from evaluation.tables.comparisons import separation_table
 from plumbline.statistics.rankings import points_of, rank_intervals, ranks_of
 from plumbline.study import ROOT
 from tests.commands import here, words_of
-from tests.evaluation.benchmarks.mteb_files import REVISION, write_results
+from tests.evaluation.benchmarks.mteb_files import REVISION, run, write_results
 from tests.scale import scaled
 
 SNAPSHOT = ROOT.parent / "shared" / "data" / "mmteb" / "scores.parquet"
@@ -25,11 +25,6 @@ with_snapshot = pytest.mark.skipif(not SNAPSHOT.is_file(), reason=f"no {SNAPSHOT
 MODELS = {"org/good": 0.70, "org/same": 0.69, "org/fair": 0.68, "org/weak": 0.55}
 # mteb's tables show models of its registry alone.
 REGISTERED = ("intfloat/e5-base-v2", "intfloat/e5-large-v2", "intfloat/e5-small-v2", "sentence-transformers/LaBSE")
-
-
-def run(folder: Path, source: Path | str, *words: str) -> tuple[int, str, str]:
-    done = here("board", "--from", str(source), "--out", str(folder / "board"), *words)
-    return done.returncode, done.stdout, done.stderr.replace("\r", "\n").strip().rpartition("\n")[2]
 
 
 def ranked(folder: Path, benchmark: str, *words: str) -> tuple[pd.DataFrame, str]:

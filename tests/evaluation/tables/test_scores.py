@@ -41,7 +41,9 @@ def scores() -> pd.DataFrame:
     )
 
 
-def test_seeds_first_then_data_sets_then_transformations(scores: pd.DataFrame) -> None:
+def test_means_are_over_seeds_data_sets_transformations_and_axes_in_turn(
+    scores: pd.DataFrame,
+) -> None:
     table = axis_table(scores).iloc[0]
     # paraphrasing: a = (0.70 + 0.78) / 2 = 0.74, b = 0.50, together 0.62; backtranslation: (0.60 + 0.40) / 2 = 0.50.
     # The axis: (0.62 + 0.50) / 2 = 0.56; a mean over all five rows would be 0.596.
@@ -49,19 +51,10 @@ def test_seeds_first_then_data_sets_then_transformations(scores: pd.DataFrame) -
     assert table["original"] == pytest.approx(0.70)
     assert table["lexical_stylistic_difference"] == pytest.approx(100 * (0.56 - 0.70))
     assert table["lexical_stylistic_reason"] == ""
-
-
-def test_a_difference_is_to_the_same_data_sets(scores: pd.DataFrame) -> None:
-    table = axis_table(scores).iloc[0]
     # Expansion has data set a alone, whose original is 0.80: 0.72 - 0.80 = -8 points, and not 0.72 - 0.70.
-    assert table["length"] == pytest.approx(0.72)
-    assert table["length_difference"] == pytest.approx(-8)
+    assert (table["length"], table["length_difference"]) == pytest.approx((0.72, -8))
     assert table["length_reason"] == "expansion: 1 of 2 data sets"
-
-
-def test_the_total_is_the_unweighted_mean_of_the_axes(scores: pd.DataFrame) -> None:
-    table = axis_table(scores).iloc[0]
-    assert table["hteb_total"] == pytest.approx((0.56 + 0.72 + 0.30) / 3)
+    assert table["hteb_total"] == pytest.approx((0.56 + 0.72 + 0.30) / 3)  # the unweighted mean of the axes
     assert table["hteb_total_difference"] == pytest.approx((-14 - 8 - 40) / 3)
 
 
@@ -119,25 +112,15 @@ def test_what_was_left_out_and_what_is_undefined_is_listed(scores: pd.DataFrame)
     ]
 
 
-def _with_failures(scores: pd.DataFrame) -> pd.DataFrame:
+def test_failed_outputs_are_counted_in_every_table_and_said_once_for_all_models(scores: pd.DataFrame) -> None:
     """Paraphrasing of a lost 2 and 1 items with its two seeds, paraphrasing of b 4; backtranslation of a 5."""
-    scores = scores.copy()
-    places = ["dataset", "transformation", "seed"]
     lost = {("a", "paraphrasing", 1): 2, ("a", "paraphrasing", 2): 1, ("b", "paraphrasing", 1): 4}
     lost |= {("a", "backtranslation", 1): 5}
-    scores["n_failed"] = [lost.get(tuple(row), 0) for row in scores[places].itertuples(index=False)]
-    return scores
-
-
-def test_failed_outputs_are_counted_in_every_table(scores: pd.DataFrame) -> None:
-    scores = _with_failures(scores)
+    places = scores[["dataset", "transformation", "seed"]].itertuples(index=False, name=None)
+    scores["n_failed"] = [lost.get(place, 0) for place in places]
     by_name = transformation_table(scores).set_index("transformation")["n_failed"]
     assert by_name.to_dict() == {"paraphrasing": 2 + 1 + 4, "backtranslation": 5, "expansion": 0, "translation": 0}
     assert axis_table(scores)["n_failed"].tolist() == [7 + 5]
-
-
-def test_failed_outputs_are_said_once_for_all_models(scores: pd.DataFrame) -> None:
-    scores = _with_failures(scores)
     table = left_out(pd.concat([scores, scores.assign(model="other")])).set_index("transformation")
     assert table.loc["paraphrasing"].to_dict() == {
         "status": "evaluated",
