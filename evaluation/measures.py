@@ -379,8 +379,8 @@ class MeasureTable(Generic[R]):
         for model, unit in self._wanted():
             if (blank := measure.blank(unit)) is not None:
                 self._rows[model.name, unit.place] = blank
-            elif made := self._stored.get(measure.identity(unit, model)):
-                self._rows[model.name, unit.place] = made.rows
+            elif result := self._stored.get(measure.identity(unit, model)):
+                self._rows[model.name, unit.place] = result.rows
 
     def todo(self, model: Model) -> list[ScoreUnit]:
         """Return the units that need a model to be loaded."""

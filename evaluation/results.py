@@ -112,9 +112,9 @@ class Results:
             self._beside.save(todo.model, result)
         else:
             unit_id = self._ids[todo.model.name, result.place]
-            made = MadeScore(**result.numbers.model_dump(), model=todo.model.name, result=_text(result.result))
-            self._stored.add(unit_id, made)
-            self._made[unit_id] = made.model_copy(update={"result": ""})
+            score = MadeScore(**result.numbers.model_dump(), model=todo.model.name, result=_text(result.result))
+            self._stored.add(unit_id, score)
+            self._made[unit_id] = score.model_copy(update={"result": ""})
             if time.monotonic() - self._written > WRITE_SECONDS:
                 self.write()
 
@@ -138,13 +138,13 @@ class Results:
         self.write()
         wanted = set[Path]()
         for row in self._rows():
-            if row.unit_id and (made := self._stored.get(row.unit_id)):
+            if row.unit_id and (score := self._stored.get(row.unit_id)):
                 path = path_of(self._folder, row)
                 meta = path.with_name(_META)
                 wanted |= {path, meta}
                 if not meta.exists():
                     _put(meta, _model_meta(row))
-                _put(path, {**json.loads(made.result), "plumbline": _plain(row)})
+                _put(path, {**json.loads(score.result), "plumbline": _plain(row)})
         for path in (self._folder / "mteb").glob("*/results/*/*/*.json"):
             if path not in wanted:
                 path.unlink()
@@ -152,22 +152,22 @@ class Results:
     def _rows(self) -> Iterator[Score]:
         for model in self._begun:  # one that never ran has no rows
             for unit in self.units:
-                made = self._made.get(self._ids[model.name, unit.place])
+                score = self._made.get(self._ids[model.name, unit.place])
                 reason = self._failed.get(model.name, "")
                 if unit.decision.status == "left_out":
                     yield unit.row(self._evaluation, model, Numbers())
-                elif made is not None:
-                    yield unit.row(self._evaluation, model, self._compared(model, unit, made))
+                elif score is not None:
+                    yield unit.row(self._evaluation, model, self._compared(model, unit, score))
                 elif reason:
                     says = {"status": "failed", "reason": reason, "unit_id": "", "versions": ""}
                     yield unit.row(self._evaluation, model, Numbers()).model_copy(update=says)
 
-    def _compared(self, model: Model, unit: ScoreUnit, made: Numbers) -> Numbers:
+    def _compared(self, model: Model, unit: ScoreUnit, numbers: Numbers) -> Numbers:
         """Return a unit's numbers with the original's score, which is the whole data set's if no item was dropped."""
-        if unit.drops or math.isnan(made.score):
-            return made
+        if unit.drops or math.isnan(numbers.score):
+            return numbers
         whole = self._made.get(self._ids[model.name, (unit.name, ORIGINAL, 0)])
-        return made.model_copy(update={"original": whole.score if whole else math.nan})
+        return numbers.model_copy(update={"original": whole.score if whole else math.nan})
 
     def _has_run(self, model: Model) -> bool:
         """Tell whether a model was chosen now, or has run before."""
@@ -179,9 +179,10 @@ class Results:
         n = 0
         for unit in self.units:
             unit_id = self._ids[model.name, unit.place]
-            if unit.decision.status != "left_out" and unit_id not in self._made and (made := self._stored.get(unit_id)):
-                self._made[unit_id] = made.model_copy(update={"result": ""})
-            n += unit.decision.status != "left_out" and unit_id in self._made
+            wanted = unit.decision.status != "left_out"
+            if wanted and unit_id not in self._made and (score := self._stored.get(unit_id)):
+                self._made[unit_id] = score.model_copy(update={"result": ""})
+            n += wanted and unit_id in self._made
         return n
 
     def _refuse_lost(self) -> None:
@@ -190,7 +191,7 @@ class Results:
             try:
                 model.spec.location(self._records.study.file.parent)
             except StudyError as error:
-                if any(made.model == model.name for made in self._stored.every()):
+                if any(score.model == model.name for score in self._stored.every()):
                     raise StudyError(f"{error}; its scores are kept until then") from None
 
     def _keep_drift(self) -> None:

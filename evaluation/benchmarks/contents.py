@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from evaluation.tasks.kinds import KINDS, TaskKind, TextPart, label_names
+from evaluation.tasks.kinds import KINDS, TaskScorer, TextPart, label_names
 from evaluation.tasks.scoring import make_task
 from evaluation.units import ScoreUnit
 from generation.datasets.dataset import Dataset
@@ -70,7 +70,7 @@ class Search:
 class Contents:
     """A task's parts and searches."""
 
-    kind: TaskKind
+    kind: TaskScorer
     parts: Sequence[ContentPart]
     searches: Sequence[Search] = ()
 

@@ -19,7 +19,7 @@ from annotation.records import Summary, Verdict
 from annotation.verdicts.tables import rated
 from evaluation.bundle.facts import BundleFacts
 from evaluation.sources import OutputSource
-from evaluation.tasks.kinds import KINDS, TaskKind
+from evaluation.tasks.kinds import KINDS, TaskScorer
 from evaluation.tasks.protocols import METRICS
 from evaluation.tasks.scoring import make_task, unusable
 from evaluation.texts import transformed
@@ -41,7 +41,7 @@ class TaskDraft:
 
     dataset: str
     transformation: str
-    kind: TaskKind
+    kind: TaskScorer
     task: Any
     metadata: TaskMetadata
     n_items: int = 0

@@ -64,7 +64,7 @@ class TextPart:
     gold: str = ""
 
 
-class TaskKind:
+class TaskScorer:
     """One type of task; the defaults are those of most types."""
 
     name: ClassVar[TaskType]
@@ -182,7 +182,7 @@ class TaskKind:
         )
 
 
-class _Pairs(TaskKind):
+class _SentencePairs(TaskScorer):
     """Two sentences with a gold score or label, ranked by their cosine."""
 
     def parts(self, task: Any) -> list[TextPart]:
@@ -197,7 +197,7 @@ class _Pairs(TaskKind):
         return SubsetScores(gold, settled(outputs["cosine_scores"]))
 
 
-class Sts(_Pairs):
+class Sts(_SentencePairs):
     """Semantic similarity."""
 
     name: ClassVar[TaskType] = "sts"
@@ -220,7 +220,7 @@ class Relatedness(Sts):
     name = "str"
 
 
-class PairClassification(_Pairs):
+class PairClassification(_SentencePairs):
     """Pairs with label 1 or 0."""
 
     name, mteb_type, hub = "pair_classification", "PairClassification", "text-classification"
@@ -233,7 +233,7 @@ class PairClassification(_Pairs):
         return {"label_column_name": "label"}
 
 
-class BitextMining(TaskKind):
+class BitextMining(TaskScorer):
     """Each first sentence's translation is searched among the second ones."""
 
     name, mteb_type, hub = "bitext_mining", "BitextMining", "translation"
@@ -256,7 +256,7 @@ class BitextMining(TaskKind):
         return SubsetScores(np.arange(len(rows)), np.asarray([row["corpus_id"] for row in nearest]))
 
 
-class Summarisation(TaskKind):
+class Summarisation(TaskScorer):
     """Machines' summaries, ranked by their cosine with the nearest human one."""
 
     name, mteb_type, hub = "summarisation", "Summarization", "summarization"
@@ -310,7 +310,7 @@ class Summarisation(TaskKind):
         return SubsetScores(np.zeros(len(defined)), defined)
 
 
-class _Labelled(TaskKind):
+class _LabelledTexts(TaskScorer):
     """Texts with a label."""
 
     checks = ("labels", "conflicts")
@@ -320,7 +320,7 @@ class _Labelled(TaskKind):
         return [TextPart("texts", text_columns(task, self.name), gold_column(task, self.name))]
 
 
-class Classification(_Labelled):
+class Classification(_LabelledTexts):
     """Labels are predicted by logistic regression."""
 
     name, mteb_type, category, hub = "classification", "Classification", "t2c", "text-classification"
@@ -351,7 +351,7 @@ class Classification(_Labelled):
         return SubsetScores(gold, values, {LABELS: np.stack(runs)} if len(values) else {})
 
 
-class MultilabelClassification(_Labelled):
+class MultilabelClassification(_LabelledTexts):
     """Sets of labels are predicted by the nearest texts."""
 
     name, mteb_type, category = "multilabel_classification", "MultilabelClassification", "t2c"
@@ -386,7 +386,7 @@ class MultilabelClassification(_Labelled):
         return SubsetScores(np.arange(len(wanted)), _right(wanted, [np.asarray(labels) for labels in outputs]))
 
 
-class Clustering(_Labelled):
+class Clustering(_LabelledTexts):
     """Texts are put into as many groups as there are labels."""
 
     name, mteb_type, category = "clustering", "Clustering", "t2c"
@@ -466,7 +466,7 @@ class Clustering(_Labelled):
         return SubsetScores(np.asarray(gold[0] if nested else list(gold)), groups)
 
 
-class _Searches(TaskKind):
+class _PassageSearch(TaskScorer):
     """Passages are ranked for queries."""
 
     mteb_class = "retrieval.AbsTaskRetrieval"
@@ -510,7 +510,7 @@ class _Searches(TaskKind):
 _OF_QUERIES = {"ndcg_at_10": "ndcg_cut_10", "map": "map_cut_1000"}  # mteb's names for one query
 
 
-class Retrieval(_Searches):
+class Retrieval(_PassageSearch):
     """A corpus is searched."""
 
     name, mteb_type, hub, query_metric = "retrieval", "Retrieval", "text-retrieval", "ndcg_at_10"
@@ -535,7 +535,7 @@ class Retrieval(_Searches):
         return _with(task, {"k_values": RANKED, "_top_k": max(RANKED)} if protocol == "paper" else {})
 
 
-class Reranking(_Searches):
+class Reranking(_PassageSearch):
     """A query's own candidates are ranked."""
 
     name, mteb_type, query_metric = "reranking", "Reranking", "map"
@@ -545,7 +545,7 @@ class Reranking(_Searches):
         return {"test": search_data(dataset.splits["test"])}
 
 
-class InstructionReranking(_Searches):
+class InstructionReranking(_PassageSearch):
     """Ranks of candidates under two instructions are compared (FollowIR)."""
 
     name, mteb_type = "instruction_reranking", "InstructionReranking"
@@ -568,7 +568,7 @@ class InstructionReranking(_Searches):
         return "p-MRR compares rankings under two instructions and is not a mean over queries"
 
 
-KINDS: Mapping[TaskType, TaskKind] = {
+KINDS: Mapping[TaskType, TaskScorer] = {
     kind.name: kind
     for kind in (
         Sts(), Relatedness(), PairClassification(), Classification(), Clustering(), Reranking(), Retrieval(),
