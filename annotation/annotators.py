@@ -20,7 +20,7 @@ from annotation.campaign_records import CampaignRecords
 from annotation.crowd.pay import assumed_hours
 from annotation.options import home_of
 from annotation.page import named, rating_words
-from annotation.questions import ENGLISH
+from annotation.questions.entries import ENGLISH
 from annotation.sampling.queues import Queue, queues_of
 from annotation.server.home import is_locked, write_private
 from annotation.training import read_items, training_rubric

@@ -30,7 +30,7 @@ from annotation.counting import counting_ratings, dated_words, untimed
 from annotation.imports.tables import read_csv
 from annotation.names import is_pseudonym, named_pseudonym, pseudonym_key, remember_names
 from annotation.offering import alone, refuse_other_prompts, refuse_other_sample
-from annotation.questions import Question, QuestionScale, Value
+from annotation.questions.question import Question
 from annotation.ratings.answers import Answer, SourcePart, check, keep, of_file, source_of_file
 from annotation.rubric import Rubric
 from annotation.verdicts.preregistration import asked_rubric
@@ -38,7 +38,6 @@ from annotation.verdicts.tables import SIMULATED
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.exhibits.table import as_markdown, csv_bytes, write_files
 from plumbline.records import REHEARSAL, SOURCES, Pair, Rating, Record
-from plumbline.scales import as_number
 from plumbline.statistics.agreement import number_of_raters
 from plumbline.study import Study
 from plumbline.words import trim
@@ -87,7 +86,7 @@ def _checked(rows: Iterable[tuple[Path, str, Answer]], records: CampaignRecords,
     return tuple(answers[key] for key in sorted(answers))
 
 
-def columns_of(questions: Sequence[QuestionScale], text: str) -> dict[str, str]:
+def columns_of(questions: Sequence[Question], text: str) -> dict[str, str]:
     """`--columns` for the questions that raters are asked. Raises StudyError as `column_mapping`."""
     optional = [question.name for question in questions if not question.required]
     return column_mapping(text, [question.name for question in questions], optional)
@@ -191,9 +190,9 @@ class _Form:
             rater_id=rater,
             status="submitted",
             values={
-                question.name: _value(question, row.get(question.name, ""), f"{where}, {question.name}")
-                for question in self.rubric.questions
-                if row.get(question.name, "") or question.name in needed
+                question.name: question.read_words(text, entry.label_names()) if text else None
+                for entry, question in zip(self.rubric.questions, self.rubric.asked(), strict=True)
+                if (text := row.get(question.name, "")) or question.name in needed
             },
             comment=row.get("comment", ""),
             submitted_at=at.isoformat(),
@@ -208,33 +207,6 @@ def _texts_of(pair: Pair) -> tuple[tuple[str, str], tuple[str, str]]:
 
 def _plain(text: str) -> str:
     return trim(unicodedata.normalize("NFC", text))
-
-
-def _value(question: Question, text: str, where: str) -> Value:
-    """A cell in the form in which answers are kept; labels by their names or by their words in any language."""
-    if not text:
-        return None
-    if question.kind == "text":
-        return text
-    if question.labels:
-        return _labels(question, text)
-    try:
-        return as_number(text)
-    except ValueError:
-        raise DataError(f"{where}: the answer {text[:40]!r} is not a number of the scale") from None
-
-
-def _labels(question: Question, text: str) -> str:
-    """Return the labels named in a cell, as they are stored; an unknown one is returned as it is, and refused later."""
-    labels = {name: name for name in question.labels}
-    for name, words in question.labels.items():
-        labels |= {trim(wording).casefold(): name for wording in words.values()}
-    if question.kind == "ranking":  # `b > a = c`, of names or of words
-        parts = (labels.get(trim(part).casefold(), trim(part)) for part in re.split("([>=])", text))
-        return str(question.asked(()).kept(" ".join(parts)))
-    whole = [text] if question.kind == "label" or text.casefold() in labels else re.split("[,;]", text)
-    named = [labels.get(trim(part).casefold(), trim(part).replace(" ", "-")) for part in whole]
-    return str(question.asked(()).kept(named))
 
 
 def _time(text: str, where: str) -> datetime:
@@ -284,8 +256,8 @@ def export(study: Study, *, licence: str = "", words: bool = False) -> Path:
     collected, rubric = records.collected, asked_rubric(records)
     if collected.ratings.empty:
         raise DataError(f"{study.folder}: there are no ratings yet; run `{RATINGS.command(study)}` first")
-    in_words = [question.name for question in rubric.asked() if question.kind == "text"]  # may contain names
-    ratings = _ratings(collected, study.raters.per_pair, [] if words else in_words, words=words)
+    free = [question.name for question in rubric.asked() if question.free_text]  # may contain names
+    ratings = _ratings(collected, study.raters.per_pair, [] if words else free, words=words)
     pairs = collected.pairs.astype(dict.fromkeys(collected.pairs.select_dtypes("category"), str))
     pairs = pairs.drop(columns=[name for name in _OF_SUBJECTS if (pairs[name] == "").all()])
     pairs["withdrawn"] = [collected.withdrawn.get(pair_id, "") for pair_id in pairs["pair_id"]]
@@ -318,7 +290,7 @@ def _ratings(collected: CampaignData, per_pair: int, left_out: Sequence[str], *,
     return table if words else table.drop(columns="comment")
 
 
-def _answers(ratings: pd.DataFrame, questions: Sequence[QuestionScale], *, words: bool) -> pd.DataFrame:
+def _answers(ratings: pd.DataFrame, questions: Sequence[Question], *, words: bool) -> pd.DataFrame:
     """Return the submitted answers, a row for each rater and pair, a column for each question in `ratings`."""
     submitted = ratings[ratings["status"] == "submitted"]
     answer = submitted["value"].astype("string").fillna("") + submitted["answer"].astype("string")

@@ -9,19 +9,17 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
-import itertools
 import json
-import math
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
 import yaml
 
-from annotation.human.forms import YES
 from annotation.human.order import FIELD, OrderDrawing
-from annotation.questions import ENGLISH, Question, worded
+from annotation.questions.entries import ENGLISH, worded
+from annotation.questions.text import LONGEST
 from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue
 from annotation.server.plugin.plumbline_argilla import rate
@@ -31,16 +29,13 @@ from plumbline.errors import StudyError
 from plumbline.fields import SECOND, fields_of
 from plumbline.languages import display_name, usual_script
 from plumbline.records import Pair
-from plumbline.scales import Continuous, is_fine
 from plumbline.study import Study
 
 RIGHT_TO_LEFT = {"Adlm", "Arab", "Hebr", "Mand", "Nkoo", "Rohg", "Samr", "Syrc", "Thaa"}  # scripts of living languages
 ANSWERING_WORDS = "answering_words.yaml"
 COMMENT = "comment"  # the comment's name among an answer's values
-COMMENT_LENGTH = 2000  # characters of a comment that are kept
 _REASONS = ("no_language", "damaged", "another")  # reasons not to judge a pair; the comment explains the last one
 _OF_EXAMPLES = ("examples", "right", "why", "open")
-_STEPS = 100  # of a slider on a scale without points
 
 
 def direction(language: str) -> str:
@@ -121,7 +116,7 @@ def task_of(  # noqa: PLR0913
             for name, title in titles.items()
         ],
         "questions": list(_questions(rubric, queue.pool, language)),
-        "comment": {"name": COMMENT, "title": worded(rubric.comment, language), "most": COMMENT_LENGTH},
+        "comment": {"name": COMMENT, "title": worded(rubric.comment, language), "most": LONGEST},
         "unable": {"title": words["cannot"], "reasons": [words[reason] for reason in _REASONS]},
     }
 
@@ -170,39 +165,17 @@ def _known(item: TrainingItem, rubric: Rubric) -> dict[str, Any]:
     return {"texts": texts, "right": solved["right"]}
 
 
-def _questions(rubric: Rubric, pool: str, language: str) -> Iterable[dict[str, Any]]:
-    before: Question | None = None
-    for question in rubric.asked_questions(pool):
-        hint, meanings = rubric.meaning(pool, question, language)
-        scaled = question.asked(rubric.scale)
-        shown: dict[str, Any] = {"name": question.name, "kind": scaled.kind, "required": scaled.required}
-        shown |= {"title": worded(question.title, language), "hint": hint, "points": list(meanings.items())}
-        if scaled.kind == "rating" and is_fine(scaled.scale):
-            shown |= {
-                "kind": "slider",
-                "start": question.start,
-                **_range(scaled.scale, f"{rubric.name}, {question.name}"),
-            }
-        elif scaled.kind == "rating":  # a button for each point, with words or without
-            shown["points"] = [(point, meanings.get(point, "")) for point in scaled.scale]
-        if scaled.kind == "ranking" and not scaled.required and before is not None and YES in before.labels:
-            shown["after"] = [before.name, YES]  # raters who say that they can tell must give an order
-        before = question
-        yield shown
-
-
-def _range(scale: Sequence[float], where: str) -> dict[str, float]:
-    """The ends and the step of a slider."""
-    low, high = scale[0], scale[-1]
-    if isinstance(scale, Continuous):
-        return {"low": low, "high": high, "step": (high - low) / _STEPS}
-    steps = [later - earlier for earlier, later in itertools.pairwise(scale)]
-    if not all(math.isclose(step, steps[0]) for step in steps):
-        raise StudyError(
-            f"rubric {where}: a scale of {len(scale)} points is shown as a slider, which needs equal steps; write it as"
-            " {from, to, step}"
-        )
-    return {"low": low, "high": high, "step": steps[0]}
+def _questions(rubric: Rubric, pool: str, language: str) -> Iterator[dict[str, Any]]:
+    before: tuple[str, Sequence[str]] = ("", ())
+    for entry, question in rubric.asked_questions(pool):
+        hint, meanings = rubric.meaning(pool, entry, language)
+        try:
+            shown = question.on_page(meanings, entry.start, before)
+        except StudyError as error:
+            raise StudyError(f"rubric {rubric.name}: {error}") from None
+        words = {"title": worded(entry.title, language), "hint": hint}
+        yield {"name": question.name, "required": question.required, **words, **shown}
+        before = question.name, question.labels
 
 
 def hosted_html(

@@ -17,14 +17,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from annotation.crowd import pay
+from annotation.questions.means import MeanOfAnswers
 from annotation.rubric import Rubric, load_rubric
 from annotation.sampling.controls import ControlDesign
 from annotation.sampling.queues import ends_of
-from annotation.statistics.means import MeanOfAnswers
 from annotation.statistics.summaries import Design
 from annotation.subjects import read_items
 from annotation.verdicts.looks import criterion_of
-from annotation.verdicts.rules import in_words, outcomes, short
+from annotation.verdicts.rules import in_words, outcomes
 from generation.datasets.loading import texts_in
 from plumbline.errors import PlumblineError, StudyError
 from plumbline.scales import Continuous, is_whole, nearest_points
@@ -123,9 +123,6 @@ class Pricing:
 
 PAIRS, RATERS = (30, 50, 100, 200), (2, 3, 5)
 SIZES = tuple(itertools.product(PAIRS, RATERS))
-AWAY = (-0.5, -0.25, 0.0, 0.25, 0.5)  # true means to try, from the threshold
-SHARES_AWAY = (-0.1, -0.05, 0.0, 0.05, 0.1)  # and true shares
-YES_OR_NO = (0, 1)  # the scale of a label: an answer has it, or not
 COLUMNS = [
     "rule",
     "pairs",
@@ -206,8 +203,8 @@ def outlook(
     least = design.rule
     if size[0] < least.min_pairs or size[1] < least.min_raters:
         return Outlook.never(size, mean)
-    (judged,) = least.rules or (_threshold(design),)
-    scale = scale_of(design, judged)
+    (judged, *_) = planned_rules(design)
+    scale = design.asked(judged.question).judged_scale
     values = simulated(assumed, size, mean, scale, campaigns, generator)
     if design.blocks:
         return _by_blocks(values.mean(axis=2), design, judged, scale, Outlook.never(size, mean))
@@ -274,11 +271,6 @@ def first_looks(
     seen = [[means[:, :end] for means in pairs] for end in blocks.ends]
     may = np.array(blocks.ends) >= least
     return first(decided_at(seen, blocks.levels(len(blocks.ends)), criteria) * may)
-
-
-def scale_of(design: Design, rule: RuleSpec) -> tuple[float, ...]:
-    """Return the scale of a rule's answers; a label's is 0 and 1."""
-    return YES_OR_NO if rule.label else design.asked(rule.question).scale
 
 
 def simulated(
@@ -360,7 +352,7 @@ def plan(
     design = Design.of(study, rubric)
     rules, pricing = planned_rules(design), Pricing.of(study, rubric, design)
     if strange := [mean for mean in means if not any(_on_scale(mean, design, rule) for rule in rules)]:
-        latent_mean(strange[0], 1.0, scale_of(design, rules[0]))  # says why not
+        latent_mean(strange[0], 1.0, design.asked(rules[0].question).judged_scale)  # says why not
     seed = study.sample.seed if seed is None else seed
     texts = judged_texts(study, rubric)[0]
     verdicts = {pairs: verdict_sizes(study, texts, pairs) for pairs, _ in sizes}
@@ -382,12 +374,10 @@ def plan(
 
 def planned_rules(design: Design) -> Sequence[RuleSpec]:
     """The rules that a plan is about: a study's own, or its one threshold."""
-    return design.rule.rules or (_threshold(design),)
-
-
-def _threshold(design: Design) -> RuleSpec:
-    """Return the study's one threshold as a rule, which holds for each rated question."""
-    return short(next(name for name in design.questions if design.asked(name).kind == "rating"), design.rule)
+    if design.rule.rules:
+        return design.rule.rules
+    name = design.rated[0]
+    return design.asked(name).threshold_rules(name, design.rule)
 
 
 def _sizes(sizes: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -403,10 +393,10 @@ def _sizes(sizes: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 
 def _around(design: Design, rule: RuleSpec) -> list[float]:
     """True means or shares to try: around the rule's limit, on its scale."""
-    means = [round(rule.limit + away, 10) for away in (SHARES_AWAY if rule.label else AWAY)]
+    means = [round(rule.limit + away, 10) for away in design.asked(rule.question).away]
     return [mean for mean in means if _on_scale(mean, design, rule)]
 
 
 def _on_scale(mean: float, design: Design, rule: RuleSpec) -> bool:
-    scale = scale_of(design, rule)
+    scale = design.asked(rule.question).judged_scale
     return scale[0] < mean < scale[-1]

@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 from pydantic import AwareDatetime, Field
 
-from annotation.questions import Kind
 from plumbline.records import Number, Record
 from plumbline.statistics.estimates import Estimate
 from plumbline.study.campaign import RuleSpec
@@ -69,7 +68,7 @@ class Summary(Record):
     alpha: Estimate = Field(description="Krippendorff's alpha, ordinal; BCa bootstrap")
     kappa: Estimate = Field(description="mean of Cohen's kappa over all pairs of raters, squared weights; jackknife")
     raw: Estimate = Field(description="share of equal ratings among all couples of ratings of a pair; BCa bootstrap")
-    kind: Kind = Field(
+    kind: str = Field(
         default="rating", description="the question's kind; only ratings have means, AC2, alpha and kappa"
     )
     unbiased: Estimate | None = Field(
@@ -81,6 +80,12 @@ class Summary(Record):
     )
     ranks: tuple[MeanRank, ...] = Field(default=(), description="for rankings: each label's mean rank")
     coefficients: tuple[Coefficient, ...] = Field(default=(), description="for labels and rankings: agreement")
+
+    def judged(self, label: str = "") -> Estimate:
+        """Return the number that a rule judges: the mean, or the share of a label."""
+        if not label:
+            return Estimate(value=self.mean, low=self.low, high=self.high, reason=self.interval_reason)
+        return next(share.share for share in self.shares if share.label == label)
 
 
 class Group(Record):

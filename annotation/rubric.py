@@ -14,18 +14,8 @@ from pydantic import Field, PrivateAttr, ValidationError, field_validator, model
 
 from annotation.human.records import HumanTask
 from annotation.human.tasks import rubric_of as rubric_of_tasks
-from annotation.questions import (
-    ENGLISH,
-    FieldTitles,
-    PoolText,
-    Question,
-    QuestionScale,
-    Sense,
-    Value,
-    Words,
-    worded,
-    wordings,
-)
+from annotation.questions.entries import ENGLISH, FieldTitles, PoolText, RubricQuestion, Sense, Words, worded, wordings
+from annotation.questions.question import AT_END, Question, Value
 from annotation.wordings import (
     rubric_file,
     rubric_folders,
@@ -40,16 +30,16 @@ from plumbline.identity import identity
 from plumbline.languages import display_name
 from plumbline.reading import read_yaml
 from plumbline.records import Pair
-from plumbline.scales import Continuous, Scale, is_fine
+from plumbline.scales import Continuous, Scale
 from plumbline.study import Study
 from plumbline.study.base import StudyPart, first_complaint
-from plumbline.study.campaign import AcceptanceSpec, QualityLimits, RuleSpec
+from plumbline.study.campaign import AcceptanceSpec, QualityLimits
 from plumbline.words import trim
 
 
 def wrong_rules(
     rule: AcceptanceSpec,
-    questions: Sequence[QuestionScale],
+    questions: Sequence[Question],
     scale: Sequence[float],
     pools: Sequence[str],
     used: Sequence[str],
@@ -61,69 +51,51 @@ def wrong_rules(
     `scale` is the rubric's, empty where it has none; `pools` are those of the rubric, of which the study has those
     `used`. `by_blocks` is whether the rule looks after blocks.
     """
-    if not rule.rules and not any(question.kind == "rating" for question in questions):
-        yield "no question has a scale for the threshold; set acceptance.rules instead"
+    continuous = [question.name for question in questions if isinstance(question.scale, Continuous)]
+    if rule.min_ac2 is not None and continuous:
+        yield f"acceptance.min_ac2 needs points, and the scale of {continuous[0]!r} has none; leave it out"
+    asked_in = {pool: [question for question in questions if question.asked_in(pool)] for pool in used}
+    if not rule.rules:
+        yield from _wrong_threshold(rule, questions, scale, asked_in)
+        return
     by_name = {question.name: question for question in questions}
     for criterion in rule.rules:
         name = criterion.question
         if name not in by_name:
             yield f"acceptance.rules: no question is called {name!r}; {nearest(name, list(by_name))}"
-        elif wrong := next(_wrong(criterion, by_name[name], rule, by_blocks=by_blocks), ""):
+        elif wrong := by_name[name].rule_fault(criterion, by_blocks=by_blocks, with_agreement=rule.min_ac2 is not None):
             yield f"acceptance.rules, {name!r}: {wrong}"
         for pool in criterion.pools:
             if pool not in pools:
                 yield f"acceptance.rules, {name!r}: there is no pool {pool!r}; {nearest(pool, list(pools))}"
-    if rule.min_ac2 is not None and (fine := next((q.name for q in questions if isinstance(q.scale, Continuous)), "")):
-        yield f"acceptance.min_ac2 needs points, and the scale of {fine!r} has none; leave it out"
-    yield from _unjudged(rule, questions, used)
-    if rule.rules:
-        return
-    for question in questions:
-        if question.kind == "rating" and question.scale != scale:
+    for pool, in_pool in asked_in.items():
+        judged = [part.question for part in rule.rules if not part.pools or pool in part.pools]
+        if not judged:
+            yield f"acceptance.rules: no rule judges the pool {pool!r}; add a rule for it, or a rule without pools"
+        for name in judged:
+            if name not in {question.name for question in in_pool}:
+                yield f"acceptance.rules: the pool {pool!r} lacks the question {name!r}; name the rule's pools"
+
+
+def _wrong_threshold(
+    rule: AcceptanceSpec,
+    questions: Sequence[Question],
+    scale: Sequence[float],
+    asked_in: Mapping[str, Sequence[Question]],
+) -> Iterator[str]:
+    """Yield why one threshold cannot judge: no rating at all or in a pool, or a rating with a scale of its own."""
+    judged = [question for question in questions if question.threshold_rules(question.name, rule)]
+    if not judged:
+        yield "no question has a scale for the threshold; set acceptance.rules instead"
+    for pool, in_pool in asked_in.items():
+        if not any(question in judged for question in in_pool):
+            yield f"the pool {pool!r} has no rating for the threshold; set acceptance.rules instead"
+    for question in judged:
+        if question.scale != scale:
             yield (f"question {question.name!r} has its own scale, which one threshold cannot judge;"
                    " set acceptance.rules instead")  # fmt: skip
 
 
-def _unjudged(rule: AcceptanceSpec, questions: Sequence[QuestionScale], pools: Sequence[str]) -> Iterator[str]:
-    """Yield faults of pools without a rule, or with a rule on a question that they do not have."""
-    for pool in pools:
-        rules = [part for part in rule.rules if not part.pools or pool in part.pools]
-        if rule.rules and not rules:
-            yield f"acceptance.rules: no rule judges the pool {pool!r}; add a rule for it, or a rule without pools"
-        names = {question.name for question in questions if question.asked_in(pool)}
-        for part in rules:
-            if part.question not in names:
-                yield f"acceptance.rules: the pool {pool!r} lacks the question {part.question!r}; name the rule's pools"
-        if not rule.rules and not any(question.kind == "rating" and question.asked_in(pool) for question in questions):
-            yield f"the pool {pool!r} has no rating for the threshold; set acceptance.rules instead"
-
-
-def _wrong(criterion: RuleSpec, question: QuestionScale, rule: AcceptanceSpec, *, by_blocks: bool) -> Iterator[str]:
-    if question.kind in ("text", "ranking"):
-        yield f"a rule cannot judge a {question.kind}; rules judge ratings and labels"
-    elif criterion.label and question.kind == "rating":
-        yield "a rating has no labels; leave `label` out, for the mean"
-    elif not criterion.label and question.kind != "rating":
-        kind = question.kind.replace("multi_label", "list of labels")
-        yield f"a {kind} has no mean; give the `label` whose share is judged"
-    elif criterion.label and criterion.label not in question.labels:
-        yield f"no label is called {criterion.label!r}; {nearest(criterion.label, list(question.labels))}"
-    elif not criterion.label and not question.scale[0] <= criterion.limit <= question.scale[-1]:
-        yield f"{criterion.limit:g} is outside the scale {question.scale[0]} to {question.scale[-1]}"
-    elif by_blocks and criterion.limit in _ends(criterion, question):
-        yield f"{criterion.limit:g} {_AT_END}"
-    if not question.required:
-        yield "the question is optional, so skipped answers would affect the verdict; make it required"
-    if rule.min_ac2 is not None and question.kind == "multi_label":
-        yield "min_ac2 does not apply to several labels; leave it out"
-
-
-def _ends(criterion: RuleSpec, question: QuestionScale) -> tuple[float, float]:
-    """Least and greatest that a rule's number can be."""
-    return (0.0, 1.0) if criterion.label else (question.scale[0], question.scale[-1])
-
-
-_AT_END = "is an end of the scale, so a look after a block can decide on one side only; give a value between the ends"
 CONTROLS = ("positive", "negative")
 KNOWN = "known"  # a control that brings its own right answers
 CHECKS = (*CONTROLS, KNOWN)  # controls that check raters by right answers
@@ -151,10 +123,10 @@ class Rubric(StudyPart):
     )
     fields: FieldTitles
     comment: Words = Field(description="title of the free comment")
-    questions: tuple[Question, ...] = Field(min_length=1)
+    questions: tuple[RubricQuestion, ...] = Field(min_length=1)
     guidelines: Words
     pools: dict[str, PoolText]
-    _asked: dict[str | None, list[QuestionScale]] = PrivateAttr(default_factory=dict)
+    _asked: dict[str | None, list[Question]] = PrivateAttr(default_factory=dict)
 
     @field_validator("scale")
     @classmethod
@@ -174,7 +146,7 @@ class Rubric(StudyPart):
     @property
     def quality(self) -> QualityLimits:
         """The limits for signs of careless answers: a quarter of the widest scale, as of 1 to 5."""
-        scales = {tuple(question.scale) for question in self.asked() if question.kind == "rating"}
+        scales = {tuple(question.scale) for question in self.asked() if question.scale}
         if scales <= set(_PAPERS_SCALES):
             return QualityLimits()
         widest = max(scales, key=lambda points: points[-1] - points[0])
@@ -194,16 +166,17 @@ class Rubric(StudyPart):
             )
         return self.pools[name]
 
-    def asked(self, pool: str | None = None) -> Sequence[QuestionScale]:
-        """Return the questions as statistics need them, in order: all, or those asked of a pool."""
+    def asked(self, pool: str | None = None) -> Sequence[Question]:
+        """Return the questions as raters answer them, in order: all, or those asked of a pool."""
         if pool not in self._asked:
             every = (question.asked(self.scale) for question in self.questions)
             self._asked[pool] = [question for question in every if pool is None or question.asked_in(pool)]
         return self._asked[pool]
 
-    def asked_questions(self, pool: str) -> list[Question]:
+    def asked_questions(self, pool: str) -> list[tuple[RubricQuestion, Question]]:
         """The questions that a pool is asked, with their words, in order."""
-        return [question for question in self.questions if question.asked(self.scale).asked_in(pool)]
+        both = zip(self.questions, self.asked(), strict=True)
+        return [(entry, question) for entry, question in both if question.asked_in(pool)]
 
     def scale_of(self, question: str) -> tuple[float, ...]:
         """The scale of a rating: its own, or the rubric's."""
@@ -211,7 +184,7 @@ class Rubric(StudyPart):
 
     def rating_names(self) -> list[str]:
         """The names of the questions that are answered with a point of a scale, in order."""
-        return [question.name for question in self.questions if question.kind == "rating"]
+        return [question.name for question in self.asked() if question.has_points]
 
     def expected(self, pool: str, control: str) -> dict[str, Value]:
         """The answers that a control of a pool (`positive` or `negative`) should get, by question; {} where none is."""
@@ -219,12 +192,9 @@ class Rubric(StudyPart):
         questions = {question.name: question for question in self.asked()}
         return {name: questions[name].kept(value) for name, value in right.items() if questions[name].asked_in(pool)}
 
-    def description(self, pool: str, question: Question, language: str) -> str:
+    def description(self, pool: str, entry: RubricQuestion, language: str) -> str:
         """Return a pool's instruction and the meaning of each point; labels have their words on their buttons."""
-        hint, points = self.meaning(pool, question, language)
-        if question.kind != "rating":
-            return hint
-        return f"{hint} {'; '.join(f'{point} = {meaning}' for point, meaning in points.items())}.".lstrip()
+        return entry.asked(self.scale).description(*self.meaning(pool, entry, language))
 
     def guidelines_for(self, pool: str, language: str, *, without: Collection[str] = ()) -> str:
         """The guidelines of one campaign, as Argilla shows them (Markdown, the rubric's own text alone).
@@ -233,28 +203,23 @@ class Rubric(StudyPart):
         """
         text = self.pool(pool)
         parts = [f"## {worded(text.title, language)}", worded(text.asked, language), worded(self.guidelines, language)]
-        for question in self.asked_questions(pool):
-            if question.name in without:
-                continue
-            hint, options = self.meaning(pool, question, language)
-            lines = "\n".join(
-                f"- **{option}** {meaning}" if question.kind == "rating" else f"- {meaning}"
-                for option, meaning in options.items()
-            )
-            parts.append(f"**{worded(question.title, language)}** {hint}" + (f"\n\n{lines}" if lines else ""))
+        for entry, question in self.asked_questions(pool):
+            if entry.name not in without:
+                hint, options = self.meaning(pool, entry, language)
+                lines = "\n".join(question.guideline(option, meaning) for option, meaning in options.items())
+                parts.append(f"**{worded(entry.title, language)}** {hint}" + (f"\n\n{lines}" if lines else ""))
         return "\n\n".join(parts) + "\n"
 
-    def meaning(self, pool: str, question: Question, language: str) -> tuple[str, dict[float | str, str]]:
+    def meaning(self, pool: str, entry: RubricQuestion, language: str) -> tuple[str, dict[float | str, str]]:
         """Return a question's meaning in a pool.
 
         That is the hint (or nothing), and the words of its scale's points in order, or of each label.
         """
-        sense = self.pool(pool).questions.get(question.name, Sense())
+        sense = self.pool(pool).questions.get(entry.name, Sense())
+        points: dict[float, Words] = {**entry.points, **sense.points}
+        options: list[tuple[float | str, Words]] = [*entry.labels.items(), *sorted(points.items())]
         hint = worded(sense.hint, language) if sense.hint else ""
-        if question.kind != "rating":
-            return hint, {name: worded(words, language) for name, words in question.labels.items()}
-        points = {**question.points, **sense.points}
-        return hint, {point: worded(points[point], language) for point in sorted(points)}
+        return hint, {option: worded(words, language) for option, words in options}
 
     def right_answers(self, pair: Pair) -> dict[str, Value]:
         """The answers that a control should get, by question; {} where none are known, as of pairs of the sample."""
@@ -284,58 +249,37 @@ class Rubric(StudyPart):
 
 def _incomplete(rubric: Rubric) -> Iterator[str]:
     """Yield faults of a rubric: missing parts, and words about unknown questions, points, labels or controls."""
-    for question, scale in zip(rubric.questions, rubric.asked(), strict=True):
-        if scale.kind == "rating" and not scale.scale:
-            yield f"question {scale.name!r} is a rating without a scale; give the question or the rubric one"
-        if not _describes(tuple(sorted(question.points)), scale.scale):
-            between = "only points of the scale" if is_fine(scale.scale) else "all points or none"
-            yield f"question {scale.name!r} must describe both ends of its scale, and between them {between}"
-        if question.start is not None and not (is_fine(scale.scale) and question.start in scale.scale):
-            yield f"question {scale.name!r}: start {question.start} is for sliders only, and must be on the scale"
-        if unknown := [pool for pool in scale.pools if pool not in rubric.pools]:
-            yield f"question {scale.name!r} names a pool {unknown[0]!r} that the rubric does not define"
+    for entry, question in zip(rubric.questions, rubric.asked(), strict=True):
+        yield from question.entry_faults(tuple(sorted(entry.points)), entry.start)
+        if unknown := [pool for pool in question.pools if pool not in rubric.pools]:
+            yield f"question {question.name!r} names a pool {unknown[0]!r} that the rubric does not define"
     by_name = {question.name: question for question in reversed(rubric.asked())}
     for name, pool in rubric.pools.items():
-        if unknown := sorted(set(pool.expected) - set(CONTROLS)):
-            yield f"pool {name!r}: no control is called {unknown[0]!r}; use {' or '.join(CONTROLS)}"
-        named = {*pool.questions, *(question for answers in pool.expected.values() for question in answers)}
-        if unknown := sorted(named - set(by_name)):
-            yield f"pool {name!r} names a question {unknown[0]!r} that the rubric does not have"
+        yield from _wrong_pool(name, pool, by_name)
         if not any(question.required for question in rubric.asked(name)):
             yield f"pool {name!r} has no required question"
-        yield from _strange(name, pool, by_name)
-        for language in rubric.guidelines:
-            for question in rubric.asked_questions(name):
-                if len(rubric.description(name, question, language)) > LIMIT:
-                    yield (f"pool {name!r}, {question.name!r} in {language!r}: hint and points together"
-                           f" are longer than the {LIMIT} characters that Argilla allows")  # fmt: skip
+        for language, (entry, _) in itertools.product(rubric.guidelines, rubric.asked_questions(name)):
+            if len(rubric.description(name, entry, language)) > LIMIT:
+                yield (f"pool {name!r}, {entry.name!r} in {language!r}: hint and points together"
+                       f" are longer than the {LIMIT} characters that Argilla allows")  # fmt: skip
 
 
-def _describes(points: tuple[float, ...], scale: tuple[float, ...]) -> bool:
-    """Tell whether words for these points describe a scale: all points, or the ends.
-
-    On a scale of many points, words between the ends are allowed too.
-    """
-    ends = scale[:1] + scale[-1:]
-    if is_fine(scale):
-        return points[:1] + points[-1:] == ends and all(point in scale for point in points)
-    return points in (tuple(scale), ends)
-
-
-def _strange(name: str, pool: PoolText, scales: Mapping[str, QuestionScale]) -> Iterator[str]:
-    """Points and labels of a pool that its questions do not have."""
+def _wrong_pool(name: str, pool: PoolText, questions: Mapping[str, Question]) -> Iterator[str]:
+    """Yield a pool's controls, questions, points and labels that there are none of."""
+    if unknown := sorted(set(pool.expected) - set(CONTROLS)):
+        yield f"pool {name!r}: no control is called {unknown[0]!r}; use {' or '.join(CONTROLS)}"
+    named = {*pool.questions, *(question for answers in pool.expected.values() for question in answers)}
+    if unknown := sorted(named - set(questions)):
+        yield f"pool {name!r} names a question {unknown[0]!r} that the rubric does not have"
     for question, sense in pool.questions.items():
-        if off := [point for point in sense.points if point not in scales[question].scale]:
+        if off := [point for point in sense.points if point not in questions[question].scale]:
             yield f"pool {name!r} has a point {off[0]} that is not on the scale"
     for control, answers in pool.expected.items():
         for question, right in answers.items():
-            scale = scales[question]
-            if scale.kind == "rating" and right not in scale.scale:
-                yield f"pool {name!r} has a point {right} that is not on the scale"
-            elif scale.kind == "text":
-                yield f"pool {name!r}, {control}: {question!r} asks for a text, which has no right answer"
-            elif wrong := scale.wrong(scale.kept(right)):
-                yield f"pool {name!r}, {control}, {question!r}: {wrong}"
+            try:
+                questions[question].right(right)
+            except ValueError as error:
+                yield f"pool {name!r}, {control}, {question!r}: {error}"
 
 
 def load_rubric(study: Study, folder: Path | None = None, tasks: Sequence[HumanTask] | None = None) -> Rubric:
@@ -416,7 +360,7 @@ def _of_another_scale(rubric: Rubric, rules: AcceptanceSpec, pools: Sequence[str
     if not rules.rules and not low <= rules.threshold <= high:
         return f"acceptance.threshold {rules.threshold:g} is outside the scale {low} to {high}"
     if by_blocks and not rules.rules and rules.threshold in (low, high):
-        return f"acceptance.threshold {rules.threshold:g} {_AT_END}"
+        return f"acceptance.threshold {rules.threshold:g} {AT_END}"
     return ""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ from annotation.human.forms import form_of
 from annotation.human.records import HumanItem, HumanTask
 from annotation.human.tasks import PreparedTask
 from annotation.human.types import DrawnItem
-from annotation.questions import QuestionScale
+from annotation.questions.question import Question
 from annotation.rubric import Rubric
 from generation.datasets.dataset import DatasetItem, items_of
 from generation.datasets.loading import iter_datasets
@@ -25,7 +24,6 @@ from plumbline.fields import Kind, Value, kept, kind_of, messages, plain
 from plumbline.identity import identity
 from plumbline.languages import language_code
 from plumbline.records import Pair, nfc
-from plumbline.scales import as_number
 from plumbline.study import Study
 from plumbline.study.judged import VerdictUnit
 from plumbline.study.subject import TEXT, ItemGroup, Subject
@@ -110,24 +108,17 @@ def field_value(cell: Any, kind: Kind, where: str) -> Value:
     return [nfc(entry) for entry in cell]
 
 
-def right_answer(cell: Any, question: QuestionScale, where: str) -> Any:
+def right_answer(cell: Any, question: Question, where: str) -> Any:
     """Return a cell of right answers in the form of stored answers; None for an empty one.
 
     Raises DataError for a cell that is not an answer to the question.
     """
     if cell is None or cell != cell or (isinstance(cell, str) and not shows(cell)):  # noqa: PLR0124 (NaN)
         return None
-    value = cell.strip() if isinstance(cell, str) else cell
-    if question.kind == "rating":
-        with contextlib.suppress(ValueError):
-            value = as_number(value)
-    elif isinstance(value, Sequence) and not isinstance(value, str):
-        value = ", ".join(map(str, value))
-    is_point = question.kind == "rating" and isinstance(value, (int, float))
-    value = question.kept(value if is_point or isinstance(value, int) else str(value))
-    if wrong := question.wrong(value):
-        raise DataError(f"{where}: {wrong}")
-    return value
+    try:
+        return question.right(cell.strip() if isinstance(cell, str) else cell)
+    except ValueError as error:
+        raise DataError(f"{where}: {error}") from None
 
 
 class ItemReader:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,8 @@ import pandas as pd
 from pydantic import Field
 
 from annotation.campaign_records import CampaignRecords
-from annotation.questions import ENGLISH, QuestionScale, Value, worded
+from annotation.questions.entries import ENGLISH, worded
+from annotation.questions.question import Question, Value
 from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue
 from annotation.wordings import platform_words, words_in
@@ -29,7 +30,6 @@ from plumbline.journal import json_lines
 from plumbline.languages import language_code
 from plumbline.manifest import RecordFile
 from plumbline.records import Pair, Record, nfc
-from plumbline.scales import EQUAL, as_number
 from plumbline.study import Study
 from plumbline.study.judged import VerdictUnit
 from plumbline.study.transformations import EIGHT
@@ -39,6 +39,7 @@ POOL = "training"  # the pool of its datasets, instead of a pool of transformati
 _RIGHT, _WHY = "right_", "why_"  # beginnings of columns; a question's name follows, or a language's code
 _UNSHOWN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _TEXTS = ("original", "transformed")
+_NEEDED = (*_TEXTS, "transformation", "language")
 
 
 class TrainingResult(Record):
@@ -85,34 +86,31 @@ def read_items(study: Study, rubric: Rubric) -> list[TrainingItem]:
     path = study.resolve(study.training)
     if not path.is_file():
         raise DataError(f"training: no file {path}; correct `training` in the study")
-    frame = read_frame(path)
-    names = [str(name) for name in frame.columns]
-    scales = {question.name: question for question in rubric.asked() if question.kind != "text"}
-    for name in names:
-        if name.startswith(_RIGHT) and name.removeprefix(_RIGHT) not in scales:
-            raise DataError(
-                f"{path}: the column {name!r} matches no question;"
-                f" {nearest(name, [_RIGHT + scale for scale in scales])}"
-            )
-    if missing := [name for name in (*_TEXTS, "transformation", "language") if name not in names]:
-        raise DataError(f"{path}: no column {missing[0]!r}; its columns are: {', '.join(names) or 'none'}")
+    questions = {question.name: question for question in rubric.asked() if not question.free_text}
+    frame, items = read_frame(path), dict[str, TrainingItem]()
+    _refuse_columns([str(name) for name in frame.columns], questions, path)
     _refuse_nan(path)
-    items: dict[str, TrainingItem] = {}
+    # One file may serve studies of other transformations.
+    elsewhere = EIGHT.keys() - set(study.transformations)
     for row, cells in zip(frame.index, frame.to_dict("records"), strict=True):
+        if str(cells["transformation"]) in elsewhere:
+            continue
         where = f"{path}: row {row_number(row)}"
-        if (name := str(cells["transformation"])) in EIGHT and name not in study.transformations:
-            continue  # one file may serve studies of other transformations
-        content = {str(name): _cell(value) for name, value in cells.items()}
-        if strange := next(
-            (name for name, text in content.items() if isinstance(text, str) and _UNSHOWN.search(text)), ""
-        ):
-            raise DataError(f"{where}, {strange!r}: has a character that no page can show; remove it")
-        item = _item(study.kinds, scales, content, where)
+        item = _item(study.kinds, questions, _content(cells, where), where)
         if items.setdefault(item.pair.pair_id, item) is not item:
             raise DataError(f"{where}: repeats the known pair of an earlier row; keep one")
     if not items:
         raise DataError(f"{path}: has no known pair of this study's transformations; add one, or leave out `training`")
     return list(items.values())
+
+
+def _refuse_columns(names: Sequence[str], questions: Collection[str], path: Path) -> None:
+    """Raise DataError for right answers to no question, and for missing columns."""
+    rights = [_RIGHT + name for name in questions]
+    if unknown := [name for name in names if name.startswith(_RIGHT) and name not in rights]:
+        raise DataError(f"{path}: the column {unknown[0]!r} matches no question; {nearest(unknown[0], rights)}")
+    if missing := [name for name in _NEEDED if name not in names]:
+        raise DataError(f"{path}: no column {missing[0]!r}; its columns are: {', '.join(names) or 'none'}")
 
 
 def _refuse_nan(path: Path) -> None:
@@ -126,19 +124,23 @@ def _refuse_nan(path: Path) -> None:
                 )
 
 
-def _cell(value: Any) -> Any:
-    """Return a cell's content; None for an empty one."""
-    if value is None or value != value or (isinstance(value, str) and not value.strip()):  # noqa: PLR0124 (NaN)
-        return None
-    return nfc(value.strip()) if isinstance(value, str) else value
+def _content(cells: Mapping[Any, Any], where: str) -> dict[str, Any]:
+    """Return a row's cells, None for empty ones. Raises DataError for one that cannot be shown, or is no text."""
+    content = dict[str, Any]()
+    for name, cell in cells.items():
+        is_text = isinstance(cell, str)
+        is_empty = cell is None or cell != cell or (is_text and not cell.strip())  # noqa: PLR0124 (NaN)
+        content[str(name)] = None if is_empty else nfc(cell.strip()) if is_text else cell
+        if is_text and _UNSHOWN.search(cell):
+            raise DataError(f"{where}, {str(name)!r}: has a character that no page can show; remove it")
+        if name in _NEEDED and (is_empty or not is_text):
+            raise DataError(f"{where}, {name!r}: {'is empty' if is_empty else 'holds no text'}")
+    return content
 
 
 def _item(
-    kinds: Mapping[str, VerdictUnit], scales: Mapping[str, QuestionScale], cells: Mapping[str, Any], where: str
+    kinds: Mapping[str, VerdictUnit], questions: Mapping[str, Question], cells: Mapping[str, Any], where: str
 ) -> TrainingItem:
-    for name in (*_TEXTS, "transformation", "language"):
-        if not isinstance(cells[name], str):
-            raise DataError(f"{where}, {name!r}: {'is empty' if cells[name] is None else 'holds no text'}")
     kind = kinds.get(cells["transformation"])
     if kind is None:
         hint = nearest(cells["transformation"], list(kinds))
@@ -150,11 +152,11 @@ def _item(
         raise DataError(f"{where}: {error}") from None
     right = {
         name: _right(question, cells[f"{_RIGHT}{name}"], where)
-        for name, question in scales.items()
+        for name, question in questions.items()
         if cells.get(f"{_RIGHT}{name}") is not None and question.asked_in(kind.pool)
     }
     if not right:
-        raise DataError(f"{where}: no right answer; fill one of {', '.join(_RIGHT + name for name in scales)}")
+        raise DataError(f"{where}: no right answer; fill one of {', '.join(_RIGHT + name for name in questions)}")
     why = {name.removeprefix(_WHY): str(text) for name, text in cells.items() if name.startswith(_WHY) and text}
     texts = {name: cells[name] for name in _TEXTS}
     key = identity("training-v1", cells["transformation"], language, output_language, texts, right, why)
@@ -166,30 +168,11 @@ def _item(
     return TrainingItem(pair, why)
 
 
-def _right(question: QuestionScale, cell: Any, where: str) -> Value:
-    """A right answer in its stored form."""
-    value: Value
-    if question.kind == "rating":
-        try:
-            value = as_number(cell)
-        except ValueError:
-            raise DataError(
-                f"{where}, {_RIGHT}{question.name}: {str(cell)[:40]!r} is not a point of the scale"
-            ) from None
-    else:
-        listed = cell if isinstance(cell, list) else str(cell)
-        parts = listed if not isinstance(listed, str) else [part.strip() for part in listed.split(",")]
-        value = question.kept(parts if question.kind == "multi_label" else listed)
-    if wrong := question.wrong(value):
-        raise DataError(f"{where}, {_RIGHT}{question.name}: {wrong}")
-    return value
-
-
-def is_right(question: QuestionScale, value: Value, right: Value, within: float) -> bool:
-    """Return whether an answer is right: a rating within `within` of the right one, any other if equal."""
-    if question.kind == "rating":
-        return abs(float(value or 0) - float(right or 0)) <= within + EQUAL
-    return value == right
+def _right(question: Question, cell: Any, where: str) -> Value:
+    try:
+        return question.right(cell)
+    except ValueError as error:
+        raise DataError(f"{where}, {_RIGHT}{question.name}: {error}") from None
 
 
 def training_rubric(rubric: Rubric, items: Sequence[TrainingItem]) -> Rubric:
@@ -225,16 +208,10 @@ def solution(item: TrainingItem, rubric: Rubric) -> Solution:
     pair = item.pair
     language = rubric.language_for(pair.language, pair.output_language)
     expected, answers = expected_of(pair), []
-    for question in rubric.asked_questions(pair.pool):
+    for entry, question in rubric.asked_questions(pair.pool):
         if question.name in expected:
-            value, (_, meanings) = expected[question.name], rubric.meaning(pair.pool, question, language)
-            if question.kind == "rating":
-                shown = f"{value}: {meanings[value]}" if value in meanings else str(value)
-            else:
-                shown = str(value) if question.kind == "ranking" else ", ".join(
-                    meanings[name] for name in str(value).replace(",", " ").split()
-                )  # fmt: skip
-            answers.append((worded(question.title, language), shown))
+            shown = question.answer_in_words(expected[question.name], rubric.meaning(pair.pool, entry, language)[1])
+            answers.append((worded(entry.title, language), shown))
     why = item.why.get(language) or item.why.get(ENGLISH) or next(iter(item.why.values()), "")
     return Solution(tuple(answers), why, words_in(WORDS, language), language)
 

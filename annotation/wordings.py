@@ -18,7 +18,8 @@ from typing import Any, Protocol
 import yaml
 from pydantic import ValidationError
 
-from annotation.questions import ENGLISH, FieldTitles, PoolText, QuestionScale
+from annotation.questions.entries import ENGLISH, FieldTitles, PoolText
+from annotation.questions.question import Question
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.languages import language_name
 from plumbline.prompts import prompt_folders
@@ -179,7 +180,7 @@ class _Rubric(Protocol):
     def fields(self) -> FieldTitles: ...
     @property
     def pools(self) -> Mapping[str, Any]: ...
-    def asked(self, pool: str | None = None) -> Sequence[QuestionScale]: ...
+    def asked(self, pool: str | None = None) -> Sequence[Question]: ...
     def language_for(self, language: str, output_language: str) -> str: ...
 
 
@@ -255,7 +256,7 @@ def _of_texts(rubric: _Rubric, judging: Subject, groups: Collection[str]) -> Ite
     for name in judging.known_questions:
         if name not in by_name:
             yield f"has no question {name!r}, which subject.expected has answers to; {nearest(name, list(by_name))}"
-        elif by_name[name].kind == "text":
+        elif by_name[name].free_text:
             yield f"asks {name!r} for a text, which has no right answer; remove it from subject.expected"
 
 

@@ -14,7 +14,7 @@ from annotation.options import HOME_VARIABLE
 from evaluation.records import EvaluationRecords
 from plumbline.study import load_study
 from tests.annotation.kinds import ask
-from tests.annotation.test_questions import SHARE, labels_alone
+from tests.annotation.questions.test_questions import SHARE, labels_alone
 from tests.streamlit_app.conftest import APP, go_to
 from tests.test_own_transformations import DEMO, own_study, run
 

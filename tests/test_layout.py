@@ -299,7 +299,7 @@ EMPTY_WORDS = {
 FIXED_NAMES = {
     "annotation/human/records.py": {"own", "place"},
     "annotation/judges/records.py": {"place"},
-    "annotation/questions.py": {"asked"},
+    "annotation/questions/entries.py": {"asked"},
     "annotation/records.py": {"known"},
     "annotation/server/backup.py": {"made"},
     "evaluation/human/metrics.py": {"given"},

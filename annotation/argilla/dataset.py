@@ -19,7 +19,8 @@ from annotation.argilla.client import Argilla
 from annotation.human.order import OrderDrawing
 from annotation.human.records import UNKNOWN
 from annotation.page import ANSWERING_WORDS, about
-from annotation.questions import Kind, Question, QuestionScale, Value, worded
+from annotation.questions.entries import worded
+from annotation.questions.question import ArgillaOptions, Question, Value
 from annotation.rubric import MOST_LABELS, Rubric
 from annotation.sampling.queues import Queue
 from annotation.verdicts.preregistration import from_to
@@ -28,7 +29,7 @@ from plumbline.errors import ServiceError
 from plumbline.fields import Kind as FieldKind
 from plumbline.fields import fields_of
 from plumbline.records import Pair
-from plumbline.scales import MOST_LEVELS, is_fine
+from plumbline.scales import MOST_LEVELS
 
 if TYPE_CHECKING:
     import argilla as rg
@@ -45,22 +46,11 @@ def beside(rubric: Rubric, pool: str, language: str) -> dict[str, tuple[str, str
     }
 
 
-def anchored(rubric: Rubric, pool: str, question: Question, language: str) -> str:
-    """Return a question's title, with the meaning of its scale's ends where Argilla's limit allows it."""
-    title = worded(question.title, language)
-    if question.kind != "rating":
-        return title
-    points = rubric.meaning(pool, question, language)[1]
-    longer = f"{title} ({'; '.join(f'{point} = {points[point]}' for point in (min(points), max(points)))})"
-    return longer if len(longer) <= TITLE else title
-
-
 def _keys(rubric: Rubric, pool: str, language: str) -> str:
     """Return a line about the keys."""
-    words, scales = words_in(ANSWERING_WORDS, language), {question.scale for question in rubric.asked(pool)}
-    scale = scales.pop() if len(scales) == 1 else ()
-    rated = bool(scale) and not QuestionScale("", scale=scale).has_buttons
-    points = words["range"].format(low=scale[0], high=scale[-1]) if rated else words["number"]
+    words, keys = words_in(ANSWERING_WORDS, language), {question.keys for question in rubric.asked(pool)}
+    typed = keys.pop() if len(keys) == 1 else ()
+    points = words["range"].format(low=typed[0], high=typed[-1]) if typed else words["number"]
     return words["keys"].format(points=points)
 
 
@@ -72,12 +62,13 @@ _TOO_FINE = (
 _MOST_RANKED, _LONGEST_LABEL = 50, 500  # the most labels of a ranking, and characters of a label
 # The least number of labels that Argilla can be told to show at first; we want all of them shown.
 _LEAST_VISIBLE = 3
-_TYPES: dict[str, Kind] = {
-    "rating": "rating",
-    "label_selection": "label",
-    "multi_label_selection": "multi_label",
-    "ranking": "ranking",
-    "text": "text",
+#: Argilla's types of question: how a line names them, their class in the SDK, and its argument for the options.
+_TYPES: Mapping[str, tuple[str, str, str]] = {
+    "rating": ("", "RatingQuestion", "values"),
+    "label_selection": ("label", "LabelQuestion", "labels"),
+    "multi_label_selection": ("multi-label", "MultiLabelQuestion", "labels"),
+    "ranking": ("ranking", "RankingQuestion", "values"),
+    "text": ("text", "TextQuestion", ""),
 }
 
 
@@ -85,40 +76,23 @@ _TYPES: dict[str, Kind] = {
 class QuestionForm:
     """The form of a question for raters, which cannot change in a published dataset."""
 
-    kind: Kind
-    options: tuple[tuple[Value, str], ...]  #: points (their words are in the description), or labels with their words
+    type: str  #: Argilla's
+    options: ArgillaOptions  #: points (their words are in the description), or labels with their words
     required: bool
     slider: bool = field(default=False, compare=False)  #: whether its numbers need the rating page
-
-    @classmethod
-    def of(cls, rubric: Rubric, pool: str, question: Question, language: str) -> QuestionForm:
-        """Return the form of a question for the raters of a pool; a slider's number is a text in Argilla."""
-        scaled, (_, meanings) = question.asked(rubric.scale), rubric.meaning(pool, question, language)
-        options: tuple[tuple[Value, str], ...] = tuple(meanings.items())
-        if scaled.kind != "rating":
-            return cls(scaled.kind, options, scaled.required)
-        if is_fine(scaled.scale):
-            return cls("text", (), scaled.required, slider=True)
-        if not scaled.has_buttons:
-            return cls("rating", tuple((point, "") for point in scaled.scale), scaled.required)
-        words = {point: f"{point} = {meanings[point]}" if point in meanings else str(point) for point in scaled.scale}
-        return cls("label", tuple((str(point), word) for point, word in words.items()), scaled.required)
 
     @classmethod
     def shown(cls, question: Mapping[str, Any]) -> QuestionForm:
         """Return the form of a question from Argilla's API."""
         settings = question["settings"]
         options = tuple((option["value"], option.get("text", "")) for option in settings.get("options", ()))
-        return cls(_TYPES[settings["type"]], options, bool(question["required"]))
+        return cls(settings["type"], options, bool(question["required"]))
 
     def too_much(self) -> str:
         """Return Argilla's limit that the form exceeds, in words; empty if none."""
-        values = [value for value, _ in self.options]
-        if self.kind == "rating":
-            return ""
-        most = _MOST_RANKED if self.kind == "ranking" else MOST_LABELS
-        if len(values) > most:
-            return f"has {len(values)} labels; Argilla takes at most {most}"
+        most = _MOST_RANKED if self.type == "ranking" else MOST_LABELS
+        if len(self.options) > most:
+            return f"has {len(self.options)} labels; Argilla takes at most {most}"
         if longest := next((words for _, words in self.options if len(words) > _LONGEST_LABEL), ""):
             characters = f"{len(longest)} characters; Argilla takes at most {_LONGEST_LABEL}"
             return f"has a label {longest[:40]!r}... of {characters}"
@@ -127,27 +101,22 @@ class QuestionForm:
     def __str__(self) -> str:
         """Return the form in words, for a line that compares two."""
         options = ", ".join(f"{value} ({words})" if words else str(value) for value, words in self.options)
-        kind = "" if self.kind == "rating" else f"{self.kind.replace('_', '-')} "
-        return (kind + options).strip() + ("" if self.required else ", not required" if self.kind != "text" else "")
+        optional = ", not required" if self.options and not self.required else ""
+        return f"{_TYPES[self.type][0]} {options}".strip() + optional
 
 
 def question_of(name: str, title: str, description: str, form: QuestionForm, client: Any) -> rg.RatingQuestion:
     """Return the question as an object of Argilla's SDK."""
     import argilla as rg  # noqa: PLC0415 (takes a second)
 
-    common = {"name": name, "title": title, "description": description or None, "required": form.required}
-    common["client"] = client
+    _, sdk_class, argument = _TYPES[form.type]
     labels = {str(value): words for value, words in form.options}
-    visible = len(labels) if len(labels) >= _LEAST_VISIBLE else None
-    if form.kind == "rating":
-        return rg.RatingQuestion(values=[value for value, _ in form.options], **common)
-    if form.kind == "label":
-        return rg.LabelQuestion(labels=labels, visible_labels=visible, **common)
-    if form.kind == "multi_label":
-        return rg.MultiLabelQuestion(labels=labels, visible_labels=visible, **common)
-    if form.kind == "ranking":
-        return rg.RankingQuestion(values=labels, **common)
-    return rg.TextQuestion(use_markdown=False, **common)
+    settings: dict[str, Any] = {argument: labels if any(labels.values()) else [value for value, _ in form.options]}
+    if argument == "labels":
+        settings["visible_labels"] = len(labels) if len(labels) >= _LEAST_VISIBLE else None
+    common = {"name": name, "title": title, "description": description or None, "required": form.required}
+    question: rg.RatingQuestion = getattr(rg, sdk_class)(**(settings if argument else {}), **common, client=client)
+    return question
 
 
 COMMENT = "comment"
@@ -175,19 +144,19 @@ class Words:
         language = rubric.language_for(queue.language, queue.output_language)
         titles = rubric.field_titles(queue.pool, language, queue.language, queue.output_language)
         more = beside(rubric, queue.pool, language)
-        questions = rubric.asked_questions(queue.pool)
-        anchors = {
-            question.name: (
-                anchored(rubric, queue.pool, question, language),
-                rubric.description(queue.pool, question, language),
-            )
-            for question in questions
-        }
+        words, forms = dict[str, tuple[str, str]](), dict[str, QuestionForm]()
+        for entry, question in rubric.asked_questions(queue.pool):
+            hint, meanings = rubric.meaning(queue.pool, entry, language)
+            title = question.anchored(worded(entry.title, language), meanings, TITLE)
+            words[question.name] = title, question.description(hint, meanings)
+            form, options = question.in_argilla(meanings)
+            slider = question.has_points and not options
+            forms[question.name] = QuestionForm(form, options, question.required, slider)
         return cls(
             guidelines="\n\n".join(filter(None, (note, rubric.guidelines_for(queue.pool, language), note))),
             fields={ASKED: more[ASKED][0], **titles, ANSWERING: more[ANSWERING][0]},
-            questions={**anchors, COMMENT: (worded(rubric.comment, language), "")},
-            forms={question.name: QuestionForm.of(rubric, queue.pool, question, language) for question in questions},
+            questions={**words, COMMENT: (worded(rubric.comment, language), "")},
+            forms=forms,
             beside={name: text for name, (_, text) in more.items()},
             kinds={
                 question_field.name: question_field.kind
@@ -395,7 +364,7 @@ def record_of(pair: Pair, beside: Mapping[str, str], drawing: OrderDrawing | Non
     }
 
 
-def said_in(response: Mapping[str, Any], questions: Sequence[QuestionScale]) -> tuple[dict[str, Value], str]:
+def said_in(response: Mapping[str, Any], questions: Sequence[Question]) -> tuple[dict[str, Value], str]:
     """Return a response's values by question in their stored form, and its comment; both as text if malformed."""
     values = response.get("values")
     parts = values if isinstance(values, dict) else {}

@@ -11,7 +11,9 @@ the item. The raters' accounts are called `simulated-...`, and every record of t
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,7 +26,7 @@ from annotation.argilla.training_answers import training_datasets
 from annotation.campaign_records import CampaignRecords
 from annotation.human.simulated import rehearsal_of
 from annotation.offering import alone
-from annotation.questions import QuestionScale, Value, labels_of, ranked
+from annotation.questions.question import Question, Value
 from annotation.rubric import CHECKS, Rubric
 from annotation.training import POOL, TrainingItem, read_items, training_rubric
 from annotation.verdicts.preregistration import asked_rubric
@@ -35,9 +37,8 @@ from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.fields import expected_of
 from plumbline.identity import identity
 from plumbline.records import Pair
-from plumbline.statistics.estimates import Floats
 from plumbline.study import Study
-from plumbline.study.campaign import RatersSpec, SimulatedRater
+from plumbline.study.campaign import SimulatedRater
 from plumbline.study.transformations import EIGHT, Transformation
 from plumbline.words import count
 
@@ -54,78 +55,91 @@ def simulate(study: Study, argilla: Argilla) -> int:
     if not study.raters.simulated:
         raise StudyError(f"{study.file}: raters.simulated is empty; name simulated raters, or let people rate")
     with alone(study):
-        records, raters = CampaignRecords.open(study), study.raters
-        rubric = asked_rubric(records)
-        answer, pools = answering(study, rubric, records.shown), {pair.pair_id: pair.pool for pair in records.shown}
-        accounts = _accounts(raters.simulated, argilla, study.name)
-        # Repeats come last, and the pairs that they repeat first: far apart, as raters see them.
+        records = CampaignRecords.open(study)
+        desk = _Desk(study, asked_rubric(records), argilla, _accounts(study.raters.simulated, argilla, study.name))
+        todo = desk.due(records)
+        for dataset, items in training_datasets(study.name, argilla, read_items(study, desk.rubric)):
+            desk.submit(desk.trained(dataset, items))
+        with tqdm(total=len(todo), unit="answer", desc="simulated raters", disable=not todo) as bar:
+            desk.submit(todo, bar)
+    return len(todo)
+
+
+@dataclass(frozen=True)
+class _Desk:
+    """Simulated raters at Argilla. Answers to give are pairs of a rater's name and an answer as Argilla takes it."""
+
+    study: Study
+    rubric: Rubric
+    argilla: Argilla
+    accounts: Mapping[str, ArgillaUser]  #: by the name of the rater
+
+    def due(self, records: CampaignRecords) -> list[tuple[str, Answer]]:
+        """Return the answers that pairs lack, by rater, in the order of answering.
+
+        Repeats come last, and the pairs that they repeat first: far apart, as raters see them.
+        """
+        raters, pairs = self.study.raters.simulated, {pair.pair_id: pair for pair in records.shown}
+        answer = answering(self.study, self.rubric, records.shown)
         repeated = {pair.repeats for pair in records.shown if pair.control == "repeat"}
-        turns = {
-            pair.pair_id: 2 if pair.control == "repeat" else int(pair.pair_id not in repeated) for pair in records.shown
-        }
-        todo: dict[tuple[str, int], list[Answer]] = {
-            (rater.name, turn): [] for rater in raters.simulated for turn in range(3)
-        }
-        for dataset in published(records, argilla).values():
-            for record in argilla.records(dataset.id):
-                pair_id = record["external_id"]
-                if pair_id not in pools:
-                    continue
-                pool = pools[pair_id]
+        todo = list[tuple[int, int, str, Answer]]()
+        listed = (self.argilla.records(dataset.id) for dataset in published(records, self.argilla).values())
+        for record in itertools.chain.from_iterable(listed):
+            if pair := pairs.get(record["external_id"]):
                 # A rater does a whole task: a score is computed over the rater's own items.
-                order = _order(raters.simulated, pool if study.judging.does_tasks else pair_id)
-                for rater in _missing(order, record, accounts, study.raters_of(pool)):
-                    values = answer(rater, pair_id)
-                    questions = {question.name: question for question in rubric.asked(pool)}
-                    values_json = {name: {"value": questions[name].given(value)} for name, value in values.items()}
-                    todo[rater.name, turns[pair_id]].append(
-                        {"record_id": record["id"], "values": values_json, "status": "submitted"}
-                    )
-        for dataset, items in training_datasets(study.name, argilla, read_items(study, rubric)):
-            for name, answers in _trained(argilla, dataset, items, rubric, raters, accounts).items():
-                for batch in _batches(answers):
-                    _submit(argilla, accounts[name], batch)
-        total = sum(map(len, todo.values()))
-        with tqdm(total=total, unit="answer", desc="simulated raters", disable=total == 0) as bar:
-            for (name, _), answers in todo.items():
-                for batch in _batches(answers):
-                    _submit(argilla, accounts[name], batch)
-                    bar.update(len(batch))
-    return total
+                key = pair.pool if self.study.judging.does_tasks else pair.pair_id
+                turn = 2 if pair.control == "repeat" else int(pair.pair_id not in repeated)
+                for rater in self._missing(record, key, self.study.raters_of(pair.pool)):
+                    values = answer(rater, pair.pair_id)
+                    given_answer = _answer(record, self.rubric.asked(pair.pool), values)
+                    todo.append((raters.index(rater), turn, rater.name, given_answer))
+        return [(name, due_answer) for *_, name, due_answer in sorted(todo, key=operator.itemgetter(0, 1))]
+
+    def _missing(self, record: Mapping[str, Any], key: str, wanted: int) -> Sequence[SimulatedRater]:
+        """Return who is to answer a record so that it has as many answers as wanted, from a place by its key on."""
+        raters = self.study.raters.simulated
+        first = int(identity("turn-v1", key), 16) % len(raters)
+        answered = _answered(record)
+        free = [r for r in (*raters[first:], *raters[:first]) if self.accounts[r.name].id not in answered]
+        return free[: max(0, wanted - len(answered))]
+
+    def trained(self, dataset: DatasetListing, items: Mapping[str, TrainingItem]) -> list[tuple[str, Answer]]:
+        """Return raters' answers, near the right ones, to training pairs that they have not answered."""
+        records = [record for record in self.argilla.records(dataset.id) if record["external_id"] in items]
+        questions, todo = training_rubric(self.rubric, list(items.values())).asked(POOL), list[tuple[str, Answer]]()
+        for rater, record in itertools.product(self.study.raters.simulated, records):
+            if self.accounts[rater.name].id not in _answered(record):
+                expected = expected_of(items[record["external_id"]].pair)
+                truth = _at_level(questions, 1.0, expected)
+                seed = self.study.raters.simulation_seed
+                felt = simulated_answer(seed, rater, record["external_id"], truth, self.rubric)
+                todo.append((rater.name, _answer(record, questions, felt)))
+        return todo
+
+    def submit(self, todo: Iterable[tuple[str, Answer]], bar: Any = None) -> None:
+        """Send answers, of each rater as many at a time as Argilla takes. Raises ServiceError for a refused one."""
+        for name, of_rater in itertools.groupby(todo, operator.itemgetter(0)):
+            answers, api_key = [answer for _, answer in of_rater], self.accounts[name].api_key
+            for start in range(0, len(answers), BULK):
+                content = {"items": answers[start : start + BULK]}
+                outcome = self.argilla.request("POST", "/me/responses/bulk", api_key=api_key, json=content)
+                if refused := [item["error"]["detail"] for item in outcome["items"] if item.get("error")]:
+                    number = count(len(refused), "simulated answer")
+                    raise ServiceError(f"Argilla at {self.argilla.url} refused {number}: {refused[0]}")
+                if bar is not None:
+                    bar.update(len(content["items"]))
 
 
-def _trained(
-    argilla: Argilla,
-    dataset: DatasetListing,
-    items: Mapping[str, TrainingItem],
-    rubric: Rubric,
-    raters: RatersSpec,
-    accounts: Mapping[str, ArgillaUser],
-) -> dict[str, list[Answer]]:
-    """Return simulated raters' answers, near the right ones, to training pairs that they have not answered."""
-    records = [record for record in argilla.records(dataset.id) if record["external_id"] in items]
-    questions = training_rubric(rubric, list(items.values())).asked(POOL)
-    todo = dict[str, list[Answer]]()
-    for rater, record in itertools.product(raters.simulated, records):
-        if accounts[rater.name].id in {response["user_id"] for response in record.get("responses") or []}:
-            continue
-        expected = expected_of(items[record["external_id"]].pair)
-        truth = {
-            question.name: float(expected.get(question.name, question.scale[-1]))
-            if question.kind == "rating"
-            else _place(question, expected.get(question.name), 1.0)
-            for question in questions
-            if question.kind == "rating" or question.labels
-        }
-        felt = simulated_answer(raters.simulation_seed, rater, record["external_id"], truth, rubric)
-        values = {
-            question.name: {"value": question.given(felt[question.name])}
-            for question in questions
-            if question.name in felt
-        }
-        answer: Answer = {"record_id": record["id"], "values": values, "status": "submitted"}
-        todo.setdefault(rater.name, []).append(answer)
-    return todo
+def _answered(record: Mapping[str, Any]) -> set[str]:
+    """Return the ids of the users who have answered a record."""
+    return {response["user_id"] for response in record.get("responses") or []}
+
+
+def _answer(record: Mapping[str, Any], questions: Sequence[Question], values: Mapping[str, Value]) -> Answer:
+    """Return an answer to the questions that have a value, as Argilla takes it."""
+    by_name = {question.name: question for question in questions}
+    contents = {name: {"value": by_name[name].given(value)} for name, value in values.items() if name in by_name}
+    return {"record_id": record["id"], "values": contents, "status": "submitted"}
 
 
 def answering(
@@ -137,7 +151,8 @@ def answering(
     """
     if study.judging.does_tasks:
         return rehearsal_of(study).answers
-    truths, seed = _truths(study, rubric, pairs, draws=draws), study.raters.simulation_seed
+    true_values, seed = TrueValues.of(study, rubric, draws=draws), study.raters.simulation_seed
+    truths = {pair.pair_id: true_values.of_pair(pair) for pair in pairs}
     return lambda rater, pair_id: simulated_answer(seed, rater, pair_id, truths[pair_id], rubric)
 
 
@@ -146,131 +161,100 @@ def simulated_answer(
 ) -> dict[str, Value]:
     """Return a simulated rater's answers to a pair: a pure function of seed, rater and pair.
 
-    `truth` has a point of the scale for each rating, and for labels a place among them, from 0; a positive bias goes up
-    the scale, and towards the first label.
+    `truth` has the true value of each question that has one (`Question.truth`).
     """
     answers: dict[str, Value] = {}
     for question in rubric.asked():
-        if question.kind == "text" and question.required:
-            answers[question.name] = f"A text by simulated rater {rater.name}"
-        if question.name not in truth:
-            continue
         seed = int(identity("simulation-v1", simulation_seed, rater.name, pair_id, question.name), 16)
         noise = np.random.default_rng(seed).normal(0.0, rater.noise, 2)
-        if question.kind == "rating":
-            felt = truth[question.name] + rater.bias + noise[0]
-            point = int(np.clip(round(felt), question.scale[0], question.scale[-1]))
-            _, answers[question.name] = min(
-                (abs(step - point), step) for step in question.scale
-            )  # a scale may have gaps
-        else:
-            answers[question.name] = _labels(question, truth[question.name] - rater.bias + noise)
+        value = question.simulated(rater, truth.get(question.name), noise)
+        if value is not None:
+            answers[question.name] = value
     return answers
 
 
-def _labels(question: QuestionScale, felt: Floats) -> str:
-    """Return the label nearest to a perceived place, two such labels, or all ranked by their distance to it."""
-    places = [int(label_index) for label_index in np.clip(np.round(felt), 0, len(question.labels) - 1)]
-    if question.kind == "label":
-        return question.labels[places[0]]
-    if question.kind == "multi_label":
-        return str(question.kept([question.labels[label_index] for label_index in sorted(set(places))]))
-    near = sorted(range(len(question.labels)), key=lambda label_index: (abs(label_index - felt[0]), label_index))
-    return ranked({question.labels[label_index]: rank for rank, label_index in enumerate(near, 1)})
+def _at_level(questions: Iterable[Question], level: float, expected: Mapping[str, Value]) -> dict[str, float]:
+    """Return the true values of questions: right answers, and without one what lies at a level from worst to best."""
+    truths = {question.name: question.truth(expected.get(question.name), level) for question in questions}
+    return {name: truth for name, truth in truths.items() if truth is not None}
 
 
-def _truths(study: Study, rubric: Rubric, pairs: Sequence[Pair], *, draws: bool = False) -> dict[str, dict[str, float]]:
-    """Return each pair's true value by question: the author's rating, or the expected answer of a control.
+@dataclass(frozen=True)
+class TrueValues:
+    """The true values of pairs: the author's ratings, or the expected answers of controls.
 
     Labels are never recorded: the first label counts as the best, and the place among them follows the first rating.
     """
-    kinds = study.transforming
-    transformed = [name for name, kind in kinds.items() if kind.calls]
-    of_the_eight = not draws and any(name in EIGHT for name in transformed)
-    wanted = study.generator.recordings or of_the_eight
-    recorded = RecordedOutputs.of(study) if transformed and wanted else None
-    languages = {
-        row.key: row.language
-        for name in study.transformations
-        for seed in study.seeds
-        for row in read_transformed(study, name, seed)
-    }
-    truths: dict[str, dict[str, float]] = {}
-    for pair in pairs:
-        questions = rubric.asked(pair.pool)
-        ratings = [question for question in questions if question.kind == "rating"]
-        expected = rubric.right_answers(pair)
+
+    rubric: Rubric
+    kinds: Mapping[str, Transformation]
+    simulation_seed: int
+    recorded: RecordedOutputs | None  #: outputs with their authors' ratings
+    languages: Mapping[str, str | None]  #: of outputs, by key
+    draws: bool  #: whether the seed draws the values of outputs that nobody rated
+
+    @classmethod
+    def of(cls, study: Study, rubric: Rubric, *, draws: bool = False) -> TrueValues:
+        """Return those of a study, with the recordings that its transformations need."""
+        kinds = study.transforming
+        calling = [name for name, kind in kinds.items() if kind.calls]
+        of_the_eight = not draws and any(name in EIGHT for name in calling)
+        wanted = bool(calling) and (study.generator.recordings or of_the_eight)
+        rows = itertools.starmap(read_transformed, itertools.product([study], study.transformations, study.seeds))
+        languages = {row.key: row.language for row in itertools.chain.from_iterable(rows)}
+        recorded = RecordedOutputs.of(study) if wanted else None
+        return cls(rubric, kinds, study.raters.simulation_seed, recorded, languages, draws)
+
+    def of_pair(self, pair: Pair) -> dict[str, float]:
+        """Return a pair's true values by question. Raises DataError if its author's rating is missing."""
+        questions, expected = self.rubric.asked(pair.pool), self.rubric.right_answers(pair)
+        ratings = [question for question in questions if question.has_points]
         if pair.control in CHECKS:
-            rated = {question.name: float(expected.get(question.name, question.scale[-1]) or 0) for question in ratings}
-        elif pair.fields:
-            truths[pair.pair_id] = _drawn(study.raters.simulation_seed, pair.key, questions)
-            continue
+            rated = _at_level(ratings, 1.0, expected)
+        elif pair.fields or (self.draws and self._recording(pair) is None):
+            return self._drawn(pair, questions)
         else:
-            kind, recording = kinds[pair.transformation], None
-            if recorded is not None and kind.calls:
-                recording = recorded.find(pair.transformation, languages.get(pair.key), pair.original)
-            if draws and recording is None:
-                truths[pair.pair_id] = _drawn(study.raters.simulation_seed, pair.key, questions)
-                continue
-            rated = _deserved(kind, pair, recording, ratings)
-        best = 1.0
-        if ratings:
-            low, high = ratings[0].scale[0], ratings[0].scale[-1]
-            best = (rated.get(ratings[0].name, high) - low) / (high - low)
-        places = {
-            question.name: _place(question, expected.get(question.name), best)
-            for question in questions
-            if question.labels
-        }
-        truths[pair.pair_id] = {**rated, **places}
-    return truths
+            rated = self._deserved(pair, ratings)
+        level = _level(ratings[0], rated.get(ratings[0].name)) if ratings else 1.0
+        return rated | _at_level([question for question in questions if question.labels], level, expected)
+
+    def _recording(self, pair: Pair) -> Recording | None:
+        if self.recorded is None or not self.kinds[pair.transformation].calls:
+            return None
+        return self.recorded.find(pair.transformation, self.languages.get(pair.key), pair.original)
+
+    def _drawn(self, pair: Pair, questions: Sequence[Question]) -> dict[str, float]:
+        """Draw the true values of an item: good more often than bad.
+
+        The values follow from the item's key, so a repeat has the same ones. They say nothing about its quality.
+        """
+        seed = int(identity("latent-v1", self.simulation_seed, pair.key), 16)
+        return _at_level(questions, float(np.random.default_rng(seed).beta(4.0, 1.0)), {})
+
+    def _deserved(self, pair: Pair, ratings: Sequence[Question]) -> dict[str, float]:
+        """Return the author's ratings of an output, with values for required questions that the author did not rate.
+
+        Where nobody rated, they are what the transformation aims at.
+        """
+        kind, recording = self.kinds[pair.transformation], self._recording(pair)
+        values = {question.name: getattr(recording, question.name, None) for question in ratings}
+        rated = {name: float(value) for name, value in values.items() if value is not None}
+        if not rated and ratings and kind.name in EIGHT:
+            raise DataError(
+                f"pair {pair.pair_id} ({pair.transformation}) has no author's rating; only recordings have one"
+            )
+        if not rated:
+            changed = kind.meaning != "kept"
+            return _at_level(ratings, 1.0, {}) | _at_level(ratings[:1] if changed else (), 0.0, {})
+        first = next(question for question in ratings if question.name in rated)
+        needed = [question for question in ratings if question.required]
+        return _at_level(needed, _level(first, rated[first.name]), rated) | rated
 
 
-def _drawn(simulation_seed: int, key: str, questions: Sequence[QuestionScale]) -> dict[str, float]:
-    """Draw the true values of an item of another subject: good more often than bad.
-
-    The values follow from the item's key, so a repeat has the same ones. They say nothing about the item's quality.
-    """
-    seed = int(identity("latent-v1", simulation_seed, key), 16)
-    good = float(np.random.default_rng(seed).beta(4.0, 1.0))
-    rated = {
-        question.name: question.scale[0] + good * (question.scale[-1] - question.scale[0])
-        for question in questions
-        if question.kind == "rating"
-    }
-    return rated | {question.name: _place(question, None, good) for question in questions if question.labels}
-
-
-def _place(question: QuestionScale, expected: Value, best: float) -> float:
-    """Return the index of the true label: the first expected one, or, without one, further on for a worse pair."""
-    if expected is not None:
-        return float(question.labels.index(labels_of(str(expected))[0]))
-    return (1 - best) * (len(question.labels) - 1)
-
-
-def _meant(kind: Transformation, questions: Sequence[QuestionScale]) -> dict[str, float]:
-    """Return the values that a transformation aims at, for outputs that nobody rated."""
-    best = {question.name: float(question.scale[-1]) for question in questions}
-    first = {question.name: float(question.scale[0]) for question in questions[:1]}
-    return best if kind.meaning == "kept" else best | first
-
-
-def _deserved(
-    kind: Transformation, pair: Pair, recording: Recording | None, questions: Sequence[QuestionScale]
-) -> dict[str, float]:
-    """Return the author's ratings of an output, with values for required questions that the author did not rate."""
-    recorded_values = {question.name: getattr(recording, question.name, None) for question in questions}
-    rating = {question: float(value) for question, value in recorded_values.items() if value is not None}
-    if questions and not rating and kind.name in EIGHT:
-        raise DataError(f"pair {pair.pair_id} ({pair.transformation}) has no author's rating; only recordings have one")
-    if not rating:
-        return _meant(kind, questions)
-    first = next(question for question in questions if question.name in rating)
-    level = (rating[first.name] - first.scale[0]) / (first.scale[-1] - first.scale[0])
-    unrated = [question for question in questions if question.required and question.name not in rating]
-    return rating | {
-        question.name: question.scale[0] + level * (question.scale[-1] - question.scale[0]) for question in unrated
-    }
+def _level(question: Question, point: float | None) -> float:
+    """Return where a point lies on a scale, from 0 to 1; without one it is the best."""
+    low, high = question.scale[0], question.scale[-1]
+    return 1.0 if point is None else (point - low) / (high - low)
 
 
 def _accounts(raters: Sequence[SimulatedRater], argilla: Argilla, study_name: str) -> dict[str, ArgillaUser]:
@@ -284,29 +268,3 @@ def _accounts(raters: Sequence[SimulatedRater], argilla: Argilla, study_name: st
     for workspace_id, _ in workspaces_of(study_name, argilla).values():
         admit(workspace_id, argilla, list(accounts.values()))
     return accounts
-
-
-def _order(raters: Sequence[SimulatedRater], key: str) -> list[SimulatedRater]:
-    """Return the raters in the order of a pair, or a pool."""
-    first = int(identity("turn-v1", key), 16) % len(raters)
-    return [*raters[first:], *raters[:first]]
-
-
-def _missing(
-    raters: Sequence[SimulatedRater], record: Mapping[str, Any], accounts: Mapping[str, ArgillaUser], wanted: int
-) -> list[SimulatedRater]:
-    """Return the raters who are to answer a record so that it has the wanted number of answers."""
-    answered = {response["user_id"] for response in record.get("responses") or []}
-    others = [rater for rater in raters if accounts[rater.name].id not in answered]
-    return others[: max(0, wanted - len(answered))]
-
-
-def _batches(answers: Sequence[Answer]) -> list[Sequence[Answer]]:
-    return [answers[start : start + BULK] for start in range(0, len(answers), BULK)]
-
-
-def _submit(argilla: Argilla, user: ArgillaUser, answers: Sequence[Answer]) -> None:
-    outcome = argilla.request("POST", "/me/responses/bulk", api_key=user.api_key, json={"items": answers})
-    refused = [item["error"]["detail"] for item in outcome["items"] if item.get("error")]
-    if refused:
-        raise ServiceError(f"Argilla at {argilla.url} refused {count(len(refused), 'simulated answer')}: {refused[0]}")

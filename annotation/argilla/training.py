@@ -16,7 +16,7 @@ from annotation.argilla.publish import ExtraField, create_dataset, has_rating_pa
 from annotation.argilla.training_answers import by_queue
 from annotation.offering import alone
 from annotation.page import known_items, task_of
-from annotation.questions import worded
+from annotation.questions.entries import worded
 from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue, workspace_name
 from annotation.training import (

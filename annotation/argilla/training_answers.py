@@ -11,7 +11,7 @@ from annotation.campaign_records import CampaignRecords
 from annotation.names import account_pseudonym
 from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue, workspace_name
-from annotation.training import POOL, TRAINED, TrainingItem, TrainingResult, is_right, read_items
+from annotation.training import POOL, TRAINED, TrainingItem, TrainingResult, read_items
 from plumbline.fields import expected_of
 from plumbline.store import write_json
 
@@ -71,7 +71,7 @@ def _trained(
         value = questions[name].kept((values or {}).get(name, {}).get("value")) if name in questions else None
         if value is not None:
             judged += 1
-            right += is_right(questions[name], value, expected, within)
+            right += questions[name].is_right(value, expected, within)
     return TrainingResult(
         rater_id=rater[0],
         item_id=item.pair.pair_id,

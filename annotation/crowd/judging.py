@@ -19,7 +19,7 @@ from annotation.crowd import pay
 from annotation.crowd.campaign import CrowdCampaign, LimitError
 from annotation.crowd.ledger import SubmissionReview, Work
 from annotation.crowd.platform import NoMoneyError, RefusedError
-from annotation.questions import Value
+from annotation.questions.question import Value
 from annotation.ratings.answers import Answer
 from annotation.ratings.decisions import decide
 from annotation.records import Sign

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from annotation.crowd.platform import Offer
 from annotation.human.order import drawing_of
 from annotation.page import direction, hosted_html, items_of, task_of, words_of
-from annotation.questions import ENGLISH
+from annotation.questions.entries import ENGLISH
 from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue
 from annotation.training import WORDS, TrainingItem, plain, read_items, solution, solved
@@ -75,7 +75,7 @@ def question_xml(study: Study, rubric: Rubric, offer: Offer, submit_to: str) -> 
             f"{study.file}: MTurk's page cannot record an order drawn for each worker; ask people on Prolific or by"
             " link"
         )
-    names = {question.name for question in rubric.asked_questions(offer.batch.pool)}
+    names = {entry.name for entry, _ in rubric.asked_questions(offer.batch.pool)}
     if name := next((name for name in (COMMENT, SECONDS, DISCARDED) if name in names), ""):
         raise StudyError(
             f"{study.file}: question {name!r}: MTurk's page uses this name for another field; rename the question, or"

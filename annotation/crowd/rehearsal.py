@@ -26,7 +26,7 @@ from annotation.crowd.platform import Offer, Opening, RefusedError, Submission
 from annotation.human.forms import Skill
 from annotation.human.simulated import rehearsal_of
 from annotation.offering import offered_to_raters
-from annotation.questions import Value
+from annotation.questions.question import Value
 from annotation.ratings.answers import Answer
 from plumbline.errors import StudyError
 from plumbline.identity import identity

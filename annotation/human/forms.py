@@ -18,13 +18,15 @@ import numpy as np
 
 from annotation.human.records import HumanAnswer, HumanItem, HumanTask
 from annotation.human.types import NONE
-from annotation.questions import AND, ENGLISH, Kind, labels_of, ranked, ranks_of
+from annotation.questions.entries import ENGLISH
+from annotation.questions.question import AND, labels_of
+from annotation.questions.ranking import YES, ranked, ranks_of
 from generation.datasets.scored import ScoredItem
 from plumbline.study.campaign import SimulatedRater
 from plumbline.study.human import CANNOT_TELL, TOGETHER
 from plumbline.words import count
 
-YES, NO = "yes", "no"
+NO = "no"
 Words = Mapping[str, str]  # by language code
 
 
@@ -33,7 +35,7 @@ class TaskQuestion:
     """One question of a task."""
 
     name: str
-    kind: Kind
+    kind: str
     labels: tuple[str, ...]  #: the choices, in order
     position: int = 0  #: the place of the candidate that it is about among those shown; 0 for none
     required: bool = True
@@ -107,7 +109,7 @@ class TaskForm:
     """A form of answers; here one label of one question, and forms override what differs."""
 
     letter: ClassVar[str] = ""  #: that numbered labels begin with
-    kind: ClassVar[Kind] = "label"  #: of its question
+    kind: ClassVar[str] = "label"  #: of its question
     numbered_replies: ClassVar[bool] = False  #: whether a model may answer by a label's number
     on_scale: ClassVar[bool] = False  #: whether labels are points with meanings
     nominal: ClassVar[bool] = False  #: whether answers are alike or not, so that kappas of the labels mean something

@@ -14,7 +14,8 @@ import pandas as pd
 
 from annotation.imports.options import AskedScale
 from annotation.imports.tables import AND_ALSO
-from annotation.questions import AND, Kind, labels_of, ranked, ranks_of
+from annotation.questions.question import AND, KINDS, Question, labels_of
+from annotation.questions.ranking import ranked, ranks_of
 from annotation.rubric import TAKEN
 from plumbline.errors import StudyError
 from plumbline.scales import MOST_POINTS, Continuous, as_number, is_whole
@@ -55,7 +56,7 @@ class ImportedQuestion:
 
     name: str
     title: str
-    kind: Kind
+    kind: str
     points: tuple[float, ...] = ()
     words: Mapping[float, str] = field(default_factory=dict)  #: words of points, if the file has any
     labels: Mapping[str, str] = field(default_factory=dict)  #: name of a label, and its words
@@ -65,7 +66,7 @@ class ImportedQuestion:
     @property
     def scale(self) -> str:
         """The scale or the labels in words."""
-        if self.kind == "rating":
+        if self.points:
             low, high = self.points[0], self.points[-1]
             if len(self.words) == len(self.points):
                 return f"{low:g} ({self.words[low]}) to {high:g} ({self.words[high]})"
@@ -73,6 +74,11 @@ class ImportedQuestion:
             steps = steps or ("" if is_whole(self.points) else f", {len(self.points)} points")
             return f"{low:g} to {high:g}{steps}"
         return ", ".join(self.labels) if self.labels else "words"
+
+    @property
+    def asked(self) -> Question:
+        """The question that raters answered, as if all of them had to."""
+        return KINDS[self.kind].of(self.name, self.points, tuple(self.labels), True, ())
 
 
 def slug(text: str, usual: str, *, letter: bool = False) -> str:
@@ -105,25 +111,47 @@ def read_question(title: str, name: str, cells: pd.Series, scale: AskedScale | N
     """Infer a question from its answers (a category for each distinct one); `scale` is the user's."""
     counts = cells.value_counts()
     texts = {str(text): int(number) for text, number in counts[counts > 0].items()}
-    wrong = {text: "no answer" for text in texts if text.casefold() in _EMPTY}
-    texts = {text: number for text, number in texts.items() if text not in wrong}
+    empty = {text: "no answer" for text in texts if text.casefold() in _EMPTY}
+    texts = {text: number for text, number in texts.items() if text not in empty}
+    question = ImportedQuestion(name, title, "text", values={text: text for text in texts}, wrong=empty)
+    readings = (reading(question, texts, scale) for reading in (_worded, _ranking, _numbered, _labelled))
+    return next((reading for reading in readings if reading is not None), question)
+
+
+def _worded(text: ImportedQuestion, texts: Mapping[str, int], scale: AskedScale | None) -> ImportedQuestion | None:
+    """Return a rating whose points are the words of a scale, the user's or a usual one."""
     wording = _wording(texts, scale)
-    if wording:
-        points = {word: float(number) for number, words in enumerate(wording, 1) for word in words}
-        numbers = {text: (points[_folded(text)], text) for text in texts if _folded(text) in points}
-        whole = {point: next((t for t in numbers if numbers[t][0] == point), word) for word, point in points.items()}
-        return replace(_rating(title, name, texts, numbers, wrong, (1, len(wording))), words=whole)
-    if scale is None or not scale.labels:
-        ranks = any(">" in text for text in texts)  # `5 = good` is a point
-        if ranks and sum(_ORDER.fullmatch(text) is not None for text in texts) >= 0.9 * len(texts):
-            return _ranking(title, name, texts, wrong)
-        numbers = {text: number for text in texts if (number := _as_point(text)) is not None}
-        if scale or (texts and _is_numeric(texts, {text: number for text, (number, _) in numbers.items()})):
-            question = _rating(title, name, texts, numbers, wrong, (scale.low, scale.high) if scale else None)
-            if scale is None:
-                _refuse_reversed(question)
-            return question
-    return _labelled(title, name, texts, wrong)
+    if not wording:
+        return None
+    points = {word: float(number) for number, words in enumerate(wording, 1) for word in words}
+    numbers = {answer: (points[_folded(answer)], answer) for answer in texts if _folded(answer) in points}
+    whole = {point: next((t for t in numbers if numbers[t][0] == point), word) for word, point in points.items()}
+    return replace(_rating(text, texts, numbers, (1, len(wording))), words=whole)
+
+
+def _ranking(text: ImportedQuestion, texts: Mapping[str, int], scale: AskedScale | None) -> ImportedQuestion | None:
+    """Return a question of rankings such as `b > a = c`; incomplete rankings are listed as wrong."""
+    orders = sum(_ORDER.fullmatch(answer) is not None for answer in texts)
+    if (scale and scale.labels) or not any(">" in answer for answer in texts) or orders < 0.9 * len(texts):
+        return None  # `5 = good` is a point
+    every = sorted({label for answer in texts for label in labels_of(answer)})
+    ranks = {answer: ranks_of(answer) for answer in texts}
+    values = {a: ranked(ranks[a]) for a in texts if len(ranks[a]) == len(every) == len(labels_of(a))}
+    partial = f"does not rank each of the {len(every)} labels exactly once"
+    wrong = {**text.wrong, **{answer: partial for answer in texts if answer not in values}}
+    return replace(text, kind="ranking", labels={label: label for label in every}, values=values, wrong=wrong)
+
+
+def _numbered(text: ImportedQuestion, texts: Mapping[str, int], scale: AskedScale | None) -> ImportedQuestion | None:
+    """Return a rating whose answers are numbers, with or without words beside them."""
+    numbers = {answer: number for answer in texts if (number := _as_point(answer)) is not None}
+    if scale is not None:
+        return None if scale.labels else _rating(text, texts, numbers, (scale.low, scale.high))
+    if not texts or not _is_numeric(texts, {answer: number for answer, (number, _) in numbers.items()}):
+        return None
+    question = _rating(text, texts, numbers, None)
+    _refuse_reversed(question)
+    return question
 
 
 def _folded(text: str) -> str:
@@ -186,29 +214,27 @@ def _as_point(text: str) -> tuple[float, str] | None:
 
 
 def _rating(
-    title: str,
-    name: str,
+    text: ImportedQuestion,
     texts: Mapping[str, int],
     numbers: Mapping[str, tuple[float, str]],
-    wrong: dict[str, str],
     scale: tuple[float, float] | None,
 ) -> ImportedQuestion:
-    wrong |= {text: f"{text[:40]!r} is not a number" for text in texts if text not in numbers}
     if not numbers:
-        raise StudyError(f"question {title!r}: no answer is a number; leave out its --scale")
+        raise StudyError(f"question {text.title!r}: no answer is a number; leave out its --scale")
     counts = Counter[float]()
-    for text, (number, _) in numbers.items():
-        counts[as_number(number)] += texts[text]
+    for answer, (number, _) in numbers.items():
+        counts[as_number(number)] += texts[answer]
     low, high = scale or _ends(counts)
     points = _points([number for number in counts if low <= number <= high], low, high)
-    values = {text: as_number(number) for text, (number, _) in numbers.items() if number in points}
+    values = {answer: as_number(number) for answer, (number, _) in numbers.items() if number in points}
+    wrong = {**text.wrong, **{answer: f"{answer[:40]!r} is not a number" for answer in texts if answer not in numbers}}
     wrong |= {
-        text: f"{number:g} is outside the scale {low:g} to {high:g}"
-        for text, (number, _) in numbers.items()
-        if text not in values
+        answer: f"{number:g} is outside the scale {low:g} to {high:g}"
+        for answer, (number, _) in numbers.items()
+        if answer not in values
     }
     words = {as_number(number): worded for number, worded in numbers.values() if worded and number in points}
-    return ImportedQuestion(name, title, "rating", points, words, {}, values, wrong)
+    return replace(text, kind="rating", points=points, words=words, values=values, wrong=wrong)
 
 
 def _points(numbers: Sequence[float], low: float, high: float) -> tuple[float, ...]:
@@ -252,27 +278,22 @@ def _usual_ends(low: float, high: float, *, halves: bool) -> tuple[float, float]
     return (low, math.ceil(high)) if low < high else (low - 1, math.ceil(high))
 
 
-def _labelled(title: str, name: str, texts: Mapping[str, int], wrong: dict[str, str]) -> ImportedQuestion:
-    folded: dict[str, str] = {}
-    for text in sorted(texts, key=lambda text: (-texts[text], text)):
-        folded.setdefault(_folded(text), text)
+def _labelled(text: ImportedQuestion, texts: Mapping[str, int], scale: AskedScale | None) -> ImportedQuestion | None:
+    """Return a question of one label or several; None where there are too many or too long ones."""
     mark = _mark(texts)
-    parts = {text: _parts(text, mark) if mark else [_folded(text)] for text in texts}
-    if mark:
-        folded = {part: part for text in parts.values() for part in text}
-    if len(folded) > _MOST_LABELS or any(len(text) > _MOST_WORDS for text in folded):
-        return ImportedQuestion(name, title, "text", values={text: text for text in texts}, wrong=wrong)
-    order = sorted(folded, key=_label_order)
-    names = dict(zip(order, distinct([slug(folded[text], "label", letter=True) for text in order]), strict=True))
-    labels = {names[text]: folded[text] for text in order}
+    parts = {answer: _parts(answer, mark) if mark else [_folded(answer)] for answer in texts}
+    words: dict[str, str] = {}
+    for answer in sorted(texts, key=lambda answer: (-texts[answer], answer)):
+        words |= {part: part if mark else words.get(part, answer) for part in parts[answer]}
+    if len(words) > _MOST_LABELS or any(len(part) > _MOST_WORDS for part in words):
+        return None
+    order = sorted(words, key=_label_order)
+    names = dict(zip(order, distinct([slug(words[part], "label", letter=True) for part in order]), strict=True))
+    labels = {names[part]: words[part] for part in order}
     if len(labels) < 2:
         labels |= {"not-chosen": "not chosen"}
-    positions = list(labels)
-    values = {
-        text: AND.join(sorted((names[part] for part in of_text), key=positions.index))
-        for text, of_text in parts.items()
-    }
-    return ImportedQuestion(name, title, "multi_label" if mark else "label", labels=labels, values=values, wrong=wrong)
+    values = {answer: AND.join(names[part] for part in order if part in parts[answer]) for answer in texts}
+    return replace(text, kind="multi_label" if mark else "label", labels=labels, values=values)
 
 
 def _mark(texts: Iterable[str]) -> str:
@@ -306,18 +327,3 @@ def affirmative(question: ImportedQuestion) -> str:
 def says_yes(question: ImportedQuestion) -> bool:
     """Return whether a label is known to mean yes."""
     return any(words.casefold() in _YES for words in question.labels.values())
-
-
-def _ranking(title: str, name: str, texts: Mapping[str, int], wrong: dict[str, str]) -> ImportedQuestion:
-    """Return a question of rankings such as `b > a = c`; incomplete rankings are listed as wrong."""
-    every = sorted({label for text in texts for label in labels_of(text)})
-    values: dict[str, float | str] = {}
-    for text in texts:
-        ranks = ranks_of(text)
-        if len(ranks) == len(every) == len(labels_of(text)):
-            values[text] = ranked(ranks)
-        else:
-            wrong[text] = f"does not rank each of the {len(every)} labels exactly once"
-    return ImportedQuestion(
-        name, title, "ranking", labels={label: label for label in every}, values=values, wrong=wrong
-    )

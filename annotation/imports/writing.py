@@ -19,6 +19,7 @@ from annotation.imports.answers import ImportedQuestion, affirmative, distinct, 
 from annotation.imports.matching import Material
 from annotation.imports.times import coarse
 from annotation.offering import alone
+from annotation.questions.label import SingleLabelQuestion
 from annotation.ratings.answers import PAUSE, source_of_file, write_ratings
 from annotation.records import Supply
 from annotation.rubric import load_rubric
@@ -34,6 +35,7 @@ from plumbline.records import Pair, Rating, Text, is_whole, pair_id, text_id
 from plumbline.scales import Continuous, is_fine
 from plumbline.store import atomic
 from plumbline.study import Study, load_study
+from plumbline.study.campaign import RuleSpec
 from plumbline.study.judged import VerdictUnit
 from plumbline.words import count, readable
 
@@ -203,13 +205,13 @@ def _rubric(layout: Layout, material: Material, questions: Sequence[ImportedQues
 
 def _shared_scale(questions: Sequence[ImportedQuestion]) -> tuple[float, ...]:
     """Return the scale that all ratings share; empty if they have several scales, or there are no ratings."""
-    scales = {question.points for question in questions if question.kind == "rating"}
+    scales = {question.points for question in questions if question.points}
     return next(iter(scales)) if len(scales) == 1 else ()
 
 
 def _question(question: ImportedQuestion, material: Material, shared: bool) -> dict[str, Any]:
     entry: dict[str, Any] = {"name": question.name, "title": {"en": readable(question.title)}}
-    if question.kind == "rating":
+    if question.points:
         whole = len(question.words) == len(question.points) and not is_fine(question.points)
         worded = question.points if whole else (question.points[0], question.points[-1])
         entry["points"] = {point: {"en": question.words.get(point, f"{point:g}")} for point in worded}
@@ -217,7 +219,7 @@ def _question(question: ImportedQuestion, material: Material, shared: bool) -> d
     else:
         entry["kind"] = question.kind
         entry |= {"labels": {name: {"en": words} for name, words in question.labels.items()}} if question.labels else {}
-    if question.kind != "text" and not everybody_asked(question, material):
+    if not question.asked.free_text and not everybody_asked(question, material):
         entry["required"] = False
     return entry
 
@@ -305,29 +307,35 @@ def _rules(questions: Sequence[ImportedQuestion], material: Material) -> dict[st
     For ratings HTEB's threshold (3 on 1 to 5), or the middle of another scale; for labels half of the answers for a
     label that means yes.
     """
-    ratings = [question for question in questions if question.kind == "rating" and everybody_asked(question, material)]
-    labels = [
-        question
-        for question in questions
-        if question.kind in ("label", "multi_label") and everybody_asked(question, material)
-    ]
+    ratings = [question for question in questions if question.points and everybody_asked(question, material)]
+    labels = [question for question in questions if _has_shares(question) and everybody_asked(question, material)]
     shared = _shared_scale(questions)
     if (
         shared
         and not material.lower
-        and len(ratings) == sum(question.kind == "rating" for question in questions)
+        and len(ratings) == sum(bool(question.points) for question in questions)
         and not any(map(says_yes, labels))
     ):
         return {"threshold": _middle(shared)}
     rules = [_middling(question, material) for question in ratings]
     chosen = [question for question in labels if says_yes(question)] or ([] if ratings else labels[:1])
-    rules += [{"question": question.name, "label": affirmative(question), "at_least": 0.5} for question in chosen]
+    rules += [_share_rule(question) for question in chosen]
     if not rules:
         raise DataError(
             "no question with a scale or labels was answered for most items, so no verdict is possible; name other"
             " columns with --column answer=NAME"
         )
     return {"rules": rules}
+
+
+def _share_rule(question: ImportedQuestion) -> dict[str, Any]:
+    return {"question": question.name, "label": affirmative(question), "at_least": 0.5}
+
+
+def _has_shares(question: ImportedQuestion) -> bool:
+    """Return whether a rule can judge the share of a label."""
+    rule = RuleSpec.model_validate(_share_rule(question))
+    return bool(question.labels) and not question.asked.rule_fault(rule, by_blocks=False, with_agreement=False)
 
 
 def _middling(question: ImportedQuestion, material: Material) -> dict[str, Any]:
@@ -370,7 +378,7 @@ def write_records(
 def _right_answers(pairs: pd.DataFrame, material: Material, questions: Sequence[ImportedQuestion]) -> pd.DataFrame:
     """Return right answers by pair: as labels if only one question has labels, otherwise as in the file."""
     truth = material.items["truth"].astype(object)
-    labels = [question for question in questions if question.kind == "label"]
+    labels = [question for question in questions if isinstance(question.asked, SingleLabelQuestion)]
     name, values = (labels[0].name, labels[0].values) if len(labels) == 1 else ("", {})
     answers = truth.map(lambda cell: values.get(str(cell).strip(), cell), na_action="ignore")
     return pd.DataFrame({"pair_id": pairs["pair_id"].to_numpy(), "question": name, "truth": answers}).dropna()
@@ -444,7 +452,7 @@ def _ratings(
         question, cells = by_title[str(title)], answers["cell"].array[rows]
         names[rows] = question.name
         forms = [question.values.get(str(text)) for text in cells.categories]
-        if question.kind == "rating":
+        if question.points:
             values[rows] = np.array([np.nan if form is None else form for form in forms] + [np.nan], float)[cells.codes]
         else:
             words[rows] = np.array(["" if form is None else form for form in forms] + [""], object)[cells.codes]

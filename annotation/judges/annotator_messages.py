@@ -17,11 +17,13 @@ from typing import Any, ClassVar, Self
 
 from pydantic import Field
 
-from annotation.human.forms import YES, TaskForm, form_of
+from annotation.human.forms import TaskForm, form_of
 from annotation.human.records import HumanItem, HumanTask
 from annotation.human.types import NONE
 from annotation.judges.prompts import shown, spoken
-from annotation.questions import AND, Question, ranked, worded
+from annotation.questions.entries import RubricQuestion, worded
+from annotation.questions.question import AND
+from annotation.questions.ranking import YES, ranked
 from annotation.rubric import Rubric
 from plumbline.fields import fields_of
 from plumbline.identity import identity
@@ -218,18 +220,18 @@ class Instructions:
             task, pairs, tuple(item.item for item in items), candidates, form, self._hashes[key], render
         )
 
-    def _questions(self, task: HumanTask, number: int) -> list[Question]:
+    def _questions(self, task: HumanTask, number: int) -> list[RubricQuestion]:
         """Return the questions about an item; for candidates as many as the item has."""
-        by_name = {question.name: question for question in self._rubric.asked_questions(task.task)}
+        by_name = {question.name: question for question, _ in self._rubric.asked_questions(task.task)}
         return [by_name[question.name] for question in form_of(task).questions() if question.position <= number]
 
-    def _form(self, task: HumanTask, questions: Sequence[Question], language: str, number: int) -> AnswerForm:
+    def _form(self, task: HumanTask, questions: Sequence[RubricQuestion], language: str, number: int) -> AnswerForm:
         form, labels = form_of(task), {name: worded(words, language) for name, words in questions[0].labels.items()}
         return _REPLIES[form.reply].of(spellings(form, form.labels_in_reply(labels, number)), number)
 
     def _message(
-        self, task: HumanTask, pairs: Sequence[Pair], questions: Sequence[Question], form: AnswerForm, language: str, *,
-        texts: bool = True,
+        self, task: HumanTask, pairs: Sequence[Pair], questions: Sequence[RubricQuestion], form: AnswerForm,
+        language: str, *, texts: bool = True,
     ) -> str:  # fmt: skip
         pool = self._rubric.pool(task.task)
         hint, _ = self._rubric.meaning(task.task, questions[0], language)

@@ -51,7 +51,7 @@ def check(evidence: Evidence, epsilon: float = CROWD) -> JudgeCheck:
     outcome, design = outcome_of(evidence), evidence.design
     judging = outcome.judging
     counting = counting_ratings(evidence.collected.sample_ratings, design.per_pair)
-    rated = counting[[design.asked(str(name)).kind == "rating" for name in counting["question"]]]
+    rated = counting[counting["question"].isin(design.rated)]
     tables = held_against(rated, judging.judgements, judging.judged, design, epsilon=epsilon)
     tables["means"] = outcome.means
     filled = {name: table for name, table in tables.items() if len(table)}

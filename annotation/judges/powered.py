@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 
 from annotation.judges.records import checked, on_scale, together
+from annotation.questions.means import MeanOfAnswers
 from annotation.sampling.queues import SCOPES
-from annotation.statistics.means import MeanOfAnswers
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import Basis
 from plumbline.frames import filled as need_filled
@@ -68,9 +68,7 @@ def powered_means(basis: Basis, judging: Judging, design: Design) -> pd.DataFram
     rows = []
     for key, members in outputs.groupby(scope, sort=False):
         of_group = _of_group(basis.ratings, members, key, scope, design)
-        for question in design.questions:
-            if design.asked(question).kind != "rating":
-                continue
+        for question in design.rated:
             answered = of_group[of_group["question"] == question]
             by_pair = scores[scores["question"] == question].set_index("pair_id")["score"]
             if len(answered) and len(by_pair):
@@ -98,7 +96,7 @@ def _prepared(judging: Judging, design: Design) -> tuple[pd.DataFrame, pd.DataFr
     judgements = checked(judging.judgements)
     judgements = judgements[judgements["judge"].isin(judging.judges)]
     for question, of_question in judgements.groupby("question"):
-        if question in design.questions and design.asked(str(question)).kind == "rating":
+        if question in design.rated:
             on_scale(of_question, design.asked(str(question)).scale)
     outputs = judging.judged[~judging.judged["pair_id"].isin(judging.withdrawn)]
     strata = outputs["transformation"].astype(str) + "\n" + outputs["stratum"].astype(str)

@@ -20,7 +20,7 @@ from typing import Annotated, Any, Self
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from annotation.judges.records import JudgedPair
-from annotation.questions import Question, worded
+from annotation.questions.entries import RubricQuestion, worded
 from annotation.rubric import Rubric
 from plumbline.errors import DataError, StudyError, TextUnansweredError, nearest
 from plumbline.fields import PAIR, fields_of, kept
@@ -191,7 +191,7 @@ class Questionnaire:
             self._said[key] = self._worded(pair.pool, wanted, language)
         return self._said[key]
 
-    def _worded(self, pool: str, question: Question, language: str) -> dict[str, str]:
+    def _worded(self, pool: str, question: RubricQuestion, language: str) -> dict[str, str]:
         hint, points = self._rubric.meaning(pool, question, language)
         scale = self._rubric.scale_of(question.name)
         return {

@@ -23,7 +23,7 @@ import pandas as pd
 
 from annotation.campaign_records import CONTROL_RATINGS, RATINGS, CampaignRecords
 from annotation.counting import marked, withdrawals
-from annotation.questions import QuestionScale, Value
+from annotation.questions.question import Question, Value
 from annotation.rubric import Rubric
 from plumbline.errors import DataError
 from plumbline.manifest import Manifest
@@ -99,7 +99,7 @@ def is_time(text: str) -> bool:
         return False
 
 
-def fault_of(answer: Answer, questions: Sequence[QuestionScale]) -> str:
+def fault_of(answer: Answer, questions: Sequence[Question]) -> str:
     """Return which value is no answer to its question, and why, as the end of a line; empty if all are."""
     for question in questions:
         name, value, submitted = question.name, answer.values.get(question.name), answer.status == "submitted"

@@ -18,7 +18,7 @@ import pandas as pd
 
 from annotation.counting import rows_of
 from annotation.names import UNNAMED, listed_raters
-from annotation.questions import Value
+from annotation.questions.question import Value
 from annotation.records import Sign
 from annotation.rubric import CHECKS
 from plumbline.fields import columns_read

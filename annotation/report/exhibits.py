@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from annotation.names import UNNAMED, listed_raters
-from annotation.questions import worded
+from annotation.questions.entries import worded
 from annotation.ratings.decisions import decision_words
 from annotation.records import Group, Verdict
 from annotation.report.material import CampaignMaterial
@@ -27,6 +27,7 @@ from annotation.verdicts.tables import (
     chance,
     display,
     kept_out,
+    label_numbers,
     label_table,
     looks_frame,
     number,
@@ -56,18 +57,11 @@ def verdicts_exhibit(material: CampaignMaterial) -> Exhibit:
         row = {judged.capitalize(): display(verdict.transformation, pooled=False), where: _place(verdict)}
         row["Decision"] = verdict.decision
         for summary in rated(verdict.questions):
-            mean = Estimate(value=summary.mean, low=summary.low, high=summary.high)
-            row[f"{summary.question.capitalize()} [95%]"] = with_interval(mean)
+            row[f"{summary.question.capitalize()} [95%]"] = with_interval(summary.judged())
         for summary in () if tasks else verdict.questions:  # another table has the answers to tasks
-            first = ", first" if summary.ranks else ""
-            row |= {
-                f"{summary.question.capitalize()}: {label.label}{first}": with_interval(label.share)
-                for label in summary.shares
-            }
-            row |= {
-                f"{summary.question.capitalize()}: {label.label}, rank": with_interval(label.rank)
-                for label in summary.ranks
-            }
+            for label, name, estimate in label_numbers(summary):
+                what = "" if name == "share" else f", {name}"
+                row[f"{summary.question.capitalize()}: {label}{what}"] = with_interval(estimate)
         row["P"] = chance(verdict.probability)
         row |= {
             f"P: {rule}": chance(rule_chance.probability)
@@ -417,7 +411,7 @@ def wording_exhibit(material: CampaignMaterial) -> Exhibit:
         rows.append(
             (pool, language, "guidelines", f"{worded(text.asked, language)} {worded(rubric.guidelines, language)}")
         )
-        for question in rubric.asked_questions(pool):
+        for question, _ in rubric.asked_questions(pool):
             words = f"{worded(question.title, language)} {rubric.description(pool, question, language)}"
             rows.append((pool, language, question.name, words))
     frame = pd.DataFrame(rows, columns=["pool", "language", "part", "words"])

@@ -169,9 +169,7 @@ def _sample_facts(material: CampaignMaterial) -> dict[str, Any]:
 
 def _rating_facts(material: CampaignMaterial) -> dict[str, Any]:
     rubric, rated, per_pair = material.asked, material.counting, material.study.raters.per_pair
-    plain = {
-        question.name for question in rubric.asked() if question.kind == "rating" and question.scale == rubric.scale
-    }
+    plain = {question.name for question in rubric.asked() if question.has_points and question.scale == rubric.scale}
     return {
         "rubric": rubric,
         "rated_questions": [
@@ -267,7 +265,7 @@ def _checks(material: CampaignMaterial) -> list[str]:
 
 
 def _wrong(material: CampaignMaterial) -> str:
-    return wrong(material.rubric.quality.within, {question.kind for question in material.rubric.asked()})
+    return wrong(material.rubric.quality.within, material.rubric.asked())
 
 
 def _changed(verdicts: Sequence[Verdict], decision: str) -> str:
@@ -288,12 +286,9 @@ def other_questions(rubric: Rubric, plain: Collection[str], tasks: Sequence[Huma
     for question, scale in zip(rubric.questions, rubric.asked(), strict=True):
         if scale.name in plain:
             continue
-        kinds = {"label": "one of", "multi_label": "any of", "ranking": "the order of"}
-        what = f"{kinds[scale.kind]} {', '.join(scale.labels)}" if scale.labels else "a text"
-        what = f"a rating from {scale.scale[0]} to {scale.scale[-1]}" if scale.kind == "rating" else what
         where = f", only for {listed([display(pool) for pool in scale.pools])}" if scale.pools else ""
         need = "" if scale.required else " (optional)"
-        sentences.append(f"{scale.name} (“{question.title['en']}”) asked for {what}{where}{need}.")
+        sentences.append(f"{scale.name} (“{question.title['en']}”) asked for {scale.in_a_sentence()}{where}{need}.")
     return sentences
 
 

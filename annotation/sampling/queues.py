@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from annotation.questions import ENGLISH
+from annotation.questions.entries import ENGLISH
 from plumbline.identity import identity, identity_from, prefix
 from plumbline.records import Pair
 from plumbline.study import Study

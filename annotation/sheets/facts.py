@@ -17,7 +17,8 @@ import numpy as np
 import pandas as pd
 
 from annotation.crowd.page import consent_of
-from annotation.questions import ENGLISH, Question, QuestionScale, worded
+from annotation.questions.entries import ENGLISH, RubricQuestion, worded
+from annotation.questions.question import KINDS, Question
 from annotation.report.exhibits import wording_exhibit
 from annotation.report.material import CampaignMaterial
 from annotation.report.methods import (
@@ -34,8 +35,7 @@ from annotation.sampling.queues import Queue, block_numbers
 from annotation.verdicts.tables import SIMULATED, display, scoped, with_interval
 from plumbline.languages import language_name
 from plumbline.reading import parse_yaml
-from plumbline.scales import Continuous, is_fine
-from plumbline.statistics.agreement import Answers, number_of_raters, raw_agreement
+from plumbline.statistics.agreement import number_of_raters, raw_agreement
 from plumbline.statistics.estimates import stream
 from plumbline.study.crowd import PTEB_COUNTRIES
 from plumbline.study.ethics import QUESTIONS, begins
@@ -260,7 +260,7 @@ def _languages(codes: Sequence[str]) -> dict[str, Any]:
     return {"options": options, "unnamed": [language_name(code) for code in codes if code not in boxes]}
 
 
-def criterion_facts(material: CampaignMaterial, question: Question, scale: QuestionScale) -> dict[str, Any]:
+def criterion_facts(material: CampaignMaterial, question: RubricQuestion, scale: Question) -> dict[str, Any]:
     """Return the facts on one question that raters answer, by their names in the templates."""
     title = worded(question.title, ENGLISH)
     name, colon, _ = title.partition(":")
@@ -271,14 +271,14 @@ def criterion_facts(material: CampaignMaterial, question: Question, scale: Quest
         "name": (None if title not in _CLASSIFIED else name) if colon else "",
         "classes": _CLASSIFIED.get(title, ()),
         "definition": _definition(material, question),
-        **instrument(question, scale),
+        **scale.instrument([worded(words, ENGLISH) for words in question.labels.values()]),
         "agreement": _agreement(material, scale),
         "repeated": self_agreement(material, scale.name),
         "unrepeated": without_repeats(material, scale.name),
     }
 
 
-def _definition(material: CampaignMaterial, question: Question) -> str:
+def _definition(material: CampaignMaterial, question: RubricQuestion) -> str:
     """Return the explanation beside the question's title, once if all pools read the same."""
     every = dict.fromkeys(pair.pool for pair in material.pairs)
     pools = [pool for pool in every if not question.pools or pool in question.pools]
@@ -288,37 +288,13 @@ def _definition(material: CampaignMaterial, question: Question) -> str:
     return "\n\n".join(f"{pool}: {text}" for pool, text in texts.items() if text)
 
 
-def instrument(question: Question, scale: QuestionScale) -> dict[str, Any]:
-    """Return the scale's size, values and form, or the task of a question without a scale."""
-    names = [worded(words, ENGLISH) for words in question.labels.values()]
-    size, values, task = "N/A", "N/A", "N/A"
-    if scale.kind == "rating":
-        continuous = isinstance(scale.scale, Continuous)
-        size = "continuous" if continuous else str(len(scale.scale))
-        points = [f"{point:g}" for point in scale.scale]
-        values = f"{points[0]} to {points[-1]}" if len(points) > 11 or continuous else ", ".join(points)
-        presented, response = 3 if is_fine(scale.scale) else 1, 2
-    elif scale.kind in ("label", "multi_label"):
-        several = scale.kind == "multi_label"
-        size = str(2 ** len(names) - 1 if several else len(names))
-        values = "; ".join(names) + (" (any number of them)" if several else "")
-        presented, response = 2 if several else 1, 7
-    else:
-        task = f"To order {'; '.join(names)}; the order is recorded" if names else "To write a text, which is recorded"
-        presented, response = 4, 3 if scale.kind == "ranking" else 5
-    return {"size": size, "scale_values": values, "task": task, "presented": presented, "response": response}
-
-
-def _agreement(material: CampaignMaterial, scale: QuestionScale) -> str:
+def _agreement(material: CampaignMaterial, scale: Question) -> str:
     """Return the numbers of agreement on a question over all groups; empty if it was not assessed."""
     overall = next((group for group in material.groups if group.level == "overall"), None)
     summary = next((part for part in overall.questions if part.question == scale.name), None) if overall else None
-    if scale.kind == "text" or summary is None:
+    numbers = KINDS[summary.kind].agreement(summary) if summary else {}
+    if summary is None or not numbers:
         return ""
-    if scale.kind == "rating":
-        numbers = {"AC2": summary.ac2, "alpha": summary.alpha, "kappa": summary.kappa, "raw agreement": summary.raw}
-    else:
-        numbers = {f"{part.name} {part.label}".strip(): part.estimate for part in summary.coefficients}
     score = "; ".join(f"{name} {with_interval(estimate)}" for name, estimate in numbers.items())
     item = material.study.called.item
     raters = "unknown raters" if summary.n_raters is None else f"{summary.n_raters} raters"
@@ -378,10 +354,8 @@ def self_agreement(material: CampaignMaterial, question: str) -> str:
     if both.empty:
         return ""
     scale = next(scale for scale in material.asked.asked() if scale.name == question)
-    if scale.kind != "rating":
+    if (answers := scale.points_twice(both)) is None:
         same = int((both["answer"].astype(str) == both["answer_first"].astype(str)).sum())
         return f"{same} of {len(both)} answers are the same as the first time ({same / len(both):.0%})"
-    both = both[both["value"].notna() & both["value_first"].notna()]
-    answers = Answers.of_table(both[["value_first", "value"]].to_numpy(np.float64), scale.scale)
     share = raw_agreement(answers, stream(material.study.sample.seed, "repeats", question))
-    return f"share of equal answers {with_interval(share)}, of {count(len(both), 'repeated answer')}"
+    return f"share of equal answers {with_interval(share)}, of {count(answers.pairs, 'repeated answer')}"

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import math
 import typing
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from annotation.questions import QuestionScale
+from annotation.questions.question import Question
 from plumbline.statistics.agreement import UNKNOWN_RATERS, Answers, number_of_raters
 from plumbline.statistics.estimates import Estimate, Floats
-from plumbline.statistics.group_sequential import ALPHA, FEW, repeated_interval
 from plumbline.statistics.reliability import Form, icc, z_scores
-from plumbline.statistics.truth import Truth, dawid_skene, majority
 
 LEVEL = 0.05  # of each test
 VARIED = 0.2  # share of all twos of ratings that must be half of the scale apart for agreement to be checked
@@ -99,9 +97,6 @@ def _groups(pair: NDArray[np.int64], rater: NDArray[np.int64], pairs: int, rater
     return int(connected_components(coo_array((np.ones(len(pair)), (pair, rater + pairs)), (size, size)), False)[0])
 
 
-_METHODS: Mapping[str, Callable[[pd.DataFrame], Truth]] = {"majority": majority, "Dawid-Skene": dawid_skene}
-
-
 def reliability_table(ratings: pd.DataFrame, questions: Sequence[str]) -> pd.DataFrame:
     """Return a row for each question and statistic: intraclass correlations, and those of z-scores.
 
@@ -141,48 +136,20 @@ def _title(form: str) -> str:
 
 
 def truth_table(
-    answers: pd.DataFrame, questions: Collection[QuestionScale], right: Mapping[str, Mapping[str, object]]
+    answers: pd.DataFrame, questions: Collection[Question], right: Mapping[str, Mapping[str, object]]
 ) -> pd.DataFrame:
     """Return a row for each question, method and number: the accuracy of majority and Dawid-Skene.
 
-    `answers` are those that count, of items with and without a known truth: Dawid-Skene learns from all of them;
-    `right` has the right answers by item and question. An item without a majority counts as wrong. Columns: question,
-    method, statistic (accuracy, or F1 of a label of two), value, low, high (of accuracy), n (items whose
-    truth is known), reason. Empty if no label is known.
+    `answers` are those that count, of items with and without a known truth; `right` has the right answers by item and
+    question. Columns: question, method, statistic (accuracy, or F1 of a label of two), value, low, high (of accuracy),
+    n (items whose truth is known), reason. Empty if no label is known.
     """
     rows = []
     for question in questions:
         true = pd.Series({item: of_item[question.name] for item, of_item in right.items() if question.name in of_item})
         asked_about = answers[answers["question"] == question.name]
         true = true[true.index.isin(asked_about["pair_id"].astype(str))]
-        if question.kind != "label" or true.empty:
-            continue
-        votes = asked_about[["pair_id", "rater_id"]].astype(str).assign(value=asked_about["answer"].astype(str))
-        for method, infer in _METHODS.items():
-            if method != "majority" and number_of_raters(votes["rater_id"]) is None:
-                rows.append((question.name, method, "accuracy", *(math.nan,) * 3, len(true), UNKNOWN_RATERS))
-                continue
-            labels = infer(votes).labels.reindex(true.index)
-            for name, estimate in _correctness(labels, true, question.labels).items():
-                rows.append((question.name, method, name, *_numbers(estimate), len(true), estimate.reason))
+        for method, name, estimate in question.accuracy(asked_about, true) if len(true) else ():
+            numbers = estimate.value, estimate.low, estimate.high
+            rows.append((question.name, method, name, *numbers, len(true), estimate.reason))
     return pd.DataFrame(rows, columns=["question", "method", "statistic", "value", "low", "high", "n", "reason"])
-
-
-def _numbers(estimate: Estimate) -> tuple[float, float, float]:
-    return estimate.value, estimate.low, estimate.high
-
-
-def _correctness(labels: pd.Series, true: pd.Series, classes: Sequence[str]) -> dict[str, Estimate]:
-    """Return accuracy, and for two classes F1 of each."""
-    hits = np.asarray(labels == true, np.float64)
-    low, high = repeated_interval(hits, (0, 1), ALPHA)
-    reason = FEW if math.isnan(low) else ""
-    estimates = {"accuracy": Estimate(value=float(hits.mean()), low=low, high=high, reason=reason)}
-    for label in classes if len(classes) == 2 else ():
-        both, either = ((labels == label) & (true == label)).sum(), (labels == label).sum() + (true == label).sum()
-        estimates[f"F1 of {label}"] = (
-            Estimate.alone(float(2 * both / either), "F1 has no interval here")
-            if either
-            else Estimate.undefined("no item has this label, and no answer gives it")
-        )
-    return estimates

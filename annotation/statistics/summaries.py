@@ -14,25 +14,17 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_string_dtype
 
-from annotation.questions import QuestionScale
+from annotation.questions.question import Question
+from annotation.questions.rating import RatingQuestion
 from annotation.records import Group, Summary, TakenLook
 from annotation.rubric import Rubric
-from annotation.statistics import labels
-from annotation.statistics.means import MeanOfAnswers
 from plumbline.scales import points_of
 from plumbline.statistics.agreement import (
-    Answers,
-    gwet_ac2,
-    krippendorff_alpha,
-    mean_kappa,
-    number_of_raters,
     rater_numbers,
-    raw_agreement,
 )
 from plumbline.statistics.estimates import Estimate
-from plumbline.statistics.group_sequential import ALPHA
 from plumbline.study import Study
-from plumbline.study.campaign import AcceptanceSpec
+from plumbline.study.campaign import AcceptanceSpec, RuleSpec
 from plumbline.transformations import TRANSFORMATIONS, axes_in_order, in_order
 
 HTEB_SCALE = (1, 2, 3, 4, 5)
@@ -48,9 +40,7 @@ class Design:
     per_pair: int = 3  #: raters of a pair that count, the first by time
     rule: AcceptanceSpec = field(default_factory=AcceptanceSpec)
     seed: int = 1337  #: the sample's, which fixes the order of pairs in blocks
-    others: Mapping[str, QuestionScale] = field(
-        default_factory=dict
-    )  #: questions other than required ratings on `scale`
+    others: Mapping[str, Question] = field(default_factory=dict)  #: questions other than required ratings on `scale`
     pools: Mapping[str, str] = field(default_factory=dict)  #: of transformations beside HTEB's eight
     blocks: tuple[int, ...] = ()  #: numbers of pairs after which a rule by blocks looks
     taken: Sequence[TakenLook] = ()  #: looks after blocks that were taken before
@@ -58,9 +48,7 @@ class Design:
     def __post_init__(self) -> None:
         """Check the design. Raises ValueError for an impossible one."""
         none = isinstance(self.scale, tuple) and not self.scale
-        if not none or any(
-            question.kind == "rating" and not question.scale for question in map(self.asked, self.questions)
-        ):
+        if not none or any(not self.asked(name).scale for name in self.rated):
             points_of(self.scale)
         if isinstance(self.questions, str) or not self.questions or len(set(self.questions)) < len(self.questions):
             raise ValueError(
@@ -79,17 +67,25 @@ class Design:
         questions, per_pair = rubric.asked(), study.raters.per_pair
         names = tuple(question.name for question in questions)
         others = {
-            question.name: question
-            for question in questions
-            if question != QuestionScale(question.name, scale=rubric.scale)
+            question.name: question for question in questions if question != RatingQuestion(question.name, rubric.scale)
         }
         pools = {name: kind.pool for name, kind in study.kinds.items()}
         blocks = study.raters.blocks
         return cls(names, rubric.scale, per_pair, study.acceptance, study.sample.seed, others, pools, blocks=blocks)
 
-    def asked(self, question: str) -> QuestionScale:
-        """Return a question's scale and kind."""
-        return self.others.get(question) or QuestionScale(question, scale=self.scale)
+    def asked(self, question: str) -> Question:
+        """Return a question as raters answer it."""
+        return self.others.get(question) or RatingQuestion(question, self.scale)
+
+    @property
+    def rated(self) -> tuple[str, ...]:
+        """The questions that are answered with a point of a scale."""
+        return tuple(name for name in self.questions if self.asked(name).has_points)
+
+    def threshold_rules(self, pool: str) -> tuple[RuleSpec, ...]:
+        """Return the rules that a study's one threshold makes for the questions of a pool."""
+        questions = [question for question in map(self.asked, self.questions) if question.asked_in(pool)]
+        return tuple(rule for question in questions for rule in question.threshold_rules(question.name, self.rule))
 
     def pool_of(self, transformation: str) -> str:
         """Return the pool of a transformation; by default its own name."""
@@ -133,79 +129,7 @@ def summarise(
     looks (`plumbline.statistics.group_sequential`) and is NaN here. All numbers are of these ratings. `seed` is that of
     resampling pairs, so that equal ratings have equal intervals; None leaves out numbers on which no decision rests.
     """
-    scale, rows = design.asked(question), (ratings["question"] == question).to_numpy(np.bool_)
-    if scale.kind != "rating":
-        return _of_labels(scale, ratings[rows], design, seed, level)
-    answers = Answers.of(ratings, scale.scale, rows)
-    number, mean, probability = len(answers.point), Estimate.undefined("no ratings"), math.nan
-    if number:
-        rated = MeanOfAnswers(answers, design.rule.interval)
-        mean = rated.estimate(ALPHA if level is None else level)
-        one_look = level is None and not design.rule.rules
-        probability = rated.reached(design.rule.threshold).probability if one_look else math.nan
-    return Summary.model_validate(
-        {
-            "question": question,
-            "n_pairs": answers.pairs,
-            "n_raters": answers.raters,
-            "n_ratings": number,
-            "mean": mean.value,
-            "sd": float(answers.value.std(ddof=1)) if number > 1 else math.nan,
-            "low": mean.low,
-            "high": mean.high,
-            "interval": design.rule.interval if level is None else "blocks",
-            "interval_reason": mean.reason,
-            "probability": probability,
-            **_coefficients(answers, seed),
-        }
-    )
-
-
-def _of_labels(
-    question: QuestionScale,
-    ratings: pd.DataFrame,
-    design: Design,
-    seed: int | None,
-    level: float | None,
-) -> Summary:
-    """Summarise answers without a scale: labels, and rankings of labels.
-
-    Texts are only counted.
-    """
-    what = "texts are read, not counted" if question.kind == "text" else f"a {question.kind.replace('_', '-')} has none"
-    none, interval, ranking = Estimate.undefined(what), design.rule.interval, question.kind == "ranking"
-    return Summary.model_validate(
-        {
-            "question": question.name,
-            "kind": question.kind,
-            "n_pairs": ratings["pair_id"].nunique(),
-            "n_raters": number_of_raters(ratings["rater_id"]),
-            "n_ratings": len(ratings),
-            **dict.fromkeys(("mean", "sd", "low", "high", "probability"), math.nan),
-            "interval": design.rule.interval if level is None else "blocks",
-            "interval_reason": what,
-            **dict.fromkeys(("ac2", "alpha", "kappa", "raw"), none),
-            "shares": labels.shares(question, ratings, interval, level),
-            "ranks": labels.mean_ranks(question, ratings, interval) if ranking else (),
-            "coefficients": (
-                labels.ranking_coefficients(question, ratings)
-                if ranking
-                else labels.coefficients(question, ratings, seed)
-            ),
-        }
-    )
-
-
-def _coefficients(answers: Answers, seed: int | None) -> dict[str, Estimate]:
-    """Return all coefficients of agreement; without a seed only AC2, which a rule may need and is not resampled."""
-    if seed is None:
-        return {"ac2": gwet_ac2(answers), "alpha": _LEFT_OUT, "kappa": _LEFT_OUT, "raw": _LEFT_OUT}
-    return {
-        "ac2": gwet_ac2(answers),
-        "alpha": krippendorff_alpha(answers, np.random.default_rng(seed)),
-        "kappa": mean_kappa(answers),
-        "raw": raw_agreement(answers, np.random.default_rng(seed)),
-    }
+    return design.asked(question).summary(ratings[ratings["question"] == question], design.rule, seed, level)
 
 
 def table_two(

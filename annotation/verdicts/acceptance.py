@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-import numpy as np
 import pandas as pd
 
 from annotation.campaign_records import (
@@ -35,7 +34,6 @@ from annotation.verdicts.rules import with_rules_fixed
 from annotation.verdicts.verdicts import conclude, rests_on, with_supply
 from plumbline.errors import DataError
 from plumbline.manifest import Manifest
-from plumbline.scales import on_scale
 from plumbline.store import write_json, write_table
 from plumbline.study import Study
 from plumbline.words import count
@@ -105,16 +103,8 @@ def _check(evidence: Evidence) -> None:
         )
     submitted = ratings[ratings["status"] == "submitted"]
     for question in evidence.rubric.asked():
-        answers = submitted[submitted["question"] == question.name]
-        if question.kind != "rating":
-            if wrong := next(
-                (complaint for answer in answers["answer"].unique() if (complaint := question.wrong(answer))), ""
-            ):
-                raise DataError(f"{RATINGS.name}, {question.name}: {wrong}")
-        elif not on_scale(answers["value"].to_numpy(np.float64, na_value=np.nan), question.scale).all():
-            raise DataError(
-                f"{RATINGS.name} has submitted values not on the scale {question.scale[0]} to {question.scale[-1]}"
-            )
+        if wrong := question.wrong_among(submitted[submitted["question"] == question.name]):
+            raise DataError(f"{RATINGS.name}, {question.name}: {wrong}")
     if submitted.empty:
         raise DataError(
             f"{evidence.path(RATINGS)} has no submitted rating, so there is nothing to judge; run"

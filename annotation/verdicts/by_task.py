@@ -50,7 +50,7 @@ def _taken_together(tasks: Sequence[HumanTask], summaries: Iterable[Summary]) ->
         of_task = [
             by_name[question.name]
             for question in form_of(task).questions()
-            if question.kind != "ranking" and question.name in by_name
+            if question.name in by_name and not by_name[question.name].ranks
         ]
         if of_task:
             update = {

@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from annotation.counting import Dealt
-from annotation.questions import QuestionScale
+from annotation.questions.question import Question
 from annotation.sampling.queues import SCOPES, in_order
 from annotation.sampling.sample import COMMAND
 from annotation.statistics.summaries import Design
@@ -73,7 +73,7 @@ def answers(ratings: pd.DataFrame, design: Design) -> pd.Series:
     return pd.Series(least, index=names)
 
 
-def _asked(ratings: pd.DataFrame, pair_ids: pd.Index, scale: QuestionScale, design: Design) -> NDArray[np.bool_]:
+def _asked(ratings: pd.DataFrame, pair_ids: pd.Index, scale: Question, design: Design) -> NDArray[np.bool_]:
     """Return a mask of the pairs about which a question is asked."""
     if not scale.pools:
         return np.ones(len(pair_ids), np.bool_)

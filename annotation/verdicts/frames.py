@@ -67,7 +67,7 @@ def judge(  # noqa: PLR0913 (four are names of columns)
     design = Design() if design is None else design
     if not isinstance(design, Design):
         raise ValueError(f"an annotation.Design is needed, not a {type(design).__name__}")
-    if labelled := [name for name in design.questions if design.asked(name).kind != "rating"]:
+    if labelled := [name for name in design.questions if name not in design.rated]:
         raise ValueError(
             f"`judge()` takes only ratings on a scale, but the design asks {labelled[0]!r}, which has no scale"
         )

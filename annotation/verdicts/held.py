@@ -14,19 +14,18 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from annotation.counting import counting_ratings, dealt_with
+from annotation.questions.means import MeanOfAnswers
 from annotation.ratings.decisions import answers_hash
 from annotation.ratings.signs import controls_by_kind
 from annotation.records import Decision, Verdict
 from annotation.sampling.queues import SCOPES
-from annotation.statistics.means import MeanOfAnswers
 from annotation.statistics.reliability import LEVEL, misses_too_many, telling_apart, vary
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import basis
 from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.rules import rules_for, short
+from annotation.verdicts.rules import rules_for
 from annotation.verdicts.tables import scoped
 from plumbline.records import Pair
-from plumbline.statistics.agreement import Answers
 from plumbline.study.campaign import QualityLimits
 from plumbline.words import count
 
@@ -186,15 +185,12 @@ def _told_apart_by_nobody(ratings: pd.DataFrame, design: Design, pool: str, *, p
     mean is clear of its limits by the 95% interval over pairs and raters: texts may be alike.
     """
     p_values, clear = dict[str, float](), True
-    rules = (
-        rules_for(pool, design.rule) if design.rule.rules else [short(name, design.rule) for name in design.questions]
-    )
-    for name in design.questions:
-        scale = design.asked(name)
+    rules = rules_for(pool, design.rule) if design.rule.rules else design.threshold_rules(pool)
+    for name in design.rated:
         of_question = ratings[ratings["question"] == name]
-        if scale.kind != "rating" or of_question.empty:
+        if of_question.empty:
             continue
-        answers = Answers.of(of_question, scale.scale)
+        answers = design.asked(name).judged(of_question)
         if vary(answers) and not math.isnan(p := telling_apart(answers)):
             p_values[name] = p
             mean = MeanOfAnswers(answers, "pairs_and_raters").estimate()

@@ -18,9 +18,8 @@ import pandas as pd
 from annotation.counting import Dealt
 from annotation.records import BlockLook, Chance, Outcome, TakenLook
 from annotation.sampling.queues import ends_of
-from annotation.statistics.labels import with_label
 from annotation.statistics.summaries import Design, compact, summarise
-from annotation.verdicts.rules import lacking, rules_for, short
+from annotation.verdicts.rules import lacking, rules_for
 from plumbline.statistics.estimates import Estimate, Floats
 from plumbline.statistics.group_sequential import (
     FEW,
@@ -163,13 +162,12 @@ def _specs(pool: str, design: Design) -> Sequence[RuleSpec]:
     """Return the rules that judge a pool."""
     if design.rule.rules:
         return rules_for(pool, design.rule)
-    scales = [design.asked(name) for name in design.questions]
-    return [short(scale.name, design.rule) for scale in scales if scale.kind == "rating" and scale.asked_in(pool)]
+    return design.threshold_rules(pool)
 
 
 def criterion_of(spec: RuleSpec, design: Design) -> Criterion:
     """Return a rule's criterion: its limit, scale and side."""
-    scale = (0.0, 1.0) if spec.label else design.asked(spec.question).scale
+    scale = design.asked(spec.question).judged_scale
     side: Side = "at_least" if spec.at_least is not None else "at_most"
     return Criterion(spec.limit, (float(scale[0]), float(scale[-1])), side)
 
@@ -179,10 +177,8 @@ def _pair_means(ratings: pd.DataFrame, spec: RuleSpec, design: Design, n_pairs: 
     of_question = ratings[ratings["question"] == spec.question]
     if of_question.empty:
         return np.full(n_pairs, math.nan)
-    value = of_question["value"].to_numpy(np.float64, na_value=math.nan)
-    if spec.label:
-        value = with_label(design.asked(spec.question), of_question, spec.label).point
-    means = pd.Series(value, dtype=float).groupby(of_question["turn"].to_numpy()).mean()
+    value = design.asked(spec.question).numbers(of_question, spec.label)
+    means: pd.Series = pd.Series(value, dtype=float).groupby(of_question["turn"].to_numpy()).mean()
     return means.reindex(range(n_pairs)).to_numpy(np.float64)
 
 

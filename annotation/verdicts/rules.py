@@ -1,6 +1,7 @@
 """The rules of a study's `acceptance`: from means, shares and their intervals to a decision with its reasons.
 
-A single threshold is treated as a rule on the mean of each rated question (`short`), so there is one way to decide.
+A single threshold is treated as a rule on the mean of each rated question (`Question.threshold_rules`), so there is one
+way to decide.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from annotation.questions.question import KINDS
 from annotation.records import Fixed, Summary, Verdict
-from plumbline.statistics.estimates import Floats
+from plumbline.statistics.estimates import Estimate, Floats
 from plumbline.study.campaign import AcceptanceSpec, RuleSpec
 from plumbline.study.subject import ItemNames
 
@@ -30,15 +32,12 @@ class RuleValue:
 
     rule: RuleSpec
     by_interval: bool  #: whether the interval decides, not the number itself
-    value: float
-    low: float
-    high: float
-    why: str  #: why there is no interval; empty if there is one
+    estimate: Estimate
 
     @property
     def outcome(self) -> str:
         """Accepted, rejected or undecided."""
-        value, low, high = (np.array(number) for number in (self.value, self.low, self.high))
+        value, low, high = map(np.array, (self.estimate.value, self.estimate.low, self.estimate.high))
         return str(outcomes(value, low, high, self.rule, by_interval=self.by_interval))
 
     @property
@@ -49,25 +48,19 @@ class RuleValue:
     @property
     def told(self) -> str:
         """The statistic in brackets, beside an end of its interval."""
-        return f"({self.rule.statistic} {self.value:.2f})"
+        return f"({self.rule.statistic} {self.estimate.value:.2f})"
 
     @property
     def number(self) -> str:
         """The statistic with its number: `mean quality 4.17`."""
         of = "of " if self.rule.label else ""
-        return f"{self.rule.statistic} {of}{self.what} {_beside(self.value, self.rule.limit)}"
+        return f"{self.rule.statistic} {of}{self.what} {_beside(self.estimate.value, self.rule.limit)}"
 
 
 def _beside(value: float, limit: float) -> str:
     """Format a number with two digits, or more if needed to tell it from the limit: 2.998 is below 3."""
     digits = next((digits for digits in range(2, 6) if round(value, digits) != round(limit, digits)), 2)
     return f"{value:.{digits}f}"
-
-
-def short(question: str, rule: AcceptanceSpec) -> RuleSpec:
-    """Return the rule that a single threshold makes for a question."""
-    # Not validated: the threshold may be infinite, so that every mean reaches it.
-    return RuleSpec.model_construct(question=question, at_least=rule.threshold)
 
 
 def in_words(rule: RuleSpec) -> str:
@@ -103,15 +96,8 @@ def rule_values(summaries: Sequence[Summary], rule: AcceptanceSpec, rules: Itera
     by_name = {summary.question: summary for summary in summaries}
     specs = list(rules)
     if not rule.rules:
-        specs = [short(summary.question, rule) for summary in summaries if summary.kind == "rating"]
-    return [_rule_value(spec, by_name[spec.question], by_interval=rule.by_interval) for spec in specs]
-
-
-def _rule_value(rule: RuleSpec, summary: Summary, *, by_interval: bool) -> RuleValue:
-    if not rule.label:
-        return RuleValue(rule, by_interval, summary.mean, summary.low, summary.high, summary.interval_reason)
-    share = next(share.share for share in summary.shares if share.label == rule.label)
-    return RuleValue(rule, by_interval, share.value, share.low, share.high, share.reason)
+        specs = [spec for summary in summaries for spec in KINDS[summary.kind].threshold_rules(summary.question, rule)]
+    return [RuleValue(spec, rule.by_interval, by_name[spec.question].judged(spec.label)) for spec in specs]
 
 
 def decide(
@@ -132,10 +118,11 @@ def decide(
     if not judged:
         return "undecided", ("no rule applies",)
     for value in judged:
-        if value.low > value.value + _ROUNDING or value.high < value.value - _ROUNDING:
+        number = value.estimate
+        if number.low > number.value + _ROUNDING or number.high < number.value - _ROUNDING:
             raise RuntimeError(  # a bug: both are of the same ratings
-                f"the interval of {value.what} ({value.low:.2f} to {value.high:.2f}) does not contain its own"
-                f" {value.rule.statistic} {value.value:.2f}"
+                f"the interval of {value.what} ({number.low:.2f} to {number.high:.2f}) does not contain its own"
+                f" {value.rule.statistic} {number.value:.2f}"
             )
     if short_of := tuple(lacking(summaries, n_pairs, rule, rules, by_blocks=by_blocks)):
         return "undecided", short_of
@@ -167,13 +154,11 @@ def lacking(
     few = [s for s in of_rules if s.n_ratings < rule.min_ratings]
     if few:
         return [f"ratings of {s.question}: {s.n_ratings}; at least {rule.min_ratings} are needed" for s in few]
-    if unknown := [value for value in judged if math.isnan(value.value)]:
+    if unknown := [value for value in judged if math.isnan(value.estimate.value)]:
         return [f"no {value.rule.statistic} {value.what}" for value in unknown]
     if rule.min_ac2 is None:
         return []
-    agreed = {
-        s.question: ("AC2", s.ac2) if s.kind == "rating" else ("AC1", s.coefficients[0].estimate) for s in of_rules
-    }
+    agreed = {s.question: next(iter(KINDS[s.kind].agreement(s).items())) for s in of_rules}
     return [
         f"{name} of {question} is "
         + (f"undefined ({estimate.reason})" if math.isnan(estimate.value) else f"{estimate.value:.2f}")
@@ -198,15 +183,18 @@ def in_own_words(reasons: Sequence[str], called: ItemNames) -> list[str]:
 def _reason(value: RuleValue) -> str:
     """Return why one rule does not accept."""
     rule, limit = value.rule, f"{value.rule.limit:g}"
-    beyond, end, at_end = ("below", "upper", value.high) if rule.at_least is not None else ("above", "lower", value.low)
+    beyond, end, at_end = (
+        ("below", "upper", value.estimate.high) if rule.at_least is not None else ("above", "lower", value.estimate.low)
+    )
     if value.outcome == "rejected" and not value.by_interval:
         return f"{value.number} is {beyond} {limit}"
     statistic = value.told
     if value.outcome == "rejected":
         return f"{end} end of {value.what} {at_end:.2f} {statistic} is {beyond} {limit}"
-    if math.isnan(value.low):
-        return f"{value.what} {statistic} has no interval: {value.why}"
-    return f"interval of {value.what} {value.low:.2f} to {value.high:.2f} {statistic} does not decide about {limit}"
+    if math.isnan(value.estimate.low):
+        return f"{value.what} {statistic} has no interval: {value.estimate.reason}"
+    ends = f"{value.estimate.low:.2f} to {value.estimate.high:.2f}"
+    return f"interval of {value.what} {ends} {statistic} does not decide about {limit}"
 
 
 def _accepted(judged: Sequence[RuleValue]) -> list[str]:
@@ -224,7 +212,7 @@ def _kept(values: Sequence[RuleValue]) -> str:
         first, *others = (value.number for value in values)
         return ", ".join([first, *(text.removeprefix(f"{rule.statistic} ") for text in others)]) + f": {limit}"
     upper = rule.at_least is None
-    ends = (f"{value.what} {value.high if upper else value.low:.2f} {value.told}" for value in values)
+    ends = (f"{value.what} {value.estimate.high if upper else value.estimate.low:.2f} {value.told}" for value in values)
     return f"{'upper' if upper else 'lower'} end of {', '.join(ends)}: {limit}"
 
 

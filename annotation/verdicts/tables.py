@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import pandas as pd
 
+from annotation.questions.question import KINDS, Question
 from annotation.records import P_IS, Chance, Group, Summary, Verdict
 from annotation.verdicts.looks import decided_after
 from annotation.verdicts.rules import in_own_words, in_words, late_lines, unchecked
@@ -63,7 +64,9 @@ def verdict_table(verdicts: Sequence[Verdict]) -> pd.DataFrame:
         }
         for summary in rated(verdict.questions):
             row |= _cells(summary)
-        row |= dict(_of_labels(verdict.questions))
+        for summary in verdict.questions:
+            for label, what, estimate in label_numbers(summary):
+                row |= _ends(f"{summary.question}_{label}_{what}", estimate)
         row |= {f"P: {rule}": rule_chance.probability for rule, rule_chance in rule_chances(verdict)}
         row |= {"simulated": verdict.simulated, "rules_fixed": verdict.rules_fixed}
         rows.append(row)
@@ -80,20 +83,15 @@ def rated(summaries: Iterable[Summary]) -> list[Summary]:
 
     Only these have means, AC2 and kappa.
     """
-    return [summary for summary in summaries if summary.kind == "rating"]
+    return [summary for summary in summaries if KINDS[summary.kind].has_points]
 
 
-def _of_labels(summaries: Iterable[Summary]) -> Iterator[tuple[str, float]]:
-    """Yield (column, number) of each label's share (in rankings: of first ranks), mean rank, and their intervals."""
-    for summary in summaries:
-        share = "first" if summary.kind == "ranking" else "share"
-        shares = [(label_share.label, share, label_share.share) for label_share in summary.shares]
-        for label, what, estimate in [
-            *shares,
-            *((mean_rank.label, "rank", mean_rank.rank) for mean_rank in summary.ranks),
-        ]:
-            for end, name in (("", "value"), ("_low", "low"), ("_high", "high")):
-                yield f"{summary.question}_{label}_{what}{end}", getattr(estimate, name)
+def label_numbers(summary: Summary) -> Iterator[tuple[str, str, Estimate]]:
+    """Yield (label, name, number): each label's share (in rankings: of first ranks), then its mean rank."""
+    for share in summary.shares:
+        yield share.label, KINDS[summary.kind].share_column, share.share
+    for rank in summary.ranks:
+        yield rank.label, "rank", rank.rank
 
 
 def label_table(groups: Sequence[Group]) -> pd.DataFrame:
@@ -108,6 +106,7 @@ def label_table(groups: Sequence[Group]) -> pd.DataFrame:
          estimate.high, estimate.reason, summary.n_ratings]
         for group in groups
         for summary in group.questions
+        if not KINDS[summary.kind].has_points
         for label, what, estimate in _numbers(summary)
     ]  # fmt: skip
     return pd.DataFrame(rows, columns=columns_)
@@ -115,12 +114,8 @@ def label_table(groups: Sequence[Group]) -> pd.DataFrame:
 
 def _numbers(summary: Summary) -> Iterator[tuple[str, str, Estimate]]:
     """Yield (label, kind of number, number) of a question without a scale."""
-    if summary.kind == "rating":
-        return
-    for share in summary.shares:
-        yield share.label, "ranked first" if summary.kind == "ranking" else "share", share.share
-    for rank in summary.ranks:
-        yield rank.label, "mean rank", rank.rank
+    for label, name, estimate in label_numbers(summary):
+        yield label, {"first": "ranked first", "rank": "mean rank"}.get(name, name), estimate
     for coefficient in summary.coefficients:
         yield coefficient.label, coefficient.name, coefficient.estimate
     if not summary.shares:
@@ -145,14 +140,16 @@ def label_text(groups: Sequence[Group]) -> str:
 
 def _cells(summary: Summary) -> dict[str, object]:
     """Return a question's mean and agreement with intervals, in columns that begin with its name."""
-    mean = Estimate(value=summary.mean, low=summary.low, high=summary.high)
-    estimates = {"mean": mean} | {name: getattr(summary, name) for name in COEFFICIENTS}
-    cells: dict[str, object] = {}
-    for name, estimate in estimates.items():
-        cells[f"{summary.question}_{name}"] = estimate.value
-        low, high = (f"{name}_low", f"{name}_high") if name != "mean" else ("low", "high")
-        cells |= {f"{summary.question}_{low}": estimate.low, f"{summary.question}_{high}": estimate.high}
-    return cells | {f"{summary.question}_probability": summary.probability}
+    mean, name = _ends(summary.question, summary.judged()), summary.question
+    cells = {f"{name}_mean": mean.pop(name), **mean}
+    for coefficient in COEFFICIENTS:
+        cells |= _ends(f"{name}_{coefficient}", getattr(summary, coefficient))
+    return cells | {f"{name}_probability": summary.probability}
+
+
+def _ends(column: str, estimate: Estimate) -> dict[str, object]:
+    """Return a number and the ends of its interval, in columns that begin with this name."""
+    return {column: estimate.value, f"{column}_low": estimate.low, f"{column}_high": estimate.high}
 
 
 def agreement_text(groups: Sequence[Group], called: ItemNames = PAIRS) -> str:
@@ -413,12 +410,12 @@ def of_group(key: Sequence[str]) -> str:
     return f"{display(pool)} ({where})" if where else display(pool)
 
 
-def wrong(within: float, kinds: Collection[str]) -> str:
-    """Return the words for wrong answers, by the kinds of questions asked."""
-    off = f"off by more than {count(within, 'point')}"
-    if set(kinds) <= {"rating", "text"}:
-        return off
-    return f"wrong (on a scale: {off})" if "rating" in kinds else "wrong"
+def wrong(within: float, questions: Collection[Question]) -> str:
+    """Return the words for wrong answers to questions, by their kinds."""
+    words = {question.wrong_words(within): question.has_points for question in questions}
+    off = next((name for name, on_scale in words.items() if on_scale), "")
+    others = [name for name in words if name not in (off, "")]
+    return f"{others[0]} (on a scale: {off})" if off and others else "".join([off, *others[:1]])
 
 
 def number(value: float) -> str:

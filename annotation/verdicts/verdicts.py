@@ -16,12 +16,10 @@ import pandas as pd
 
 from annotation.campaign_records import PAIRS, RATINGS, RULES, CampaignRecords
 from annotation.counting import Dealt, counting_ratings, dealt_with, stays
-from annotation.questions import labels_of
+from annotation.questions.means import MeanOfAnswers
 from annotation.ratings.decisions import identity_of
 from annotation.records import Chance, Group, Summary, Supply, Verdict
 from annotation.sampling.queues import SCOPES
-from annotation.statistics.labels import with_label
-from annotation.statistics.means import MeanOfAnswers
 from annotation.statistics.summaries import Design, coded, compact, summarise, table_two
 from annotation.verdicts.counted import Basis, Place, answers, basis, with_enough
 from annotation.verdicts.looks import BlockProgress
@@ -30,7 +28,6 @@ from plumbline.errors import DataError
 from plumbline.frames import is_among
 from plumbline.manifest import RecordFile
 from plumbline.records import Pair
-from plumbline.statistics.agreement import Answers
 from plumbline.study.campaign import RuleSpec
 
 
@@ -45,8 +42,7 @@ def chances(ratings: pd.DataFrame, rules: Sequence[RuleSpec], design: Design) ->
 def _chance(ratings: pd.DataFrame, rule: RuleSpec, design: Design) -> Chance:
     if ratings.empty:
         return Chance(probability=math.nan, reason="no ratings")
-    scale = design.asked(rule.question)
-    answers = with_label(scale, ratings, rule.label) if rule.label else Answers.of(ratings, scale.scale)
+    answers = design.asked(rule.question).judged(ratings, rule.label)
     reached = MeanOfAnswers(answers, design.rule.interval).reached(rule.limit)
     return reached if rule.at_least is not None else Chance(probability=1 - reached.probability, reason=reached.reason)
 
@@ -58,7 +54,7 @@ def pair_means(ratings: pd.DataFrame, design: Design) -> pd.DataFrame:
     rows. With own rules each row says whether the pair's ratings meet them all.
     """
     judged_ratings = ratings[
-        ratings["question"].isin([name for name in design.questions if design.asked(name).kind != "text"])
+        ratings["question"].isin([name for name in design.questions if not design.asked(name).free_text])
     ]
     keys = ["pair_id", "transformation", "language", "question"]
     means = judged_ratings.groupby(keys, as_index=False).agg(n_ratings=("value", "size"), mean=("value", "mean"))
@@ -66,8 +62,7 @@ def pair_means(ratings: pd.DataFrame, design: Design) -> pd.DataFrame:
     if design.rule.rules:
         reached = means["pair_id"].map(_own_decisions(judged_ratings, design))
     else:
-        unjudged = [name for name in design.questions if design.asked(name).kind != "rating"]
-        reaches = (means["mean"] >= design.rule.threshold) | means["question"].isin(unjudged)
+        reaches = (means["mean"] >= design.rule.threshold) | ~means["question"].isin(design.rated)
         reached = pd.Series(np.where(reaches, "accepted", "rejected"), index=means.index)
     enough = means["pair_id"].astype(str).map(answers(ratings, design)) >= design.rule.min_raters
     means["decision"] = np.where(enough, reached, "undecided")
@@ -80,18 +75,18 @@ def _own_decisions(ratings: pd.DataFrame, design: Design) -> pd.Series:
     decided: dict[str, str] = {}
     for pool, of_pool in ratings.groupby(pools):
         pairs = pd.Index(of_pool["pair_id"].unique())
-        masks = [_keeps(of_pool, rule).reindex(pairs, fill_value=False) for rule in rules_for(str(pool), design.rule)]
+        masks = [
+            _keeps(of_pool, rule, design).reindex(pairs, fill_value=False) for rule in rules_for(str(pool), design.rule)
+        ]
         met = np.logical_and.reduce([mask.to_numpy(np.bool_) for mask in masks])
         decided |= dict(zip(pairs, np.where(met, "accepted", "rejected"), strict=True))
     return pd.Series(decided)
 
 
-def _keeps(ratings: pd.DataFrame, rule: RuleSpec) -> pd.Series:
+def _keeps(ratings: pd.DataFrame, rule: RuleSpec, design: Design) -> pd.Series:
     """Return a mask of the pairs whose own number meets a rule: the mean of their ratings, or the share of a label."""
     of_question = ratings[ratings["question"] == rule.question]
-    value = of_question["value"].astype(float)
-    if rule.label:
-        value = of_question["answer"].astype(str).map(lambda answer: float(rule.label in labels_of(answer)))
+    value = pd.Series(design.asked(rule.question).numbers(of_question, rule.label), of_question.index)
     numbers = value.groupby(of_question["pair_id"]).mean()
     return numbers >= rule.limit if rule.at_least is not None else numbers <= rule.limit
 

@@ -199,7 +199,7 @@ class _BundleWriter:
         pairs = pairs.assign(model=pairs["model"].map(_name_of))
         ratings = self._evidence.collected.plain_ratings
         spoken = self._comments & ~ratings["pair_id"].isin(pairs.loc[words, "pair_id"])  # comments may quote texts
-        free = ratings["question"].isin([question.name for question in rubric.asked() if question.kind == "text"])
+        free = ratings["question"].isin([question.name for question in rubric.asked() if question.free_text])
         ratings = ratings.assign(
             source=ratings["source"].where(ratings["source"].isin(SOURCES), "file"),
             batch="",

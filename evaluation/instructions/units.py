@@ -16,6 +16,7 @@ import pandas as pd
 from pydantic import Field
 
 from annotation.counting import counting_ratings
+from annotation.questions.label import SingleLabelQuestion
 from annotation.rubric import Rubric
 from annotation.subjects import RowReader
 from annotation.verdicts.evidence import Evidence
@@ -116,7 +117,7 @@ def unlabelled(folder: Path) -> bool:
 
 def _label_question(rubric: Rubric) -> str:
     """Return the question whose labels decide on wordings; empty without one."""
-    questions = (question for question in rubric.asked() if question.kind == "label")
+    questions = (question for question in rubric.asked() if isinstance(question, SingleLabelQuestion))
     return next((question.name for question in questions if set(LABELS) <= set(question.labels)), "")
 
 

@@ -15,7 +15,8 @@ from scipy import stats
 
 from annotation.planning import Outlook, Price, Pricing, RatingVariation, outlook, plan, simulated
 from annotation.planning_command import plan_text
-from annotation.questions import QuestionScale
+from annotation.questions.label import SingleLabelQuestion
+from annotation.questions.rating import RatingQuestion
 from annotation.rubric import load_rubric
 from annotation.sampling.queues import in_order
 from annotation.statistics.summaries import Design
@@ -54,7 +55,7 @@ def test_hteb_study_costs_what_its_wages_say(variant: Callable[..., Study]) -> N
 def test_a_question_about_one_pool_is_answered_there_alone(variant: Callable[..., Study]) -> None:
     """800 pairs, 3 raters and two questions, and a third about the 200 of both translations: 4,800 + 600 ratings."""
     sample = {"pairs": 100, "controls": 0, "repeats": 0}
-    third = QuestionScale("effort", scale=(0, 1, 2), pools=("translation",))
+    third = RatingQuestion("effort", scale=(0, 1, 2), pools=("translation",))
     own = Design(("quality", "fluency", "effort"), others={"effort": third})
     assert priced(variant(sample=sample), own).ratings == 5400
     optional = replace(third, required=False)
@@ -172,7 +173,7 @@ def test_plans_decide_as_verdicts_do(rule: dict[str, Any], n: int, mean: float) 
     assert planned.undecided * 30 == pytest.approx(decisions.count("undecided"))
 
 
-NATURAL = QuestionScale("sound", "label", labels=("natural", "odd"))
+NATURAL = SingleLabelQuestion("sound", labels=("natural", "odd"))
 ODD: dict[str, Any] = {"question": "sound", "label": "odd"}
 
 

@@ -9,11 +9,12 @@ from typing import Any
 
 from annotation.crowd.page import examples_html, question_html
 from annotation.crowd.prolific.workspaces import shown_first
-from annotation.questions import QuestionScale
+from annotation.questions.label import SingleLabelQuestion
+from annotation.questions.rating import RatingQuestion
 from annotation.rubric import load_rubric
 from annotation.sampling.queues import Queue
 from annotation.server.plugin.plumbline_argilla.crowd_html import entrance_body
-from annotation.training import is_right, read_items
+from annotation.training import read_items
 from plumbline.study import ROOT, load_study
 from plumbline.study.campaign import QualityLimits
 from tests.annotation.campaigns import Make
@@ -38,17 +39,12 @@ def test_the_shipped_pairs_are_known_in_english_and_german() -> None:
 
 def test_a_rating_is_right_within_the_studys_points_and_a_label_if_it_is_equal() -> None:
     rating, label = (
-        QuestionScale("quality", scale=(1, 2, 3, 4, 5)),
-        QuestionScale("sound", "label", labels=("good", "odd")),
+        RatingQuestion("quality", scale=(1, 2, 3, 4, 5)),
+        SingleLabelQuestion("sound", labels=("good", "odd")),
     )
-    assert [is_right(rating, value, 3, QualityLimits.within) for value in (1, 2, 3, 4, 5)] == [
-        False,
-        True,
-        True,
-        True,
-        False,
-    ]
-    assert is_right(label, "odd", "odd", 0) and not is_right(label, "good", "odd", 0)
+    right = [value for value in (1, 2, 3, 4, 5) if rating.is_right(value, 3, QualityLimits.within)]
+    assert right == [2, 3, 4]
+    assert label.is_right("odd", "odd", 0) and not label.is_right("good", "odd", 0)
 
 
 def test_crowd_pages_show_worked_examples_folded_in_the_raters_language(variant: Make, tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ from annotation.crowd.platform import (
     found_or_made,
 )
 from annotation.offering import Mode
-from annotation.questions import ENGLISH, worded
+from annotation.questions.entries import ENGLISH, worded
 from annotation.ratings.answers import Answer
 from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue

@@ -17,7 +17,6 @@ import csv
 import io
 import math
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
@@ -27,8 +26,8 @@ from xml.etree import ElementTree
 
 from annotation.crowd.page import COMMENT, DISCARDED, SECONDS
 from annotation.crowd.platform import State, Submission
-from annotation.page import COMMENT_LENGTH
-from annotation.questions import AND, QuestionScale, Value, labels_of
+from annotation.questions.question import Question, Value
+from annotation.questions.text import without_controls
 from annotation.ratings.answers import Answer
 from annotation.rubric import Rubric
 from plumbline.errors import DataError
@@ -52,7 +51,7 @@ class Sheet:
         """The answers to these pairs, in their order.
 
         Raises DataError for other pairs, missing answers, and values off the scale. Comments lose control characters
-        and the text beyond `COMMENT_LENGTH`; an impossible time becomes NaN.
+        and the text beyond the longest that is kept; an impossible time becomes NaN.
         """
         parts = {*self.rubric.question_names(), COMMENT, SECONDS, DISCARDED}
         for name in fields:
@@ -80,34 +79,15 @@ class Sheet:
             values=values,
             submitted_at=submitted_at,
             status="discarded" if discarded else "submitted",
-            comment=clean_comment(fields.get(f"{pair_id}.{COMMENT}", "")),
+            comment=without_controls(fields.get(f"{pair_id}.{COMMENT}", "")),
             seconds=_seconds(fields.get(f"{pair_id}.{SECONDS}", "")),
         )
 
-    def _value(self, fields: Mapping[str, str], pair_id: str, question: QuestionScale) -> Value:
-        text = fields.get(f"{pair_id}.{question.name}", "")
-        if question.kind == "text":
-            return clean_comment(text) or None
-        if not text:
-            return None
-        if question.kind == "rating":
-            value = question.kept(text)
-            if str(value) != text or question.wrong(value):
-                scale = f"{question.scale[0]} to {question.scale[-1]}"
-                raise DataError(
-                    f"{self.where}: pair {pair_id}, {question.name}: {_short(text)} is not on the scale {scale}"
-                )
-            return value
-        value = question.kept(labels_of(text) if question.kind == "multi_label" else text)
-        if wrong := question.wrong(value):
+    def _value(self, fields: Mapping[str, str], pair_id: str, question: Question) -> Value:
+        value = question.sent(fields.get(f"{pair_id}.{question.name}", ""))
+        if value is not None and (wrong := question.wrong(value)):
             raise DataError(f"{self.where}: pair {pair_id}, {question.name}: {ascii(wrong)[1:-1]}")
         return value
-
-
-def clean_comment(text: str) -> str:
-    """Return a comment without control characters and lone surrogates, cut at `COMMENT_LENGTH` characters."""
-    letters = (letter for letter in text if letter in "\n\t" or unicodedata.category(letter) not in ("Cc", "Cs"))
-    return "".join(letters).strip()[:COMMENT_LENGTH].rstrip()
 
 
 def fields_of_xml(xml: str, where: str) -> dict[str, str]:
@@ -289,8 +269,7 @@ def _site_fields(answers: Mapping[str, str], places: Mapping[str, str], rubric: 
             ticked_ones = [
                 name for name in options if answers.get(f"{question.name}{end}.{name}", "").lower() == "true"
             ]
-            several = question.kind == "multi_label" or len(ticked_ones) == 1
-            answer = answers.get(f"{question.name}{end}", AND.join(ticked_ones) if several else "")
+            answer = answers.get(f"{question.name}{end}", question.ticked(ticked_ones))
             if answer or question.required:
                 fields[f"{pair_id}.{question.name}"] = answer
     return fields

@@ -35,7 +35,7 @@ from annotation.crowd.prolific.api import Api, plain, shortened, submission_of, 
 from annotation.crowd.prolific.workspaces import ArgillaRooms, Rooms, crowd_with_address, refuse_unshowable
 from annotation.names import worker_pseudonym
 from annotation.offering import Mode
-from annotation.questions import ENGLISH, worded
+from annotation.questions.entries import ENGLISH, worded
 from annotation.ratings.answers import Answer
 from annotation.sampling.queues import Queue
 from plumbline.errors import ServiceError, StudyError

@@ -32,7 +32,7 @@ from annotation.human.order import drawing_of
 from annotation.names import WORKER
 from annotation.offering import CampaignName, Mode
 from annotation.page import direction, task_of
-from annotation.questions import QuestionScale
+from annotation.questions.question import Question
 from annotation.ratings.answers import PAUSE, Answer, is_time
 from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue
@@ -453,7 +453,7 @@ def timed(answers: Sequence[Answer]) -> list[Answer]:
     return ordered
 
 
-def _answer(pair_id: str, response: Mapping[str, Any], questions: Sequence[QuestionScale]) -> Answer:
+def _answer(pair_id: str, response: Mapping[str, Any], questions: Sequence[Question]) -> Answer:
     values, comment = said_in(response, questions)
     return Answer(
         pair_id=pair_id,

@@ -18,7 +18,7 @@ from annotation.crowd.prolific.adapter import Prolific
 from annotation.crowd.prolific.workspaces import Rooms
 from annotation.names import worker_pseudonym
 from annotation.offering import LEDGER, Mode, begin_offering
-from annotation.questions import Value
+from annotation.questions.question import Value
 from annotation.ratings.answers import Answer
 from annotation.rubric import load_rubric
 from annotation.sampling.sample import draw_sample

@@ -66,7 +66,7 @@ def test_every_type_is_drawn_and_worded(tmp_path: Path) -> None:
     for name in tasks:
         asked = rubric.asked(name)
         assert asked[0].name == name
-        for question in rubric.asked_questions(name):
+        for question, _ in rubric.asked_questions(name):
             assert len(rubric.description(name, question, "en")) <= LIMIT
             for place, words in enumerate(question.labels.values(), 1):  # a button's number is its key
                 assert not words["en"][0].isdigit() or words["en"].split()[0] == str(place), (name, words)

@@ -13,7 +13,7 @@ from annotation.human.answers import order_of
 from annotation.human.forms import RaterAnswers, Skill, form_of
 from annotation.human.records import HumanAnswer, HumanItem, HumanTask
 from annotation.human.simulated import Rehearsal
-from annotation.questions import QuestionScale
+from annotation.questions.question import KINDS
 from generation.datasets.scored import ScoredItem
 from plumbline.study.campaign import SimulatedRater
 
@@ -89,7 +89,7 @@ def rehearsed(task: HumanTask, gold: list[ScoredItem], skill: Skill = SKILL) -> 
         answers = made.answers(RATER, item.pair_id, skill)
         for asking in form_of(task).questions():
             given = answers.get(asking.name)
-            asked = QuestionScale(asking.name, asking.kind, (), asking.labels, asking.required)
+            asked = KINDS[asking.kind](asking.name, (), asking.labels, asking.required)
             assert given is None or not asked.wrong(given), given
         found += list(form_of(task).answers(item, {item.pair_id: RaterAnswers(answers)}, "r", simulated=True))
     return found

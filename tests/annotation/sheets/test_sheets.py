@@ -18,10 +18,12 @@ from langcodes.data_dicts import LANGUAGE_ALPHA3
 
 from annotation.campaign_records import CampaignRecords
 from annotation.crowd.summary import CrowdSummary
-from annotation.questions import Question
+from annotation.questions.label import SingleLabelQuestion
+from annotation.questions.question import Question
+from annotation.questions.ranking import RankingQuestion
+from annotation.questions.rating import RatingQuestion, SliderQuestion
 from annotation.report.material import CampaignMaterial
-from annotation.rubric import load_rubric
-from annotation.sheets.facts import NOBODY, answered, answers_of, instrument
+from annotation.sheets.facts import NOBODY, answered, answers_of
 from annotation.sheets.heds import HedsAnswers, form, heds_answers, heds_json
 from annotation.sheets.writing import write_sheets
 from annotation.verdicts.acceptance import accept
@@ -31,6 +33,7 @@ from plumbline.errors import StudyError
 from plumbline.exhibits.table import as_markdown
 from plumbline.manifest import Manifest
 from plumbline.records import Pair, Rating
+from plumbline.scales import Continuous
 from plumbline.study import ROOT, Study, load_study
 from tests.annotation.judgements import START, pair, ratings
 from tests.annotation.ratings.test_review import rate
@@ -294,17 +297,17 @@ def test_pay_recruitment_and_consent_of_a_live_crowd_are_on_record(variant: Call
     assert answers_of(live("prolific", "sandbox"))["payment"].by == "open"
 
 
-def test_each_kind_of_question_has_its_instrument(tmp_path: Path) -> None:
-    rubric = load_rubric(load_study(ROOT / "studies" / "items.yaml", tmp_path))
-    questions = {
-        asked.name: (question, asked) for question, asked in zip(rubric.questions, rubric.asked(), strict=True)
-    }
-    labels = {name: {"en": name.capitalize()} for name in ("b", "a")}
-    order = Question.model_validate({"name": "order", "title": {"en": "Order"}, "kind": "ranking", "labels": labels})
-    assert [*instrument(*questions["similarity"]).values()] == ["6", "0, 1, 2, 3, 4, 5", "N/A", 1, 2]
-    assert [*instrument(*questions["best"]).values()] == ["6", "1; 2; 3; 4; 5; None of them", "N/A", 1, 7]
-    ranking = ["N/A", "N/A", "To order B; A; the order is recorded", 4, 3]
-    assert [*instrument(order, order.asked(())).values()] == ranking
+@pytest.mark.parametrize(
+    ("question", "instrument"),
+    [
+        (RatingQuestion("similarity", (0, 1, 2)), ["3", "0, 1, 2", "N/A", 1, 2]),
+        (SliderQuestion("similarity", Continuous((0, 100))), ["continuous", "0 to 100", "N/A", 3, 2]),
+        (SingleLabelQuestion("best", labels=("b", "a")), ["2", "B; A", "N/A", 1, 7]),
+        (RankingQuestion("order", labels=("b", "a")), ["N/A", "N/A", "To order B; A; the order is recorded", 4, 3]),
+    ],
+)
+def test_each_kind_of_question_has_its_instrument(question: Question, instrument: list[Any]) -> None:
+    assert [*question.instrument([label.capitalize() for label in question.labels]).values()] == instrument
 
 
 def test_a_criterion_of_another_rubric_is_neither_named_nor_classified_for_its_author(

@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 
 from annotation.campaign_records import CampaignRecords
+from annotation.questions import rating
 from annotation.records import Decision
 from annotation.sampling.sample import draw_sample
-from annotation.statistics import summaries
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.tables import verdict_text
 from annotation.verdicts.verdicts import refuse_stale
@@ -78,7 +78,7 @@ def test_exclusions_ask_for_decisions_and_resample_nothing_again(
         resampled.append(answers.pairs)
         return krippendorff_alpha(answers, generator)
 
-    monkeypatch.setattr(summaries, "krippendorff_alpha", counted)
+    monkeypatch.setattr(rating, "krippendorff_alpha", counted)
     good = ratings(pairs, [4] * len(pairs), [4] * len(pairs), raters=2)
     early = pd.Timestamp("2025-01-01", tz="UTC")
     bad = ratings(pairs, [1] * len(pairs), [1] * len(pairs), raters=2).assign(submitted_at=early, excluded="careless")

@@ -12,7 +12,7 @@ import pytest
 
 from annotation.campaign_records import CampaignRecords
 from annotation.counting import Dealt, dealt_with
-from annotation.questions import QuestionScale
+from annotation.questions.label import SingleLabelQuestion
 from annotation.records import Verdict
 from annotation.sampling.queues import in_order
 from annotation.statistics.summaries import Design
@@ -127,7 +127,7 @@ def test_no_number_is_biased_or_hidden_before_the_first_look() -> None:
 
 
 def test_the_share_of_a_label_has_an_unbiased_estimate_too() -> None:
-    labelled = QuestionScale("sound", kind="label", labels=("odd", "natural"))
+    labelled = SingleLabelQuestion("sound", labels=("odd", "natural"))
     rules = [{"question": "sound", "label": "odd", "at_most": 0.3}]
     acceptance = AcceptanceSpec.model_validate({"rule": "lower_bound", "min_pairs": 8, "rules": rules})
     rule = Design(("sound",), SCALE, 2, acceptance, SEED, {"sound": labelled}, blocks=ENDS)

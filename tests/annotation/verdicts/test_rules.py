@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from annotation.questions import QuestionScale
+from annotation.questions.label import MultiLabelQuestion, SingleLabelQuestion
 from annotation.records import Chance, Verdict
 from annotation.statistics.summaries import Design, summarise
 from annotation.verdicts.counted import answers
@@ -21,8 +21,8 @@ from plumbline.statistics.group_sequential import p_above
 from plumbline.study.campaign import AcceptanceSpec, RuleSpec
 from tests.annotation.judgements import pair
 
-SOUND = QuestionScale("sound", "label", labels=("natural", "odd"))
-FAULTS = QuestionScale("faults", "multi_label", labels=("grammar", "words"), required=False, pools=("expansion",))
+SOUND = SingleLabelQuestion("sound", labels=("natural", "odd"))
+FAULTS = MultiLabelQuestion("faults", labels=("grammar", "words"), required=False, pools=("expansion",))
 SHARE = {"question": "sound", "label": "odd"}
 
 
@@ -120,7 +120,7 @@ def test_pairs_count_by_the_questions_that_need_an_answer() -> None:
     assert answers(THREE, own).to_dict() == {"a": 2, "b": 2, "c": 2}  # nobody named a fault: it need not be
     without = THREE[~((THREE["pair_id"] == "a") & (THREE["question"] == "sound"))]
     assert answers(without, own).to_dict() == {"a": 0, "b": 2, "c": 2}
-    asked = {"sound": QuestionScale("sound", "label", labels=("natural", "odd"), pools=("expansion",))}
+    asked = {"sound": SingleLabelQuestion("sound", labels=("natural", "odd"), pools=("expansion",))}
     elsewhere = Design(("quality", "sound"), rule=own.rule, others=asked)
     assert answers(without, elsewhere).to_dict() == {"a": 2, "b": 2, "c": 2}
 

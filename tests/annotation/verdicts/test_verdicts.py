@@ -12,7 +12,7 @@ import pytest
 from annotation.planning import rated_mean
 from annotation.records import P_IS
 from annotation.statistics.summaries import Design
-from annotation.verdicts.rules import outcomes, short
+from annotation.verdicts.rules import outcomes
 from annotation.verdicts.tables import verdict_table, verdict_text
 from annotation.verdicts.verdicts import accepted_pairs, conclude
 from plumbline.records import Pair
@@ -220,7 +220,8 @@ def test_over_raters_too_accepts_at_the_border_in_at_most_5_percent(pairs: int, 
     threshold = rated_mean(latent, math.sqrt(1.09), SCALE)
     mean = over_pairs_and_raters(sums, counts, found.sum(axis=1), np.full((1000, 3), float(pairs)))
     rule = AcceptanceSpec(rule="lower_bound", interval="pairs_and_raters", threshold=threshold)
-    decisions = outcomes(mean.value, mean.low, mean.high, short("quality", rule), by_interval=True)
+    (of_threshold,) = Design(("quality",), rule=rule).threshold_rules("paraphrasing")
+    decisions = outcomes(mean.value, mean.low, mean.high, of_threshold, by_interval=True)
     assert np.mean(decisions == "accepted") <= 0.05
     assert np.mean(decisions == "undecided") > 0.9
 

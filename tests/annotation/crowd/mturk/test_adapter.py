@@ -301,7 +301,7 @@ def test_an_extension_that_was_lost_is_not_made_twice(study: Study, site: MTurkS
         ({"study": "other"}, "answers are for study 'other', not for 'turks'"),
         ({"batch": "other"}, "answers are for batch 'other', not for 'batch2'"),
         ({"p0.quality": ""}, "pair p0 has no answer to 'quality'"),
-        ({"p0.quality": "6"}, "'6' is not on the scale 1 to 5"),
+        ({"p0.quality": "6"}, "the answer 6 is not on the scale 1 to 5"),
         ({"p0.quality": "4.0"}, "'4.0' is not on the scale"),
         ({"p9.quality": "4"}, "answers 'p9.quality', which was not asked"),
         ({"p0.mood": "4"}, "answers 'p0.mood', which was not asked"),

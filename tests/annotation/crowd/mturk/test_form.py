@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from annotation.crowd.mturk.form import Sheet, clean_comment, fields_of_xml
-from annotation.page import COMMENT_LENGTH
+from annotation.crowd.mturk.form import Sheet, fields_of_xml
+from annotation.questions.text import LONGEST, without_controls
 from annotation.rubric import load_rubric
 from plumbline.errors import DataError
 from plumbline.study import Study
@@ -62,7 +62,7 @@ def test_answers_are_on_the_scale_or_refused(sheet: Sheet, fields: dict[str, str
 @given(st.text(st.characters(exclude_categories=[])))
 def test_comments_can_be_kept_anywhere(text: str) -> None:
     """No control characters but line feeds and tabs, all of it UTF-8; cleaning again changes nothing."""
-    kept = clean_comment(text)
-    assert len(kept) <= COMMENT_LENGTH
+    kept = without_controls(text)
+    assert len(kept) <= LONGEST
     assert not any((letter < " " and letter not in "\n\t") or "\x7f" <= letter <= "\x9f" for letter in kept)
-    assert kept.encode().decode() == kept == clean_comment(kept)
+    assert kept.encode().decode() == kept == without_controls(kept)

@@ -90,7 +90,7 @@ def test_one_pair_a_hit(study: Study, write: Callable[..., Path]) -> None:
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"Answer.p0.quality": "6"}, "line 3: pair p0, quality: '6' is not on the scale 1 to 5"),
+        ({"Answer.p0.quality": "6"}, "line 3: pair p0, quality: the answer 6 is not on the scale 1 to 5"),
         ({"Answer.p0.quality": ""}, "line 3: pair p0 has no answer to 'quality'"),
         ({"Answer.study": "new"}, "line 3: the answers are for study 'new', not for 'old'"),
         ({"Answer.p7.quality": "3"}, "line 3: pair 'p7' is not in this study's sample"),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from annotation.crowd.prolific.adapter import Prolific
-from annotation.questions import Value
+from annotation.questions.question import Value
 from annotation.rubric import load_rubric
 from plumbline.study import Study
 from tests.annotation.crowd import campaigns

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annotation.questions import QuestionScale, ranked, ranks_of
+from annotation.questions.ranking import RankingQuestion, ranked, ranks_of
 from annotation.rubric import load_rubric
 from annotation.statistics.summaries import Design
 from plumbline.errors import StudyError
@@ -17,7 +17,7 @@ from tests.annotation.campaigns import Make
 from tests.annotation.kinds import BETTER, EFFORT, NATURAL, RULES, ask, rubric
 from tests.annotation.kinds import ORDER as ORDER_
 
-ORDER = QuestionScale("order", "ranking", labels=("a", "b", "c"))
+ORDER = RankingQuestion("order", labels=("a", "b", "c"))
 SHARE: dict[str, Any] = {"question": "naturalness", "label": "odd", "at_most": 0.5}
 
 

@@ -11,9 +11,8 @@ from irrCAC.raw import CAC
 from statsmodels.stats.inter_rater import aggregate_raters
 from statsmodels.stats.inter_rater import fleiss_kappa as their_kappa
 
-from annotation.questions import QuestionScale
-from annotation.statistics.labels import answers_to, coefficients, shares
-from plumbline.statistics.agreement import Answers, ac1, fleiss_kappa, masi, nominal_alpha
+from annotation.questions.label import MultiLabelQuestion, SingleLabelQuestion
+from plumbline.statistics.agreement import ac1, fleiss_kappa, masi, nominal_alpha
 from plumbline.statistics.group_sequential import repeated_interval
 from tests.plumbline.statistics.test_agreement import GWET, KRIPPENDORFF, Matrix, answers
 
@@ -23,8 +22,8 @@ DIAGNOSES = """444444 222555 233335 555555 222444 113333 333355 113334 114444 55
                144444 124444 222333 144444 224445 333335 111455 111112 224444 133555
                555555 244444 224555 114444 144445 222224 111155 224444 133333 555555"""
 SCALE = (1, 2, 3, 4, 5)
-BOTH = QuestionScale("naturalness", "label", labels=("good", "odd", "bad"))
-SEVERAL = QuestionScale("faults", "multi_label", labels=("a", "b", "c"))
+BOTH = SingleLabelQuestion("naturalness", labels=("good", "odd", "bad"))
+SEVERAL = MultiLabelQuestion("faults", labels=("a", "b", "c"))
 
 
 def diagnoses() -> Matrix:
@@ -79,7 +78,7 @@ def test_alpha_of_sets_by_hand() -> None:
     distances: a and b 3*2*1, a and ab 3*1*2/3, b and ab 2*1*2/3, in all 2 * (6 + 2 + 4/3) = 56/3.
     Alpha = 1 - (4/3 / 6) / (56/3 / 30) = 1 - (2/9) / (28/45) = 1 - 5/14.
     """
-    found = coefficients(SEVERAL, frame(["a a", "b b", "a ab"]), 1)
+    found = SEVERAL.coefficients(frame(["a a", "b b", "a ab"]), 1)
     assert (found[0].name, round(found[0].estimate.value, 9)) == ("alpha (MASI)", round(9 / 14, 9))
     assert {(one.name, one.label) for one in found[1:]} == {
         (name, label) for name in ("AC1", "alpha (nominal)") for label in "abc"
@@ -91,7 +90,7 @@ def test_alpha_of_sets_by_hand() -> None:
 
 def test_sets_that_are_equal_or_not_have_the_nominal_alpha() -> None:
     rows = ["a a b", "b b b", "c a c", "a a a", "b c c"]
-    sets = coefficients(SEVERAL, frame(rows), 1)[0].estimate
+    sets = SEVERAL.coefficients(frame(rows), 1)[0].estimate
     plain = answers([["abc".index(one) + 1 for one in row.split()] for row in rows])
     assert sets.value == pytest.approx(nominal_alpha(plain, np.random.default_rng(1)).value, abs=1e-12)
 
@@ -99,15 +98,11 @@ def test_sets_that_are_equal_or_not_have_the_nominal_alpha() -> None:
 def test_shares_of_labels_with_their_interval() -> None:
     """Means of noughts and ones, with the ends of the means of pairs."""
     given = frame(["good good", "good odd", "good bad"] * 4)
-    found = {one.label: one.share for one in shares(BOTH, given, "pairs")}
+    found = {one.label: one.share for one in BOTH.shares(given, "pairs")}
     good = found["good"]
     assert (good.value, good.low, good.high) == pytest.approx(
         (2 / 3, *repeated_interval(np.tile([1.0, 0.5, 0.5], 4), (0, 1), 0.025))
     )
-    one = shares(BOTH, frame(["good odd"]), "pairs")[0].share
+    one = BOTH.shares(frame(["good odd"]), "pairs")[0].share
     assert (one.value, one.reason[:17]) == (0.5, "fewer than 8 pair") and math.isnan(one.low)
-    assert answers_to(BOTH, frame(["bad good"])).point.tolist() == [2, 0]
-
-
-def test_answers_are_made_once() -> None:
-    assert isinstance(answers_to(BOTH, frame(["good odd"])), Answers)
+    assert BOTH.answers(frame(["bad good"])).point.tolist() == [2, 0]

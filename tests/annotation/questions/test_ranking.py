@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from annotation.questions import QuestionScale, ranked
-from annotation.statistics.labels import Rankings, kendall_tau, kendall_w, mean_ranks, ranking_coefficients, shares
+from annotation.questions.ranking import RankingQuestion, Rankings, kendall_tau, kendall_w, ranked
+from plumbline.study.campaign import AcceptanceSpec
 
-ABC = QuestionScale("order", "ranking", labels=("a", "b", "c"))
+ABC = RankingQuestion("order", labels=("a", "b", "c"))
 # Kendall, Rank Correlation Methods, 4th ed., chapter 6: three rankings of ten with ties; he gives S = 591, W = 0.828.
 KENDALL = (
     (1, 4.5, 2, 4.5, 3, 7.5, 6, 9, 7.5, 10), (2.5, 1, 2.5, 4.5, 4.5, 8, 9, 6.5, 10, 6.5),
@@ -38,13 +38,13 @@ def frame(*pairs: str) -> pd.DataFrame:
 
 
 def of(*pairs: str) -> Rankings:
-    return Rankings.of(ABC, frame(*pairs))
+    return Rankings.of(frame(*pairs), ABC.labels)
 
 
 def one_pair(ranks: tuple[tuple[float, ...], ...]) -> Rankings:
     names = tuple(f"l{i:02}" for i in range(len(ranks[0])))
     answers = [ranked({name: int(2 * rank) for name, rank in zip(names, one, strict=True)}) for one in ranks]
-    return Rankings.of(QuestionScale("order", "ranking", labels=names), frame(",".join(answers)))
+    return Rankings.of(frame(",".join(answers)), names)
 
 
 @pytest.mark.parametrize(("ranks", "w", "digits"), [(KENDALL, 0.828, 3), (ANXIETY, 0.54, 2)])
@@ -69,7 +69,7 @@ def test_tau_is_scipys_and_w_the_textbooks_formula_whatever_raters_are_missing()
             m, sums = len(given), np.sum([stats.rankdata(one) for one in given], axis=0)
             ties = sum((n**3 - n) for one in given for n in np.unique(one, return_counts=True)[1])
             ws.append((12 * (sums**2).sum() - 3 * m**2 * 4 * 25) / (m**2 * 4 * 15 - m * ties))
-    own = Rankings.of(QuestionScale("order", "ranking", labels=names), frame(*rows))
+    own = Rankings.of(frame(*rows), names)
     for found, values in ((kendall_tau(own), taus), (kendall_w(own), ws)):
         assert found.value == pytest.approx(np.mean(values), abs=1e-12)
         ends = stats.t.interval(0.95, len(values) - 1, np.mean(values), stats.sem(values))
@@ -107,7 +107,7 @@ def test_no_interval_reaches_below_what_the_coefficient_can_be() -> None:
 def test_what_cannot_be_told_is_nan_with_its_reason(rows: tuple[str, ...], reason: str) -> None:
     for found in (kendall_tau(of(*rows)), kendall_w(of(*rows))):
         assert math.isnan(found.value) and found.reason == reason
-    assert ranking_coefficients(ABC, frame(*rows).iloc[:0]) == ()
+    assert ABC.summary(frame(*rows).iloc[:0], AcceptanceSpec(), 1).coefficients == ()
 
 
 def test_who_holds_all_for_equal_has_no_tau_but_counts_in_w() -> None:
@@ -123,14 +123,14 @@ def test_where_labels_stand() -> None:
     Error^2 = 2 / 1 * 2 * 0.25^2 / 16 = 1/64: t(0.975; 1) = 12.7062 times 1/8 to either side. First is a in 3 of 4.
     """
     given = frame("a > b > c, a = b > c", "b > a > c, a > c > b")
-    a, b, c = (one.rank for one in mean_ranks(ABC, given, "pairs"))
+    a, b, c = (one.rank for one in ABC.mean_ranks(given, "pairs"))
     assert (a.value, b.value, c.value) == pytest.approx((5.5 / 4, (2 + 1.5 + 1 + 3) / 4, (3 + 3 + 3 + 2) / 4))
     assert a.high - a.value == pytest.approx(12.7062047 / 8)
-    firsts = {one.label: one.share.value for one in shares(ABC, given, "pairs")}
+    firsts = {one.label: one.share.value for one in ABC.shares(given, "pairs")}
     assert firsts == {"a": 3 / 4, "b": 2 / 4, "c": 0}
-    (alone, *_) = mean_ranks(ABC, given.iloc[:2], "pairs")
+    (alone, *_) = ABC.mean_ranks(given.iloc[:2], "pairs")
     assert alone.rank.reason == "only one pair, so no interval" and math.isnan(alone.rank.low)
-    empty = mean_ranks(ABC, given.iloc[:0], "pairs")[0].rank
+    empty = ABC.mean_ranks(given.iloc[:0], "pairs")[0].rank
     assert math.isnan(empty.value) and empty.reason == "no ratings"
 
 
@@ -140,7 +140,7 @@ def test_ranks_by_other_intervals_hold_their_mean() -> None:
         ", ".join(ranked(dict(zip("abc", map(int, rng.permutation(3)), strict=True))) for _ in "xyz") for _ in range(50)
     ]
     given = frame(*rows)
-    plain, both = (mean_ranks(ABC, given, over)[0].rank for over in ("pairs", "pairs_and_raters"))
+    plain, both = (ABC.mean_ranks(given, over)[0].rank for over in ("pairs", "pairs_and_raters"))
     assert both.value == plain.value
     assert 1 <= both.low < plain.low < plain.value < plain.high < both.high <= 3
 
