@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from annotation.campaign_records import CampaignRecords
+from annotation.crowd import judging
 from annotation.crowd.campaign import CrowdCampaign, Launch
 from annotation.crowd.collecting import collect
 from annotation.crowd.ledger import Ledger
@@ -80,6 +81,20 @@ def work(study: Study, site: MTurkSite, hit: str, worker: str, seconds: float = 
     return site.work(hit, worker, site.fields(hit, honest(study)), seconds)
 
 
+def rated(study: Study, site: MTurkSite, **seconds: float) -> list[str]:
+    """Workers do the only batch that is out well, each in so many seconds, and it is collected; their submissions."""
+    (hit,) = site.hits
+    submissions = [work(study, site, hit, worker, taken) for worker, taken in seconds.items()]
+    step(study, site, collect)
+    return submissions
+
+
+def paid(study: Study, site: MTurkSite, **seconds: float) -> None:
+    """As `rated`, and all that nothing speaks against is approved."""
+    rated(study, site, **seconds)
+    step(study, site, judging.approve_all)
+
+
 def launch(study: Study, site: MTurkSite | Site, mode: Mode = "live", limit: int = 10**6, pilot: int = 0) -> Launch:
     done: list[Launch] = []
 
@@ -94,10 +109,7 @@ def worked(variant: Make, site: MTurkSite, *workers: str) -> tuple[Study, list[s
     """A launched batch that workers do well; the study and their submissions, which are collected."""
     study = drawn(variant)
     launch(study, site)
-    (hit,) = site.hits
-    submissions = [work(study, site, hit, worker) for worker in workers]
-    step(study, site, collect)
-    return study, submissions
+    return study, rated(study, site, **dict.fromkeys(workers, 600.0))
 
 
 class Crash(BaseException):
@@ -191,8 +203,11 @@ def run(
 
 def rate_on_prolific(
     study: Study, site: Site, key: str, pid: str, rates: Callable[[], Callable[[str], Mapping[str, Value]]]
-) -> None:
-    """Join a study as a participant, rate each pair of its batch, submit. Raises PlaceError where nobody may join."""
+) -> tuple[str, tuple[str, str]]:
+    """Join a study as a participant, rate each pair of its batch, submit; the submission, and where its answers are.
+
+    Raises PlaceError where nobody may join.
+    """
     submission, rating = site.join(key, pid), rates()
     batch_id = site.studies[key]["external_study_url"].rsplit("/", 1)[1].split("?")[0]
     with Ledger(study.scratch / LEDGER, study.name, "prolific", "live") as ledger:
@@ -202,6 +217,7 @@ def rate_on_prolific(
         Answer(pair_id=pair_id, values=rating(pair_id), submitted_at=at, seconds=125.0) for pair_id in batch.pair_ids
     ]
     site.submit(submission)
+    return submission, (batch_id, who)
 
 
 def step(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -26,12 +26,6 @@ from tests.annotation.crowd.prolific.prolific_site import prolific_site
 from tests.annotation.sampling.test_queues import RULE
 
 LIMIT = 10**6
-
-
-@pytest.fixture
-def site() -> Iterator[MTurkSite]:
-    with MTurkSite() as made:
-        yield made
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -27,17 +26,11 @@ from plumbline.study import Study
 from plumbline.study.crowd import PTEB_COUNTRIES, CrowdSpec
 from tests.annotation.campaigns import Make
 from tests.annotation.crowd import campaigns
-from tests.annotation.crowd.campaigns import careless, drawn, honest, launch, step, work, worked
+from tests.annotation.crowd.campaigns import careless, drawn, honest, launch, paid, rated, step, work, worked
 from tests.annotation.crowd.mturk.mturk_site import MTurkSite, WorkerRefusedError
 
 # Four paraphrases, a positive and a negative control in a batch: 6 x $0.20 = $1.20, and MTurk's 20%: $1.44 a worker
 REWARD, UNIT = 120, 144
-
-
-@pytest.fixture
-def site() -> Iterator[MTurkSite]:
-    with MTurkSite() as made:
-        yield made
 
 
 def test_an_extended_sample_is_offered_in_batches_of_its_own(variant: Make, site: MTurkSite) -> None:
@@ -144,7 +137,6 @@ def test_the_limit_is_never_passed(variant: Make, site: MTurkSite) -> None:
 
 def test_a_rejected_worker_is_unpaid_excluded_and_replaced(variant: Make, site: MTurkSite) -> None:
     study, (bad, _) = worked(variant, site, "bad", "good")
-    (hit,) = site.hits
     with pytest.raises(StudyError, match="a rejection needs a reason"):
         step(study, site, lambda campaign: judging.reject(campaign, [bad], " "))
     with pytest.raises(StudyError, match=r"submission 'other' is not in the live mturk campaign of crowd"):
@@ -156,9 +148,7 @@ def test_a_rejected_worker_is_unpaid_excluded_and_replaced(variant: Make, site: 
     with pytest.raises(StudyError, match="is rejected; .* nothing was approved"):
         step(study, site, lambda campaign: judging.approve(campaign, [bad]))
     assert launch(study, site).extended == 1
-    work(study, site, hit, "third")
-    step(study, site, collect)
-    step(study, site, judging.approve_all)
+    paid(study, site, third=600)
     assert Counter(map(tuple, site.paid.values())) == {(): 1, (REWARD,): 2}
     (told,) = read_summaries(study)
     assert told.spent == site.balance - site.available == 2 * UNIT
@@ -167,7 +157,6 @@ def test_a_rejected_worker_is_unpaid_excluded_and_replaced(variant: Make, site: 
 
 def test_an_excluded_workers_pairs_are_offered_again_and_paid_from_what_is_left(variant: Make, site: MTurkSite) -> None:
     study, _ = worked(variant, site, "bad", "good")
-    (hit,) = site.hits
     step(study, site, judging.approve_all)
     before = CampaignRecords.open(study).ratings
     bad = sorted(before["rater_id"].unique())[0]
@@ -182,8 +171,7 @@ def test_an_excluded_workers_pairs_are_offered_again_and_paid_from_what_is_left(
     again = ratings[ratings["again"]]
     assert set(again["rater_id"]) == {bad} and set(again["pair_id"]) == set(before["pair_id"])
     assert not dealt_with(ratings).raters.get(before["pair_id"].iloc[0], 0) > 1
-    work(study, site, hit, "third")
-    step(study, site, collect)
+    rated(study, site, third=600)
     ratings = CampaignRecords.open(study).ratings
     assert ratings.groupby("pair_id")["rater_id"].nunique().loc[before["pair_id"].unique()].eq(3).all()
     assert not ratings["surplus"].any()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,12 +22,6 @@ from tests.annotation.crowd.campaigns import CROWD, drawn, honest
 from tests.annotation.crowd.mturk.mturk_site import MTurkSite
 
 Crowd = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def site() -> Iterator[MTurkSite]:
-    with MTurkSite() as made:
-        yield made
 
 
 @pytest.fixture

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -18,42 +16,32 @@ from annotation.crowd.platform import NoMoneyError, RefusedError, UncertainError
 from annotation.crowd.summary import plan_text, read_summaries
 from annotation.names import worker_pseudonym
 from annotation.offering import LEDGER, CampaignName, ledgers
-from annotation.ratings.answers import Answer
 from annotation.ratings.decisions import decide
 from plumbline.errors import DataError, StudyError
 from plumbline.study import Study
 from tests.annotation.campaigns import Make
 from tests.annotation.crowd import campaigns
-from tests.annotation.crowd.campaigns import drawn, honest, launch, step, work, worked
+from tests.annotation.crowd.campaigns import drawn, honest, launch, paid, rate_on_prolific, rated, step, work, worked
 from tests.annotation.crowd.mturk.mturk_site import Fault, Moment, MTurkSite, RequestError
-from tests.annotation.crowd.prolific.prolific_site import Site, prolific_site
+from tests.annotation.crowd.prolific.prolific_site import Site
 
 # Four paraphrases, two controls: $1.20, and MTurk's 20%: $1.44. Prolific's 25%: $1.50, for 750 s that are worth $5.00.
 REWARD, UNIT = 120, 144
 PROLIFIC = {**campaigns.CROWD, "address": "https://argilla.example.org"}
 
 
-@pytest.fixture
-def site() -> Iterator[MTurkSite]:
-    with MTurkSite() as made:
-        yield made
-
-
-@pytest.fixture
-def prolific() -> Iterator[Site]:
-    with prolific_site() as made:
-        yield made
-
-
-def approved(study: Study, site: MTurkSite, *workers: str) -> str:
-    """Launch a batch, whose workers do it well and are approved; the HIT."""
+def approved(study: Study, site: MTurkSite, *workers: str) -> None:
+    """Launch a batch, whose workers do it well and are approved."""
     launch(study, site)
-    (hit,) = site.hits
-    for worker in workers:
-        work(study, site, hit, worker)
-    step(study, site, collect)
-    step(study, site, judging.approve_all)
-    return hit
+    paid(study, site, **dict.fromkeys(workers, 600.0))
+
+
+def participate(study: Study, site: Site, pid: str) -> tuple[str, tuple[str, str]]:
+    """A participant does the open batch well; the submission, and where its answers are."""
+    (posted,) = [key for key, one in site.studies.items() if one["status"] == "ACTIVE"]
+    good = honest(study)
+    rates = lambda pair_id: {name: good(pair_id, name) for name in ("quality", "fluency")}  # noqa: E731
+    return rate_on_prolific(study, site, posted, pid, lambda: rates)
 
 
 def spent(study: Study) -> int:
@@ -114,18 +102,13 @@ def test_a_closed_batch_short_of_workers_still_gets_its_bonuses(variant: Make, s
 def test_a_rejected_workers_time_lowers_nobodys_bonus(variant: Make, site: MTurkSite) -> None:
     study = drawn(variant)
     launch(study, site)
-    (hit,) = site.hits
-    hasty = work(study, site, hit, "hasty", 20)
-    work(study, site, hit, "slow", 600)
-    step(study, site, collect)
+    hasty, _ = rated(study, site, hasty=20, slow=600)
     step(study, site, lambda campaign: judging.reject(campaign, [hasty], "no answer took a second"))
     step(study, site, judging.approve_all)
     step(study, site, judging.pay_bonuses)
     assert sorted(site.paid.values()) == [[], [REWARD]]  # a third worker is to come
     launch(study, site)
-    work(study, site, hit, "third", 300)
-    step(study, site, collect)
-    step(study, site, judging.approve_all)
+    paid(study, site, third=300)
     step(study, site, judging.pay_bonuses)
     # The median of 600 and 300 s is 450 s, $3.00: $1.80 more than the reward
     assert sorted(site.paid.values()) == [[], [REWARD, 180], [REWARD, 180]]
@@ -134,18 +117,12 @@ def test_a_rejected_workers_time_lowers_nobodys_bonus(variant: Make, site: MTurk
 def test_bonuses_wait_for_who_replaces_an_excluded_worker(variant: Make, site: MTurkSite) -> None:
     study = drawn(variant)
     launch(study, site)
-    (hit,) = site.hits
-    work(study, site, hit, "hasty", 20)
-    work(study, site, hit, "slow", 600)
-    step(study, site, collect)
-    step(study, site, judging.approve_all)
+    paid(study, site, hasty=20, slow=600)
     decide(study, worker_pseudonym(campaigns.KEY, study.name, "mturk", "hasty"), exclude=True, reason="in a rush")
     step(study, site, judging.pay_bonuses)
     assert list(site.paid.values()) == [[REWARD], [REWARD]]  # one more is to come, whose time counts for all
     launch(study, site)
-    work(study, site, hit, "third", 400)
-    step(study, site, collect)
-    step(study, site, judging.approve_all)
+    paid(study, site, third=400)
     step(study, site, judging.pay_bonuses)
     # The median of 20, 400 and 600 s is 400 s, $2.67 at $24 an hour: $1.47 more than the reward
     assert list(site.paid.values()) == [[REWARD, 147]] * 3
@@ -220,7 +197,7 @@ def test_live_ratings_end_a_rehearsal_on_any_platform_and_nothing_else_does(
     launch(study, prolific)
     step(study, prolific, collect)
     assert set(CampaignRecords.open(study).all_ratings["source"]) == {"mturk sandbox"}  # nobody has answered there yet
-    _participate(study, prolific, "a" * 24)
+    participate(study, prolific, "a" * 24)
     step(study, prolific, collect)
     assert set(CampaignRecords.open(study).all_ratings["source"]) == {"prolific"}
 
@@ -245,7 +222,7 @@ def test_answers_that_come_after_the_submission_are_collected(variant: Make, pro
     study = drawn(variant, crowd=PROLIFIC)
     launch(study, prolific)
     pid = "b" * 24
-    submission, key = _participate(study, prolific, pid)
+    submission, key = participate(study, prolific, pid)
     assert not any(prolific.rooms.admitted.values())
     whole = prolific.rooms.given[key]
     prolific.rooms.given[key] = whole[:2]
@@ -270,8 +247,8 @@ def test_a_language_that_prolific_lacks_is_said_before_anything_is_offered(varia
 def test_returned_work_is_used_no_more_and_stops_nothing(variant: Make, prolific: Site) -> None:
     study = drawn(variant, crowd=PROLIFIC)
     launch(study, prolific)
-    submission, _ = _participate(study, prolific, "d" * 24)
-    _participate(study, prolific, "e" * 24)
+    submission, _ = participate(study, prolific, "d" * 24)
+    participate(study, prolific, "e" * 24)
     step(study, prolific, collect)
     assert CampaignRecords.open(study).ratings["rater_id"].nunique() == 2
     prolific.leave(submission, "RETURNED")
@@ -284,20 +261,20 @@ def test_a_study_that_pauses_twice_is_started_twice(variant: Make, prolific: Sit
     study = drawn(variant, crowd=PROLIFIC)
     launch(study, prolific)
     (posted,) = prolific.studies
-    works = [_participate(study, prolific, f"{number:024x}")[0] for number in (1, 2)]
+    works = [participate(study, prolific, f"{number:024x}")[0] for number in (1, 2)]
     for number in (3, 4):
         prolific.leave(works[-1], "RETURNED")
         assert prolific.studies[posted]["status"] == "PAUSED"
         assert launch(study, prolific).extended == 1
         assert prolific.studies[posted]["status"] == "ACTIVE"
-        works.append(_participate(study, prolific, f"{number:024x}")[0])
+        works.append(participate(study, prolific, f"{number:024x}")[0])
     assert spent(study) == 2 * 150
 
 
 def test_a_rejection_after_closing_gives_its_money_back(variant: Make, prolific: Site) -> None:
     study = drawn(variant, crowd=PROLIFIC)
     launch(study, prolific)
-    submission, _ = _participate(study, prolific, "c" * 24)
+    submission, _ = participate(study, prolific, "c" * 24)
     step(study, prolific, collect)
     step(study, prolific, lambda campaign: campaign.close())
     assert spent(study) == 150
@@ -308,9 +285,7 @@ def test_a_rejection_after_closing_gives_its_money_back(variant: Make, prolific:
 def test_a_lost_ledger_is_not_begun_anew(variant: Make, site: MTurkSite) -> None:
     study = drawn(variant)
     step(study, site, lambda campaign: campaign.launch())
-    (hit,) = site.hits
-    work(study, site, hit, "one")
-    step(study, site, collect)
+    rated(study, site, one=600)
     (study.scratch / LEDGER).unlink()
     with pytest.raises(DataError, match=r"1 live mturk batch has ratings, but no offer in this ledger .*; restore"):
         launch(study, site)
@@ -350,28 +325,6 @@ def test_a_crash_while_the_ledger_is_made_leaves_no_campaign(variant: Make) -> N
     assert ledgers(path) == []
     with Ledger(path, study.name, "mturk", "sandbox"):
         assert ledgers(path) == []
-
-
-def _participate(study: Study, site: Site, pid: str) -> tuple[str, tuple[str, str]]:
-    """A participant does the open batch well; the submission, and where its answers are kept."""
-    (posted,) = [key for key, one in site.studies.items() if one["status"] == "ACTIVE"]
-    submission = site.join(posted, pid)
-    batch_id = site.studies[posted]["external_study_url"].rsplit("/", 1)[1].split("?")[0]
-    with Ledger(study.scratch / LEDGER, study.name, "prolific", "live") as ledger:
-        (batch,) = [one.batch for one in ledger.offered() if one.batch.batch_id == batch_id]
-    rating, now = honest(study), datetime.now(UTC).isoformat()
-    key = batch_id, worker_pseudonym(campaigns.KEY, study.name, "prolific", pid)
-    site.rooms.given[key] = [
-        Answer(
-            pair_id=pair_id,
-            values={name: rating(pair_id, name) for name in ("quality", "fluency")},
-            submitted_at=now,
-            seconds=9.0,
-        )
-        for pair_id in batch.pair_ids
-    ]
-    site.submit(submission)
-    return submission, key
 
 
 def test_a_refused_bonus_does_not_keep_the_others_unpaid(variant: Make, site: MTurkSite) -> None:

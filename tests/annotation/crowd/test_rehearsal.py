@@ -28,7 +28,7 @@ from tests.annotation.crowd import campaigns
 from tests.annotation.crowd.broken import BATCHES, REWARD, Broken, own, places, prepared, runs
 from tests.annotation.crowd.campaigns import CROWD, drawn, honest, step
 from tests.annotation.crowd.mturk.mturk_site import MTurkSite
-from tests.annotation.crowd.test_commands import Crowd, crowd, site  # noqa: F401 (fixtures)
+from tests.annotation.crowd.test_commands import Crowd, crowd  # noqa: F401 (a fixture)
 from tests.annotation.sampling.test_queues import RULE
 from tests.scale import scaled
 

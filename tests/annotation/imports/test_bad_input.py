@@ -6,7 +6,6 @@ import codecs
 import json
 import os
 import re
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -26,11 +25,6 @@ from tests.annotation.imports.importing import (
 
 HEADER = ["original", "output", "rater", "meaning"]
 MEANING = ("--column", "answer=meaning")
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Workplace:
-    return Workplace(tmp_path)
 
 
 def rows() -> list[list[object]]:

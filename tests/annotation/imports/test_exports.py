@@ -198,6 +198,34 @@ EXPORTS = {
                                                     "status": ["submitted" if n else "discarded"] * 3},
                            "meaning-suggestion": None, "external_id": f"e{n}"} for n in range(ITEMS))},
         people=USERS, unsubmitted=3),
+    "argilla's records, version 1": Export(
+        {"r.json": json.dumps([
+            {"id": f"r{n}", "fields": PAIRED[n],
+             "responses": [{"user_id": USERS[r], "status": "submitted", "values": {"meaning": {"value": mark(n, r)}}}
+                           for r in range(3)]} for n in range(ITEMS)])}, people=USERS),
+    "argilla's records, version 2": Export(
+        {"r.json": json.dumps([
+            {"id": f"r{n}", "fields": PAIRED[n], "suggestions": {},
+             "responses": {"meaning": [{"user_id": USERS[r], "status": "submitted", "value": mark(n, r)}
+                                       for r in range(3)]}} for n in range(ITEMS)])}, people=USERS),
+    "lists of outputs and votes in JSON": Export(
+        {"r.json": json.dumps([
+            {"article": original(n), "outputs": [{"sentence": hyp(n), "votes": [
+                {"worker": RATERS[r], "meaning": mark(n, r)} for r in range(3)]}]} for n in range(ITEMS)])},
+        words=(*MEANING, "--column", "output=sentence")),
+    "potato's instances, a folder a person": Export(
+        {f"{name}/i.jsonl": jsonl({"id": f"i{n}", "displayed_text": hyp(n), "span_annotations": [],
+                                   "label_annotations": {"odd": {yes(n, r): "1"},
+                                                         "meaning": {f"scale_{mark(n, r)}": str(mark(n, r))}}}
+                                  for n in range(ITEMS)) for r, name in enumerate(("ada", "bob", "cleo"))},
+        count=6 * ITEMS, people=()),
+    "a question a row, texts in a second file": Export(
+        {"r.csv": sheet(["sent_id", "system", "worker", "criterion", "score"],
+                        [[f"s{n}", "neural", RATERS[r], q, mark(n, r + (q == "tone"))]
+                         for n, r in EACH for q in ("meaning", "tone")], ";"),
+         "t.csv": sheet(["sent_id", "system", "original", "output"],
+                        [[f"s{n}", "neural", original(n), hyp(n)] for n in range(ITEMS)])},
+        count=6 * ITEMS, words=("--column", "question=criterion")),
     "doccano, labels and users by number": Export(
         {"all.jsonl": jsonl({"id": n, "text": hyp(n), "annotations": [{"label": 1 + mark(n, r) % 2, "user": r + 1}
                                                                      for r in range(3)]} for n in range(ITEMS))},
@@ -248,6 +276,11 @@ EXPORTS = {
                         [[n, original(n), hyp(n), *(mark(n, r) for r in range(3))] for n in range(ITEMS)])},
         ("--column", "by_rater=column 4", "--column", "by_rater=column 5", "--column", "by_rater=column 6"),
         question="rating", people=("anna", "ben", "cleo")),
+    "a question and a number for each person, in TSV": Export(
+        {"w.tsv": sheet(["src", "hyp", *(f"{q}_{r}" for q in ("meaning", "tone") for r in (1, 2, 3))],
+                        [[original(n), hyp(n), *(mark(n, r + q) for q in (0, 1) for r in range(3))]
+                         for n in range(ITEMS)], "\t")}, count=6 * ITEMS,
+        words=tuple(word for k in range(3, 9) for word in ("--column", f"by_rater=column {k}"))),
     "a letter and a number for each person": Export(
         {"w.csv": sheet(["id", "source", "output", *(f"A{r}_{q}" for r in (1, 2, 3) for q in ("meaning", "tone"))],
                         [[n, original(n), hyp(n), *(mark(n, r + q) for r in range(3) for q in (0, 1))]
@@ -283,15 +316,11 @@ EXPORTS = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Workplace:
-    return Workplace(tmp_path)
-
-
 @pytest.mark.parametrize("name", EXPORTS)
 def test_an_export_comes_in_whole(place: Workplace, name: str) -> None:
     export = EXPORTS[name]
     for file, content in export.files.items():
+        (place.folder / file).parent.mkdir(exist_ok=True)
         (place.folder / file).write_bytes(content if isinstance(content, bytes) else content.encode())
     done = place.take(*export.files, *export.words, "--language", "en")
     ratings = place.ratings()

@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 import stat
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pandas as pd
-import pytest
 
 from annotation.campaign_records import CampaignRecords
 from annotation.status.status import read_status
@@ -28,11 +26,6 @@ from tests.annotation.imports.importing import (
 )
 
 STUDY = ("--study", "studies/mine.yaml")
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Workplace:
-    return Workplace(tmp_path)
 
 
 def test_a_long_csv_becomes_a_study_with_verdicts_and_a_report(place: Workplace) -> None:

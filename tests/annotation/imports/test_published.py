@@ -20,11 +20,6 @@ SULEM = [word for name in QUESTIONS for word in ("--column", f"answer={name}")] 
 pytestmark = pytest.mark.skipif(not PEOPLE.is_dir(), reason="the public ratings are not beside the checkout")
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Workplace:
-    return Workplace(tmp_path)
-
-
 def files(*names: str) -> list[str]:
     return [str(PEOPLE / name) for name in names]
 

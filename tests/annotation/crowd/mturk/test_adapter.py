@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -27,12 +27,6 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("AWS_ACCESS_KEY_ID", "AKIATEST"), ("AWS_SECRET_ACCESS_KEY", "very-secret")):
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-
-
-@pytest.fixture
-def site() -> Iterator[MTurkSite]:
-    with MTurkSite() as running:
-        yield running
 
 
 @pytest.fixture

@@ -64,12 +64,6 @@ def chromium() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def site() -> Iterator[MTurkSite]:
-    with MTurkSite() as running:
-        yield running
-
-
-@pytest.fixture
 def study(variant: Callable[..., Study]) -> Study:
     return variant(name="pages", crowd={"countries": {"en": ["US"]}}, raters={"contact": "lab@example.org"})
 
