@@ -187,7 +187,7 @@ class Bundle:
             kinds = {name: Transformation.model_validate(row.definition) for name, row in self.transformations.items()}
             defined = {name: kind for name, kind in kinds.items() if name not in EIGHT}
             refuse_mixed_up(defined)
-            study = Study.model_validate(settings, context=defined)
+            study = Study.model_validate(settings, context={"transformations": defined})
         except ValidationError as error:
             raise DataError(f"{self.path / records.STUDY}: {first_complaint(error)}; {AGAIN}") from None
         except StudyError as error:

@@ -38,7 +38,6 @@ from plumbline.study.engines import (
     EngineSpec,
     JudgeSpec,
     refuse_unfit_judges,
-    with_engines,
 )
 from plumbline.study.ethics import Ethics
 from plumbline.study.evaluation import BundleSpec, EvaluationSpec, NoEvaluation
@@ -146,7 +145,7 @@ class Study(StudyPart):
     @field_validator("transformations")
     @classmethod
     def _known(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-        transformations = {**EIGHT, **(info.context or {})}
+        transformations = {**EIGHT, **(info.context or {}).get("transformations", {})}
         for name in value:
             if name not in transformations:
                 hints = " ".join(
@@ -181,7 +180,7 @@ class Study(StudyPart):
 
     @model_validator(mode="after")
     def _can_be_decided(self, info: ValidationInfo) -> Study:
-        rule, custom = self.acceptance, info.context or {}
+        rule, custom = self.acceptance, (info.context or {}).get("transformations", {})
         asking = [name for name in self.transformations if (custom.get(name) or EIGHT[name]).calls]
         if asking:
             self.generator.refuse_absence(f"{asking[0]} needs one")
@@ -318,18 +317,17 @@ def load_study(file: str | Path, exports: str | Path | None = None) -> Study:
         raise StudyError(str(error)) from None
     if not isinstance(data, dict):
         raise StudyError(f"{path}: a study is a mapping of keys to values; see {resource('studies/demo.yaml')}")
-    custom: dict[str, Transformation] = {}
     try:
         for part in ("crowd", "bundle"):
             data = _with_part_of_file(data, part, path.parent)
-        data = with_engines(data)
+        context = {"transformations": {}, "engines": data.get("engines")}
         if isinstance(data.get("subject"), dict) and data["subject"].get("kind") == HUMAN:
-            data = with_human(data)
+            data = with_human(data, context)
         if isinstance(data.get("transformations"), list):
-            names, custom = own_transformations(data["transformations"], path.resolve().parent)
+            names, context["transformations"] = own_transformations(data["transformations"], path.resolve().parent)
             data = {**data, "transformations": names}
-        study = Study.model_validate(data, context=custom)
-        study._own = custom
+        study = Study.model_validate(data, context=context)
+        study._own = custom = context["transformations"]
         study._own = {**custom, **within_languages(study.transforming, study.languages, study.generator)}
         refuse_unreachable(study, known_texts(study))
     except (ValidationError, StudyError) as error:

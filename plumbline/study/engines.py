@@ -11,14 +11,14 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    ValidationError,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
 
 from plumbline.addresses import refuse_no_address
 from plumbline.errors import StudyError, nearest
-from plumbline.study.base import Line, Name, StudyPart, Variable, first_complaint, refuse_duplicates
+from plumbline.study.base import Line, Name, StudyPart, Variable, refuse_duplicates
 from plumbline.study.campaign import RatersSpec
 from plumbline.study.kinds import PartOfKinds
 
@@ -263,49 +263,19 @@ class NoEngine(EngineSpec):
 NO_ENGINE = NoEngine()
 
 
-def _no_name(value: Any) -> Any:
-    if isinstance(value, str):
-        raise ValueError(f"no engine {value!r}; define it under `engines`")
-    return value
+def _named(value: Any, info: ValidationInfo) -> Any:
+    """Return an engine in place of its name among the file's `engines`, which are in the context."""
+    engines = (info.context or {}).get("engines")
+    if not isinstance(value, str):
+        return value
+    if not isinstance(engines, dict) or value not in engines:
+        hint = nearest(value, list(map(str, engines))) if isinstance(engines, dict) else "define it under `engines`"
+        raise ValueError(f"no engine {value!r}; {hint}")
+    return engines[value]
 
 
 #: An engine where it is used: in the file a name from `engines`, or an engine written out in place.
-Engine = Annotated[EngineSpec, BeforeValidator(_no_name, json_schema_input_type=str | EngineSpec)]
-
-
-def with_engines(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a study file's content with engines in place of their names. Raises StudyError for an unknown one."""
-    data, engines = dict(data), dict[str, EngineSpec]()
-    written = data.get("engines", {})
-    if not isinstance(written, dict):
-        return data  # which `engines` complains of
-    for name, engine in written.items():
-        try:
-            engines[str(name)] = EngineSpec.model_validate(engine)
-        except ValidationError as error:
-            raise StudyError(f"engines.{name}.{first_complaint(error)}") from None
-    data["engines"] = engines
-
-    def of(value: Any, where: str) -> Any:
-        if not isinstance(value, str):
-            return value
-        if value not in engines:
-            hint = nearest(value, list(engines)) if engines else "define it under `engines`"
-            raise StudyError(f"{where}: no engine {value!r}; {hint}")
-        return engines[value]
-
-    if "generator" in data:
-        data["generator"] = of(data["generator"], "generator")
-    if isinstance(data.get("candidates"), list):
-        data["candidates"] = [of(engine, f"candidates.{index}") for index, engine in enumerate(data["candidates"])]
-    if isinstance(data.get("judges"), list):
-        data["judges"] = [
-            {**judge, "engine": of(judge["engine"], f"judges.{index}.engine")}
-            if isinstance(judge, dict) and "engine" in judge
-            else judge
-            for index, judge in enumerate(data["judges"])
-        ]
-    return data
+Engine = Annotated[EngineSpec, BeforeValidator(_named, json_schema_input_type=str | EngineSpec)]
 
 
 class _Rater(StudyPart):

@@ -145,14 +145,14 @@ def refuse_one_name(names: Collection[str], models: Iterable[ModelSpec]) -> None
         raise ValueError(f"judges: {taken[0]!r} is also the name of an embedding model; rename one of them")
 
 
-def with_human(data: Mapping[str, Any]) -> dict[str, Any]:
+def with_human(data: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str, Any]:
     """Return a study file's content, completed by its subject of kind `human`.
 
     Raises StudyError for keys that do not apply to this subject.
     """
     data = dict(data)
     try:
-        subject = HumanSubject.model_validate({**data["subject"], "models": data.pop("judges", ())})
+        subject = HumanSubject.model_validate({**data["subject"], "models": data.pop("judges", ())}, context=context)
     except ValidationError as error:
         raise StudyError(re.sub(r"^subject\.models", "judges", f"subject.{first_complaint(error)}")) from None
     if beside := [name for name in _REFUSED if name in data]:
