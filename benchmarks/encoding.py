@@ -28,9 +28,9 @@ class Timed:
 
         self.seconds = 0.0
         self.loaded: Encoder = ModelHost.of(study).load(study.evaluation.models[0])
-        self._embed = self.loaded._model.embed
+        self._embed = self.loaded.model.embed
         self._embed(["the first text takes longer"], prompt="", role="", batch_size=1)
-        self.loaded._model.embed = self._timed  # type: ignore[method-assign]
+        self.loaded.model.embed = self._timed  # type: ignore[method-assign]
 
     def load(self, *_: Any) -> Encoder:
         """The model, for whatever asks to load one."""

@@ -63,7 +63,7 @@ def share_of_direct(number: int) -> tuple[float, float]:
     texts = [f"{made_words(draw, draw.randint(*WORDS))} {n}" for n in range(number)]
     with tempfile.TemporaryDirectory() as folder:
         loaded = ModelHost.of(study := _study(Path(folder))).load(study.evaluation.models[0])
-        direct: Any = loaded._model._model  # type: ignore[attr-defined]  # sentence-transformers' own
+        direct: Any = loaded.model._model  # type: ignore[attr-defined]  # sentence-transformers' own
         options = {"batch_size": BATCH, "show_progress_bar": False, "convert_to_numpy": True}
         direct.encode(texts[: 8 * BATCH], **options)
         start = time.perf_counter()

@@ -20,7 +20,7 @@ from annotation.judges.annotator_messages import AnnotatorMessage, Instructions,
 from annotation.judges.pool import COMMAND
 from annotation.judges.prompts import JudgeClient, RecordedJudgeAnswers, recording_hashes
 from annotation.judges.records import ModelAnswer
-from annotation.judges.run import JudgeRun, PromptedAnswers, forecast, named
+from annotation.judges.run import JudgeRun, PromptedAnswers, ask_each, forecast, named
 from annotation.rubric import load_rubric
 from plumbline.errors import StudyError, TextUnansweredError
 from plumbline.identity import identity
@@ -150,15 +150,8 @@ def annotate(study: Study, names: Sequence[str] = (), *, again: bool = False) ->
     Writes `human/models/<model>.parquet`, and of all models `human/model_answers.parquet`. Raises as `annotators`, and
     ServiceError if a model cannot work; answers received before stay.
     """
-    import uvloop  # noqa: PLC0415 (extra `generation`)
-
-    done = []
     with only_one(study.scratch / ".judging.lock", f"models are running for {study.name!r}"):
-        for model in annotators(study, names, again=again):  # one model at a time, since each needs the whole machine
-            try:
-                done.append(uvloop.run(model.ask()))
-            finally:
-                model.close()
+        done = ask_each(annotators(study, names, again=again))
         items = read_items(study)
         started = [model for model in annotators(study) if model.path.exists()]
         rows = [row for model in started for row in model.answers(items)]

@@ -20,7 +20,7 @@ from pydantic import Field
 from annotation.judges.effects import spearman
 from annotation.judges.prompts import Questionnaire
 from annotation.judges.records import JudgedPair, checked
-from annotation.judges.run import JudgeRun, judge_pairs, named, progress_of
+from annotation.judges.run import JudgeRun, ask_each, named, progress_of
 from annotation.rubric import load_rubric
 from generation.datasets.dataset import Dataset, items_of
 from generation.datasets.loading import load_dataset
@@ -207,7 +207,7 @@ def judge_gold(study: Study, names: Sequence[str] = (), *, again: bool = False) 
     with only_one(study.scratch / ".judging.lock", f"judges are running for {study.name!r}"):
         questionnaires, pairs = gold_questions(study, names)
         write_table(study.folder / PAIRS, pairs, GoldPair)
-        return judge_pairs(progress_of(study, questionnaires, pairs, study.folder / FOLDER, again=again))
+        return ask_each(progress_of(study, questionnaires, pairs, study.folder / FOLDER, again=again))
 
 
 def gold_pairs(specs: Iterable[DatasetSpec], study_file: Path) -> list[GoldPair]:

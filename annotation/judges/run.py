@@ -282,11 +282,11 @@ def judge(study: Study, names: Sequence[str] = (), outputs: int = 0, *, again: b
     """
     of_judges = questionnaires(study, names)
     with only_one(study.scratch / ".judging.lock", f"judges are running for {study.name!r}"):
-        return judge_pairs(progress_of(study, of_judges, draw_judged(study, outputs), study.judgements, again=again))
+        return ask_each(progress_of(study, of_judges, draw_judged(study, outputs), study.judgements, again=again))
 
 
-def judge_pairs(progresses: Iterable[JudgeProgress]) -> list[JudgeRun]:
-    """Ask each judge its unanswered questions, one judge after another, since each needs the whole machine."""
+def ask_each(progresses: Iterable[PromptedAnswers[Any, Any]]) -> list[JudgeRun]:
+    """Ask each model its unanswered prompts, one model after another, since each needs the whole machine."""
     import uvloop  # noqa: PLC0415 (extra `generation`; reading judgements does not need it)
 
     done = []

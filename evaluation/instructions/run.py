@@ -81,9 +81,9 @@ class PromptedEncoder:
         if role == DOCUMENT or self._text is None:
             prompt = self._encoder.prompt_for(**call)
         else:
-            prompt = self._encoder.prompt_under(self._text, self._template, call)
+            prompt = self._encoder.model.prompt_under(self._text, self._template, call)
         if role != DOCUMENT:
-            self.effective = self._encoder.before(prompt)
+            self.effective = self._encoder.model.before(prompt)
         return self._encoder.embed([text for batch in inputs for text in batch["text"]], prompt=prompt, role=role)
 
 
@@ -173,7 +173,7 @@ def _take(results: PromptResults, stream: Iterator[tuple[ModelJob, Any]], outcom
 
 def _score(evaluation: EvaluationSpec, unit: PromptUnit, template: str, model: Encoder) -> UnitResult:
     """Score a data set under a prompt: a piece of `evaluation.work`."""
-    refused = model.refuses() if unit.wanted.text is not None else ""
+    refused = model.model.refuses() if unit.wanted.text is not None else ""
     if refused:
         return UnitResult(unit.place, refused=refused)
     under = PromptedEncoder(model, unit.wanted.text, template)

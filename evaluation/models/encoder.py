@@ -13,7 +13,7 @@ import pkgutil
 import re
 import shutil
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from pathlib import Path
@@ -63,7 +63,7 @@ class Encoder:
         of_study: Collection[str] = (),
     ) -> None:
         """Take a model and its store; `of_study` names the prompts that the study gives it."""
-        self._model, self._of_study = model, of_study
+        self.model, self._of_study = model, of_study
         self._name, self.revision = name, revision
         self._batch_size, self._chunk = batch_size, chunk
         self._store = store or EmbeddingStore()
@@ -100,31 +100,19 @@ class Encoder:
     def prompt_for(self, task_metadata: Any, hf_split: str, hf_subset: str, prompt_type: Any) -> str:
         """Return the model's prompt for a call of mteb, as `embed` takes it, and note it in `prompts`."""
         role = str(prompt_type.value) if prompt_type is not None else ""
-        prompt, source = self._model.prompt_of(task_metadata, hf_split, hf_subset, prompt_type, self._of_study)
-        if before := self.before(prompt):
+        prompt, source = self.model.prompt_of(task_metadata, hf_split, hf_subset, prompt_type, self._of_study)
+        if before := self.model.before(prompt):
             self.prompts[role or "text"] = f"{before!r} ({source})"
         return prompt
-
-    def prompt_under(self, text: str, template: str, call: Mapping[str, Any]) -> str:
-        """Return the prompt with an instruction, in the study's `template` if any; an empty `text` means no prompt."""
-        return self._model.prompt_under(text, template, call)
-
-    def before(self, prompt: str) -> str:
-        """Return the text put before each text by a prompt of `prompt_for` or `prompt_under`."""
-        return self._model.before(prompt)
-
-    def refuses(self) -> str:
-        """Return why the model accepts no instruction; empty if it does."""
-        return self._model.refuses()
 
     def embed(self, texts: Sequence[str], *, prompt: str | None = None, role: str = "") -> Embeddings:
         """Return embeddings (texts by dimensions), encoding each distinct text once; `prompt` None is the default.
 
         Raises DataError for an embedding that is not finite or has length 0, ServiceError for a model that fails.
         """
-        prompt = self._model.default_prompt if prompt is None else prompt
+        prompt = self.model.default_prompt if prompt is None else prompt
         self.asked += len(texts)
-        role = role if self._model.routed() else ""
+        role = role if self.model.routed() else ""
         if not self._complete(texts, prompt, role):
             self._complete(texts, prompt, role)  # the store was emptied to make room
         vectors = np.empty((len(texts), self._store.width or 0), np.float32)
@@ -144,8 +132,8 @@ class Encoder:
     def close(self) -> None:
         """Release the model, torch's memory for it on a GPU, and the store, which stays on disk."""
         self._store.close()
-        release = self._model.release
-        del self._model
+        release = self.model.release
+        del self.model
         release()
 
     def _complete(self, texts: Sequence[str], prompt: str, role: str) -> bool:
@@ -164,7 +152,7 @@ class Encoder:
         for first in range(0, len(wanted), self._chunk):
             for some, vectors in self._encoded(wanted[first : first + self._chunk], prompt, role):
                 emptied = not stored and self._store.make_room(len(wanted), vectors.shape[1]) and had
-                self._store.add(keys_of(some, prompt, role), vectors, self._model.engine)
+                self._store.add(keys_of(some, prompt, role), vectors, self.model.engine)
                 stored = True
                 if emptied:
                     return False
@@ -173,7 +161,7 @@ class Encoder:
     def _encoded(self, texts: list[str], prompt: str, role: str) -> Iterator[tuple[list[str], Embeddings]]:
         """Yield texts with their new embeddings: all at once, or a server's as they arrive. Raises as `embed`."""
         faults: list[PlumblineError] = []
-        parts = self._model.arriving(texts, prompt=prompt, batch_size=self._batch_size, faults=faults)
+        parts = self.model.arriving(texts, prompt=prompt, batch_size=self._batch_size, faults=faults)
         if parts is None:
             yield texts, self.encode_new(texts, prompt, role)
             return
@@ -192,9 +180,9 @@ class Encoder:
         if self._engine_chosen or len(texts) < _MANY:
             return
         self._engine_chosen = True  # of two encoders with one model the first chooses
-        if self._model.engine:
+        if self.model.engine:
             return
-        choice = self._model.choose_engine(texts, prompt=prompt, role=role, batch_size=self._batch_size)
+        choice = self.model.choose_engine(texts, prompt=prompt, role=role, batch_size=self._batch_size)
         if choice:
             tqdm.write(f"{self._name}: {choice}", file=sys.stderr)
 
@@ -205,17 +193,17 @@ class Encoder:
 
     def similarity(self, embeddings1: Any, embeddings2: Any) -> Any:
         """Return the model's own similarity, for rankings."""
-        return self._model.similarity(embeddings1, embeddings2)
+        return self.model.similarity(embeddings1, embeddings2)
 
     def similarity_pairwise(self, embeddings1: Any, embeddings2: Any) -> Any:
         """Return the model's own similarity, row by row."""
-        return self._model.similarity_pairwise(embeddings1, embeddings2)
+        return self.model.similarity_pairwise(embeddings1, embeddings2)
 
     def encode_new(self, texts: list[str], prompt: str, role: str) -> Embeddings:
         """Return newly encoded embeddings of texts, without storing them. Raises as `embed`."""
         while True:
             try:
-                vectors = self._model.embed(texts, prompt=prompt, role=role, batch_size=self._batch_size)
+                vectors = self.model.embed(texts, prompt=prompt, role=role, batch_size=self._batch_size)
                 break
             except (RuntimeError, ValueError, IndexError) as error:  # torch's errors
                 what = str(error).strip().splitlines() or [type(error).__name__]

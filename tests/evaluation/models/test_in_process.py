@@ -52,7 +52,7 @@ def test_models_in_turn_leave_no_memory_behind(tmp_path: Path) -> None:
     for _ in range(3):
         encoder = ModelHost.of(study).load(study.evaluation.models[0])
         encoder.embed(TEXTS)
-        weights = weakref.ref(next(encoder._model._model.parameters()))  # type: ignore[attr-defined]
+        weights = weakref.ref(next(encoder.model._model.parameters()))  # type: ignore[attr-defined]
         encoder.close()
         held.append(encoder)
         assert weights() is None and encoder.encoded in (64, 0)

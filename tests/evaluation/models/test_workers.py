@@ -61,7 +61,7 @@ def test_a_model_that_picks_its_prompts_is_asked_which(name: str, tmp_path: Path
     study = write_study(tmp_path, evaluation=own)
 
     def scores(encoder: Encoder) -> list[float]:
-        under = PromptedEncoder(encoder, "Find {what}") if not encoder.refuses() else encoder
+        under = PromptedEncoder(encoder, "Find {what}") if not encoder.model.refuses() else encoder
         made = [scoring.evaluate(_sts(), encoder, "paper", 8), scoring.evaluate(_search(), encoder, "paper", 8)]
         return [*made, scoring.evaluate(_search(), cast("Encoder", under), "paper", 8)]
 
