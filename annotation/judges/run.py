@@ -91,8 +91,10 @@ class PromptedAnswers(AnswerTable[Q, R]):
             client = await start(self._study, self.spec, self.RECORDED.read, self.labels())
             try:
                 doing = f"asking ({self.spec.name})"
-                counts += await ask_all(
-                    [self], lambda _, asking: self.answer(client, asking), client.concurrency, self.UNIT, doing
+                counts.update(
+                    await ask_all(
+                        [self], lambda _, asking: self.answer(client, asking), client.concurrency, self.UNIT, doing
+                    )
                 )
             finally:
                 await client.close()
