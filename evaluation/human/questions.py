@@ -36,6 +36,7 @@ from plumbline.statistics.estimates import Floats
 from plumbline.statistics.paired import average_ranks
 from plumbline.statistics.resampled_measures import macro_f1, rho, v_measure, weighted_f1
 
+AnswersByName = Mapping[str, Sequence[Any]]
 Row = tuple[str, float, str, bool]  # candidate, value, label, abstained
 
 
@@ -58,12 +59,8 @@ class ScoredQuestion:
         """Return gold from gold's answer."""
         return answer
 
-    def joint(self, answers: Sequence[Any], *, first: bool) -> Any:
-        """Return the joint answer of raters to one item: the mean of numbers, by candidate.
-
-        `first` settles a tied vote by the alphabet.
-        """
-        del first
+    def joint(self, answers: Sequence[Any]) -> Any:
+        """Return the joint answer of raters to one item: the mean of numbers, by candidate."""
         mean = np.mean(answers, axis=0)
         return mean if isinstance(answers[0], np.ndarray) else float(mean)
 
@@ -82,9 +79,7 @@ class ScoredQuestion:
         near: Floats = 1 - np.abs(first - second) / (len(gold) - 1)
         return near
 
-    def trivial(
-        self, right: Sequence[Any], items: Sequence[str], rng: np.random.Generator
-    ) -> Mapping[str, Sequence[Any]]:
+    def trivial(self, right: Sequence[Any], items: Sequence[str], rng: np.random.Generator) -> AnswersByName:
         """Return answers that need no reading, by name; none for scores, as random scores have a rho of 0."""
         del right, items, rng
         return {}
@@ -114,12 +109,11 @@ class LabelQuestion(ScoredQuestion):
         """Return the right label."""
         return None if answer is None else answer[0]
 
-    def joint(self, answers: Sequence[Any], *, first: bool) -> Any:
+    def joint(self, answers: Sequence[Any]) -> Any:
         """Return the labels with the most votes."""
         votes = Counter(label for answer in answers for label in answer)
         most = max(votes.values())
-        best = tuple(sorted(label for label, number in votes.items() if number == most))
-        return best[:1] if first else best
+        return tuple(sorted(label for label, number in votes.items() if number == most))
 
     def numbers(self, answers: Sequence[Any], right: Sequence[Any]) -> Floats:
         """Return labels as numbers; of tied labels the alphabetically first, as in HUME."""
@@ -129,9 +123,7 @@ class LabelQuestion(ScoredQuestion):
         """Return the right labels as numbers."""
         return codes_of(right, right)
 
-    def trivial(
-        self, right: Sequence[Any], items: Sequence[str], rng: np.random.Generator
-    ) -> Mapping[str, Sequence[Any]]:
+    def trivial(self, right: Sequence[Any], items: Sequence[str], rng: np.random.Generator) -> AnswersByName:
         """Return a random label (all labels, tied) and gold's most frequent one."""
         labels = tuple(sorted(set(right) - {None}))
         return {"random label": (labels,) * len(items), **self._frequent(right, items)}
@@ -169,9 +161,7 @@ class ChoiceQuestion(LabelQuestion):
         """Return the candidate's id."""
         return (rows[0][2],)
 
-    def trivial(
-        self, right: Sequence[Any], items: Sequence[str], rng: np.random.Generator
-    ) -> Mapping[str, Sequence[Any]]:
+    def trivial(self, right: Sequence[Any], items: Sequence[str], rng: np.random.Generator) -> AnswersByName:
         """Return gold's most frequent answer."""
         return self._frequent(right, items)
 
@@ -195,9 +185,7 @@ class SameQuestion(ScoredQuestion):
         """Return the average precision of all items, and the accuracy."""
         return Metric(name, counted_ap), ItemMetric("accuracy", of_item=same)
 
-    def trivial(
-        self, right: Sequence[Any], items: Sequence[str], rng: np.random.Generator
-    ) -> Mapping[str, Sequence[Any]]:
+    def trivial(self, right: Sequence[Any], items: Sequence[str], rng: np.random.Generator) -> AnswersByName:
         """Return equal marks, which is random order."""
         return {"random order": (0.0,) * len(items)}
 
@@ -234,9 +222,7 @@ class ClusterQuestion(ScoredQuestion):
         share: Floats = (right.sum(axis=1) - 1) / (len(gold) - 1)
         return share
 
-    def trivial(
-        self, right: Sequence[Any], items: Sequence[str], rng: np.random.Generator
-    ) -> Mapping[str, Sequence[Any]]:
+    def trivial(self, right: Sequence[Any], items: Sequence[str], rng: np.random.Generator) -> AnswersByName:
         """Return one cluster an item, which the V-measure rewards, and gold's number of clusters at random."""
         drawn = rng.integers(0, len(set(right) - {None}), len(items))
         return {"one cluster an item": tuple(items), "random clusters": tuple(map(str, drawn))}
@@ -284,9 +270,7 @@ class SearchQuestion(SummaryQuestion):
         first = RowMetric(name, of_rows=of_ranking.pop(main))
         return first, *(RowMetric(metric, of_rows=of_rows) for metric, of_rows in of_ranking.items())
 
-    def trivial(
-        self, right: Sequence[Any], items: Sequence[str], rng: np.random.Generator
-    ) -> Mapping[str, Sequence[Any]]:
+    def trivial(self, right: Sequence[Any], items: Sequence[str], rng: np.random.Generator) -> AnswersByName:
         """Return equal grades, which is random order."""
         return {"random order": tuple(None if answer is None else np.zeros(len(answer)) for answer in right)}
 

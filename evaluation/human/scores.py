@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,6 @@ from evaluation.human.answers import (
     MeanScorer,
     ScorerAnswers,
     TaskItems,
-    Ties,
     aggregate,
     trivial,
 )
@@ -157,11 +157,9 @@ def over_raters_too(score: ScoreResamples, rater_sums: Floats, rater_counts: Flo
 COLUMNS = ("task", "task_type", "language", "scorer", "scorer_kind", "metric", "score", "low", "high", "interval",
            "n_items", "n_abstained", "compared", "reason")  # fmt: skip
 DIFFERENCES = ("task", "language", "model", "people", "difference", "low", "high", "p", "n", "reason")
-PEOPLE = ("raters_mean", "aggregate")
-_PEOPLE_WORDS = {"raters_mean": "the raters' mean", "aggregate": "the raters' joint answer"}
+PEOPLE = {"raters_mean": "the raters' mean", "aggregate": "the raters' joint answer"}  # with their names in reasons
 SHARE = 0.9  # of the items, which a scorer must have answered to be compared with others
-_Key = tuple[str, str]  # kind and name of a scorer
-_MEAN: _Key = ("raters_mean", "raters_mean")
+_MEAN = ("raters_mean", "raters_mean")  # kind and name of the mean of raters
 
 
 @dataclass(frozen=True)
@@ -174,45 +172,172 @@ class TaskScores:
 
 
 @dataclass(frozen=True)
-class _MetricReading:
-    """The values of one metric for all scorers, and the items on which they are compared."""
+class _Reading:
+    """The values that a metric reads of a scorer's answers to each item, NaN without one; several runs are rows."""
 
-    task: TaskItems
-    metric: Metric
-    scorers: tuple[ScorerAnswers, ...]
-    values: tuple[Floats, ...]
-    gold: Floats
-    scorable: np.ndarray
-    common: np.ndarray
-    compared: tuple[bool, ...]
+    scorer: ScorerAnswers
+    values: Floats
 
-    @classmethod
-    def of(cls, task: TaskItems, metric: Metric, scorers: Sequence[ScorerAnswers]) -> _MetricReading:
-        """Read the metric of all scorers; those with 90% of the scorable items are compared."""
-        read_of = [(scorer, scorer.read(task, metric)) for scorer in scorers]
-        readable = [(scorer, values) for scorer, values in read_of if values is not None]
-        gold = task.gold_numbers(metric)
-        answered = [_there(values) for _, values in readable]
-        scorable = np.isfinite(gold) & np.logical_or.reduce([np.zeros(len(gold), bool), *answered])
-        enough = tuple(
-            scorer.single and scorable.any() and some[scorable].mean() >= SHARE
-            for (scorer, _), some in zip(readable, answered, strict=True)
-        )
-        needed = [
-            some for (scorer, _), some, is_in in zip(readable, answered, enough, strict=True) if is_in or scorer.joint
-        ]
-        common = np.logical_and.reduce([scorable, *needed])
-        scorers_of, values = tuple(scorer for scorer, _ in readable), tuple(values for _, values in readable)
-        return cls(task, metric, scorers_of, values, gold, scorable, common, enough)
+    @property
+    def key(self) -> tuple[str, str]:
+        """The scorer's kind and name."""
+        return self.scorer.kind, self.scorer.scorer
 
-    def row(
-        self, scorer: ScorerAnswers, estimate: Estimate, interval: str, reason: str = "", *, compared: bool = True
+    @functools.cached_property
+    def answered(self) -> NDArray[np.bool_]:
+        """Which items have a value; with several runs, in all of them."""
+        answered: NDArray[np.bool_] = np.logical_and.reduce(np.isfinite(np.atleast_2d(self.values)))
+        return answered
+
+
+class _MetricScores:
+    """All scorers by one metric: what it reads of them, and the items on which they are compared."""
+
+    def __init__(
+        self, task: TaskItems, metric: Metric, scorers: Sequence[ScorerAnswers], number: int, rng: np.random.Generator
+    ) -> None:
+        self._task, self._metric, self._number, self._rng = task, metric, number, rng
+        self._gold = task.gold_numbers(metric)
+        read = [(scorer, scorer.read(task, metric)) for scorer in scorers]
+        self._readings = [_Reading(scorer, values) for scorer, values in read if values is not None]
+        self._raters = [reading for reading in self._readings if reading.scorer.in_mean]
+        some = [np.zeros(len(self._gold), bool), *(reading.answered for reading in self._readings)]
+        self._scorable = np.isfinite(self._gold) & np.logical_or.reduce(some)
+        self._needed = [reading for reading in self._readings if reading.scorer.joint or self._compared(reading)]
+        self._common = np.logical_and.reduce([self._scorable, *(reading.answered for reading in self._needed)])
+        self._resamples = self._on_common()
+
+    def _compared(self, reading: _Reading) -> bool:
+        """Return whether a scorer has answered enough of the scorable items."""
+        scorable = self._scorable
+        return bool(reading.scorer.single and scorable.any() and reading.answered[scorable].mean() >= SHARE)
+
+    def _on_common(self) -> dict[tuple[str, str], ScoreResamples]:
+        """Resample together each scorer that has all common items, and the mean of raters."""
+        common = self._common
+        whole = [reading for reading in self._readings if reading.answered[common].all()]
+        answers = [reading.values[..., common] for reading in whole]
+        pooled = self._metric.per_item and bool(self._raters)
+        if pooled:
+            answers.append(_item_means(np.stack([rater.values[common] for rater in self._raters])))
+        if not common.any() or not answers:
+            return {}
+        drawn = resampled(self._metric, self._gold[common], answers, self._number, self._rng)
+        resamples = {reading.key: score for reading, score in zip(whole, drawn, strict=False)}
+        of_raters = [resamples[rater.key] for rater in self._raters if rater.key in resamples]
+        if pooled:
+            resamples[_MEAN] = drawn[-1]
+        elif of_raters:
+            resamples[_MEAN] = mean_of([score for score in of_raters if math.isfinite(score.value)] or of_raters)
+        return resamples
+
+    def _row(
+        self, scorer: ScorerAnswers, estimate: Estimate, interval: str = "", reason: str = "", *, compared: bool = True
     ) -> dict[str, object]:
         """Return one row of the table; `compared` if the score is on the common items."""
-        interval = "" if math.isnan(estimate.low) else interval
-        facts = (self.task.name, self.task.task_type, self.task.language, scorer.scorer, scorer.kind, self.metric.name)
-        values = (estimate.value, estimate.low, estimate.high, interval, estimate.n, scorer.abstained, compared)
-        return dict(zip(COLUMNS, (*facts, *values, "; ".join(filter(None, (estimate.reason, reason)))), strict=True))
+        task = self._task
+        return {
+            "task": task.name, "task_type": task.task_type, "language": task.language, "scorer": scorer.scorer,
+            "scorer_kind": scorer.kind, "metric": self._metric.name, "score": estimate.value, "n_items": estimate.n,
+            **_ends(estimate, interval), "n_abstained": scorer.abstained, "compared": compared,
+            "reason": "; ".join(filter(None, (estimate.reason, reason))),
+        }  # fmt: skip
+
+    def rows(self) -> Iterator[dict[str, object]]:
+        """Yield scores on the common items, with the mean of raters and their joint answers; then scores on others."""
+        over_items = OVER_ITEMS[self._metric.smooth]
+        for reading in self._readings:
+            if reading.key in self._resamples:
+                yield self._row(reading.scorer, self._resamples[reading.key].interval, over_items)
+        n = int(self._common.sum())
+        if _MEAN in self._resamples:
+            yield self._mean_row()
+        elif self._raters:
+            why = f"no rater answered all of the {n} compared items"
+            why = why if n else "no item was answered by every compared scorer"
+            yield self._row(MeanScorer(), Estimate.undefined(why, n))
+        if self._raters and (why := self._task.question.no_joint):
+            yield self._row(JointScorer(), Estimate.undefined(why, n))
+        items = int(self._scorable.sum())
+        for reading in self._readings:  # those who lack common items are scored on their own items
+            scored = reading.answered & self._scorable
+            if n and reading.answered[self._common].all():
+                continue
+            if not scored.any():
+                undefined = Estimate.undefined(f"answered none of {items} items")
+                yield self._row(reading.scorer, undefined, compared=False)
+                continue
+            why = f"scored on the {scored.sum()} of {items} items that it answered, and left out of comparisons"
+            if reading.scorer.in_mean and self._metric.per_item:
+                why += "; the answers count in the mean of raters"
+            answers = [reading.values[..., scored]]
+            (resamples,) = resampled(self._metric, self._gold[scored], answers, self._number, self._rng)
+            yield self._row(reading.scorer, resamples.interval, over_items, why, compared=False)
+
+    def _mean_row(self) -> dict[str, object]:
+        """Return the mean of raters, with an interval over raters too if there are three."""
+        reason = ""
+        if self._metric.per_item:
+            values = np.stack([rater.values[self._common] for rater in self._raters])
+            counts = np.isfinite(values).sum(axis=1).astype(np.float64)
+            sums, counts = np.nansum(values, axis=1)[counts > 0], counts[counts > 0]
+        else:
+            scored = [self._resamples[rater.key].value for rater in self._raters if rater.key in self._resamples]
+            defined = [value for value in scored if math.isfinite(value)]
+            counts = np.full(len(defined), float(self._common.sum()))
+            sums = np.array(defined) * counts
+            if len(defined) < len(self._raters):
+                reason = f"mean of {len(defined)} of {len(self._raters)} raters, as not all have a score on these items"
+        value = self._resamples[_MEAN]
+        both = over_raters_too(value, sums, counts)
+        words = OVER_ITEMS if both == value.interval else WITH_RATERS
+        scorer = MeanScorer(abstained=sum(rater.scorer.abstained for rater in self._raters))
+        return self._row(scorer, both, words[self._metric.smooth], reason)
+
+    def differences(self) -> Iterator[dict[str, object]]:
+        """Yield people's score minus each model's, on the common items; NaN with the reason if one has no score."""
+        task = self._task
+        for model in (reading for reading in self._readings if reading.scorer.model):
+            for people, words in PEOPLE.items():
+                first, second = self._resamples.get((people, people)), self._resamples.get(model.key)
+                if first is None or second is None:
+                    lacking = words if first is None else model.scorer.scorer
+                    why = f"{lacking} has no score on the items that all compared scorers answered"
+                    estimate, p = Estimate.undefined(why, int(self._common.sum())), math.nan
+                else:
+                    apart = first - second
+                    estimate, p = apart.interval, apart.p
+                yield {
+                    "task": task.name, "language": task.language, "model": model.scorer.scorer, "people": people,
+                    "difference": estimate.value, **_ends(estimate), "p": p, "n": estimate.n, "reason": estimate.reason,
+                }  # fmt: skip
+
+    def notes(self) -> Iterator[str]:
+        """Yield a line for each omission of a task."""
+        task, n_items = self._task, len(self._task.items)
+        where = f"{task.name} ({task.language})" if task.language else task.name
+        if lost := n_items - int(self._scorable.sum()):
+            have = "it has" if lost == 1 else "they have"
+            yield f"{where}: {lost} of {n_items} items cannot be scored, as {have} no gold or no relevant candidate"
+        if n_left_out := int(self._scorable.sum() - self._common.sum()):
+            missing = [(reading, int((self._scorable & ~reading.answered).sum())) for reading in self._needed]
+            lacking = ", ".join(f"{reading.scorer.scorer} {number}" for reading, number in missing if number)
+            are, them = ("is", "it") if n_left_out == 1 else ("are", "them")
+            yield (
+                f"{where}: {n_left_out} of {n_items} items {are} left out, as not every compared scorer has a score on"
+                f" {them} (items without a score, by scorer: {lacking})"
+            )
+        for scorer in (reading.scorer for reading in self._readings if reading.scorer.can_abstain):
+            lacks = [f"abstained on {scorer.abstained}"] if scorer.abstained else []
+            lacks += [f"has no answer to {scorer.missing}"] if scorer.missing else []
+            if lacks:
+                yield f"{where}: {scorer.scorer} {' and '.join(lacks)} of {n_items} items"
+
+
+def _ends(estimate: Estimate, interval: str | None = None) -> dict[str, object]:
+    """Return the ends of an interval, with the method if it is given and there is an interval."""
+    method = {} if interval is None else {"interval": "" if math.isnan(estimate.low) else interval}
+    return {"low": estimate.low, "high": estimate.high, **method}
 
 
 def score(
@@ -220,7 +345,6 @@ def score(
     people: Sequence[ScorerAnswers],
     others: Sequence[ScorerAnswers] = (),
     *,
-    ties: Ties = "expected",
     n_resamples: int = 1000,
     rng: np.random.Generator,
 ) -> TaskScores:
@@ -235,132 +359,16 @@ def score(
     Intervals are 95%, over items; for the mean of three raters or more also over raters (`over_raters_too`). A
     difference is people's score minus the model's, with interval and p from the same resamples, for fixed raters.
     """
-    together = aggregate(people, task.question, ties=ties)
+    together = aggregate(people, task.question)
     scorers = [*people, *([together] if together else []), *others, *trivial(task, rng)]
-    rows: list[dict[str, object]] = []
-    differences = pd.DataFrame(columns=list(DIFFERENCES))
-    notes: list[str] = []
-    for metric in task.metrics:
-        main = metric is task.metrics[0]
-        all_kinds = main or not metric.smooth  # AMI and ARI have trivial scorers too
-        some = [scorer for scorer in scorers if all_kinds or scorer.all_metrics]
-        metered = _MetricReading.of(task, metric, some)
-        resamples = _on_common(metered, n_resamples, rng)
-        rows += _rows(metered, resamples) + _apart(metered, n_resamples, rng)
-        if main:
-            differences = _differences(metered, resamples)
-            notes = _notes(metered)
-    return TaskScores(pd.DataFrame(rows, columns=list(COLUMNS)), differences, tuple(notes))
-
-
-def _on_common(metered: _MetricReading, number: int, rng: np.random.Generator) -> dict[_Key, ScoreResamples]:
-    """Resample together each scorer that has all common items, and the mean of raters."""
-    common = metered.common
-    whole = [k for k, values in enumerate(metered.values) if _there(values)[common].all()]
-    raters = [k for k, scorer in enumerate(metered.scorers) if scorer.in_mean]
-    answers = [metered.values[k][..., common] for k in whole]
-    pooled = metered.metric.per_item and bool(raters)
-    if pooled:
-        answers.append(_item_means(np.stack([metered.values[k][common] for k in raters])))
-    if not common.any() or not answers:
-        return {}
-    drawn = resampled(metered.metric, metered.gold[common], answers, number, rng)
-    resamples = {_key(metered.scorers[k]): score for k, score in zip(whole, drawn, strict=False)}
-    of_raters = [resamples[_key(metered.scorers[k])] for k in raters if k in whole]
-    if pooled:
-        resamples[_MEAN] = drawn[-1]
-    elif of_raters:
-        resamples[_MEAN] = mean_of([score for score in of_raters if math.isfinite(score.value)] or of_raters)
-    return resamples
-
-
-def _rows(metered: _MetricReading, resamples: dict[_Key, ScoreResamples]) -> list[dict[str, object]]:
-    """Return the rows of scores on the common items, with the mean of raters and their joint answers."""
-    smooth = metered.metric.smooth
-    rows = [
-        metered.row(scorer, resamples[_key(scorer)].interval, OVER_ITEMS[smooth])
-        for scorer in metered.scorers
-        if _key(scorer) in resamples
-    ]
-    raters = [scorer for scorer in metered.scorers if scorer.in_mean]
-    n = int(metered.common.sum())
-    if _MEAN in resamples:
-        rows.append(_mean_row(metered, resamples, raters))
-    elif raters:
-        why = (
-            f"no rater answered all of the {n} compared items" if n else "no item was answered by every compared scorer"
-        )
-        undefined = Estimate.undefined(why, n)
-        rows.append(metered.row(MeanScorer(), undefined, ""))
-    if raters and (why := metered.task.question.no_joint):
-        rows.append(metered.row(JointScorer(), Estimate.undefined(why, n), ""))
-    return rows
-
-
-def _mean_row(
-    metered: _MetricReading, resamples: dict[_Key, ScoreResamples], raters: Sequence[ScorerAnswers]
-) -> dict[str, object]:
-    """Return the mean of raters, with an interval over raters too if there are three."""
-    values_of = {
-        _key(rater): values[..., metered.common] for rater, values in zip(metered.scorers, metered.values, strict=True)
-    }
-    reason = ""
-    if metered.metric.per_item:
-        values = np.stack([values_of[_key(rater)] for rater in raters])
-        counts = np.isfinite(values).sum(axis=1).astype(np.float64)
-        sums, counts = np.nansum(values, axis=1)[counts > 0], counts[counts > 0]
-    else:
-        scored = [rater for rater in raters if _key(rater) in resamples]
-        defined = [rater for rater in scored if math.isfinite(resamples[_key(rater)].value)]
-        counts = np.full(len(defined), float(metered.common.sum()))
-        sums = np.array([resamples[_key(rater)].value for rater in defined]) * counts
-        if len(defined) < len(raters):
-            reason = f"mean of {len(defined)} of {len(raters)} raters, as not all have a score on these items"
-    value = resamples[_MEAN]
-    both = over_raters_too(value, sums, counts)
-    words = OVER_ITEMS if both == value.interval else WITH_RATERS
-    mean_given = MeanScorer(abstained=sum(rater.abstained for rater in raters))
-    return metered.row(mean_given, both, words[metered.metric.smooth], reason)
-
-
-def _apart(metered: _MetricReading, number: int, rng: np.random.Generator) -> list[dict[str, object]]:
-    """Return the rows of scorers that lack common items, scored on their own items."""
-    rows = []
-    items = int(metered.scorable.sum())
-    for scorer, values in zip(metered.scorers, metered.values, strict=True):
-        answered = _there(values)
-        scored = answered & metered.scorable
-        if metered.common.any() and answered[metered.common].all():
-            continue
-        why = f"scored on the {scored.sum()} of {items} items that it answered, and left out of comparisons"
-        if scorer.in_mean and metered.metric.per_item:
-            why += "; the answers count in the mean of raters"
-        if not scored.any():
-            undefined = Estimate.undefined(f"answered none of {items} items")
-            rows.append(metered.row(scorer, undefined, "", compared=False))
-            continue
-        (resamples,) = resampled(metered.metric, metered.gold[scored], [values[..., scored]], number, rng)
-        rows.append(metered.row(scorer, resamples.interval, OVER_ITEMS[metered.metric.smooth], why, compared=False))
-    return rows
-
-
-def _differences(metered: _MetricReading, resamples: dict[_Key, ScoreResamples]) -> pd.DataFrame:
-    """Return people's score minus each model's, on the common items; NaN with the reason if one has no score."""
-    rows = []
-    for model in (scorer for scorer in metered.scorers if scorer.model):
-        for people in PEOPLE:
-            sides = resamples.get((people, people)), resamples.get(_key(model))
-            if sides[0] is None or sides[1] is None:
-                lacking = _PEOPLE_WORDS[people] if sides[0] is None else model.scorer
-                n, p = int(metered.common.sum()), math.nan
-                why = f"{lacking} has no score on the items that all compared scorers answered"
-                estimate = Estimate.undefined(why, n)
-            else:
-                apart = sides[0] - sides[1]
-                estimate, p = apart.interval, apart.p
-            facts = (metered.task.name, metered.task.language, model.scorer, people)
-            rows.append((*facts, estimate.value, estimate.low, estimate.high, p, estimate.n, estimate.reason))
-    return pd.DataFrame(rows, columns=list(DIFFERENCES))
+    main, *rest = task.metrics
+    scores = _MetricScores(task, main, scorers, n_resamples, rng)
+    rows = list(scores.rows())
+    for metric in rest:
+        some = [scorer for scorer in scorers if scorer.all_metrics or not metric.smooth]  # AMI and ARI have all too
+        rows += _MetricScores(task, metric, some, n_resamples, rng).rows()
+    differences = pd.DataFrame(list(scores.differences()), columns=list(DIFFERENCES))
+    return TaskScores(pd.DataFrame(rows, columns=list(COLUMNS)), differences, tuple(scores.notes()))
 
 
 def with_holm(differences: pd.DataFrame) -> pd.DataFrame:
@@ -368,61 +376,28 @@ def with_holm(differences: pd.DataFrame) -> pd.DataFrame:
 
     The correction is separate for each kind of people.
     """
-    whole = differences.copy()
-    whole["p_holm"] = math.nan
+    whole = differences.assign(p_holm=math.nan)
     for _, group in whole.groupby(["model", "people"]):
         whole.loc[group.index, "p_holm"] = holm(group["p"].to_numpy(np.float64))
-    order = [*DIFFERENCES[:7], "p", "p_holm", *DIFFERENCES[8:]]
-    return whole[order]
-
-
-def _notes(metered: _MetricReading) -> list[str]:
-    """Return a line for each omission of a task."""
-    task, lines = metered.task, []
-    where = f"{task.name} ({task.language})" if task.language else task.name
-    if lost := len(task.items) - int(metered.scorable.sum()):
-        have = "it has" if lost == 1 else "they have"
-        lines.append(
-            f"{where}: {lost} of {len(task.items)} items cannot be scored, as {have} no gold or no relevant candidate"
-        )
-    n_left_out = int(metered.scorable.sum() - metered.common.sum())
-    if n_left_out:
-        lacking = [
-            f"{scorer.scorer} {int((metered.scorable & ~np.isfinite(values)).sum())}"
-            for scorer, values, is_in in zip(metered.scorers, metered.values, metered.compared, strict=True)
-            if (is_in or scorer.joint) and not np.isfinite(values[metered.scorable]).all()
-        ]
-        are, them = ("is", "it") if n_left_out == 1 else ("are", "them")
-        lines.append(
-            f"{where}: {n_left_out} of {len(task.items)} items {are} left out, as not every compared scorer has a score"
-            f" on {them} (items without a score, by scorer: {', '.join(lacking)})"
-        )
-    for scorer in metered.scorers:
-        if scorer.can_abstain and (scorer.abstained or scorer.missing):
-            lacks = [f"abstained on {scorer.abstained}"] if scorer.abstained else []
-            lacks += [f"has no answer to {scorer.missing}"] if scorer.missing else []
-            lines.append(f"{where}: {scorer.scorer} {' and '.join(lacks)} of {len(task.items)} items")
-    return lines
-
-
-AGREEMENT_COLUMNS = ("task", "language", "measure", "value", "low", "high", "interval", "n", "reason")
+    return whole
 
 
 def agreement(
     task: TaskItems, raters: Sequence[ScorerAnswers], *, n_resamples: int = 1000, rng: np.random.Generator
 ) -> pd.DataFrame:
-    """Return the agreement of a task's raters, a row a measure (`AGREEMENT_COLUMNS`), with 95% intervals over items.
+    """Return the agreement of a task's raters, a row a measure (`HumanAgreement`), with 95% intervals over items.
 
     `raters` are people's answers from `answers.given_by`; gold plays no part. NaN with a reason for a single rater, for
     answers that do not vary, and for raters who share too few items.
     """
-    rows = []
     measures = task.question.agreement([rater.values for rater in raters], n_resamples, rng)
-    for measure, (estimate, interval) in measures.items():
-        method = "" if math.isnan(estimate.low) else interval
-        numbers = estimate.value, estimate.low, estimate.high, method, estimate.n
-        rows.append((task.name, task.language, measure, *numbers, estimate.reason))
-    return pd.DataFrame(rows, columns=list(AGREEMENT_COLUMNS))
+    return pd.DataFrame(
+        {
+            "task": task.name, "language": task.language, "measure": measure, "value": estimate.value,
+            **_ends(estimate, interval), "n": estimate.n, "reason": estimate.reason,
+        }
+        for measure, (estimate, interval) in measures.items()
+    )  # fmt: skip
 
 
 def _item_means(values: Floats) -> Floats:
@@ -431,13 +406,3 @@ def _item_means(values: Floats) -> Floats:
     number = answered.sum(axis=0)
     sums = np.where(answered, values, 0).sum(axis=0)
     return np.where(number > 0, sums / np.maximum(number, 1), math.nan)
-
-
-def _there(values: Floats) -> NDArray[np.bool_]:
-    """Return which items have a value; with several runs, in all of them."""
-    answered: NDArray[np.bool_] = np.logical_and.reduce(np.isfinite(np.atleast_2d(values)))
-    return answered
-
-
-def _key(scorer: ScorerAnswers) -> _Key:
-    return scorer.kind, scorer.scorer
