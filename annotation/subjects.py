@@ -291,34 +291,23 @@ def read_items(study: Study, rubric: Rubric) -> tuple[list[SubjectItem], Counter
     return list({(item.key, bool(item.expected)): item for item in reversed(items)}.values())[::-1], lacking
 
 
-@dataclass(frozen=True)
-class TaskItemTexts:
-    """A task's items as raters see them, without gold."""
-
-    items: list[HumanItem]
-    pairs: list[Pair]
-
-
-def shown(prepared: PreparedTask, kind: VerdictUnit) -> TaskItemTexts:
-    """The records of a task, in its items' order."""
-    items, pairs = list[HumanItem](), list[Pair]()
+def shown(prepared: PreparedTask, kind: VerdictUnit) -> Iterator[tuple[HumanItem, list[Pair]]]:
+    """Yield each item of a task with its records as raters see them, without gold."""
+    task = prepared.task
     for chosen in prepared.drawn.items:
-        records = [item.pair(kind) for item in _items(prepared.task, chosen)]
-        pairs += records
-        of_task, several = chosen.scored, form_of(prepared.task).apart
-        by_name = dict(zip(chosen.shown, records, strict=True)) if several else {}
-        items.append(
-            HumanItem(
-                pair_id="" if several else records[0].pair_id,
-                task=prepared.task.task,
-                subset=of_task.subset,
-                item=of_task.item,
-                language=of_task.language,
-                shown=chosen.shown,
-                records=tuple(by_name[name].pair_id for name in chosen.candidates) if several else (),
-            )
+        records, of_task = [item.pair(kind) for item in _items(task, chosen)], chosen.scored
+        ids = [record.pair_id for record in records]
+        if form_of(task).apart:
+            ids = [pair_id for _, pair_id in sorted(zip(chosen.shown, ids, strict=True))]
+        item = HumanItem(
+            task=task.task,
+            subset=of_task.subset,
+            item=of_task.item,
+            language=of_task.language,
+            shown=chosen.shown,
+            records=tuple(ids),
         )
-    return TaskItemTexts(items, pairs)
+        yield item, records
 
 
 def _items(task: HumanTask, chosen: DrawnItem) -> Iterator[SubjectItem]:

@@ -161,7 +161,7 @@ def people(ratings: pd.DataFrame) -> list[Any]:
         words=TaskInstructions(general={}, own={}, wordings=()),
         settings={"dataset": "d", "relevance": "graded", "raters": 3},
     )  # fmt: skip
-    items = [HumanItem(pair_id=one, task="t", subset="", item=one, language="en") for one in ids]
+    items = [HumanItem(records=(one,), task="t", subset="", item=one, language="en") for one in ids]
     return answered([task], items, {"t": ratings.assign(answer=ratings["value"].astype(str))}).answers
 
 

@@ -48,7 +48,7 @@ def answered(
     for item in items:
         for rater, records in answers_by_task.get(item.task, {}).items():
             rows = list(forms[item.task].answers(item, records, rater, simulated=simulated[rater]))
-            answered_any = any(record in records for record in (item.records or (item.pair_id,)))
+            answered_any = any(record in records for record in item.records)
             if answered_any and not rows:
                 left_out[item.task]["orders that do not rank all candidates"] += 1
             collected += rows

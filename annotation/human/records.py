@@ -76,7 +76,6 @@ class HumanItem(Record):
     """An item of a task, without its gold (`human/items.parquet`)."""
 
     KEY = ("task", "item")
-    pair_id: str = Field(description="the item's id in `pairs.parquet`; empty if each candidate has its own")
     task: str = Field(description="the task's name in the study")
     subset: str = Field(description="the data set's subset, such as en-de; empty without subsets")
     item: str = Field(description="the item's number or id in the data set, as in `texts.parquet`")
@@ -85,8 +84,14 @@ class HumanItem(Record):
         default=(), description="ids of the candidates (passages, or rows of bitext) in the order shown to raters"
     )
     records: tuple[str, ...] = Field(
-        default=(), description="ids of the candidates' records if each has one, in the order of the candidates' ids"
+        description="its ids in `pairs.parquet`: one, or one for each candidate in the order of the candidates' ids"
     )
+
+    @property
+    def pair_id(self) -> str:
+        """The id of its only record."""
+        (record,) = self.records
+        return record
 
     @property
     def candidates(self) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ class Rehearsal:
         seed: int,
     ) -> None:
         self._tasks, self._gold, self._seed = {task.task: task for task in tasks}, gold, seed
-        self._items = {record: item for item in items for record in (item.records or (item.pair_id,))}
+        self._items = {record: item for item in items for record in item.records}
         labels: dict[str, set[str]] = {}
         for (task, _), scored in gold.items():
             labels.setdefault(task, set()).update(scored.labels)

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from annotation.campaign_records import CONTROLS, PAIRS, SUPPLY, WAVES, CampaignRecords
-from annotation.human.forms import form_of
 from annotation.human.order import drop_answers
 from annotation.human.records import ITEMS, TASKS, HumanItem, HumanTask
 from annotation.human.tasks import prepared, refuse_other_tasks
@@ -127,10 +126,9 @@ def _of_tasks(study: Study) -> SampleDrawing:
     every = list(prepared(study))
     tasks = [drawn_task.task for drawn_task in every]
     rubric = load_rubric(study, tasks=tasks)
-    seen = {drawn_task.task.task: shown(drawn_task, study.kinds[drawn_task.task.task]) for drawn_task in every}
-    pairs = [pair for view in seen.values() for pair in view.pairs]
-    items = [item for view in seen.values() for item in view.items]
-    repeatable = [pair for task in tasks if not form_of(task).apart for pair in seen[task.task].pairs]
+    seen = [row for drawn_task in every for row in shown(drawn_task, study.kinds[drawn_task.task.task])]
+    items, pairs = [item for item, _ in seen], [pair for _, records in seen for pair in records]
+    repeatable = [pair for _, records in seen if len(records) == 1 for pair in records]
     counts = Counter((item.task, item.language) for item in items)
     supply = [
         Supply(transformation=task, language=language, ok=number, failed=0, unanswered=0)

@@ -87,10 +87,7 @@ def read_material(records: HumanRecords) -> HumanMaterial:
 
     tables |= {field: named(frame) for field, frame in tables.items() if field != "difficulty"}
     fields = {pair.pair_id: pair.fields for pair in records.pairs}
-    texts = {
-        (item.task, item.item): _line(fields.get(item.pair_id or next(iter(item.records), ""), "{}"))
-        for item in records.items
-    }
+    texts = {(item.task, item.item): _line(fields.get(item.records[0], "{}")) for item in records.items}
     tasks = {task.task: task for task in records.tasks}
     return HumanMaterial(tasks, **tables, texts=texts, notes=records.notes)
 

@@ -35,8 +35,7 @@ def task_of(asked: str, **more: Any) -> HumanTask:
 
 
 def item_of(name: str = "7", shown: tuple[str, ...] = (), records: tuple[str, ...] = ()) -> HumanItem:
-    return HumanItem(pair_id="" if records else f"p{name}", task="t", subset="", item=name, language="en",
-                     shown=shown, records=records)  # fmt: skip
+    return HumanItem(task="t", subset="", item=name, language="en", shown=shown, records=records or (f"p{name}",))
 
 
 def test_records_of_single_candidates_are_one_item_again() -> None:

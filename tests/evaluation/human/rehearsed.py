@@ -21,10 +21,7 @@ def write_rehearsed(study: Study) -> None:
     tasks = {one.task: one for one in read_tasks(study)}
     for item in read_items(study):
         for rater in study.raters.simulated:
-            given = {
-                record: RaterAnswers(rehearsal.answers(rater, record), 20.0)
-                for record in item.records or (item.pair_id,)
-            }
+            given = {record: RaterAnswers(rehearsal.answers(rater, record), 20.0) for record in item.records}
             rows += form_of(tasks[item.task]).answers(item, given, f"simulated-{rater.name}", simulated=True)
     Manifest.of(study).write_table(ANSWERS, rows, HumanAnswer)
 

@@ -25,7 +25,7 @@ def items_of(
     """Items in one language; `candidates` by the item's name."""
     return [
         HumanItem(
-            pair_id=f"p{name}",
+            records=(f"p{name}",),
             task="mine",
             subset=subset,
             item=name,
