@@ -47,20 +47,8 @@ def test_every_type_is_drawn_and_worded(tmp_path: Path) -> None:
     pairs, rubric = draw_sample(study), load_rubric(study)
     tasks = {one.task: one for one in read_tasks(study)}
     records = Counter(pair.transformation for pair in pairs)
-    assert records == {
-        "classes": 8,
-        "alike": 6,
-        "near": 6,
-        "same": 6,
-        "groups": 8,
-        "search": 4,
-        "marks": 4,
-        "order": 4,
-        "long": 24,
-        "several": 6,
-        "bitext": 5,
-        "summaries": 6,  # whole texts: two of three summaries each, and a third would make nine
-    }
+    # Of summaries whole texts: two of three each, and a third would make nine.
+    assert records == {str(task["dataset"]): task["items"] for task in EVERY} | {"long": 24, "summaries": 6}
     assert tasks["groups"].clusters_told == 4
     assert tasks["several"].labels == ("bee", "oak", "sea", "tea") and tasks["alike"].scale == (0, 1, 2, 3, 4, 5)
     for name in tasks:
@@ -125,96 +113,42 @@ def test_what_people_see_is_the_same_whatever_is_right(tmp_path: Path) -> None:
     assert all(one != two for one, two in zip(*hashes, strict=True))
 
 
-def searches(n: int) -> list[ScoredItem]:
-    return [
-        ScoredItem(
-            "",
-            str(i),
-            "en",
-            "en",
-            {"query": f"q{i}"},
-            candidates={f"{i}-{k}": f"text {i} {k}" for k in range(9)},
-            relevant=frozenset({f"{i}-0"}),
-        )
-        for i in range(n)
-    ]
-
-
 def test_places_of_candidates_tell_nothing() -> None:
     spec = HumanTaskSpec.model_validate({"dataset": "x", "items": 300, "candidates": 7})
-    items = TASK_KINDS["retrieval"].draw(spec, searches(300), seed=3).items
-    places = np.array([item.shown.index(f"{item.scored.item}-0") + 1 for item in items])
+    found = {"candidates": {f"{k}": f"text {k}" for k in range(9)}, "relevant": frozenset({"0"})}
+    searches = [ScoredItem("", str(i), "en", "en", {"query": f"q{i}"}, **found) for i in range(300)]  # type: ignore[arg-type]
+    items = TASK_KINDS["retrieval"].draw(spec, searches, seed=3).items
+    places = np.array([item.shown.index("0") + 1 for item in items])
     assert len(places) == 300
     assert abs(places.mean() - 4) < 4 * 2 / np.sqrt(300)  # uniform on 1 to 7: mean 4, standard deviation 2
 
 
-BAD: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
-    (
-        "one label drawn",
-        {"dataset": "classes", "items": 2},
-        {"classes": [{**one, "label": "tea"} for one in CLASSES[:10]] + [CLASSES[14]]},
-        "all 2 drawn items have the label 'tea'",
-    ),
-    (
-        "one label at all",
-        {"dataset": "classes"},
-        {"classes": [{**one, "label": "tea"} for one in CLASSES]},
-        "have the label 'tea'",
-    ),
-    (
-        "too many labels",
-        {"dataset": "classes"},
-        {
-            "classes": [
-                {**CLASSES[0], "text": f"t{i}", "label": f"l{i}", "split": s}
-                for i in range(500)
-                for s in ("test", "train")
-            ]
-        },
-        "500 labels are more than the 499 that Argilla shows",
-    ),
-    (
-        "bare numbers",
-        {"dataset": "classes"},
-        {"classes": [{**one, "label": i % 2} for i, one in enumerate(CLASSES)]},
-        "the label '0' is a number, which tells people nothing",
-    ),
-    (
-        "words for no label",
-        {"dataset": "classes", "labels": {"coffee": "Coffee"}},
-        {},
-        "no label 'coffee'; the labels are bee, oak, sea, tea",
-    ),
-    (
-        "gold off the scale",
-        {"dataset": "alike", "scale": [1, 4]},
-        {},
-        "gold scores go from 0 to 5, but people answer from 1 to 4",
-    ),
-    ("a scale of no points", {"dataset": "summaries", "scale": [1, 12]}, {}, "at most 11 points"),
-    ("a key of another type", {"dataset": "alike", "labels": {"1": "one"}}, {}, "labels has no effect on sts, only on"),
-    ("candidates of texts", {"dataset": "classes", "candidates": 7}, {}, "candidates has no effect on classification"),
-    ("nothing to balance", {"dataset": "alike", "balance": "label"}, {}, "sts has no labels to balance"),
-    ("no relevant one", {"dataset": "search"}, {"search": [{**row, "positive": [" "]} for row in SEARCH]}, "positive"),
-    (
-        "other numbers of candidates",
-        {"dataset": "search", "candidates": 6},
-        {"search": SEARCH + [{**row, "negative": row["negative"][:2], "language": "de"} for row in SEARCH]},
-        "some languages have 6 candidates for each item, others 3; write candidates: 3, or",
-    ),
-    (
-        "ranked and many",
-        {"dataset": "search", "relevance": "ranked", "candidates": 12},
-        {},
-        "ranked allows at most 10 candidates",
-    ),
-]
+TEA = [{**one, "label": "tea"} for one in CLASSES]
+MANY = [{**CLASSES[0], "text": f"t{i}", "label": f"l{i}", "split": s} for i in range(500) for s in ("test", "train")]
+GERMAN = [{**row, "negative": row["negative"][:2], "language": "de"} for row in SEARCH]
 
 
-@pytest.mark.parametrize(("task", "data", "said"), [one[1:] for one in BAD], ids=[one[0] for one in BAD])
-def test_bad_input_is_one_line(task: dict[str, Any], data: dict[str, Any], said: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "settings", "rows", "said"),
+    [
+        ("classes", {"items": 2}, [*TEA[:10], CLASSES[14]], "all 2 drawn items have the label 'tea'"),
+        ("classes", {}, TEA, "have the label 'tea'"),
+        ("classes", {}, MANY, "500 labels are more than the 499 that Argilla shows"),
+        ("classes", {}, [{**one, "label": i % 2} for i, one in enumerate(CLASSES)], "the label '0' is a number, which"),
+        ("classes", {"labels": {"coffee": "Coffee"}}, None, "no label 'coffee'; the labels are bee, oak, sea, tea"),
+        ("alike", {"scale": [1, 4]}, None, "gold scores go from 0 to 5, but people answer from 1 to 4"),
+        ("summaries", {"scale": [1, 12]}, None, "at most 11 points"),
+        ("alike", {"labels": {"1": "one"}}, None, "labels has no effect on sts, only on classification, multilabel"),
+        ("classes", {"candidates": 7}, None, "candidates has no effect on classification, only on reranking, retr"),
+        ("alike", {"balance": "label"}, None, "sts has no labels to balance"),
+        ("search", {}, [{**row, "positive": [" "]} for row in SEARCH], "positive"),
+        ("search", {"candidates": 6}, [*SEARCH, *GERMAN], "some languages have 6 candidates for each item, others 3;"),
+        ("search", {"relevance": "ranked", "candidates": 12}, None, "ranked allows at most 10 candidates"),
+    ],
+)
+def test_bad_input_is_one_line(name: str, settings: dict[str, Any], rows: Any, said: str, tmp_path: Path) -> None:
     with pytest.raises(PlumblineError) as caught:
-        draw_sample(study_of(tmp_path, task, data=data))
+        draw_sample(study_of(tmp_path, {"dataset": name, **settings}, data={name: rows} if rows else None))
     assert said in str(caught.value) and "\n" not in str(caught.value)
 
 
