@@ -74,7 +74,7 @@ def _read_texts(study: Study, rubric: Rubric) -> Texts:
     if study.judging.transforms:
         every = set[Text]().union(*(texts_in(dataset, base) for dataset in study.datasets))
         return dict.fromkeys(study.kinds, tuple(every))
-    if study.judging.takes_all or study.judging.does_tasks or mteb:
+    if mteb or not study.judging.has_size:
         return known_texts(study)
     by_group: dict[str, set[Text]] = {}
     for item in read_items(study, rubric)[0]:

@@ -20,7 +20,6 @@ from annotation.rubric import load_rubric
 from annotation.statistics.summaries import Design
 from annotation.verdicts.rules import in_words
 from plumbline import cli
-from plumbline.errors import StudyError
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec, RuleSpec
 from plumbline.study.crowd import EXTRA_PAY, PaySpec
@@ -35,13 +34,7 @@ def plan_study(options: argparse.Namespace) -> int:
 
 def plan_text(study: Study, options: argparse.Namespace) -> str:
     """Return the output of `plumbline plan`: assumptions, a row for each size, and how to read it."""
-    if study.judging.does_tasks:
-        raise StudyError(
-            f"{study.file}: plan is for verdicts, but a task for people sets its own items and raters: an accuracy of"
-            " 0.8 on n items has a 95% interval of about 0.8 / sqrt(n) to each side;"
-            f" `{study.command('sample')}` draws items, then `{study.command('crowd plan')}`"
-            " shows hours and dollars"
-        )
+    study.refuse_unfit("plan")
     rubric = load_rubric(study)
     design = Design.of(study, rubric)
     paid = Pricing.of(study, rubric, design).pay

@@ -77,10 +77,7 @@ def read_items(study: Study, rubric: Rubric) -> list[TrainingItem]:
     """
     if not study.training:
         return []
-    if not study.judging.transforms:
-        raise StudyError(
-            f"{study.file}: training uses pairs of transformations, but the study has another subject; leave it out"
-        )
+    study.refuse_unfit("training")
     if POOL in {kind.pool for kind in study.kinds.values()}:
         raise StudyError(f"{study.file}: the name {POOL!r} is reserved for raters' training; rename the transformation")
     path = study.resolve(study.training)

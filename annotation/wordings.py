@@ -189,17 +189,13 @@ def with_groups(rubric: Any, judging: Subject, tasks_by_group: Mapping[str, str 
 
     `tasks_by_group` has the task of the data set that each group is named after; None for other groups.
     """
-    if (
-        judging.transforms
-        or judging.does_tasks
-        or not isinstance(rubric, dict)
-        or not isinstance(rubric.get("pools"), dict)
-    ):
+    pools = rubric.get("pools") if isinstance(rubric, dict) else None
+    if not isinstance(pools, dict):
         return rubric
-    pools = rubric["pools"]
     used_bases = dict[str, str]()
     for group, task in tasks_by_group.items():
-        names = judging.pools(group, task)
+        if not (names := judging.pools(group, task)):
+            continue
         base = next((name for name in names if name in pools), None)
         if base is None:
             raise StudyError(

@@ -277,10 +277,7 @@ def _extend(records: CampaignRecords, reason: str) -> Wave:
     study = records.study
     if not reason:
         raise StudyError("--extend: give the reason why the sample grows; it is stored with the sample")
-    if study.judging.does_tasks:
-        raise StudyError(
-            f"{study.file}: items of tasks that people do are drawn only once; for more items make another study"
-        )
+    study.refuse_unfit("sample --extend")
     if study.raters.blocks:
         raise StudyError(
             f"{study.file}: raters.blocks fix beforehand how many pairs a verdict can rest on, so none can be added;"

@@ -13,7 +13,6 @@ from annotation.report.material import CampaignMaterial, read_material
 from annotation.sheets.facts import SheetAnswer, answers_of, sheets_file, shows_our_page, warning
 from annotation.sheets.heds import heds_answers, heds_entries, heds_json
 from annotation.verdicts.evidence import Evidence
-from plumbline.errors import StudyError
 from plumbline.exhibits.table import as_markdown, write_files
 from plumbline.store import json_bytes
 from plumbline.study import Study
@@ -32,8 +31,7 @@ def write_sheets(study: Study) -> list[str]:
     Raises DataError before there are verdicts, and for verdicts that no longer follow from what is on disk; StudyError
     for a study whose people do models' tasks, which `plumbline human-report` reports.
     """
-    if study.judging.does_tasks:
-        raise StudyError(f"{study.file}: sheets describe ratings; for people's tasks run `plumbline human-report`")
+    study.refuse_unfit("sheet")
     records = Evidence.open(study)
     material = read_material(records)
     content, lines = sheet_files(material)

@@ -11,7 +11,6 @@ from evaluation.human.exhibits import all_exhibits
 from evaluation.human.material import EMBEDS, PEOPLE, HumanMaterial, doubts, headline, read_material
 from evaluation.human.records import FILES, HumanRecords
 from plumbline import cli
-from plumbline.errors import StudyError
 from plumbline.exhibits.charts import (
     Chart,
     Kinds,
@@ -119,8 +118,7 @@ _ABOUT = (
 def report_study(options: argparse.Namespace) -> int:
     """Run the command: write the report of an evaluated human study, and print the headline."""
     study = cli.study_of(options)
-    if not study.judging.does_tasks:
-        raise StudyError(f"{study.file}: people do no tasks in this study; run `{study.command('scores-report')}`")
+    study.refuse_unfit("human-report")
     inputs = [study.folder / name for name in (*FILES, ITEMS)]
     with stage(study, "evaluation human report", inputs, [study.folder / FOLDER]):
         page, material = write_report(study)

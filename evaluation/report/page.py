@@ -231,10 +231,7 @@ def _known(choices: Choices, scores: pd.DataFrame, short: Mapping[str, str]) -> 
 def report_study(options: argparse.Namespace) -> int:
     """Run `plumbline scores-report` with its options."""
     study = cli.study_of(options)
-    if study.judging.does_tasks:
-        raise StudyError(
-            f"{study.file}: people do tasks in this study; for its report run `{study.command('human-report')}`"
-        )
+    study.refuse_unfit("scores-report")
     compared = load_study(options.compare, options.exports) if options.compare else None
     prompts = [load_study(file, options.exports) for file in options.prompts]
     if compared and compared.folder == study.folder:

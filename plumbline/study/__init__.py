@@ -185,8 +185,8 @@ class Study(StudyPart):
         if asking:
             self.generator.refuse_absence(f"{asking[0]} needs one")
         refuse_undecidable(rule, self.raters, crowd=bool(self.crowd))
-        if self.raters.blocks and self.judging.does_tasks:
-            raise ValueError("raters.blocks: a study with subject human cannot be decided in blocks; take them out")
+        if self.raters.blocks and (reason := self.judging.refusals.get("raters.blocks")):
+            raise ValueError(f"raters.blocks: {reason}")
         refuse_unfit_judges(self.judges, self.raters)
         for name in self.transformations:
             kind = custom.get(name) or EIGHT[name]
@@ -236,6 +236,12 @@ class Study(StudyPart):
         """Return a command to paste: `accept` gives `plumbline accept` with the options that name this study."""
         by = ["--generator", self.generator.model] if self._by_candidate and name in TAKE_GENERATOR else []
         return shlex.join(["plumbline", *name.split(), *self._options, *by])
+
+    def refuse_unfit(self, name: str) -> None:
+        """Raise StudyError if the study's subject has no use for a command or setting."""
+        if reason := self.judging.refusals.get(name):
+            commands = re.sub(r"`plumbline ([^`]+)`", lambda match: f"`{self.command(match[1])}`", reason)
+            raise StudyError(f"{self.file}: {commands}")
 
     @property
     def folder(self) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
@@ -95,6 +95,16 @@ class HumanSubject(Subject):
     does_tasks = True
     scored_by = "evaluate"
     scores = ("human/scores.parquet", "evaluation")
+    refusals: ClassVar[Mapping[str, str]] = {
+        "plan": "plan is for verdicts, but a task for people sets its own items and raters: an accuracy of 0.8 on n"
+        " items has a 95% interval of about 0.8 / sqrt(n) to each side; `plumbline sample` draws items, then"
+        " `plumbline crowd plan` shows hours and dollars",
+        "sheet": "sheets describe ratings; for people's tasks run `plumbline human-report`",
+        "scores-report": "people do tasks in this study; for its report run `plumbline human-report`",
+        "sample --extend": "items of tasks that people do are drawn only once; for more items make another study",
+        "raters.blocks": "a study with subject human cannot be decided in blocks; take them out",
+        "training": Subject.refusals["training"],
+    }
 
     kind: Literal["human"] = "human"
     tasks: tuple[HumanTaskSpec, ...] = Field(min_length=1, description="the tasks that people do")

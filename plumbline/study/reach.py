@@ -155,7 +155,7 @@ def _refuse_large_blocks(study: PlannedPairs, sizes: Collection[VerdictSize], wh
 def _drawn(study: PlannedPairs, texts: Texts, least: VerdictSize) -> str:
     """Return why a verdict has so few pairs."""
     item, number = study.called.item, study.sample.pairs
-    if study.judging.does_tasks:
+    if study.judging.sizes(least.members[0]):
         return f"the {least.pairs} items of {least.pool!r} (subject.tasks)"
     languages = sorted({language for language, _ in texts.get(least.members[0], ())})
     places = {size.key for size in verdict_sizes(study, texts) if size.pool == least.pool}
@@ -181,7 +181,7 @@ def _mended(study: PlannedPairs, texts: Texts) -> str:
     def enough(pairs: int, scope: str = "") -> bool:
         return not any(size.lacks(rule) for size in verdict_sizes(study, texts, pairs, scope))
 
-    if not study.judging.does_tasks and enough(_MOST_PAIRS):
+    if not any(map(study.judging.sizes, study.kinds)) and enough(_MOST_PAIRS):
         least = bisect.bisect_left(range(1, _MOST_PAIRS), True, key=enough) + 1
         changes.append(f"sample.pairs: {least} (or more)")
     pairs = min(size.pairs for size in sizes)

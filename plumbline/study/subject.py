@@ -83,6 +83,11 @@ class Subject(StudyPart):
     scored_by: ClassVar[str] = ""  #: the command that scores models; empty where its verdicts are the result
     scores: ClassVar[tuple[str, str]] = ("", "")  #: the table of these scores, and the stage that makes it
 
+    refusals: ClassVar[Mapping[str, str]] = {  #: why it has no use for a command or setting, by its name
+        "human-report": "people do no tasks in this study; run `plumbline scores-report`",
+        "training": "training uses pairs of transformations, but the study has another subject; leave it out",
+    }
+
     def file_of(self, study: Folders) -> Path | None:
         """The file whose rows are its items; None where they are no rows of a file."""
         del study
@@ -167,6 +172,7 @@ class PairSubject(Subject):
     drawn_from = ("texts.parquet", "transformations")
     scored_by = "evaluate"
     scores = ("scores.parquet", "evaluation")
+    refusals: ClassVar[Mapping[str, str]] = {"human-report": Subject.refusals["human-report"]}
 
     def texts(self, units: Collection[str], datasets: Sequence[DatasetSpec]) -> Texts:
         """Return the data sets' texts."""
