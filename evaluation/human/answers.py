@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,8 @@ from evaluation.human.metrics import Metric
 from evaluation.human.questions import Row, ScoredQuestion, question_of
 from plumbline.frames import need, once
 from plumbline.statistics.estimates import Floats
+
+Ties = Literal["expected", "first"]
 
 
 @dataclass(frozen=True)
@@ -187,17 +189,22 @@ def _by_item(frame: pd.DataFrame) -> dict[str, list[Row]]:
     return by_item
 
 
-def aggregate(raters: Sequence[ScorerAnswers], question: ScoredQuestion) -> ScorerAnswers | None:
+def aggregate(
+    raters: Sequence[ScorerAnswers], question: ScoredQuestion, ties: Ties = "expected"
+) -> ScorerAnswers | None:
     """Return the raters' joint answers: the mean of numbers, by candidate, or the labels with the most votes.
 
-    All labels of a tied vote count, by the chance that a draw is right. An item that nobody answered is missing. None
-    for clusterings, as cluster numbers of two raters are not comparable.
+    `ties` settles a tied vote: all tied labels count, by the chance that a draw is right ("expected"), or the
+    alphabetically first ("first", as in HUME's program). An item that nobody answered is missing. None for clusterings,
+    as cluster numbers of two raters are not comparable.
     """
+    if ties not in get_args(Ties):
+        raise ValueError(f"ties must be 'expected' or 'first', not {ties!r}")
     if question.no_joint or not raters:
         return None
     by_item = zip(*(rater.values for rater in raters), strict=True)
     answers = ([answer for answer in each if answer is not None] for each in by_item)
-    values = tuple(question.joint(each) if each else None for each in answers)
+    values = tuple(question.joint(each, first=ties == "first") if each else None for each in answers)
     return JointScorer(values=values, missing=sum(value is None for value in values))
 
 

@@ -59,8 +59,12 @@ class ScoredQuestion:
         """Return gold from gold's answer."""
         return answer
 
-    def joint(self, answers: Sequence[Any]) -> Any:
-        """Return the joint answer of raters to one item: the mean of numbers, by candidate."""
+    def joint(self, answers: Sequence[Any], *, first: bool) -> Any:
+        """Return the joint answer of raters to one item: the mean of numbers, by candidate.
+
+        `first` settles a tied vote by the alphabet.
+        """
+        del first
         mean = np.mean(answers, axis=0)
         return mean if isinstance(answers[0], np.ndarray) else float(mean)
 
@@ -109,11 +113,12 @@ class LabelQuestion(ScoredQuestion):
         """Return the right label."""
         return None if answer is None else answer[0]
 
-    def joint(self, answers: Sequence[Any]) -> Any:
+    def joint(self, answers: Sequence[Any], *, first: bool) -> Any:
         """Return the labels with the most votes."""
         votes = Counter(label for answer in answers for label in answer)
         most = max(votes.values())
-        return tuple(sorted(label for label, number in votes.items() if number == most))
+        best = tuple(sorted(label for label, number in votes.items() if number == most))
+        return best[:1] if first else best
 
     def numbers(self, answers: Sequence[Any], right: Sequence[Any]) -> Floats:
         """Return labels as numbers; of tied labels the alphabetically first, as in HUME."""

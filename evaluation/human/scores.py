@@ -16,6 +16,7 @@ from evaluation.human.answers import (
     MeanScorer,
     ScorerAnswers,
     TaskItems,
+    Ties,
     aggregate,
     trivial,
 )
@@ -345,6 +346,7 @@ def score(
     people: Sequence[ScorerAnswers],
     others: Sequence[ScorerAnswers] = (),
     *,
+    ties: Ties = "expected",
     n_resamples: int = 1000,
     rng: np.random.Generator,
 ) -> TaskScores:
@@ -359,7 +361,7 @@ def score(
     Intervals are 95%, over items; for the mean of three raters or more also over raters (`over_raters_too`). A
     difference is people's score minus the model's, with interval and p from the same resamples, for fixed raters.
     """
-    together = aggregate(people, task.question)
+    together = aggregate(people, task.question, ties)
     scorers = [*people, *([together] if together else []), *others, *trivial(task, rng)]
     main, *rest = task.metrics
     scores = _MetricScores(task, main, scorers, n_resamples, rng)

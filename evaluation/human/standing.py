@@ -237,7 +237,7 @@ def paper_interval(task_type: str, value: float, n: int, raters: Sequence[float]
 def paper_score(task_type: str, raters: Sequence[float], together: float) -> float:
     """Return HUME's score of people: their joint score for classification and STS, else the mean of `raters`.
 
-    Its votes settle ties by the alphabet; our joint answers count tied labels by their chance of being right.
+    Its votes settle ties by the alphabet: `answers.aggregate(..., ties="first")`.
     """
     if task_type in AGGREGATED:
         return together

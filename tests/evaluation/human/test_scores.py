@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import spearmanr
 from sklearn.metrics import accuracy_score, v_measure_score
 
-from evaluation.human.answers import EmbeddingScorer, TaskItems
+from evaluation.human.answers import EmbeddingScorer, TaskItems, aggregate
 from evaluation.human.compare import closeness
 from evaluation.human.scores import DIFFERENCES, score, with_holm
 from tests.evaluation.human.made import gold_of, people, task_of
@@ -34,7 +34,7 @@ SAID = {
 }
 
 
-def test_a_vote_of_two_is_the_chance_of_a_draw() -> None:
+def test_a_vote_of_two_is_the_chance_of_a_draw_and_the_alphabet_where_it_is_asked_for() -> None:
     task = task_of(RIGHT, "label", "accuracy")
     both = people(task, SAID)
     # They agree and are right on items 1, 3, 6; item 2 joy or fear, 4 love or fear, 5 love or joy: each half right.
@@ -43,7 +43,11 @@ def test_a_vote_of_two_is_the_chance_of_a_draw() -> None:
     assert expected["b"] == pytest.approx(4 / 6)
     assert expected["raters_mean"] == pytest.approx(4.5 / 6)
     assert expected["aggregate"] == pytest.approx((3 + 3 * 0.5) / 6)
+    # The alphabet: fear (wrong), fear (right), joy (wrong).
+    assert by_scorer(score(task, both, ties="first", rng=rng()).scores)["aggregate"] == pytest.approx(4 / 6)
     assert by_scorer(score(task, both, rng=rng()).scores)["random label"] == pytest.approx(1 / 3)
+    with pytest.raises(ValueError, match="'expected' or 'first'"):
+        aggregate(both, task.question, ties="last")  # type: ignore[arg-type]
 
 
 def test_the_expected_vote_is_the_mean_over_all_ways_to_settle_ties() -> None:
