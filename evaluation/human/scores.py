@@ -173,7 +173,7 @@ class TaskScores:
 
 
 @dataclass(frozen=True)
-class _Reading:
+class _ScorerValues:
     """The values that a metric reads of a scorer's answers to each item, NaN without one; several runs are rows."""
 
     scorer: ScorerAnswers
@@ -200,7 +200,7 @@ class _MetricScores:
         self._task, self._metric, self._number, self._rng = task, metric, number, rng
         self._gold = task.gold_numbers(metric)
         read = [(scorer, scorer.read(task, metric)) for scorer in scorers]
-        self._readings = [_Reading(scorer, values) for scorer, values in read if values is not None]
+        self._readings = [_ScorerValues(scorer, values) for scorer, values in read if values is not None]
         self._raters = [reading for reading in self._readings if reading.scorer.in_mean]
         some = [np.zeros(len(self._gold), bool), *(reading.answered for reading in self._readings)]
         self._scorable = np.isfinite(self._gold) & np.logical_or.reduce(some)
@@ -208,7 +208,7 @@ class _MetricScores:
         self._common = np.logical_and.reduce([self._scorable, *(reading.answered for reading in self._needed)])
         self._resamples = self._on_common()
 
-    def _compared(self, reading: _Reading) -> bool:
+    def _compared(self, reading: _ScorerValues) -> bool:
         """Return whether a scorer has answered enough of the scorable items."""
         scorable = self._scorable
         return bool(reading.scorer.single and scorable.any() and reading.answered[scorable].mean() >= SHARE)
