@@ -15,7 +15,7 @@ from generation.jobs import Function, Job, Plan, load_function
 from generation.recordings import Place, Recording, load_outputs, load_recordings, recordings_path
 from plumbline.errors import StudyError, TextFailedError, TextUnansweredError
 from plumbline.languages import language_name
-from plumbline.models.chat import Attempt, Chat, open_chat
+from plumbline.models.chat import Attempt, Chat, Client, open_chat
 from plumbline.models.cluster import ClusterChat
 from plumbline.prompts import Prompt
 from plumbline.study import Study
@@ -41,10 +41,8 @@ class GenerationOutcome:
     repeatable: bool = True
 
 
-class Generator(abc.ABC):
+class Generator(Client, abc.ABC):
     """A source of transformed texts."""
-
-    concurrency: int = 1  #: the number of jobs to keep in flight
 
     @abc.abstractmethod
     async def transform(self, job: Job, attempt: Attempt) -> GenerationOutcome:
@@ -53,9 +51,6 @@ class Generator(abc.ABC):
         Raises TextFailedError if this text can never succeed, TextUnansweredError if it got no answer this time,
         ServiceError if no text can succeed.
         """
-
-    async def close(self) -> None:  # noqa: B027 (there may be nothing to release)
-        """Release connections and memory."""
 
 
 class Together(Generator):

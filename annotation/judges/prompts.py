@@ -27,7 +27,7 @@ from plumbline.fields import PAIR, fields_of, kept
 from plumbline.file_hashes import cached_file_hash
 from plumbline.identity import identity
 from plumbline.journal import record_lines
-from plumbline.models.chat import Attempt, Completion
+from plumbline.models.chat import Attempt, Client, Completion
 from plumbline.prompts import Prompt, prompt_folders, read_prompt
 from plumbline.records import Pair, Record, nfc
 from plumbline.scales import Continuous
@@ -340,10 +340,9 @@ def recording_hashes(engine: EngineSpec, resolve: Callable[[str], Path]) -> list
     return [cached_file_hash(path) for path in paths]
 
 
-class JudgeClient(abc.ABC):
+class JudgeClient(Client, abc.ABC):
     """What answers for a judge."""
 
-    concurrency: int = 1
     tells_labels: bool = True  #: whether answers come with probabilities of labels
     sent: int = 0  #: tokens of prompts
     cached: int = 0  #: those computed for earlier prompts
@@ -351,9 +350,6 @@ class JudgeClient(abc.ABC):
     @abc.abstractmethod
     async def answer(self, asking: Any, attempt: Attempt, labels: Sequence[str] = ()) -> Completion:
         """Return the answer to a message, with probabilities of `labels`. Raises as `Chat.ask`."""
-
-    async def close(self) -> None:  # noqa: B027 (there may be nothing to close)
-        """Close the connection."""
 
 
 class RecordedJudgeAnswers(JudgeClient):

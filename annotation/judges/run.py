@@ -37,7 +37,7 @@ from generation.forecast import CHARACTERS_A_TOKEN, duration
 from plumbline import cli
 from plumbline.errors import StudyError, nearest
 from plumbline.identity import identity
-from plumbline.models.asking import AnswerTable, ask_all
+from plumbline.models.asking import AnswerTable
 from plumbline.models.chat import QUIET, Attempt, Chat, Completion, ask_until, open_chat
 from plumbline.store import only_one
 from plumbline.study import Study
@@ -70,10 +70,6 @@ class PromptedAnswers(AnswerTable[Q, R]):
 
     spec: JudgeSpec | AnnotatorSpec
 
-    @abc.abstractmethod
-    async def answer(self, client: JudgeClient, asking: Q) -> R:
-        """Ask until an answer is readable or the attempts are used up; the record says which, and why."""
-
     @property
     @abc.abstractmethod
     def tokens_out(self) -> int:
@@ -89,15 +85,7 @@ class PromptedAnswers(AnswerTable[Q, R]):
         share = math.nan
         if self.todo:
             client = await start(self._study, self.spec, self.RECORDED.read, self.labels())
-            try:
-                doing = f"asking ({self.spec.name})"
-                counts.update(
-                    await ask_all(
-                        [self], lambda _, asking: self.answer(client, asking), client.concurrency, self.UNIT, doing
-                    )
-                )
-            finally:
-                await client.close()
+            counts.update(await self.ask_left(client, self.UNIT, f"asking ({self.spec.name})"))
             share = client.cached / client.sent if client.sent else math.nan
         else:
             self.settle()

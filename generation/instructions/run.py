@@ -44,12 +44,11 @@ from plumbline import cli
 from plumbline.errors import DataError, StudyError, TextRefusedError, TextUnansweredError
 from plumbline.journal import record_lines
 from plumbline.manifest import Manifest, stage
-from plumbline.models.asking import AnswerTable, ask_all
-from plumbline.models.chat import Attempt, Chat, Completion, ask_until, open_chat
+from plumbline.models.asking import AnswerTable
+from plumbline.models.chat import Attempt, Chat, Client, Completion, ask_until, open_chat
 from plumbline.records import Record
 from plumbline.store import only_one, read_records, write_json
 from plumbline.study import Study
-from plumbline.study.engines import EngineSpec, Sampling
 from plumbline.study.subject import INSTRUCTIONS
 from plumbline.study.subjects import InstructionsSubject
 
@@ -63,22 +62,47 @@ class Replies(AnswerTable[Call, Reply]):
         self.calls = calls
         super().__init__(study, REPLIES, Reply, lambda: ((call.key, call) for call in calls), COMMAND, again=again)
 
+    async def ask(self) -> Counter[str]:
+        """Ask the study's generator everything left."""
+        return await self.ask_left(start(self._study, self.calls[0].number), "call", "wording instructions")
+
+    async def answer(self, client: WordingClient, job: Call) -> Reply:
+        """Ask until a reply is valid or the attempts are used up; return the record, with the reason."""
+        spec = self._study.generator
+
+        def fault(answer: Completion) -> str:
+            try:
+                read_reply(answer.text, job.number)
+            except InvalidReplyError as error:
+                return f"{error}{' (the answer was cut off)' if answer.cut_off else ''}"
+            return ""
+
+        first = Attempt(1, InstructionsSubject.seed, spec.sampling)
+        ask = functools.partial(client.answer, job)
+        outcome = await ask_until(ask, lambda answer: bool(fault(answer)), first)
+        reason, status, answer = outcome.reason, outcome.status, outcome.answer
+        if answer is not None and not status:
+            reason = fault(answer)
+            status = "failed" if reason else "ok"
+        return Reply.model_validate(
+            {
+                "key": job.key, "context": job.context, "task": job.task, "task_type": job.task_type,
+                "raw": answer.text if answer else "", "status": status, "reason": reason,
+                "attempts": outcome.attempts, "model": spec.model, "finished_at": datetime.now(UTC),
+            }
+        )  # fmt: skip
+
     def by_key(self) -> dict[str, Reply]:
         """Return the replies in the table."""
         return {reply.key: reply for reply in read_records(self.path, Reply, self._command)}
 
 
-class WordingClient(abc.ABC):
+class WordingClient(Client, abc.ABC):
     """What answers calls."""
-
-    concurrency: int = 1
 
     @abc.abstractmethod
     async def answer(self, call: Call, attempt: Attempt) -> Completion:
         """Return the answer to a call. Raises as `Chat.ask`."""
-
-    async def close(self) -> None:  # noqa: B027 (there may be nothing to close)
-        """Close its connections."""
 
 
 class WordingChatClient(WordingClient):
@@ -182,20 +206,20 @@ def word_instructions(study: Study, *, again: bool = False) -> WordingRun:
     subject = asked_of(study)
     with only_one(study.scratch / ".generation.lock", f"another run is generating for {study.name!r}"):
         maker, tasks = maker_hash(study.generator, study.resolve), tasks_of(subject, study.datasets, study.file)
-        calls, writer = calls_of(subject, tasks, maker), _Writer(subject, study.generator)
+        calls = calls_of(subject, tasks, maker)
         people = list(_by_people(subject, "prompts", study.resolve, tasks))  # reports a wrong row before any call
         items = list(_by_people(subject, "known", study.resolve, tasks))
         table = Replies(study, calls, again=again)
         counts: Counter[str] = Counter(reused=table.wanted - table.todo)
         try:
             if table.todo:
-                counts.update(asyncio.run(_ask_all(functools.partial(start, study, calls[0].number), table, writer)))
+                counts.update(asyncio.run(table.ask()))
             else:
                 table.settle()
             replies = table.by_key()
         finally:
             table.close()
-        chosen = one_of_each([*_by_machine(writer, calls, replies, tasks), *people], subject.near)
+        chosen = one_of_each([*_by_machine(study.generator.model, calls, replies, tasks), *people], subject.near)
         _refuse_known(study.resolve(subject.known), items, chosen.wordings)
         write_json(study.folder / REMOVED, chosen.removed)
         Manifest.of(study).write_table(INSTRUCTIONS, [*chosen.wordings, *items], Instruction)
@@ -203,54 +227,8 @@ def word_instructions(study: Study, *, again: bool = False) -> WordingRun:
     return WordingRun(chosen.wordings, chosen.removed, counts, trouble)
 
 
-@dataclass(frozen=True)
-class _Writer:
-    """The generator of the wordings, and its settings."""
-
-    subject: InstructionsSubject
-    spec: EngineSpec
-
-
-async def _ask_all(begin: Callable[[], WordingClient], table: Replies, writer: _Writer) -> Counter[str]:
-    client = begin()
-    try:
-        return await ask_all(
-            [table], lambda _, call: _ask_one(writer, client, call), client.concurrency, "call", "wording instructions"
-        )
-    finally:
-        await client.close()
-
-
-async def _ask_one(writer: _Writer, client: WordingClient, call: Call) -> Reply:
-    """Ask until a reply is valid or the attempts of `retry` are used up; return the record, with the reason."""
-    subject, spec = writer.subject, writer.spec
-    sampling = spec.sampling if isinstance(spec.sampling, Sampling) else Sampling()
-
-    def fault(answer: Completion) -> str:
-        try:
-            read_reply(answer.text, call.number)
-        except InvalidReplyError as error:
-            return f"{error}{' (the answer was cut off)' if answer.cut_off else ''}"
-        return ""
-
-    first = Attempt(1, subject.seed, sampling)
-    ask = functools.partial(client.answer, call)
-    outcome = await ask_until(ask, lambda answer: bool(fault(answer)), first)
-    reason, status, answer = outcome.reason, outcome.status, outcome.answer
-    if answer is not None and not status:
-        reason = fault(answer)
-        status = "failed" if reason else "ok"
-    return Reply.model_validate(
-        {
-            "key": call.key, "context": call.context, "task": call.task, "task_type": call.task_type,
-            "raw": answer.text if answer else "", "status": status, "reason": reason,
-            "attempts": outcome.attempts, "model": spec.model, "finished_at": datetime.now(UTC),
-        }
-    )  # fmt: skip
-
-
 def _by_machine(
-    writer: _Writer, calls: Sequence[Call], replies: Mapping[str, Reply], tasks: Sequence[DatasetDescription]
+    model: str, calls: Sequence[Call], replies: Mapping[str, Reply], tasks: Sequence[DatasetDescription]
 ) -> Iterator[Instruction]:
     words = {task.name: task.type_words for task in tasks} | {task.task_type: task.type_words for task in tasks}
     described = {task.name: _words_of(task) for task in tasks}
@@ -260,7 +238,7 @@ def _by_machine(
             yield worded(
                 text, f"from_{call.context}", task=call.task, task_type=call.task_type,
                 task_words=described.get(call.task, words[call.task_type]),
-                generator=writer.spec.model,
+                generator=model,
             )  # fmt: skip
 
 

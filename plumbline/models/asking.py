@@ -21,6 +21,7 @@ from tqdm import tqdm
 from plumbline.errors import PlumblineError
 from plumbline.journal import Journal
 from plumbline.manifest import Manifest
+from plumbline.models.chat import Client
 from plumbline.store import BATCH, as_record, read_batches
 from plumbline.study import Study
 
@@ -101,6 +102,17 @@ class AnswerTable(Generic[J, R]):
         """Return the wanted answers that are in the table."""
         frame = self._manifest.frame(self._name, self._record, self._command)
         return frame[frame["key"].isin({key for key, _ in self._jobs_by_key()})].reset_index(drop=True)
+
+    async def answer(self, client: Any, job: J) -> R:
+        """Return the answer of a client to a job."""
+        raise NotImplementedError
+
+    async def ask_left(self, client: Client, unit: str, doing: str) -> Counter[str]:
+        """Ask everything left, as `ask_all`, and close the client."""
+        try:
+            return await ask_all([self], lambda _, job: self.answer(client, job), client.concurrency, unit, doing)
+        finally:
+            await client.close()
 
     def close(self) -> None:
         """Close all files; received answers stay in the journal."""

@@ -57,6 +57,15 @@ class Completion:
     repeatable: bool = True
 
 
+class Client:
+    """What answers for a model: the model itself, or recorded answers, one at a time."""
+
+    concurrency: int = 1  #: the number of questions that it wants in flight at once
+
+    async def close(self) -> None:
+        """Release connections and memory."""
+
+
 class Chat(abc.ABC):
     """A chat model."""
 
