@@ -14,7 +14,7 @@ from annotation.argilla.client import connect
 from annotation.argilla.publish import Publication
 from annotation.argilla.simulate import simulate
 from annotation.argilla.training import training_lines
-from annotation.campaign_records import OFFERED, PAIRS, RATINGS, SUPPLY, VERDICTS, CampaignRecords
+from annotation.campaign_records import OFFERED, PAIRS, RATINGS, SUPPLY, CampaignRecords
 from annotation.csv_answers import collect_csv, columns_of, export
 from annotation.human.records import ANSWERS
 from annotation.human.simulated import read_items as read_task_items
@@ -37,6 +37,7 @@ from annotation.status.status import read_status
 from annotation.status.text import headline
 from annotation.training import read_items
 from annotation.verdicts.acceptance import accept, answers_lines
+from annotation.verdicts.conclusion import known_verdicts
 from annotation.verdicts.counted import ahead_of_sample, never_lines, size_line
 from annotation.verdicts.doubts import doubts_text
 from annotation.verdicts.evidence import Evidence
@@ -266,7 +267,7 @@ def review(options: argparse.Namespace) -> int:
 def show_signs(evidence: Evidence, names: Mapping[str, str]) -> None:
     """Print the evidence about each rater; `names` are raters' own, by pseudonym."""
     evidence.need(RATINGS)
-    waiting = [verdict for verdict in evidence.known_verdicts if verdict.to_look_at]
+    waiting = [verdict for verdict in known_verdicts(evidence) if verdict.to_look_at]
     text = review_text(evidence, evidence.signs, evidence.unlooked, names)
     print(f"{waiting_text(waiting, names)}{text}")
     if {sign.rater_id for sign in evidence.signs} - {decision.rater_id for decision in evidence.decided}:
@@ -338,7 +339,7 @@ def withdraw_pairs(options: argparse.Namespace) -> int:
     print(f"{study.name}: {pairs} {done} ({decisions[0].reason}); {of_them} {again}")
     if evidence.has(OFFERED):
         print(f"  to update Argilla, run `{study.command('publish')}`; pairs with answers or drafts stay there")
-    if evidence.has(VERDICTS):
+    if evidence.looks:
         print(f"  run `{study.command('accept')}` again")
     return 0
 
@@ -351,7 +352,7 @@ def export_ratings(options: argparse.Namespace) -> int:
     return 0
 
 
-_REPORTED = ("pairs.parquet", "ratings.parquet", "agreement.json", "verdicts.json", "decisions.json", "rules.json")
+_REPORTED = ("pairs.parquet", "ratings.parquet", "looks.json", "decisions.json", "rules.json")
 
 
 @contextlib.contextmanager

@@ -19,15 +19,12 @@ import pyarrow as pa
 from annotation.counting import marked, withdrawals
 from annotation.records import (
     Decision,
-    Group,
     Look,
     OfferedAgain,
     Offering,
-    PairMean,
     RuleSet,
     Supply,
     TakenLook,
-    Verdict,
     Wave,
 )
 from annotation.rubric import Rubric, load_rubric
@@ -58,9 +55,8 @@ OFFERED = RecordFile("offered.json", Offering, "publish", noted=True, advice=_ON
 AGAIN = RecordFile("offered_again.json", OfferedAgain, "publish", noted=True, advice=_ONCE)
 BLOCK_LOOKS = RecordFile("block_looks.json", TakenLook, "publish", noted=True, advice=_ONCE)
 LOOKS = RecordFile("looks.json", Look, "accept", noted=True, advice=_ONCE)
-VERDICTS = RecordFile("verdicts.json", Verdict, "accept")
-AGREEMENT = RecordFile("agreement.json", Group, "accept")
-PAIR_MEANS = RecordFile("pair_means.parquet", PairMean, "accept")
+#: Print-outs of `accept` for readers, which no command reads.
+VERDICTS, AGREEMENT, PAIR_MEANS = "verdicts.json", "agreement.json", "pair_means.parquet"
 TRUTH = "truth.csv"  # right answers by pair and question that an import brought; no verdict rests on them
 NOT_IMPORTED = "not_imported.csv"  # rows of imported files that are not in the study; every import writes it
 
@@ -327,27 +323,6 @@ class CampaignRecords(StudyRecords):
     def looks(self) -> list[Look]:
         """The times at which verdicts were reached, the oldest first, without those that changed nothing."""
         return self.models(LOOKS)
-
-    @functools.cached_property
-    def verdicts(self) -> list[Verdict]:
-        """The verdicts reached last. Raises DataError before there are any."""
-        return self.models(VERDICTS)
-
-    @property
-    def known_verdicts(self) -> list[Verdict]:
-        """The verdicts; empty before there are any."""
-        return self.verdicts if self.has(VERDICTS) else []
-
-    @functools.cached_property
-    def agreement(self) -> list[Group]:
-        """Table 2 as computed last. Raises DataError before it was."""
-        return self.models(AGREEMENT)
-
-    @functools.cached_property
-    def pair_means(self) -> pd.DataFrame:
-        """The pairs' own means as computed last: the columns of `PairMean`. Raises DataError before they were."""
-        frame: pd.DataFrame = self.table(PAIR_MEANS).to_pandas()
-        return frame
 
     @property
     def rule_id(self) -> str:

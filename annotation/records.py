@@ -203,9 +203,6 @@ class Verdict(Record):
     model: str = Field(description="the generator's model")
     generator_hash: str = Field(description="hash of model, revision and sampling")
     prompt_hash: str = Field(description="hash of the prompts' texts")
-    rests_on: dict[str, str] = Field(
-        default={}, description="hashes of what the verdict rests on, by name, such as pairs.parquet or rubric"
-    )
     generator_kind: str = Field(default="", description="the generator's kind, such as recorded, function or outputs")
     decision_unchecked: Outcome | None = Field(
         default=None, description="the rule's decision, if the verdict waits for a review of its raters; else none"
@@ -385,5 +382,7 @@ class Look(Record):
 
     at: AwareDatetime = Field(description="time of the verdicts, UTC")
     n_ratings: int = Field(description="ratings that counted, over all questions")
-    rests_on: dict[str, str] = Field(description="hashes of what the verdicts rested on, as in `Verdict`")
+    rests_on: dict[str, str] = Field(
+        description="hashes of what the verdicts rested on, by name, such as pairs.parquet or rubric"
+    )
     decisions: dict[str, int] = Field(description="number of accepted, rejected and undecided verdicts")

@@ -14,9 +14,10 @@ import pandas as pd
 import yaml
 from playwright.sync_api import Page
 
-from annotation.campaign_records import CampaignRecords
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
+from annotation.verdicts.conclusion import Conclusion
+from annotation.verdicts.evidence import Evidence
 from benchmarks.browser import EMPTY, appear, browser, dashboard, empty_app, read, settle
 from benchmarks.memory import memory
 from benchmarks.registry import Measurement, benchmark
@@ -181,7 +182,9 @@ def _finish(study: Study, pairs: list[Pair], datasets: list[str], seeds: tuple[i
     )
     Manifest.of(study).write_table("drift.parquet", drift, DriftRecord)
     accepted = {
-        verdict.transformation for verdict in CampaignRecords.open(study).verdicts if verdict.decision == "accepted"
+        verdict.transformation
+        for verdict in Conclusion(Evidence.open(study)).verdicts
+        if verdict.decision == "accepted"
     }
     variants = [
         (ORIGINAL, ORIGINAL, 0),

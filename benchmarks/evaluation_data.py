@@ -18,7 +18,6 @@ from generation.datasets.loading import iter_datasets
 from generation.jobs import Plan
 from plumbline.manifest import Manifest
 from plumbline.records import Pair, TransformedText
-from plumbline.store import write_json
 from plumbline.study import ROOT, Study, load_study
 from plumbline.transformations import ORIGINAL, TRANSFORMATIONS
 
@@ -83,7 +82,6 @@ def write_shuffled(study: Study) -> list[str]:
                 )
             file = study.transformation_file(name, seed).relative_to(study.folder)
             Manifest.of(study).write_table(str(file), rows, TransformedText)
-    write_json(study.folder / "verdicts.json", [])
     Manifest.of(study).write_table("pairs.parquet", [], Pair)
     return made
 

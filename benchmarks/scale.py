@@ -36,7 +36,7 @@ from generation.datasets.loading import iter_datasets
 from generation.jobs import Job, Plan
 from plumbline.manifest import Manifest
 from plumbline.records import Pair, TransformedText, arrow_schema
-from plumbline.store import BATCH, write_json
+from plumbline.store import BATCH
 from plumbline.study import ROOT, Study, file_hash, load_study
 from plumbline.transformations import TRANSFORMATIONS
 
@@ -130,7 +130,6 @@ def _write_outputs(study: Study) -> None:
         file = study.transformation_file(*unit)
         with Manifest.of(study).changing() as manifest:
             manifest.setdefault("kept", {})[str(file.relative_to(study.folder))] = [file_hash(file)]
-    write_json(study.folder / "verdicts.json", [])
     Manifest.of(study).write_table("pairs.parquet", [], Pair)
 
 

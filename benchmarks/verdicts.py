@@ -11,8 +11,10 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from annotation.statistics.summaries import Design
-from annotation.verdicts.verdicts import conclude
+from annotation.counting import counting_ratings
+from annotation.statistics.summaries import Design, table_two
+from annotation.verdicts.counted import with_enough
+from annotation.verdicts.verdicts import judged_sample, pair_means
 from benchmarks.memory import memory
 from benchmarks.registry import Measurement, benchmark
 from plumbline.identity import identity
@@ -50,7 +52,8 @@ def measure() -> None:
     """Make ratings up, judge them, and print what it took as JSON."""
     pairs, ratings = made_up(np.random.default_rng(1337))
     start = time.perf_counter()
-    groups, found, means = conclude(pairs, ratings, DESIGN, seed=1337)
+    found, counting = judged_sample(pairs, ratings, DESIGN, 1337), counting_ratings(ratings, DESIGN.per_pair)
+    groups, means = table_two(with_enough(counting, DESIGN), DESIGN, 1337), pair_means(counting, DESIGN)
     seconds = time.perf_counter() - start
     if sum(one.n_ratings for one in groups[-1].questions) != RATINGS or len(means) != 2 * len(pairs):
         raise RuntimeError("not all ratings were judged")

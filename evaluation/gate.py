@@ -125,8 +125,10 @@ def drawn_from(
 
 
 def verdict_hash(verdict: Verdict) -> str:
-    """Return the identity of a verdict in `verdicts.json`: another decision, reason or rating changes it."""
-    return identity("verdict-v1", verdict.model_dump_json())
+    """Return the identity of a verdict: another decision, reason or number changes it, but not its last digits."""
+    numbers = [f"{number:.9g}" for summary in verdict.questions for number in (summary.mean, summary.low, summary.high)]
+    ratings = [verdict.n_pairs, *(summary.n_ratings for summary in verdict.questions)]
+    return identity("verdict-v1", *verdict.unit, verdict.decision, list(verdict.reasons), ratings, numbers)
 
 
 def _found(

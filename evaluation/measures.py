@@ -14,8 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from annotation.campaign_records import PAIR_MEANS
-from annotation.verdicts.verdicts import COMMAND as ACCEPT
+from annotation.verdicts.conclusion import COMMAND as ACCEPT
 from annotation.verdicts.verdicts import accepted_pairs
 from evaluation.models.encoder import Encoder
 from evaluation.records import ABSTENTION, ACCEPTED_SCORES, MADE, EvaluationRecords, MadeRows, MeasureRow, write_rows
@@ -77,7 +76,8 @@ class Tables:
 def measures(records: EvaluationRecords) -> tuple[RowMeasure[Any], ...]:
     """Return the measures of a study's tables. Raises DataError for files that cannot be read."""
     study = records.study
-    good = accepted_pairs(records.pair_means, records.rubric.question_names()) if records.has(PAIR_MEANS) else None
+    means = records.conclusion.means if records.looks else None
+    good = None if means is None else accepted_pairs(means, records.rubric.question_names())
     wanted = (Abstaining(study.evaluation, study.sample.seed),) if study.evaluation.abstention else ()
     return (
         AcceptedPairs(study.evaluation, records.known_pairs, good, study.acceptance.min_pairs, study.command(ACCEPT)),

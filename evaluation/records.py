@@ -11,9 +11,8 @@ import pandas as pd
 from pydantic import Field
 
 from annotation.campaign_records import RATINGS, without_categories
-from annotation.records import Verdict
+from annotation.verdicts.conclusion import Conclusion, looked_at
 from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.verification import verified_verdicts
 from plumbline.errors import DataError
 from plumbline.manifest import RecordFile, StudyRecords
 from plumbline.records import DriftRecord, Number, Record, Score
@@ -109,9 +108,9 @@ class EvaluationRecords(Evidence):
     """The records of a study from the sample to the scores, each read when it is first used."""
 
     @functools.cached_property
-    def verified(self) -> list[Verdict]:
-        """The last verdicts. Raises DataError if they do not follow from the files on disk."""
-        return verified_verdicts(self)
+    def conclusion(self) -> Conclusion:
+        """What follows from the ratings. Raises DataError if no look at it is on record."""
+        return looked_at(self)
 
     @functools.cached_property
     def sample(self) -> pd.DataFrame:

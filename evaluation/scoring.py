@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from annotation.campaign_records import VERDICTS
 from annotation.records import Verdict
 from evaluation.cluster import run_jobs
 from evaluation.measures import RowMeasure, measures
@@ -134,7 +133,7 @@ def judged(records: EvaluationRecords, *, include_rejected: bool) -> tuple[list[
 
     Both may be empty with `include_rejected`, if nothing was rated yet.
     """
-    verdicts = [] if include_rejected and not records.has(VERDICTS) else records.verified
+    verdicts = [] if include_rejected and not records.looks else records.conclusion.verdicts
     return verdicts, records.known_pairs if include_rejected and not verdicts else records.pairs
 
 
@@ -171,7 +170,7 @@ def score_study(options: argparse.Namespace) -> int:
             raise StudyError("--include-rejected does not apply to studies in which people do tasks; leave it out")
         return command(study, options.models, options.ray)
     chosen = host.chosen(options.models)
-    names = ("verdicts.json", "pairs.parquet", "ratings.parquet", "pair_means.parquet", "transformations")
+    names = ("looks.json", "pairs.parquet", "ratings.parquet", "transformations")
     inputs = [study.folder / name for name in names]
     tables = ("scores.parquet", "drift.parquet", "accepted_scores.parquet", "abstention.parquet")
     outputs = [study.folder / name for name in tables]

@@ -190,7 +190,7 @@ def file_name(study_name: str, what: str) -> str:
 
 #: The reports: folder, command, and the record without which the command has nothing to show.
 REPORTS = {
-    "campaign": ("report", "ratings-report", "verdicts.json"),
+    "campaign": ("report", "ratings-report", "looks.json"),
     "scores": ("report_evaluation", "scores-report", "scores.parquet"),
     "wordings": ("report_instructions", "sensitivity-report", PROMPTED[0]),
     "people": ("report_human", "human-report", OF_PEOPLE[0]),

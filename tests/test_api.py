@@ -19,7 +19,6 @@ from evaluation import axis_table, hodges_lehmann, wilcoxon
 from tests.finished import NAME as FINISHED
 from tests.finished import finished_once
 
-NOT_OF_FRAMES = {"rests_on"}  # files and rules of a study
 OF_THE_SUPPLY = {"failed_share", "without", "kept_out_share", "outputs"}  # what could be drawn, and what not
 OF_THE_CHECKS = {"checked"}  # of raters
 
@@ -48,7 +47,7 @@ def test_verdicts_of_frames_are_those_of_the_command(with_pairs: bool) -> None:
         unsaid = (
             set() if with_pairs else {"output_languages", "model", "generator_hash", "prompt_hash", "generator_kind"}
         )
-        for name in before.keys() - NOT_OF_FRAMES - OF_THE_SUPPLY - OF_THE_CHECKS - unsaid - {"questions"}:
+        for name in before.keys() - OF_THE_SUPPLY - OF_THE_CHECKS - unsaid - {"questions"}:
             assert now[name] == (pytest.approx(before[name]) if isinstance(before[name], float) else before[name]), name
         for mine, theirs in zip(one.questions, before["questions"], strict=True):
             assert (mine.mean, mine.low, mine.high) == pytest.approx((theirs["mean"], theirs["low"], theirs["high"]))

@@ -15,6 +15,7 @@ from evaluation.records import EvaluationRecords
 from plumbline.study import load_study
 from tests.annotation.kinds import ask
 from tests.annotation.questions.test_questions import SHARE, labels_alone
+from tests.concluded import concluded
 from tests.streamlit_app.conftest import APP, go_to
 from tests.test_own_transformations import DEMO, own_study, run
 
@@ -57,7 +58,7 @@ def test_a_study_that_rates_nothing_goes_to_the_end(tmp_path: Path, monkeypatch:
     kinds = {name: number for number in (3, 5, 7) for name in sheet.get(f"{element}-{number}", {"data": {}})["data"]}
     assert kinds == {"naturalness": 7, "order": 3, "better": 5}
     assert "Drift (1 - cos) cannot be compared with ratings" in run(file, "evaluate")
-    (verdict,) = CampaignRecords.open(study).verdicts
+    (verdict,) = concluded(study).verdicts
     assert verdict.decision == "accepted" and verdict.probability == verdict.probabilities[0].probability == 0.5
     sound, order, _ = verdict.questions
     assert {one.label: one.share.value for one in sound.shares} == {"natural": 0.5, "odd": 0.5, "wrong": 0}

@@ -15,6 +15,7 @@ from evaluation.records import EvaluationRecords
 from evaluation.tables import axis_table
 from plumbline.study import ROOT, Study, load_study
 from tests.commands import here
+from tests.concluded import concluded
 
 DEMO = ROOT / "studies" / "demo"
 COLUMNS = "time=time,rater=rater,pair=pair,quality=quality,fluency=fluency"
@@ -88,7 +89,7 @@ def test_a_ninth_transformation_stands_beside_htebs_and_enters_no_number_of_thei
     htebs = ("paraphrasing", "expansion", "backtranslation")
     study = to_the_end(own_study(tmp_path, *htebs, "typing_errors.yaml", generator=recorded))
 
-    verdicts = {one.transformation: one for one in CampaignRecords.open(study).verdicts}
+    verdicts = {one.transformation: one for one in concluded(study).verdicts}
     assert {one.decision for one in verdicts.values()} == {"accepted"} and list(verdicts) == [*htebs, "typing_errors"]
     made = verdicts["typing_errors"]
     assert (made.axis, made.generator_kind, made.model) == ("noise", "function", "generation.examples:typos")

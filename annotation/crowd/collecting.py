@@ -131,7 +131,7 @@ def forget_rehearsal(study: Study, ledger: Ledger) -> int:
             if records.has(file):
                 Manifest.of(study).write_models(file.name, [])
         for result in (VERDICTS, AGREEMENT, PAIR_MEANS):
-            records.path(result).unlink(missing_ok=True)
+            (study.folder / result).unlink(missing_ok=True)
         (study.folder / ANSWERS).unlink(missing_ok=True)
     if number:
         keep(records, REHEARSAL, {}, replace=True)

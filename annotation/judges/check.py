@@ -26,9 +26,9 @@ from annotation.judges.people import (
 )
 from annotation.judges.records import checked
 from annotation.statistics.summaries import Design
+from annotation.verdicts.conclusion import refuse_unlooked
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.tables import SIMULATED
-from annotation.verdicts.verdicts import refuse_stale
 from plumbline import cli
 from plumbline.scales import is_fine, nearest_points
 from plumbline.words import count_words
@@ -47,7 +47,7 @@ class JudgeCheck:
 
 def check(evidence: Evidence, epsilon: float = CROWD) -> JudgeCheck:
     """Compare a study's judges with its ratings. Raises DataError if verdicts or judgements are missing."""
-    refuse_stale(evidence, evidence.verdicts)
+    refuse_unlooked(evidence)
     outcome, design = outcome_of(evidence), evidence.design
     judging = outcome.judging
     counting = counting_ratings(evidence.collected.sample_ratings, design.per_pair)

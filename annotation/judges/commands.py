@@ -165,7 +165,7 @@ def _check(options: argparse.Namespace) -> int:
     from plumbline.manifest import stage  # noqa: PLC0415
 
     study = cli.study_of(options)
-    files = [study.folder / name for name in ("pairs.parquet", "ratings.parquet", "verdicts.json")]
+    files = [study.folder / name for name in ("pairs.parquet", "ratings.parquet", "looks.json")]
     with stage(study, "judge check", [*files, study.judgements], [study.folder / FOLDER]):
         checked = check(Evidence.whole(study), options.epsilon)
         write_files(study.folder / FOLDER, {f"{name}.csv": csv_bytes(table) for name, table in checked.tables.items()})

@@ -8,9 +8,9 @@ from annotation.counting import counting_ratings
 from annotation.judges.outcome import read_judging
 from annotation.judges.people import far_ratings
 from annotation.judges.records import checked
+from annotation.verdicts.conclusion import refuse_unlooked
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.tables import SIMULATED, display
-from annotation.verdicts.verdicts import refuse_stale
 from plumbline.cli import columns
 
 DOUBTFUL_MASS = 0.9  # with less probability on the points of the scale a judgement is flagged
@@ -61,7 +61,7 @@ def differences_text(evidence: Evidence) -> str:
     Raises DataError before there are verdicts and judgements, and for stale verdicts: who saw the list before the
     verdicts could decide about raters by it, without a record.
     """
-    refuse_stale(evidence.read_whole(), evidence.verdicts)
+    refuse_unlooked(evidence.read_whole())
     design, study, judgements = evidence.design, evidence.study, read_judging(evidence).judgements
     counting = counting_ratings(evidence.collected.sample_ratings, design.per_pair)
     ratings = counting[counting["question"].isin(evidence.rubric.rating_names())]

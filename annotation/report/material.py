@@ -20,11 +20,10 @@ from annotation.judges.outcome import JudgesOutcome, read_outcome
 from annotation.records import Decision, Group, Look, RuleSet, Sign, Supply, Verdict, Wave
 from annotation.rubric import Rubric
 from annotation.training import TrainingResult, read_trained
+from annotation.verdicts.conclusion import looked_at
 from annotation.verdicts.doubts import after_ratings, doubts_of
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import binding, first_rating, rubric_of, seen
-from annotation.verdicts.verdicts import refuse_stale
-from annotation.verdicts.verification import refuse_edited
 from plumbline.records import Pair
 from plumbline.study import Study
 
@@ -134,18 +133,15 @@ class CampaignMaterial:
 
 
 def read_material(evidence: Evidence, read_at: datetime | None = None) -> CampaignMaterial:
-    """Read the material. Raises DataError before there are verdicts, or if they no longer follow from the files."""
-    verdicts = evidence.verdicts
-    refuse_stale(evidence, verdicts)
-    evidence.read_whole()
-    evidence.refuse_other_rules()
-    refuse_edited(evidence, verdicts)
+    """Read the material. Raises as `looked_at`."""
+    conclusion = looked_at(evidence, evidence.design.seed)
+    verdicts = conclusion.verdicts
     material = campaign_material(evidence, read_at)
     judges, why_not = read_outcome(evidence, verdicts)
     return replace(
         material,
         verdicts=verdicts,
-        groups=evidence.agreement,
+        groups=conclusion.groups,
         doubts=doubts_of(evidence, verdicts, material.signs),
         judges=judges,
         judges_left_out=why_not,

@@ -151,7 +151,7 @@ def write_report(study: Study, now: datetime | None = None) -> Path:
     write_files(folder, {f"{name}.csv": csv_bytes(frame) for name, frame in frames.items()})
     page = folder / "index.html"
     title = f"What people decided: study {study.name}"
-    status = read_status(evidence, material.read_at)
+    status = read_status(evidence, material.read_at, material.verdicts)
     short = Section("In short", [*headline(status, material.verdicts, reported=True)])
     warning = " ".join([*([SIMULATED] if material.simulated else []), *late_lines(material.verdicts)])
     write_page(page, title, warning, [short, *sections(material, tables, drawn)])

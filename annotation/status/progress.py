@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign_records import LOOKS, CampaignRecords
 from annotation.counting import asked_again, counting_ratings, rows_of, untimed
 from annotation.names import listed_raters
 from annotation.offering import LEDGER, is_complete, ledgers, refuse_other_makers
@@ -355,7 +355,7 @@ def _published(noted: _StageHistory, ratings: pd.DataFrame) -> Stage:
 
 
 def _judged(noted: _StageHistory, outdated: str) -> Stage:
-    if not (noted.study.folder / "verdicts.json").exists():
+    if not (noted.study.folder / LOOKS.name).exists():
         return Stage("verdicts", "not yet")
     return Stage("verdicts", "stale" if outdated else "done", noted.ended("accept"), outdated)
 

@@ -17,21 +17,19 @@ import pandas as pd
 
 from annotation import server
 from annotation.argilla.accounts import ServerAnswers, answered_now
-from annotation.campaign_records import VERDICTS, CampaignData, CampaignRecords
-from annotation.counting import asked_again, counting_ratings, dealt_with
+from annotation.campaign_records import CampaignData, CampaignRecords
+from annotation.counting import asked_again
 from annotation.records import Decision, Fixed, Member, Sign, Verdict
 from annotation.sampling.candidates import flagged_supply
 from annotation.sampling.queues import SCOPES, frames_by_queue
 from annotation.status.progress import Stage, Workload, by_pair, by_rater, by_transformation, mismatch, stages_of
 from annotation.training import by_trained, read_trained
+from annotation.verdicts.conclusion import Conclusion, changes_since_look
 from annotation.verdicts.counted import Ahead, ahead, never_lines
 from annotation.verdicts.doubts import doubts_of, withdrawn_lines
 from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.held import with_checks
 from annotation.verdicts.preregistration import amendment_lines, first_rating, fixed_text, other_rules
 from annotation.verdicts.tables import looks_frame, of_group
-from annotation.verdicts.verdicts import refuse_stale, verdicts
-from annotation.verdicts.verification import refuse_other_file
 from annotation.wordings import addressed_lines
 from generation.output_statistics import flagged_lines, flagged_outputs
 from plumbline.errors import DataError
@@ -228,27 +226,22 @@ def _waves(evidence: Evidence) -> list[str]:
     ]
 
 
-def _reached(evidence: Evidence) -> tuple[list[Verdict], str]:
-    """Return the valid verdicts, and why those on disk are stale; nothing without any."""
-    if not evidence.has(VERDICTS):
-        return [], ""
+def _reached(evidence: Evidence) -> tuple[Sequence[Verdict], str]:
+    """Return the verdicts, and what changed since the last look at them; nothing before the first look."""
+    if not evidence.looks:
+        return (), ""
     try:
-        reached = evidence.verdicts
-        refuse_stale(evidence, reached)
-        refuse_other_file(evidence)
+        changes = changes_since_look(evidence)
     except DataError as error:
-        return [], str(error).partition(";")[0]
-    return reached, ""
+        changes = str(error).partition(";")[0]
+    return () if changes else Conclusion(evidence).verdicts, changes
 
 
-def _found_so_far(evidence: Evidence, *, may_judge: bool) -> list[Verdict]:
+def _found_so_far(evidence: Evidence, *, may_judge: bool) -> Sequence[Verdict]:
     """Return the verdicts as they would be now with blocks; else none."""
-    study, read = evidence.study, evidence.collected
-    if not study.raters.blocks or not may_judge or read.pairs.empty:
-        return []
-    counting = counting_ratings(read.of_sample, study.raters.per_pair)
-    dealt = dealt_with(read.of_sample, read.withdrawn)
-    return with_checks(verdicts(read.sample_pairs, counting, evidence.design, None, dealt), evidence)
+    if not evidence.study.raters.blocks or not may_judge or evidence.collected.pairs.empty:
+        return ()
+    return Conclusion(evidence).verdicts
 
 
 def _undecided(rule: AcceptanceSpec, pairs: pd.DataFrame, verdicts: Sequence[Verdict]) -> list[Ahead]:

@@ -26,12 +26,10 @@ from annotation.human.tasks import read_tasks
 from annotation.offering import refuse_other_sample
 from annotation.ratings.answers import write_ratings
 from annotation.records import Group, Look, PairMean, Verdict
+from annotation.verdicts.conclusion import Conclusion, rests_on
 from annotation.verdicts.doubts import doubts_of
 from annotation.verdicts.evidence import Evidence, write_looks
-from annotation.verdicts.held import with_checks
 from annotation.verdicts.preregistration import amendment_lines, rules_due, write_rules
-from annotation.verdicts.rules import with_rules_fixed
-from annotation.verdicts.verdicts import conclude, rests_on, with_supply
 from plumbline.errors import DataError
 from plumbline.manifest import Manifest
 from plumbline.store import write_json, write_table
@@ -60,24 +58,18 @@ def accept(study: Study, amend: str | None = None) -> Acceptance:
     _check(evidence)
     rules = rules_due(evidence, evidence.rules_now, evidence.collected.ratings, amend)
     write_looks(evidence)
-    looks, ratings, design = evidence.looks, evidence.collected.sample_ratings, evidence.design
-    pairs, withdrawn = evidence.collected.sample_pairs, evidence.collected.withdrawn
-    groups, verdicts, means = conclude(pairs, ratings, design, design.seed, withdrawn)
-    hashes = rests_on(evidence)
-    verdicts = [verdict.model_copy(update={"rests_on": hashes}) for verdict in verdicts]
-    verdicts = with_supply(verdicts, evidence.supply, pairs, ratings)
-    verdicts = with_rules_fixed(verdicts, evidence.changed(rules=rules).rules_fixed[0])
-    verdicts = with_checks(verdicts, evidence)
-    seen = _look(looks, verdicts, len(counting_ratings(ratings, design.per_pair)), hashes)
+    conclusion = Conclusion(evidence.changed(rules=rules), evidence.design.seed)
+    seen = _look(evidence.looks, conclusion, rests_on(evidence))
     written = evidence.changed(rules=rules, looks=seen, signs=evidence.signs)
-    doubts = doubts_of(written, verdicts, written.signs)
-    acceptance = Acceptance(groups, verdicts, amendment_lines(rules, evidence.first), doubts, written)
+    doubts = doubts_of(written, conclusion.verdicts, written.signs)
+    amendments = amendment_lines(rules, evidence.first)
+    acceptance = Acceptance(conclusion.groups, conclusion.verdicts, amendments, doubts, written)
     write_rules(evidence, rules)
-    if len(seen) > len(looks):  # noted before anybody can read the results
+    if len(seen) > len(evidence.looks):  # noted before anybody can read the results
         Manifest.of(study).write_models(LOOKS.name, seen)
-    write_json(evidence.path(AGREEMENT), acceptance.groups)
-    write_json(evidence.path(VERDICTS), acceptance.verdicts)
-    write_table(evidence.path(PAIR_MEANS), means, PairMean)
+    write_json(study.folder / AGREEMENT, acceptance.groups)
+    write_json(study.folder / VERDICTS, acceptance.verdicts)
+    write_table(study.folder / PAIR_MEANS, conclusion.means, PairMean)
     return acceptance
 
 
@@ -112,10 +104,10 @@ def _check(evidence: Evidence) -> None:
         )
 
 
-def _look(looks: Sequence[Look], verdicts: Sequence[Verdict], n_ratings: int, hashes: dict[str, str]) -> list[Look]:
+def _look(looks: Sequence[Look], conclusion: Conclusion, hashes: dict[str, str]) -> list[Look]:
     """Return the looks with this one, unless its results are the last one's."""
-    counts = dict(Counter(verdict.decision for verdict in verdicts))
-    look = Look(at=datetime.now(UTC), n_ratings=n_ratings, decisions=counts, rests_on=hashes)
+    decisions = dict(Counter(verdict.decision for verdict in conclusion.verdicts))
+    look = Look(at=datetime.now(UTC), n_ratings=len(conclusion.counting), decisions=decisions, rests_on=hashes)
     same = bool(looks) and looks[-1].model_copy(update={"at": look.at}) == look
     return list(looks) if same else [*looks, look]
 

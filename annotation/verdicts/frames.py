@@ -6,11 +6,11 @@ from typing import Any
 
 import pandas as pd
 
-from annotation.counting import counting_ratings, dealt_with
+from annotation.counting import counting_ratings
 from annotation.records import Verdict
 from annotation.statistics.frames import on_scale
 from annotation.statistics.summaries import Design
-from annotation.verdicts.verdicts import verdicts, with_exclusions, with_withdrawals
+from annotation.verdicts.verdicts import judged_sample
 from plumbline.frames import filled, marked, need, numbers, once, with_names
 from plumbline.records import Pair
 from plumbline.transformations import TRANSFORMATIONS
@@ -91,9 +91,7 @@ def judge(  # noqa: PLR0913 (four are names of columns)
             " 'submitted_at' says who came first"
         )
     withdrawn = set(rated.loc[rated["withdrawn"] != "", "pair_id"])
-    judged = verdicts(sample, counting, design, seed, dealt_with(rated, withdrawn))
-    judged = with_exclusions(judged, sample, rated, design, withdrawn)
-    return with_withdrawals(judged, sample, rated, design, withdrawn)
+    return judged_sample(sample, rated, design, seed, withdrawn)
 
 
 def _heeded(rated: pd.DataFrame) -> pd.DataFrame:

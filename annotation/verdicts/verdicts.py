@@ -9,24 +9,19 @@ import math
 import operator
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from annotation.campaign_records import PAIRS, RATINGS, RULES, CampaignRecords
 from annotation.counting import Dealt, counting_ratings, dealt_with, stays
 from annotation.questions.means import MeanOfAnswers
-from annotation.ratings.decisions import identity_of
-from annotation.records import Chance, Group, Summary, Supply, Verdict
+from annotation.records import Chance, Summary, Supply, Verdict
 from annotation.sampling.queues import SCOPES
-from annotation.statistics.summaries import Design, coded, compact, summarise, table_two
-from annotation.verdicts.counted import Basis, Place, answers, basis, with_enough
+from annotation.statistics.summaries import Design, coded, compact, summarise
+from annotation.verdicts.counted import Basis, Place, answers, basis
 from annotation.verdicts.looks import BlockProgress
 from annotation.verdicts.rules import decide, rules_for
-from plumbline.errors import DataError
 from plumbline.frames import is_among
-from plumbline.manifest import RecordFile
 from plumbline.records import Pair
 from plumbline.study.campaign import RuleSpec
 
@@ -99,18 +94,17 @@ def accepted_pairs(means: pd.DataFrame, questions: Collection[str]) -> frozenset
     )
 
 
-COMMAND = "accept"
 _MAKER = ("model", "generator_hash", "prompt_hash", "generator_kind")  # of a text
 
 
-def conclude(
+def judged_sample(
     pairs: Sequence[Pair],
     ratings: pd.DataFrame,
     design: Design,
     seed: int | None,
     withdrawn: Collection[str] = (),
-) -> tuple[list[Group], list[Verdict], pd.DataFrame]:
-    """Return Table 2, the verdicts and the pairs' means of a sample: `pairs`, and all their ratings.
+) -> list[Verdict]:
+    """Return the verdicts on a sample, with what exclusions and withdrawals change: `pairs`, and all their ratings.
 
     `seed` is that of resampling pairs for intervals of agreement, on which no decision rests; None leaves these out.
     `withdrawn` are the pairs that people withdrew, as marked in the ratings.
@@ -119,46 +113,7 @@ def conclude(
     counting = counting_ratings(ratings, design.per_pair)
     judged = verdicts(pairs, counting, design, seed, dealt_with(ratings, withdrawn))
     judged = with_exclusions(judged, pairs, ratings, design, withdrawn)
-    judged = with_withdrawals(judged, pairs, ratings, design, withdrawn)
-    places = {pair.transformation: (pair.axis, pair.pool) for pair in pairs}
-    return table_two(with_enough(counting, design), design, seed, places), judged, pair_means(counting, design)
-
-
-def refuse_stale(records: CampaignRecords, verdicts: Sequence[Verdict]) -> None:
-    """Raise DataError if the verdicts no longer follow from the files: other ratings, sample, rule or questions.
-
-    It also raises if a file is missing.
-    `annotation.verdicts.verification` tells whether the verdicts follow from the ratings.
-    """
-    if not verdicts:
-        return
-    needed: list[RecordFile[Any]] = [PAIRS, RATINGS, RULES]
-    for file in needed:
-        if not records.path(file).exists():
-            raise DataError(f"{records.path(file)} is gone, and the verdicts rest on it; restore it from a copy")
-    now = rests_on(records)
-    for verdict in verdicts:
-        if changed := [_NAMES.get(name, name) for name in now if verdict.rests_on.get(name) != now[name]]:
-            line = f"{' and '.join(changed)} changed after the verdicts were reached"
-            raise DataError(f"{line}; run `{records.study.command(COMMAND)}` again")
-
-
-_NAMES = {
-    "rule": "the study's rule (acceptance, raters.per_pair)",
-    "rubric": "the rubric",
-    "decisions": "people's decisions about raters and pairs",
-}
-
-
-def rests_on(records: CampaignRecords) -> dict[str, str]:
-    """Return hashes of what a study's verdicts rest on now: files, rule, rubric and people's decisions."""
-    return {
-        "pairs.parquet": records.sha256(PAIRS),
-        "ratings.parquet": records.sha256(RATINGS),
-        "rule": records.rule_id,
-        "rubric": records.rubric.identity(),
-        "decisions": identity_of(records.decided, records.answers_again),
-    }
+    return with_withdrawals(judged, pairs, ratings, design, withdrawn)
 
 
 def verdicts(
@@ -173,7 +128,7 @@ def verdicts(
     `pairs` are those of the sample, `ratings` those that count. A transformation is judged on its pool's ratings
     (translation and cross_translation are rated as one): all of them, those in its language, or those of its language
     and task, as the rule's scope says. Only pairs that count (`verdicts.counted`) enter. `dealt` says which pairs need
-    not be waited for (`ratings.ratings.dealt_with`). `seed` is as for `conclude`.
+    not be waited for (`ratings.ratings.dealt_with`). `seed` is as for `judged_sample`.
     """
     rule, key = design.rule, SCOPES[design.rule.scope]
     sample = sample_frame(pairs)

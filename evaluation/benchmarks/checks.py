@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 from tqdm import tqdm
 
+from annotation.campaign_records import LOOKS
 from evaluation.benchmarks.contents import THRESHOLDS, CheckedTask, Finding, contents_of
 from evaluation.benchmarks.data_checks import check_gold, check_texts
 from evaluation.benchmarks.score_checks import ScoreChecks
@@ -101,11 +102,13 @@ def tasks_of(study: Study, names: Sequence[str]) -> tuple[list[CheckedTask], lis
     wanted = [spec for spec in study.datasets if not names or spec.name in names]
     if study.subject:
         return [CheckedTask(spec.name, load_dataset(spec, study.file.parent)) for spec in wanted], []
-    if not (study.folder / "verdicts.json").exists():
+    if not (study.folder / LOOKS.name).exists():
         units = originals_of(study.model_copy(update={"datasets": tuple(wanted)}))
         return [CheckedTask(name_of(unit), unit.dataset, unit) for unit in units], [_NO_VERDICTS]
     records = EvaluationRecords.open(study)
-    units = plan_units(Folder(study.model_copy(update={"datasets": tuple(wanted)})), records.verified, records.pairs)
+    units = plan_units(
+        Folder(study.model_copy(update={"datasets": tuple(wanted)})), records.conclusion.verdicts, records.pairs
+    )
     out_units = [unit for unit in units if unit.decision.status == "left_out" and unit.transformation != ORIGINAL]
     tasks = [
         CheckedTask(name_of(unit), unit.data(), unit)

@@ -16,8 +16,9 @@ import pyarrow.compute as pc
 from pydantic import BaseModel, ValidationError
 
 from annotation.campaign_records import CampaignData
-from annotation.records import Decision, Group, Look, OfferedAgain, PairMean, RuleSet, Supply, Verdict, Wave
+from annotation.records import Decision, Look, OfferedAgain, Offering, RuleSet, Supply, TakenLook, Verdict, Wave
 from annotation.rubric import Rubric
+from annotation.verdicts.conclusion import Conclusion
 from annotation.verdicts.evidence import Evidence
 from evaluation.bundle import records, tables
 from evaluation.bundle.archive import Archive
@@ -75,24 +76,18 @@ class Bundle:
     @functools.cached_property
     def transformations(self) -> dict[str, BundledTransformation]:
         """The making of each transformation, in the study's order."""
-        rows = self._models(records.TRANSFORMATIONS, BundledTransformation)
+        rows = self.models(records.TRANSFORMATIONS, BundledTransformation)
         return {str(row.definition.get("name", "")): row for row in rows}
 
     @functools.cached_property
+    def conclusion(self) -> Conclusion:
+        """What follows from the ratings: verdicts, agreement and means of pairs."""
+        return Conclusion(self.evidence)
+
+    @property
     def verdicts(self) -> list[Verdict]:
-        """The verdicts that travel with the ratings."""
-        return self._models(records.VERDICTS, Verdict)
-
-    @functools.cached_property
-    def groups(self) -> list[Group]:
-        """The agreement of groups: HTEB's Table 2."""
-        return self._models(records.AGREEMENT, Group)
-
-    @functools.cached_property
-    def means(self) -> pd.DataFrame:
-        """Each pair's means."""
-        frame: pd.DataFrame = self.table(records.MEANS, PairMean).to_pandas()
-        return frame
+        """The verdicts that follow from the ratings."""
+        return self.conclusion.verdicts
 
     @functools.cached_property
     def scores(self) -> pd.DataFrame:
@@ -108,22 +103,23 @@ class Bundle:
     @functools.cached_property
     def evidence(self) -> Evidence:
         """The records that the verdicts follow from. Which ratings count follows from the decisions."""
-        study, decisions = self.study(), self._models("decisions.json", Decision)
+        study, decisions = self.study(), self.models("decisions.json", Decision)
         pairs = [self.table(name, Pair) for name in (records.PAIRS, records.CONTROLS)]
         rated = [self.table(name, Rating) for name in (records.RATINGS, records.CONTROL_RATINGS)]
         self._refuse_others(pairs, rated)
-        again = self._models("offered_again.json", OfferedAgain)
+        again = self.models("offered_again.json", OfferedAgain)
         answers_again = {(note.pair_id, note.rater_id) for note in again}
         return Evidence(study).changed(
             rubric=self.rubric,
             collected=CampaignData.of_tables(pairs, rated, decisions, study.raters.per_pair, answers_again),
             offered_again=again,
             decided=decisions,
-            rules=self._models("rules.json", RuleSet),
-            supply=self._models("sample.json", Supply),
-            waves=self._models("waves.json", Wave),
-            looks=self._models("looks.json", Look),
-            offered=all(verdict.rules_fixed != "late" for verdict in self.verdicts),
+            rules=self.models("rules.json", RuleSet),
+            supply=self.models("sample.json", Supply),
+            waves=self.models("waves.json", Wave),
+            looks=self.models("looks.json", Look),
+            offerings=self.models("offered.json", Offering),
+            block_looks=self.models("block_looks.json", TakenLook),
         )
 
     @functools.cached_property
@@ -211,7 +207,8 @@ class Bundle:
             if off := sorted(set(points) - set(self.rubric.scale_of(question))):
                 raise DataError(f"{where} has a rating {off[0]:g} for {question!r}, outside its scale; {AGAIN}")
 
-    def _models(self, name: str, model: type[M]) -> list[M]:
+    def models(self, name: str, model: type[M]) -> list[M]:
+        """Return the records of a JSON file. Raises DataError for a damaged one."""
         return as_models(self._json(name), self.path / name, model, AGAIN)
 
     def _model(self, name: str, model: type[M]) -> M:

@@ -7,14 +7,21 @@ changes ratings, verdicts and checksums together makes another bundle: a signatu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from annotation.verdicts.verification import differences
+import numpy as np
+import pandas as pd
+
+from annotation.records import Group, PairMean, Verdict
+from evaluation.bundle import records
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.records import AGAIN
 from plumbline.errors import DataError, StudyError
 
+_NEAR = 1e-5  # relative difference between versions of numpy and scipy, and by rounding in irrCAC
+_RESAMPLED = ("alpha", "kappa", "raw")  # their values or intervals take long and decide nothing
 Fault = tuple[str, str]  # a file in the bundle, and what is wrong with it
 
 
@@ -46,9 +53,51 @@ def faults(bundle: Bundle, step: Callable[[], object] = lambda: None) -> Iterato
         return
     try:
         bundle.evidence.refuse_other_rules()
-        for file, what in differences(bundle.evidence, bundle.verdicts, bundle.means, bundle.groups):
-            yield file, f"does not follow from the ratings: {what}"
+        yield from _claims(bundle)
     except StudyError as error:
         yield "rules.json", f"has other rules than study.json ({error})"
     except DataError as error:
         yield "a file", f"cannot be read: {error}"
+
+
+def _claims(bundle: Bundle) -> Iterator[Fault]:
+    """Yield the printed verdicts, rows of Table 2 and means of pairs that do not follow from the ratings."""
+    conclusion = bundle.conclusion
+    tables = (
+        (records.VERDICTS, _by_key(bundle.models(records.VERDICTS, Verdict)), _by_key(conclusion.verdicts)),
+        (records.AGREEMENT, _by_key(bundle.models(records.AGREEMENT, Group)), _by_key(conclusion.groups)),
+        (records.MEANS, _rows(bundle.table(records.MEANS, PairMean).to_pandas()), _rows(conclusion.means)),
+    )
+    for name, printed, computed in tables:
+        if len(printed) != len(computed):
+            yield name, f"does not follow from the ratings: it has {len(printed)} rows, not {len(computed)}"
+        yield from ((name, f"does not follow from the ratings: {line}") for line in _differences(printed, computed))
+
+
+def _by_key(rows: Sequence[Verdict | Group]) -> dict[str, Any]:
+    keys = [" ".join(row.unit) if isinstance(row, Verdict) else f"{row.level} {row.name}" for row in rows]
+    return {key.strip(): row.model_dump() for key, row in zip(keys, rows, strict=True)}
+
+
+def _rows(means: pd.DataFrame) -> dict[str, Any]:
+    return {f"{row['pair_id']} {row['question']}": row for row in means.to_dict("records")}
+
+
+def _differences(printed: Any, computed: Any, at: str = "") -> Iterator[str]:
+    """Yield the differences between two values; resampled intervals, which decide nothing, are not compared."""
+    if isinstance(printed, Mapping) and isinstance(computed, Mapping):
+        if str(printed.get("name", "")).startswith(_RESAMPLED):
+            return
+        for name in sorted(({*printed} | {*computed}) - {*_RESAMPLED}, key=str):
+            yield from _differences(printed.get(name), computed.get(name), f"{at} {name}".strip())
+    elif isinstance(printed, tuple) and isinstance(computed, tuple) and len(printed) == len(computed):
+        for values in zip(printed, computed, strict=True):
+            yield from _differences(*values, at)
+    elif not _same(printed, computed):
+        yield f"{at} says {printed}, but its ratings give {computed}"
+
+
+def _same(first: Any, second: Any) -> bool:
+    if isinstance(first, float) and isinstance(second, float):
+        return bool(np.isclose(first, second, rtol=_NEAR, atol=_NEAR, equal_nan=True))
+    return bool(first == second)

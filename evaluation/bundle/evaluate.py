@@ -73,7 +73,7 @@ def evaluate_bundle(
     source = BundleSource(bundle, study, wanted.files)
     pairs = source.pairs()
     units = plan_units(source, bundle.verdicts, pairs, include_rejected=wanted.include_rejected)
-    good = accepted_pairs(bundle.means, bundle.rubric.question_names())
+    good = accepted_pairs(bundle.conclusion.means, bundle.rubric.question_names())
     measures = (AcceptedPairs(study.evaluation, pairs, good, study.acceptance.min_pairs),)
     outcome = evaluate_units(EvaluationRecords.open(study), units, bundle.verdicts, pairs, measures, load)
     scores = EvaluationRecords.open(study).scores

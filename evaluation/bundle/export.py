@@ -21,6 +21,7 @@ from pydantic import BaseModel
 
 from annotation.names import is_pseudonym
 from annotation.records import PairMean
+from annotation.verdicts.conclusion import looked_at
 from evaluation.bundle import card, records, tables
 from evaluation.bundle.archive import pack
 from evaluation.bundle.bundle import Bundle
@@ -83,7 +84,6 @@ def export(
             if name not in names:
                 raise StudyError(f"{study.file}: bundle.{key}: no data set {name!r}; {nearest(name, names)}")
     evidence = EvaluationRecords.open(study)
-    _ = evidence.verified
     raters = evidence.collected.plain_ratings["rater_id"].unique()
     if named_raters := [rater for rater in raters if not is_pseudonym(rater)]:
         raise DataError(
@@ -114,6 +114,7 @@ class _BundleWriter:
     def __init__(self, study: Study, evidence: EvaluationRecords, folder: Path, comments: bool) -> None:
         self.source = Folder(study)
         self._study, self._evidence, self._folder, self._comments = study, evidence, folder, comments
+        self._conclusion = looked_at(evidence, evidence.design.seed)
         self._texts = list[Text]()  # the distinct texts of each data set, in order
         self._settings = list[dict[str, Any]]()  # of data sets
         self._datasets: dict[str, DatasetFacts] = {}
@@ -131,7 +132,7 @@ class _BundleWriter:
         ratings = seen.collected.plain_ratings
         ratings = ratings if self._comments else ratings.assign(comment="")
         generator = _generator(study.generator)
-        return BundleFacts(study.name, study.description, generator, manifest, seen.verified, ratings)
+        return BundleFacts(study.name, study.description, generator, manifest, self._conclusion.verdicts, ratings)
 
     def write(self, step: Callable[[], object]) -> None:
         """Write data sets, outputs, settings, ratings, verdicts, scores, and the manifest."""
@@ -214,23 +215,27 @@ class _BundleWriter:
             (records.CONTROLS, pairs[is_control], Pair),
             (records.RATINGS, ratings[~of_controls], Rating),
             (records.CONTROL_RATINGS, ratings[of_controls], Rating),
-            (records.MEANS, self._evidence.pair_means, PairMean),
+            (records.MEANS, self._conclusion.means, PairMean),
         ):
             self._write_table(name, tables.of_frame(frame, record))
 
     def _write_verdicts(self) -> None:
         seen = self._evidence
-        verdicts = [verdict.model_copy(update={"model": _name_of(verdict.model)}) for verdict in seen.verified]
+        verdicts = [
+            verdict.model_copy(update={"model": _name_of(verdict.model)}) for verdict in self._conclusion.verdicts
+        ]
         by_name: dict[str, BaseModel | Sequence[BaseModel]] = {
             records.RUBRIC: seen.rubric,
             "decisions.json": seen.decided,
             "offered_again.json": seen.offered_again,
+            "offered.json": seen.offerings,
+            "block_looks.json": seen.block_looks,
             "rules.json": seen.rules,
             "looks.json": seen.looks,
             "waves.json": seen.waves,
             "sample.json": seen.supply,
             records.VERDICTS: verdicts,
-            records.AGREEMENT: seen.agreement,
+            records.AGREEMENT: self._conclusion.groups,
         }
         for name, content in by_name.items():
             self._write_json(name, content)

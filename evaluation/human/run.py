@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from annotation.human.records import ANSWERS, ITEMS, MODEL_ANSWERS, TASKS
+from annotation.verdicts.conclusion import known_verdicts
+from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.tables import SIMULATED
 from evaluation.display import hundred
 from evaluation.human.compare import HumanTables, TaskPart, compare
@@ -62,7 +64,7 @@ def evaluate_human(
             *(
                 f"{verdict.transformation} ({verdict.language}) is {verdict.decision} but was scored nevertheless:"
                 f" {'; '.join(verdict.reasons)}"
-                for verdict in records.known_verdicts
+                for verdict in known_verdicts(Evidence.open(study))
                 if verdict.decision != "accepted"
             ),
             *(

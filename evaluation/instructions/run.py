@@ -255,7 +255,7 @@ def score_wordings(options: argparse.Namespace) -> int:
     """Run the command: score a study's models under wordings, and print the result."""
     study = cli.study_of(options)
     chosen = {"models": options.models, "include_unaccepted": options.include_unaccepted}
-    inputs = [study.folder / name for name in ("verdicts.json", "pairs.parquet", "ratings.parquet", INSTRUCTIONS)]
+    inputs = [study.folder / name for name in ("looks.json", "pairs.parquet", "ratings.parquet", INSTRUCTIONS)]
     models = ModelHost.of(study).chosen(options.models)
     with quiet(study.datasets, models):
         if options.dry_run:

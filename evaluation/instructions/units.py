@@ -15,13 +15,13 @@ from typing import Any
 import pandas as pd
 from pydantic import Field
 
+from annotation.campaign_records import LOOKS
 from annotation.counting import counting_ratings
 from annotation.questions.label import SingleLabelQuestion
 from annotation.rubric import Rubric
 from annotation.subjects import RowReader
+from annotation.verdicts.conclusion import refuse_unlooked
 from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.verdicts import refuse_stale
-from annotation.verdicts.verification import refuse_edited
 from evaluation.instructions.scores import ACCEPTABLE, DEFAULT, NONE, SCORES, Label, PromptScore
 from evaluation.records import earlier
 from evaluation.tasks import scoring
@@ -83,13 +83,12 @@ def decide(answers: Sequence[str], min_raters: int) -> WordingLabel:
 def labelled(evidence: Evidence, wordings: Sequence[Instruction]) -> Mapping[str, WordingLabel]:
     """Return the decision on each wording, by prompt_id.
 
-    Raises DataError without verdicts, and if they do not follow from the ratings; StudyError for a rubric that does not
-    ask for these labels.
+    Raises DataError if no look at the verdicts is on record since anything changed, StudyError for a rubric that does
+    not ask for these labels.
     """
-    verdicts, study = evidence.verdicts, evidence.study
-    evidence.read_all()
-    refuse_stale(evidence, verdicts)
-    refuse_edited(evidence, verdicts)
+    study = evidence.study
+    refuse_unlooked(evidence)
+    evidence.read_all().refuse_other_rules()
     question = _label_question(evidence.rubric)
     if not question:
         raise StudyError(
@@ -112,7 +111,7 @@ def labelled(evidence: Evidence, wordings: Sequence[Instruction]) -> Mapping[str
 
 def unlabelled(folder: Path) -> bool:
     """Return whether nobody has decided on the wordings of a study's folder yet."""
-    return not (folder / "verdicts.json").exists()
+    return not (folder / LOOKS.name).exists()
 
 
 def _label_question(rubric: Rubric) -> str:

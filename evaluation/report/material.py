@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from annotation.campaign_records import PAIRS, VERDICTS
+from annotation.campaign_records import PAIRS
 from annotation.judges.records import JudgedPair
 from annotation.records import Verdict
 from annotation.verdicts.rules import late_lines
@@ -85,8 +85,8 @@ class ReportMaterial:
 def read_evaluation(records: EvaluationRecords) -> tuple[list[Verdict], pd.DataFrame, tuple[str, ...]]:
     """Return a study's (verdicts, scores, notes). Raises DataError if scores and verdicts do not match."""
     study, scores = records.study, records.scores
-    unrated = (scores["status"] == "included_rejected").any() and not records.has(VERDICTS)
-    verdicts = [] if unrated else records.verified
+    unrated = (scores["status"] == "included_rejected").any() and not records.looks
+    verdicts = [] if unrated else records.conclusion.verdicts
     if scores.empty:
         raise DataError(f"{records.path(SCORES)} has no scores; run `{study.command(COMMAND)}` again")
     refuse_outrun(study, scores, verdicts)

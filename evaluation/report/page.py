@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from annotation.campaign_records import PAIRS, RATINGS, VERDICTS
+from annotation.campaign_records import LOOKS, PAIRS, RATINGS
 from annotation.status.status import Status, read_status
 from annotation.status.text import in_short, next_step
 from annotation.verdicts.rules import late_lines
@@ -39,7 +39,7 @@ from plumbline.transformations import AXES, in_order, total_axes
 from plumbline.words import count
 
 FOLDER = "report_evaluation"
-_INPUTS = (SCORES, DRIFT, ACCEPTED_SCORES, ABSTENTION, VERDICTS, PAIRS, RATINGS)
+_INPUTS = (SCORES, DRIFT, ACCEPTED_SCORES, ABSTENTION, LOOKS, PAIRS, RATINGS)
 _RANKED = 3  # fewest models for a sentence on their order
 _NOTHING = "No accepted transformation has a score, so the change is unknown"
 
@@ -177,7 +177,7 @@ def write_report(
     by_name = results.scores.assign(model=results.scores["model"].map({short: name for name, short in models.items()}))
     wanted = ModelHost.of(study).labels
     missing = [*missing_scores(by_name, wanted, study.command(COMMAND)), *failed_models(results.scores)]
-    status = read_status(records, datetime.now(UTC))
+    status = read_status(records, datetime.now(UTC), results.verdicts)
     content = [*_opening(status, results, missing), *sections(about(study), exhibits, figures)]
     write_page(folder / "index.html", title, " ".join(warnings(verdicts)), content)
     return folder / "index.html"

@@ -24,10 +24,9 @@ from annotation.records import Look, RuleSet, Sign, Verdict
 from annotation.sampling.sample import COMMAND as SAMPLE
 from annotation.status.status import Status, read_status
 from annotation.verdicts import preregistration
+from annotation.verdicts.conclusion import changes_since_look, known_verdicts, refuse_unlooked
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.rules import late_lines
-from annotation.verdicts.verdicts import refuse_stale
-from annotation.verdicts.verification import refuse_other_file
 from plumbline.errors import DataError
 from plumbline.manifest import Manifest
 from plumbline.prompts import prompt_folders
@@ -43,10 +42,21 @@ Stamp = tuple[str, int, int, int, int]
 CONTROLS = ("controls.parquet", "control_ratings.parquet")
 RATED = ("pairs.parquet", "ratings.parquet")
 COLLECTED = (*RATED, *CONTROLS, "decisions.json")
-JUDGED = (*RATED, "control_ratings.parquet", "agreement.json", "verdicts.json")
-SCORED = ("scores.parquet", "verdicts.json")
+LOOKED = "looks.json"
+JUDGED = (*RATED, "control_ratings.parquet", LOOKED)
+SCORED = ("scores.parquet", LOOKED)
 # While a ledger is being written, its last entries are in a file beside it.
-RULES = ("rules.json", "decisions.json", "looks.json", *CONTROLS, "crowd.sqlite", "crowd.sqlite-wal")
+RULES = ("rules.json", "decisions.json", LOOKED, *CONTROLS, "crowd.sqlite", "crowd.sqlite-wal")
+#: What verdicts follow from.
+FACTS = (
+    *COLLECTED,
+    "rules.json",
+    "sample.json",
+    "offered.json",
+    "offered_again.json",
+    "block_looks.json",
+    "manifest.json",
+)
 PROMPTED = ("instructions/scores.parquet",)
 OF_PEOPLE = (
     "human/scores.parquet",
@@ -195,21 +205,18 @@ class StudyReader(PageReader):
         self.amendments()
         self.looks()
 
-    @cached("verdicts.json")
+    @cached(LOOKED, watches=FACTS)
     def verdicts(self) -> tuple[Verdict, ...]:
-        """The latest verdicts."""
-        return tuple(CampaignRecords.open(self.study).verdicts)
+        """The verdicts; none if anything changed since the last look at them (`verdicts_hold`)."""
+        evidence = Evidence.open(self.study)
+        if not evidence.looks:
+            refuse_unlooked(evidence)
+        return tuple(known_verdicts(evidence))
 
-    @cached("verdicts.json", watches=(*RATED, "manifest.json"))
+    @cached(LOOKED, watches=FACTS)
     def verdicts_hold(self) -> str:
-        """Return why the verdicts do not follow from the files on disk; empty if they do."""
-        try:
-            records = CampaignRecords.open(self.study)
-            refuse_stale(records, self.verdicts())
-            refuse_other_file(records)
-        except DataError as error:
-            return str(error)
-        return ""
+        """Return what changed since the last look at the verdicts; empty if nothing did."""
+        return changes_since_look(CampaignRecords.open(self.study))
 
     @cached("ratings.parquet")
     def answers(self) -> pd.DataFrame:
@@ -226,7 +233,7 @@ class StudyReader(PageReader):
         """Signs of careless answers."""
         return Evidence.open(self.study).changed(collected=self.collected()).signs
 
-    @cached(watches=("verdicts.json", *COLLECTED))
+    @cached(watches=(LOOKED, *FACTS))
     def simulated(self) -> bool:
         """Return whether any rating or verdict is simulated; unreadable records count as not simulated."""
         any_simulated = False
@@ -240,7 +247,7 @@ class StudyReader(PageReader):
         """Return whether any verdict rests on simulated ratings."""
         return any(verdict.simulated for verdict in self.verdicts())
 
-    @cached(watches=("verdicts.json", *COLLECTED))
+    @cached(watches=(LOOKED, *FACTS))
     def late(self) -> Sequence[str]:
         """A line if the verdicts' rules were fixed after the first rating; none without verdicts."""
         with contextlib.suppress(DataError, OSError):

@@ -65,6 +65,8 @@ class ScoreReader(CampaignReader):
     @cached(*SCORED)
     def outrun(self) -> str:
         """Return why the scores do not match the verdicts or settings; empty if they do."""
+        if changes := self.verdicts_hold():
+            return changes
         try:
             refuse_outrun(self.study, self.scores(), self.verdicts())
         except DataError as error:

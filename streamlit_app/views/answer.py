@@ -81,12 +81,12 @@ def _doubts(reader: StudyReader) -> None:
 
 
 def _tiles(reader: StudyReader) -> None:
-    verdicts = reader.verdicts()
-    if not verdicts:
+    verdicts, changes = reader.verdicts(), reader.verdicts_hold()
+    if not verdicts and not changes:
         return
     heading("Verdicts")
-    if stale := reader.verdicts_hold():
-        complain(stale, what="These verdicts are no longer valid")
+    if changes:
+        complain(changes, what="The verdicts are no longer valid")
     by_name: dict[str, list[Verdict]] = {}
     for verdict in verdicts:
         by_name.setdefault(verdict.transformation, []).append(verdict)

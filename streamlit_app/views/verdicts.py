@@ -33,11 +33,11 @@ READER = CampaignReader
 
 def draw(reader: CampaignReader) -> None:
     """Draw the page."""
-    if not reader.verdicts():
-        st.caption("The study has no verdicts: its sample contains no pairs.")
+    if changes := reader.verdicts_hold():
+        complain(changes, what="The verdicts are no longer valid")
         return
-    if stale := reader.verdicts_hold():
-        complain(stale, what="These verdicts are no longer valid")
+    if not reader.verdicts():
+        st.caption("The study has no verdicts.")
         return
     rubric = load_rubric(reader.study)
     names = rubric.rating_names()

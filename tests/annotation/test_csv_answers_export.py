@@ -24,6 +24,7 @@ from plumbline.records import Rating
 from plumbline.study import Study
 from plumbline.words import readable
 from tests.annotation.verdicts.test_doubts import careless
+from tests.concluded import concluded
 
 Make = Callable[..., Study]
 
@@ -56,7 +57,7 @@ def test_another_study_takes_exported_answers_in_with_equal_numbers(variant: Mak
     for study in (first, second):
         accept(study)
     key = ["pair_id", "question"]
-    means = [CampaignRecords.open(study).pair_means.sort_values(key, ignore_index=True) for study in (first, second)]
+    means = [concluded(study).means.sort_values(key, ignore_index=True) for study in (first, second)]
     pd.testing.assert_frame_equal(means[0], means[1])
     assert set(ratings[0]["rater_id"]).isdisjoint(ratings[1]["rater_id"])  # pseudonyms of pseudonyms
 

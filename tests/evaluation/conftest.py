@@ -19,11 +19,12 @@ import yaml
 from sklearn.feature_extraction.text import HashingVectorizer
 
 from annotation.campaign_records import CampaignRecords
-from annotation.records import Supply, Verdict
+from annotation.records import Look, PairMean, Supply, Verdict
 from annotation.verdicts.acceptance import accept
 from evaluation.models.embeddings import Embeddings
 from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.models.text_models import TextModel
+from evaluation.records import EvaluationRecords
 from generation.datasets.loading import iter_datasets
 from generation.jobs import Plan
 from generation.production import read_transformed
@@ -31,7 +32,8 @@ from plumbline.hashes import packed, set_hash
 from plumbline.identity import identity
 from plumbline.manifest import Manifest
 from plumbline.records import Pair, Rating, TransformedText, pair_id
-from plumbline.study import Study, file_hash, load_study
+from plumbline.store import read_frame, read_models, write_json
+from plumbline.study import Study, load_study
 from plumbline.study.evaluation import ModelSpec
 from plumbline.transformations import TRANSFORMATIONS
 from tests.shared import made_once, note_outputs, rating_of
@@ -296,7 +298,6 @@ def write_pairs(study: Study) -> list[Pair]:
 def verdict(study: Study, transformation: str, /, **changes: Any) -> Verdict:
     """A verdict that accepts a transformation of English texts in every language."""
     plan = Plan(study)
-    pairs = study.folder / "pairs.parquet"
     supply = supplies(study, changes.get("without", ()))
     data = {
         "outputs": {
@@ -320,11 +321,6 @@ def verdict(study: Study, transformation: str, /, **changes: Any) -> Verdict:
         "generator_hash": plan.generator_hash,
         "prompt_hash": plan.prompt_hashes[transformation],
         "generator_kind": "recorded",
-        "rests_on": {
-            "pairs.parquet": file_hash(pairs) if pairs.exists() else "none",
-            "ratings.parquet": "0",
-            "rule": CampaignRecords.open(study).rule_id,
-        },
     }
     return Verdict(**{**data, **changes})
 
@@ -345,11 +341,32 @@ def write_verdicts(study: Study, *rejected: str, raters: int = 3) -> None:
     accept(study)
 
 
+class _Printed:
+    """Verdicts and means that a test made up, in place of those that follow from ratings."""
+
+    def __init__(self, records: EvaluationRecords) -> None:
+        folder = records.study.folder
+        self.verdicts = read_models(folder / "verdicts.json", Verdict, "plumbline accept")
+        means = folder / "pair_means.parquet"
+        self.means = read_frame(means, PairMean, "") if means.exists() else None
+
+
+def believe_print_outs(patch: pytest.MonkeyPatch) -> None:
+    """Take verdicts that a test makes up as they are (in this process)."""
+    patch.setattr("evaluation.records.looked_at", _Printed)
+
+
+def print_verdicts(study: Study, verdicts: Sequence[Verdict]) -> None:
+    """Print verdicts that a test makes up, with a look at them."""
+    write_json(study.folder / "verdicts.json", list(verdicts))
+    look = Look(at=datetime(2026, 2, 1, tzinfo=UTC), n_ratings=1, rests_on={}, decisions={})
+    Manifest.of(study).write_models("looks.json", [look])
+
+
 @pytest.fixture
 def by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Verdicts that a test makes up are taken as they are (in this process)."""
-    for check in ("refuse_stale", "refuse_edited"):
-        monkeypatch.setattr(f"annotation.verdicts.verification.{check}", lambda *_: None)
+    """Verdicts that a test makes up are taken as they are."""
+    believe_print_outs(monkeypatch)
 
 
 def make_study(folder: Path) -> None:

@@ -30,10 +30,12 @@ from plumbline.errors import DataError
 from plumbline.identity import identity
 from plumbline.manifest import Manifest
 from plumbline.records import Pair
-from plumbline.store import write_json, write_table
+from plumbline.store import write_table
 from plumbline.study import Study
 from plumbline.transformations import TRANSFORMATIONS
-from tests.evaluation.conftest import FakeModel, changed, vectors, verdict, write_outputs, write_study
+from tests.evaluation.conftest import FakeModel, changed, print_verdicts, vectors, verdict, write_outputs, write_study
+
+pytestmark = pytest.mark.usefixtures("by_hand")
 
 ROWS = range(6)  # of the data set sts: both sentences of these have accepted pairs, and the first of row 6
 
@@ -76,8 +78,9 @@ def write_rated(study: Study, rejected: tuple[str, ...] = ()) -> None:
                 )
             )
     Manifest.of(study).write_table("pairs.parquet", pairs, Pair)
+    Manifest.of(study).write_table("controls.parquet", list[Pair](), Pair)
     write_table(study.folder / "pair_means.parquet", means, PairMean)
-    write_json(study.folder / "verdicts.json", [verdict(study, name) for name in study.transformations])
+    print_verdicts(study, [verdict(study, name) for name in study.transformations])
 
 
 @pytest.fixture
@@ -93,7 +96,7 @@ def run(study: Study, *chosen: str, ran: str = "", include_rejected: bool = Fals
     model, made = FakeModel(), 0
     units = plan_units(
         Folder(study),
-        CampaignRecords.open(study).verdicts,
+        EvaluationRecords.open(study).conclusion.verdicts,
         CampaignRecords.open(study).pairs,
         include_rejected=include_rejected,
     )
@@ -174,7 +177,9 @@ def test_what_was_not_rated_has_a_row_with_the_reason(rated: Study) -> None:
 
 
 def unit_of(study: Study, dataset: str) -> ScoreUnit:
-    units = plan_units(Folder(study), CampaignRecords.open(study).verdicts, CampaignRecords.open(study).pairs)
+    units = plan_units(
+        Folder(study), EvaluationRecords.open(study).conclusion.verdicts, CampaignRecords.open(study).pairs
+    )
     return next(unit for unit in units if unit.place == (dataset, "paraphrasing", 1337))
 
 
@@ -225,7 +230,9 @@ def test_another_output_or_acceptance_is_measured_again(rated: Study) -> None:
 
 
 def test_what_was_made_before_a_model_failed_stays(rated: Study) -> None:
-    units = plan_units(Folder(rated), CampaignRecords.open(rated).verdicts, CampaignRecords.open(rated).pairs)
+    units = plan_units(
+        Folder(rated), EvaluationRecords.open(rated).conclusion.verdicts, CampaignRecords.open(rated).pairs
+    )
     records = EvaluationRecords.open(rated)
     models = Model.all_of(ModelHost.of(rated))
     tables = beside.Tables(records, units, beside.measures(records), models)

@@ -27,11 +27,12 @@ from evaluation.units import Model, plan_units
 from generation.datasets.local import TableDataset
 from plumbline.statistics.abstention import _curves, abstention, confidences, nauc_error
 from plumbline.statistics.estimates import Floats
-from plumbline.store import write_json
 from plumbline.study import Study
-from tests.evaluation.conftest import FakeModel, sentence, verdict, write_outputs, write_study
+from tests.evaluation.conftest import FakeModel, print_verdicts, sentence, verdict, write_outputs, write_study
 from tests.evaluation.tasks.test_mteb_classes_ties import candidates as mixed_candidates
 from tests.scale import scaled
+
+pytestmark = pytest.mark.usefixtures("by_hand")
 
 
 def test_a_curve_by_hand() -> None:
@@ -136,7 +137,7 @@ def study(tmp_path: Path) -> Study:
     models = {"models": [{"name": "one", "revision": "1"}], "abstention": True}
     study = write_study(tmp_path, datasets=datasets, evaluation=models)
     write_outputs(study, lambda text, name: "failed" if text == sentence(3) and name == "translation" else "ok")
-    write_json(study.folder / "verdicts.json", [verdict(study, name) for name in study.transformations])
+    print_verdicts(study, [verdict(study, name) for name in study.transformations])
     return study
 
 

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 from mteb.results import TaskResult
 
-from annotation.campaign_records import CampaignRecords
 from evaluation.gate import verdict_hash
 from evaluation.models.encoder import Encoder
 from evaluation.records import EvaluationRecords
@@ -20,15 +19,17 @@ from generation.datasets.loading import iter_datasets
 from generation.jobs import Plan
 from plumbline.errors import StudyError
 from plumbline.records import Score, TransformedText
-from plumbline.store import read_frame, write_json
+from plumbline.store import read_frame
 from plumbline.study import Study
 from plumbline.versions import version_of
+from tests.concluded import concluded
 from tests.shared import note_outputs
 
 from .conftest import (
     FakeModel,
     Loader,
     json_of,
+    print_verdicts,
     verdict,
     write_outputs,
     write_pairs,
@@ -45,7 +46,7 @@ def result_file(study: Study, copy: str, dataset: str = "sts", model: str = "one
 def test_a_score_says_what_it_rests_on(study: Study, loader: Loader) -> None:
     evaluate(study, models=["one"], load=loader)
     plan, found = Plan(study), rows(study, "sts")
-    made = {one.transformation: one for one in CampaignRecords.open(study).verdicts}
+    made = {one.transformation: one for one in concluded(study).verdicts}
     for name in ("paraphrasing", "translation"):
         row = found.loc[name]
         assert (row["generator_hash"], row["prompt_hash"]) == (plan.generator_hash, plan.prompt_hashes[name])
@@ -62,7 +63,7 @@ def test_a_score_says_what_it_rests_on(study: Study, loader: Loader) -> None:
 def test_a_verdict_that_is_reached_anew_is_noted_without_encoding(study: Study, loader: Loader) -> None:
     evaluate(study, models=["one"], load=loader)
     write_verdicts(study, raters=2)
-    changed = CampaignRecords.open(study).verdicts[0]
+    changed = concluded(study).verdicts[0]
     again = Loader()
     evaluate(study, models=["one"], load=again)
     assert again.loaded == []
@@ -158,7 +159,7 @@ def test_verdicts_of_something_else_leave_out_what_they_do_not_cover(
     study: Study, loader: Loader, changes: dict[str, str], words: str
 ) -> None:
     verdicts = [verdict(study, "paraphrasing", **changes), verdict(study, "translation")]
-    write_json(study.folder / "verdicts.json", verdicts)
+    print_verdicts(study, verdicts)
     evaluate(study, models=["one"], load=loader)
     row = rows(study, "sts").loc["paraphrasing"]
     assert row["status"] == "left_out" and row["reason"].startswith(words) and "\n" not in row["reason"]
@@ -187,17 +188,17 @@ def test_seeds_with_equal_outputs_have_a_file_of_mtebs_each(tmp_path: Path, load
     study = write_study(tmp_path)
     write_outputs(study)
     write_pairs(study)
-    write_json(study.folder / "verdicts.json", [verdict(study, name) for name in study.transformations])
+    print_verdicts(study, [verdict(study, name) for name in study.transformations])
     evaluate(study, models=["one"], load=loader)
     more = write_study(tmp_path, seeds=[1337, 1338])
     write_outputs(more)  # the same for both seeds
-    write_json(study.folder / "verdicts.json", [verdict(more, name) for name in study.transformations])
+    print_verdicts(study, [verdict(more, name) for name in study.transformations])
     outcome = evaluate(more, models=["one"], load=loader)
     assert (outcome.made, outcome.kept) == (0, 2 * (1 + 2 * 2))  # equal texts are one score
     files = [result_file(more, f"paraphrasing-{seed}") for seed in more.seeds]
     assert [json_of(file)["plumbline"]["seed"] for file in files] == [1337, 1338]
     refused = verdict(more, "paraphrasing", decision="rejected")
-    write_json(more.folder / "verdicts.json", [refused, verdict(more, "translation")])
+    print_verdicts(more, [refused, verdict(more, "translation")])
     evaluate(more, models=["one"], load=loader)
     assert not any(list(file.parent.iterdir()) for file in files)
 

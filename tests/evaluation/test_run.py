@@ -30,8 +30,9 @@ from generation.datasets.loading import iter_datasets
 from generation.jobs import Job, Plan
 from plumbline import store
 from plumbline.errors import DataError, StudyError
+from plumbline.manifest import Manifest
 from plumbline.records import Score, Text
-from plumbline.store import read_records, write_json
+from plumbline.store import read_records
 from plumbline.study import ROOT, Study
 from tests.mteb_site import site
 
@@ -41,6 +42,7 @@ from .conftest import (
     Loader,
     changed,
     json_of,
+    print_verdicts,
     vectors,
     verdict,
     write_outputs,
@@ -185,7 +187,8 @@ def test_include_rejected_marks_them_and_a_new_verdict_takes_their_scores_over(s
 
 
 def test_what_nobody_was_asked_about_can_be_included(study: Study, loader: Loader) -> None:
-    for name in ("verdicts.json", "pairs.parquet", "ratings.parquet", "pair_means.parquet"):
+    Manifest.of(study).write_models("looks.json", [])
+    for name in ("pairs.parquet", "ratings.parquet"):
         (study.folder / name).unlink()
     evaluate(study, models=["one"], include_rejected=True, load=loader)
     assert set(status(study).values()) == {"evaluated", "included_rejected"}
@@ -211,7 +214,7 @@ def crosslingual(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
 @pytest.mark.usefixtures("by_hand")
 def test_a_task_of_mteb_is_scored_where_all_its_languages_are_accepted(crosslingual: Study, loader: Loader) -> None:
     everywhere = [verdict(crosslingual, "paraphrasing", language=code) for code in ("ar", "de", "en")]
-    write_json(crosslingual.folder / "verdicts.json", [*everywhere, verdict(crosslingual, "translation")])
+    print_verdicts(crosslingual, [*everywhere, verdict(crosslingual, "translation")])
     evaluate(crosslingual, load=loader)
     found = rows(crosslingual, "STS17")
     assert set(found["language"]) == {"ar, de, en"}
@@ -232,7 +235,7 @@ def test_a_task_of_mteb_is_scored_where_all_its_languages_are_accepted(crossling
 def test_another_revision_or_split_of_a_task_is_scored_again(
     crosslingual: Study, loader: Loader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_json(crosslingual.folder / "verdicts.json", [verdict(crosslingual, "paraphrasing")])
+    print_verdicts(crosslingual, [verdict(crosslingual, "paraphrasing")])
     evaluate(crosslingual, load=loader)
     assert evaluate(crosslingual, load=loader).made == 0
     found = dataclasses.replace(site().tasks["STS17"], revision="mteb/sts17-crosslingual-sts@" + "0" * 40)
@@ -353,7 +356,7 @@ def test_a_kill_loses_no_score(study: Study, tmp_path: Path, loader: Loader) -> 
 
 
 def test_without_verdicts_nothing_runs(study: Study, loader: Loader) -> None:
-    (study.folder / "verdicts.json").unlink()
+    Manifest.of(study).write_models("looks.json", [])
     with pytest.raises(DataError, match=f"run `{study.command('accept')}` first"):
         evaluate(study, load=loader)
     assert loader.loaded == []

@@ -13,8 +13,10 @@ from evaluation.scoring import evaluate
 from evaluation.sources import Folder
 from evaluation.units import plan_units
 from plumbline.errors import DataError
+from plumbline.manifest import Manifest
 from plumbline.study import Study
 from tests.commands import here
+from tests.concluded import concluded
 
 from .conftest import REJECTED, Loader, json_of, write_study, write_verdicts
 
@@ -34,7 +36,7 @@ def test_the_command_prints_tables_and_notes_its_stage(study: Study, loader: Loa
     assert "0 scores computed, 12 already stored" in done.stdout
     entry = json_of(study.folder / "manifest.json")["stages"]["evaluation"]
     assert set(entry["outputs"]) == {"scores.parquet", "drift.parquet", "accepted_scores.parquet"}
-    assert {"verdicts.json", "pairs.parquet", "transformations"} <= set(entry["inputs"])
+    assert {"looks.json", "pairs.parquet", "transformations"} <= set(entry["inputs"])
 
 
 def test_the_command_ends_with_one_line_where_a_model_fails(study: Study, tmp_path: Path, loader: Loader) -> None:
@@ -54,7 +56,7 @@ def test_the_command_ends_with_one_line_where_a_model_fails(study: Study, tmp_pa
 
 
 def test_the_command_without_verdicts(study: Study) -> None:
-    (study.folder / "verdicts.json").unlink()
+    Manifest.of(study).write_models("looks.json", [])
     done = _command(study)
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
@@ -70,7 +72,7 @@ def test_a_dry_run_tells_what_is_left(study: Study, loader: Loader) -> None:
     evaluate(study, models=["one"], load=loader)
     row = next(line for line in before.stdout.splitlines() if line.startswith("one "))
     scores, texts, characters = (int(cell.replace(",", "")) for cell in row.split()[1:])
-    units = plan_units(Folder(study), CampaignRecords.open(study).verdicts, CampaignRecords.open(study).pairs)
+    units = plan_units(Folder(study), concluded(study).verdicts, CampaignRecords.open(study).pairs)
     evaluated = [unit for unit in units if unit.decision.status == "evaluated"]
     needed = {text.text for unit in evaluated for text in unit.data().texts()}
     assert (scores, texts, characters) == (len(evaluated), len(needed), sum(map(len, needed)))

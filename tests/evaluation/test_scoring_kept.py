@@ -163,7 +163,7 @@ def rated(study: Study) -> pd.DataFrame:
 def test_the_command_does_not_say_that_there_are_no_ratings_where_there_is_no_drift(study: Study) -> None:
     evaluate(study, load=broken("one", "two"))
     records = EvaluationRecords.open(study).changed(sample_ratings=rated(study))
-    said = report(records, records.verdicts)
+    said = report(records, records.conclusion.verdicts)
     assert "no drift was computed" in said and "no pair has a rating" not in said
     assert WHY in said
 

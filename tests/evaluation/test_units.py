@@ -135,7 +135,7 @@ def test_a_verdict_is_carried_over_to_other_seeds_and_data_sets_only_where_the_s
         write_outputs(wider, drawn_from=False)
         records = EvaluationRecords.open(wider)
         units: dict[gate.GateDecision, set[Any]] = defaultdict(set)
-        for unit in plan_units(Folder(wider), records.verified, records.pairs):
+        for unit in plan_units(Folder(wider), records.conclusion.verdicts, records.pairs):
             if unit.transformation == "paraphrasing":
                 units[replace(unit.decision, verdicts=())].add((unit.name, unit.seed))
         evaluate(wider, load=loader)
@@ -161,7 +161,8 @@ def test_a_verdict_is_carried_over_to_other_seeds_and_data_sets_only_where_the_s
     note_outputs(study, "paraphrasing", 1337, [*rows[:-1], rows[-1].model_copy(update={"output": "Bananas."})])
     records = EvaluationRecords.open(records.study)
     reasons = {
-        unit.place: unit.decision.reason for unit in plan_units(Folder(records.study), records.verified, records.pairs)
+        unit.place: unit.decision.reason
+        for unit in plan_units(Folder(records.study), records.conclusion.verdicts, records.pairs)
     }
     assert "are not those that the sample was drawn from" in reasons["requests", "paraphrasing", 1337]
 
@@ -178,7 +179,7 @@ def test_a_wave_lets_a_data_set_in_only_once_it_is_rated(study: Study) -> None:
     for decide, status in ((accept, "left_out"), (write_verdicts, "evaluated")):
         decide(wider)
         records = EvaluationRecords.open(wider)
-        units = {unit.place: unit for unit in plan_units(Folder(wider), records.verified, records.pairs)}
+        units = {unit.place: unit for unit in plan_units(Folder(wider), records.conclusion.verdicts, records.pairs)}
         assert units["more", "paraphrasing", 1337].decision.status == status
         assert units["sts", "paraphrasing", 1337].decision.status == "evaluated"
 

@@ -20,16 +20,17 @@ from annotation.campaign_records import CampaignRecords
 from annotation.crowd.batches import Batch
 from annotation.crowd.ledger import BatchOffer, Ledger
 from annotation.offering import LEDGER
-from annotation.records import RuleSet, Verdict
+from annotation.records import RuleSet
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.preregistration import rules_now
 from annotation.verdicts.tables import SIMULATED, display
 from plumbline.manifest import Manifest
 from plumbline.records import DriftRecord, Pair, Rating, Score
-from plumbline.store import read_frame, write_json
+from plumbline.store import read_frame
 from plumbline.study import Study, load_study
 from streamlit_app.app import PAGES
 from streamlit_app.views.verdicts import _rule
+from tests.concluded import concluded
 from tests.streamlit_app.conftest import DEMO, MODELS, VIEWS, Open, assert_calm, go_to
 
 HOSTILE = (
@@ -173,6 +174,13 @@ def test_a_broken_study_is_no_traceback(page: Open, broken: Path, view: str) -> 
     assert boxes(shown, "cannot be shown") >= 1
 
 
+def take_away(study: Study, name: str) -> None:
+    """Remove a record, as if it had never been written."""
+    (study.folder / name).unlink()
+    with Manifest.of(study).changing() as manifest:
+        manifest["kept"].pop(name, None)
+
+
 @pytest.mark.parametrize(
     ("gone", "view", "command"),
     [
@@ -180,20 +188,22 @@ def test_a_broken_study_is_no_traceback(page: Open, broken: Path, view: str) -> 
         ("drift.parquet", "drift", "plumbline evaluate"),
         ("pairs.parquet", "drift", "plumbline sample"),
         ("scores.parquet", "scores", "plumbline evaluate"),
-        ("verdicts.json", "scores", "plumbline accept"),
-        ("agreement.json", "verdicts", "plumbline accept"),
+        ("looks.json", "scores", "plumbline accept"),
+        ("looks.json", "verdicts", "plumbline accept"),
     ],
 )
-def test_a_half_run_study_says_what_is_missing(page: Open, exports: Path, gone: str, view: str, command: str) -> None:
-    (exports / "demo" / gone).unlink()
+def test_a_half_run_study_says_what_is_missing(
+    page: Open, exports: Path, study: Study, gone: str, view: str, command: str
+) -> None:
+    take_away(study, gone)
     shown = page("--study", DEMO, "--exports", exports, view=view)
     assert f"{command} --study {DEMO} --exports {exports}" in commands(shown)
     assert boxes(shown, "Not available yet") == (view != "answer")
 
 
-def test_what_needs_no_verdict_is_there_without_one(page: Open, exports: Path) -> None:
-    for gone in ("verdicts.json", "agreement.json", "scores.parquet"):
-        (exports / "demo" / gone).unlink()
+def test_what_needs_no_verdict_is_there_without_one(page: Open, exports: Path, study: Study) -> None:
+    for gone in ("looks.json", "scores.parquet"):
+        take_away(study, gone)
     shown = page("--study", DEMO, "--exports", exports, view="campaign")
     assert boxes(shown, "Not available yet") == 0
     assert len(table_with(shown, "Rater")) == 3
@@ -201,7 +211,7 @@ def test_what_needs_no_verdict_is_there_without_one(page: Open, exports: Path) -
 
 
 def test_corrupt_json_is_no_traceback(page: Open, exports: Path) -> None:
-    for name in ("manifest.json", "verdicts.json", "looks.json"):
+    for name in ("manifest.json", "looks.json"):
         file = exports / "demo" / name
         whole = file.read_bytes()
         for content in ("{", "[1]", '{"stages": 3}', '{"stages": {"accept": 3}}'):
@@ -315,8 +325,7 @@ def test_a_closed_pair_stays_closed_though_its_choice_is_reported_once_more(
 def test_people_are_not_called_simulated(page: Open, exports: Path, study: Study) -> None:
     ratings = read_frame(study.folder / "ratings.parquet", Rating, "").assign(simulated=False)
     Manifest.of(study).write_table("ratings.parquet", ratings, Rating)
-    verdicts = [verdict.model_copy(update={"simulated": False}) for verdict in CampaignRecords.open(study).verdicts]
-    write_json(study.folder / "verdicts.json", verdicts)
+    accept(study)
     shown = page("--study", DEMO, "--exports", exports)
     for view in VIEWS:
         go_to(shown, view).run()
@@ -329,7 +338,6 @@ def test_one_simulated_rating_is_enough_for_the_banner(page: Open, exports: Path
     ratings = read_frame(study.folder / "ratings.parquet", Rating, "").assign(simulated=False)
     ratings.loc[0, "simulated"] = True
     Manifest.of(study).write_table("ratings.parquet", ratings, Rating)
-    (study.folder / "verdicts.json").unlink()
     assert [item.value for item in page("--study", DEMO, "--exports", exports).warning] == [SIMULATED]
 
 
@@ -337,9 +345,9 @@ def test_verdicts_are_shown_with_their_means_intervals_and_reasons(page: Open, f
     shown = page("--study", DEMO, "--exports", finished, view="verdicts")
     table = table_with(shown, "Decision").set_index("Transformation")
     assert "used only if people's mean rating on each question is at least 3." in captions(shown)
-    lower = CampaignRecords.open(study).verdicts[0].model_copy(update={"rule": "lower_bound"})
+    lower = concluded(study).verdicts[0].model_copy(update={"rule": "lower_bound"})
     assert _rule(lower) == "the lower end of the interval of people's mean rating on each question is at least 3"
-    for verdict in CampaignRecords.open(study).verdicts:
+    for verdict in concluded(study).verdicts:
         row, quality = table.loc[display(verdict.transformation, pooled=False)], verdict.questions[0]
         assert row["Decision"].endswith(verdict.decision) and row["Pairs"] == str(verdict.n_pairs)
         assert row["Quality [95%]"] == f"{quality.mean:.2f} [{quality.low:.2f}, {quality.high:.2f}]"
@@ -441,11 +449,12 @@ def test_a_study_that_evaluates_no_model_has_no_pages_about_models(page: Open, f
 def test_a_changed_file_is_noticed(page: Open, exports: Path, study: Study) -> None:
     shown = page("--study", DEMO, "--exports", exports)
     assert texts(shown).count("✔ accepted") == 7
-    verdicts = CampaignRecords.open(study).verdicts
-    write_json(study.folder / "verdicts.json", [one.model_copy(update={"decision": "undecided"}) for one in verdicts])
+    ratings = read_frame(study.folder / "ratings.parquet", Rating, "")
+    Manifest.of(study).write_table("ratings.parquet", ratings.assign(value=1), Rating)
     shown.run()
     assert_calm(shown)
-    assert texts(shown).count("? undecided") == 8
+    assert "ratings.parquet changed after the verdicts were reached" in texts(shown)
+    assert not texts(shown).count("✔ accepted")
 
 
 def test_texts_are_found_by_a_piece_of_text_and_no_pattern(page: Open, finished: Path) -> None:
@@ -517,8 +526,6 @@ def test_too_few_ratings_say_why_there_is_no_rho(page: Open, exports: Path, stud
 def test_no_ratings_at_all_are_said(page: Open, exports: Path, study: Study) -> None:
     ratings = read_frame(study.folder / "ratings.parquet", Rating, "")
     Manifest.of(study).write_table("ratings.parquet", ratings.head(0), Rating)
-    write_json(study.folder / "verdicts.json", list[Verdict]())
-    for view, line in (("drift", "No pair has both a drift and a rating that counts."), ("verdicts", "no verdicts")):
-        shown = page("--study", DEMO, "--exports", exports, view=view)
-        assert line in captions(shown)
-        assert len(shown.header) == 0
+    shown = page("--study", DEMO, "--exports", exports, view="drift")
+    assert "No pair has both a drift and a rating that counts." in captions(shown)
+    assert len(shown.header) == 0

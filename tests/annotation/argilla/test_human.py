@@ -31,6 +31,7 @@ from plumbline.manifest import Manifest
 from plumbline.study import Study
 from tests.annotation.campaigns import answer, pending, rater
 from tests.annotation.human.studies import study_of
+from tests.concluded import concluded
 
 
 def test_tasks_from_the_draw_to_answers_that_count(
@@ -72,7 +73,7 @@ def test_tasks_from_the_draw_to_answers_that_count(
         "classes (classification): 1 of 4 items has 3 or more raters, 4 have at least one rater; 3 raters, simulated; "
     )
     assert lines[0].endswith("not counted: drafts 1, discarded 1")
-    assert {one.transformation for one in CampaignRecords.open(study).verdicts} == {"classes", "search", "several"}
+    assert {one.transformation for one in concluded(study).verdicts} == {"classes", "search", "several"}
 
     found = Manifest.of(study).frame(ANSWERS, HumanAnswer, "accept")
     by_person = found[~found["simulated"]]

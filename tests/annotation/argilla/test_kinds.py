@@ -20,11 +20,11 @@ from annotation.report.exhibits import labels_exhibit
 from annotation.report.page import write_report
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.verification import refuse_edited
 from streamlit_app.readers.campaign import CampaignReader
 from tests.annotation.campaigns import PARAPHRASING, Make, answer, dataset, rater, small
 from tests.annotation.kinds import BETTER, EFFORT, FAULTS, NATURAL, ORDER, RULES, ask, rubric
 from tests.annotation.previews import pages
+from tests.concluded import concluded
 
 ORDERED = [{"value": "form", "rank": 2}, {"value": "sense", "rank": 2}, {"value": "tone", "rank": 1}]
 
@@ -81,7 +81,7 @@ def test_all_kinds_from_publishing_to_pages(argilla: Argilla, variant: Make) -> 
     pd.testing.assert_frame_equal(collect(study, argilla), ratings)  # again, from the snapshot and the server
 
     accept(study)
-    for verdict in CampaignRecords.open(study).verdicts:
+    for verdict in concluded(study).verdicts:
         summaries = {one.question: one for one in verdict.questions}
         assert summaries["naturalness"].kind == "label" and summaries["better"].kind == "text"
         assert [one.label for one in summaries["naturalness"].shares] == ["natural", "odd", "wrong"]
@@ -92,8 +92,7 @@ def test_all_kinds_from_publishing_to_pages(argilla: Argilla, variant: Make) -> 
         assert odd.value == pytest.approx((counted["answer"] == "odd").mean())
         assert {one.label for one in summaries["order"].ranks} == {"sense", "tone", "form"}
         assert verdict.rules and pd.isna(verdict.threshold) and pd.isna(summaries["naturalness"].mean)
-    refuse_edited(Evidence.read(study), CampaignRecords.open(study).verdicts)
-    assert set(CampaignRecords.open(study).pair_means["question"]) == {
+    assert set(concluded(study).means["question"]) == {
         "quality",
         "fluency",
         "naturalness",

@@ -21,6 +21,7 @@ from tests.annotation.crowd.mturk.mturk_site import MTurkSite
 from tests.annotation.kinds import EFFORT, NATURAL, ask, rubric
 from tests.annotation.previews import words
 from tests.commands import here
+from tests.concluded import concluded
 from tests.streamlit_app.conftest import APP, VIEWS, go_to
 
 TYPOS = {
@@ -151,7 +152,7 @@ def judged(study: Study) -> None:
     assert set(ratings["source"]) == {"argilla", "mturk"}
     counted = ratings[~ratings["surplus"]]
     assert counted.groupby(["pair_id", "question"]).size().eq(3).all()  # two simulated raters and a worker
-    verdicts = {one.transformation: one for one in CampaignRecords.open(study).verdicts}
+    verdicts = {one.transformation: one for one in concluded(study).verdicts}
     assert list(verdicts) == [*TRANSFORMATIONS, "typing_errors"]
     typos = verdicts["typing_errors"]
     assert (typos.decision, typos.axis, typos.generator_kind, typos.simulated) == (

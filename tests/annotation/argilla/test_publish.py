@@ -25,6 +25,7 @@ from annotation.verdicts.evidence import Evidence
 from plumbline.errors import StudyError
 from plumbline.study import Study
 from tests.annotation.campaigns import Make, answer, dataset, rater, small
+from tests.concluded import concluded
 from tests.conftest import make_variant
 
 WHAT = ["pair_id", "question", "value", "status", "submitted_at", "comment", "seconds"]
@@ -95,7 +96,7 @@ def test_an_excluded_raters_pairs_are_offered_again_and_the_answers_stay(argilla
     left = dict(zip(status.raters["rater_id"], status.raters["open"], strict=True))
     assert (left[pseudonym(study, users["cy"])], left[pseudonym(study, users["bob"])]) == (4, 0)
     accept(study)
-    (verdict,) = CampaignRecords.open(study).verdicts
+    (verdict,) = concluded(study).verdicts
     assert verdict.decision == "undecided" and verdict.n_pairs == 0
 
     assert give(study, argilla, users["cy"], 4) == 4
@@ -103,7 +104,7 @@ def test_an_excluded_raters_pairs_are_offered_again_and_the_answers_stay(argilla
     assert ratings.groupby("rater_id").size().tolist() == [8, 8, 8] and not ratings["surplus"].any()
     pd.testing.assert_frame_equal(before[WHAT], of(ratings, study, users["ada"])[WHAT])
     accept(study)
-    (verdict,) = CampaignRecords.open(study).verdicts
+    (verdict,) = concluded(study).verdicts
     assert (verdict.n_pairs, verdict.questions[0].mean) == (4, 4.5)
     assert verdict.n_excluded == 8
     kept = [one for part in last_snapshot(study.folder, "argilla").values() for one in part.answers]

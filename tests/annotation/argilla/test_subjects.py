@@ -27,11 +27,11 @@ from annotation.status.status import read_status
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import fix_rules
-from annotation.verdicts.verification import refuse_edited
 from plumbline.study import ROOT, Study, load_study
 from streamlit_app.readers.campaign import CampaignReader
 from tests.annotation.campaigns import answer, rater
 from tests.annotation.subjects import CHAT, ask, rubric, texts
+from tests.concluded import concluded
 from tests.streamlit_app.conftest import go_to
 
 
@@ -79,7 +79,7 @@ def test_texts_of_a_file_from_the_draw_to_verdicts(
     assert f"1 of 1 answers to controls are wrong: known label {wrong} instead of {right}" in signs
 
     accept(study)
-    verdicts = {(one.transformation, one.language): one for one in CampaignRecords.open(study).verdicts}
+    verdicts = {(one.transformation, one.language): one for one in concluded(study).verdicts}
     assert set(verdicts) == {("human", "en"), ("human", "de"), ("machine", "en")}
     for (group, language), verdict in verdicts.items():
         own = ratings[(ratings["transformation"] == group) & (ratings["language"] == language) & ~ratings["surplus"]]
@@ -87,7 +87,6 @@ def test_texts_of_a_file_from_the_draw_to_verdicts(
         assert share == pytest.approx((own["answer"] == "acceptable").mean())
         assert verdict.decision == ("accepted" if share >= 0.6 else "rejected")
         assert (verdict.generator_kind, verdict.model) == ("texts", "subject-texts.jsonl")
-    refuse_edited(Evidence.read(study), CampaignRecords.open(study).verdicts)
     stages = read_status(Evidence.open(study), datetime.now(UTC)).stages
     assert {name for name, stage in stages.items() if stage.state != "done"} == {"report"}
     html = write_report(study).read_text(encoding="utf-8")
@@ -132,7 +131,7 @@ def test_items_of_data_sets_from_the_draw_to_verdicts(argilla: Argilla, tmp_path
     assert simulate(study, argilla)
     ratings = collect(study, argilla)
     accept(study)
-    verdicts = {one.transformation: one for one in CampaignRecords.open(study).verdicts}
+    verdicts = {one.transformation: one for one in concluded(study).verdicts}
     for group, question in (("sample_sts", "similarity"), ("sample_reranking", "best")):
         own = ratings[ratings["transformation"] == group]
         assert set(own["question"]) == {question, "clear"} and verdicts[group].n_pairs == 10

@@ -29,6 +29,7 @@ from annotation.verdicts.evidence import Evidence
 from plumbline.study import ROOT, Study
 from tests.annotation.campaigns import Make, answer, rater, small
 from tests.annotation.test_browser import watch
+from tests.concluded import concluded
 
 KNOWN = ROOT / "studies/demo/training.jsonl"
 HARM = "<img src=x onerror=alert(1)></details> **bold** [a](javascript:alert(1)) & `code`\n# head"
@@ -73,11 +74,9 @@ def test_known_pairs_are_answered_by_everybody_and_count_nowhere(argilla: Argill
     known = {one.pair.pair_id for one in items}
     accept(study)
     assert not known & set(CampaignRecords.open(study).all_ratings["pair_id"]) and not known & set(
-        CampaignRecords.open(study).pair_means["pair_id"]
+        concluded(study).means["pair_id"]
     )
-    assert [one.n_ratings for one in CampaignRecords.open(study).verdicts] == [
-        len(CampaignRecords.open(study).pairs) * 3 * 2
-    ]
+    assert [one.n_ratings for one in concluded(study).verdicts] == [len(CampaignRecords.open(study).pairs) * 3 * 2]
     status = read_status(Evidence.open(study), datetime.now(UTC))
     assert "1/2, 1 of 2 right" in status_text(status, "--study x")
     assert status.progress["pairs"].sum() == len(CampaignRecords.open(study).pairs)

@@ -24,6 +24,7 @@ from tests.annotation.imports.importing import (
     write_csv,
     write_long,
 )
+from tests.concluded import concluded
 
 STUDY = ("--study", "studies/mine.yaml")
 
@@ -47,7 +48,7 @@ def test_a_long_csv_becomes_a_study_with_verdicts_and_a_report(place: Workplace)
     )
     assert "still open" not in accepted
     assert "AFTER the first rating" in place.run("status", *STUDY).out
-    assert {verdict.rules_fixed for verdict in CampaignRecords.open(place.study).verdicts} == {"late"}
+    assert {verdict.rules_fixed for verdict in concluded(place.study).verdicts} == {"late"}
     assert place.run("ratings-report", *STUDY).status == 0
     assert place.run("export", *STUDY).status == 0
 

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 
 from annotation import server
-from annotation.campaign_records import CampaignRecords
 from annotation.csv_answers import collect_csv
 from annotation.judges.check import FOLDER, JudgeCheck, check_text, held_against
 from annotation.judges.outcome import read_outcome
@@ -19,6 +18,7 @@ from annotation.verdicts.evidence import Evidence
 from plumbline.study import Study
 from tests.annotation.judges.test_powered import design, frames
 from tests.commands import here
+from tests.concluded import concluded
 
 COLUMNS = {"pair": "pair_id", "rater": "rater", "quality": "quality", "fluency": "fluency"}
 
@@ -49,7 +49,7 @@ def beside_people(study: Study, where: list[str]) -> None:
     assert verdict_file.read_bytes() == alone
     assert told.index("Verdicts, study demo") < told.index("Judges beside people") < told.index("As precise as rated")
 
-    evidence, found = Evidence.whole(study), CampaignRecords.open(study).verdicts
+    evidence, found = Evidence.whole(study), concluded(study).verdicts
     made, _ = read_outcome(evidence, found)
     assert made is not None and made.recorded == ("numbers", "shares") and not made.simulated
     means = made.means.set_index(["pool", "question"])

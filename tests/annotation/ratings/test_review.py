@@ -14,6 +14,7 @@ from plumbline.manifest import Manifest
 from plumbline.records import Rating
 from plumbline.study import Study
 from tests.annotation.ratings.test_signs import honest
+from tests.concluded import concluded
 from tests.shared import rating_of
 
 
@@ -72,7 +73,7 @@ def test_a_decision_that_was_noted_by_a_killed_run_counts(generated: Study) -> N
     accept(generated)
     ratings = CampaignRecords.open(generated).ratings
     assert set(ratings.loc[ratings["excluded"] == "fails controls", "rater_id"]) == {"a"}
-    assert {verdict.n_ratings for verdict in CampaignRecords.open(generated).verdicts} == {
+    assert {verdict.n_ratings for verdict in concluded(generated).verdicts} == {
         96,
         192,
     }  # 24 pairs (or 48) x 2 raters x 2

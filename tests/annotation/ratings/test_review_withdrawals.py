@@ -13,15 +13,15 @@ from annotation.ratings.decisions import decide, withdraw
 from annotation.status.status import read_status
 from annotation.status.text import status_text
 from annotation.verdicts.acceptance import accept
+from annotation.verdicts.conclusion import refuse_unlooked
 from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.verdicts import refuse_stale
-from annotation.verdicts.verification import refuse_edited
 from plumbline.errors import DataError
 from plumbline.manifest import Manifest
 from plumbline.records import Rating
 from plumbline.study import Study
 from tests.annotation.ratings.test_review import rate
 from tests.commands import here
+from tests.concluded import concluded
 
 WHY = "the original is cut off"
 
@@ -47,14 +47,13 @@ def test_a_withdrawn_pair_leaves_every_number_and_its_answers_stay(generated: St
     ][:2]
     assert len(set(out)) == 2
     accept(generated)
-    before = {one.transformation: one for one in CampaignRecords.open(generated).verdicts}
+    before = {one.transformation: one for one in concluded(generated).verdicts}
     withdraw(generated, [out[0][:12], out[1]], take_back=False, reason=f"{WHY}\n")
     with pytest.raises(DataError, match="changed after the verdicts were reached"):
-        refuse_stale(CampaignRecords.open(generated), CampaignRecords.open(generated).verdicts)
+        refuse_unlooked(CampaignRecords.open(generated))
     accept(generated)
-    now = {one.transformation: one for one in CampaignRecords.open(generated).verdicts}
-    refuse_stale(CampaignRecords.open(generated), list(now.values()))
-    refuse_edited(Evidence.read(generated), list(now.values()))
+    now = {one.transformation: one for one in concluded(generated).verdicts}
+    refuse_unlooked(CampaignRecords.open(generated))
 
     ratings, gone = CampaignRecords.open(generated).ratings, set(out)
     repeats = {one.pair_id for one in CampaignRecords.open(generated).controls if one.repeats in gone}
@@ -63,7 +62,7 @@ def test_a_withdrawn_pair_leaves_every_number_and_its_answers_stay(generated: St
     assert set(every.loc[every["withdrawn"] == WHY, "pair_id"]) == gone | repeats
     assert (ratings["withdrawn"] != "").sum() == 2 * 3 * 2 and (ratings["excluded"] != "").sum() == len(ratings) / 3
     assert not gone & set(counting_ratings(ratings, 3, with_excluded=True)["pair_id"])
-    assert not gone & set(CampaignRecords.open(generated).pair_means["pair_id"])
+    assert not gone & set(concluded(generated).means["pair_id"])
     pools = {pair.pair_id: pair.pool for pair in CampaignRecords.open(generated).pairs}
     for name, verdict in now.items():
         lost = sum(pools[one] == verdict.pool for one in gone)
@@ -83,7 +82,7 @@ def test_a_withdrawn_pair_leaves_every_number_and_its_answers_stay(generated: St
 
     withdraw(generated, out, take_back=True, reason="it is whole after all")
     accept(generated)
-    again = {one.transformation: one for one in CampaignRecords.open(generated).verdicts}
+    again = {one.transformation: one for one in concluded(generated).verdicts}
     assert {name: one.questions for name, one in again.items()} == {n: one.questions for n, one in before.items()}
 
 
@@ -92,11 +91,9 @@ def test_who_withdraws_what_raters_rejected_is_told_so(generated: Study) -> None
     rate(generated)
     accept(generated)
     rejected = next(
-        one
-        for one in CampaignRecords.open(generated).verdicts
-        if one.decision == "rejected" and one.pool != "translation"
+        one for one in concluded(generated).verdicts if one.decision == "rejected" and one.pool != "translation"
     )
-    means = CampaignRecords.open(generated).pair_means
+    means = concluded(generated).means
     own = means[means["transformation"] == rejected.transformation].groupby("pair_id")["mean"].min()
     ratings = CampaignRecords.open(generated).ratings
     ratings.loc[ratings["pair_id"].isin(own.nlargest(20).index), "value"] = 4
@@ -119,14 +116,13 @@ def test_a_decision_that_nothing_carries_yet_refuses_the_verdicts(
     """Killed between the decision and the ratings' marks: nobody builds on verdicts that do not know it."""
     rate(generated)
     accept(generated)
-    reached = CampaignRecords.open(generated).verdicts
     (out,) = of(generated, "paraphrasing", 1)
     with monkeypatch.context() as patch:
         patch.setattr("annotation.ratings.decisions.write_ratings", lambda *_: None)
         withdraw(generated, [out], take_back=False, reason=WHY)
         decide(generated, "b", exclude=True, reason="the same")
     with pytest.raises(DataError, match="decisions about raters and pairs changed"):
-        refuse_stale(CampaignRecords.open(generated), reached)
+        refuse_unlooked(CampaignRecords.open(generated))
     withdraw(generated, [out], take_back=True, reason="a mistake")
     with monkeypatch.context() as patch:
         patch.setattr("annotation.ratings.decisions.write_ratings", lambda *_: None)

@@ -230,7 +230,7 @@ def test_an_amended_study_says_so_at_the_top_and_among_the_rules(study: Study) -
 
 
 def test_what_no_longer_follows_is_refused_in_one_line(study: Study) -> None:
-    with pytest.raises(DataError, match=r"verdicts.json.*accept"):
+    with pytest.raises(DataError, match=r"no verdicts yet; run .*accept"):
         write_report(study)
     accept(study)
     stricter = study.model_copy(update={"sample": study.sample.model_copy(update={"seed": 7})})

@@ -28,6 +28,7 @@ from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec, SampleSpec
 from tests.annotation.ratings.test_signs import pair
 from tests.annotation.sampling.test_sample import flag
+from tests.concluded import concluded
 from tests.shared import rating_of
 
 ARGUMENTS = "--study s.yaml"
@@ -293,6 +294,6 @@ def test_nobody_waits_for_what_cannot_decide(generated: Study) -> None:
     assert "wait for" not in following and status.progress["verdict"].str.contains("at most").all()
 
     accept(generated)
-    headlines = headline(read_status(Evidence.open(generated), NOW), CampaignRecords.open(generated).verdicts)
+    headlines = headline(read_status(Evidence.open(generated), NOW), concluded(generated).verdicts)
     assert "undecided: Paraphrasing" in headlines[0]
     assert "(acceptance.min_pairs): Paraphrasing (en) 19 of 20" in headlines[2] and "wait for" not in headlines[2]

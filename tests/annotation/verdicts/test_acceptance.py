@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,8 +15,8 @@ from annotation.questions import rating
 from annotation.records import Decision
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
+from annotation.verdicts.conclusion import refuse_unlooked
 from annotation.verdicts.tables import verdict_text
-from annotation.verdicts.verdicts import refuse_stale
 from generation.production import generate
 from plumbline.errors import DataError
 from plumbline.manifest import Manifest
@@ -27,6 +26,7 @@ from plumbline.statistics.estimates import Estimate
 from plumbline.study import Study
 from tests.annotation.judgements import ratings
 from tests.annotation.sampling.test_sample import flag
+from tests.concluded import concluded
 
 
 def write(study: Study, pairs: list[Pair], value: int, **changes: object) -> None:
@@ -38,20 +38,20 @@ def test_accept_writes_what_others_read(generated: Study) -> None:
     write(generated, draw_sample(generated), 4, simulated=True)
     done = accept(generated)
     groups, found = done.groups, done.verdicts
-    assert CampaignRecords.open(generated).agreement[0].model_dump_json() == groups[0].model_dump_json()
-    assert {v.transformation: v.decision for v in CampaignRecords.open(generated).verdicts} == dict.fromkeys(
+    assert concluded(generated).groups[0].model_dump_json() == groups[0].model_dump_json()
+    assert {v.transformation: v.decision for v in concluded(generated).verdicts} == dict.fromkeys(
         generated.transformations, "accepted"
     )
     assert all(verdict.simulated for verdict in found)
     assert [verdict.failed_share for verdict in found] == [
         supply.failed_share for supply in CampaignRecords.open(generated).drawn_from
     ]
-    means = CampaignRecords.open(generated).pair_means
+    means = concluded(generated).means
     assert set(means["decision"]) == {"accepted"} and len(means) == 2 * len({*means["pair_id"]})
     # Everyone gave the same: agreement cannot be told from chance, which is null in the file and NaN in the program.
     stored = json.loads((generated.folder / "verdicts.json").read_text(encoding="utf-8"))[0]
     assert stored["questions"][0]["ac2"]["low"] is None
-    assert math.isnan(CampaignRecords.open(generated).verdicts[0].questions[0].ac2.low)
+    assert math.isnan(concluded(generated).verdicts[0].questions[0].ac2.low)
     assert stored["questions"][0]["low"] == pytest.approx(4 - 3 * (1 - 0.025 ** (1 / stored["n_pairs"])))
     assert stored["questions"][0]["interval_reason"] == ""
 
@@ -97,25 +97,17 @@ def test_exclusions_ask_for_decisions_and_resample_nothing_again(
     assert {one.decision_with_excluded for one in found} == {"rejected"}
 
 
-def test_damaged_verdicts_say_how_to_make_them_again(demo: Study) -> None:
-    file: Path = demo.folder / "verdicts.json"
-    file.parent.mkdir(parents=True)
-    file.write_text('[{"transformation": "expansion"', encoding="utf-8")
-    with pytest.raises(DataError, match="is damaged .* run `plumbline accept"):
-        assert CampaignRecords.open(demo).verdicts
-
-
 def test_verdicts_go_stale_with_ratings_and_threshold(generated: Study, variant: Callable[..., Study]) -> None:
     pairs = draw_sample(generated)
     write(generated, pairs, 4)
-    found = accept(generated).verdicts
-    refuse_stale(CampaignRecords.open(generated), found)
+    accept(generated)
+    refuse_unlooked(CampaignRecords.open(generated))
     stricter = variant(acceptance={"threshold": 4.5})
     assert stricter.folder == generated.folder
     with pytest.raises(DataError, match=r"the study's rule .* changed .* run `plumbline accept"):
-        refuse_stale(CampaignRecords.open(stricter), found)
+        refuse_unlooked(CampaignRecords.open(stricter))
     with pytest.raises(DataError, match=r"the study's rule .* changed"):
-        refuse_stale(CampaignRecords.open(variant(acceptance={"min_pairs": 21})), found)
+        refuse_unlooked(CampaignRecords.open(variant(acceptance={"min_pairs": 21})))
     write(generated, pairs, 2)
     with pytest.raises(DataError, match=r"ratings\.parquet changed after the verdicts were reached"):
-        refuse_stale(CampaignRecords.open(generated), found)
+        refuse_unlooked(CampaignRecords.open(generated))

@@ -7,10 +7,11 @@ import pytest
 
 from annotation.counting import dealt_with
 from annotation.sampling.queues import in_order
-from annotation.statistics.summaries import Design
+from annotation.statistics.summaries import Design, table_two
+from annotation.verdicts.counted import with_enough
 from annotation.verdicts.rules import decide
 from annotation.verdicts.tables import verdict_text
-from annotation.verdicts.verdicts import conclude, pair_means, verdicts
+from annotation.verdicts.verdicts import judged_sample, pair_means, verdicts
 from plumbline.study.campaign import AcceptanceSpec
 from tests.annotation.judgements import QUESTIONS, SCALE, judged, pair, ratings
 
@@ -64,7 +65,9 @@ def test_pairs_with_too_few_raters_enter_no_number() -> None:
     pairs = [pair(i) for i in range(60)]
     frame = ratings(pairs, [2] * 20 + [5] * 40, [3] * 60).assign(excluded="")
     once = frame["pair_id"].isin([one.pair_id for one in pairs[20:]]) & (frame["rater_id"] == "rater-1")
-    groups, found, means = conclude(pairs, frame[~once], Design(QUESTIONS, SCALE, 2, AcceptanceSpec()), 1)
+    design, left = Design(QUESTIONS, SCALE, 2, AcceptanceSpec()), frame[~once]
+    found = judged_sample(pairs, left, design, 1)
+    groups, means = table_two(with_enough(left, design), design, 1), pair_means(left, design)
     assert (found[0].decision, found[0].n_pairs, found[0].n_ratings) == ("rejected", 20, 80)
     for quality in (found[0].questions[0], *(group.questions[0] for group in groups)):
         assert (quality.mean, quality.n_pairs, quality.n_ratings) == (2.0, 20, 40)

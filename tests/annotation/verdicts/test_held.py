@@ -16,10 +16,9 @@ from annotation.statistics.summaries import Design
 from annotation.status.status import read_status
 from annotation.status.text import next_step
 from annotation.verdicts.acceptance import accept
+from annotation.verdicts.conclusion import refuse_unlooked
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.held import Checks, reasons_to_look
-from annotation.verdicts.verdicts import refuse_stale
-from annotation.verdicts.verification import refuse_edited
 from plumbline.errors import DataError
 from plumbline.statistics.agreement import Answers
 from plumbline.study import Study
@@ -56,7 +55,6 @@ def test_raters_who_read_nothing_decide_nothing(clicked: Study) -> None:
     assert look.endswith("run it with `--exclude` or `--keep a b c --reason WHY`")
     step = next_step(read_status(Evidence.open(clicked), NOW), clicked.arguments)
     assert step.startswith(f"plumbline review {clicked.arguments}, then the same with --exclude a b c or")
-    refuse_edited(Evidence.read(clicked), found)
 
 
 def test_a_person_who_keeps_the_raters_ends_it_until_they_answer_more(generated: Study) -> None:
@@ -71,11 +69,10 @@ def test_a_person_who_keeps_the_raters_ends_it_until_they_answer_more(generated:
     assert "To decide: " not in here("review", *options(generated)).stdout
     assert "a, b, c, d are kept: watched them work; run `" in done.stdout
     with pytest.raises(DataError, match="decisions about raters and pairs changed after the verdicts were reached"):
-        refuse_stale(CampaignRecords.open(generated), found)
+        refuse_unlooked(CampaignRecords.open(generated))
     looked_at = accept(generated).verdicts
     assert {one.decision for one in looked_at} == {"accepted"} and not any(one.to_look_at for one in looked_at)
     assert all(one.answers_hash for one in CampaignRecords.open(generated).decided)
-    refuse_edited(Evidence.read(generated), looked_at)
 
     ratings = CampaignRecords.open(generated).all_ratings
     _shorten(generated, ratings["pair_id"] == ratings["pair_id"].iloc[0])

@@ -20,6 +20,7 @@ from plumbline.manifest import Manifest
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec
 from tests.annotation.ratings.test_review import rate
+from tests.concluded import concluded
 
 
 def with_threshold(study: Study, threshold: float) -> Study:
@@ -42,9 +43,9 @@ def test_rules_may_change_before_the_first_rating_and_not_after(generated: Study
     lower = with_threshold(generated, 2.5)
     with pytest.raises(StudyError, match=r"first rating \(2026-01-02 00:00 UTC\): acceptance.threshold 3.5, now 2.5;"):
         accept(lower)
-    assert CampaignRecords.open(other).verdicts[0].threshold == 3.5
+    assert concluded(other).verdicts[0].threshold == 3.5
     accept(lower, "the pilot showed\nthat 3 is too strict")
-    assert CampaignRecords.open(lower).verdicts[0].threshold == 2.5
+    assert concluded(lower).verdicts[0].threshold == 2.5
     ((amended, what),) = amendments(
         CampaignRecords.open(lower).rules, first_rating(CampaignRecords.open(lower).ratings)
     )
@@ -95,7 +96,7 @@ def test_each_look_at_other_ratings_or_by_other_rules_is_remembered(generated: S
     accept(study)  # the same again is no new look
     (look,) = CampaignRecords.open(study).looks
     assert look.n_ratings == groups[-1].questions[0].n_ratings * 2
-    assert sum(look.decisions.values()) == len(CampaignRecords.open(study).verdicts)
+    assert sum(look.decisions.values()) == len(concluded(study).verdicts)
     decide(study, "a", exclude=True, reason="fails controls")
     accept(study)
     assert [one.n_ratings for one in CampaignRecords.open(study).looks] == [look.n_ratings, look.n_ratings * 2 // 3]

@@ -9,12 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from annotation.counting import counting_ratings
 from annotation.planning import rated_mean
 from annotation.records import P_IS
 from annotation.statistics.summaries import Design
 from annotation.verdicts.rules import outcomes
 from annotation.verdicts.tables import verdict_table, verdict_text
-from annotation.verdicts.verdicts import accepted_pairs, conclude
+from annotation.verdicts.verdicts import accepted_pairs, judged_sample, pair_means
 from plumbline.records import Pair
 from plumbline.statistics.intervals import over_pairs_and_raters
 from plumbline.study import ROOT
@@ -249,14 +250,14 @@ def test_excluded_ratings_stay_and_the_verdict_shows_what_they_would_change() ->
     frame.loc[(frame["rater_id"] == "rater-2") & (frame["question"] == "quality"), "value"] = 1
     excluded = frame.assign(excluded=np.where(frame["rater_id"] == "rater-2", "failed its controls", ""))
     design = Design(QUESTIONS, SCALE, 3, AcceptanceSpec(min_pairs=2))
-    _, (found,), means = conclude(pairs, excluded, design, 1)
+    (found,), means = judged_sample(pairs, excluded, design, 1), pair_means(counting_ratings(excluded, 3), design)
     # without rater-2: (4+4+2+2+4+4+2+2)/8 = 3; with: (24 + 4)/12 = 2.33
     assert (found.decision, found.n_excluded, found.decision_with_excluded) == ("accepted", 8, "rejected")
     assert found.n_ratings == 16 and means["n_ratings"].unique().tolist() == [2]
     assert "without 8 excluded ratings; if counted, rejected" in verdict_text([found])
     assert "excluded ratings" not in verdict_text([found.model_copy(update={"n_excluded": 0})])
     assert verdict_table([found])["decision_with_excluded"].item() == "rejected"
-    _, (plain,), _ = conclude(pairs, frame, design, 1)
+    (plain,) = judged_sample(pairs, frame, design, 1)
     assert (plain.decision, plain.n_excluded, plain.decision_with_excluded) == ("rejected", 0, None)
 
 
@@ -265,7 +266,7 @@ def test_a_pair_is_accepted_where_both_its_means_are() -> None:
     frame = ratings(pairs, [3, 2, 5, 5], [3, 5, 2, 5])
     one_rater = (frame["pair_id"] == pairs[3].pair_id) & (frame["rater_id"] == "rater-1")
     design = Design(QUESTIONS, SCALE, 2, AcceptanceSpec(min_pairs=2))
-    _, _, means = conclude(pairs, frame[~one_rater], design, 1)
+    means = pair_means(frame[~one_rater], design)
     quality = means[means["question"] == "quality"].set_index("pair_id")
     assert quality["mean"].tolist() == [3.0, 2.0, 5.0, 5.0]
     assert quality["decision"].tolist() == ["accepted", "rejected", "accepted", "undecided"]

@@ -27,6 +27,7 @@ from evaluation.bundle.check import faults, open_checked
 from evaluation.bundle.export import export
 from evaluation.bundle.source import BundleSource
 from plumbline.errors import DataError, StudyError
+from plumbline.manifest import Manifest
 from plumbline.study import ROOT, Study
 from tests import forks
 from tests.commands import here
@@ -155,8 +156,8 @@ def test_a_study_says_whose_its_texts_are(tmp_path: Path, rights: Any, said: str
 
 def test_a_study_without_verdicts_has_no_bundle(tmp_path: Path) -> None:
     study = sample_study(tmp_path)
-    (study.folder / "verdicts.json").unlink()
-    with pytest.raises(DataError, match=r"verdicts\.json does not exist yet; run"):
+    Manifest.of(study).write_models("looks.json", [])
+    with pytest.raises(DataError, match=r"there are no verdicts yet; run"):
         export(study, tmp_path / "a.zip")
     assert not (tmp_path / "a.zip").exists()
 
@@ -239,9 +240,9 @@ def in_part(part: str, **said: Any) -> Callable[[bytes], bytes]:
 @pytest.mark.parametrize(
     ("file", "change", "what"),
     [
-        ("verdicts.json", with_json(rejected), "translation in English says rejected, but its ratings give accepted"),
+        ("verdicts.json", with_json(rejected), "translation en decision says rejected, but its ratings give accepted"),
         ("verdicts.json", lambda _: b"[]", "verdicts.json does not follow from the ratings"),
-        ("ratings.parquet", first_value(1), "does not follow from the ratings: pair "),
+        ("ratings.parquet", first_value(1), "does not follow from the ratings: "),
         ("ratings.parquet", first_value(6), "ratings.parquet has a rating 6 for 'quality', outside its scale"),
         ("pairs.parquet", with_rows(lambda frame: frame[:0]), "which is not among the pairs"),
         ("pair_means.parquet", with_rows(lambda frame: frame[:0]), "pair_means.parquet does not follow"),

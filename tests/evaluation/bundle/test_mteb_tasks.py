@@ -192,7 +192,7 @@ def test_items_are_the_same_in_all_tasks_good_in_each_and_at_most_so_many(
 ) -> None:
     study = sample_study(tmp_path)
     records = EvaluationRecords.open(study)
-    units = plan_units(Folder(study), records.verified, records.pairs)
+    units = plan_units(Folder(study), records.conclusion.verdicts, records.pairs)
     whole = [unit for unit in units if unit.name == "sts"]
     items = SharedItems.of(whole, 7)
     assert len(items.chosen) == items.n_drawn_from and items.n_flawed == 0

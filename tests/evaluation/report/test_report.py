@@ -18,8 +18,6 @@ from annotation.counting import counting_ratings
 from annotation.records import Verdict
 from annotation.rubric import load_rubric
 from annotation.statistics.summaries import Design
-from annotation.verdicts import verification
-from annotation.verdicts.verdicts import rests_on
 from annotation.verdicts.verdicts import verdicts as annotation_verdicts
 from evaluation.records import AcceptedScore
 from evaluation.report.material import StudyEvaluation, other_prompts
@@ -30,12 +28,11 @@ from plumbline.errors import DataError, StudyError
 from plumbline.exhibits import page as exhibits
 from plumbline.manifest import Manifest
 from plumbline.records import DriftRecord, Pair, Rating, Score
-from plumbline.store import write_json
 from plumbline.study import Study, load_study
 from plumbline.transformations import TRANSFORMATIONS
 from tests.annotation.verdicts.fixed import fixed_in_2025
 from tests.axe import grave_of_file
-from tests.evaluation.conftest import json_of, verdict, write_pairs, write_study
+from tests.evaluation.conftest import believe_print_outs, json_of, print_verdicts, verdict, write_pairs, write_study
 from tests.evaluation.made_scores import score_row
 from tests.shared import rating_of
 
@@ -97,7 +94,7 @@ def write_records(folder: Path, *, simulated: bool = True, **changes: Any) -> St
     Manifest.of(study).write_table("drift.parquet", moved, DriftRecord)
     write_beside(study)
     fixed_in_2025(study)
-    write_json(study.folder / "verdicts.json", verdicts(study, simulated))
+    print_verdicts(study, verdicts(study, simulated))
     return study
 
 
@@ -135,7 +132,6 @@ def verdicts(study: Study, simulated: bool, **decisions: str) -> list[Verdict]:
             questions=by_name[name].questions,
             n_pairs=by_name[name].n_pairs,
             simulated=simulated,
-            rests_on=rests_on(CampaignRecords.open(study)),
         )
         for name in study.transformations
     ]
@@ -145,7 +141,7 @@ def verdicts(study: Study, simulated: bool, **decisions: str) -> list[Verdict]:
 def by_hand() -> Iterator[None]:
     """Verdicts that a test makes up are taken as they are."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(verification, "refuse_edited", lambda *_: None)
+        believe_print_outs(patch)
         yield
 
 
@@ -284,7 +280,7 @@ def test_models_that_lack_scores_are_said(study: Study) -> None:
     ],
 )
 def test_scores_that_verdicts_have_outrun_are_refused(study: Study, decisions: dict[str, str], says: str) -> None:
-    write_json(study.folder / "verdicts.json", verdicts(study, True, **decisions))
+    print_verdicts(study, verdicts(study, True, **decisions))
     with pytest.raises(DataError) as caught:
         write_report(study)
     assert says in str(caught.value) and "plumbline evaluate" in str(caught.value)
@@ -292,7 +288,7 @@ def test_scores_that_verdicts_have_outrun_are_refused(study: Study, decisions: d
 
 
 def test_scores_whose_verdict_is_gone_are_refused(study: Study) -> None:
-    write_json(study.folder / "verdicts.json", verdicts(study, True)[1:])
+    print_verdicts(study, verdicts(study, True)[1:])
     with pytest.raises(DataError, match=r"paraphrasing \(en\) was accepted .* is without a verdict now"):
         write_report(study)
 
@@ -329,7 +325,7 @@ def test_nothing_accepted_is_a_report_all_the_same(study: Study) -> None:
     changed = scores["transformation"] != "original"
     scores.loc[changed, ["status", "reason", "score"]] = ["left_out", REFUSED["reason"], np.nan]
     Manifest.of(study).write_table("scores.parquet", scores, Score)
-    write_json(study.folder / "verdicts.json", verdicts(study, True, **dict.fromkeys(NAMES, "rejected")))
+    print_verdicts(study, verdicts(study, True, **dict.fromkeys(NAMES, "rejected")))
     tables = write_report(study).parent / "tables"
     assert "| one | – | – | – | – | – |" in (tables / "axes.md").read_text(encoding="utf-8")
     # The original scores of one are 60 to 65, those of two 10 more: two beats it on six data sets. Of two models and
@@ -342,6 +338,7 @@ def test_nothing_accepted_is_a_report_all_the_same(study: Study) -> None:
 @pytest.mark.usefixtures("undrawn")
 def test_what_nobody_rated_has_a_report_where_it_was_included(study: Study) -> None:
     scores = write_scores(study)
+    Manifest.of(study).write_models("looks.json", [])
     for name in ("verdicts.json", "pairs.parquet", "ratings.parquet"):
         (study.folder / name).unlink()
     with pytest.raises(DataError, match="verdicts.json"):  # these scores came through the gate
@@ -391,7 +388,7 @@ def test_another_generator_is_set_beside_the_studys(tmp_path: Path) -> None:
     refused = {"status": "included_rejected", "reason": "no verdict for paraphrasing in English: have a sample rated"}
     changed.loc[changed["transformation"] == "paraphrasing", list(refused)] = list(refused.values())
     Manifest.of(second_study).write_table("scores.parquet", changed, Score)
-    write_json(second_study.folder / "verdicts.json", verdicts(second_study, True)[1:])
+    print_verdicts(second_study, verdicts(second_study, True)[1:])
     tables = write_report(first_study, compared=second_study).parent / "tables"
     frame = pd.read_csv(tables / "generators.csv").set_index("name")
     assert frame["change"].to_dict() == pytest.approx(
@@ -404,7 +401,7 @@ def test_another_generator_is_set_beside_the_studys(tmp_path: Path) -> None:
     assert "Summarisation, left out" in words and "qwen: Paraphrasing, included rejected: no verdict" in words
     assert "qwen: SIMULATED RATINGS" in words
     assert not (tables / "lengths.md").exists()  # there are no texts to count
-    write_json(second_study.folder / "verdicts.json", verdicts(second_study, True, expansion="rejected")[1:])
+    print_verdicts(second_study, verdicts(second_study, True, expansion="rejected")[1:])
     with pytest.raises(DataError, match=r"expansion \(en\) was accepted .* is rejected now"):
         write_report(first_study, compared=second_study)
 

@@ -1,0 +1,119 @@
+"""What follows from a study's records: verdicts, Table 2 and means of pairs, computed whenever somebody asks.
+
+`accept` prints them and records the look at them; every later stage computes them again, and asks for that look.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from annotation.campaign_records import CONTROL_RATINGS, LOOKS, PAIRS, RATINGS, RULES, CampaignRecords
+from annotation.counting import counting_ratings
+from annotation.ratings.decisions import identity_of
+from annotation.records import Group, Verdict
+from annotation.statistics.summaries import table_two
+from annotation.verdicts.counted import with_enough
+from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.held import with_checks
+from annotation.verdicts.rules import with_rules_fixed
+from annotation.verdicts.verdicts import judged_sample, pair_means, with_supply
+from plumbline.errors import DataError
+from plumbline.manifest import RecordFile
+
+COMMAND = "accept"
+_NAMES = {
+    "rule": "the study's rule (acceptance, raters.per_pair)",
+    "rubric": "the rubric",
+    "decisions": "people's decisions about raters and pairs",
+}
+
+
+class Conclusion:
+    """What follows from the evidence; each part is computed on first use.
+
+    `seed` is that of resampling pairs for intervals of agreement, on which no decision rests; None leaves these out.
+    """
+
+    def __init__(self, evidence: Evidence, seed: int | None = None) -> None:
+        self._evidence, self._seed = evidence, seed
+        self._pairs, self._ratings = evidence.collected.sample_pairs, evidence.collected.coded_ratings
+
+    @functools.cached_property
+    def verdicts(self) -> list[Verdict]:
+        """The verdicts, in the sample's order."""
+        evidence, pairs, ratings = self._evidence, self._pairs, self._ratings
+        verdicts = judged_sample(pairs, ratings, evidence.design, self._seed, evidence.collected.withdrawn)
+        verdicts = with_supply(verdicts, evidence.supply, pairs, ratings)
+        return with_checks(with_rules_fixed(verdicts, evidence.rules_fixed[0]), evidence)
+
+    @functools.cached_property
+    def groups(self) -> list[Group]:
+        """HTEB's Table 2."""
+        design, places = self._evidence.design, {pair.transformation: (pair.axis, pair.pool) for pair in self._pairs}
+        return table_two(with_enough(self.counting, design), design, self._seed, places)
+
+    @functools.cached_property
+    def means(self) -> pd.DataFrame:
+        """The pairs' own means: the columns of `PairMean`."""
+        return pair_means(self.counting, self._evidence.design)
+
+    @functools.cached_property
+    def counting(self) -> pd.DataFrame:
+        """The sample's ratings that count."""
+        return counting_ratings(self._ratings, self._evidence.design.per_pair)
+
+
+def rests_on(records: CampaignRecords) -> dict[str, str]:
+    """Return hashes of what a study's verdicts rest on now: files, rule, rubric and people's decisions."""
+    return {
+        **{file.name: records.sha256(file) for file in (PAIRS, RATINGS, CONTROL_RATINGS)},
+        "rule": records.rule_id,
+        "rubric": records.rubric.identity(),
+        "decisions": identity_of(records.decided, records.answers_again),
+    }
+
+
+def changes_since_look(records: CampaignRecords) -> str:
+    """Return what changed since the last look at verdicts, in words; empty if nothing did, or before the first look."""
+    if not records.looks:
+        return ""
+    needed: list[RecordFile[Any]] = [PAIRS, RATINGS, RULES]
+    for file in needed:
+        if not records.path(file).exists():
+            raise DataError(f"{records.path(file)} is gone, and the verdicts rest on it; restore it from a copy")
+    before, now = records.looks[-1].rests_on, rests_on(records)
+    changed = [_NAMES.get(name, name) for name in now if before.get(name) != now[name]]
+    return f"{' and '.join(changed)} changed after the verdicts were reached" if changed else ""
+
+
+def looked_at(evidence: Evidence, seed: int | None = None) -> Conclusion:
+    """Return what follows from the evidence, if a look at just that is on record.
+
+    Raises DataError before the first look and if anything changed since the last one; StudyError for rules that changed
+    without a reason.
+    """
+    refuse_unlooked(evidence)
+    evidence.read_all().refuse_other_rules()
+    return Conclusion(evidence, seed)
+
+
+def refuse_unlooked(records: CampaignRecords) -> None:
+    """Raise DataError before the first look at verdicts, and if anything changed since the last one."""
+    command = records.study.command(COMMAND)
+    if not records.looks:
+        raise DataError(f"{records.path(LOOKS)}: there are no verdicts yet; run `{command}` first")
+    if changes := changes_since_look(records):
+        raise DataError(f"{changes}; run `{command}` again")
+
+
+def known_verdicts(evidence: Evidence) -> Sequence[Verdict]:
+    """Return the verdicts; none before the first look, and if anything changed since the last one."""
+    try:
+        refuse_unlooked(evidence)
+    except DataError:
+        return ()
+    return Conclusion(evidence).verdicts
