@@ -36,71 +36,11 @@ from plumbline.study.base import StudyPart, first_complaint
 from plumbline.study.campaign import AcceptanceSpec, QualityLimits
 from plumbline.words import trim
 
-
-def wrong_rules(
-    rule: AcceptanceSpec,
-    questions: Sequence[Question],
-    scale: Sequence[float],
-    pools: Sequence[str],
-    used: Sequence[str],
-    *,
-    by_blocks: bool,
-) -> Iterator[str]:
-    """Yield faults of rules: unknown questions, statistics a question lacks, and questions left out.
-
-    `scale` is the rubric's, empty where it has none; `pools` are those of the rubric, of which the study has those
-    `used`. `by_blocks` is whether the rule looks after blocks.
-    """
-    continuous = [question.name for question in questions if isinstance(question.scale, Continuous)]
-    if rule.min_ac2 is not None and continuous:
-        yield f"acceptance.min_ac2 needs points, and the scale of {continuous[0]!r} has none; leave it out"
-    asked_in = {pool: [question for question in questions if question.asked_in(pool)] for pool in used}
-    if not rule.rules:
-        yield from _wrong_threshold(rule, questions, scale, asked_in)
-        return
-    by_name = {question.name: question for question in questions}
-    for criterion in rule.rules:
-        name = criterion.question
-        if name not in by_name:
-            yield f"acceptance.rules: no question is called {name!r}; {nearest(name, list(by_name))}"
-        elif wrong := by_name[name].rule_fault(criterion, by_blocks=by_blocks, with_agreement=rule.min_ac2 is not None):
-            yield f"acceptance.rules, {name!r}: {wrong}"
-        for pool in criterion.pools:
-            if pool not in pools:
-                yield f"acceptance.rules, {name!r}: there is no pool {pool!r}; {nearest(pool, list(pools))}"
-    for pool, in_pool in asked_in.items():
-        judged = [part.question for part in rule.rules if not part.pools or pool in part.pools]
-        if not judged:
-            yield f"acceptance.rules: no rule judges the pool {pool!r}; add a rule for it, or a rule without pools"
-        for name in judged:
-            if name not in {question.name for question in in_pool}:
-                yield f"acceptance.rules: the pool {pool!r} lacks the question {name!r}; name the rule's pools"
-
-
-def _wrong_threshold(
-    rule: AcceptanceSpec,
-    questions: Sequence[Question],
-    scale: Sequence[float],
-    asked_in: Mapping[str, Sequence[Question]],
-) -> Iterator[str]:
-    """Yield why one threshold cannot judge: no rating at all or in a pool, or a rating with a scale of its own."""
-    judged = [question for question in questions if question.threshold_rules(question.name, rule)]
-    if not judged:
-        yield "no question has a scale for the threshold; set acceptance.rules instead"
-    for pool, in_pool in asked_in.items():
-        if not any(question in judged for question in in_pool):
-            yield f"the pool {pool!r} has no rating for the threshold; set acceptance.rules instead"
-    for question in judged:
-        if question.scale != scale:
-            yield (f"question {question.name!r} has its own scale, which one threshold cannot judge;"
-                   " set acceptance.rules instead")  # fmt: skip
-
-
 CONTROLS = ("positive", "negative")
 KNOWN = "known"  # a control that brings its own right answers
 CHECKS = (*CONTROLS, KNOWN)  # controls that check raters by right answers
 # HTEB's and PTEB's, for which the defaults of `quality` were made.
-_PAPERS_SCALES = ((1, 2, 3, 4, 5), (0, 1, 2, 3, 4, 5))
+_PAPERS_SCALES: tuple[tuple[float, ...], ...] = ((1, 2, 3, 4, 5), (0, 1, 2, 3, 4, 5))
 TAKEN = ("pair", "rater", "time", "comment")  # other names for columns of `collect --csv`, and Argilla's free comment
 _NAME = re.compile("[a-z0-9][a-z0-9_-]{0,63}")
 MOST_LABELS = 500  # that Argilla allows a question
@@ -310,7 +250,7 @@ def load_rubric(study: Study, folder: Path | None = None, tasks: Sequence[HumanT
     if wrong := next(itertools.chain(_unusable(rubric), wrong_fields(rubric, judging, study.kinds)), ""):
         raise StudyError(f"{path}: {wrong}")
     pools = list(dict.fromkeys(kind.pool for kind in study.kinds.values()))
-    if wrong := _of_another_scale(rubric, study.acceptance, pools, by_blocks=bool(study.raters.blocks)):
+    if wrong := next(_wrong_rules(rubric, study.acceptance, pools, by_blocks=bool(study.raters.blocks)), ""):
         raise StudyError(f"{study.file}: {wrong}")
     return rubric
 
@@ -341,31 +281,59 @@ def _unusable(rubric: Rubric) -> Iterator[str]:
             yield f"{where} is empty; give it a wording"
 
 
-def _of_another_scale(rubric: Rubric, rules: AcceptanceSpec, pools: Sequence[str], *, by_blocks: bool) -> str:
-    """Return the fault of rules with points that the scale lacks, or of defaults meant for another scale."""
-    shared, missing = rubric.scale, []
-    unsaid = not rules.rules and "threshold" not in rules.model_fields_set
-    if shared and unsaid and rules.threshold != _usual_threshold(rubric):
-        source = "" if rubric.threshold is None else f"; the rubric's own is {rubric.threshold:g}"
-        missing.append(f"acceptance.threshold (the least mean to accept{source})")
-    if missing:
-        which = f"rubric {rubric.name!r} has the scale {shared[0]} to {shared[-1]}, so the study must set"
-        return f"{which} {', '.join(missing)}; add {'it' if len(missing) == 1 else 'them'}"
-    faults = wrong_rules(rules, rubric.asked(), shared, list(rubric.pools), pools, by_blocks=by_blocks)
-    if first := next(faults, ""):
-        return first
-    if not shared:
-        return ""
-    low, high = shared[0], shared[-1]
-    if not rules.rules and not low <= rules.threshold <= high:
-        return f"acceptance.threshold {rules.threshold:g} is outside the scale {low} to {high}"
-    if by_blocks and not rules.rules and rules.threshold in (low, high):
-        return f"acceptance.threshold {rules.threshold:g} {AT_END}"
-    return ""
+def _wrong_rules(rubric: Rubric, rule: AcceptanceSpec, pools: Sequence[str], *, by_blocks: bool) -> Iterator[str]:
+    """Yield faults of a study's rules: what a question lacks, and questions and pools left out.
+
+    `pools` are those that the study has; `by_blocks` is whether the rule looks after blocks.
+    """
+    continuous = [question.name for question in rubric.asked() if isinstance(question.scale, Continuous)]
+    if not rule.rules:
+        yield from _wrong_threshold(rubric, rule, pools, by_blocks=by_blocks)
+    else:
+        yield from _wrong_own_rules(rubric, rule, pools, by_blocks=by_blocks)
+    if rule.min_ac2 is not None and continuous:
+        yield f"acceptance.min_ac2 needs points, and the scale of {continuous[0]!r} has none; leave it out"
 
 
-def _usual_threshold(rubric: Rubric) -> float | None:
-    """Return the default threshold: the rubric's, or HTEB's on HTEB's scale (section 2.4)."""
-    if rubric.threshold is None and rubric.scale == _PAPERS_SCALES[0]:
-        return float(AcceptanceSpec.model_fields["threshold"].default)
-    return rubric.threshold
+def _wrong_own_rules(rubric: Rubric, rule: AcceptanceSpec, pools: Sequence[str], *, by_blocks: bool) -> Iterator[str]:
+    by_name = {question.name: question for question in rubric.asked()}
+    for criterion in rule.rules:
+        name = criterion.question
+        if name not in by_name:
+            yield f"acceptance.rules: no question is called {name!r}; {nearest(name, list(by_name))}"
+        elif wrong := by_name[name].rule_fault(criterion, by_blocks=by_blocks, with_agreement=rule.min_ac2 is not None):
+            yield f"acceptance.rules, {name!r}: {wrong}"
+        for pool in criterion.pools:
+            if pool not in rubric.pools:
+                yield f"acceptance.rules, {name!r}: there is no pool {pool!r}; {nearest(pool, list(rubric.pools))}"
+    for pool in pools:
+        judged = [part.question for part in rule.rules if not part.pools or pool in part.pools]
+        if not judged:
+            yield f"acceptance.rules: no rule judges the pool {pool!r}; add a rule for it, or a rule without pools"
+        for name in judged:
+            if name not in {question.name for question in rubric.asked(pool)}:
+                yield f"acceptance.rules: the pool {pool!r} lacks the question {name!r}; name the rule's pools"
+
+
+def _wrong_threshold(rubric: Rubric, rule: AcceptanceSpec, pools: Sequence[str], *, by_blocks: bool) -> Iterator[str]:
+    """Yield why one threshold cannot judge: none for this scale, off it, or ratings that lack it."""
+    scale, source = rubric.scale, "" if rubric.threshold is None else f"; the rubric's own is {rubric.threshold:g}"
+    hteb = {_PAPERS_SCALES[0]: float(AcceptanceSpec.model_fields["threshold"].default)}  # section 2.4
+    usual = hteb.get(scale) if rubric.threshold is None else rubric.threshold
+    if scale and "threshold" not in rule.model_fields_set and rule.threshold != usual:
+        yield (f"rubric {rubric.name!r} has the scale {scale[0]} to {scale[-1]}, so the study must set"
+               f" acceptance.threshold (the least mean to accept{source}); add it")  # fmt: skip
+    judged = [question for question in rubric.asked() if question.threshold_rules(question.name, rule)]
+    if not judged:
+        yield "no question has a scale for the threshold; set acceptance.rules instead"
+    for pool in pools:
+        if not any(question in judged for question in rubric.asked(pool)):
+            yield f"the pool {pool!r} has no rating for the threshold; set acceptance.rules instead"
+    for question in judged:
+        if question.scale != scale:
+            yield (f"question {question.name!r} has its own scale, which one threshold cannot judge;"
+                   " set acceptance.rules instead")  # fmt: skip
+    if scale and not scale[0] <= rule.threshold <= scale[-1]:
+        yield f"acceptance.threshold {rule.threshold:g} is outside the scale {scale[0]} to {scale[-1]}"
+    elif by_blocks and rule.threshold in (scale[:1] + scale[-1:]):
+        yield f"acceptance.threshold {rule.threshold:g} {AT_END}"
