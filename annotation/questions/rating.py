@@ -23,6 +23,8 @@ from plumbline.study.campaign import AcceptanceSpec, RuleSpec, SimulatedRater
 from plumbline.words import count
 
 MOST_RATED = 10  # the highest point of a rating on Argilla's page
+#: Fields of a summary that have agreement, and what tables call them.
+COEFFICIENTS = {"ac2": "AC2", "alpha": "alpha", "kappa": "kappa", "raw": "raw agreement"}
 _STEPS = 100  # of a slider on a scale without points
 _MOST_LISTED = 11  # points that a sheet lists
 
@@ -170,7 +172,7 @@ class RatingQuestion(Question, kind="rating"):
 
     @classmethod
     def agreement(cls, summary: Summary) -> dict[str, Estimate]:
-        return {"AC2": summary.ac2, "alpha": summary.alpha, "kappa": summary.kappa, "raw agreement": summary.raw}
+        return {title: getattr(summary, name) for name, title in COEFFICIENTS.items()}
 
     def points_twice(self, both: pd.DataFrame) -> Answers:
         whole = both[both["value"].notna() & both["value_first"].notna()]

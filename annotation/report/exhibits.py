@@ -12,6 +12,7 @@ import pandas as pd
 
 from annotation.names import UNNAMED, listed_raters
 from annotation.questions.entries import worded
+from annotation.questions.rating import COEFFICIENTS
 from annotation.ratings.decisions import decision_words
 from annotation.records import Group, Verdict
 from annotation.report.material import CampaignMaterial
@@ -21,7 +22,6 @@ from annotation.verdicts.preregistration import amendments
 from annotation.verdicts.rules import in_own_words, in_words
 from annotation.verdicts.tables import (
     AT_LEAST,
-    COEFFICIENTS,
     agreement_table,
     at_least,
     chance,

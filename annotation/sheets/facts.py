@@ -153,11 +153,6 @@ def _all_simulated(material: CampaignMaterial) -> bool:
     return bool(len(material.counting) and material.counting["simulated"].all())
 
 
-def shows_our_page(material: CampaignMaterial) -> bool:
-    """Tell whether raters saw the page that the preview shows, and not Argilla's own."""
-    return rated_here(material)
-
-
 def sheet_facts(material: CampaignMaterial) -> dict[str, Any]:
     """Return the facts of the sheets' templates, by name: those of the methods section, and these."""
     study, bundle, all_simulated = material.study, material.study.bundle, _all_simulated(material)
@@ -174,7 +169,6 @@ def sheet_facts(material: CampaignMaterial) -> dict[str, Any]:
         "all_simulated": all_simulated,
         "people": number_of_raters(material.counting.loc[~material.counting["simulated"].astype(bool), "rater_id"]),
         "here": rated_here(material),
-        "our_page": shows_our_page(material),
         "bundle": bundle,
         "about": {name: bundle.metadata.get(name, "") for name in CROISSANT_FIELDS},
         "sizes": _sizes(material),

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from annotation.preview import preview_html
 from annotation.report.material import CampaignMaterial, read_material
-from annotation.sheets.facts import SheetAnswer, answers_of, sheets_file, shows_our_page, warning
+from annotation.report.methods import rated_here
+from annotation.sheets.facts import SheetAnswer, answers_of, sheets_file, warning
 from annotation.sheets.heds import heds_answers, heds_entries, heds_json
 from annotation.verdicts.evidence import Evidence
 from plumbline.exhibits.table import as_markdown, write_files
@@ -35,7 +36,7 @@ def write_sheets(study: Study) -> list[str]:
     records = Evidence.open(study)
     material = read_material(records)
     content, lines = sheet_files(material)
-    if shows_our_page(material):
+    if rated_here(material):
         content[PREVIEW] = preview_html(records).encode()
     write_files(study.folder / FOLDER, content)
     return [f"{study.name}: sheets -> {study.folder / FOLDER}", *lines]

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 import pandas as pd
 
 from annotation.questions.question import KINDS, Question
+from annotation.questions.rating import COEFFICIENTS
 from annotation.records import P_IS, Chance, Group, Summary, Verdict
 from annotation.verdicts.looks import decided_after
 from annotation.verdicts.rules import in_own_words, in_words, late_lines, unchecked
@@ -19,7 +20,6 @@ from plumbline.study.subject import PAIRS, ItemNames
 from plumbline.words import count
 
 AT_LEAST = "AC2 and alpha at least"
-COEFFICIENTS = {"ac2": "AC2", "alpha": "alpha", "kappa": "kappa", "raw": "raw agreement"}
 _REASONS = 3  # with more reasons why numbers are undefined, only their number is printed
 SIMULATED = "SIMULATED RATINGS, A REHEARSAL: made up to show that the flow works; they measure nothing."
 
@@ -165,12 +165,10 @@ def agreement_text(groups: Sequence[Group], called: ItemNames = PAIRS) -> str:
     for group in groups:
         row, by_question = [_row_name(group)], {summary.question: summary for summary in rated(group.questions)}
         for question in questions:
-            of_question = by_question.get(question)  # not asked about each pool
-            mean = "–" if of_question is None else f"{number(of_question.mean)}±{number(of_question.sd)}"
-            row += [
-                mean,
-                *(["–", "–"] if of_question is None else [number(of_question.ac2.value), str(of_question.n_ratings)]),
-            ]
+            of_group = by_question.get(question)  # not asked about each pool
+            row += ["–"] * 3 if of_group is None else [
+                f"{number(of_group.mean)}±{number(of_group.sd)}", number(of_group.ac2.value), str(of_group.n_ratings),
+            ]  # fmt: skip
         rows.append(row)
     simulated = f"\n{SIMULATED}" if any(group.simulated for group in groups) else ""
     table = columns(header, rows, "no ratings that count") + simulated
@@ -200,11 +198,9 @@ def coefficient_text(groups: Sequence[Group]) -> str:
     rows, notes = [], []
     for group in groups:
         for summary in rated(group.questions):
-            estimates = [getattr(summary, name) for name in COEFFICIENTS]
-            rows.append([_row_name(group), summary.question, *map(with_interval, estimates), at_least(summary)])
-            for name, estimate in zip(COEFFICIENTS.values(), estimates, strict=True):
-                if estimate.reason:
-                    notes.append(f"{display(group.name)}, {summary.question}, {name}: {estimate.reason}")
+            estimates, name = KINDS[summary.kind].agreement(summary), summary.question
+            rows.append([_row_name(group), name, *map(with_interval, estimates.values()), at_least(summary)])
+            notes += [f"{display(group.name)}, {name}, {a}: {e.reason}" for a, e in estimates.items() if e.reason]
     header = ["", "Question", *COEFFICIENTS.values(), AT_LEAST]
     reasons = list(dict.fromkeys(notes))
     if len(reasons) > _REASONS:

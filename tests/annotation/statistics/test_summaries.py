@@ -158,22 +158,6 @@ def test_only_the_first_submitted_raters_count() -> None:
     assert sorted(counting_ratings(ratings, 2, with_excluded=True)["rater_id"]) == ["rater1", "rater4"]
 
 
-def test_ties_in_time_go_by_pseudonym_and_rows_by_no_order() -> None:
-    ratings = long([(1, 2, 3), (1, 2, 3)]).assign(submitted_at=START)
-    counted = counting_ratings(ratings.iloc[::-1], 2)
-    assert sorted(set(counted["rater_id"])) == ["rater0", "rater1"]
-    assert len(counted) == 4
-
-
-def test_counting_keeps_a_raters_questions_together() -> None:
-    ratings = pd.concat([long([(1, 2)]), long([(3, 4)], question="fluency")])
-    counting = counting_ratings(ratings, 1)
-    assert sorted(zip(counting["rater_id"], counting["question"], strict=True)) == [
-        ("rater0", "fluency"),
-        ("rater0", "quality"),
-    ]
-
-
 def test_what_counts_is_what_one_pair_after_another_says() -> None:
     """With and without pairs that more raters answered than may count; a question may lack an answer."""
     draw = np.random.default_rng(1)
