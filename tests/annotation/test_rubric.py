@@ -118,18 +118,19 @@ def test_what_argilla_would_not_take_is_refused_before_the_rules_are_fixed(
     assert not CampaignRecords.open(study).rules
 
 
-def on_scale(study: Study, folder: Path, points: list[int], threshold: float | None = None) -> None:
-    """Load HTEB's rubric with another scale."""
-    changed = copy.deepcopy(HTEB) | {"scale": points}
-    del changed["threshold"]
-    if threshold is not None:
-        changed["threshold"] = threshold
+def scaled(scale: object, *points: int, **more: object) -> dict[str, Any]:
+    """HTEB's rubric with another scale, of which these points have words."""
+    changed = copy.deepcopy(HTEB) | {"scale": scale, "threshold": None} | more
     for question in changed["questions"]:
         question["points"] = {point: {"en": "a point"} for point in points}
     for pool in changed["pools"].values():
-        pool["expected"] = {}
-        pool["questions"] = {}
-    (folder / "hteb.yaml").write_text(yaml.safe_dump(changed), encoding="utf-8")
+        pool["expected"], pool["questions"] = {}, {}
+    return changed
+
+
+def on_scale(study: Study, folder: Path, points: list[int], threshold: float | None = None) -> None:
+    content = scaled(points, *points, threshold=threshold)
+    (folder / "hteb.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
     load_rubric(study, folder)
 
 
@@ -148,11 +149,7 @@ def test_rules_of_another_scale_are_asked_for(variant: Make, tmp_path: Path) -> 
 
 def test_limits_of_quality_are_a_quarter_of_the_scale() -> None:
     assert Rubric.model_validate(HTEB).quality == QualityLimits(within=1, apart=1.0, low=2.0)
-    changed = copy.deepcopy(HTEB) | {"scale": {"from": 0, "to": 100, "step": 1}}
-    for question in changed["questions"]:
-        question["points"] = {point: {"en": "a point"} for point in (0, 100)}
-    for pool in changed["pools"].values():
-        pool["expected"], pool["questions"] = {}, {}
+    changed = scaled({"from": 0, "to": 100, "step": 1}, 0, 100)
     assert Rubric.model_validate(changed).quality == QualityLimits(25, 25.0, 25.0)
 
 
