@@ -118,7 +118,7 @@ def test_what_argilla_would_not_take_is_refused_before_the_rules_are_fixed(
     assert not CampaignRecords.open(study).rules
 
 
-def scaled(scale: object, *points: int, **more: object) -> dict[str, Any]:
+def hteb_with(scale: object, *points: int, **more: object) -> dict[str, Any]:
     """HTEB's rubric with another scale, of which these points have words."""
     changed = copy.deepcopy(HTEB) | {"scale": scale, "threshold": None} | more
     for question in changed["questions"]:
@@ -129,7 +129,7 @@ def scaled(scale: object, *points: int, **more: object) -> dict[str, Any]:
 
 
 def on_scale(study: Study, folder: Path, points: list[int], threshold: float | None = None) -> None:
-    content = scaled(points, *points, threshold=threshold)
+    content = hteb_with(points, *points, threshold=threshold)
     (folder / "hteb.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
     load_rubric(study, folder)
 
@@ -149,7 +149,7 @@ def test_rules_of_another_scale_are_asked_for(variant: Make, tmp_path: Path) -> 
 
 def test_limits_of_quality_are_a_quarter_of_the_scale() -> None:
     assert Rubric.model_validate(HTEB).quality == QualityLimits(within=1, apart=1.0, low=2.0)
-    changed = scaled({"from": 0, "to": 100, "step": 1}, 0, 100)
+    changed = hteb_with({"from": 0, "to": 100, "step": 1}, 0, 100)
     assert Rubric.model_validate(changed).quality == QualityLimits(25, 25.0, 25.0)
 
 
