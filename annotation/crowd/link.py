@@ -30,7 +30,6 @@ from annotation.crowd.prolific.workspaces import (
     ArgillaRooms,
     Progress,
     Room,
-    Rooms,
     crowd_with_address,
     refuse_unshowable,
     room_of,
@@ -110,7 +109,7 @@ class LinkPlatform(AccountPlatform):
         """Yield the check of the server's address."""
         yield partial(crowd_with_address, study, mode)
 
-    def __init__(self, study: Study, mode: Mode, key: bytes, rooms: Rooms, invited: int = 0) -> None:
+    def __init__(self, study: Study, mode: Mode, key: bytes, rooms: ArgillaRooms, invited: int = 0) -> None:
         """`key` makes pseudonyms; `invited` people get a link each if the platform is a mailing list.
 
         Raises StudyError if the study has no address or no link settings.

@@ -32,7 +32,7 @@ from annotation.crowd.platform import (
     found_or_made,
 )
 from annotation.crowd.prolific.api import Api, plain, shortened, submission_of, token_of
-from annotation.crowd.prolific.workspaces import ArgillaRooms, Rooms, crowd_with_address, refuse_unshowable
+from annotation.crowd.prolific.workspaces import ArgillaRooms, crowd_with_address, refuse_unshowable
 from annotation.names import worker_pseudonym
 from annotation.offering import Mode
 from annotation.questions.entries import ENGLISH, worded
@@ -97,7 +97,7 @@ class Prolific(Platform):
         yield partial(crowd_with_address, study, mode)
         yield token_of
 
-    def __init__(self, study: Study, mode: Mode, key: bytes, rooms: Rooms, api: Api | None = None) -> None:
+    def __init__(self, study: Study, mode: Mode, key: bytes, rooms: ArgillaRooms, api: Api | None = None) -> None:
         """`key` makes pseudonyms; participants work in `rooms`; without `api`, the environment has token and address.
 
         Raises ServiceError or StudyError if these, or the study's crowd settings, cannot be used.

@@ -19,7 +19,7 @@ from datetime import datetime
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from annotation import server
 from annotation.argilla.client import Argilla, connect
@@ -77,35 +77,6 @@ class Progress:
     def done(self) -> bool:
         """True if the participant has earned the completion code."""
         return self.pairs > 0 and self.answered >= self.pairs and self.rated >= self.pairs / 2
-
-
-class Rooms(Protocol):
-    """The place where participants work; tests of campaigns use a simpler implementation."""
-
-    def open(self, offer: Offer) -> Room:
-        """Prepare a batch for work; may be called at any time."""
-        ...
-
-    def restore(self, offer: Offer) -> None:
-        """Prepare an offered batch again if its room is lost."""
-        ...
-
-    def answers(self, offer: Offer, pseudonym: str) -> Sequence[Answer]:
-        """Return a participant's answers to a batch so far, in the order of answering."""
-        ...
-
-    def admit(
-        self, batch_id: str, posted_id: str, pseudonyms: Sequence[str], limits: Mapping[str, Any] | None = None
-    ) -> None:
-        """Note which study of the platform a batch's participants come from, and who has a submission there.
-
-        `limits` are for platforms that cannot exclude workers: `places` in all, and the workers who are `out`.
-        """
-        ...
-
-    def progress(self, batch_id: str) -> Mapping[str, Progress]:
-        """Return each participant's progress on a batch, by pseudonym."""
-        ...
 
 
 def room_of(study: Study, platform: PlatformName, mode: Mode, key: bytes, batch_id: str) -> Room:
@@ -274,7 +245,10 @@ class ArgillaRooms:
     def admit(
         self, batch_id: str, posted_id: str, pseudonyms: Sequence[str], limits: Mapping[str, Any] | None = None
     ) -> None:
-        """Note which study a room's participants come from, who has a submission there, and how many may come."""
+        """Note which study of the platform a room's participants come from, and who has a submission there.
+
+        `limits` are for platforms that cannot exclude workers: `places` in all, and the workers who are `out`.
+        """
         file = rooms_file(self._home).with_name(ADMITTED)
         file.parent.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
         room_id = self._room(batch_id).room_id

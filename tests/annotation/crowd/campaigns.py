@@ -16,7 +16,7 @@ from annotation.crowd.ledger import Ledger
 from annotation.crowd.mturk.adapter import MTurk
 from annotation.crowd.platform import Platform
 from annotation.crowd.prolific.adapter import Prolific
-from annotation.crowd.prolific.workspaces import Rooms
+from annotation.crowd.prolific.workspaces import ArgillaRooms
 from annotation.names import worker_pseudonym
 from annotation.offering import LEDGER, Mode, begin_offering
 from annotation.questions.question import Value
@@ -226,7 +226,7 @@ def step(
     what: Callable[[CrowdCampaign], object],
     mode: Mode = "live",
     limit: int = 10**6,
-    rooms: Rooms | None = None,
+    rooms: ArgillaRooms | None = None,
 ) -> None:
     """One command, from its beginning to its end; `rooms` are Prolific's, the site's own where None."""
 

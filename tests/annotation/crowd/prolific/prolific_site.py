@@ -35,7 +35,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from annotation.crowd.platform import Offer
 from annotation.crowd.prolific.api import Api
-from annotation.crowd.prolific.workspaces import Room
+from annotation.crowd.prolific.workspaces import ArgillaRooms, Room
 from annotation.ratings.answers import Answer
 
 Json = dict[str, Any]
@@ -68,7 +68,7 @@ class Group:
 
 
 @dataclass
-class FakeRooms:
+class FakeRooms(ArgillaRooms):
     """Rooms without an Argilla: what participants answered is put into `given`."""
 
     given: dict[tuple[str, str], Sequence[Answer]] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class FakeRooms:
     def restore(self, offer: Offer) -> None:
         """No room is lost."""
 
-    def admit(self, batch_id: str, posted_id: str, pseudonyms: Sequence[str]) -> None:
+    def admit(self, batch_id: str, posted_id: str, pseudonyms: Sequence[str], limits: Any = None) -> None:
         self.admitted.setdefault((batch_id, posted_id), set()).update(pseudonyms)
 
     def answers(self, offer: Offer, pseudonym: str) -> Sequence[Answer]:
