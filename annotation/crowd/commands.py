@@ -12,7 +12,7 @@ import shlex
 import sys
 from collections.abc import Iterator
 
-from annotation.campaign_records import PAIRS, CampaignRecords
+from annotation.campaign_records import CampaignRecords
 from annotation.crowd import collecting, judging, pay, summary
 from annotation.crowd.campaign import CrowdCampaign
 from annotation.crowd.ledger import Ledger, refuse_lost_campaign
@@ -32,7 +32,6 @@ from annotation.offering import (
     words_changed,
 )
 from annotation.options import home_of
-from annotation.sampling.queues import Queue, queues_of
 from annotation.verdicts.counted import ahead_of_sample, never_lines, size_line
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import fix_rules
@@ -45,18 +44,10 @@ from plumbline.words import count
 
 
 def lacking(records: CampaignRecords, campaign: CampaignName, *, launching: bool = True) -> list[str]:
-    """Return a line for each missing setting, in the order of docs/howto; `launching` adds settings for `launch` alone.
-
-    Countries are checked for the languages of the sample, once the study has one.
-    """
-    study, queues, platform = records.study, list[Queue](), platform_class(campaign.platform)
-    if records.has(PAIRS):
-        queues = list(queues_of([pair for pair in records.pairs if pair.pair_id not in records.withdrawn]))
-    lines = []
-    for check in [
-        *platform.settings(study, queues),
-        *(platform.settings_to_launch(study, campaign.mode) if launching else ()),
-    ]:
+    """Return a line for each missing setting, in the order of docs/howto; `launching` adds those of `launch`."""
+    platform, lines = platform_class(campaign.platform), list[str]()
+    to_launch = platform.settings_to_launch(records, campaign.mode) if launching else ()
+    for check in [*platform.settings(records), *to_launch]:
         try:
             check()
         except PlumblineError as error:

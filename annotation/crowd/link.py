@@ -23,6 +23,7 @@ from urllib.parse import urlencode
 
 import pandas as pd
 
+from annotation.campaign_records import CampaignRecords
 from annotation.crowd.account import AccountOffer, AccountPlatform
 from annotation.crowd.pay import amount
 from annotation.crowd.platform import Check, Offer, Opening, RefusedError, State, Submission
@@ -37,7 +38,6 @@ from annotation.crowd.prolific.workspaces import (
 from annotation.names import worker_pseudonym
 from annotation.offering import Mode
 from annotation.ratings.answers import Answer
-from annotation.sampling.queues import Queue
 from plumbline.errors import DataError, StudyError
 from plumbline.exhibits.table import write_csv
 from plumbline.reading import read_text
@@ -99,15 +99,15 @@ class LinkPlatform(AccountPlatform):
         return cls(opening.study, opening.mode, opening.key, rooms, opening.invited)
 
     @classmethod
-    def settings(cls, study: Study, queues: Sequence[Queue]) -> Iterator[Check]:
+    def settings(cls, records: CampaignRecords) -> Iterator[Check]:
         """Yield the checks of the settings of `crowd` and `crowd.link`."""
-        yield from super().settings(study, queues)
-        yield partial(link_of, study.crowd or CrowdSpec())
+        yield from super().settings(records)
+        yield partial(link_of, records.study.crowd or CrowdSpec())
 
     @classmethod
-    def settings_to_launch(cls, study: Study, mode: Mode) -> Iterator[Check]:
+    def settings_to_launch(cls, records: CampaignRecords, mode: Mode) -> Iterator[Check]:
         """Yield the check of the server's address."""
-        yield partial(crowd_with_address, study, mode)
+        yield partial(crowd_with_address, records.study, mode)
 
     def __init__(self, study: Study, mode: Mode, key: bytes, rooms: ArgillaRooms, invited: int = 0) -> None:
         """`key` makes pseudonyms; `invited` people get a link each if the platform is a mailing list.

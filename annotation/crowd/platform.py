@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import ClassVar, Literal, Self
 
 from annotation import server
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign_records import PAIRS, CampaignRecords
 from annotation.crowd.batches import Batch
 from annotation.crowd.pay import rounded_up
 from annotation.offering import CampaignName, Mode
 from annotation.ratings.answers import Answer
 from annotation.rubric import Rubric
-from annotation.sampling.queues import Queue
+from annotation.sampling.queues import Queue, queues_of
 from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import ServiceError, StudyError
 from plumbline.records import Pair
@@ -158,23 +158,26 @@ class Platform(ABC):
         return ()
 
     @classmethod
-    def settings(cls, study: Study, queues: Sequence[Queue]) -> Iterator[Check]:
-        """Yield the checks of the settings that a plan needs, in the order of docs/howto."""
-        yield partial(crowd_of, study)
-        spec = study.crowd or CrowdSpec()
-        for language in sorted({code for queue in queues for code in cls.readers_of(queue)}):
-            yield partial(spec.countries_of, language)
+    def settings(cls, records: CampaignRecords) -> Iterator[Check]:
+        """Yield the checks of the settings that a plan needs, in the order of docs/howto.
+
+        Countries are checked for the languages of the sample, once there is one.
+        """
+        yield partial(crowd_of, records.study)
+        pairs = [pair for pair in records.pairs if pair.pair_id not in records.withdrawn] if records.has(PAIRS) else []
+        for language in sorted({code for queue in queues_of(pairs) for code in cls.readers_of(queue)}):
+            yield partial((records.study.crowd or CrowdSpec()).countries_of, language)
 
     @classmethod
-    def settings_to_launch(cls, study: Study, mode: Mode) -> Iterator[Check]:
+    def settings_to_launch(cls, records: CampaignRecords, mode: Mode) -> Iterator[Check]:
         """Yield the checks of the settings that `launch` needs beside those of a plan."""
         yield from ()
 
     @classmethod
-    def check_plan(cls, study: Study, mode: Mode, rubric: Rubric, offer: Offer) -> None:
+    def check_plan(cls, records: CampaignRecords, mode: Mode, offer: Offer) -> None:
         """Raise StudyError for what `check` would refuse, as far as that is known without asking the platform."""
         for language in sorted(cls.readers_of(offer.batch.queue)):
-            crowd_of(study).countries_of(language)
+            crowd_of(records.study).countries_of(language)
 
     @cached_property
     def _rubric(self) -> Rubric:

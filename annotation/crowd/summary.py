@@ -159,7 +159,7 @@ def plan_text(records: Evidence, campaign: CampaignName, pilot: int = 0) -> str:
     for offer in new:  # report now what `launch` would refuse, before money is at stake
         texts = tuple(records.shown_by_id[pair_id] for pair_id in offer.batch.pair_ids)
         shown = Offer(offer.batch, texts, offer.places, offer.reward)
-        platform.check_plan(study, campaign.mode, records.rubric, shown)
+        platform.check_plan(records, campaign.mode, shown)
     rows, total, hours = [], 0, 0.0
     for offer in new:
         batch = offer.batch

@@ -94,7 +94,9 @@ class Question:
         """Return an answer from Argilla or from our files in its stored form; text if it is malformed."""
         if value is None:
             return None
-        if isinstance(value, (int, float, np.number)) and not isinstance(value, bool):
+        if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+            return int(value)  # which may be too large for a float
+        if isinstance(value, (float, np.floating)):
             return int(value) if float(value).is_integer() else float(value)
         return (self._of_text(trim(value)) if isinstance(value, str) else self._of_list(value)) or None
 

@@ -9,6 +9,7 @@ from annotation import server
 from annotation.argilla.accounts import published
 from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
+from annotation.argilla.publish import publish
 from annotation.campaign_records import CampaignRecords
 from annotation.sampling.queues import Queue
 from annotation.sampling.sample import draw_sample
@@ -27,6 +28,13 @@ def small(variant: Make, name: str, **changes: object) -> Study:
     study = variant(**(parts | {"sample": {"pairs": 4, **ALONE}} | changes))
     generate(study)
     draw_sample(study)
+    return study
+
+
+def published_study(argilla: Argilla, variant: Make, name: str, **changes: object) -> Study:
+    """The same, published."""
+    study = small(variant, name, **changes)
+    publish(study, argilla)
     return study
 
 

@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import Any, Self
 from urllib.parse import urlsplit
 
+from annotation.campaign_records import CampaignRecords
 from annotation.crowd.mturk.form import STATES, Sheet, fields_of_xml, submission_of
 from annotation.crowd.page import question_xml
 from annotation.crowd.pay import amount, rounded_up
@@ -36,7 +37,6 @@ from annotation.crowd.platform import (
 from annotation.offering import Mode
 from annotation.questions.entries import ENGLISH, worded
 from annotation.ratings.answers import Answer
-from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue
 from plumbline.addresses import proxy_for, refuse_no_address
 from plumbline.errors import DataError, ServiceError, StudyError
@@ -82,10 +82,10 @@ class MTurk(Platform):
         return (queue.rarer,)
 
     @classmethod
-    def check_plan(cls, study: Study, mode: Mode, rubric: Rubric, offer: Offer) -> None:
+    def check_plan(cls, records: CampaignRecords, mode: Mode, offer: Offer) -> None:
         """Raise StudyError for a page that is too long, a language without countries, or too many countries."""
-        question_xml(study, rubric, offer, submit_address(SITES[mode]))
-        countries_of(crowd_of(study), offer.batch.queue)
+        question_xml(records.study, records.rubric, offer, submit_address(SITES[mode]))
+        countries_of(crowd_of(records.study), offer.batch.queue)
 
     def __init__(self, study: Study, mode: Mode, *, endpoint: str = "", client: Any = None, retries: int = 4) -> None:
         """`endpoint` is for a service other than the mode's own; boto3 finds the keys.

@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, Self
 
+from annotation.campaign_records import CampaignRecords
 from annotation.crowd import pay
 from annotation.crowd.page import consent_of
 from annotation.crowd.platform import (
@@ -86,15 +87,15 @@ class Prolific(Platform):
         return queue.languages
 
     @classmethod
-    def settings(cls, study: Study, queues: Sequence[Queue]) -> Iterator[Check]:
+    def settings(cls, records: CampaignRecords) -> Iterator[Check]:
         """Yield the checks of countries and fee."""
-        yield from super().settings(study, queues)
-        yield partial(cls.fee, 100, 1, study.crowd or CrowdSpec())
+        yield from super().settings(records)
+        yield partial(cls.fee, 100, 1, records.study.crowd or CrowdSpec())
 
     @classmethod
-    def settings_to_launch(cls, study: Study, mode: Mode) -> Iterator[Check]:
+    def settings_to_launch(cls, records: CampaignRecords, mode: Mode) -> Iterator[Check]:
         """Yield the checks of the server's address and of the token."""
-        yield partial(crowd_with_address, study, mode)
+        yield partial(crowd_with_address, records.study, mode)
         yield token_of
 
     def __init__(self, study: Study, mode: Mode, key: bytes, rooms: ArgillaRooms, api: Api | None = None) -> None:

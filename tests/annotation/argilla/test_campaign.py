@@ -28,7 +28,7 @@ from plumbline.errors import ServiceError, StudyError
 from plumbline.prompts import PROMPTS
 from plumbline.store import only_one
 from plumbline.study import ROOT, Study
-from tests.annotation.campaigns import ALONE, answer, dataset, pending, rater, small
+from tests.annotation.campaigns import ALONE, answer, dataset, pending, published_study, rater, small
 
 Make = Callable[..., Study]
 
@@ -68,8 +68,7 @@ def test_nothing_of_judges_reaches_raters(argilla: Argilla, variant: Make, tmp_p
 
 
 def test_an_extended_sample_reaches_the_same_datasets_and_touches_no_answer(argilla: Argilla, variant: Make) -> None:
-    study = small(variant, "wider", transformations=["paraphrasing"])
-    publish(study, argilla)
+    study = published_study(argilla, variant, "wider", transformations=["paraphrasing"])
     user = rater(argilla, "wider-rater")
     publish(study, argilla)
     (first, *_) = pending(argilla, user, dataset(study, argilla))
@@ -153,8 +152,9 @@ def rater_records(argilla: Argilla, user: server.User, dataset_id: str) -> list[
 
 def test_a_third_of_each_raters_queue_lies_between_a_pair_and_its_repeat(argilla: Argilla, variant: Make) -> None:
     users = [rater(argilla, f"apart-{number}") for number in range(8)]
-    study = small(variant, "thirds", transformations=["paraphrasing"], sample={"pairs": 8, "batch": 4, "repeats": 1})
-    publish(study, argilla)
+    study = published_study(
+        argilla, variant, "thirds", transformations=["paraphrasing"], sample={"pairs": 8, "batch": 4, "repeats": 1}
+    )
     first_of = {pair.pair_id: pair.repeats for pair in CampaignRecords.open(study).controls if pair.repeats}
     assert len(first_of) == 2
     for user in users:
@@ -165,8 +165,7 @@ def test_a_third_of_each_raters_queue_lies_between_a_pair_and_its_repeat(argilla
 
 def test_each_rater_has_an_order_of_their_own_that_stays(argilla: Argilla, variant: Make) -> None:
     users = [rater(argilla, name) for name in ("grace", "ada", "bob")]
-    study = small(variant, "orders", transformations=["paraphrasing"], sample={"pairs": 20})
-    publish(study, argilla)
+    study = published_study(argilla, variant, "orders", transformations=["paraphrasing"], sample={"pairs": 20})
     dataset_id = dataset(study, argilla)
 
     def order(user: server.User) -> tuple[str, ...]:
@@ -256,8 +255,7 @@ def test_a_corrected_wording_reaches_the_datasets_while_nobody_has_answered(
     argilla: Argilla, variant: Make, rubric_name: str
 ) -> None:
     user = rater(argilla, "grace")
-    study = small(variant, "corrected", transformations=["paraphrasing"])
-    publish(study, argilla)
+    study = published_study(argilla, variant, "corrected", transformations=["paraphrasing"])
     dataset_id = dataset(study, argilla)
     words = reworded(study, rubric_name, word=" (mended)")
     (line,) = publish(words, argilla).corrections()

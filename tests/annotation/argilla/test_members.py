@@ -18,7 +18,7 @@ from annotation.campaign_records import CampaignRecords
 from annotation.status.status import read_members
 from plumbline.errors import StudyError
 from plumbline.study import Study
-from tests.annotation.campaigns import Make, answer, dataset, pending, rater, small
+from tests.annotation.campaigns import Make, answer, dataset, pending, published_study, rater, small
 from tests.commands import here
 
 
@@ -77,8 +77,7 @@ def test_the_coordinator_sees_names_and_no_record_has_them(
 ) -> None:
     people = ["marguerite", "ottokar"]
     users = [rater(argilla, name) for name in people]
-    study = small(variant, "naming", raters={"per_pair": 2, "people": people})
-    publish(study, argilla)
+    study = published_study(argilla, variant, "naming", raters={"per_pair": 2, "people": people})
     first = pending(argilla, users[1], dataset(study, argilla))[0]
     for one in published(CampaignRecords.open(study), argilla).values():
         for record in pending(argilla, users[0], one.id):

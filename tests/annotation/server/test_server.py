@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import signal
 import stat
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
-import argilla as rg
 import httpx
 import pytest
 
 from annotation.server import Connection, Home, credentials, ensure_user, running
 from argilla_embedded import workers
 from plumbline.errors import ServiceError
-from tests.annotation.argilla_site import Api, Site, enter, eventually, response_status
+from tests.annotation.argilla_site import Site, enter, eventually
 
 
 def sign_in(connection: Connection, username: str, password: str) -> httpx.Response:
@@ -98,42 +95,6 @@ def test_accounts_are_made_once_and_forgotten_ones_get_a_new_password(site: Site
         ensure_user(site.connection, "linus", "Linus", role="admin")
     with pytest.raises(ServiceError, match="401"):
         ensure_user(Connection(site.connection.url, "argilla.apikey", site.home), "new", "New")
-
-
-def test_simultaneous_raters_leave_every_status_right_and_no_error(site: Site) -> None:
-    campaign = site.publish("race", records=6)
-    extra = [Api(site.connection, ensure_user(site.connection, f"rater{i}", "R")) for i in range(5)]
-    client = rg.Argilla(api_url=site.connection.url, api_key=site.connection.api_key)
-    workspace = client.workspaces("ws-race")
-    assert workspace is not None
-    for one in extra:
-        workspace.add_user(one.user.username)
-    client.api.http_client.close()
-    raters = [*site.raters, *extra]
-    for round_number in range(4):
-        barrier = threading.Barrier(len(raters))
-        last = {}
-
-        def act(index: int, seed: int = round_number, barrier: threading.Barrier = barrier) -> dict[str, str]:
-            draw = random.Random(100 * seed + index)
-            names = sorted(campaign.ids)
-            draw.shuffle(names)
-            mine = {}
-            barrier.wait()
-            for name in names:
-                mine[name] = draw.choice(("submitted", "submitted", "discarded", "draft"))
-                raters[index].rate(campaign, name, draw.randint(1, 5), mine[name])
-            return mine
-
-        with ThreadPoolExecutor(len(raters)) as pool:
-            last = dict(enumerate(pool.map(act, range(len(raters)))))
-        submitted = {name: sum(mine[name] == "submitted" for mine in last.values()) for name in campaign.ids}
-        expected = {name: "completed" if count >= 3 else "pending" for name, count in submitted.items()}
-        assert site.statuses(campaign) == expected
-    for index, rater in enumerate(raters):
-        for status in ("submitted", "discarded", "draft"):
-            names = {name for name, given in last[index].items() if given == status}
-            assert set(rater.found(campaign, response_status(status), mine=True)) == names
 
 
 def test_a_killed_server_loses_no_answer_and_a_restart_keeps_data_secret_and_users(

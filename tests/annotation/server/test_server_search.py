@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import argilla as rg
 
-from tests.annotation.argilla_site import LANGUAGE, TEXTS, Site, eventually, response_status
+from tests.annotation.argilla_site import LANGUAGE, TEXTS, Site, response_status
 
 
 def span(scope: dict[str, Any], **bounds: Any) -> dict[str, Any]:
@@ -72,30 +69,3 @@ def test_each_queue_covers_everything_once_in_an_order_of_its_own(site: Site) ->
     assert site.raters[1].found(campaign, response_status("pending"), mine=True, limit=1000) == orders[1]
     anyone = site.owner.found(campaign, response_status("pending"), limit=1000)
     assert set(anyone) == set(campaign.ids) - set(orders[0][:3])
-
-
-def test_webhooks_are_delivered_without_redis(site: Site) -> None:
-    heard: list[dict[str, Any]] = []
-
-    class Listener(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            heard.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
-            self.send_response(204)
-            self.end_headers()
-
-        def log_message(self, *args: Any) -> None:
-            """Keep the tests' output clean."""
-
-    with HTTPServer(("127.0.0.1", 0), Listener) as listener:
-        threading.Thread(target=listener.serve_forever, daemon=True).start()
-        url = f"http://127.0.0.1:{listener.server_port}/"
-        webhook = site.owner("POST", "webhooks", {"url": url, "events": ["response.created"]})
-        try:
-            campaign = site.publish("webhooks", records=1)
-            site.raters[0].rate(campaign, "p0", 4)
-            assert eventually(lambda: len(heard) == 1)
-        finally:
-            site.owner("DELETE", f"webhooks/{webhook['id']}")
-            listener.shutdown()
-    assert heard[0]["type"] == "response.created"
-    assert heard[0]["data"]["values"]["quality"]["value"] == 4
