@@ -47,12 +47,14 @@ def hundredfold(name: str) -> Cell:
     return cell(name, hundred)
 
 
-def estimate(value: str = "score", low: str = "low", high: str = "high") -> Cell:
-    """Return a column of scores times 100 with their intervals, from three columns."""
+def estimate(value: str = "score", low: str = "low", high: str = "high", form: str = ".1f", times: int = 100) -> Cell:
+    """Return a column of values with their intervals, from three columns; by default of scores times 100."""
 
     def with_ends(row: Row) -> str:
-        ends = "" if math.isnan(row[low]) else f" [{100 * row[low]:.1f}, {100 * row[high]:.1f}]"
-        return f"{hundred(row[value])}{ends}"
+        if math.isnan(row[value]):
+            return NONE
+        ends = "" if math.isnan(row[low]) else f" [{times * row[low]:{form}}, {times * row[high]:{form}}]"
+        return f"{times * row[value]:{form}}{ends}"
 
     return with_ends
 
@@ -75,38 +77,6 @@ def words(name: str) -> Cell:
 def best_model(row: Row) -> str:
     """Return the best model's score in HUME's Table 8, with its star."""
     return hundred(row["best"]) + ("*" if row["star"] and not math.isnan(row["best"]) else "")
-
-
-def _win_columns() -> dict[str, Cell]:
-    """Return the printed columns of wins."""
-    return {
-        "Tasks": lambda row: row["group"].replace("_", " ") or "all", "Against": lambda row: f"{row['against']} model",
-        "Wins": lambda row: f"{row['wins']} of {row['n']}", "Ties": "ties",
-        "Share": lambda row: f"{100 * row['share']:.0f}%",
-    }  # fmt: skip
-
-
-def _groups_of(wide: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Cell]]:
-    """Return (each scorer's means by group of tasks, the best first; the printed columns), as HUME's Table 1."""
-    means = by_group(wide)
-    counts: dict[tuple[str, str], int] = means.attrs["pairs"]
-    names = [f"{kind.replace('_', ' ')}, {language}" if language else "all" for kind, language in counts]
-    frame = means.set_axis(names, axis=1).rename_axis("scorer").reset_index()
-    frame = frame.sort_values("all", ascending=False, kind="stable", ignore_index=True)
-    columns = {f"{name} ({number})": hundredfold(name) for name, number in zip(names, counts.values(), strict=True)}
-    return frame, {"Scorer": "scorer", **columns}
-
-
-def _ends(value: str = "value") -> Cell:
-    """Return a column of values with their intervals."""
-
-    def with_ends(row: Row) -> str:
-        number, low, high = row[value], row["low"], row["high"]
-        if math.isnan(number):
-            return NONE
-        return f"{number:.2f}" if math.isnan(low) else f"{number:.2f} [{low:.2f}, {high:.2f}]"
-
-    return with_ends
 
 
 def _exhibit(
@@ -225,7 +195,9 @@ def models(material: HumanMaterial) -> Exhibit:
             "Score [95%]": estimate("score", "score_low", "score_high"),
         },
     )
-    apart = printed(frame, {"minus": _difference, "p": _p}).assign(people=frame["people"].to_numpy())
+    apart = printed(frame, {"minus": estimate("difference", form="+.1f"), "p": _p}).assign(
+        people=frame["people"].to_numpy()
+    )
     rows = score.drop_duplicates(["Task", "Model"])
     for people, head, p in ((PEOPLE, "Raters' mean", "p (Holm)"), ("aggregate", "Together", "p (Holm) ")):
         cells = pd.concat([score[["Task", "Model"]], apart], axis=1)[apart["people"] == people].drop(columns="people")
@@ -240,14 +212,6 @@ def models(material: HumanMaterial) -> Exhibit:
     ]
     caption = "People's score minus each model's in points, on the same items (paired bootstrap over items, 95%)"
     return _exhibit(material, "models", caption, frame, rows.fillna(NONE), notes)
-
-
-def _difference(row: Row) -> str:
-    """Return the points between people and a model, with their interval."""
-    value, low, high = (float(row[name]) for name in ("difference", "low", "high"))
-    if math.isnan(value):
-        return NONE
-    return f"{100 * value:+.1f}" + ("" if math.isnan(low) else f" [{100 * low:+.1f}, {100 * high:+.1f}]")
 
 
 def _p(row: Row) -> str:
@@ -274,8 +238,13 @@ def standing(material: HumanMaterial) -> Exhibit:
         else "",
         _left_out(wide, "as not all models have a score there"),
     ]
+    columns: dict[str, Cell] = {
+        "Tasks": lambda row: row["group"].replace("_", " ") or "all", "Against": lambda row: f"{row['against']} model",
+        "Wins": lambda row: f"{row['wins']} of {row['n']}", "Ties": "ties",
+        "Share": lambda row: f"{100 * row['share']:.0f}%",
+    }  # fmt: skip
     caption = "Number of tasks on which the raters' mean is above the models"
-    return _exhibit(material, "standing", caption, frame, _win_columns(), notes)
+    return _exhibit(material, "standing", caption, frame, columns, notes)
 
 
 def gap_table(material: HumanMaterial) -> Exhibit:
@@ -307,7 +276,7 @@ def agreement(material: HumanMaterial) -> Exhibit:
     words_of = {"band": [band(*pair) for pair in pairs], "flag": [flag(*pair) for pair in pairs]}
     frame = material.agreement.assign(**words_of)
     columns: dict[str, Cell] = {
-        "Task": "where", "Measure": "measure", "Value [95%]": _ends(), "Items": "n",
+        "Task": "where", "Measure": "measure", "Value [95%]": estimate("value", form=".2f", times=1), "Items": "n",
         "HUME's word": words("band"), "HUME's flag": words("flag"),
     }  # fmt: skip
     notes = [
@@ -361,7 +330,12 @@ def apart(material: HumanMaterial) -> Exhibit:
 def difficulty(material: HumanMaterial) -> Exhibit:
     """Return whether tasks hard for people are hard for each language model."""
     frame = material.difficulty
-    columns: dict[str, Cell] = {"Model": "model", "rho [95%]": _ends("rho"), "p": decimals("p", 3), "Tasks": "n"}
+    columns: dict[str, Cell] = {
+        "Model": "model",
+        "rho [95%]": estimate("rho", form=".2f", times=1),
+        "p": decimals("p", 3),
+        "Tasks": "n",
+    }
     notes = [
         "Spearman's rho over tasks between the raters' mean score and the model's, with a bootstrap over tasks (HUME,"
         " Table 13)",
@@ -453,8 +427,15 @@ def by_types(material: HumanMaterial) -> list[Exhibit]:
 
 def by_groups(material: HumanMaterial) -> Exhibit:
     """Return the raters' mean and each embedding model in each group of tasks, the best first."""
-    frame, columns = _groups_of(material.wide)
-    columns["Scorer"] = lambda row: "raters' mean" if row["scorer"] == PEOPLE else str(row["scorer"])
+    means = by_group(material.wide)
+    counts: dict[tuple[str, str], int] = means.attrs["pairs"]
+    names = [f"{kind.replace('_', ' ')}, {language}" if language else "all" for kind, language in counts]
+    frame = means.set_axis(names, axis=1).rename_axis("scorer").reset_index()
+    frame = frame.sort_values("all", ascending=False, kind="stable", ignore_index=True)
+    columns: dict[str, Cell] = {
+        "Scorer": lambda row: "raters' mean" if row["scorer"] == PEOPLE else str(row["scorer"]),
+        **{f"{name} ({number})": hundredfold(name) for name, number in zip(names, counts.values(), strict=True)},
+    }
     notes = (
         "Like HUME's Table 1, but with the raters' mean for people: means over the tasks of a type in a language (their"
         " number in brackets); the last column is the mean over all tasks, not over groups",

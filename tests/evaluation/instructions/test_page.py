@@ -87,20 +87,8 @@ def test_the_command_writes_one_page_and_all_files(tmp_path: Path, capsys: pytes
     frame = long(SCORES, DEFAULTS)
     frame["text"] = frame["text"].replace("Word 0:", "<script>alert(1)</script>")
     frame.to_parquet(tmp_path / "scores.parquet")
-    assert (
-        run(
-            [
-                "sensitivity-report",
-                "--scores",
-                str(tmp_path / "scores.parquet"),
-                "--out",
-                str(tmp_path / "out"),
-                "--seed",
-                "3",
-            ]
-        )
-        == 0
-    )
+    out = ["--scores", str(tmp_path / "scores.parquet"), "--out", str(tmp_path / "out")]
+    assert run(["sensitivity-report", *out, "--seed", "3"]) == 0
     said = capsys.readouterr().out
     assert said.count("\n") == 4 and "Over 5 wordings a task" in said
     page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
