@@ -48,9 +48,7 @@ class Judgement(Record):
     reason: str = Field(description="why there is no score; empty otherwise")
     attempts: int = Field(description="number of answers received")
     model: str = Field(description="the judge's model")
-    kind: Literal["vllm", "openai", "recorded"] = Field(
-        description="the judge's kind; `recorded` judges were not asked"
-    )
+    kind: str = Field(description="the judge's kind; `recorded` judges were not asked")
     judge_hash: str = Field(description="hash of the judge's model, revision, sampling and way of reading answers")
     prompt_hash: str = Field(description="hash of the prompt without the texts")
     finished_at: datetime = Field(description="when the answer was received, UTC")
@@ -73,9 +71,7 @@ class ModelAnswer(Record):
     reason: str = Field(description="why there is no answer; empty otherwise")
     attempts: int = Field(description="number of answers received")
     model: str = Field(description="the language model")
-    kind: Literal["vllm", "openai", "recorded"] = Field(
-        description="the model's kind; `recorded` models were not asked"
-    )
+    kind: str = Field(description="the model's kind; `recorded` models were not asked")
     annotator_hash: str = Field(description="hash of the model, its revision, sampling and seed")
     prompt_hash: str = Field(description="hash of the prompt without the texts")
     finished_at: datetime = Field(description="when the answer was received, UTC")
@@ -104,9 +100,7 @@ class SelectedBy(Record):
 
     judge: str = Field(description="the judge's name in the study")
     model: str = Field(description="the judge's model")
-    kind: Literal["vllm", "openai", "recorded"] = Field(
-        description="the judge's kind; `recorded` judges were not asked"
-    )
+    kind: str = Field(description="the judge's kind; `recorded` judges were not asked")
     judge_hash: str = Field(description="hash of its model, revision, sampling and way of reading answers")
     prompt_sha256: str = Field(description="hash of the prompt's file")
     n: int = Field(description="number of its judgements with a score on the question")

@@ -237,7 +237,8 @@ class Candidates:
         counts: dict[str, Counter[str]] = defaultdict(Counter)
         flagged: dict[str, Counter[str]] = defaultdict(Counter)
         outputs: dict[str, dict[str, dict[int, str]]] = defaultdict(lambda: defaultdict(dict))
-        made_by = self.plan.makers[transformation].kind
+        made_by, generator = self.plan.makers[transformation].kind, self.plan.study.generator
+        recorded = made_by == generator.kind and bool(generator.recordings)  # such outputs have no more answers
         for seed in self.plan.study.seeds:
             strata = Strata.of(self.plan, self._texts(), self._lengths, transformation, seed)
             usable, to_come = np.zeros(len(strata.keys), "S16"), np.ones(len(strata.keys), np.bool_)
@@ -245,7 +246,7 @@ class Candidates:
                 if index < 0:
                     continue  # of other prompts, another generator, or a data set that was taken out
                 stratum, state = strata.strata[strata.numbers[index]], self._state(row)
-                to_come[index] = state == "unanswered" and made_by != "recorded"  # a recording has no more answers
+                to_come[index] = state == "unanswered" and not recorded
                 if state == "ok":
                     usable[index] = bytes.fromhex(pair_id(row["key"], row["output"]))
                 counts[stratum[0]][state] += 1
