@@ -80,13 +80,7 @@ def _evaluated(
     records: EvaluationRecords, chosen: Sequence[ModelSpec], load: Loader, cluster: str, *, include_rejected: bool
 ) -> RunOutcome:
     study = records.study
-    if study.judging.scored_by == "sensitivity":
-        raise StudyError(f"{study.file} scores models under instructions; run `{study.command('sensitivity')}`")
-    if study.subject:
-        raise StudyError(
-            f"{study.file}: studies with the subject {study.judging.kind} score no models; their results are the"
-            f" verdicts of `{study.command('accept')}`"
-        )
+    study.refuse_unfit("evaluate")
     if not study.evaluation.models:
         raise StudyError(f"{study.file}: no models to score; add `evaluation` with `models`")
     verdicts, pairs = judged(records, include_rejected=include_rejected)

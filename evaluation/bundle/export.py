@@ -74,10 +74,7 @@ def export(
     for a study that cannot have a bundle or lacks facts for one, DataError for records that do not follow from each
     other.
     """
-    if study.subject:
-        raise StudyError(
-            f"{study.file}: a study with the subject {study.subject.kind} scores no models, so it has no bundle"
-        )
+    study.refuse_unfit("export")
     names = [spec.name for spec in study.datasets]
     for key, named in (("licences", study.bundle.licences), ("withheld", study.bundle.withheld)):
         for name in named:

@@ -241,7 +241,7 @@ class Study(StudyPart):
         """Raise StudyError if the study's subject has no use for a command or setting."""
         if reason := self.judging.refusals.get(name):
             commands = re.sub(r"`plumbline ([^`]+)`", lambda match: f"`{self.command(match[1])}`", reason)
-            raise StudyError(f"{self.file}: {commands}")
+            raise StudyError(f"{self.file}: {commands.replace('{kind}', self.judging.kind)}")
 
     @property
     def folder(self) -> Path:

@@ -99,6 +99,7 @@ class HumanSubject(Subject):
         "plan": "plan is for verdicts, but a task for people sets its own items and raters: an accuracy of 0.8 on n"
         " items has a 95% interval of about 0.8 / sqrt(n) to each side; `plumbline sample` draws items, then"
         " `plumbline crowd plan` shows hours and dollars",
+        "export": Subject.refusals["export"],
         "sheet": "sheets describe ratings; for people's tasks run `plumbline human-report`",
         "scores-report": "people do tasks in this study; for its report run `plumbline human-report`",
         "sample --extend": "items of tasks that people do are drawn only once; for more items make another study",

@@ -84,6 +84,9 @@ class Subject(StudyPart):
     scores: ClassVar[tuple[str, str]] = ("", "")  #: the table of these scores, and the stage that makes it
 
     refusals: ClassVar[Mapping[str, str]] = {  #: why it has no use for a command or setting, by its name
+        "evaluate": "studies with the subject {kind} score no models; their results are the verdicts of"
+        " `plumbline accept`",
+        "export": "a study with the subject {kind} scores no models, so it has no bundle",
         "human-report": "people do no tasks in this study; run `plumbline scores-report`",
         "training": "training uses pairs of transformations, but the study has another subject; leave it out",
     }

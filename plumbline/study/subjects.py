@@ -135,6 +135,10 @@ class InstructionsSubject(RowSubject):
     first_command = "instructions"
     scored_by = "sensitivity"
     scores = ("instructions/scores.parquet", "instruction_scores")
+    refusals: ClassVar[Mapping[str, str]] = {
+        **RowSubject.refusals,
+        "evaluate": "this study scores models under instructions; run `plumbline sensitivity`",
+    }
     group: ClassVar[str] = "group"
     context: ClassVar[dict[str, str]] = {"task": "task_words"}
     per_call: ClassVar[int] = 5  #: wordings requested in one call
