@@ -199,10 +199,8 @@ def simulate_raters(options: argparse.Namespace) -> int:
     CampaignRecords.open(study).need(PAIRS)  # no server is started to say that there are none
     with connect(home_of(options), existing=True) as argilla:
         answered = simulate(study, argilla)
-    drawn = "" if study.judging.transforms else "; their opinions of the items are random, drawn with the seed"
-    if study.judging.does_tasks:
-        drawn = "; they know the gold answers, and make errors as set in the study"
-    print(f"{study.name}: {count(answered, 'answer')} given by simulated raters{drawn if answered else ''}")
+    drawn = f"; {study.judging.simulation}" if answered and study.judging.simulation else ""
+    print(f"{study.name}: {count(answered, 'answer')} given by simulated raters{drawn}")
     return 0
 
 
@@ -291,9 +289,8 @@ def reach_verdicts(options: argparse.Namespace) -> int:
     status = read_status(done.evidence, datetime.now(UTC), done.verdicts, manifest)
     lines = headline(status, done.verdicts)
     print("\n".join([*lines, *([SIMULATED] if status.simulated else [])]), end="\n\n")
-    table = "Ratings and agreement (HTEB, Table 2)" if study.judging.transforms else "Answers and agreement"
     if not people:  # their agreement is the evaluation's, of whole answers and not of single questions
-        print(f"{table}, study {study.name}\n\n{agreement_text(done.groups, study.called)}\n")
+        print(f"{study.judging.table_title}, study {study.name}\n\n{agreement_text(done.groups, study.called)}\n")
     if answered:
         print("\n".join([f"Answers that count, study {study.name}\n", *answered]), end="\n\n")
     rules = [verdict_text(done.verdicts, study.called), *done.amendments]

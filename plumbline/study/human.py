@@ -95,6 +95,7 @@ class HumanSubject(Subject):
     does_tasks = True
     scored_by = "evaluate"
     scores = ("human/scores.parquet", "evaluation")
+    simulation = "they know the gold answers, and make errors as set in the study"
     refusals: ClassVar[Mapping[str, str]] = {
         "plan": "plan is for verdicts, but a task for people sets its own items and raters: an accuracy of 0.8 on n"
         " items has a 95% interval of about 0.8 / sqrt(n) to each side; `plumbline sample` draws items, then"

@@ -81,6 +81,10 @@ class Subject(StudyPart):
     takes_all: ClassVar[bool] = False  #: whether all items are drawn, near-duplicates too
     first_command: ClassVar[str] = "sample"  #: the first that makes something
     scored_by: ClassVar[str] = ""  #: the command that scores models; empty where its verdicts are the result
+    table_title: ClassVar[str] = "Answers and agreement"  #: of people's answers in a terminal
+    simulation: ClassVar[str] = (
+        "their opinions of the items are random, drawn with the seed"  #: how simulated raters answer
+    )
     scores: ClassVar[tuple[str, str]] = ("", "")  #: the table of these scores, and the stage that makes it
 
     refusals: ClassVar[Mapping[str, str]] = {  #: why it has no use for a command or setting, by its name
@@ -175,6 +179,8 @@ class PairSubject(Subject):
     drawn_from = ("texts.parquet", "transformations")
     scored_by = "evaluate"
     scores = ("scores.parquet", "evaluation")
+    table_title = "Ratings and agreement (HTEB, Table 2)"
+    simulation = ""
     refusals: ClassVar[Mapping[str, str]] = {"human-report": Subject.refusals["human-report"]}
 
     def texts(self, units: Collection[str], datasets: Sequence[DatasetSpec]) -> Texts:
