@@ -19,7 +19,7 @@ LINES: tuple[tuple[str, str, str], ...] = (
     ("nobody", "{0},,3,4,2026-03-01T10:00:00", "line 2: the column for `rater` is empty"),
     ("a decimal comma", "{0},dora,3,5,4,2026-03-01T10:00:00", "line 2: 6 cells, but the header has 5"),
     ("a decimal number", "{0},dora,3.5,4,2026-03-01T10:00:00", "line 2, quality: the answer 3.5 is not on the scale"),
-    ("a word", "{0},dora,good,4,2026-03-01T10:00:00", "line 2, quality: the answer 'good' is not a number"),
+    ("a word", "{0},dora,good,4,2026-03-01T10:00:00", "line 2, quality: the answer 'good' is not on the scale"),
     ("400 digits", f"{{0}},dora,{'9' * 400},4,2026-03-01T10:00:00", "line 2, quality: the answer '999"),
     ("24 o'clock", "{0},dora,3,4,2026-03-01T24:00:00", "line 2: the time '2026-03-01T24:00:00' is not ISO 8601"),
     ("13 PM", "{0},dora,3,4,2026/03/01 13:00:00 PM GMT+1", "line 2: the time '2026/03/01 13:00:00 PM GMT+1' is not"),
