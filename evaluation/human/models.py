@@ -35,7 +35,6 @@ from evaluation.work import JobOutcome, Loader, ModelEnd, ModelJob, naming, vers
 from generation.datasets.local import TableDataset
 from plumbline.identity import identity
 from plumbline.statistics.resampled_measures import mean
-from plumbline.study.datasets import SEARCHES
 
 if TYPE_CHECKING:
     from mteb.models import EncoderProtocol
@@ -57,17 +56,12 @@ class ModelTaskScore:
     items: Items
 
 
-def protocol_of(sample: SampledDataset, protocol: Protocol) -> Protocol:
-    """Return the protocol by which a sampled task is scored."""
-    return "paper" if sample.dataset.task == "clustering" else protocol
-
-
 def score(
     sample: SampledDataset, encoder: Encoder | EncoderProtocol, protocol: Protocol, batch_size: int
 ) -> ModelTaskScore:
     """Return a model's score on a sampled task. Raises the encoder's errors."""
     scorer = encoder if sample.among is None else _Among(encoder, sample.among)
-    result, items = measured(sample.dataset, scorer, protocol_of(sample, protocol), batch_size)
+    result, items = measured(sample.dataset, scorer, sample.kind.protocol(protocol), batch_size)
     ((measures,),) = result.scores.values()
     if sample.among is None:
         return ModelTaskScore(dict(measures), main_score(sample.dataset, result), _in_order(sample, items))
@@ -90,22 +84,14 @@ def metric_of(sample: SampledDataset) -> str:
 
 def _in_order(sample: SampledDataset, items: Items) -> Items:
     """Return the items of searches in the order of the queries, not of their ids."""
-    if sample.dataset.task not in SEARCHES or not items.parts:
+    names = sample.kind.query_names(sample)
+    if not names or not items.parts:
         return items
-    names = query_names(sample)
     order = {name: position for position, name in enumerate(sorted(names))}
     (part,) = items.parts
     places = [order[name] for name in names]
     beside = {name: values[places] for name, values in part.beside.items()}
     return dataclasses.replace(items, parts=(SubsetScores(part.gold, part.predictions[places], beside),))
-
-
-def query_names(sample: SampledDataset) -> list[str]:
-    """Return mteb's names of the queries of a sampled search, in the order of its units."""
-    if sample.subset:
-        return [name.removeprefix(f"{sample.subset}/") for name in sample.units]
-    local = sample.dataset.task == "reranking" and hasattr(sample.dataset, "splits")
-    return [f"q{number}" for number in range(len(sample.units))] if local else list(sample.units)
 
 
 class _Among:
@@ -143,7 +129,7 @@ class ModelScores:
         """Return the identity of a score: its items and data set, the model, the protocol and mteb."""
         dataset, task = sample.dataset, sample.task
         of = [task.content_hash, dataset.name, dataset.revision, sample.subset, sample.language, list(sample.units)]
-        how = [protocol_of(sample, self.protocol), metric_of(sample), _mteb_version()]
+        how = [sample.kind.protocol(self.protocol), metric_of(sample), _mteb_version()]
         return identity("human-score-v1", of, model.model_id, how)
 
     def of_models(self, models: Sequence[Model], sample: SampledDataset) -> dict[str, ModelMade]:
@@ -190,7 +176,7 @@ def score_models(
     Raises as `evaluation.cluster.run_jobs`.
     """
     scores, outcome = ModelScores.of(host), JobOutcome()
-    scorable = [sample for sample in samples if not unusable(sample.dataset, protocol_of(sample, scores.protocol))]
+    scorable = [sample for sample in samples if not unusable(sample.dataset, sample.kind.protocol(scores.protocol))]
     due = {model.name: [sample for sample in scorable if scores.stored(model, sample) is None] for model in models}
     n_due = sum(map(len, due.values()))
     outcome.kept = len(scorable) * len(models) - n_due

@@ -22,7 +22,7 @@ from mteb.benchmarks.benchmark import Benchmark
 
 from annotation.human.records import HumanTask
 from evaluation.human.compare import HumanTables, TaskPart
-from evaluation.human.models import metric_of, protocol_of, score
+from evaluation.human.models import metric_of, score
 from evaluation.human.records import MTEB, HumanRecords
 from evaluation.human.sampled import SampledDataset
 from evaluation.tasks.mteb_classes import OwnTask, registered
@@ -212,7 +212,7 @@ def _task(samples: Sequence[SampledDataset], protocol: Protocol) -> SampledTask:
 
 def _metadata(samples: Sequence[SampledDataset], names: Sequence[str], protocol: Protocol) -> TaskMetadata:
     task, first = samples[0].task, samples[0]
-    base = make_task(first.dataset, protocol_of(first, protocol)).metadata
+    base = make_task(first.dataset, first.kind.protocol(protocol)).metadata
     languages = [[with_script(sample.language)] for sample in samples]
     metadata: TaskMetadata = base.model_copy(
         update={

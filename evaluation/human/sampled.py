@@ -20,6 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from annotation.human.records import HumanItem, HumanTask
+from evaluation.tasks.protocols import Protocol
 from generation.datasets.dataset import Dataset
 from generation.datasets.local import TableDataset
 from generation.datasets.mteb_loading import passage_names
@@ -184,6 +185,15 @@ class ItemSampling:
         """Return answers to items by scored unit."""
         return answers
 
+    def protocol(self, protocol: Protocol) -> Protocol:
+        """Return the protocol by which a sampled task is scored."""
+        return protocol
+
+    def query_names(self, sample: SampledDataset) -> list[str]:
+        """Return mteb's names of queries, in the order of the units; none if mteb keeps this order."""
+        del sample
+        return []
+
 
 class MarkSampling(ItemSampling):
     """Pairs that are alike or not."""
@@ -226,6 +236,10 @@ class ClusterSampling(ClassSampling):
             return super()._chosen(items, columns)
         cells = {name: [[rows[int(item.row)][item.place] for item in items]] for name, rows in columns.items()}
         return _ItemChoice(items, [int(items[0].row)], cells)
+
+    def protocol(self, protocol: Protocol) -> Protocol:
+        """Return the paper's, whatever the study's."""
+        return "paper"
 
     def _gold_column(self, sample: SampledDataset) -> list[Any]:
         column = super()._gold_column(sample)
@@ -322,6 +336,10 @@ class SearchSampling(ItemSampling):
     def _by_query(self, chosen: _ItemChoice) -> dict[str, Mapping[str, int]]:
         return {item.id: marks for item, marks in zip(chosen.items, chosen.judged, strict=True)}
 
+    def query_names(self, sample: SampledDataset) -> list[str]:
+        """Return the units without their subset."""
+        return [name.removeprefix(f"{sample.subset}/") if sample.subset else name for name in sample.units]
+
     def gold_rows(self, sample: SampledDataset) -> Iterator[GoldRow]:
         """Yield a row a candidate."""
         for item, judged in zip(sample.items, sample.judged, strict=True):
@@ -350,6 +368,11 @@ class RetrievalSampling(SearchSampling):
 
 class RerankingSampling(SearchSampling):
     """Queries with lists of right and of wrong passages."""
+
+    def query_names(self, sample: SampledDataset) -> list[str]:
+        """Return the queries of files by their numbers."""
+        local = isinstance(sample.dataset, TableDataset) and not sample.subset
+        return [f"q{number}" for number in range(len(sample.units))] if local else super().query_names(sample)
 
     def _of_files(
         self, dataset: TableDataset, frame: pd.DataFrame, items: Sequence[_Item]
