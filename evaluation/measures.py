@@ -42,37 +42,6 @@ class MeasureTodo:
     units: Sequence[ScoreUnit]
 
 
-class Tables:
-    """The tables of a study: the rows of `models` so far, and those left to make."""
-
-    def __init__(
-        self,
-        records: StudyRecords,
-        units: Sequence[ScoreUnit],
-        measures: Sequence[RowMeasure[Any]],
-        models: Sequence[Model],
-    ) -> None:
-        """Read what was measured; `measures` make the tables. Raises DataError for files that cannot be read."""
-        self._measures = measures
-        self._tables = {m.file.name: MeasureTable(records, units, models, m) for m in self._measures}
-        for texts in {unit.texts for unit in units}:
-            texts.remembered.keep()
-
-    def todo(self, model: Model) -> tuple[MeasureTodo, ...]:
-        """Return the measurements that need the model to be loaded."""
-        todos = (MeasureTodo(measure, self._tables[measure.file.name].todo(model)) for measure in self._measures)
-        return tuple(todo for todo in todos if todo.units)
-
-    def save(self, model: Model, measures: UnitMeasures) -> None:
-        """Store a unit's measured fields."""
-        self._tables[measures.file].save(model, measures.key, measures.rows)
-
-    def write(self) -> None:
-        """Write all rows to disk."""
-        for table in self._tables.values():
-            table.write()
-
-
 def measures(records: EvaluationRecords) -> tuple[RowMeasure[Any], ...]:
     """Return the measures of a study's tables. Raises DataError for files that cannot be read."""
     study = records.study
@@ -382,9 +351,10 @@ class MeasureTable(Generic[R]):
             elif result := self._stored.get(measure.identity(unit, model)):
                 self._rows[model.name, unit.place] = result.rows
 
-    def todo(self, model: Model) -> list[ScoreUnit]:
+    def todo(self, model: Model) -> MeasureTodo:
         """Return the units that need a model to be loaded."""
-        return [unit for unit in self._units.values() if (model.name, unit.place) not in self._rows]
+        units = [unit for unit in self._units.values() if (model.name, unit.place) not in self._rows]
+        return MeasureTodo(self._measure, units)
 
     def save(self, model: Model, key: Place, rows: Sequence[Fields]) -> None:
         """Store a unit's measured fields."""
@@ -400,7 +370,6 @@ class MeasureTable(Generic[R]):
         common = {
             "model": model.name,
             "dataset": unit.name,
-            "task_type": unit.task,
             "transformation": unit.transformation,
             "axis": unit.axis,
             "seed": unit.seed,

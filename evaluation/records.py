@@ -13,10 +13,8 @@ from pydantic import Field
 from annotation.campaign_records import RATINGS, without_categories
 from annotation.verdicts.conclusion import Conclusion, looked_at
 from annotation.verdicts.evidence import Evidence
-from plumbline.errors import DataError
 from plumbline.manifest import RecordFile, StudyRecords
 from plumbline.records import DriftRecord, Number, Record, Score
-from plumbline.store import as_record
 
 COMMAND = "evaluate"
 Status = Literal["evaluated", "included_rejected", "left_out"]
@@ -29,7 +27,6 @@ class MeasureRow(Record):
     KEY: ClassVar[tuple[str, ...]] = ("model", "dataset", "transformation", "seed")
     model: str = Field(description="the embedding model")
     dataset: str = Field(description="the data set")
-    task_type: str = Field(description="the data set's task")
     transformation: str = Field(description="the transformation's name")
     axis: str = Field(description="the transformation's axis")
     seed: int = Field(description="transformation seed")
@@ -156,16 +153,6 @@ class EvaluationRecords(Evidence):
 
     def _frame_or_none(self, file: RecordFile[Any]) -> pd.DataFrame:
         return self._frame(file) if self.has(file) else pd.DataFrame(columns=list(file.record.model_fields))
-
-
-def earlier(records: StudyRecords, file: RecordFile[R]) -> list[R]:
-    """Return the rows of earlier runs. They can be computed again, so a damaged file may be deleted."""
-    if not records.has(file):
-        return []
-    try:
-        return [as_record(row, file.record) for row in records.table(file).to_pylist()]
-    except DataError as error:
-        raise DataError(f"{error} (you may delete {file.name}: the next run computes it again)") from None
 
 
 def write_rows(records: StudyRecords, file: RecordFile[R], rows: Iterable[R]) -> None:

@@ -14,8 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation import measures as beside
-from evaluation.measures import RowMeasure, UnitMeasures
+from evaluation.measures import MeasureTable, RowMeasure, UnitMeasures
 from evaluation.models.encoder import ModelHost
 from evaluation.records import (
     DRIFT,
@@ -25,13 +24,12 @@ from evaluation.records import (
     MadeScore,
     ModelFailure,
     Numbers,
-    earlier,
     write_rows,
 )
 from evaluation.stored import StoredResults
 from evaluation.units import Model, ScoreUnit
 from evaluation.work import PairDrift, Todo, UnitScore
-from plumbline.errors import StudyError
+from plumbline.errors import DataError, StudyError
 from plumbline.identity import identity
 from plumbline.records import DriftRecord, Pair, Score
 from plumbline.store import atomic
@@ -86,7 +84,9 @@ class Results:
         self.kept = sum(map(self._read, self._begun))
         self._drift: dict[tuple[str, str], DriftRecord] = {}
         self._keep_drift()
-        self._beside = beside.Tables(records, units, measures, self._begun)
+        self._tables = {m.file.name: MeasureTable(records, units, self._begun, m) for m in measures}
+        for texts in {unit.texts for unit in units}:
+            texts.remembered.keep()
 
     def todo(self) -> Iterator[Todo]:
         """Yield the work left for each chosen model that has some; units with one identity are scored once."""
@@ -97,7 +97,7 @@ class Results:
                 if unit.decision.status != "left_out" and unit_id not in self._made:
                     units.setdefault(unit_id, unit)
             pairs = [pair for pair in self.pairs if (model.name, pair.pair_id) not in self._drift]
-            unmeasured = self._beside.todo(model)
+            unmeasured = [todo for table in self._tables.values() if (todo := table.todo(model)).units]
             if units or pairs or unmeasured:
                 yield Todo(model, list(units.values()), pairs, unmeasured)
 
@@ -109,7 +109,7 @@ class Results:
             self._add_drift(todo.model, todo.pairs, result.values)
             self.write()
         elif isinstance(result, UnitMeasures):
-            self._beside.save(todo.model, result)
+            self._tables[result.file].save(todo.model, result.key, result.rows)
         else:
             unit_id = self._ids[todo.model.name, result.place]
             score = MadeScore(**result.numbers.model_dump(), model=todo.model.name, result=_text(result.result))
@@ -130,7 +130,8 @@ class Results:
         order = {pair.pair_id: number for number, pair in enumerate(self.pairs)}
         moved = sorted(self._drift.values(), key=lambda row: (models[row.model], order[row.pair_id]))
         write_rows(self._records, DRIFT, moved)
-        self._beside.write()
+        for table in self._tables.values():
+            table.write()
         self._written = time.monotonic()
 
     def finish(self) -> None:
@@ -195,7 +196,12 @@ class Results:
                     raise StudyError(f"{error}; its scores are kept until then") from None
 
     def _keep_drift(self) -> None:
-        before = {row.unit_id: row.drift for row in earlier(self._records, DRIFT)}
+        """Take over the drift of earlier runs, whose one place is its table; it is cheap to compute again."""
+        try:
+            rows = self._records.table(DRIFT).to_pylist() if self._records.has(DRIFT) else []
+        except DataError as error:
+            raise DataError(f"{error} (you may delete {DRIFT.name}: the next run computes it again)") from None
+        before = {row["unit_id"]: row["drift"] for row in rows}
         for model in self.models:
             pairs = [(pair, before[key]) for pair in self.pairs if (key := _drift_id(model, pair)) in before]
             self._add_drift(model, [pair for pair, _ in pairs], [value for _, value in pairs])
@@ -204,7 +210,6 @@ class Results:
         for pair, value in zip(pairs, values, strict=True):
             self._drift[model.name, pair.pair_id] = DriftRecord(
                 pair_id=pair.pair_id,
-                transformation=pair.transformation,
                 model=model.name,
                 drift=value,
                 unit_id=_drift_id(model, pair),

@@ -186,11 +186,10 @@ class Rating(Record):
 
 
 class DriftRecord(Record):
-    """A transformation's drift of one text in a model's space (`drift.parquet`)."""
+    """The drift of a pair in a model's space (`drift.parquet`)."""
 
     KEY = ("pair_id", "model")
     pair_id: str = Field(description="the pair")
-    transformation: str = Field(description="the pair's transformation")
     model: str = Field(description="the embedding model")
     drift: float = Field(description="1 - cos(original, transformed), from 0 to 2")
     unit_id: str = Field(

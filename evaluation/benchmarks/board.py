@@ -32,7 +32,6 @@ from plumbline.exhibits.table import Exhibit, csv_bytes, json_file, plain, reaso
 from plumbline.identity import identity
 from plumbline.study.places import output_folder
 from plumbline.versions import installed_versions
-from plumbline.words import count
 
 NAME, SUMMARY = "board", "board.json"
 _CHANGES = {
@@ -104,11 +103,7 @@ class RankedModels:
         lines += self._separation()
         if self.rule.order in _SORTED:
             lines.append(f"models are sorted as on mteb's board, by {self.rule.order}; Rank (Borda) is shown beside it")
-        for kind in ("model", "task"):
-            omitted = [omission.name for omission in self.scores.omissions if omission.kind == kind]
-            more = ", ..." if len(omitted) > 5 else ""
-            if omitted:
-                lines.append(f"left out: {count(len(omitted), kind)} ({', '.join(omitted[:5])}{more}); see {SUMMARY}")
+        lines += self.scores.left_out(SUMMARY)
         lines += reasons(self.table["model"], self.table["reason"])
         caption = f"{len(self.table)} models ranked over {n} {counted}{'' if points else ', scores times 100'}"
         return Exhibit(NAME, caption, self.table, pd.DataFrame(rows), tuple(lines))

@@ -82,6 +82,17 @@ class Scores:
         line = f"scores that are not comparable with the others on {of}: {self._by_task(marked)}"
         return (*self.notes, f"{line}; --comparable leaves them out")
 
+    def left_out(self, file: str) -> list[str]:
+        """Return lines on the models and tasks that are not in the matrix; `file` has the reasons."""
+        names: dict[str, list[str]] = {"model": [], "task": []}
+        for omission in self.omissions:
+            names[omission.kind].append(omission.name)
+        return [
+            f"left out: {count(len(some), kind)} ({', '.join([*some[:5], *['...'] * (len(some) > 5)])}); see {file}"
+            for kind, some in names.items()
+            if some
+        ]
+
     def _by_task(self, marked: Mapping[str, Mapping[str, str]]) -> str:
         scored = self.frame.notna().sum()
         return ", ".join(

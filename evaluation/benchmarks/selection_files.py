@@ -107,11 +107,7 @@ def notes(selection: BenchmarkSelection) -> list[str]:
     ]
     if n_models - 1 <= selection.scores.frame.shape[1]:
         lines.append("there are no more models than tasks, so regressions use the least-norm solutions, as MMTEB's did")
-    for kind in ("model", "task"):
-        omitted = [omission for omission in scores.omissions if omission.kind == kind]
-        if omitted:
-            names = ", ".join([*(omission.name for omission in omitted[:5]), *(["..."] if len(omitted) > 5 else [])])
-            lines.append(f"left out: {count(len(omitted), kind)} ({names}); see selection.json")
+    lines += scores.left_out("selection.json")
     return lines
 
 

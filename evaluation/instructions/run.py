@@ -147,7 +147,6 @@ def evaluate_instructions(
                 _take(results, stream, outcome, bar)
         finally:
             results.write()
-            results.close()
     return outcome
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import itertools
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +22,8 @@ from annotation.subjects import RowReader
 from annotation.verdicts.conclusion import refuse_unlooked
 from annotation.verdicts.evidence import Evidence
 from evaluation.instructions.scores import ACCEPTABLE, DEFAULT, NONE, SCORES, Label, PromptScore
-from evaluation.records import earlier
+from evaluation.records import MADE
+from evaluation.stored import StoredResults
 from evaluation.tasks import scoring
 from evaluation.tasks.protocols import METRICS, Protocol
 from evaluation.units import UNKNOWN, Model, content_id
@@ -35,8 +35,7 @@ from generation.instructions.calls import asked_of
 from generation.instructions.wordings import LABELS, Instruction, read_wordings
 from plumbline.errors import StudyError
 from plumbline.identity import identity
-from plumbline.journal import Journal
-from plumbline.manifest import RecordFile, StudyRecords
+from plumbline.manifest import StudyRecords
 from plumbline.records import Record
 from plumbline.study import Study
 from plumbline.study.evaluation import EvaluationSpec
@@ -225,7 +224,7 @@ WRITE_SECONDS = 10.0
 
 
 class InstructionScore(PromptScore):
-    """A row of the table, with the identity that tells whether it is still valid."""
+    """A row of the table, with its identity."""
 
     unit_id: str = Field(
         default="", description="hash of everything that affects the score; scores with the same hash are reused"
@@ -234,7 +233,7 @@ class InstructionScore(PromptScore):
 
 
 class UnitRows(Record):
-    """All rows of a unit, as in the journal."""
+    """All rows of a unit (`made/instructions/<unit_id>.json`)."""
 
     rows: tuple[InstructionScore, ...] = Field(min_length=1, description="rows, one for each subset")
 
@@ -245,9 +244,10 @@ class PromptResults:
     def __init__(self, records: StudyRecords, units: Sequence[PromptUnit], models: Sequence[Model]) -> None:
         self.study, self.units, self.models = records.study, units, models
         self._records = records
-        self._journal = Journal((self.study.scratch / SCORES).with_suffix(".journal"))
+        self._stored = StoredResults(self.study.folder / MADE / "instructions", UnitRows)
         self._written = -math.inf
-        self._rows = self._kept()
+        ids = {self.unit_id(unit, model) for model in models for unit in units}
+        self._rows = {unit_id: stored.rows for unit_id in ids if (stored := self._stored.get(unit_id))}
         self._failed: dict[str, str] = {}
         self.kept = len(self._rows)
 
@@ -262,9 +262,8 @@ class PromptResults:
     def save(self, model: Model, unit: PromptUnit, rows: Sequence[InstructionScore]) -> None:
         """Store a unit's rows; they are on disk when this returns."""
         unit_id = self.unit_id(unit, model)
-        self._rows[unit_id] = list(rows)
-        self._journal.append(UnitRows(rows=tuple(rows)))
-        self._journal.sync()
+        self._stored.add(unit_id, UnitRows(rows=tuple(rows)))
+        self._rows[unit_id] = tuple(rows)
         if time.monotonic() - self._written > WRITE_SECONDS:
             self.write()
 
@@ -277,12 +276,7 @@ class PromptResults:
         begun = [model for model in self.models if self._begun(model)]  # one that never ran has no rows
         rows = [row for model in begun for unit in self.units for row in self._of(model, unit)]
         self._records.noted.write_table(SCORES, rows, InstructionScore)
-        self._journal.remove()
         self._written = time.monotonic()
-
-    def close(self) -> None:
-        """Close the journal, which stays on disk."""
-        self._journal.close()
 
     def row(self, model: Model, unit: PromptUnit, **fields: Any) -> InstructionScore:
         """Return a row of a unit."""
@@ -306,7 +300,7 @@ class PromptResults:
 
     def _of(self, model: Model, unit: PromptUnit) -> Iterator[InstructionScore]:
         """Yield a unit's rows for the table: its scores with the present label, or the reason for none."""
-        rows = [] if unit.reason else self._rows.get(self.unit_id(unit, model), [])
+        rows = () if unit.reason else self._rows.get(self.unit_id(unit, model), ())
         says = self.row(model, unit, score=math.nan)
         now = {name: getattr(says, name) for name in ("model", "source", "label", "simulated")}
         for row in rows:
@@ -317,17 +311,3 @@ class PromptResults:
 
     def _begun(self, model: Model) -> bool:
         return model.name in self._failed or any(self.unit_id(unit, model) in self._rows for unit in self.units)
-
-    def _kept(self) -> dict[str, list[InstructionScore]]:
-        rows_by_unit: dict[str, list[InstructionScore]] = {}
-        old = (
-            row
-            for row in earlier(self._records, RecordFile(SCORES, InstructionScore, COMMAND, noted=True))
-            if row.unit_id
-        )
-        for unit_id, rows in itertools.groupby(old, key=lambda row: row.unit_id):
-            rows_by_unit[unit_id] = list(rows)
-        for _, line in self._journal.lines(UnitRows):
-            unit_rows = UnitRows.model_validate(line)
-            rows_by_unit[unit_rows.rows[0].unit_id] = list(unit_rows.rows)
-        return rows_by_unit

@@ -70,6 +70,9 @@ class TaskScorer:
     name: ClassVar[TaskType]
     mteb_type: ClassVar[str]
     mteb_class: ClassVar[str]  #: below `mteb.abstasks`
+    own: ClassVar[Mapping[str, Any]] = {}  #: attributes of the task's own class
+    what: ClassVar[str] = ""  #: word for its items; empty for searches
+    no_items: ClassVar[str] = ""  #: why its score cannot be split into items
     ranked_by: ClassVar[str] = ""  #: the method of mteb's class that ranks similarities of pairs
     category: ClassVar[str] = "t2t"
     hub: ClassVar[str] = ""  #: the hub's word for it; empty if it has none
@@ -107,11 +110,12 @@ class TaskScorer:
 
     def attributes(self, protocol: Protocol) -> dict[str, Any]:
         """Return attributes of the task's own class."""
-        return {}
+        return dict(self.own)
 
     def data(self, dataset: TableDataset, protocol: Protocol) -> Any:
         """Return the data of local files, as mteb's class has it."""
-        return _split({"test": dataset.splits["test"]})
+        frames = dataset.splits if self.trained else {"test": dataset.splits["test"]}
+        return _split(_numbered(frames) if self.numbered else frames)
 
     def of_mteb(self, dataset: MtebTask, task: Any, protocol: Protocol) -> Any:
         """Return mteb's own new task object, by `paper` with HTEB's settings, else with mteb's."""
@@ -140,7 +144,9 @@ class TaskScorer:
 
     def parts(self, task: Any) -> list[TextPart]:
         """Return the columns of a task's texts and gold; none for searches, which have queries and passages."""
-        return []
+        if not self.what:
+            return []
+        return [TextPart(self.what, text_columns(task, self.name), gold_column(task, self.name))]
 
     def columns(self, task: Any) -> list[str]:
         """Return the columns that mteb reads."""
@@ -152,7 +158,7 @@ class TaskScorer:
 
     def not_of_items(self, protocol: Protocol) -> str:
         """Return why a score cannot be split into items; empty if it can."""
-        return ""
+        return self.no_items
 
     def watch(self, task: Any, seen: dict[str, Any]) -> None:
         """Note, by subset, what the task measures of items and does not write to its file of predictions."""
@@ -185,9 +191,7 @@ class TaskScorer:
 class _SentencePairs(TaskScorer):
     """Two sentences with a gold score or label, ranked by their cosine."""
 
-    def parts(self, task: Any) -> list[TextPart]:
-        """Return the two columns of sentences."""
-        return [TextPart("pairs", text_columns(task, self.name), gold_column(task, self.name))]
+    what = "pairs"
 
     def items(self, task: Any, rows: Any, outputs: Any) -> SubsetScores | None:
         """Return gold and settled cosines."""
@@ -226,11 +230,8 @@ class PairClassification(_SentencePairs):
     name, mteb_type, hub = "pair_classification", "PairClassification", "text-classification"
     mteb_class, ranked_by = "pair_classification.AbsTaskPairClassification", "_compute_metrics"
     measure = staticmethod(precision)
+    own = {"label_column_name": "label"}  # noqa: RUF012
     checks = ("labels", "conflicts")
-
-    def attributes(self, protocol: Protocol) -> dict[str, Any]:
-        """Return the labels' column."""
-        return {"label_column_name": "label"}
 
 
 class BitextMining(TaskScorer):
@@ -261,11 +262,8 @@ class Summarisation(TaskScorer):
 
     name, mteb_type, hub = "summarisation", "Summarization", "summarization"
     mteb_class = "text.summarization.AbsTaskSummarization"
+    own = {"min_score": 0, "max_score": 1}  # noqa: RUF012 (mteb rescales relevances, which changes no rank)
     checks = ("constant_gold",)
-
-    def attributes(self, protocol: Protocol) -> dict[str, Any]:
-        """Return bounds: mteb rescales relevances, which changes no rank."""
-        return {"min_score": 0, "max_score": 1}
 
     def data(self, dataset: TableDataset, protocol: Protocol) -> Any:
         """Return the summaries, without their source, which mteb never embeds."""
@@ -313,11 +311,7 @@ class Summarisation(TaskScorer):
 class _LabelledTexts(TaskScorer):
     """Texts with a label."""
 
-    checks = ("labels", "conflicts")
-
-    def parts(self, task: Any) -> list[TextPart]:
-        """Return the columns of texts and labels."""
-        return [TextPart("texts", text_columns(task, self.name), gold_column(task, self.name))]
+    what, checks = "texts", ("labels", "conflicts")
 
 
 class Classification(_LabelledTexts):
@@ -332,10 +326,6 @@ class Classification(_LabelledTexts):
         from evaluation.tasks.mteb_classes import own_classifier  # noqa: PLC0415
 
         return own_classifier() | (WHOLE if protocol == "paper" else {})
-
-    def data(self, dataset: TableDataset, protocol: Protocol) -> Any:
-        """Return both splits."""
-        return _split(_numbered(dataset.splits))
 
     def of_mteb(self, dataset: MtebTask, task: Any, protocol: Protocol) -> Any:
         """Return the task with a separate evaluator."""
@@ -362,10 +352,6 @@ class MultilabelClassification(_LabelledTexts):
         """Return that `paper` trains and scores on all texts; mteb trains a copy of its evaluator each time."""
         return {**WHOLE, "max_eval_samples": None} if protocol == "paper" else {}
 
-    def data(self, dataset: TableDataset, protocol: Protocol) -> Any:
-        """Return both splits."""
-        return _split(dataset.splits)
-
     def of_mteb(self, dataset: MtebTask, task: Any, protocol: Protocol) -> Any:
         """Return the task with these attributes."""
         return _with(task, self.attributes(protocol))
@@ -390,6 +376,7 @@ class Clustering(_LabelledTexts):
     """Texts are put into as many groups as there are labels."""
 
     name, mteb_type, category = "clustering", "Clustering", "t2c"
+    own = {"input_column_name": "text", "label_column_name": "label"}  # noqa: RUF012
     numbered, measure = True, staticmethod(v_measure)
 
     def base(self, protocol: Protocol) -> type:
@@ -399,15 +386,11 @@ class Clustering(_LabelledTexts):
 
         return AbsTaskClustering if protocol == "mteb" else AbsTaskClusteringLegacy
 
-    def attributes(self, protocol: Protocol) -> dict[str, Any]:
-        """Return the columns."""
-        return {"input_column_name": "text", "label_column_name": "label"}
-
     def data(self, dataset: TableDataset, protocol: Protocol) -> Any:
         """Return the texts; by `paper` a row is a whole set of texts to cluster, and there is one row."""
-        frames = _numbered({"test": dataset.splits["test"]})
         if protocol == "mteb":
-            return _split(frames)
+            return super().data(dataset, protocol)
+        frames = _numbered({"test": dataset.splits["test"]})
         columns = {name: [frames["test"][name].tolist()] for name in ("text", "label")}
         return _split({"test": pd.DataFrame(columns)})
 
@@ -550,6 +533,7 @@ class InstructionReranking(_PassageSearch):
 
     name, mteb_type = "instruction_reranking", "InstructionReranking"
     no_abstention = "the task's metric compares two rankings, so a single query has no score to abstain from"
+    no_items = "p-MRR compares rankings under two instructions and is not a mean over queries"
     no_export = "instruction reranking needs code of its own in mteb"
 
     def task(self, dataset: Dataset, protocol: Protocol) -> Any:
@@ -562,10 +546,6 @@ class InstructionReranking(_PassageSearch):
     def data(self, dataset: TableDataset, protocol: Protocol) -> Any:
         """Return queries with instructions and candidates."""
         return {"test": instruction_data(dataset.splits["test"])}
-
-    def not_of_items(self, protocol: Protocol) -> str:
-        """Return that the metric is no mean over queries."""
-        return "p-MRR compares rankings under two instructions and is not a mean over queries"
 
 
 KINDS: Mapping[TaskType, TaskScorer] = {

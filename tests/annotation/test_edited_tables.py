@@ -14,7 +14,7 @@ from plumbline.study import Study
 
 
 def drift(number: float) -> DriftRecord:
-    return DriftRecord(pair_id="a", transformation="paraphrasing", model="m", drift=number, unit_id="u")
+    return DriftRecord(pair_id="a", model="m", drift=number, unit_id="u")
 
 
 def test_a_table_that_was_edited_is_refused_and_named(generated: Study) -> None:

@@ -28,8 +28,8 @@ def test_drift_is_set_against_the_first_question_of_the_studys_rubric(tmp_path: 
         where = {"pair_id": pair.pair_id, "transformation": pair.transformation}
         given = Rating(**where, language="en", value=number, submitted_at=datetime.now(UTC), **common)
         ratings.append(given.model_dump())
-        drift.append(DriftRecord(**where, model="one", drift=0.5 - 0.1 * number, unit_id="").model_dump())
-        drift.append(DriftRecord(**where, model="two", drift=0.5, unit_id="").model_dump())
+        drift.append(DriftRecord(pair_id=pair.pair_id, model="one", drift=0.5 - 0.1 * number, unit_id="").model_dump())
+        drift.append(DriftRecord(pair_id=pair.pair_id, model="two", drift=0.5, unit_id="").model_dump())
     frames = (pd.DataFrame([pair.model_dump() for pair in pairs]), pd.DataFrame(ratings), pd.DataFrame(drift))
     scores = pd.DataFrame([score_row("one", "sts", "original", 0.8)])
     records = EvaluationRecords.open(study).changed(scores=scores, sample=frames[0], sample_ratings=frames[1])

@@ -104,13 +104,14 @@ def run(study: Study, *chosen: str, ran: str = "", include_rejected: bool = Fals
     models = Model.all_of(ModelHost.of(study))
     picked = [one for one in models if one.name in chosen]
     begun = [one for one in models if one in picked or one.name == ran]
-    tables = beside.Tables(records, units, beside.measures(records), begun)
+    (measure,) = beside.measures(records)
+    table = beside.MeasureTable(records, units, begun, measure)
     for one in picked:
         encoder = Encoder(model, one.name, one.revision)
-        for found in (piece(encoder) for piece in beside.pieces(tables.todo(one))):
-            tables.save(one, found)
+        for found in (piece(encoder) for piece in beside.pieces([table.todo(one)])):
+            table.save(one, found.key, found.rows)
             made += 1
-    tables.write()
+    table.write()
     return model, made
 
 
@@ -235,13 +236,15 @@ def test_what_was_made_before_a_model_failed_stays(rated: Study) -> None:
     )
     records = EvaluationRecords.open(rated)
     models = Model.all_of(ModelHost.of(rated))
-    tables = beside.Tables(records, units, beside.measures(records), models)
+    (measure,) = beside.measures(records)
+    table = beside.MeasureTable(records, units, models, measure)
     for model, spoilt in zip(models, (False, True), strict=True):
         encoder = Encoder(FakeModel(spoil=lambda _, spoilt=spoilt: spoilt), model.name, "1")
-        (piece,) = beside.pieces(tables.todo(model))
+        (piece,) = beside.pieces([table.todo(model)])
         with pytest.raises(DataError, match="not finite") if spoilt else contextlib.nullcontext():
-            tables.save(model, piece(encoder))
-    tables.write()
+            found = piece(encoder)
+            table.save(model, found.key, found.rows)
+    table.write()
     scores = EvaluationRecords.open(rated).accepted_scores
     assert list(scores.loc[scores["score"].notna(), "model"]) == ["one"]
 

@@ -145,11 +145,12 @@ def measured(study: Study) -> pd.DataFrame:
     verdicts, records = [verdict(study, name) for name in study.transformations], EvaluationRecords.open(study)
     units = plan_units(Folder(study), [Verdict.model_validate(one) for one in verdicts], [], include_rejected=False)
     (model,) = Model.all_of(ModelHost.of(study))
-    made = beside.Tables(records, units, beside.measures(records), [model])
-    left = tuple(one for one in made.todo(model) if isinstance(one.measure, Abstaining))
-    for found in (piece(Encoder(FakeModel(), model.name, model.revision)) for piece in beside.pieces(left)):
-        made.save(model, found)
-    made.write()
+    (_, measure) = beside.measures(records)
+    table = beside.MeasureTable(records, units, [model], measure)
+    for piece in beside.pieces([table.todo(model)]):
+        found = piece(Encoder(FakeModel(), model.name, model.revision))
+        table.save(model, found.key, found.rows)
+    table.write()
     return EvaluationRecords.open(study).abstention
 
 

@@ -18,12 +18,10 @@ from evaluation.stored import StoredResults
 from generation.datasets.loading import iter_datasets
 from generation.jobs import Plan
 from plumbline.errors import StudyError
-from plumbline.records import Score, TransformedText
-from plumbline.store import read_frame
+from plumbline.records import Score
 from plumbline.study import Study
 from plumbline.versions import version_of
 from tests.concluded import concluded
-from tests.shared import note_outputs
 
 from .conftest import (
     FakeModel,
@@ -142,45 +140,6 @@ def test_a_model_without_a_revision_is_told_apart_by_its_files(study: Study, tmp
     evaluate(local, load=loader)
     assert set(EvaluationRecords.open(local).scores["model_revision"]) != {revision}
     assert not list((study.folder / "mteb").rglob(f"{revision}/sts.json"))
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        (
-            {"generator_hash": "f" * 32, "model": "else"},
-            "the verdict covers outputs of another generator or sampling, 'else'",
-        ),
-        ({"prompt_hash": "f" * 32}, "the verdict covers outputs of other prompts (ffffffff"),
-    ],
-)
-@pytest.mark.usefixtures("by_hand")
-def test_verdicts_of_something_else_leave_out_what_they_do_not_cover(
-    study: Study, loader: Loader, changes: dict[str, str], words: str
-) -> None:
-    verdicts = [verdict(study, "paraphrasing", **changes), verdict(study, "translation")]
-    print_verdicts(study, verdicts)
-    evaluate(study, models=["one"], load=loader)
-    row = rows(study, "sts").loc["paraphrasing"]
-    assert row["status"] == "left_out" and row["reason"].startswith(words) and "\n" not in row["reason"]
-    assert (row["verdict_hash"], row["versions"]) == ("", "")
-    assert rows(study, "sts").loc["translation", "status"] == "evaluated"
-
-
-def test_a_file_of_outputs_that_lacks_rows_leaves_its_units_out(study: Study, loader: Loader) -> None:
-    path = study.transformation_file("translation", 1337)
-    frame = read_frame(path, TransformedText, "")
-    note_outputs(study, "translation", 1337, frame.iloc[3:])  # three sentences; the requests have all theirs
-    evaluate(study, models=["one"], load=loader)
-    row = rows(study, "sts").loc["translation"]
-    lacking, _, of = row["reason"].removeprefix("no output for ").split()[:3]
-    assert (row["status"], lacking, of) == (
-        "left_out",
-        "3",
-        str(len({t.text_id for t in next(iter_datasets(study)).texts()})),
-    )
-    assert row["reason"].endswith("texts: run `plumbline generate` again")
-    assert rows(study, "requests").loc["translation", "status"] == "evaluated"
 
 
 @pytest.mark.usefixtures("by_hand")

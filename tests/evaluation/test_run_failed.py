@@ -28,6 +28,11 @@ def test_a_text_without_output_leaves_its_unit_out(study: Study, loader: Loader)
     assert row["reason"].startswith("no output for 1 of ")
     assert row["reason"].endswith("texts: run `plumbline generate` again")
     assert scores.loc[("requests", "translation"), "status"] == "evaluated"
+    study.transformation_file("translation", 1337).unlink()
+    evaluate(study, models=["one"], load=loader)
+    scores = EvaluationRecords.open(study).scores
+    reasons = set(scores[scores["transformation"] == "translation"]["reason"])
+    assert reasons and all("texts: run `plumbline generate` again" in reason for reason in reasons)
 
 
 def test_an_item_whose_output_failed_is_dropped(tmp_path: Path, loader: Loader) -> None:
@@ -55,36 +60,19 @@ def test_an_item_whose_output_failed_is_dropped(tmp_path: Path, loader: Loader) 
     assert (row["n"], row["n_failed"]) == (8, 0)
 
 
+def test_a_data_set_that_failures_leave_with_one_label_or_empty_is_left_out(study: Study, loader: Loader) -> None:
+    pairs, requests = ([text.text for text in dataset.texts()] for dataset in iter_datasets(study))
+    failing(study, *pairs, *(text for text in requests if text.startswith("cat")))
+    evaluate(study, models=["one"], load=loader)
+    for name, why in (("sts", "there is nothing to score"), ("requests", "all rows of its train split have the label")):
+        row = rows(study, name).loc["translation"]
+        assert row["status"] == "left_out"
+        assert row["reason"].startswith(f"without the 12 items whose outputs failed {why}")
+
+
 def test_the_failures_are_part_of_a_scores_identity(study: Study, loader: Loader) -> None:
     first, second = (text.text for text in list(next(iter_datasets(study)).texts())[:2])
     failing(study, first)
     assert evaluate(study, models=["one"], load=loader).made == 6
     failing(study, first, second)
     assert evaluate(study, models=["one"], load=loader).made == 1
-
-
-def test_a_data_set_that_failures_leave_with_one_label_is_left_out(study: Study, loader: Loader) -> None:
-    cats = [text.text for text in list(iter_datasets(study))[1].texts() if text.text.startswith("cat")]
-    failing(study, *cats)
-    evaluate(study, models=["one"], load=loader)
-    row = rows(study, "requests").loc["translation"]
-    assert row["status"] == "left_out"
-    assert row["reason"].startswith(
-        "without the 12 items whose outputs failed all rows of its train split have the label"
-    )
-
-
-def test_a_data_set_that_failures_leave_empty_is_left_out(study: Study, loader: Loader) -> None:
-    failing(study, *(text.text for text in next(iter_datasets(study)).texts()))
-    evaluate(study, models=["one"], load=loader)
-    row = rows(study, "sts").loc["translation"]
-    assert (row["status"], row["n"]) == ("left_out", 0)
-    assert row["reason"] == "without the 12 items whose outputs failed there is nothing to score"
-
-
-def test_outputs_that_were_never_made_leave_their_units_out(study: Study, loader: Loader) -> None:
-    study.transformation_file("translation", 1337).unlink()
-    evaluate(study, models=["one"], load=loader)
-    scores = EvaluationRecords.open(study).scores
-    reasons = set(scores[scores["transformation"] == "translation"]["reason"])
-    assert reasons and all("texts: run `plumbline generate` again" in reason for reason in reasons)

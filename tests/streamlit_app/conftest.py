@@ -116,7 +116,7 @@ def made_drift(pairs: list[Pair]) -> list[DriftRecord]:
     """Drift for two models, by a seeded rule."""
     rng = np.random.default_rng(8)
     return [
-        DriftRecord(pair_id=pair.pair_id, transformation=pair.transformation, model=model, drift=float(rng.beta(2, 9)))
+        DriftRecord(pair_id=pair.pair_id, model=model, drift=float(rng.beta(2, 9)))
         for model in MODELS
         for pair in pairs
     ]

@@ -87,7 +87,7 @@ def write_records(folder: Path, *, simulated: bool = True, **changes: Any) -> St
     write_ratings(study, pairs, simulated)
     write_scores(study)
     moved = [
-        DriftRecord(pair_id=pair.pair_id, transformation=pair.transformation, model=model, drift=0.01 * (number % 7))
+        DriftRecord(pair_id=pair.pair_id, model=model, drift=0.01 * (number % 7))
         for model in ("one", "two")
         for number, pair in enumerate(pairs)
     ]
@@ -106,7 +106,7 @@ def write_beside(study: Study) -> None:
             for seed in (1, 2):
                 if name == REJECTED:
                     continue
-                where = {"model": model, "dataset": "d0", "task_type": "sts", "transformation": name, "seed": seed}
+                where = {"model": model, "dataset": "d0", "transformation": name, "seed": seed}
                 where |= {"axis": TRANSFORMATIONS[name].axis, "status": "evaluated", "unit_id": ""}
                 hole = (name, seed) == ("paraphrasing", 1)
                 item_row = {"original": 0.7, "score": 0.65, "n": 21, "reason": ""}

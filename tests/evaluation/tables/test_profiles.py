@@ -103,7 +103,7 @@ def test_table_22_takes_what_both_studies_have_and_says_what_it_leaves_out() -> 
 
 
 def beside(model: str, dataset: str, transformation: str, seed: int, **own: object) -> dict[str, object]:
-    where = {"model": model, "dataset": dataset, "task_type": "sts", "transformation": transformation, "seed": seed}
+    where = {"model": model, "dataset": dataset, "transformation": transformation, "seed": seed}
     return {**where, "axis": TRANSFORMATIONS[transformation].axis, "status": "evaluated", "unit_id": "", **own}
 
 
