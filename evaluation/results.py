@@ -87,6 +87,7 @@ class Results:
         self._tables = {m.file.name: MeasureTable(records, units, self._begun, m) for m in measures}
         for texts in {unit.texts for unit in units}:
             texts.remembered.keep()
+        self.write()
 
     def todo(self) -> Iterator[Todo]:
         """Yield the work left for each chosen model that has some; units with one identity are scored once."""

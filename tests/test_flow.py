@@ -116,7 +116,7 @@ def test_every_record_has_the_columns_that_others_rely_on(flow: Flow) -> None:
     columns = {
         "ratings.parquet": "pair_id transformation language rater_id question value status submitted_at source"
         " simulated",
-        "drift.parquet": "pair_id transformation model drift",
+        "drift.parquet": "pair_id model drift",
         "scores.parquet": "model dataset task_type language transformation axis seed metric score n status",
         "texts.parquet": "dataset split item field language text_id text",
         "pairs.parquet": "pair_id transformation language original transformed",

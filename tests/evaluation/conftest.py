@@ -25,8 +25,9 @@ from evaluation.models.embeddings import Embeddings
 from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.models.text_models import TextModel
 from evaluation.records import EvaluationRecords
+from generation.datasets.dataset import Dataset
 from generation.datasets.loading import iter_datasets
-from generation.jobs import Plan
+from generation.jobs import Job, Plan
 from generation.production import read_transformed
 from plumbline.hashes import packed, set_hash
 from plumbline.identity import identity
@@ -255,6 +256,29 @@ def note_supplies(study: Study) -> None:
         accept(study)
 
 
+def pair_of(plan: Plan, job: Job, dataset: Dataset) -> Pair:
+    """The pair of a text and what the made-up generator makes of it."""
+    kind = TRANSFORMATIONS[job.transformation]
+    return Pair(
+        pair_id=identity("pair", job.key),
+        key=job.key,
+        transformation=kind.name,
+        axis=kind.axis,
+        pool=kind.name,
+        dataset=dataset.name,
+        task_type=dataset.task,
+        language=job.source_language,
+        output_language=kind.output_language(job.source_language, job.language),
+        seed=job.seed,
+        original=job.text,
+        transformed=changed(job.text, kind.name),
+        model="writer",
+        generator_hash=plan.generator_hash,
+        prompt_hash=plan.prompt_hashes[kind.name],
+        generator_kind="recorded",
+    )
+
+
 def write_pairs(study: Study) -> list[Pair]:
     """Five texts of each transformation, as annotation draws them: four of the first data set, one of the last.
 
@@ -265,30 +289,10 @@ def write_pairs(study: Study) -> list[Pair]:
     dataset, *_, last = [*loaded, loaded[-1]]
     texts = [*list({t.text: t for t in dataset.texts()}.values())[: 5 if dataset.name == last.name else 4]]
     texts += [next(iter(last.texts()))]
-    pairs = []
+    pairs = list[Pair]()
     for name in study.transformations:
-        kind = TRANSFORMATIONS[name]
-        for job in list(plan.jobs(texts, name, study.seeds[0]))[:5]:
-            pairs.append(
-                Pair(
-                    pair_id=identity("pair", job.key),
-                    key=job.key,
-                    transformation=name,
-                    axis=kind.axis,
-                    pool=name,
-                    dataset=dataset.name,
-                    task_type=dataset.task,
-                    language=job.source_language,
-                    output_language=kind.output_language(job.source_language, job.language),
-                    seed=study.seeds[0],
-                    original=job.text,
-                    transformed=changed(job.text, name),
-                    model="writer",
-                    generator_hash=plan.generator_hash,
-                    prompt_hash=plan.prompt_hashes[name],
-                    generator_kind="recorded",
-                )
-            )
+        jobs = list(plan.jobs(texts, name, study.seeds[0]))[:5]
+        pairs += [pair_of(plan, job, dataset) for job in jobs]
     Manifest.of(study).write_table("pairs.parquet", pairs, Pair)
     Manifest.of(study).write_table("controls.parquet", list[Pair](), Pair)
     note_supplies(study)

@@ -27,13 +27,20 @@ from evaluation.units import Model, ScoreUnit, plan_units
 from generation.datasets.loading import iter_datasets
 from generation.jobs import Plan
 from plumbline.errors import DataError
-from plumbline.identity import identity
 from plumbline.manifest import Manifest
 from plumbline.records import Pair
 from plumbline.store import write_table
 from plumbline.study import Study
-from plumbline.transformations import TRANSFORMATIONS
-from tests.evaluation.conftest import FakeModel, changed, print_verdicts, vectors, verdict, write_outputs, write_study
+from tests.evaluation.conftest import (
+    FakeModel,
+    changed,
+    pair_of,
+    print_verdicts,
+    vectors,
+    verdict,
+    write_outputs,
+    write_study,
+)
 
 pytestmark = pytest.mark.usefixtures("by_hand")
 
@@ -46,23 +53,7 @@ def write_rated(study: Study, rejected: tuple[str, ...] = ()) -> None:
     texts = [t for t in dataset.texts() if int(t.item) in ROWS or (t.item, t.field) == ("6", "sentence1")]
     pairs, means = [], []
     for job in plan.jobs(texts, "paraphrasing", 1337):
-        pair = Pair(
-            pair_id=identity("pair", job.key),
-            key=job.key,
-            transformation="paraphrasing",
-            axis=TRANSFORMATIONS["paraphrasing"].axis,
-            pool="paraphrasing",
-            dataset="sts",
-            task_type="sts",
-            language="en",
-            output_language="en",
-            seed=1337,
-            original=job.text,
-            transformed=changed(job.text, "paraphrasing"),
-            model="writer",
-            generator_hash=plan.generator_hash,
-            prompt_hash=plan.prompt_hashes["paraphrasing"],
-        )
+        pair = pair_of(plan, job, dataset)
         pairs.append(pair)
         for question in ("quality", "fluency"):
             bad = job.text in rejected and question == "fluency"
