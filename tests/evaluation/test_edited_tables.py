@@ -54,6 +54,7 @@ def test_an_edited_table_is_not_shown_and_can_be_made_again(
     assert shown(study, name).equals(made)
 
 
+@pytest.mark.usefixtures("by_hand")
 def test_edited_scores_of_accepted_pairs_are_not_shown(rated: Study) -> None:
     test_measures.run(rated, "one")
     edit(rated, "accepted_scores.parquet", "score")
