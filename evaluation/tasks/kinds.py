@@ -70,7 +70,7 @@ class TaskScorer:
     name: ClassVar[TaskType]
     mteb_type: ClassVar[str]
     mteb_class: ClassVar[str]  #: below `mteb.abstasks`
-    own: ClassVar[Mapping[str, Any]] = {}  #: attributes of the task's own class
+    class_attributes: ClassVar[Mapping[str, Any]] = {}  #: attributes of the task's own class
     what: ClassVar[str] = ""  #: word for its items; empty for searches
     no_items: ClassVar[str] = ""  #: why its score cannot be split into items
     ranked_by: ClassVar[str] = ""  #: the method of mteb's class that ranks similarities of pairs
@@ -110,7 +110,7 @@ class TaskScorer:
 
     def attributes(self, protocol: Protocol) -> dict[str, Any]:
         """Return attributes of the task's own class."""
-        return dict(self.own)
+        return dict(self.class_attributes)
 
     def data(self, dataset: TableDataset, protocol: Protocol) -> Any:
         """Return the data of local files, as mteb's class has it."""
@@ -230,7 +230,7 @@ class PairClassification(_SentencePairs):
     name, mteb_type, hub = "pair_classification", "PairClassification", "text-classification"
     mteb_class, ranked_by = "pair_classification.AbsTaskPairClassification", "_compute_metrics"
     measure = staticmethod(precision)
-    own = {"label_column_name": "label"}  # noqa: RUF012
+    class_attributes = {"label_column_name": "label"}  # noqa: RUF012
     checks = ("labels", "conflicts")
 
 
@@ -262,7 +262,7 @@ class Summarisation(TaskScorer):
 
     name, mteb_type, hub = "summarisation", "Summarization", "summarization"
     mteb_class = "text.summarization.AbsTaskSummarization"
-    own = {"min_score": 0, "max_score": 1}  # noqa: RUF012 (mteb rescales relevances, which changes no rank)
+    class_attributes = {"min_score": 0, "max_score": 1}  # noqa: RUF012 (mteb rescales relevances, which changes no rank)
     checks = ("constant_gold",)
 
     def data(self, dataset: TableDataset, protocol: Protocol) -> Any:
@@ -376,7 +376,7 @@ class Clustering(_LabelledTexts):
     """Texts are put into as many groups as there are labels."""
 
     name, mteb_type, category = "clustering", "Clustering", "t2c"
-    own = {"input_column_name": "text", "label_column_name": "label"}  # noqa: RUF012
+    class_attributes = {"input_column_name": "text", "label_column_name": "label"}  # noqa: RUF012
     numbered, measure = True, staticmethod(v_measure)
 
     def base(self, protocol: Protocol) -> type:
