@@ -265,7 +265,7 @@ def review(options: argparse.Namespace) -> int:
 def show_signs(evidence: Evidence, names: Mapping[str, str]) -> None:
     """Print the evidence about each rater; `names` are raters' own, by pseudonym."""
     evidence.need(RATINGS)
-    waiting = [verdict for verdict in known_verdicts(evidence) if verdict.to_look_at]
+    waiting = [verdict for verdict in known_verdicts(evidence) if verdict.review.to_look_at]
     text = review_text(evidence, evidence.signs, evidence.unlooked, names)
     print(f"{waiting_text(waiting, names)}{text}")
     if {sign.rater_id for sign in evidence.signs} - {decision.rater_id for decision in evidence.decided}:

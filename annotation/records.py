@@ -142,6 +142,100 @@ class TakenLook(Record):
     decision: Outcome = Field(description="the decision at the look")
 
 
+class Supply(Record):
+    """The outputs from which a transformation's sample in one language was drawn (`sample.json`)."""
+
+    KEY = ("transformation", "language")
+    transformation: str = Field(description="name of the transformation")
+    language: str = Field(description="language of the originals")
+    ok: int = Field(description="outputs that could be drawn")
+    failed: int = Field(description="outputs with a serious error, which nobody rates")
+    unanswered: int = Field(description="outputs that have not been generated yet")
+    flagged: dict[str, int] = Field(
+        default_factory=dict, description="usable outputs with each error type, including those kept out"
+    )
+    without: tuple[str, ...] = Field(default=(), description="error types that keep an output out (`sample.without`)")
+    kept_out: int = Field(default=0, description="usable outputs that these error types kept out")
+    known: int = Field(default=0, description="texts that are also known items, which the sample leaves out")
+    outputs: dict[str, dict[int, str]] = Field(
+        default={}, description="hash of the outputs that could be drawn, by data set and seed"
+    )
+
+    @property
+    def failed_share(self) -> float:
+        """Of all generated outputs; NaN without any."""
+        decided = self.ok + self.kept_out + self.failed
+        return self.failed / decided if decided else math.nan
+
+    @property
+    def kept_out_share(self) -> float:
+        """Of the usable outputs."""
+        return self.kept_out / (self.ok + self.kept_out) if self.kept_out else 0.0
+
+    def lines(self, judging: Subject) -> Iterator[str]:
+        """Yield lines on what was left out of the sample because nobody can rate it, or because it is a known item."""
+        where = f"{self.transformation}, {self.language}"
+        if self.failed:
+            failed = judging.failed.replace(" that", "")
+            yield f"{where}: {self.failed_share:.1%} of the {failed} and are rated by nobody"
+        if self.known:
+            also = "is also a known item, and is" if self.known == 1 else "are also known items, and are"
+            yield f"{where}: {count(self.known, judging.names.item)} {also} not in the sample"
+
+
+class RuleResult(Record):
+    """The rule of a verdict, and what it found."""
+
+    rule: Literal["mean", "lower_bound"] = Field(
+        default="mean", description="what must meet the limits: the mean or share, or the nearer end of its interval"
+    )
+    threshold: Number = Field(description="the least mean that is accepted; NaN if `rules` decide instead")
+    rules: tuple[RuleSpec, ...] = Field(
+        default=(), description="the rules that decided; empty if one threshold decided"
+    )
+    probabilities: tuple[Chance, ...] = Field(default=(), description="P of each of `rules`, in their order")
+    blocks: tuple[int, ...] = Field(
+        default=(), description="for a rule by blocks: number of pairs after each block, including withdrawn pairs"
+    )
+    looks: tuple[BlockLook, ...] = Field(
+        default=(), description="for a rule by blocks: the looks so far, up to the one that decided"
+    )
+
+
+class Review(Record):
+    """What people's review of raters and pairs changes in a verdict."""
+
+    n_excluded: int = Field(default=0, description="ratings that quality control excluded, over all questions")
+    with_excluded: Outcome | None = Field(
+        default=None, description="the decision if excluded ratings counted; none if nothing was excluded"
+    )
+    n_withdrawn: int = Field(
+        default=0, description="pairs that people withdrew from the sample, which count in no number"
+    )
+    with_withdrawn: Outcome | None = Field(
+        default=None,
+        description="the decision if withdrawn pairs with ratings had stayed; none if no withdrawn pair was rated",
+    )
+    checked: bool = Field(
+        default=False, description="whether the verdict waits for a review of raters who fail the checks"
+    )
+    unchecked: Outcome | None = Field(
+        default=None, description="the rule's decision, if the verdict waits for a review of its raters; else none"
+    )
+    to_look_at: tuple[str, ...] = Field(
+        default=(), description="pseudonyms of the raters whose review the verdict waits for"
+    )
+
+
+class Origin(Record):
+    """What made the rated texts."""
+
+    model: str = Field(description="the generator's model")
+    generator_kind: str = Field(default="", description="the generator's kind, such as recorded, function or outputs")
+    generator_hash: str = Field(description="hash of model, revision and sampling")
+    prompt_hash: str = Field(description="hash of the prompts' texts")
+
+
 class Verdict(Record):
     """The verdict on a transformation in a language, and its basis (`verdicts.json`)."""
 
@@ -163,62 +257,17 @@ class Verdict(Record):
         description="waves of the sample that these pairs belong to; without such pairs, all drawn waves",
     )
     questions: tuple[Summary, ...] = Field(description="one summary for each question")
-    threshold: Number = Field(description="the least mean that is accepted; NaN if `rules` decide instead")
-    rule: Literal["mean", "lower_bound"] = Field(
-        default="mean", description="what must meet the limits: the mean or share, or the nearer end of its interval"
+    result: RuleResult = Field(description="the rule, and what it found")
+    review: Review = Field(default=Review(), description="what people's review of raters and pairs changes")
+    supply: Supply | None = Field(
+        default=None, description="the outputs that the sample was drawn from: no others are evaluated; none if unknown"
     )
-    rules: tuple[RuleSpec, ...] = Field(
-        default=(), description="the rules that decided; empty if one threshold decided"
-    )
-    probabilities: tuple[Chance, ...] = Field(default=(), description="P of each of `rules`, in their order")
-    n_excluded: int = Field(default=0, description="ratings that quality control excluded, over all questions")
-    decision_with_excluded: Outcome | None = Field(
-        default=None, description="the decision if excluded ratings counted; none if nothing was excluded"
-    )
-    n_withdrawn: int = Field(
-        default=0, description="pairs that people withdrew from the sample, which count in no number"
-    )
-    decision_with_withdrawn: Outcome | None = Field(
-        default=None,
-        description="the decision if withdrawn pairs with ratings had stayed; none if no withdrawn pair was rated",
-    )
-    failed_share: Number = Field(
-        default=math.nan,
-        description="share of outputs that failed and could not be sampled; NaN if unknown",
-    )
-    without: tuple[str, ...] = Field(
-        default=(), description="error types whose outputs were kept out of the sample: the verdict does not cover them"
-    )
-    kept_out_share: float = Field(default=0.0, description="share of usable outputs that these error types kept out")
-    outputs: dict[str, dict[int, str]] = Field(
-        default={},
-        description="hash of the outputs that the sample was drawn from, by data set and seed: no others are evaluated",
-    )
+    origin: Origin = Field(description="what made the rated texts")
     simulated: bool = Field(description="true if any of the ratings is simulated")
     rules_fixed: Fixed = Field(
         default="",
         description="late: the rules were fixed after the first rating; unknown: imported ratings have no times; empty:"
         " the rules were fixed before the first rating",
-    )
-    model: str = Field(description="the generator's model")
-    generator_hash: str = Field(description="hash of model, revision and sampling")
-    prompt_hash: str = Field(description="hash of the prompts' texts")
-    generator_kind: str = Field(default="", description="the generator's kind, such as recorded, function or outputs")
-    decision_unchecked: Outcome | None = Field(
-        default=None, description="the rule's decision, if the verdict waits for a review of its raters; else none"
-    )
-    checked: bool = Field(
-        default=False, description="whether the verdict waits for a review of raters who fail the checks"
-    )
-    to_look_at: tuple[str, ...] = Field(
-        default=(), description="pseudonyms of the raters whose review the verdict waits for"
-    )
-
-    blocks: tuple[int, ...] = Field(
-        default=(), description="for a rule by blocks: number of pairs after each block, including withdrawn pairs"
-    )
-    looks: tuple[BlockLook, ...] = Field(
-        default=(), description="for a rule by blocks: the looks so far, up to the one that decided"
     )
 
     @property
@@ -227,9 +276,19 @@ class Verdict(Record):
         return sum(summary.n_ratings for summary in self.questions)
 
     @property
+    def failed_share(self) -> float:
+        """The share of outputs that failed and could not be sampled; NaN if unknown."""
+        return self.supply.failed_share if self.supply else math.nan
+
+    @property
+    def without(self) -> tuple[str, ...]:
+        """The error types whose outputs were kept out of the sample: the verdict does not cover them."""
+        return self.supply.without if self.supply else ()
+
+    @property
     def probability(self) -> float:
         """The verdict's P (`P_IS`); NaN if a rule's P is NaN."""
-        values = [chance.probability for chance in self.probabilities]
+        values = [chance.probability for chance in self.result.probabilities]
         values = values or [summary.probability for summary in self.questions if summary.kind == "rating"]
         if not values or any(map(math.isnan, values)):
             return math.nan
@@ -238,7 +297,11 @@ class Verdict(Record):
     @property
     def by_rule(self) -> Outcome:
         """The rule's decision before raters are checked."""
-        return self.decision_unchecked or self.decision
+        return self.review.unchecked or self.decision
+
+    def reviewed(self, **changes: Any) -> Verdict:
+        """Return the verdict with these fields of its review."""
+        return self.model_copy(update={"review": self.review.model_copy(update=changes)})
 
     @property
     def unit(self) -> tuple[str, str, str]:
@@ -334,47 +397,6 @@ class Member(Record):
     rater_id: str = Field(description="pseudonym")
     dataset: str = Field(description="the dataset's name in Argilla")
     simulated: bool = Field(description="true for a simulated rater")
-
-
-class Supply(Record):
-    """The outputs from which a transformation's sample in one language was drawn (`sample.json`)."""
-
-    KEY = ("transformation", "language")
-    transformation: str = Field(description="name of the transformation")
-    language: str = Field(description="language of the originals")
-    ok: int = Field(description="outputs that could be drawn")
-    failed: int = Field(description="outputs with a serious error, which nobody rates")
-    unanswered: int = Field(description="outputs that have not been generated yet")
-    flagged: dict[str, int] = Field(
-        default_factory=dict, description="usable outputs with each error type, including those kept out"
-    )
-    without: tuple[str, ...] = Field(default=(), description="error types that keep an output out (`sample.without`)")
-    kept_out: int = Field(default=0, description="usable outputs that these error types kept out")
-    known: int = Field(default=0, description="texts that are also known items, which the sample leaves out")
-    outputs: dict[str, dict[int, str]] = Field(
-        default={}, description="hash of the outputs that could be drawn, by data set and seed"
-    )
-
-    @property
-    def failed_share(self) -> float:
-        """Of all generated outputs; NaN without any."""
-        decided = self.ok + self.kept_out + self.failed
-        return self.failed / decided if decided else math.nan
-
-    @property
-    def kept_out_share(self) -> float:
-        """Of the usable outputs."""
-        return self.kept_out / (self.ok + self.kept_out) if self.kept_out else 0.0
-
-    def lines(self, judging: Subject) -> Iterator[str]:
-        """Yield lines on what was left out of the sample because nobody can rate it, or because it is a known item."""
-        where = f"{self.transformation}, {self.language}"
-        if self.failed:
-            failed = judging.failed.replace(" that", "")
-            yield f"{where}: {self.failed_share:.1%} of the {failed} and are rated by nobody"
-        if self.known:
-            also = "is also a known item, and is" if self.known == 1 else "are also known items, and are"
-            yield f"{where}: {count(self.known, judging.names.item)} {also} not in the sample"
 
 
 class Look(Record):

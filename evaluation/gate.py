@@ -106,7 +106,8 @@ def drawn_from(
     dataset, transformation, seed = unit
     reasons, carried = dict[str, str](), False
     for language, now in outputs.items():
-        pools = [v.outputs for v in verdicts if (v.transformation, v.language) == (transformation, language)]
+        named = [v.supply for v in verdicts if (v.transformation, v.language) == (transformation, language)]
+        pools = [supply.outputs for supply in named if supply]
         hashes = {pool[dataset][seed] for pool in pools if seed in pool.get(dataset, {})}
         what = f"outputs of {dataset} in {language_name(language)} with seed {seed}"
         if hashes and now not in hashes:
@@ -167,21 +168,21 @@ def _found(
 def _made_now(named: Sequence[Verdict], plan: Makers, transformation: str) -> tuple[list[Verdict], str]:
     """Return the verdicts on texts of the present generator and prompts, and the reason if there are none."""
     maker = plan.makers[transformation]
-    of_generator = [v for v in named if v.generator_hash == maker.hash]
+    of_generator = [v for v in named if v.origin.generator_hash == maker.hash]
     if not of_generator:
-        rated_generator = f"{named[0].model!r} ({named[0].generator_hash[:8]})"
+        rated_generator = f"{named[0].origin.model!r} ({named[0].origin.generator_hash[:8]})"
         now = f"{maker.model!r} ({maker.hash[:8]})"
         what = "generator or sampling" if plan.prompts[transformation] else "function or file"
         rated_outputs = f"outputs of another {what}, {rated_generator}"
         return [], f"the verdict covers {rated_outputs}, now {now}: have the new outputs rated"
     kind = maker.kind
-    alike = [v for v in of_generator if v.generator_kind == kind]
+    alike = [v for v in of_generator if v.origin.generator_kind == kind]
     if not alike:
-        was = f"{of_generator[0].generator_kind} outputs of {of_generator[0].model!r}"
+        was = f"{of_generator[0].origin.generator_kind} outputs of {of_generator[0].origin.model!r}"
         return [], f"the verdict covers {was}, now {kind}: have the new outputs rated, or restore the generator's kind"
-    prompted = [v for v in alike if v.prompt_hash == plan.prompt_hashes[transformation]]
+    prompted = [v for v in alike if v.origin.prompt_hash == plan.prompt_hashes[transformation]]
     if not prompted:
-        was, now = alike[0].prompt_hash[:8], plan.prompt_hashes[transformation][:8]
+        was, now = alike[0].origin.prompt_hash[:8], plan.prompt_hashes[transformation][:8]
         return [], f"the verdict covers outputs of other prompts ({was}, now {now}): have the new outputs rated"
     return prompted, ""
 

@@ -19,8 +19,7 @@ from evaluation import axis_table, hodges_lehmann, wilcoxon
 from tests.finished import NAME as FINISHED
 from tests.finished import finished_once
 
-OF_THE_SUPPLY = {"failed_share", "without", "kept_out_share", "outputs"}  # what could be drawn, and what not
-OF_THE_CHECKS = {"checked"}  # of raters
+NOT_OF_FRAMES = {"supply", "review"}  # what could be drawn, and checks of raters
 
 
 def records() -> Path:
@@ -44,10 +43,8 @@ def test_verdicts_of_frames_are_those_of_the_command(with_pairs: bool) -> None:
     assert len(found) == len(then) == 2
     for one in found:
         now, before = one.model_dump(mode="json"), then[one.transformation]
-        unsaid = (
-            set() if with_pairs else {"output_languages", "model", "generator_hash", "prompt_hash", "generator_kind"}
-        )
-        for name in before.keys() - OF_THE_SUPPLY - OF_THE_CHECKS - unsaid - {"questions"}:
+        unsaid = set() if with_pairs else {"output_languages", "origin"}
+        for name in before.keys() - NOT_OF_FRAMES - unsaid - {"questions"}:
             assert now[name] == (pytest.approx(before[name]) if isinstance(before[name], float) else before[name]), name
         for mine, theirs in zip(one.questions, before["questions"], strict=True):
             assert (mine.mean, mine.low, mine.high) == pytest.approx((theirs["mean"], theirs["low"], theirs["high"]))

@@ -119,10 +119,10 @@ def test_verdicts_of_the_file_are_those_of_accept(made: Made) -> None:
         for one in judge(made.ratings, design=made.design, seed=made.study.sample.seed)
         if one.transformation == made.verdict.transformation
     ]
-    assert (found.decision, found.n_ratings, found.n_excluded) == (
+    assert (found.decision, found.n_ratings, found.review.n_excluded) == (
         made.verdict.decision,
         made.verdict.n_ratings,
-        made.verdict.n_excluded,
+        made.verdict.review.n_excluded,
     )
     for mine, theirs in zip(found.questions, made.verdict.questions, strict=True):
         assert mine.model_dump_json() == theirs.model_dump_json()

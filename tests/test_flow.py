@@ -126,7 +126,7 @@ def test_every_record_has_the_columns_that_others_rely_on(flow: Flow) -> None:
     for name in TRANSFORMATIONS:
         assert len(pd.read_parquet(flow.folder / "transformations" / name / "1337.parquet")) >= 104
     verdict = json.loads((flow.folder / "verdicts.json").read_text(encoding="utf-8"))[0]
-    needed = "transformation language decision reasons n_pairs questions generator_hash prompt_hash model"
+    needed = "transformation language decision reasons n_pairs questions origin"
     assert set(needed.split()) <= set(verdict)
     assert {"question", "mean", "low", "high", "ac2"} <= set(verdict["questions"][0])
 

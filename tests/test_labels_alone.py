@@ -59,7 +59,7 @@ def test_a_study_that_rates_nothing_goes_to_the_end(tmp_path: Path, monkeypatch:
     assert kinds == {"naturalness": 7, "order": 3, "better": 5}
     assert "Drift (1 - cos) cannot be compared with ratings" in run(file, "evaluate")
     (verdict,) = concluded(study).verdicts
-    assert verdict.decision == "accepted" and verdict.probability == verdict.probabilities[0].probability == 0.5
+    assert verdict.decision == "accepted" and verdict.probability == verdict.result.probabilities[0].probability == 0.5
     sound, order, _ = verdict.questions
     assert {one.label: one.share.value for one in sound.shares} == {"natural": 0.5, "odd": 0.5, "wrong": 0}
     # Half the pairs have equal orders: tau 1. Of the others' three twos one agrees, one does not, one is tied: tau 0.

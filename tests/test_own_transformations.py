@@ -93,7 +93,7 @@ def test_a_ninth_transformation_stands_beside_htebs_and_enters_no_number_of_thei
     assert {one.decision for one in verdicts.values()} == {"accepted"} and list(verdicts) == [*htebs, "typing_errors"]
     made = verdicts["typing_errors"]
     assert (made.axis, made.generator_kind, made.model) == ("noise", "function", "generation.examples:typos")
-    assert (made.prompt_hash, verdicts["paraphrasing"].generator_kind) == ("", "recorded")
+    assert (made.prompt_hash, verdicts["paraphrasing"].origin.generator_kind) == ("", "recorded")
 
     scores = EvaluationRecords.open(study).scores
     table = axis_table(scores).iloc[0]

@@ -152,7 +152,7 @@ class RatingQuestion(Question, kind="rating"):
             mean = rated.estimate(ALPHA if level is None else level)
             one_look = level is None and not rule.rules
             probability = rated.reached(rule.threshold).probability if one_look else math.nan
-        resampled = {"alpha": LEFT_OUT, "kappa": LEFT_OUT, "raw": LEFT_OUT}
+        resampled = {"alpha": krippendorff_alpha(answers, None), "kappa": LEFT_OUT, "raw": LEFT_OUT}
         if seed is not None:
             resampled = {
                 "alpha": krippendorff_alpha(answers, np.random.default_rng(seed)),

@@ -129,7 +129,7 @@ def waiting_text(verdicts: Sequence[Verdict], names: Mapping[str, str]) -> str:
         [
             verdict.transformation,
             f"{verdict.language} {verdict.task_type}".strip(),
-            ", ".join(named(rater, names) for rater in verdict.to_look_at),
+            ", ".join(named(rater, names) for rater in verdict.review.to_look_at),
             verdict.reasons[0],
         ]
         for verdict in verdicts

@@ -66,14 +66,14 @@ def verdicts_exhibit(material: CampaignMaterial) -> Exhibit:
         row |= {
             f"P: {rule}": chance(rule_chance.probability)
             for rule, rule_chance in rule_chances(verdict)
-            if len(verdict.rules) > 1
+            if len(verdict.result.rules) > 1
         }
         row[f"{item}s".capitalize()] = f"{verdict.n_pairs:,}"
         row["Failed"] = "–" if math.isnan(verdict.failed_share) else f"{verdict.failed_share:.1%}"
-        if any(verdict.n_excluded for verdict in material.verdicts):
-            row["With excluded"] = f"{verdict.decision_with_excluded or verdict.by_rule} ({verdict.n_excluded})"
-        if any(verdict.n_withdrawn for verdict in material.verdicts):
-            row["With withdrawn"] = f"{verdict.decision_with_withdrawn or verdict.by_rule} ({verdict.n_withdrawn})"
+        if any(verdict.review.n_excluded for verdict in material.verdicts):
+            row["With excluded"] = f"{verdict.review.with_excluded or verdict.by_rule} ({verdict.review.n_excluded})"
+        if any(verdict.review.n_withdrawn for verdict in material.verdicts):
+            row["With withdrawn"] = f"{verdict.review.with_withdrawn or verdict.by_rule} ({verdict.review.n_withdrawn})"
         reasons = [*in_own_words(verdict.reasons, material.study.called), *pooled(verdict), *kept_out(verdict)]
         row["Reasons"] = "; ".join(reasons)
         rows.append(row)
@@ -246,8 +246,8 @@ def unbiased_exhibit(material: CampaignMaterial) -> Exhibit:
 
 def _limit(verdict: Verdict, question: str) -> float:
     """Return the threshold of a question's mean; NaN if no rule is about it."""
-    limits = [rule.limit for rule in verdict.rules if rule.question == question and not rule.label]
-    return limits[0] if limits else verdict.threshold
+    limits = [rule.limit for rule in verdict.result.rules if rule.question == question and not rule.label]
+    return limits[0] if limits else verdict.result.threshold
 
 
 def raters_exhibit(material: CampaignMaterial) -> Exhibit:

@@ -197,11 +197,11 @@ def _quality_facts(material: CampaignMaterial) -> dict[str, Any]:
         "sign_raters": len({sign.rater_id for sign in material.signs}),
         "excluded_raters": sum(last.values()),
         "excluded_ratings": len(material.excluded),
-        "changed_by_excluded": _changed(material.verdicts, "decision_with_excluded"),
+        "changed_by_excluded": _changed(material.verdicts, "with_excluded"),
         "withdrawn": len(material.pairs) - len(material.staying),
         "withdrawn_ratings": len(material.withdrawn),
         "late": material.late,
-        "changed_by_withdrawn": _changed(material.verdicts, "decision_with_withdrawn"),
+        "changed_by_withdrawn": _changed(material.verdicts, "with_withdrawn"),
     }
 
 
@@ -226,9 +226,9 @@ def _verdict_facts(material: CampaignMaterial) -> dict[str, Any]:
 
 def _maker_facts(material: CampaignMaterial) -> dict[str, Any]:
     study, kinds = material.study, material.study.transforming
-    generated = [verdict for verdict in material.verdicts if verdict.prompt_hash]
-    makers = {(verdict.model, verdict.generator_hash) for verdict in generated}
-    prompts = {display(verdict.transformation, pooled=False).lower(): verdict.prompt_hash[:8] for verdict in generated}
+    generated = [verdict for verdict in material.verdicts if verdict.origin.prompt_hash]
+    makers = {(verdict.origin.model, verdict.origin.generator_hash) for verdict in generated}
+    prompts = {display(v.transformation, pooled=False).lower(): v.origin.prompt_hash[:8] for v in generated}
     names = dict.fromkeys(verdict.transformation for verdict in material.verdicts)
     new = [name for name in names if name in kinds and name not in EIGHT]
     return {
@@ -240,12 +240,12 @@ def _maker_facts(material: CampaignMaterial) -> dict[str, Any]:
             dict.fromkeys(
                 (
                     display(verdict.transformation, pooled=False),
-                    verdict.model,
-                    verdict.generator_kind,
-                    verdict.generator_hash[:8],
+                    verdict.origin.model,
+                    verdict.origin.generator_kind,
+                    verdict.origin.generator_hash[:8],
                 )
                 for verdict in material.verdicts
-                if not verdict.prompt_hash
+                if not verdict.origin.prompt_hash
             )
         ),
         "new_kinds": [f"{display(name, pooled=False).lower()} (axis {kinds[name].axis})" for name in new],
@@ -270,7 +270,7 @@ def _wrong(material: CampaignMaterial) -> str:
 
 def _changed(verdicts: Sequence[Verdict], decision: str) -> str:
     """Return how many verdicts would be different by another decision of theirs, in words."""
-    changed = [verdict for verdict in verdicts if getattr(verdict, decision) not in (None, verdict.by_rule)]
+    changed = [verdict for verdict in verdicts if getattr(verdict.review, decision) not in (None, verdict.by_rule)]
     return f"{len(changed)} of {count(len(verdicts), 'verdict')}" if changed else "no verdict"
 
 

@@ -243,9 +243,9 @@ def _decided(material: CampaignMaterial, tables: Mapping[str, Exhibit], drawn: M
             f"The rules were changed after the first rating, on {stamp(rule_set.fixed_at)}:"
             f" {'; '.join(what) or 'nothing'}. Reason given: {rule_set.reason}"
         )
-    if any(verdict.n_excluded for verdict in material.verdicts):
+    if any(verdict.review.n_excluded for verdict in material.verdicts):
         parts.append("“With excluded” is the decision if excluded ratings had counted; their number is in brackets.")
-    if any(verdict.n_withdrawn for verdict in material.verdicts):
+    if any(verdict.review.n_withdrawn for verdict in material.verdicts):
         parts.append(
             f"“With withdrawn” is the decision if withdrawn {material.study.called.item}s had stayed; their number is"
             " in brackets."

@@ -128,7 +128,7 @@ def read_status(
         mismatch=mismatched,
         rules_fixed=evidence.rules_fixed[0],
         rules_changed=bool(broken),
-        to_look_at=tuple(dict.fromkeys(rater for verdict in reached_now for rater in verdict.to_look_at)),
+        to_look_at=tuple(dict.fromkeys(rater for verdict in reached_now for rater in verdict.review.to_look_at)),
         judged=bool(reached_now),
         undecided=tuple(undecided),
         decided=bool(reached_now) and all(verdict.decision != "undecided" for verdict in reached_now),

@@ -115,9 +115,9 @@ def _controls(evidence: Evidence) -> Iterator[str]:
 
 def _exclusions(verdicts: Sequence[Verdict]) -> Iterator[str]:
     turned = [
-        f"{_name(verdict)} is {verdict.by_rule} instead of {verdict.decision_with_excluded}"
+        f"{_name(verdict)} is {verdict.by_rule} instead of {verdict.review.with_excluded}"
         for verdict in verdicts
-        if verdict.decision_with_excluded not in (None, verdict.by_rule)
+        if verdict.review.with_excluded not in (None, verdict.by_rule)
     ]
     if turned:
         yield f"excluding raters changed {count(len(turned), 'verdict')}: {_some(turned)}"
@@ -161,9 +161,9 @@ def _withdrawals(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[st
             yield f"{line}: choosing {item}s by their ratings can steer the verdict"
             continue
         turned = [
-            f"{_name(verdict)} would be {verdict.decision_with_withdrawn} instead of {verdict.by_rule}"
+            f"{_name(verdict)} would be {verdict.review.with_withdrawn} instead of {verdict.by_rule}"
             for verdict in verdicts
-            if verdict.decision_with_withdrawn not in (None, verdict.by_rule)
+            if verdict.review.with_withdrawn not in (None, verdict.by_rule)
         ]
         stayed = f"if the withdrawn {item}{'' if len(decisions) == 1 else 's'} had stayed"
         outcome = f"{stayed}, {_some(turned) or 'no verdict would change'}" if verdicts else "there is no verdict yet"
@@ -196,7 +196,7 @@ def _thin(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[str]:
     few = []
     for verdict in verdicts:
         of = drawn[tuple(getattr(verdict, name) for name in SCOPES[evidence.study.acceptance.scope])]
-        half = 0 if verdict.blocks else of / 2  # blocks are made to decide on few of those drawn
+        half = 0 if verdict.result.blocks else of / 2  # blocks are made to decide on few of those drawn
         if verdict.decision != "undecided" and (verdict.n_pairs < FEW_PAIRS or verdict.n_pairs < half):
             few.append(f"{_name(verdict)} ({verdict.n_pairs} of {of})")
     if few:
@@ -218,7 +218,8 @@ def _close(item: str, verdicts: Sequence[Verdict]) -> Iterator[str]:
 
 def _probability(verdict: Verdict) -> float:
     """Return the verdict's P; if a rule has none, that of the others, if one of these alone can turn the verdict."""
-    probabilities = [chance.probability for chance in verdict.probabilities if not math.isnan(chance.probability)]
+    chances = [chance.probability for chance in verdict.result.probabilities]
+    probabilities = [chance for chance in chances if not math.isnan(chance)]
     if probabilities and math.isnan(verdict.probability) and verdict.decision == "accepted":
         return min(probabilities)
     return verdict.probability

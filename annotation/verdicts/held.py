@@ -73,7 +73,7 @@ def with_checks(verdicts: Sequence[Verdict], evidence: Evidence) -> list[Verdict
     """Return the verdicts, undecided where they wait for a look at their raters."""
     if not checks_raters(evidence):
         return list(verdicts)
-    verdicts = [verdict.model_copy(update={"checked": True}) for verdict in verdicts]
+    verdicts = [verdict.reviewed(checked=True) for verdict in verdicts]
     if all(verdict.decision == "undecided" for verdict in verdicts):
         return verdicts
     collected = evidence.collected
@@ -110,13 +110,10 @@ def _held(verdict: Verdict, to_look_at: Sequence[tuple[str, Sequence[str]]]) -> 
     if not to_look_at or verdict.decision == "undecided":
         return verdict
     alone = f"the rule alone: {verdict.decision} ({'; '.join(verdict.reasons)})"
-    update = {
-        "decision": "undecided",
-        "decision_unchecked": verdict.decision,
-        "reasons": (*(f"{LOOK}{reason}" for reason, _ in to_look_at), alone),
-        "to_look_at": tuple(sorted({rater for _, raters in to_look_at for rater in raters})),
-    }
-    return verdict.model_copy(update=update)
+    raters = tuple(sorted({rater for _, raters in to_look_at for rater in raters}))
+    reasons = (*(f"{LOOK}{reason}" for reason, _ in to_look_at), alone)
+    undecided = verdict.model_copy(update={"decision": "undecided", "reasons": reasons})
+    return undecided.reviewed(unchecked=verdict.decision, to_look_at=raters)
 
 
 def reasons_to_look(
@@ -206,7 +203,7 @@ def look_lines(command: Callable[[str], str], verdicts: Sequence[Verdict]) -> It
 
     `command` is `Study.command`.
     """
-    waiting = [verdict for verdict in verdicts if verdict.to_look_at]
+    waiting = [verdict for verdict in verdicts if verdict.review.to_look_at]
     if not waiting:
         return
     names = [scoped(verdict.transformation, verdict.language, verdict.task_type) for verdict in waiting]
@@ -214,7 +211,7 @@ def look_lines(command: Callable[[str], str], verdicts: Sequence[Verdict]) -> It
         reason.removeprefix(LOOK) for verdict in waiting for reason in verdict.reasons if reason.startswith(LOOK)
     )
     more = f"; and {len(why) - 1} more" if len(why) > 1 else ""
-    raters = " ".join(raters_named([rater for verdict in waiting for rater in verdict.to_look_at]))
+    raters = " ".join(raters_named([rater for verdict in waiting for rater in verdict.review.to_look_at]))
     yield (
         f"review raters before {count(len(waiting), 'verdict')} can be decided ({', '.join(names)}):"
         f" {next(iter(why))}{more}; read `{command('review')}`, then run it with `--exclude` or"

@@ -170,7 +170,7 @@ def lacking(
 
 def unchecked(verdicts: Iterable[Verdict]) -> str:
     """Return a note if some verdict did not wait for a review of failing raters; else empty."""
-    return "" if all(verdict.checked for verdict in verdicts) else _UNCHECKED
+    return "" if all(verdict.review.checked for verdict in verdicts) else _UNCHECKED
 
 
 def in_own_words(reasons: Sequence[str], called: ItemNames) -> list[str]:

@@ -49,18 +49,18 @@ def verdict_table(verdicts: Sequence[Verdict]) -> pd.DataFrame:
             "language": verdict.language,
             "task_type": verdict.task_type,
             "decision": verdict.decision,
-            **({"decision_unchecked": verdict.decision_unchecked} if verdict.decision_unchecked else {}),
+            **({"decision_unchecked": verdict.review.unchecked} if verdict.review.unchecked else {}),
             "reasons": "; ".join((*verdict.reasons, *pooled(verdict), *_blocks(verdict))),
             "probability": verdict.probability,
             "n_pairs": verdict.n_pairs,
             "n_ratings": verdict.n_ratings,
             "failed_share": verdict.failed_share,
             "without": ", ".join(verdict.without),
-            "kept_out_share": verdict.kept_out_share,
-            "n_excluded": verdict.n_excluded,
-            "decision_with_excluded": verdict.decision_with_excluded or verdict.by_rule,
-            "n_withdrawn": verdict.n_withdrawn,
-            "decision_with_withdrawn": verdict.decision_with_withdrawn or verdict.by_rule,
+            "kept_out_share": verdict.supply.kept_out_share if verdict.supply else 0.0,
+            "n_excluded": verdict.review.n_excluded,
+            "decision_with_excluded": verdict.review.with_excluded or verdict.by_rule,
+            "n_withdrawn": verdict.review.n_withdrawn,
+            "decision_with_withdrawn": verdict.review.with_withdrawn or verdict.by_rule,
         }
         for summary in rated(verdict.questions):
             row |= _cells(summary)
@@ -75,7 +75,7 @@ def verdict_table(verdicts: Sequence[Verdict]) -> pd.DataFrame:
 
 def rule_chances(verdict: Verdict) -> list[tuple[str, Chance]]:
     """Return each rule in words with its P; none for a verdict from before P was computed."""
-    return list(zip(map(in_words, verdict.rules), verdict.probabilities, strict=False))
+    return list(zip(map(in_words, verdict.result.rules), verdict.result.probabilities, strict=False))
 
 
 def rated(summaries: Iterable[Summary]) -> list[Summary]:
@@ -260,7 +260,7 @@ def looks_frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:
             **{name: getattr(look, name) for name in _OF_LOOKS},
         }
         for verdict in verdicts
-        for look in verdict.looks
+        for look in verdict.result.looks
     ]
     return pd.DataFrame(rows, columns=["verdict", *names, *_OF_LOOKS])
 
@@ -343,28 +343,28 @@ def pooled(verdict: Verdict) -> list[str]:
 
 def kept_out(verdict: Verdict) -> list[str]:
     """Return a line on outputs that the verdict does not cover; none if it covers all."""
-    if not verdict.without:
+    if not (verdict.supply and verdict.without):
         return []
-    names, share = ", ".join(verdict.without), f"{verdict.kept_out_share:.1%}"
+    names, share = ", ".join(verdict.without), f"{verdict.supply.kept_out_share:.1%}"
     return [f"does not cover outputs flagged {names}, {share} of the usable ones"]
 
 
 def _blocks(verdict: Verdict) -> list[str]:
     """Return a line on the block after which a rule by blocks decided."""
-    if not verdict.looks or verdict.by_rule == "undecided":
+    if not verdict.result.looks or verdict.by_rule == "undecided":
         return []
-    return [decided_after(max(look.look for look in verdict.looks), verdict.blocks)]
+    return [decided_after(max(look.look for look in verdict.result.looks), verdict.result.blocks)]
 
 
 def _left_out(verdict: Verdict) -> list[str]:
     lines = kept_out(verdict)
-    if verdict.decision_with_excluded is not None and verdict.n_excluded:
+    if verdict.review.with_excluded is not None and verdict.review.n_excluded:
         lines.append(
-            f"without {count(verdict.n_excluded, 'excluded rating')}; if counted, {verdict.decision_with_excluded}"
+            f"without {count(verdict.review.n_excluded, 'excluded rating')}; if counted, {verdict.review.with_excluded}"
         )
-    if verdict.n_withdrawn:
-        outcome = f"; if kept, {verdict.decision_with_withdrawn}" if verdict.decision_with_withdrawn else ""
-        lines.append(f"without {count(verdict.n_withdrawn, 'withdrawn pair')}{outcome}")
+    if verdict.review.n_withdrawn:
+        outcome = f"; if kept, {verdict.review.with_withdrawn}" if verdict.review.with_withdrawn else ""
+        lines.append(f"without {count(verdict.review.n_withdrawn, 'withdrawn pair')}{outcome}")
     return lines
 
 

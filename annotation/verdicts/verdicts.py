@@ -15,7 +15,7 @@ import pandas as pd
 
 from annotation.counting import Dealt, counting_ratings, dealt_with, stays
 from annotation.questions.means import MeanOfAnswers
-from annotation.records import Chance, Summary, Supply, Verdict
+from annotation.records import Chance, RuleResult, Summary, Supply, Verdict
 from annotation.sampling.queues import SCOPES
 from annotation.statistics.summaries import Design, coded, compact, summarise
 from annotation.verdicts.counted import Basis, Place, answers, basis
@@ -128,10 +128,9 @@ def verdicts(
     `pairs` are those of the sample, `ratings` those that count. A transformation is judged on its pool's ratings
     (translation and cross_translation are rated as one): all of them, those in its language, or those of its language
     and task, as the rule's scope says. Only pairs that count (`verdicts.counted`) enter. `dealt` says which pairs need
-    not be waited for (`ratings.ratings.dealt_with`). `seed` is as for `judged_sample`.
+    not be waited for (`annotation.counting.dealt_with`). `seed` is as for `judged_sample`.
     """
-    rule, key = design.rule, SCOPES[design.rule.scope]
-    sample = sample_frame(pairs)
+    key, sample = SCOPES[design.rule.scope], sample_frame(pairs)
     rests = basis(sample, ratings, design, dealt)
     judged, records = _judged(sample, rests, design, seed), []
     counted = is_among(sample["pair_id"], rests.ratings["pair_id"].unique())
@@ -142,17 +141,13 @@ def verdicts(
         group_key = tuple(row[name] for name in key)
         result = _of_its_own(judged[group_key], numbers.loc[group_key], row["transformation"], design)
         unit = {name: row[name] for name in ("transformation", "axis", "pool", "language")}
-        maker = {name: row[name] for name in _MAKER}
         records.append(
             Verdict.model_validate(
                 {
                     **unit,
-                    **maker,
                     **result,
                     "task_type": row["task_type"] if "task_type" in key else "",
-                    "rule": rule.rule,
-                    "threshold": math.nan if rule.rules else rule.threshold,
-                    "rules": rules_for(row["pool"], rule),
+                    "origin": {name: row[name] for name in _MAKER},
                 }
             )
         )
@@ -184,7 +179,7 @@ def with_supply(
 
     What a wave added is left out until one of its own pairs has a rating.
     """
-    names, rated = ("failed_share", "without", "kept_out_share"), set(ratings["pair_id"])
+    rated = set(ratings["pair_id"])
     samples = defaultdict[tuple[str, str], list[Pair]](list)
     for pair in pairs:
         samples[pair.transformation, pair.language].append(pair)
@@ -199,10 +194,10 @@ def with_supply(
                 drawn = drawn or [pair for pair in sample if pair.wave == last]
                 if not drawn or any(pair.wave == 1 or pair.pair_id in rated for pair in drawn):
                     outputs[dataset][seed] = pool
-        fields = {name: getattr(supply, name) for name in names} | {"outputs": dict(outputs)}
-        facts[supply.transformation, supply.language] = fields
+        facts[supply.transformation, supply.language] = supply.model_copy(update={"outputs": dict(outputs)})
     return [
-        verdict.model_copy(update=facts.get((verdict.transformation, verdict.language), {})) for verdict in verdicts
+        verdict.model_copy(update={"supply": facts.get((verdict.transformation, verdict.language))})
+        for verdict in verdicts
     ]
 
 
@@ -251,8 +246,13 @@ def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None
             "output_languages": tuple(sorted(pairs["output_language"].unique())),
             "decision": decision,
             "reasons": reasons,
-            **({"blocks": progress.ends, "looks": progress.looks} if progress else {}),
-            "probabilities": tuple(probabilities),
+            "result": RuleResult(
+                rule=rule.rule,
+                threshold=math.nan if rule.rules else rule.threshold,
+                rules=tuple(rules),
+                probabilities=tuple(probabilities),
+                **({"blocks": progress.ends, "looks": progress.looks} if progress else {}),
+            ),
             "n_pairs": n_pairs,
             "waves": _waves(pairs["wave"], counted),
             "questions": summaries,
@@ -304,11 +304,8 @@ def with_exclusions(
     facts = sample_frame(pairs).set_index("pair_id")
     counts = facts.loc[ratings.loc[excluded, "pair_id"], key].value_counts().to_dict()
     return [
-        verdict.model_copy(
-            update={
-                "n_excluded": counts.get(tuple(getattr(verdict, name) for name in key), 0),
-                "decision_with_excluded": alternative.decision,
-            }
+        verdict.reviewed(
+            n_excluded=counts.get(tuple(getattr(verdict, name) for name in key), 0), with_excluded=alternative.decision
         )
         for verdict, alternative in zip(reached, others, strict=True)
     ]
@@ -340,11 +337,8 @@ def with_withdrawals(
         for some in (withdrawn, rated)
     )
     return [
-        verdict.model_copy(
-            update={
-                "n_withdrawn": counts[group_key],
-                "decision_with_withdrawn": alternative.decision if of_rated[group_key] else None,
-            }
+        verdict.reviewed(
+            n_withdrawn=counts[group_key], with_withdrawn=alternative.decision if of_rated[group_key] else None
         )
         for verdict, alternative in zip(reached, others, strict=True)
         for group_key in [tuple(getattr(verdict, name) for name in key)]

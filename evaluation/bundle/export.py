@@ -218,9 +218,10 @@ class _BundleWriter:
 
     def _write_verdicts(self) -> None:
         seen = self._evidence
-        verdicts = [
-            verdict.model_copy(update={"model": _name_of(verdict.model)}) for verdict in self._conclusion.verdicts
-        ]
+        verdicts = []
+        for verdict in self._conclusion.verdicts:
+            origin = verdict.origin.model_copy(update={"model": _name_of(verdict.origin.model)})
+            verdicts.append(verdict.model_copy(update={"origin": origin}))
         by_name: dict[str, BaseModel | Sequence[BaseModel]] = {
             records.RUBRIC: seen.rubric,
             "decisions.json": seen.decided,

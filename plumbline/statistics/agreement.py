@@ -237,7 +237,7 @@ def _ordinal_weights(points: int) -> Floats:
     return weights
 
 
-def krippendorff_alpha(answers: Answers, generator: np.random.Generator) -> Estimate:
+def krippendorff_alpha(answers: Answers, generator: np.random.Generator | None) -> Estimate:
     """Krippendorff's alpha with the ordinal metric; BCa bootstrap interval over pairs.
 
     Krippendorff (2019), Content Analysis, 4th ed., chapter 12; the tests compare the number with that of the package
@@ -245,7 +245,7 @@ def krippendorff_alpha(answers: Answers, generator: np.random.Generator) -> Esti
 
     Args:
         answers: one question's ratings.
-        generator: the generator of the bootstrap's resamples.
+        generator: the generator of the bootstrap's resamples; None leaves the interval out.
 
     Returns:
         The coefficient with its 95% interval over pairs; NaN with a reason where undefined.
@@ -273,7 +273,7 @@ def krippendorff_alpha(answers: Answers, generator: np.random.Generator) -> Esti
     return bca(_alpha, parts, times, generator, value=value)
 
 
-def _interval_alpha(answers: Answers, generator: np.random.Generator) -> Estimate:
+def _interval_alpha(answers: Answers, generator: np.random.Generator | None) -> Estimate:
     """Alpha with the squared difference of two ratings as their distance.
 
     With the sum of x and of x^2 over the ratings x of a pair it is 1 - (N - 1) sum_pairs ((r sum x^2 - (sum x)^2) /

@@ -119,6 +119,7 @@ _TAIL = (1 - CONFIDENCE) / 2  # with more undefined resamples a whole tail of th
 _EQUAL = 1e-12  # closer values differ only by rounding
 _ENDLESS = (-math.inf, math.inf)
 ALIKE = "the value is the same in all resamples, so its spread is unknown"
+NOT_RESAMPLED = "not resampled: no decision rests on it"
 SCARCE = "the ratings vary too little to be resampled"
 
 
@@ -271,7 +272,7 @@ def bca(
     statistic: Callable[[Floats], Floats],
     features: Floats,
     counts: NDArray[np.int64],
-    rng: np.random.Generator,
+    rng: np.random.Generator | None,
     *,
     value: float = math.nan,
 ) -> Estimate:
@@ -287,7 +288,7 @@ def bca(
             to draw how many of each kind there are from a multinomial distribution, so that 1,000 resamples of 100,000
             units cost no more than those of 100.
         counts: how many units are of each kind.
-        rng: the generator; 1,000 multinomial draws are taken from it.
+        rng: the generator; 1,000 multinomial draws are taken from it. None leaves the interval out.
         value: the number that the estimate shows; that of `statistic` where it is NaN.
 
     Returns:
@@ -306,6 +307,8 @@ def bca(
     n = int(counts.sum())
     whole = counts @ features
     statistic_value = float(statistic(whole[None])[0])
+    if rng is None:
+        return Estimate.alone(statistic_value if math.isnan(value) else value, NOT_RESAMPLED)
     draws = draw_counts(rng, n, RESAMPLES, counts / n, at_once=RESAMPLES * len(counts))
     defined = bootstrap(lambda drawn: statistic(drawn @ features), draws, value=statistic_value, n=n).distribution
     defined = defined[~np.isnan(defined)]

@@ -80,10 +80,14 @@ def _verdicts(reader: CampaignReader) -> None:
 
 
 def _rule(verdict: Verdict) -> str:
-    if verdict.rules:
+    if verdict.result.rules:
         return "people's answers meet the study's rules (see each verdict's reasons)"
-    what = "people's mean rating" if verdict.rule == "mean" else "the lower end of the interval of people's mean rating"
-    return f"{what} on each question is at least {verdict.threshold:g}"
+    what = (
+        "people's mean rating"
+        if verdict.result.rule == "mean"
+        else "the lower end of the interval of people's mean rating"
+    )
+    return f"{what} on each question is at least {verdict.result.threshold:g}"
 
 
 def _means(reader: CampaignReader, scale: Sequence[float], question: str) -> None:

@@ -285,7 +285,7 @@ def test_a_verdict_on_one_kind_of_generator_does_not_cover_another(study: Study,
         "the verdict covers recorded outputs of 'plumbline-sample', now openai: have the new outputs rated, or restore"
         " the generator's kind"
     }
-    assert {one.generator_kind for one in found} == {"recorded"}
+    assert {one.origin.generator_kind for one in found} == {"recorded"}
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ import yaml
 from sklearn.feature_extraction.text import HashingVectorizer
 
 from annotation.campaign_records import CampaignRecords
-from annotation.records import Look, PairMean, Supply, Verdict
+from annotation.records import Look, Origin, PairMean, RuleResult, Supply, Verdict
 from annotation.verdicts.acceptance import accept
 from evaluation.models.embeddings import Embeddings
 from evaluation.models.encoder import Encoder, ModelHost
@@ -301,15 +301,20 @@ def write_pairs(study: Study) -> list[Pair]:
 
 def verdict(study: Study, transformation: str, /, **changes: Any) -> Verdict:
     """A verdict that accepts a transformation of English texts in every language."""
-    plan = Plan(study)
-    supply = supplies(study, changes.get("without", ()))
+    plan, without = Plan(study), changes.pop("without", ())
+    origin = {
+        "model": "writer",
+        "generator_hash": plan.generator_hash,
+        "prompt_hash": plan.prompt_hashes[transformation],
+        "generator_kind": "recorded",
+    }
+    unit = {"transformation": transformation, "language": changes.get("language", "en")}
+    none = Supply(**unit, ok=0, failed=0, unanswered=0, without=without)
+    by_unit = {(each.transformation, each.language): each for each in supplies(study, without)}
     data = {
-        "outputs": {
-            name: pools
-            for one in supply
-            if (one.transformation, one.language) == (transformation, changes.get("language", "en"))
-            for name, pools in one.outputs.items()
-        },
+        "supply": by_unit.get((unit["transformation"], unit["language"]), none),
+        "origin": Origin(**{name: changes.pop(name, value) for name, value in origin.items()}),
+        "result": RuleResult(threshold=3.0),
         "transformation": transformation,
         "axis": TRANSFORMATIONS[transformation].axis,
         "pool": transformation,
@@ -319,12 +324,7 @@ def verdict(study: Study, transformation: str, /, **changes: Any) -> Verdict:
         "reasons": ("mean quality 4.20: at least 3",),
         "n_pairs": 20,
         "questions": (),
-        "threshold": 3.0,
         "simulated": False,
-        "model": "writer",
-        "generator_hash": plan.generator_hash,
-        "prompt_hash": plan.prompt_hashes[transformation],
-        "generator_kind": "recorded",
     }
     return Verdict(**{**data, **changes})
 

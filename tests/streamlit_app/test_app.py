@@ -345,7 +345,8 @@ def test_verdicts_are_shown_with_their_means_intervals_and_reasons(page: Open, f
     shown = page("--study", DEMO, "--exports", finished, view="verdicts")
     table = table_with(shown, "Decision").set_index("Transformation")
     assert "used only if people's mean rating on each question is at least 3." in captions(shown)
-    lower = concluded(study).verdicts[0].model_copy(update={"rule": "lower_bound"})
+    first = concluded(study).verdicts[0]
+    lower = first.model_copy(update={"result": first.result.model_copy(update={"rule": "lower_bound"})})
     assert _rule(lower) == "the lower end of the interval of people's mean rating on each question is at least 3"
     for verdict in concluded(study).verdicts:
         row, quality = table.loc[display(verdict.transformation, pooled=False)], verdict.questions[0]

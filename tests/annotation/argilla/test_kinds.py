@@ -91,7 +91,7 @@ def test_all_kinds_from_publishing_to_pages(argilla: Argilla, variant: Make) -> 
         counted = given[~given["surplus"] & (given["status"] == "submitted")]
         assert odd.value == pytest.approx((counted["answer"] == "odd").mean())
         assert {one.label for one in summaries["order"].ranks} == {"sense", "tone", "form"}
-        assert verdict.rules and pd.isna(verdict.threshold) and pd.isna(summaries["naturalness"].mean)
+        assert verdict.result.rules and pd.isna(verdict.result.threshold) and pd.isna(summaries["naturalness"].mean)
     assert set(concluded(study).means["question"]) == {
         "quality",
         "fluency",

@@ -106,7 +106,7 @@ def test_an_excluded_raters_pairs_are_offered_again_and_the_answers_stay(argilla
     accept(study)
     (verdict,) = concluded(study).verdicts
     assert (verdict.n_pairs, verdict.questions[0].mean) == (4, 4.5)
-    assert verdict.n_excluded == 8
+    assert verdict.review.n_excluded == 8
     kept = [one for part in last_snapshot(study.folder, "argilla").values() for one in part.answers]
     assert len(kept) == 12 and {one.status for one in kept} == {"submitted"}
 

@@ -86,7 +86,7 @@ def test_texts_of_a_file_from_the_draw_to_verdicts(
         share = next(one.share.value for one in verdict.questions[0].shares if one.label == "acceptable")
         assert share == pytest.approx((own["answer"] == "acceptable").mean())
         assert verdict.decision == ("accepted" if share >= 0.6 else "rejected")
-        assert (verdict.generator_kind, verdict.model) == ("texts", "subject-texts.jsonl")
+        assert (verdict.origin.generator_kind, verdict.origin.model) == ("texts", "subject-texts.jsonl")
     stages = read_status(Evidence.open(study), datetime.now(UTC)).stages
     assert {name for name, stage in stages.items() if stage.state != "done"} == {"report"}
     html = write_report(study).read_text(encoding="utf-8")
@@ -137,7 +137,7 @@ def test_items_of_data_sets_from_the_draw_to_verdicts(argilla: Argilla, tmp_path
         assert set(own["question"]) == {question, "clear"} and verdicts[group].n_pairs == 10
         clear = next(one for one in verdicts[group].questions if one.question == "clear")
         assert clear.mean == pytest.approx(own.loc[own["question"] == "clear", "value"].mean())
-        assert verdicts[group].task_type == "" and verdicts[group].generator_kind == "items"
+        assert verdicts[group].task_type == "" and verdicts[group].origin.generator_kind == "items"
     html = write_report(study).read_text(encoding="utf-8")
     assert "20 items, drawn at random (seed 1337) from 34: 10 for each of 2 data sets" in html
 

@@ -67,9 +67,9 @@ def test_a_withdrawn_pair_leaves_every_number_and_its_answers_stay(generated: St
     for name, verdict in now.items():
         lost = sum(pools[one] == verdict.pool for one in gone)
         assert verdict.n_pairs == before[name].n_pairs - lost == verdict.questions[0].n_pairs
-        assert (verdict.n_ratings, verdict.n_withdrawn) == (verdict.n_pairs * 2 * 2, lost)
-        assert verdict.n_excluded == verdict.n_pairs * 2  # those of withdrawn pairs are counted once, as withdrawn
-        assert (verdict.decision_with_withdrawn is None) is not bool(lost)
+        assert (verdict.n_ratings, verdict.review.n_withdrawn) == (verdict.n_pairs * 2 * 2, lost)
+        assert verdict.review.n_excluded == verdict.n_pairs * 2  # withdrawn ones are counted as withdrawn
+        assert (verdict.review.with_withdrawn is None) is not bool(lost)
 
     status = read_status(Evidence.open(generated), datetime.now(UTC))
     assert (
@@ -105,7 +105,7 @@ def test_who_withdraws_what_raters_rejected_is_told_so(generated: Study) -> None
     verdict = next(one for one in done.verdicts if one.transformation == rejected.transformation)
     line = next(line for line in done.doubts if "withdrawn" in line)
     assert line.startswith("4 pairs were withdrawn after ratings had come in (4 of them after verdicts had been seen)")
-    assert verdict.n_withdrawn == 4 and verdict.decision_with_withdrawn is not None
+    assert verdict.review.n_withdrawn == 4 and verdict.review.with_withdrawn is not None
     withdraw(generated, list(own.nsmallest(4).index), take_back=True, reason="not strange")
     assert any("made to count again after ratings had come in" in line for line in accept(generated).doubts)
 

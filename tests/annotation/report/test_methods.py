@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from annotation.campaign_records import CampaignRecords
-from annotation.records import Decision, Look, RuleSet, Supply, Verdict
+from annotation.records import Decision, Look, Origin, Review, RuleSet, Supply, Verdict
 from annotation.report.exhibits import rules_exhibit
 from annotation.report.material import CampaignMaterial
 from annotation.report.methods import methods
@@ -189,8 +189,8 @@ def test_the_generator_is_told_as_it_was(demo: Study) -> None:
     spec = ServerSpec(model="m", revision="r1", base_url="http://127.0.0.1:1/v1")
     study = demo.model_copy(update={"generator": spec})
     verdict = Verdict.model_construct(
-        transformation="expansion", model="m", generator_hash=generator_hash(spec), prompt_hash="0123456789abcdef",
-        decision="accepted", decision_with_excluded=None,
+        transformation="expansion", decision="accepted", review=Review(),
+        origin=Origin(model="m", generator_hash=generator_hash(spec), prompt_hash="0123456789abcdef"),
     )  # fmt: skip
     told = text(small(study, verdicts=[verdict]))
     assert "The generator was m, revision r1 (temperature 0, top_p 1, up to 1,024 tokens)." in told
@@ -203,8 +203,9 @@ def test_tasks_of_people_come_from_data_sets_and_rules_are_told_in_words(demo: S
     rule = {"question": "quality", "at_least": 3}
     study = demo.model_copy(update={"acceptance": AcceptanceSpec.model_validate({"rules": [rule]})})
     verdict = Verdict.model_construct(
-        transformation="intents", model="intents.csv", generator_kind="human", generator_hash="0123456789",
-        prompt_hash="", decision="accepted", decision_with_excluded=None,
+        transformation="intents", decision="accepted", review=Review(), origin=Origin(
+            model="intents.csv", generator_kind="human", generator_hash="0123456789", prompt_hash=""
+        ),
     )  # fmt: skip
     made = small(
         study, verdicts=[verdict], rules=[RuleSet(fixed_at=START, rules=rules_now(CampaignRecords.open(study)))]

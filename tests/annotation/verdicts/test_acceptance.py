@@ -62,9 +62,10 @@ def test_a_verdict_says_that_it_rests_on_outputs_without_an_error_type(variant: 
     flag(study, ("wrong_language",), 30)
     write(study, draw_sample(study), 4)
     (found,) = accept(study).verdicts
-    assert (found.without, found.kept_out_share) == (("wrong_language",), pytest.approx(30 / 101))
+    assert found.supply is not None
+    assert (found.without, found.supply.kept_out_share) == (("wrong_language",), pytest.approx(30 / 101))
     assert "does not cover outputs flagged wrong_language, 29.7% of the usable ones" in verdict_text([found])
-    whole = found.model_copy(update={"without": (), "kept_out_share": 0.0})
+    whole = found.model_copy(update={"supply": found.supply.model_copy(update={"without": ()})})
     assert "does not cover" not in verdict_text([whole])
 
 
@@ -94,7 +95,7 @@ def test_exclusions_ask_for_decisions_and_resample_nothing_again(
         calls.append(len(resampled))
     assert calls[0] > 0 and calls[1] == 2 * calls[0]
     assert {one.decision for one in found} == {"accepted"}
-    assert {one.decision_with_excluded for one in found} == {"rejected"}
+    assert {one.review.with_excluded for one in found} == {"rejected"}
 
 
 def test_verdicts_go_stale_with_ratings_and_threshold(generated: Study, variant: Callable[..., Study]) -> None:

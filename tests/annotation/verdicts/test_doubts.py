@@ -89,7 +89,7 @@ def test_exclusions_that_turn_verdicts_are_said(generated: Study) -> None:
     rate(study)
     decide(study, "a", exclude=True, reason="failed controls")
     verdicts = accept(study).verdicts
-    turned = [one for one in verdicts if one.decision != one.decision_with_excluded]
+    turned = [one for one in verdicts if one.decision != one.review.with_excluded]
     assert turned
     line = next(line for line in doubts(study, verdicts) if line.startswith("excluding raters changed"))
     assert line.startswith(f"excluding raters changed {len(turned)} verdict")

@@ -45,8 +45,8 @@ def clicked(generated: Study) -> Study:
 def test_raters_who_read_nothing_decide_nothing(clicked: Study) -> None:
     found = accept(clicked).verdicts
     assert {one.decision for one in found} == {"undecided"}
-    assert {one.decision_unchecked for one in found} == {"accepted"}
-    assert {one.to_look_at for one in found} == {("a", "b", "c")} and all(one.checked for one in found)
+    assert {one.review.unchecked for one in found} == {"accepted"}
+    assert {one.review.to_look_at for one in found} == {("a", "b", "c")} and all(one.review.checked for one in found)
     assert found[0].reasons[0].startswith("raters to review: 3 raters with 100% of the ratings missed ")
     assert found[0].reasons[-1].startswith("the rule alone: accepted (mean quality 4.50, fluency 4.50")
     late, look, *_ = doubts(clicked, found)
@@ -71,7 +71,7 @@ def test_a_person_who_keeps_the_raters_ends_it_until_they_answer_more(generated:
     with pytest.raises(DataError, match="decisions about raters and pairs changed after the verdicts were reached"):
         refuse_unlooked(CampaignRecords.open(generated))
     looked_at = accept(generated).verdicts
-    assert {one.decision for one in looked_at} == {"accepted"} and not any(one.to_look_at for one in looked_at)
+    assert {one.decision for one in looked_at} == {"accepted"} and not any(one.review.to_look_at for one in looked_at)
     assert all(one.answers_hash for one in CampaignRecords.open(generated).decided)
 
     ratings = CampaignRecords.open(generated).all_ratings
@@ -106,12 +106,12 @@ def test_excluding_the_raters_ends_it_too(generated: Study) -> None:
     study = three(generated)
     rate(study)
     _all(study, "a", 5)
-    waiting = [one for one in accept(study).verdicts if one.to_look_at]
-    assert waiting and all(one.to_look_at == ("a",) for one in waiting)
+    waiting = [one for one in accept(study).verdicts if one.review.to_look_at]
+    assert waiting and all(one.review.to_look_at == ("a",) for one in waiting)
     assert all("1 rater with 33% of the ratings missed" in one.reasons[0] for one in waiting)
     decide(study, "a", exclude=True, reason="5 to everything")
     after = accept(study).verdicts
-    assert not any(one.to_look_at for one in after) and {one.decision for one in after} != {"undecided"}
+    assert not any(one.review.to_look_at for one in after) and {one.decision for one in after} != {"undecided"}
 
 
 def _all(study: Study, rater: str, value: int) -> None:
@@ -123,7 +123,7 @@ def _all(study: Study, rater: str, value: int) -> None:
 
 def test_papers_go_by_the_ratings_alone(clicked: Study) -> None:
     found = accept(paper(clicked)).verdicts
-    assert {one.decision for one in found} == {"accepted"} and not any(one.checked for one in found)
+    assert {one.decision for one in found} == {"accepted"} and not any(one.review.checked for one in found)
 
 
 @pytest.mark.parametrize(

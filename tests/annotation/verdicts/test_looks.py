@@ -59,7 +59,7 @@ def test_the_first_look_that_decides_ends_it_and_later_ratings_play_no_part() ->
     early, later = verdict(frame(20, [4, 5, 4, 3])), verdict(frame(60, [4, 5, 4, 3] * 5 + [1] * 40))
     assert early.decision == later.decision == "accepted"
     assert early.n_pairs == later.n_pairs == 20 and repr(early.questions) == repr(later.questions)
-    assert (early.blocks, {look.look for look in early.looks}) == (ENDS, {1})
+    assert (early.result.blocks, {look.look for look in early.result.looks}) == (ENDS, {1})
     assert "decided after block 1 of 3; not needed: ratings of 40 pairs" in verdict_text([early])
     assert early.questions[0].interval == "blocks" and early.questions[0].low > 3
     assert 0.975 <= early.probability == min(one.probability for one in early.questions)

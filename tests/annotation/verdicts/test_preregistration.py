@@ -43,9 +43,9 @@ def test_rules_may_change_before_the_first_rating_and_not_after(generated: Study
     lower = with_threshold(generated, 2.5)
     with pytest.raises(StudyError, match=r"first rating \(2026-01-02 00:00 UTC\): acceptance.threshold 3.5, now 2.5;"):
         accept(lower)
-    assert concluded(other).verdicts[0].threshold == 3.5
+    assert concluded(other).verdicts[0].result.threshold == 3.5
     accept(lower, "the pilot showed\nthat 3 is too strict")
-    assert concluded(lower).verdicts[0].threshold == 2.5
+    assert concluded(lower).verdicts[0].result.threshold == 2.5
     ((amended, what),) = amendments(
         CampaignRecords.open(lower).rules, first_rating(CampaignRecords.open(lower).ratings)
     )

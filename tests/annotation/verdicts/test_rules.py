@@ -170,12 +170,12 @@ def test_a_verdict_is_as_sure_as_its_least_sure_rule() -> None:
     both = {"question": "quality", "at_least": 3}, SHARE | {"at_most": 0.6}
     pairs = [pair(0).model_copy(update={"pair_id": name}) for name in MORE["pair_id"].unique()]
     (found,) = verdicts(pairs, MORE, design(*both), None)
-    each = [one.probability for one in found.probabilities]
+    each = [one.probability for one in found.result.probabilities]
     assert len(each) == 2 and each[0] != each[1] and found.probability == min(each)
     assert verdict_table([found]).iloc[0]["P: share of odd in sound at most 0.6"] == each[1]
-    assert Verdict.model_validate_json(found.model_dump_json()).probabilities == found.probabilities
+    assert Verdict.model_validate_json(found.model_dump_json()).result.probabilities == found.result.probabilities
     (short,) = verdicts(pairs, MORE, Design(("quality",), rule=AcceptanceSpec(min_pairs=2)), None)
-    assert short.probabilities == ()
+    assert short.result.probabilities == ()
     assert short.probability == short.questions[0].probability
 
 
@@ -187,7 +187,7 @@ def test_where_nothing_is_rated_the_probability_is_that_of_the_labels() -> None:
     pairs = [pair(0).model_copy(update={"pair_id": name}) for name in MORE["pair_id"].unique()]
     (found,) = verdicts(pairs, frame, own, None)
     assert found.decision == "accepted" and found.n_pairs == 12
-    assert found.probability == found.probabilities[0].probability and math.isnan(found.threshold)
+    assert found.probability == found.result.probabilities[0].probability and math.isnan(found.result.threshold)
     undone = own.rule.model_copy(update={"rules": ()})
     (found,) = verdicts(pairs, frame, replace(own, rule=undone), None)
     assert found.decision == "undecided" and math.isnan(found.probability)

@@ -252,13 +252,13 @@ def test_excluded_ratings_stay_and_the_verdict_shows_what_they_would_change() ->
     design = Design(QUESTIONS, SCALE, 3, AcceptanceSpec(min_pairs=2))
     (found,), means = judged_sample(pairs, excluded, design, 1), pair_means(counting_ratings(excluded, 3), design)
     # without rater-2: (4+4+2+2+4+4+2+2)/8 = 3; with: (24 + 4)/12 = 2.33
-    assert (found.decision, found.n_excluded, found.decision_with_excluded) == ("accepted", 8, "rejected")
+    assert (found.decision, found.review.n_excluded, found.review.with_excluded) == ("accepted", 8, "rejected")
     assert found.n_ratings == 16 and means["n_ratings"].unique().tolist() == [2]
     assert "without 8 excluded ratings; if counted, rejected" in verdict_text([found])
-    assert "excluded ratings" not in verdict_text([found.model_copy(update={"n_excluded": 0})])
+    assert "excluded ratings" not in verdict_text([found.reviewed(n_excluded=0)])
     assert verdict_table([found])["decision_with_excluded"].item() == "rejected"
     (plain,) = judged_sample(pairs, frame, design, 1)
-    assert (plain.decision, plain.n_excluded, plain.decision_with_excluded) == ("rejected", 0, None)
+    assert (plain.decision, plain.review.n_excluded, plain.review.with_excluded) == ("rejected", 0, None)
 
 
 def test_a_pair_is_accepted_where_both_its_means_are() -> None:
