@@ -15,7 +15,7 @@ from annotation.crowd.platform import NoMoneyError, RefusedError, Submission, Un
 from annotation.offering import Mode
 from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.study import Study
-from tests.annotation.crowd.made_offers import make_offer
+from tests.annotation.crowd.made_offers import TEXTS, make_offer
 from tests.annotation.crowd.mturk.mturk_site import Fault, Moment, MTurkSite, WorkerRefusedError
 
 COUNTRIES = {"countries": {"en": ["GB", "US"]}}
@@ -428,3 +428,44 @@ def test_the_modes_never_meet(study: Study, mode: Mode, other: Mode) -> None:
         patch.setattr(boto3, "Session", Session)
         MTurk(study, mode)
     assert made == [ENDPOINTS[mode]]
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("fault", ["drop", "error", "throttle"])
+def test_faults_anywhere_end_in_the_same(study: Study, site: MTurkSite, moment: Moment, fault: Fault) -> None:
+    """Every operation fails once; each step is repeated until it goes through. All is done exactly once."""
+    failed: set[str] = set()
+
+    def fails_once(operation: str, when: Moment) -> Fault:
+        if when == moment and operation not in failed:
+            failed.add(operation)
+            return fault
+        return None
+
+    def insist(step: Callable[[], Any]) -> Any:
+        for _ in range(9):
+            try:
+                return step()
+            except RefusedError:
+                raise
+            except ServiceError:
+                continue
+        raise AssertionError("it never goes through")
+
+    platform, offer = mturk(study, site), make_offer()
+    site.fault = fails_once
+    hit = insist(lambda: platform.find_posted("t") or platform.post(offer, "t"))
+    insist(lambda: platform.extend(hit, places=4, token="x"))
+    key = site.work(hit, "W1")
+    (one,) = insist(lambda: list(platform.submissions(hit)))
+    assert len(insist(lambda: platform.answers(one, offer))) == len(TEXTS)
+    insist(lambda: platform.approve(one))
+    insist(lambda: platform.bonus(one, 7, "r", "b"))
+    assert insist(lambda: platform.is_bonus_paid(one, 7, "r"))
+    insist(lambda: platform.keep_out("W1"))
+    insist(lambda: platform.close(hit))
+    insist(platform.balance)
+    assert site.paid == {("W1", key): [120, 7]}
+    assert len(site.hits) == len(site.qualifications) == 1
+    assert not platform.posted(hit).open
+    assert platform.posted(hit).places == 4
