@@ -71,7 +71,7 @@ def test_only_what_was_accepted_is_scored_unless_it_is_said(bundle: Path, tmp_pa
         else one
         for one in found.verdicts
     ]
-    found.__dict__["verdicts"] = verdicts
+    found.conclusion.__dict__["verdicts"] = verdicts
     made = evaluate_bundle(found, [{"name": "mine"}], tmp_path, REHEARSAL, loader)
     left = made.scores[made.scores["transformation"] == "translation"]
     assert set(left["status"]) == {"left_out"} and left["score"].isna().all()
