@@ -22,13 +22,11 @@ from plumbline.scales import points_of
 from plumbline.statistics.agreement import (
     rater_numbers,
 )
-from plumbline.statistics.estimates import Estimate
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec, RuleSpec
 from plumbline.transformations import TRANSFORMATIONS, axes_in_order, in_order
 
 HTEB_SCALE = (1, 2, 3, 4, 5)
-_LEFT_OUT = Estimate.undefined("not computed: no decision rests on it")
 
 
 @dataclass(frozen=True)

@@ -206,11 +206,6 @@ def label_words(dataset: Dataset) -> dict[str, str]:
     return words
 
 
-def split_of(dataset: Dataset) -> str:
-    """Return the name of the scored split."""
-    return dataset.loaded.split if isinstance(dataset, MtebTask) else "test"
-
-
 def _rows_of_files(dataset: TableDataset) -> Iterator[_DatasetRow]:
     frame = dataset.splits["test"]
     languages = frame["language"] if "language" in frame else [dataset.language] * len(frame)
