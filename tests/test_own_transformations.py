@@ -92,8 +92,12 @@ def test_a_ninth_transformation_stands_beside_htebs_and_enters_no_number_of_thei
     verdicts = {one.transformation: one for one in concluded(study).verdicts}
     assert {one.decision for one in verdicts.values()} == {"accepted"} and list(verdicts) == [*htebs, "typing_errors"]
     made = verdicts["typing_errors"]
-    assert (made.axis, made.generator_kind, made.model) == ("noise", "function", "generation.examples:typos")
-    assert (made.prompt_hash, verdicts["paraphrasing"].origin.generator_kind) == ("", "recorded")
+    assert (made.axis, made.origin.generator_kind, made.origin.model) == (
+        "noise",
+        "function",
+        "generation.examples:typos",
+    )
+    assert (made.origin.prompt_hash, verdicts["paraphrasing"].origin.generator_kind) == ("", "recorded")
 
     scores = EvaluationRecords.open(study).scores
     table = axis_table(scores).iloc[0]

@@ -98,7 +98,8 @@ class Question:
             return int(value)  # which may be too large for a float
         if isinstance(value, (float, np.floating)):
             return int(value) if float(value).is_integer() else float(value)
-        return (self._of_text(trim(value)) if isinstance(value, str) else self._of_list(value)) or None
+        stored = self._of_text(trim(value)) if isinstance(value, str) else self._of_list(value)
+        return None if stored == "" else stored  # 0 is an answer
 
     def _of_text(self, text: str) -> Value:
         return text

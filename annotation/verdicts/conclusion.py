@@ -96,8 +96,8 @@ def looked_at(evidence: Evidence, seed: int | None = None) -> Conclusion:
     Raises DataError before the first look and if anything changed since the last one; StudyError for rules that changed
     without a reason.
     """
-    refuse_unlooked(evidence)
-    evidence.read_all().refuse_other_rules()
+    refuse_unlooked(evidence.read_all())  # a damaged or edited file is named before one that changed
+    evidence.refuse_other_rules()
     return Conclusion(evidence, seed)
 
 

@@ -19,7 +19,7 @@ from annotation.counting import counting_ratings
 from annotation.questions.label import SingleLabelQuestion
 from annotation.rubric import Rubric
 from annotation.subjects import RowReader
-from annotation.verdicts.conclusion import refuse_unlooked
+from annotation.verdicts.conclusion import looked_at
 from annotation.verdicts.evidence import Evidence
 from evaluation.instructions.scores import ACCEPTABLE, DEFAULT, NONE, SCORES, Label, PromptScore
 from evaluation.records import MADE
@@ -86,8 +86,7 @@ def labelled(evidence: Evidence, wordings: Sequence[Instruction]) -> Mapping[str
     not ask for these labels.
     """
     study = evidence.study
-    refuse_unlooked(evidence)
-    evidence.read_all().refuse_other_rules()
+    looked_at(evidence)
     question = _label_question(evidence.rubric)
     if not question:
         raise StudyError(

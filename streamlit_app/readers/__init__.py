@@ -24,6 +24,7 @@ from annotation.records import Look, RuleSet, Sign, Verdict
 from annotation.sampling.sample import COMMAND as SAMPLE
 from annotation.status.status import Status, read_status
 from annotation.verdicts import preregistration
+from annotation.verdicts.conclusion import COMMAND as ACCEPT
 from annotation.verdicts.conclusion import changes_since_look, known_verdicts, refuse_unlooked
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.rules import late_lines
@@ -215,8 +216,9 @@ class StudyReader(PageReader):
 
     @cached(LOOKED, watches=FACTS)
     def verdicts_hold(self) -> str:
-        """Return what changed since the last look at the verdicts; empty if nothing did."""
-        return changes_since_look(CampaignRecords.open(self.study))
+        """Return what changed since the last look at the verdicts, with the command to run; empty if nothing did."""
+        changes = changes_since_look(CampaignRecords.open(self.study))
+        return f"{changes}; run `{self.study.command(ACCEPT)}` again" if changes else ""
 
     @cached("ratings.parquet")
     def answers(self) -> pd.DataFrame:

@@ -30,7 +30,6 @@ COLLECT = f"collect {E} --csv {{p}}/answers.csv --columns {COLUMNS}"
 JSON: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("manifest.json", (STATUS, GENERATE, ACCEPT, REPORT)),
     ("rules.json", (STATUS, ACCEPT, REVIEW)),
-    ("verdicts.json", (EVALUATE, REPORT)),
     ("looks.json", (ACCEPT,)),
     ("sample.json", (ACCEPT,)),
     ("decisions.json", (REVIEW, COLLECT)),

@@ -155,7 +155,7 @@ def judged(study: Study) -> None:
     verdicts = {one.transformation: one for one in concluded(study).verdicts}
     assert list(verdicts) == [*TRANSFORMATIONS, "typing_errors"]
     typos = verdicts["typing_errors"]
-    assert (typos.decision, typos.axis, typos.generator_kind, typos.simulated) == (
+    assert (typos.decision, typos.axis, typos.origin.generator_kind, typos.simulated) == (
         "accepted",
         "noise",
         "function",

@@ -65,8 +65,8 @@ def test_raters_whom_no_file_names_stay_unknown_in_every_count(place: Workplace)
     for command in ("accept", "ratings-report", "sheet", "export"):
         done = place.run(command, *STUDY)
         assert done.status == 0, done.err
-    folder, records = place.study.folder, CampaignRecords.open(place.study)
-    for group in records.agreement:
+    folder = place.study.folder
+    for group in concluded(place.study).groups:
         assert group.questions[0].n_raters is None and group.questions[0].kappa.reason == "the raters are unknown"
         assert group.questions[0].ac2.value == group.questions[0].ac2.value  # which needs nobody's name
     raters = pd.read_csv(folder / "report" / "raters.csv").set_index("rater_id")

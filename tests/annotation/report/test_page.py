@@ -149,7 +149,7 @@ def test_exclusions_are_shown_with_what_they_change_and_reasons_are_only_text(st
     counts = table(study, "exclusions")
     assert counts.loc[counts["counts"] == "yes", "ratings"].item() == 192 * 2 * 2
     assert counts.loc[counts["why"].str.contains("excluded"), "ratings"].item() == 192 * 2
-    changed = sum(one["decision"] != one["decision_with_excluded"] for one in records(study, "verdicts"))
+    changed = sum(one["decision"] != one["review"]["with_excluded"] for one in records(study, "verdicts"))
     assert 0 < changed < 8
     assert (
         "1 rater was excluded, with 384 ratings of the sample; had they counted,"
@@ -239,7 +239,7 @@ def test_what_no_longer_follows_is_refused_in_one_line(study: Study) -> None:
     ):
         read_material(Evidence.open(stricter))
     decide(study, "a", exclude=True, reason="fails controls")
-    with pytest.raises(DataError, match=r"ratings.parquet changed after the verdicts were reached; run"):
+    with pytest.raises(DataError, match="decisions about raters and pairs changed after the verdicts were reached"):
         write_report(study)
     assert not (study.folder / "report").exists()
 

@@ -75,8 +75,8 @@ def test_exclusions_ask_for_decisions_and_resample_nothing_again(
     """Three give 4; one more who gave 1 to each pair was excluded, and would have turned the first three's mean."""
     pairs, resampled = draw_sample(generated), list[int]()
 
-    def counted(answers: Answers, generator: np.random.Generator) -> Estimate:
-        resampled.append(answers.pairs)
+    def counted(answers: Answers, generator: np.random.Generator | None) -> Estimate:
+        resampled.extend([answers.pairs] * (generator is not None))
         return krippendorff_alpha(answers, generator)
 
     monkeypatch.setattr(rating, "krippendorff_alpha", counted)

@@ -56,7 +56,7 @@ def study_of(folder: Path, **changes: Any) -> Study:
 def scored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Any, pd.DataFrame]:
     """A labelled study and what the first run made of it."""
     study = study_of(tmp_path_factory.mktemp("instructions"))
-    with pytest.raises(DataError, match=r"verdicts\.json does not exist yet; run `plumbline accept"):
+    with pytest.raises(DataError, match=r"there are no verdicts yet; run `plumbline accept"):
         evaluate_instructions(study)
     label(study, ANSWERS)
     expected = forecasts.forecast(study)
