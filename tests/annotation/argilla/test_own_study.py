@@ -164,9 +164,9 @@ def judged(study: Study) -> None:
     assert verdicts["summarised_expansion"].decision == "rejected"
     assert [one.question for one in typos.questions] == ["quality", "fluency", "naturalness", "effort"]
     assert (
-        [len(one.rules) for one in verdicts.values()]
+        [len(one.result.rules) for one in verdicts.values()]
         == [2] * 9
-        == [len(one.probabilities) for one in verdicts.values()]
+        == [len(one.result.probabilities) for one in verdicts.values()]
     )
     given = counted[(counted["transformation"] == "typing_errors") & (counted["question"] == "naturalness")]
     shares = {one.label: one.share.value for one in typos.questions[2].shares}

@@ -119,6 +119,7 @@ function start(task, store) {
     return seconds * 1000;
   };
   const untroubled = () => { wait = 1; say("session", ""); say("network", ""); };
+  const refused = () => { untroubled(); say("page", word("refused")); };  // a refusal is a reply: there is a connection
   const send = async () => {
     if (sending) return;
     sending = true;
@@ -130,7 +131,7 @@ function start(task, store) {
         untroubled();
       } catch (error) {
         if (!isRefused(error)) { timer = setTimeout(send, troubled(error)); break; }
-        say("page", word("refused"));
+        refused();
       }
       if (unsent.get(id) === entry) { unsent.delete(id); remember(ANSWER + id, null); }
       else if (entry.status !== "draft") {  // what came meanwhile takes the place of a stored one
@@ -161,7 +162,7 @@ function start(task, store) {
         untroubled();
         return answer;
       } catch (error) {
-        if (isRefused(error)) { say("page", word("refused")); return null; }
+        if (isRefused(error)) { refused(); return null; }
         const ms = troubled(error);
         await new Promise(act => { setTimeout(act, ms); window.addEventListener("online", act, {once: true}); });
       }
