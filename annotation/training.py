@@ -128,7 +128,7 @@ def _content(cells: Mapping[Any, Any], where: str) -> dict[str, Any]:
         is_text = isinstance(cell, str)
         is_empty = cell is None or cell != cell or (is_text and not cell.strip())  # noqa: PLR0124 (NaN)
         content[str(name)] = None if is_empty else nfc(cell.strip()) if is_text else cell
-        if is_text and _UNSHOWN.search(cell):
+        if is_text and _UNSHOWN.search(cell.strip()):
             raise DataError(f"{where}, {str(name)!r}: has a character that no page can show; remove it")
         if name in _NEEDED and (is_empty or not is_text):
             raise DataError(f"{where}, {name!r}: {'is empty' if is_empty else 'holds no text'}")

@@ -385,9 +385,11 @@ class Doccano(ToolExport):
     def _annotated(record: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
         """Yield the user and the label of each annotation; None for a span."""
         for annotation in record.get("annotations") or ():
-            label = annotation.get("label", annotation.get("text", 0))
+            label, is_span = annotation.get("label", annotation.get("text")), "start_offset" in annotation
+            if label is None and not is_span:
+                raise ValueError("an annotation has neither a label nor a text")
             label = f"label {label}" if isinstance(label, int) else str(label)
-            yield text_of(annotation.get("user", "")), None if "start_offset" in annotation else label
+            yield text_of(annotation.get("user", "")), None if is_span else label
 
     def _listed(self, record: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
         """Yield the file's annotator and each label in a list of labels; None for a span."""

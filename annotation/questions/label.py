@@ -210,7 +210,8 @@ class MultiLabelQuestion(LabelledQuestion, kind="multi_label"):
         return "list of labels"
 
     def _of_text(self, text: str) -> str:
-        return self._in_order(labels_of(text))
+        named = labels_of(text)
+        return text if len(set(named)) < len(named) else self._in_order(named)
 
     def _parts(self, text: str, names: Mapping[str, str]) -> Sequence[str]:
         # A label's words may hold commas.

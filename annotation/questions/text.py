@@ -29,6 +29,9 @@ class TextQuestion(Question, kind="text"):
     asks_for: ClassVar[str] = "a text"
     heds: ClassVar[tuple[int, int]] = (4, 5)
 
+    def _of_list(self, value: Any) -> str:
+        return str(value) if value else ""
+
     def read_words(self, text: str, names: Mapping[str, str]) -> Value:
         return text
 

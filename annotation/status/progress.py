@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from annotation.campaign_records import LOOKS, CampaignRecords
+from annotation.campaign_records import CampaignRecords
 from annotation.counting import asked_again, counting_ratings, rows_of, untimed
 from annotation.names import listed_raters
 from annotation.offering import LEDGER, is_complete, ledgers, refuse_other_makers
@@ -249,7 +249,7 @@ def stages_of(
         _sampled(noted, records, mismatched),
         published,
         collected,
-        _judged(noted, outdated),
+        _judged(noted, outdated, looked_at=bool(records.looks)),
         _stage("report", study.folder / "report" / "index.html", "report", noted),
         _scored(noted),
     ]
@@ -354,8 +354,8 @@ def _published(noted: _StageHistory, ratings: pd.DataFrame) -> Stage:
     return Stage("published", "not yet", None, "ratings came from files" if len(ratings) else "")
 
 
-def _judged(noted: _StageHistory, outdated: str) -> Stage:
-    if not (noted.study.folder / LOOKS.name).exists():
+def _judged(noted: _StageHistory, outdated: str, *, looked_at: bool) -> Stage:
+    if not looked_at:
         return Stage("verdicts", "not yet")
     return Stage("verdicts", "stale" if outdated else "done", noted.ended("accept"), outdated)
 

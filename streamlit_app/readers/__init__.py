@@ -25,7 +25,7 @@ from annotation.sampling.sample import COMMAND as SAMPLE
 from annotation.status.status import Status, read_status
 from annotation.verdicts import preregistration
 from annotation.verdicts.conclusion import COMMAND as ACCEPT
-from annotation.verdicts.conclusion import changes_since_look, known_verdicts, refuse_unlooked
+from annotation.verdicts.conclusion import changes_since_look, known_verdicts
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.rules import late_lines
 from plumbline.errors import DataError
@@ -210,8 +210,8 @@ class StudyReader(PageReader):
     def verdicts(self) -> tuple[Verdict, ...]:
         """The verdicts; none if anything changed since the last look at them (`verdicts_hold`)."""
         evidence = Evidence.open(self.study)
-        if not evidence.looks:
-            refuse_unlooked(evidence)
+        if not evidence.looks:  # also where a rehearsal was removed, whose looks went too
+            raise NotYetError(f"there are no verdicts yet; run `{self.study.command(ACCEPT)}` first")
         return tuple(known_verdicts(evidence))
 
     @cached(LOOKED, watches=FACTS)

@@ -131,7 +131,8 @@ def test_a_rehearsal_never_stands_beside_people(variant: Make, crowd: Crowd, sit
     code, out, _ = crowd(study, "close", "--platform", "rehearsal", "--forget")
     assert code == 0 and "and everything else of the rehearsal removed" in out
     assert not CampaignRecords.open(study).looks and not (study.folder / "verdicts.json").exists()
-    assert stages_of(CampaignRecords.open(study), Manifest.of(study).read(), "")["collected"].state == "not yet"
+    stages = stages_of(CampaignRecords.open(study), Manifest.of(study).read(), "")
+    assert stages["collected"].state == stages["verdicts"].state == "not yet"
     assert not len(CampaignRecords.open(study).all_ratings) and not (study.scratch / "rehearsal.json").exists()
     assert crowd(study, "launch", "--platform", "mturk", "--live", "--max-cost", "50", "--yes")[0] == 0
     (hit,) = site.hits
