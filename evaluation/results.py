@@ -138,6 +138,11 @@ class Results:
     def finish(self) -> None:
         """Write the tables, and mteb's files of the scores in them; delete those of other scores."""
         self.write()
+        lacking = {todo.model.name for todo in self.todo()}
+        for model in self._chosen:
+            if model.name in self._failed and model.name not in lacking:  # what it failed at is no longer wanted
+                del self._failed[model.name]
+                self._failures.remove(model.model_id)
         wanted = set[Path]()
         for row in self._rows():
             if row.unit_id and (score := self._stored.get(row.unit_id)):

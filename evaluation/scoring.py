@@ -187,11 +187,11 @@ def forecast(records: EvaluationRecords, units: Sequence[ScoreUnit], chosen: Ite
     sizes: dict[tuple[int, ...], tuple[int, int]] = {}  # cached, as most models lack the same units
     rows = []
     for model in chosen:
-        lacking = [
-            index
-            for index, unit in enumerate(units)
-            if unit.decision.status != "left_out" and unit.unit_id(study.evaluation.protocol, model) not in scored
-        ]
+        first_of: dict[str, int] = {}  # units with one identity are scored once
+        for index, unit in enumerate(units):
+            if unit.decision.status != "left_out":
+                first_of.setdefault(unit.unit_id(study.evaluation.protocol, model), index)
+        lacking = [index for unit_id, index in first_of.items() if unit_id not in scored]
         if tuple(lacking) not in sizes:
             sizes[tuple(lacking)] = _sizes([units[index] for index in lacking])
         texts, characters = sizes[tuple(lacking)]

@@ -148,7 +148,7 @@ def models_of(file: Path) -> dict[str, dict[str, Any]]:
     models = {}
     for spec in study.evaluation.models:
         settings = spec.model_dump(mode="json", exclude_unset=True)
-        if "path" in settings and "package" not in settings:
+        if settings.get("path") and not settings.get("package"):
             settings["path"] = str(study.resolve(settings["path"]))
         models[spec.name] = settings
     if not models:
