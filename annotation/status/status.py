@@ -24,7 +24,7 @@ from annotation.sampling.candidates import flagged_supply
 from annotation.sampling.queues import SCOPES, frames_by_queue
 from annotation.status.progress import Stage, Workload, by_pair, by_rater, by_transformation, mismatch, stages_of
 from annotation.training import by_trained, read_trained
-from annotation.verdicts.conclusion import Conclusion, changes_since_look
+from annotation.verdicts.conclusion import Conclusion, looked_at
 from annotation.verdicts.counted import Ahead, ahead, never_lines
 from annotation.verdicts.doubts import doubts_of, withdrawn_lines
 from annotation.verdicts.evidence import Evidence
@@ -32,7 +32,7 @@ from annotation.verdicts.preregistration import amendment_lines, first_rating, f
 from annotation.verdicts.tables import looks_frame, of_group
 from annotation.wordings import addressed_lines
 from generation.output_statistics import flagged_lines, flagged_outputs
-from plumbline.errors import DataError
+from plumbline.errors import DataError, StudyError
 from plumbline.manifest import RecordFile
 from plumbline.records import ARGILLA
 from plumbline.study import Study
@@ -231,10 +231,9 @@ def _reached(evidence: Evidence) -> tuple[Sequence[Verdict], str]:
     if not evidence.looks:
         return (), ""
     try:
-        changes = changes_since_look(evidence)
-    except DataError as error:
-        changes = str(error).partition(";")[0]
-    return () if changes else Conclusion(evidence).verdicts, changes
+        return looked_at(evidence).verdicts, ""
+    except (DataError, StudyError) as error:
+        return (), str(error).partition(";")[0]
 
 
 def _found_so_far(evidence: Evidence, *, may_judge: bool) -> Sequence[Verdict]:

@@ -21,7 +21,7 @@ from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.held import with_checks
 from annotation.verdicts.rules import with_rules_fixed
 from annotation.verdicts.verdicts import judged_sample, pair_means, with_supply
-from plumbline.errors import DataError
+from plumbline.errors import DataError, StudyError
 from plumbline.manifest import RecordFile
 
 COMMAND = "accept"
@@ -77,19 +77,6 @@ def rests_on(records: CampaignRecords) -> dict[str, str]:
     }
 
 
-def changes_since_look(records: CampaignRecords) -> str:
-    """Return what changed since the last look at verdicts, in words; empty if nothing did, or before the first look."""
-    if not records.looks:
-        return ""
-    needed: list[RecordFile[Any]] = [PAIRS, RATINGS, RULES]
-    for file in needed:
-        if not records.path(file).exists():
-            raise DataError(f"{records.path(file)} is gone, and the verdicts rest on it; restore it from a copy")
-    before, now = records.looks[-1].rests_on, rests_on(records)
-    changed = [_NAMES.get(name, name) for name in now if before.get(name) != now[name]]
-    return f"{' and '.join(changed)} changed after the verdicts were reached" if changed else ""
-
-
 def looked_at(evidence: Evidence, seed: int | None = None) -> Conclusion:
     """Return what follows from the evidence, if a look at just that is on record.
 
@@ -106,14 +93,18 @@ def refuse_unlooked(records: CampaignRecords) -> None:
     command = records.study.command(COMMAND)
     if not records.looks:
         raise DataError(f"{records.path(LOOKS)}: there are no verdicts yet; run `{command}` first")
-    if changes := changes_since_look(records):
-        raise DataError(f"{changes}; run `{command}` again")
+    needed: list[RecordFile[Any]] = [PAIRS, RATINGS, RULES]
+    for file in needed:
+        if not records.path(file).exists():
+            raise DataError(f"{records.path(file)} is gone, and the verdicts rest on it; restore it from a copy")
+    before, now = records.looks[-1].rests_on, rests_on(records)
+    if changed := [_NAMES.get(name, name) for name in now if before.get(name) != now[name]]:
+        raise DataError(f"{' and '.join(changed)} changed after the verdicts were reached; run `{command}` again")
 
 
 def known_verdicts(evidence: Evidence) -> Sequence[Verdict]:
-    """Return the verdicts; none before the first look, and if anything changed since the last one."""
+    """Return the verdicts; none where `looked_at` refuses them."""
     try:
-        refuse_unlooked(evidence)
-    except DataError:
+        return looked_at(evidence).verdicts
+    except (DataError, StudyError):
         return ()
-    return Conclusion(evidence).verdicts

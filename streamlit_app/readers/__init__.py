@@ -25,10 +25,10 @@ from annotation.sampling.sample import COMMAND as SAMPLE
 from annotation.status.status import Status, read_status
 from annotation.verdicts import preregistration
 from annotation.verdicts.conclusion import COMMAND as ACCEPT
-from annotation.verdicts.conclusion import changes_since_look, known_verdicts
+from annotation.verdicts.conclusion import known_verdicts, looked_at
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.rules import late_lines
-from plumbline.errors import DataError
+from plumbline.errors import DataError, StudyError
 from plumbline.manifest import Manifest
 from plumbline.prompts import prompt_folders
 from plumbline.records import Pair
@@ -209,16 +209,21 @@ class StudyReader(PageReader):
     @cached(LOOKED, watches=FACTS)
     def verdicts(self) -> tuple[Verdict, ...]:
         """The verdicts; none if anything changed since the last look at them (`verdicts_hold`)."""
-        evidence = Evidence.open(self.study)
+        evidence = Evidence.open(self.study).changed(collected=self.collected())
         if not evidence.looks:  # also where a rehearsal was removed, whose looks went too
             raise NotYetError(f"there are no verdicts yet; run `{self.study.command(ACCEPT)}` first")
         return tuple(known_verdicts(evidence))
 
     @cached(LOOKED, watches=FACTS)
     def verdicts_hold(self) -> str:
-        """Return what changed since the last look at the verdicts, with the command to run; empty if nothing did."""
-        changes = changes_since_look(CampaignRecords.open(self.study))
-        return f"{changes}; run `{self.study.command(ACCEPT)}` again" if changes else ""
+        """Return what changed since the last look at the verdicts, and what to do; empty if nothing did."""
+        evidence = Evidence.open(self.study).changed(collected=self.collected())
+        try:
+            if evidence.looks:
+                looked_at(evidence)
+        except (DataError, StudyError) as error:
+            return str(error)
+        return ""
 
     @cached("ratings.parquet")
     def answers(self) -> pd.DataFrame:
