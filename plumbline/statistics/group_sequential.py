@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Literal
 
@@ -569,8 +569,6 @@ def lower_end(values: Floats, bottom: float, level: float) -> float:
     >>> round(lower_end(np.repeat([1.0, 4.0, 5.0], [3, 10, 7]), 1.0, 0.025), 2)
     3.12
     """
-    from scipy import optimize  # noqa: PLC0415 (as below)
-
     if values.shape[-1] < FEWEST:
         return math.nan
     distinct, counts = np.unique(np.maximum(values, bottom), return_counts=True)
@@ -584,7 +582,34 @@ def lower_end(values: Floats, bottom: float, level: float) -> float:
         return mean
     if excess(bottom) > 0:  # at the level of a look that cannot stop
         return bottom
-    return float(optimize.brentq(excess, bottom, mean, xtol=_EXACT))
+    return _root(excess, bottom, mean)
+
+
+def _root(function: Callable[[float], float], a: float, b: float) -> float:
+    """Return where a function is zero that has other signs at a and b, to within `_EXACT`.
+
+    `scipy.optimize` has such functions, but its import takes as long as the rest of `status`.
+
+    Source: Chandrupatla (1997), Advances in Engineering Software 28, 145-149.
+    """
+    at_a, at_b, share = function(a), function(b), 0.5
+    while True:
+        x = a + share * (b - a)
+        at_x = function(x)
+        if (at_x > 0) == (at_a > 0):
+            c, at_c = a, at_a
+        else:
+            b, at_b, c, at_c = a, at_a, b, at_b
+        a, at_a = x, at_x
+        least = _EXACT / abs(b - a)
+        if at_a == 0 or least > 0.5:
+            return a if abs(at_a) < abs(at_b) else b
+        place, rise = (a - b) / (c - b), (at_a - at_b) / (at_c - at_b)
+        share = 0.5
+        if rise**2 < place and (1 - rise) ** 2 < 1 - place:  # a parabola through the points has one zero between them
+            share = at_a / (at_b - at_a) * at_c / (at_b - at_c)
+            share += (c - a) / (b - a) * at_a / (at_c - at_a) * at_b / (at_c - at_b)
+        share = min(max(share, least), 1 - least)
 
 
 def _p(values: Floats, shares: Floats, n: int, threshold: Floats, bottom: float) -> Floats:

@@ -215,6 +215,19 @@ def test_fewer_pairs_than_a_look_needs_have_no_number() -> None:
     assert math.isnan(lower_end(np.full(7, 5.0), 1.0, 0.025))
 
 
+@pytest.mark.parametrize("level", [0.1, 0.025, 1e-4])
+def test_a_lower_end_is_the_threshold_whose_p_value_is_the_level(level: float) -> None:
+    random = np.random.default_rng(9)
+    for n in range(8, 60, 4):
+        values = random.choice([1.0, 1.5, 2.0, 3.0, 4.0, 5.0], n, p=random.dirichlet(np.ones(6)))
+
+        def excess(threshold: float, values: Floats = values) -> float:
+            return float(p_above(values, threshold, 1.0)) - level
+
+        expected = optimize.brentq(excess, 1 + 1e-9, values.mean(), xtol=1e-12)
+        assert lower_end(values, 1.0, level) == pytest.approx(expected, abs=1e-9)
+
+
 @pytest.mark.parametrize(("values", "threshold"), [([3.0] * 8, 1.0), ([0.5] * 8, 3.0)])
 def test_values_and_thresholds_beyond_the_scale_are_refused(values: list[float], threshold: float) -> None:
     with pytest.raises(ValueError, match="end of the scale"):
