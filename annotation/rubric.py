@@ -32,7 +32,7 @@ from plumbline.reading import read_yaml
 from plumbline.records import Pair
 from plumbline.scales import Continuous, Scale
 from plumbline.study import Study
-from plumbline.study.base import StudyPart, first_complaint
+from plumbline.study.base import StudyPart, complaints
 from plumbline.study.campaign import AcceptanceSpec, QualityLimits
 from plumbline.words import trim
 
@@ -246,7 +246,7 @@ def load_rubric(study: Study, folder: Path | None = None, tasks: Sequence[HumanT
     except StudyError as error:
         raise StudyError(f"{path}: {error}") from None
     except ValidationError as error:
-        raise StudyError(f"{path}: {first_complaint(error)}") from None
+        raise StudyError(*(f"{path}: {fault}" for fault in complaints(error))) from None
     if wrong := next(itertools.chain(_unusable(rubric), wrong_fields(rubric, judging, study.kinds)), ""):
         raise StudyError(f"{path}: {wrong}")
     pools = list(dict.fromkeys(kind.pool for kind in study.kinds.values()))

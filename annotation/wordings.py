@@ -25,7 +25,7 @@ from plumbline.languages import language_name
 from plumbline.prompts import prompt_folders
 from plumbline.reading import read_yaml
 from plumbline.study import Study
-from plumbline.study.base import first_complaint
+from plumbline.study.base import complaints
 from plumbline.study.human import HUMAN
 from plumbline.study.judged import VerdictUnit
 from plumbline.study.subject import TEXT, Subject
@@ -267,8 +267,8 @@ def with_own_words(rubric: Any, kinds: Mapping[str, VerdictUnit], study_file: Pa
             try:
                 PoolText.model_validate({**title, **kind.raters})
             except ValidationError as error:
-                wrong = f"transformation {name!r}: raters.{first_complaint(error)}"
-                raise DataError(f"{study_file}: {wrong}") from None
+                where = f"{study_file}: transformation {name!r}: raters"
+                raise DataError(*(f"{where}.{fault}" for fault in complaints(error))) from None
             pools[name] = {**title, **kind.raters}
     return {**rubric, "pools": {**rubric["pools"], **pools}}
 

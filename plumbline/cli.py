@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from plumbline.study import Study
 
 _LONGEST = 1400  # most characters of an error message: names in it may be long
+_MOST_FAULTS = 30  # lines about one file
 _FOLDER_TROUBLE = {
     errno.ENOSPC,
     errno.EDQUOT,
@@ -241,8 +242,11 @@ def _cell(text: str) -> str:
     return text[: len(text) - len(text.lstrip(" "))] + printable_line(text)
 
 
-def _complain(line: str, status: int) -> int:
-    plain = printable_line(line)
-    plain = plain if len(plain) <= _LONGEST else f"{plain[:_LONGEST]} ..."
-    print(f"error: {plain}" if status == 2 else plain, file=sys.stderr)
+def _complain(message: str, status: int) -> int:
+    faults = message.split("\n")
+    more = [f"... and {len(faults) - _MOST_FAULTS:,} more"] if len(faults) > _MOST_FAULTS else []
+    for fault in faults[:_MOST_FAULTS] + more:
+        plain = printable_line(fault)
+        plain = plain if len(plain) <= _LONGEST else f"{plain[:_LONGEST]} ..."
+        print(f"error: {plain}" if status == 2 else plain, file=sys.stderr)
     return status

@@ -1,6 +1,6 @@
 """The errors that a person can mend.
 
-Each message is one line: what is wrong, where, and what to do. `plumbline.cli.run` prints it and
+Each fault is one line: what is wrong, where, and what to do. `plumbline.cli.run` prints it and
 exits with status 2; any other exception is a bug of ours and keeps its traceback.
 """
 
@@ -20,10 +20,10 @@ _SQLITE_FULL = frozenset({
 
 
 class PlumblineError(Exception):
-    """Base of all expected errors; `str(error)` is the one line that the person reads."""
+    """Base of all expected errors; each argument is a fault, and becomes one line of `str(error)`."""
 
     def __str__(self) -> str:
-        return shown(" ".join(super().__str__().split()))
+        return "\n".join(shown(" ".join(str(fault).split())) for fault in self.args)
 
 
 class StudyError(PlumblineError):

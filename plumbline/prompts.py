@@ -13,7 +13,7 @@ from plumbline.errors import DataError, StudyError
 from plumbline.identity import identity
 from plumbline.reading import read_yaml
 from plumbline.resources import resource, working
-from plumbline.study.base import StudyPart, first_complaint
+from plumbline.study.base import StudyPart, complaints
 from plumbline.study.transformations import EIGHT, PromptText, Transformation
 
 PROMPTS = resource("prompts")
@@ -72,7 +72,7 @@ def read_prompt(path: Path, kind: type[P]) -> P:
     except DataError as error:
         raise StudyError(str(error)) from None
     except ValidationError as error:
-        raise StudyError(f"{path}: {first_complaint(error)}") from None
+        raise StudyError(*(f"{path}: {fault}" for fault in complaints(error))) from None
     if prompt.name != path.stem:
         raise StudyError(f"{path}: its name is {prompt.name!r}; a prompt has the name of its file")
     return prompt

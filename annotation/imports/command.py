@@ -34,7 +34,7 @@ from plumbline.reading import read_yaml
 from plumbline.records import UNKNOWN
 from plumbline.store import atomic
 from plumbline.study import Study, load_study
-from plumbline.study.base import first_complaint
+from plumbline.study.base import complaints
 from plumbline.words import count, printable_line
 
 COLUMNS = "columns.yaml"
@@ -220,7 +220,7 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
         ) from None
     except ValidationError as error:
         advice = "use the file that `plumbline import` writes"
-        raise StudyError(f"{options.columns}: {first_complaint(error)}; {advice}") from None
+        raise StudyError(*(f"{options.columns}: {fault}; {advice}" for fault in complaints(error))) from None
     scales = {name: read_scale(text) for name, text in (written.scales or {}).items()}
     language = options.language or written.language or ""
     return {

@@ -27,7 +27,7 @@ from plumbline.identity import identity
 from plumbline.reading import read_yaml
 from plumbline.resources import IN_CHECKOUT, resource, working
 from plumbline.resources import ROOT as ROOT
-from plumbline.study.base import Code, Name, Seed, StudyPart, as_is, first_complaint, refuse_duplicates
+from plumbline.study.base import Code, Name, Seed, StudyPart, as_is, complaints, refuse_duplicates
 from plumbline.study.campaign import AcceptanceSpec, RatersSpec, SampleSpec, refuse_undecidable
 from plumbline.study.crowd import CrowdSpec
 from plumbline.study.datasets import DatasetSpec
@@ -337,8 +337,8 @@ def load_study(file: str | Path, exports: str | Path | None = None) -> Study:
         study._own = {**custom, **within_languages(study.transforming, study.languages, study.generator)}
         refuse_unreachable(study, known_texts(study))
     except (ValidationError, StudyError) as error:
-        what = first_complaint(error) if isinstance(error, ValidationError) else error
-        raise StudyError(f"{path}: {what}") from None
+        faults = complaints(error) if isinstance(error, ValidationError) else error.args
+        raise StudyError(*(f"{path}: {fault}" for fault in faults)) from None
     study._file = path.resolve()
     study._options = ("--study", str(file), *(("--exports", str(exports)) if exports is not None else ()))
     if exports is not None:

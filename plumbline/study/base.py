@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
+    ModelWrapValidatorHandler,
     ValidationError,
     model_validator,
 )
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from plumbline.errors import StudyError, nearest
 from plumbline.languages import language_code
 from plumbline.words import shows
 
+_NO_KIND = "has no `kind`; add one: it decides which other keys are allowed"
 _KINDS = ("texts", "instructions", "items", "human")
 LONGEST = 500  # characters of a complaint, and of a name or path
 LARGEST = 2**63 - 1  # what a column of whole numbers can hold
@@ -77,26 +79,43 @@ class StudyPart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     OPEN: ClassVar[bool] = False  #: whether it takes keys that it does not know
 
-    @model_validator(mode="before")
+    @model_validator(mode="wrap")
     @classmethod
-    def _known_keys(cls, data: Any) -> Any:
-        if isinstance(data, dict):
-            for key in data:
-                if key not in cls.model_fields and not cls.OPEN:
-                    raise ValueError(f"unknown key {str(key)[:60]!r}; {nearest(str(key), list(cls.model_fields))}")
-                if key in cls.model_fields:
-                    _refuse_no_number(key, data[key], _scalars(cls.model_fields[key].annotation))
-        return data
+    def _every_fault(cls, data: Any, check: ModelWrapValidatorHandler[Self]) -> Self:
+        """Check the keys and the numbers, then the rest, and complain about all of them at once."""
+        if not isinstance(data, dict):
+            return check(data)
+        wrong = {key: fault for key, value in data.items() if (fault := cls._fault_of(key, value))}
+        if not wrong:
+            return check(data)
+        faults = [
+            InitErrorDetails(type=PydanticCustomError("key", "{words}", {"words": words}), input=data)
+            for words in wrong.values()
+        ]
+        try:
+            check({key: value for key, value in data.items() if key not in wrong})
+        except ValidationError as error:
+            faults += [_again(fault) for fault in error.errors() if not set(fault["loc"][:1]) & set(wrong)]
+        raise ValidationError.from_exception_data(cls.__name__, faults)
 
-
-def _refuse_no_number(name: str, value: Any, kinds: frozenset[type]) -> None:
-    """Refuse true and false for a number, which pydantic reads as 1 and 0, and numbers that no column can hold."""
-    if kinds & {int, float}:
-        for item in _items(value):
-            if isinstance(item, bool) and bool not in kinds:
-                raise ValueError(f"{name}: {str(item).lower()} is not a number")
+    @classmethod
+    def _fault_of(cls, key: Any, value: Any) -> str:
+        """Describe a key that there is not, true or false for a number, or a number that no column can hold."""
+        if key not in cls.model_fields:
+            return "" if cls.OPEN else f"unknown key {str(key)[:60]!r}; {nearest(str(key), list(cls.model_fields))}"
+        types = _scalars(cls.model_fields[key].annotation)
+        for item in _items(value) if types & {int, float} else ():
+            if isinstance(item, bool) and bool not in types:
+                return f"{key}: {str(item).lower()} is not a number"
             if isinstance(item, int) and abs(item) > LARGEST:
-                raise ValueError(f"{name}: has more than 18 digits; write a smaller number")
+                return f"{key}: has more than 18 digits; write a smaller number"
+        return ""
+
+
+def _again(error: ErrorDetails) -> InitErrorDetails:
+    """Return an error of pydantic's in the form in which it can be raised again."""
+    words = PydanticCustomError(error["type"], "{words}", {**error.get("ctx", {}), "words": error["msg"]})
+    return InitErrorDetails(type=words, loc=error["loc"], input=error["input"])
 
 
 def _scalars(annotation: Any) -> frozenset[type]:
@@ -122,30 +141,46 @@ def _items(value: Any) -> Iterator[Any]:
         yield value
 
 
+def complaints(error: ValidationError) -> list[str]:
+    """Return each complaint of a validation in one line: the place, then the fault."""
+    return [_complaint(cause) for cause in _of_their_own(error.errors(include_url=False))]
+
+
 def first_complaint(error: ValidationError) -> str:
-    """Return the first complaint of a validation in one line: the place, then the fault."""
-    causes = _of_their_own(error.errors(include_url=False))
-    first = causes[0]
-    loc, of_kind = first["loc"], first["loc"][-1:] == ("kind",)
-    where = ".".join(str(part) for part in _plain(loc[:-1] if of_kind else loc))
-    what = first["msg"].removeprefix("Value error, ")
-    if first["type"] == "string_pattern_mismatch" and (words := PATTERNS.get(first["ctx"]["pattern"])):
-        what = f"must be {words}; correct it"  # without the value: somebody may have written a key for a variable
-    if first["type"] in ("model_type", "model_attributes_type", "dict_type"):
-        what = "is not a mapping; write keys with their values below it, such as name: value"
-    if first["type"] == "union_tag_not_found" or (first["type"] == "missing" and of_kind):
-        what = "has no `kind`; add one: it decides which other keys are allowed"
-    if first["type"] == "union_tag_invalid":
-        what = f"unknown kind {str(first['ctx']['tag'])[:40]!r}; known: {first['ctx']['expected_tags']}"
-    if first["type"] == "literal_error" and of_kind:
-        what = f"unknown kind {str(first['input'])[:40]!r}; known: {first['ctx']['expected']}"
-    if first["type"] == "tuple_type":
-        what = 'is not a list; write one, such as [a, b], or a line with "- " for each entry'
-    if first["type"] == "string_type" and isinstance(first["input"], (bool, int, float)):
-        what += f'; write it in quotes: "{str(first["input"])[:40]}"'
-    more = f" (and {len(causes) - 1} more)" if len(causes) > 1 else ""
+    """Return the first of `complaints`: enough for a file that no person wrote."""
+    return complaints(error)[0]
+
+
+def _complaint(error: ErrorDetails) -> str:
+    of_kind = error["loc"][-1:] == ("kind",)
+    where = ".".join(map(str, _plain(error["loc"][:-1] if of_kind else error["loc"])))
+    what = _in_words(error["type"], error, of_kind)
     what = what if len(what) <= LONGEST else f"{what[:LONGEST]} ..."
-    return f"{where}: {what}{more}" if where else f"{what}{more}"
+    return f"{where}: {what}" if where else what
+
+
+def _in_words(fault: str, error: ErrorDetails, of_kind: bool) -> str:
+    """Say a fault as who writes a study needs it; pydantic's words if these say it."""
+    context, value, words = error.get("ctx", {}), error["input"], error["msg"].removeprefix("Value error, ")
+    match fault:
+        case "string_pattern_mismatch" if context["pattern"] in PATTERNS:
+            # without the value: somebody may have written a key for a variable
+            words = f"must be {PATTERNS[context['pattern']]}; correct it"
+        case "model_type" | "model_attributes_type" | "dict_type":
+            words = "is not a mapping; write keys with their values below it, such as name: value"
+        case "tuple_type":
+            words = 'is not a list; write one, such as [a, b], or a line with "- " for each entry'
+        case "string_type" if isinstance(value, (bool, int, float)):
+            words = f'{words}; write it in quotes: "{str(value)[:40]}"'
+        case "union_tag_invalid":
+            words = f"unknown kind {str(context['tag'])[:40]!r}; known: {context['expected_tags']}"
+        case "literal_error" if of_kind:
+            words = f"unknown kind {str(value)[:40]!r}; known: {context['expected']}"
+        case "union_tag_not_found":
+            words = _NO_KIND
+        case "missing" if of_kind:
+            words = _NO_KIND
+    return words
 
 
 def _of_their_own(errors: list[ErrorDetails]) -> list[ErrorDetails]:

@@ -10,7 +10,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from plumbline.errors import StudyError, nearest
-from plumbline.study.base import Line, StudyPart, first_complaint, refuse_duplicates
+from plumbline.study.base import Line, StudyPart, complaints, refuse_duplicates
 from plumbline.study.datasets import DatasetSpec, Texts
 from plumbline.study.engines import AnnotatorSpec, Relevance
 from plumbline.study.evaluation import ModelSpec
@@ -166,7 +166,8 @@ def with_human(data: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str,
     try:
         subject = HumanSubject.model_validate({**data["subject"], "models": data.pop("judges", ())}, context=context)
     except ValidationError as error:
-        raise StudyError(re.sub(r"^subject\.models", "judges", f"subject.{first_complaint(error)}")) from None
+        places = (f"subject.{fault}" for fault in complaints(error))
+        raise StudyError(*(re.sub(r"^subject\.models", "judges", place) for place in places)) from None
     if beside := [name for name in _REFUSED if name in data]:
         raise StudyError(f"{beside[0]}: does not apply to subject human; take it out")
     listed = data.get("datasets", [])

@@ -23,7 +23,7 @@ from plumbline.errors import DataError, StudyError
 from plumbline.languages import language_code
 from plumbline.reading import read_yaml
 from plumbline.resources import resource
-from plumbline.study.base import Line, Name, StudyPart, Words, first_complaint, refuse_duplicates
+from plumbline.study.base import Line, Name, StudyPart, Words, complaints, refuse_duplicates
 from plumbline.study.engines import EngineSpec
 from plumbline.study.judged import VerdictUnit
 
@@ -316,7 +316,7 @@ def _read(entry: dict[Any, Any] | str, base: Path, where: str) -> Transformation
     try:
         transformation = Transformation.model_validate(entry)
     except ValidationError as error:
-        raise StudyError(f"{where}: {first_complaint(error)}") from None
+        raise StudyError(*(f"{where}: {fault}" for fault in complaints(error))) from None
     if transformation.order is not None:
         raise StudyError(f"{where}: only HTEB's transformations may have `order`; take it out")
     return transformation.placed(file.parent if file else base, file)

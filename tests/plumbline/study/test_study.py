@@ -34,6 +34,22 @@ def test_languages_that_no_output_could_be_in_are_refused(tmp_path: Path, change
     assert str(error.value).startswith(f"{path}: ") and says in str(error.value)
 
 
+def test_all_faults_of_a_study_file_are_named_at_once_each_in_a_line(tmp_path: Path) -> None:
+    data = study_data()
+    data["datasets"][0]["task"] = "stss"
+    path = write_study(tmp_path, **{**data, "nmae": "x", "seeds": [True], "raters": {"per_pair": "two", "peple": []}})
+    with pytest.raises(StudyError) as error:
+        load_study(path)
+    lines = str(error.value).splitlines()
+    assert [line.removeprefix(f"{path}: ").split(";")[0].split(":")[0] for line in lines] == [
+        "unknown key 'nmae'",
+        "seeds",
+        "datasets.0.task",
+        "raters",
+        "raters.per_pair",
+    ]
+
+
 def test_defaults_are_the_papers() -> None:
     study = load_study(ROOT / "studies" / "demo.yaml")
     assert len(study.transformations) == 8
