@@ -604,9 +604,9 @@ def _root(function: Callable[[float], float], a: float, b: float) -> float:
         least = _EXACT / abs(b - a)
         if at_a == 0 or least > 0.5:
             return a if abs(at_a) < abs(at_b) else b
-        place, rise = (a - b) / (c - b), (at_a - at_b) / (at_c - at_b)
+        run, rise = (a - b) / (c - b), (at_a - at_b) / (at_c - at_b)
         share = 0.5
-        if rise**2 < place and (1 - rise) ** 2 < 1 - place:  # a parabola through the points has one zero between them
+        if rise**2 < run and (1 - rise) ** 2 < 1 - run:  # a parabola through the points has one zero between them
             share = at_a / (at_b - at_a) * at_c / (at_b - at_c)
             share += (c - a) / (b - a) * at_a / (at_c - at_a) * at_b / (at_c - at_b)
         share = min(max(share, least), 1 - least)

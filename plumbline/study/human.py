@@ -166,8 +166,8 @@ def with_human(data: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str,
     try:
         subject = HumanSubject.model_validate({**data["subject"], "models": data.pop("judges", ())}, context=context)
     except ValidationError as error:
-        places = (f"subject.{fault}" for fault in complaints(error))
-        raise StudyError(*(re.sub(r"^subject\.models", "judges", place) for place in places)) from None
+        faults = (f"subject.{fault}" for fault in complaints(error))
+        raise StudyError(*(re.sub(r"^subject\.models", "judges", fault) for fault in faults)) from None
     if beside := [name for name in _REFUSED if name in data]:
         raise StudyError(f"{beside[0]}: does not apply to subject human; take it out")
     listed = data.get("datasets", [])
