@@ -186,14 +186,18 @@ def _in_words(fault: str, error: ErrorDetails, of_kind: bool) -> str:
 def _of_their_own(errors: list[ErrorDetails]) -> list[ErrorDetails]:
     """Return the complaints without those that only follow from others.
 
-    Pydantic cannot make a default that depends on a wrong field, and calls a list of wrong entries too short.
+    Pydantic cannot make a default that depends on a wrong field, calls a list of wrong entries too short, and checks an
+    engine again wherever its name stands for it.
     """
     above = {error["loc"][:end] for error in errors for end in range(len(error["loc"]))}
+    of_engines = {(*error["loc"][2:], error["msg"]) for error in errors if error["loc"][0:1] == ("engines",)}
     return [
         error
         for error in errors
         if error["type"] != "default_factory_not_called"
         and not (error["type"] == "too_short" and error["loc"] in above)
+        and not (error["loc"][0:1] == ("generator",) and (*error["loc"][1:], error["msg"]) in of_engines)
+        and not (error["loc"][0:1] == ("candidates",) and (*error["loc"][2:], error["msg"]) in of_engines)
     ]
 
 

@@ -37,13 +37,18 @@ def test_languages_that_no_output_could_be_in_are_refused(tmp_path: Path, change
 def test_all_faults_of_a_study_file_are_named_at_once_each_in_a_line(tmp_path: Path) -> None:
     data = study_data()
     data["datasets"][0]["task"] = "stss"
-    path = write_study(tmp_path, **{**data, "nmae": "x", "seeds": [True], "raters": {"per_pair": "two", "peple": []}})
+    data["engines"] = {
+        "gemma": {"kind": "openai", "model": "m", "base_url": "http://h", "settings": {"concurrency": 0}}
+    }
+    data |= {"nmae": "x", "seeds": [True], "raters": {"per_pair": "two", "peple": []}, "generator": "gemma"}
+    path = write_study(tmp_path, **data)
     with pytest.raises(StudyError) as error:
         load_study(path)
     lines = str(error.value).splitlines()
     assert [line.removeprefix(f"{path}: ").split(";")[0].split(":")[0] for line in lines] == [
         "unknown key 'nmae'",
         "seeds",
+        "engines.gemma.settings.concurrency",
         "datasets.0.task",
         "raters",
         "raters.per_pair",
