@@ -7,7 +7,6 @@ import itertools
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -23,12 +22,10 @@ from evaluation.benchmarks.scores import (
     slash,
 )
 from evaluation.benchmarks.selection_files import PACKAGES
-from evaluation.display import board_notes, board_rows, hundred
+from evaluation.display import board_columns, board_notes
 from evaluation.tables.comparisons import board, separation_table
-from generation.output_statistics import shown
-from plumbline import cli
 from plumbline.errors import DataError
-from plumbline.exhibits.table import Exhibit, csv_bytes, json_file, plain, reasons, write_files
+from plumbline.exhibits.table import Exhibit, json_file, plain, printed, reasons, write_files
 from plumbline.identity import identity
 from plumbline.study.places import output_folder
 from plumbline.versions import installed_versions
@@ -88,11 +85,10 @@ class RankedModels:
         """Return the board as a table for people."""
         frame, n = self.scores.frame, len(self.types)
         points = bool(np.nanmax(np.abs(frame.to_numpy())) > 1)  # scores are already times 100
-        form = partial(shown, digits=2) if points else hundred
         marked = self.table.assign(
             model=self.table["model"].where(self.table["not_comparable"] == 0, self.table["model"] + " *")
         )
-        rows = board_rows(marked, self.kinds, str, mean="Mean of types", shown=form)
+        columns = board_columns(marked, self.kinds, mean="Mean of types", times=1 if points else 100)
         counts = ", ".join(f"{kind} {list(self.types.values()).count(kind)}" for kind in self.kinds)
         counted = "subsets" if self.rule.by_subset else "tasks"
         lines = [*self.scores.remarks, f"{counted}: {counts}; Mean of types: the mean of the types' means"]
@@ -106,7 +102,7 @@ class RankedModels:
         lines += self.scores.left_out(SUMMARY)
         lines += reasons(self.table["model"], self.table["reason"])
         caption = f"{len(self.table)} models ranked over {n} {counted}{'' if points else ', scores times 100'}"
-        return Exhibit(NAME, caption, self.table, pd.DataFrame(rows), tuple(lines))
+        return Exhibit.of(NAME, caption, self.table, printed(marked, columns), lines)
 
     def _separation(self) -> list[str]:
         """Return a sentence on how many neighbours and pairs differ significantly, if any could."""
@@ -183,12 +179,7 @@ def write(folder: Path, ranked: RankedModels, source: str) -> list[str]:
         "seed": ranked.seed,
         "versions": dict.fromkeys(PACKAGES) | installed_versions(PACKAGES),
     }
-    files = {
-        f"{NAME}.csv": csv_bytes(ranked.table),
-        f"{NAME}.md": exhibit.markdown().encode(),
-        f"{NAME}.tex": exhibit.latex().encode(),
-        SUMMARY: json_file(summary),
-    }
+    files = exhibit.files("") | {SUMMARY: json_file(summary)}
     write_files(folder, files)
     return list(files)
 
@@ -197,12 +188,8 @@ def rank_models(options: argparse.Namespace) -> int:
     """Run `board`: rank models on any benchmark, in the form of MMTEB's Tables 2 and 18."""
     out = output_folder(options.out, "board")
     ranked = _of_files(options)
-    shown = ranked.exhibit()
     files = write(out, ranked, options.source)
-    print(shown.caption)
-    cells = [list(map(str, row)) for row in shown.printed.itertuples(index=False)]
-    print(cli.columns(list(map(str, shown.printed.columns)), cells))
-    print("\n".join(["", *(f"- {note}" for note in shown.notes)]))
+    print(ranked.exhibit().text())
     print(f"-> {out}: {', '.join(files)}")
     return 0
 

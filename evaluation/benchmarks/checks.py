@@ -25,9 +25,8 @@ from evaluation.units import ScoreUnit, plan_units
 from evaluation.work import quiet, versions
 from generation.datasets.loading import load_dataset
 from generation.datasets.mteb_tasks import load_mteb
-from plumbline import cli
 from plumbline.errors import DataError, StudyError, nearest
-from plumbline.exhibits.table import csv_bytes, json_file, write_files
+from plumbline.exhibits.table import UNDEFINED, Exhibit, cell, csv_bytes, json_file, write_files
 from plumbline.study import Study, load_study
 from plumbline.study.datasets import DatasetSpec
 from plumbline.study.places import output_folder
@@ -157,9 +156,7 @@ def check_tasks(options: argparse.Namespace) -> int:
             checked, notes = _of_study(study, options)
     about = {"study": study.name if study else None, "tasks": [result.task for result in checked]}
     write(out, checked, about | {"notes": notes, "versions": versions()})
-    print(_text(checked))
-    for note in notes:
-        print(f"- {note}")
+    print(_text(checked, notes))
     print(f"-> {out}: {CHECKS}, rows/")
     return 0
 
@@ -186,17 +183,19 @@ def _of_study(study: Study, options: argparse.Namespace) -> tuple[list[TaskCheck
         return check(tasks, checks, bar.update), notes
 
 
-def _text(checked: Sequence[TaskCheck]) -> str:
+def _text(checked: Sequence[TaskCheck], notes: Sequence[str]) -> str:
     """Return the text for a terminal: how many checks passed, and the others."""
-    counts = Counter(finding.verdict for result in checked for finding in result.findings)
-    rows = []
-    for result in checked:
-        for finding in result.findings:
-            if finding.verdict != "pass":
-                value = "–" if math.isnan(finding.value) else f"{finding.value:.4g}"
-                rows.append([result.task, finding.check, finding.verdict, value, finding.reason])
+    frame = table(checked)
+    counts = Counter(frame["verdict"])
     answer = (
         f"{count(len(checked), 'task')}, {count(counts.total(), 'check')}: {counts['pass']:,} passed,"
         f" {counts['look']:,} to review (look), {counts['fail']:,} failed."
     )
-    return f"{answer}\n\n{cli.columns(['task', 'check', 'verdict', 'value', 'reason'], rows, 'every check passed')}\n"
+    columns = {
+        "Task": "task",
+        "Check": "check",
+        "Verdict": "verdict",
+        "Value": cell("value", lambda value: UNDEFINED if math.isnan(value) else f"{value:.4g}"),
+        "Reason": "reason",
+    }
+    return Exhibit.of("checks", answer, frame[frame["verdict"] != "pass"], columns, notes).text("every check passed")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from evaluation.benchmarks.selection_methods import BEATS
 from evaluation.benchmarks.task_facts import UNITS, amount
 from plumbline import cli
 from plumbline.errors import DataError, StudyError
-from plumbline.exhibits.table import csv_bytes, json_file, write_files
+from plumbline.exhibits.table import UNDEFINED, Exhibit, cell, csv_bytes, estimates, interval, json_file, write_files
 from plumbline.identity import identity
 from plumbline.statistics.estimates import Estimate
 from plumbline.study.places import output_folder
@@ -47,7 +48,7 @@ def answer(selection: BenchmarkSelection) -> str:
         return f"{n} of {n_all} tasks were chosen; whether they keep the ranking is unknown: {tau.reason}."
     return (
         f"{n} of {n_all} tasks were chosen. Agreement of their ranking of {held} held-out models with that by all"
-        f" tasks: tau {interval_words(tau)}, rho {interval_words(main.agreement.rho)}. {against_random(main)}"
+        f" tasks: tau {correlation(tau)}, rho {correlation(main.agreement.rho)}. {against_random(main)}"
     )
 
 
@@ -65,34 +66,21 @@ def against_random(way: TaskSelection) -> str:
     return f"THIS SELECTION DOES NOT BEAT RANDOM ONES (both shares would have to be below {BEATS:.0%}): {text}."
 
 
-def table(selection: BenchmarkSelection) -> str:
-    """Return a table of the ways for a terminal."""
+def exhibit(selection: BenchmarkSelection, lines: Sequence[str] = ()) -> Exhibit:
+    """Return the ways beside one another, with notes and these further `lines`."""
     unit = selection.request.unit
-    header = [
-        "method",
-        "tasks",
-        *([unit] if unit != "tasks" else []),
-        "rho",
-        "tau",
-        "random as good (tau)",
-        "beats random",
-    ]
-    rows = []
-    for name, way in selection.ways.items():
-        cost = [amount(way.cost)] if unit != "tasks" else []
-        share, beats = way.agreement.as_good["tau"], way.agreement.beats_random
-        rows.append(
-            [
-                METHODS[name],
-                str(int(way.chosen.sum())),
-                *cost,
-                interval_words(way.agreement.rho),
-                interval_words(way.agreement.tau),
-                "–" if math.isnan(share) else f"{share:.1%}",
-                {True: "yes", False: "no", None: "not known"}[beats],
-            ]
-        )
-    return cli.columns(header, rows)
+    columns = {
+        "Method": cell("method", METHODS.__getitem__),
+        "Tasks": "tasks",
+        **({unit.capitalize(): cell("cost", amount)} if unit != "tasks" else {}),
+        **{name: estimates(name, f"{name}_low", f"{name}_high", 3) for name in ("rho", "tau")},
+        "Random as good (tau)": cell(
+            "tau_random_as_good", lambda share: UNDEFINED if math.isnan(share) else f"{share:.1%}"
+        ),
+        "Beats random": cell("beats_random", lambda beats: {"true": "yes", "false": "no"}.get(beats, beats)),
+    }
+    frame = pd.DataFrame([_measured(way) for way in selection.ways.values()])
+    return Exhibit.of("selection", answer(selection), frame, columns, [*notes(selection), *lines])
 
 
 def notes(selection: BenchmarkSelection) -> list[str]:
@@ -111,12 +99,9 @@ def notes(selection: BenchmarkSelection) -> list[str]:
     return lines
 
 
-def interval_words(estimate: Estimate, undefined: str = "–") -> str:
+def correlation(estimate: Estimate) -> str:
     """Return a correlation with its interval."""
-    if math.isnan(estimate.value):
-        return undefined
-    ends = "" if math.isnan(estimate.low) else f" [{estimate.low:.3f}, {estimate.high:.3f}]"
-    return f"{estimate.value:.3f}{ends}"
+    return interval(estimate.value, estimate.low, estimate.high, 3)
 
 
 PACKAGES = ("plumbline", "mteb", "numpy", "scipy")
@@ -261,10 +246,7 @@ def select_tasks(options: argparse.Namespace) -> int:
     with tqdm(total=steps_of(facts), desc="selecting", unit="step", delay=1, leave=False) as bar:
         selection = select(scores, facts, request, bar.update)
     lines = write(out, selection, tasks, options.source)
-    print(answer(selection))
-    print(f"\n{table(selection)}\n")
-    for note in (*notes(selection), *lines):
-        print(f"- {note}")
+    print(exhibit(selection, lines).text())
     print(f"-> {out}: {', '.join(path.name for path in sorted(out.iterdir()) if path.suffix != '.csv')}, tables as CSV")
     return 0
 

@@ -15,7 +15,7 @@ from tqdm import tqdm
 from evaluation.benchmarks.checks import originals_of, refuse_unknown_data
 from evaluation.benchmarks.contents import Contents, contents_of
 from evaluation.benchmarks.score_checks import known_scores
-from evaluation.benchmarks.selection_files import interval_words
+from evaluation.benchmarks.selection_files import correlation
 from evaluation.benchmarks.smaller import (
     BM25,
     Holding,
@@ -36,7 +36,7 @@ from evaluation.work import quiet, versions
 from generation.datasets.dataset import Dataset
 from plumbline import cli
 from plumbline.errors import StudyError
-from plumbline.exhibits.table import csv_bytes, json_file, write_files
+from plumbline.exhibits.table import Exhibit, cell, csv_bytes, json_file, numbers, write_files
 from plumbline.study import Study
 from plumbline.study.places import output_folder
 
@@ -69,7 +69,7 @@ def shrink(options: argparse.Namespace) -> int:
         "versions": versions(),
     }
     write(out, smaller, holds, about)
-    print(text(smaller, holds))
+    print(exhibit(smaller, holds).text("no model has a score on both"))
     print(f"-> {out}: {', '.join(sorted(path.name for path in out.iterdir()))}")
     return 0
 
@@ -119,18 +119,19 @@ def answer(holds: Holding) -> str:
     if math.isnan(holds.tau.value):
         why = holds.tau.reason if n else "no model of the study has a score on the whole data set; evaluate it first"
         return f"Whether the smaller data set ranks models like the whole one is unknown: {why}."
-    tau, rho = (interval_words(estimate, "not known") for estimate in (holds.tau, holds.rho))
+    tau, rho = map(correlation, (holds.tau, holds.rho))
     return f"Agreement between the rankings of {n} models on the smaller and the whole data set: tau {tau}, rho {rho}."
 
 
-def text(smaller: Smaller, holds: Holding) -> str:
-    """Return the text for a terminal."""
-    rows = [
-        [str(name), f"{before:.4f}", f"{after:.4f}", "yes" if pooled else "no"]
-        for name, before, after, pooled in holds.scores.itertuples(index=False)
-    ]
-    table = cli.columns(["model", "whole", "smaller", "in the pool"], rows, "no model has a score on both")
-    return "\n".join([answer(holds), "", table, "", *(f"- {line}" for line in notes(smaller, holds))])
+def exhibit(smaller: Smaller, holds: Holding) -> Exhibit:
+    """Return the models' scores on the whole and the smaller data set."""
+    columns = {
+        "Model": "model",
+        "Whole": numbers("whole", 4),
+        "Smaller": numbers("smaller", 4),
+        "In the pool": cell("in_pool", lambda pooled: "yes" if pooled else "no"),
+    }
+    return Exhibit.of("scores", answer(holds), holds.scores, columns, notes(smaller, holds))
 
 
 def notes(smaller: Smaller, holds: Holding) -> Sequence[str]:

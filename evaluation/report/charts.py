@@ -7,7 +7,7 @@ import math
 import altair as alt
 import pandas as pd
 
-from annotation.verdicts.tables import display, number
+from annotation.verdicts.tables import display
 from evaluation.report.paper_tables import SIGNIFICANT, p_value
 from evaluation.tables.datasets import ENGLISH, OTHERS
 from plumbline.exhibits.charts import (
@@ -26,6 +26,7 @@ from plumbline.exhibits.charts import (
     upright,
 )
 from plumbline.exhibits.palette import COLOURS, NEUTRAL, colours, shapes
+from plumbline.exhibits.table import number
 from plumbline.transformations import HTEB_TOTAL, ORIGINAL, Axes, axes_in_order, in_order
 
 TOTAL_COLOUR = "#CC79A7"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,9 +11,10 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from annotation.verdicts.tables import display, number
+from annotation.verdicts.tables import display
 from plumbline.exhibits.charts import PANEL_WIDTH, tips
 from plumbline.exhibits.palette import colours, shapes
+from plumbline.exhibits.table import interval
 from plumbline.transformations import axes_in_order, in_order
 from plumbline.words import count
 
@@ -148,9 +148,7 @@ def caption(correlation: Mapping[Any, Any]) -> list[str]:
     if pd.isna(correlation["rho"]):
         lines = [f"no ρ: {reason}", n]
     else:
-        rho = number(correlation["rho"])
-        if not math.isnan(correlation["low"]):
-            rho = f"{rho} [{number(correlation['low'])}, {number(correlation['high'])}]"
+        rho = interval(correlation["rho"], correlation["low"], correlation["high"])
         lines = [f"ρ = {rho}, {n}".replace("-", "−"), *([reason] if reason else [])]
     if correlation["simulated"]:
         lines.append("simulated ratings")

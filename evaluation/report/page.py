@@ -293,7 +293,7 @@ def _sensitivity(material: ReportMaterial) -> list[Exhibit]:
     """Return tables of sensitivity to ratings, pairs, models and generators."""
     results = material.results
     exhibits = [
-        sensitivity_tables.accepted_alone(results, material.accepted),
+        sensitivity_tables.accepted_alone(material.accepted, results.scores),
         sensitivity_tables.differences(results),
         sensitivity_tables.drops(results),
         sensitivity_tables.profiles(results),

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
 from annotation.verdicts.tables import display
 from evaluation import tables
-from evaluation.display import decimal, hundred, points
-from evaluation.report.paper_tables import REFUSED, PaperResults, exhibit, interval, moved, named, p_value
-from generation.output_statistics import shown
-from plumbline.exhibits.table import Exhibit, reasons
+from evaluation.report.paper_tables import COUNTS, NAMED, OF, P_HOLM, REFUSED, PaperResults, exhibit, moved, named
+from plumbline.exhibits.table import Cell, Exhibit, Row, cell, estimates, interval, number, numbers, printed, reasons
 from plumbline.statistics.abstention import CONFIDENCES
 from plumbline.transformations import ORIGINAL
 
@@ -31,98 +28,103 @@ _SPREAD = (
 )
 
 
-def accepted_alone(results: PaperResults, rows_of: pd.DataFrame) -> Exhibit:
+def accepted_alone(rows: pd.DataFrame, scores: pd.DataFrame) -> Exhibit:
     """Return scores on the items of accepted pairs only."""
-    frame = tables.accepted_table(rows_of, results.scores)
-    rows = [
-        {"Model": row["model"], "Transformation": named(row["transformation"]), "Data sets": str(row["n_datasets"])}
-        | {"Items": str(row["n_items"]), "Original": hundred(row["original"]), "Transformed": hundred(row["score"])}
-        | {"Difference": points(row["difference"]), "Of all items": points(row["difference_all"])}
-        for row in frame.to_dict(orient="records")
-    ]
+    frame = tables.accepted_table(rows, scores)
+    columns = {
+        "Model": "model",
+        **NAMED,
+        "Data sets": "n_datasets",
+        "Items": "n_items",
+        "Original": numbers("original", times=100),
+        "Transformed": numbers("score", times=100),
+        "Difference": numbers("difference", sign="+"),
+        "Of all items": numbers("difference_all", sign="+"),
+    }
     caption = (
         "Scores times 100 on items of accepted pairs only, and the difference in points from the original score, beside"
         " the difference on all items of the same data sets"
     )
     why = reasons(map(named, frame["transformation"]), frame["reason"])
-    return exhibit("accepted_pairs", caption, frame, rows, (*([_SPREAD] if why else []), *why))
+    return exhibit("accepted_pairs", caption, frame, columns, (*([_SPREAD] if why else []), *why))
 
 
 def differences(results: PaperResults) -> Exhibit:
     """Return the differences between models, by the paired bootstrap."""
     frame = tables.difference_table(results.scores, results.seed)
-    rows = [
-        {"Model": row["first"], "Against": row["second"]}
-        | {"Difference [95%]": interval(row["difference"], row["low"], row["high"])}
-        | {"p (Holm)": p_value(row["p_holm"]).removeprefix("p ").removeprefix("= "), "Data sets": str(row["n"])}
-        for row in frame.to_dict(orient="records")
-    ]
+    columns = {
+        "Model": "first",
+        "Against": "second",
+        "Difference [95%]": estimates("difference", sign="+"),
+        **P_HOLM,
+        "Data sets": "n",
+    }
     caption = "Differences between models' axis-balanced scores in points: paired bootstrap over data sets"
-    names = [f"{row['first']} and {row['second']}" for row in frame.to_dict(orient="records")]
-    return exhibit("differences", caption, frame, rows, reasons(names, frame["reason"]))
+    return exhibit(
+        "differences", caption, frame, columns, reasons(frame["first"] + " and " + frame["second"], frame["reason"])
+    )
 
 
 def drops(results: PaperResults) -> Exhibit:
     """Return HTEB's Figure 9 as a table: mean drops by setting; the file has all points."""
     frame = tables.drop_table(results.scores)
-    rows = [
-        {"Texts": str(setting), "Mean drop": points(float(part["drop"].mean())), "Points": str(len(part))}
-        for setting, part in frame.groupby("setting", sort=False)
-    ]
+    means = frame.groupby("setting", sort=False)["drop"].agg(["mean", "size"]).reset_index()
+    columns = {"Texts": "setting", "Mean drop": numbers("mean", sign="+"), "Points": "size"}
     caption = "Mean drop in points from the original score, over data sets, models and transformations"
-    return exhibit("drops", caption, frame, rows)
+    return exhibit("drops", caption, frame, printed(means, columns))
 
 
 def profiles(results: PaperResults) -> Exhibit:
     """Return HTEB's Figures 10 and 11 as a table."""
     frame = tables.profile_table(results.scores)
-    rows = [
-        {"Model": str(model), **{display(axis): "–" for axis in results.axes.of_total}}
-        | {display(row["axis"]): shown(row["size"], 2) for row in part.to_dict(orient="records")}
-        | {"From largest to smallest": " > ".join(map(display, part["ordering"].iloc[0].split(" > ")))}
-        for model, part in frame.groupby("model", sort=False)
-    ]
-    return exhibit("profiles", "Sizes of the axes' differences in points from the original score", frame, rows)
+    sizes = frame.pivot(index=["model", "ordering"], columns="axis", values="size")
+    rows = sizes.reindex(pd.MultiIndex.from_frame(frame[["model", "ordering"]]).unique()).reset_index()
+    columns: dict[str, Cell] = {
+        "Model": "model",
+        **{display(axis): numbers(axis) for axis in results.axes.of_total if axis in rows},
+        "From largest to smallest": cell("ordering", lambda names: " > ".join(map(display, names.split(" > ")))),
+    }
+    caption = "Sizes of the axes' differences in points from the original score"
+    return exhibit("profiles", caption, frame, printed(rows, columns))
 
 
 def generators(
     results: PaperResults, second_scores: pd.DataFrame, labels: tuple[str, str], notes: Sequence[str]
 ) -> Exhibit:
     """Return HTEB's Table 22: this study's scores beside those with another generator."""
-    frame = tables.generator_table(results.scores, second_scores)
+    frame, total = tables.generator_table(results.scores, second_scores), results.axes.total
     first, second = labels
     if len(frame) and frame["included_rejected"].any():
         second += REFUSED
-    rows = [
-        {
-            "Of": "Total" if row["name"] == results.axes.total else named(row["name"]),
-            "Original": hundred(row["original"]),
-        }
-        | {first: moved(row["first"], row["first_difference"], row["original"])}
-        | {second: moved(row["second"], row["second_difference"], row["original"])}
-        | {"Change": points(row["change"]), "Data sets": str(row["n_datasets"]), "Models": str(row["n_models"])}
-        for row in frame.to_dict(orient="records")
-    ]
+    columns = {
+        "Of": cell("name", lambda name: "Total" if name == total else named(name)),
+        "Original": numbers("original", times=100),
+        first: moved("first", "first_difference"),
+        second: moved("second", "second_difference"),
+        "Change": numbers("change", sign="+"),
+        **COUNTS,
+    }
     caption = (
         "Scores times 100 under two generators; in brackets the difference in points from the original score; change:"
         f" the difference under {second} minus the difference under {first}"
     )
     why = [*results.of_total, *reasons(map(named, frame["name"]), frame["reason"]), *notes]
-    return exhibit("generators", caption, frame, rows, why)
+    return exhibit("generators", caption, frame, columns, why)
 
 
 def lengths(frame: pd.DataFrame) -> Exhibit:
     """Return HTEB's Table 23, from `generation.output_tables.length_table`."""
-    rows = [
-        {"Of": named(row["name"]), "Generator": row["generator"], "Original": shown(row["original"])}
-        | {"Words": shown(row["words"]), "Ratio": shown(row["ratio"], 2), "% failed": shown(row["failed"])}
-        | {
-            "Edit distance": shown(row["distance"], 2),
-            "Difference in words": shown(row.get("words_difference", 0), 1, "+"),
-        }
-        for row in frame.to_dict(orient="records")
-    ]
-    return exhibit("lengths", "Words of originals and outputs, and how different they are", frame, rows)
+    columns = {
+        **OF,
+        "Generator": "generator",
+        "Original": numbers("original", 1),
+        "Words": numbers("words", 1),
+        "Ratio": numbers("ratio"),
+        "% failed": numbers("failed", 1),
+        "Edit distance": numbers("distance"),
+        "Difference in words": lambda row: number(row.get("words_difference", 0), 1, "+"),
+    }
+    return exhibit("lengths", "Words of originals and outputs, and how different they are", frame, columns)
 
 
 def prompts(
@@ -133,14 +135,18 @@ def prompts(
 ) -> Exhibit:
     """Return PTEB's Table 12: similarity, edits and scores under several prompts of one generator."""
     frame = tables.prompt_table(scores, lengths_of, judgements)
-    rows = [
-        {"Transformation": named(row["name"]), "Prompts": f"{row['prompts']}{REFUSED * row['included_rejected']}"}
-        | {"Similarity": shown(row["similarity"], 2), "Judged": f"{row['n_judged']:,}", "Judges": str(row["n_judges"])}
-        | {"Edit distance": shown(row["distance"], 2), "% failed": shown(row["failed"])}
-        | {"Score": moved(row["score"], row["difference"], row["original"]), "Change": points(row["change"])}
-        | {"Data sets": str(row["n_datasets"]), "Models": str(row["n_models"])}
-        for row in frame.to_dict(orient="records")
-    ]
+    columns = {
+        "Transformation": cell("name", named),
+        "Prompts": lambda row: f"{row['prompts']}{REFUSED * row['included_rejected']}",
+        "Similarity": numbers("similarity"),
+        "Judged": numbers("n_judged", 0),
+        "Judges": "n_judges",
+        "Edit distance": numbers("distance"),
+        "% failed": numbers("failed", 1),
+        "Score": moved("score", "difference"),
+        "Change": numbers("change", sign="+"),
+        **COUNTS,
+    }
     caption = (
         "One generator under several prompts (PTEB, Table 12): judges' mean similarity, of outputs that the same judges"
         " rated under all prompts; edit distance in words, 0 to 1; scores times 100, in brackets the difference in"
@@ -150,22 +156,19 @@ def prompts(
     why = reasons(
         (f"{named(name)}, {by}" for name, by in zip(frame["name"], frame["prompts"], strict=True)), frame["reason"]
     )
-    return exhibit("prompts", caption, frame, rows, [*why, *notes])
+    return exhibit("prompts", caption, frame, columns, [*why, *notes])
 
 
 def nauc(rows: pd.DataFrame) -> Exhibit:
     """Return nAUC by model and transformation, beside the originals'."""
     frame = tables.abstention_table(rows)
-    cells_of = []
-    for row in frame.to_dict(orient="records"):
-        cells = {"Model": row["model"], "Transformation": named(row["transformation"])}
-        for name in CONFIDENCES:
-            cell = decimal(row[f"nauc_{name}"])
-            if not math.isnan(row[f"nauc_low_{name}"]):
-                cell += f" [{decimal(row[f'nauc_low_{name}'])}, {decimal(row[f'nauc_high_{name}'])}]"
-            original = row["transformation"] == ORIGINAL
-            cells[f"nAUC ({name})"] = cell if original else f"{cell} ({decimal(row[f'nauc_original_{name}'])})"
-        cells_of.append(cells | {"Data sets": str(row["n_datasets"]), "Queries": f"{row['n_queries']:,}"})
+    columns = {
+        "Model": "model",
+        **NAMED,
+        **{f"nAUC ({name})": _nauc(name) for name in CONFIDENCES},
+        "Data sets": "n_datasets",
+        "Queries": numbers("n_queries", 0),
+    }
     others = tables.not_searches(rows)
     least = min((int(n) for n in rows["n"] if n), default=_FEW)
     few = [f"Few queries ({least} in a data set): nAUC is sensitive to each query"] if least < _FEW else []
@@ -175,6 +178,16 @@ def nauc(rows: pd.DataFrame) -> Exhibit:
         *(f"{', '.join(n for n in others if others[n] == why)}: {why}" for why in dict.fromkeys(others.values())),
         *reasons(map(named, frame["transformation"]), frame["reason"]),
     ]
-    return exhibit(
-        "abstention", "Quality of models' confidence for finding the queries to leave unanswered", frame, cells_of, why
-    )
+    caption = "Quality of models' confidence for finding the queries to leave unanswered"
+    return exhibit("abstention", caption, frame, columns, why)
+
+
+def _nauc(name: str) -> Cell:
+    """Return a column of one confidence's nAUC with its interval, and that of the original texts."""
+
+    def with_original(row: Row) -> str:
+        value = interval(row[f"nauc_{name}"], row[f"nauc_low_{name}"], row[f"nauc_high_{name}"], sign="+")
+        beside = number(row[f"nauc_original_{name}"], sign="+")
+        return value if row["transformation"] == ORIGINAL else f"{value} ({beside})"
+
+    return with_original

@@ -27,21 +27,50 @@ from plumbline.words import printable, readable
 
 Row = Mapping[Hashable, Any]
 Cell = str | Callable[[Row], str]  # a column of the frame, or a function of a row
+UNDEFINED = "–"
 
 
 def printed(frame: pd.DataFrame, columns: Mapping[str, Cell]) -> pd.DataFrame:
     """Return the printed form of a frame: a cell for each head and row."""
-    return pd.DataFrame(
-        [
-            {head: str(row[cell]) if isinstance(cell, str) else cell(row) for head, cell in columns.items()}
-            for row in frame.to_dict(orient="records")
-        ]
-    )
+    rows = [
+        [str(row[cell]) if isinstance(cell, str) else cell(row) for cell in columns.values()]
+        for row in frame.to_dict(orient="records")
+    ]
+    return pd.DataFrame(rows, columns=list(columns))
 
 
 def cell(name: str, form: Callable[[Any], str]) -> Cell:
     """Return a function that formats a column."""
     return lambda row: form(row[name])
+
+
+def number(value: float, digits: int = 2, sign: str = "", times: float = 1) -> str:
+    """Return a number as every table shows it; `sign` is "+" to show a plus.
+
+    An undefined number is a dash, and one that is rounded to zero has no sign.
+    """
+    if math.isnan(value):
+        return UNDEFINED
+    text = format(times * value, f"{sign}z,.{digits}f")
+    return text if text.strip("+0.") else text.lstrip("+")
+
+
+def interval(value: float, low: float, high: float, digits: int = 2, sign: str = "", times: float = 1) -> str:
+    """Return a number with the ends of its interval in brackets, if it has one."""
+    point, *ends = (number(part, digits, sign, times) for part in (value, low, high))
+    return point if math.isnan(low) else f"{point} [{', '.join(ends)}]"
+
+
+def numbers(name: str, digits: int = 2, sign: str = "", times: float = 1) -> Cell:
+    """Return a column of numbers."""
+    return lambda row: number(row[name], digits, sign, times)
+
+
+def estimates(
+    value: str, low: str = "low", high: str = "high", digits: int = 2, sign: str = "", times: float = 1
+) -> Cell:
+    """Return a column of numbers with their intervals, from three columns."""
+    return lambda row: interval(row[value], row[low], row[high], digits, sign, times)
 
 
 _MARKDOWN = re.compile(r"([\\`*_\[\]|~$#])")
@@ -104,7 +133,8 @@ class Table:
 class Exhibit:
     """A table: `name` names its files, `frame` has all digits, `printed` (words) is for people.
 
-    `notes` say what its numbers lack, and why.
+    `notes` say what its numbers lack, and why. It is declared once, and shows itself on HTML pages, in a terminal and
+    the dashboard, and as CSV, Markdown and LaTeX.
     """
 
     name: str
@@ -112,6 +142,19 @@ class Exhibit:
     frame: pd.DataFrame
     printed: pd.DataFrame
     notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        caption: str,
+        frame: pd.DataFrame,
+        columns: Mapping[str, Cell] | pd.DataFrame,
+        notes: Iterable[str] = (),
+    ) -> Exhibit:
+        """Return the table of a frame with these columns, by their heads; or as it is printed already."""
+        rows = columns if isinstance(columns, pd.DataFrame) else printed(frame, columns)
+        return cls(name, caption, frame, rows, tuple(notes))
 
     def table(self, *, cut: bool = False) -> Table:
         """The table for an HTML page, with its file named; a long one is `cut` to `MOST_ROWS` rows and says so."""
@@ -121,21 +164,24 @@ class Exhibit:
             printed = printed.head(MOST_ROWS)
         return Table(read_by_people(printed), f"{caption} ({self.name}.csv)", self.notes)
 
-    def text(self) -> str:
-        """Return the table for a terminal: caption, columns and notes; a wide one has its columns as rows."""
+    def text(self, empty: str = "nothing") -> str:
+        """Return the table for a terminal: caption, columns and notes; `empty` in place of no rows.
+
+        A wide table has its columns as rows where that is narrower.
+        """
         heads, rows = list(map(str, self.printed.columns)), self.printed.to_numpy().tolist()
-        lines = columns(heads, rows)
-        if max(map(len, lines.splitlines())) > _TERMINAL and len(rows) < len(heads):
+        lines = columns(heads, rows, empty)
+        if _width(lines) > _TERMINAL:
             first, *others = zip(heads, *rows, strict=True)
-            lines = columns(first, others)
+            lines = min(lines, columns(first, others), key=_width)
         return "\n".join([self.caption, lines, *(f"  {note}" for note in self.notes)])
 
-    def files(self) -> dict[str, bytes]:
-        """Return the files in `tables/` by name: CSV with all digits, Markdown, LaTeX."""
+    def files(self, folder: str = "tables/") -> dict[str, bytes]:
+        """Return the files in a folder by name: CSV with all digits, Markdown, LaTeX."""
         return {
-            f"tables/{self.name}.csv": csv_bytes(self.frame),
-            f"tables/{self.name}.md": self.markdown().encode(),
-            f"tables/{self.name}.tex": self.latex().encode(),
+            f"{folder}{self.name}.csv": csv_bytes(self.frame),
+            f"{folder}{self.name}.md": self.markdown().encode(),
+            f"{folder}{self.name}.tex": self.latex().encode(),
         }
 
     def markdown(self) -> str:
@@ -225,6 +271,10 @@ def reasons(labels: Iterable[str], whys: Iterable[str]) -> tuple[str, ...]:
         for reason, mine in labels_of.items()
         if reason
     )
+
+
+def _width(lines: str) -> int:
+    return max(map(len, lines.splitlines()))
 
 
 def _line(cells: Iterable[str]) -> str:
