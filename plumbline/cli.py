@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from plumbline.study import Study
 
 _LONGEST = 1400  # most characters of an error message: names in it may be long
-_MOST_FAULTS = 30  # lines about one file
 _FOLDER_TROUBLE = {
     errno.ENOSPC,
     errno.EDQUOT,
@@ -243,9 +242,7 @@ def _cell(text: str) -> str:
 
 
 def _complain(message: str, status: int) -> int:
-    faults = message.split("\n")
-    more = [f"... and {len(faults) - _MOST_FAULTS:,} more"] if len(faults) > _MOST_FAULTS else []
-    for fault in faults[:_MOST_FAULTS] + more:
+    for fault in message.split("\n"):
         plain = printable_line(fault)
         plain = plain if len(plain) <= _LONGEST else f"{plain[:_LONGEST]} ..."
         print(f"error: {plain}" if status == 2 else plain, file=sys.stderr)

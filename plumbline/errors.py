@@ -9,9 +9,14 @@ from __future__ import annotations
 import difflib
 import errno
 import sqlite3
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from plumbline.addresses import shown
 
+V = TypeVar("V")
+R = TypeVar("R")
+_MOST_LINES = 30  # faults that are named
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _SQLITE_FULL = frozenset({
     sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_TRUNCATE,
@@ -23,7 +28,9 @@ class PlumblineError(Exception):
     """Base of all expected errors; each argument is a fault, and becomes one line of `str(error)`."""
 
     def __str__(self) -> str:
-        return "\n".join(shown(" ".join(str(fault).split())) for fault in self.args)
+        lines = [shown(" ".join(str(fault).split())) for fault in self.args[:_MOST_LINES]]
+        more = len(self.args) - len(lines)
+        return "\n".join([*lines, f"... and {more:,} more"] if more else lines)
 
 
 class StudyError(PlumblineError):
@@ -48,6 +55,33 @@ class TextRefusedError(TextFailedError):
 
 class TextUnansweredError(TextFailedError):
     """One text got no answer this time (time-outs, overload); the next run asks for it again."""
+
+
+def read_each(values: Iterable[V], read: Callable[[V], R]) -> list[R]:
+    """Return what `read` makes of each value, such as a row of a file.
+
+    Raises DataError with the faults of all values for which `read` raises one.
+
+    >>> def number(row: str) -> int:
+    ...     if not row.isdecimal():
+    ...         raise DataError(f"{row!r} is not a number")
+    ...     return int(row)
+    >>> read_each(["1", "2"], number)
+    [1, 2]
+    >>> read_each(["one", "2", "three"], number)
+    Traceback (most recent call last):
+    plumbline.errors.DataError: 'one' is not a number
+    'three' is not a number
+    """
+    results, faults = list[R](), list[str]()
+    for value in values:
+        try:
+            results.append(read(value))
+        except DataError as error:
+            faults += error.args
+    if faults:
+        raise DataError(*faults)
+    return results
 
 
 def nearest(name: str, names: list[str]) -> str:
