@@ -108,13 +108,13 @@ def plan(parser: argparse.ArgumentParser) -> None:
     )
     add("--means", type=_mean, nargs="+", metavar="M", help="true means or shares of labels to try (default: around"
         " the threshold or the rules' limits)")  # fmt: skip
-    for name, what, usual in (
+    for name, subject, usual in (
         ("spread", "the pairs' quality", 0.8),
         ("bias", "the raters' habits", 0.25),
         ("noise", "single ratings", 1.1),
     ):
         add(f"--{name}", type=_deviation, default=usual, metavar="SD",
-            help=f"standard deviation of {what} in points (default: {usual:g})")  # fmt: skip
+            help=f"standard deviation of {subject} in points (default: {usual:g})")  # fmt: skip
     add(
         "--campaigns",
         type=cli.count,

@@ -174,13 +174,13 @@ class Supply(Record):
 
     def lines(self, judging: Subject) -> Iterator[str]:
         """Yield lines on what was left out of the sample because nobody can rate it, or because it is a known item."""
-        where = f"{self.transformation}, {self.language}"
+        group = f"{self.transformation}, {self.language}"
         if self.failed:
             failed = judging.failed.replace(" that", "")
-            yield f"{where}: {self.failed_share:.1%} of the {failed} and are rated by nobody"
+            yield f"{group}: {self.failed_share:.1%} of the {failed} and are rated by nobody"
         if self.known:
             also = "is also a known item, and is" if self.known == 1 else "are also known items, and are"
-            yield f"{where}: {count(self.known, judging.names.item)} {also} not in the sample"
+            yield f"{group}: {count(self.known, judging.names.item)} {also} not in the sample"
 
 
 class RuleResult(Record):

@@ -174,14 +174,14 @@ class _ServedStudy:
             self.ahead[early] = self._opened(early) + 1
         else:
             return []
-        before = {key: (group.decision, group.opened) for key, group in self.blocks.items()}
+        earlier = {key: (group.decision, group.opened) for key, group in self.blocks.items()}
         done, _ = put_out(study, home, argilla, self.ahead)
         self.blocks = done.blocks
         self._know(study, done.unopened)
         return [
             f"{of_group(key)}: {'; '.join([group.decision, *group.lines()])}"
             for key, group in done.blocks.items()
-            if (group.decision, group.opened) != before.get(key)
+            if (group.decision, group.opened) != earlier.get(key)
         ]
 
     def _know(self, study: Study, unopened: Collection[str]) -> None:

@@ -105,19 +105,19 @@ def drawn_from(
     """
     dataset, transformation, seed = unit
     reasons, carried = dict[str, str](), False
-    for language, now in outputs.items():
-        named = [v.supply for v in verdicts if (v.transformation, v.language) == (transformation, language)]
-        pools = [supply.outputs for supply in named if supply]
+    for language, current in outputs.items():
+        supplies = [v.supply for v in verdicts if (v.transformation, v.language) == (transformation, language)]
+        pools = [supply.outputs for supply in supplies if supply]
         hashes = {pool[dataset][seed] for pool in pools if seed in pool.get(dataset, {})}
-        what = f"outputs of {dataset} in {language_name(language)} with seed {seed}"
-        if hashes and now not in hashes:
+        named = f"outputs of {dataset} in {language_name(language)} with seed {seed}"
+        if hashes and current not in hashes:
             reasons[language] = (
-                f"the {what} are not those that the sample was drawn from: restore them and the data set, or have the"
+                f"the {named} are not those that the sample was drawn from: restore them and the data set, or have the"
                 " new outputs rated in a new study"
             )
         elif not hashes and not carry_over:
             reasons[language] = (
-                f"no rated sample is from {what}: extend the sample and have it rated, or set evaluation.carry_over"
+                f"no rated sample is from {named}: extend the sample and have it rated, or set evaluation.carry_over"
             )
         carried |= not hashes
     if carried and not reasons and decision.status == "evaluated":
@@ -171,19 +171,19 @@ def _made_now(named: Sequence[Verdict], plan: Makers, transformation: str) -> tu
     of_generator = [v for v in named if v.origin.generator_hash == maker.hash]
     if not of_generator:
         rated_generator = f"{named[0].origin.model!r} ({named[0].origin.generator_hash[:8]})"
-        now = f"{maker.model!r} ({maker.hash[:8]})"
-        what = "generator or sampling" if plan.prompts[transformation] else "function or file"
-        rated_outputs = f"outputs of another {what}, {rated_generator}"
-        return [], f"the verdict covers {rated_outputs}, now {now}: have the new outputs rated"
+        present = f"{maker.model!r} ({maker.hash[:8]})"
+        source = "generator or sampling" if plan.prompts[transformation] else "function or file"
+        rated_outputs = f"outputs of another {source}, {rated_generator}"
+        return [], f"the verdict covers {rated_outputs}, now {present}: have the new outputs rated"
     kind = maker.kind
-    alike = [v for v in of_generator if v.origin.generator_kind == kind]
-    if not alike:
+    of_kind = [v for v in of_generator if v.origin.generator_kind == kind]
+    if not of_kind:
         was = f"{of_generator[0].origin.generator_kind} outputs of {of_generator[0].origin.model!r}"
         return [], f"the verdict covers {was}, now {kind}: have the new outputs rated, or restore the generator's kind"
-    prompted = [v for v in alike if v.origin.prompt_hash == plan.prompt_hashes[transformation]]
+    prompted = [v for v in of_kind if v.origin.prompt_hash == plan.prompt_hashes[transformation]]
     if not prompted:
-        was, now = alike[0].origin.prompt_hash[:8], plan.prompt_hashes[transformation][:8]
-        return [], f"the verdict covers outputs of other prompts ({was}, now {now}): have the new outputs rated"
+        was, present = of_kind[0].origin.prompt_hash[:8], plan.prompt_hashes[transformation][:8]
+        return [], f"the verdict covers outputs of other prompts ({was}, now {present}): have the new outputs rated"
     return prompted, ""
 
 

@@ -111,14 +111,14 @@ class AcceptedPairs:
         """Return both scores, on the same items."""
         evaluation, texts = self._evaluation, self._selection(unit).texts
         both = accepted_alone(unit.dataset, outputs_of(unit), texts)
-        before, after = (
+        original, after = (
             scoring.evaluate(dataset, encoder, evaluation.protocol, evaluation.batch_size) for dataset in both
         )
-        return [self._fields(unit, before, after, UNDEFINED if math.isnan(before) or math.isnan(after) else "")]
+        return [self._fields(unit, original, after, UNDEFINED if math.isnan(original) or math.isnan(after) else "")]
 
-    def _fields(self, unit: ScoreUnit, before: float, after: float, reason: str) -> Fields:
+    def _fields(self, unit: ScoreUnit, original: float, after: float, reason: str) -> Fields:
         selection = self._selection(unit)
-        numbers = {"original": before, "score": after, "n": selection.n}
+        numbers = {"original": original, "score": after, "n": selection.n}
         return {"reason": reason, **numbers}
 
     def _selection(self, unit: ScoreUnit) -> _Selection:
@@ -204,11 +204,11 @@ class Abstaining:
 
     def measured(self, unit: ScoreUnit, encoder: Encoder) -> Sequence[Fields]:
         """Return nAUC of the unit's queries and of their originals, by each confidence."""
-        before = self._originals(unit, encoder)
-        after = before if unit.transformation == ORIGINAL else self._parts(unit.data(), encoder)
+        originals = self._originals(unit, encoder)
+        after = originals if unit.transformation == ORIGINAL else self._parts(unit.data(), encoder)
         rows: list[Fields] = []
         for number, name in enumerate(CONFIDENCES):
-            (nauc, reason), (original, original_reason) = (_mean(parts, number) for parts in (after, before))
+            (nauc, reason), (original, original_reason) = (_mean(parts, number) for parts in (after, originals))
             rows.append(
                 {
                     "confidence": name,
@@ -222,9 +222,9 @@ class Abstaining:
         return rows
 
     def _originals(self, unit: ScoreUnit, encoder: Encoder) -> list[QueryScores]:
-        name, lost = unit.name, unit.lost
-        if self._last is None or self._last[0] is not encoder or self._last[1:3] != (name, lost):
-            self._last = encoder, name, lost, self._parts(unit.original(), encoder)
+        name, failed = unit.name, unit.lost
+        if self._last is None or self._last[0] is not encoder or self._last[1:3] != (name, failed):
+            self._last = encoder, name, failed, self._parts(unit.original(), encoder)
         return self._last[3]
 
     def _parts(self, dataset: Dataset, encoder: Encoder) -> list[QueryScores]:

@@ -138,9 +138,9 @@ class Results:
     def finish(self) -> None:
         """Write the tables, and mteb's files of the scores in them; delete those of other scores."""
         self.write()
-        lacking = {todo.model.name for todo in self.todo()}
+        unfinished = {todo.model.name for todo in self.todo()}
         for model in self._chosen:
-            if model.name in self._failed and model.name not in lacking:  # what it failed at is no longer wanted
+            if model.name in self._failed and model.name not in unfinished:  # what it failed at is no longer wanted
                 del self._failed[model.name]
                 self._failures.remove(model.model_id)
         wanted = set[Path]()
@@ -166,15 +166,15 @@ class Results:
                 elif score is not None:
                     yield unit.row(self._evaluation, model, self._compared(model, unit, score))
                 elif reason:
-                    says = {"status": "failed", "reason": reason, "unit_id": "", "versions": ""}
-                    yield unit.row(self._evaluation, model, Numbers()).model_copy(update=says)
+                    failure = {"status": "failed", "reason": reason, "unit_id": "", "versions": ""}
+                    yield unit.row(self._evaluation, model, Numbers()).model_copy(update=failure)
 
     def _compared(self, model: Model, unit: ScoreUnit, numbers: Numbers) -> Numbers:
         """Return a unit's numbers with the original's score, which is the whole data set's if no item was dropped."""
         if unit.drops or math.isnan(numbers.score):
             return numbers
-        whole = self._made.get(self._ids[model.name, (unit.name, ORIGINAL, 0)])
-        return numbers.model_copy(update={"original": whole.score if whole else math.nan})
+        original = self._made.get(self._ids[model.name, (unit.name, ORIGINAL, 0)])
+        return numbers.model_copy(update={"original": original.score if original else math.nan})
 
     def _has_run(self, model: Model) -> bool:
         """Tell whether a model was chosen now, or has run before."""
@@ -207,9 +207,9 @@ class Results:
             rows = self._records.table(DRIFT).to_pylist() if self._records.has(DRIFT) else []
         except DataError as error:
             raise DataError(f"{error} (you may delete {DRIFT.name}: the next run computes it again)") from None
-        before = {row["unit_id"]: row["drift"] for row in rows}
+        recorded = {row["unit_id"]: row["drift"] for row in rows}
         for model in self.models:
-            pairs = [(pair, before[key]) for pair in self.pairs if (key := _drift_id(model, pair)) in before]
+            pairs = [(pair, recorded[key]) for pair in self.pairs if (key := _drift_id(model, pair)) in recorded]
             self._add_drift(model, [pair for pair, _ in pairs], [value for _, value in pairs])
 
     def _add_drift(self, model: Model, pairs: Sequence[Pair], values: Sequence[float]) -> None:

@@ -191,11 +191,11 @@ def forecast(records: EvaluationRecords, units: Sequence[ScoreUnit], chosen: Ite
         for index, unit in enumerate(units):
             if unit.decision.status != "left_out":
                 first_of.setdefault(unit.unit_id(study.evaluation.protocol, model), index)
-        lacking = [index for unit_id, index in first_of.items() if unit_id not in scored]
-        if tuple(lacking) not in sizes:
-            sizes[tuple(lacking)] = _sizes([units[index] for index in lacking])
-        texts, characters = sizes[tuple(lacking)]
-        rows.append([model.name, *(f"{number:,}" for number in (len(lacking), texts, characters))])
+        unscored = [index for unit_id, index in first_of.items() if unit_id not in scored]
+        if tuple(unscored) not in sizes:
+            sizes[tuple(unscored)] = _sizes([units[index] for index in unscored])
+        texts, characters = sizes[tuple(unscored)]
+        rows.append([model.name, *(f"{number:,}" for number in (len(unscored), texts, characters))])
     return cli.columns(["model", "scores left", "texts, about", "characters"], rows)
 
 

@@ -69,8 +69,8 @@ class StoredResults(Generic[R]):
         return result
 
 
-def _damaged(path: Path, what: str) -> DataError:
-    return DataError(f"{path} is damaged ({what}); delete it (the score is computed again)")
+def _damaged(path: Path, fault: str) -> DataError:
+    return DataError(f"{path} is damaged ({fault}); delete it (the score is computed again)")
 
 
 def _sealed(unit_id: str, data: object) -> str:

@@ -100,11 +100,11 @@ class _TextCache:
     def __init__(self) -> None:
         self._things: dict[tuple[Any, ...], tuple[int, Any]] = {}
 
-    def get(self, key: tuple[Any, ...], make: Callable[[], T], size: Callable[[T], int], beside: Sequence[Any]) -> T:
-        """Return the value of a key; before making it, evict older values, but none of `beside`."""
+    def get(self, key: tuple[Any, ...], make: Callable[[], T], size: Callable[[T], int], protected: Sequence[Any]) -> T:
+        """Return the value of a key; before making it, evict older values, but none of `protected`."""
         entry = self._things.pop(key, None)
         if entry is None:
-            for old in [key for key in self._things if key not in beside]:
+            for old in [key for key in self._things if key not in protected]:
                 if sum(held for held, _ in self._things.values()) <= MOST:
                     break
                 del self._things[old]
@@ -160,14 +160,14 @@ class Texts:
 
             return OutputRequest(Hashes.of(keys(), f"{transformation}, seed {seed}"), languages)
 
-        beside = [(spec.name,), (spec.name, ORIGINAL)]
-        return self._held.get((spec.name, transformation, seed, "asked"), ask, lambda table: len(table.keys), beside)
+        protected = [(spec.name,), (spec.name, ORIGINAL)]
+        return self._held.get((spec.name, transformation, seed, "asked"), ask, lambda table: len(table.keys), protected)
 
     def outputs(self, spec: DatasetSpec, transformation: str, seed: int) -> Outputs:
         """Return the outputs of a data set's texts."""
         unit = spec.name, transformation, seed
-        beside = [(spec.name,), (spec.name, ORIGINAL), (*unit, "asked")]
-        return self._held.get(unit, lambda: self._read(spec, *unit[1:]), lambda outputs: len(outputs.texts), beside)
+        protected = [(spec.name,), (spec.name, ORIGINAL), (*unit, "asked")]
+        return self._held.get(unit, lambda: self._read(spec, *unit[1:]), lambda outputs: len(outputs.texts), protected)
 
     def _read(self, spec: DatasetSpec, transformation: str, seed: int) -> Outputs:
         originals, without = self.originals(spec), self.without.get(transformation, {})
@@ -227,8 +227,8 @@ class Outputs:
 
     def missing(self, texts: Collection[str]) -> str:
         """Return the number of texts (ids) with neither an output nor a failure, in one line; empty if none."""
-        lacking = sum(1 for text in texts if self.lacks(text))
-        return f"no output for {lacking} of {len(texts)} texts: run `plumbline generate` again" if lacking else ""
+        n_missing = sum(1 for text in texts if self.lacks(text))
+        return f"no output for {n_missing} of {len(texts)} texts: run `plumbline generate` again" if n_missing else ""
 
     def change(self, text: Text, _cell: str) -> str | None:
         """Return the replacement of a text; None drops its item."""
@@ -240,16 +240,16 @@ class Outputs:
 
     def content_id(self, original: str) -> str:
         """Return the identity of the transformed data set, from that of the untouched one."""
-        whole = prefix("transformed-v1", original)
-        whole.update(b"[")
+        hashed = prefix("transformed-v1", original)
+        hashed.update(b"[")
         texts = iter(self.texts if isinstance(self.texts, TextsByHash) else sorted(self.texts))
-        before = ""
+        separator = ""
         while some := list(itertools.islice(texts, _PIECE)):
             entries = (f"[{canonical(text_id)},{canonical(self.texts[text_id])}]" for text_id in some)
-            whole.update((before + ",".join(entries)).encode())
-            before = ","
-        whole.update(b"],")
-        return identity_from(whole, [sorted(self.failed)] if self.failed else [])
+            hashed.update((separator + ",".join(entries)).encode())
+            separator = ","
+        hashed.update(b"],")
+        return identity_from(hashed, [sorted(self.failed)] if self.failed else [])
 
 
 def same_items(dataset: Dataset, outputs: Outputs) -> Dataset:
@@ -264,6 +264,6 @@ def transformed(dataset: Dataset, outputs: Outputs) -> Dataset:
     the transformation's.
     """
     if any(outputs.lacks(text.text_id) for text in dataset.texts()):
-        lacking = outputs.missing({text.text_id for text in dataset.texts()})
-        raise DataError(f"data set {dataset.name!r}: {lacking}")
+        fault = outputs.missing({text.text_id for text in dataset.texts()})
+        raise DataError(f"data set {dataset.name!r}: {fault}")
     return dataset.replaced(outputs.change)

@@ -193,19 +193,19 @@ def replaced_outputs(pairs: Iterable[Pair], outputs: Callable[[str, int], Output
         units[pair.transformation, pair.seed].append(pair)
     for unit, unit_pairs in units.items():
         if table := outputs(*unit):
-            for pair, now in zip(unit_pairs, table.of([pair.key for pair in unit_pairs]), strict=True):
-                rated_pairs[pair.language].append((pair, now[0] if now else None))
+            for pair, output in zip(unit_pairs, table.of([pair.key for pair in unit_pairs]), strict=True):
+                rated_pairs[pair.language].append((pair, output[0] if output else None))
     reasons = {}
     for language, rated in rated_pairs.items():
-        replaced = [pair.pair_id for pair, now in rated if now is not None and now != pair.transformed]
-        gone = all(now is None for _, now in rated)
-        if replaced or gone:
-            what = (
+        replaced = [pair.pair_id for pair, output in rated if output is not None and output != pair.transformed]
+        none_left = all(output is None for _, output in rated)
+        if replaced or none_left:
+            fault = (
                 f"{len(replaced)} of {len(rated)} rated texts changed (first pair {min(replaced)[:12]})"
                 if replaced
                 else "the outputs no longer include any of the rated texts"
             )
-            reasons[language] = f"{what}: restore the rated outputs, or have the new outputs rated in a new study"
+            reasons[language] = f"{fault}: restore the rated outputs, or have the new outputs rated in a new study"
     return reasons
 
 
@@ -333,8 +333,8 @@ class _Planner:
         if n_failed and not reason:
             dropped = transformed(unit.dataset, outputs)
             n, reason = scoring.size(dropped), scoring.unusable(dropped, self._study.evaluation.protocol)
-            what = "failed or were kept out of the sample" if outputs.kept_out else "failed"
-            reason = f"without the {count(n_failed, 'item')} whose outputs {what} {reason}" if reason else ""
+            failure = "failed or were kept out of the sample" if outputs.kept_out else "failed"
+            reason = f"without the {count(n_failed, 'item')} whose outputs {failure} {reason}" if reason else ""
         return {
             "n": n,
             "n_failed": n_failed,
@@ -391,7 +391,7 @@ class _Planner:
             task_type=task,
             include_rejected=self._include_rejected,
         )
-        replaced = {code: why for code, why in self._replaced(transformation).items() if code in languages}
+        replaced = {code: reason for code, reason in self._replaced(transformation).items() if code in languages}
         return gate.withdrawn(decision, replaced, include_rejected=self._include_rejected)
 
     def _replaced(self, transformation: str) -> dict[str, str]:
@@ -432,5 +432,5 @@ def content_id(spec: DatasetSpec, dataset: Dataset) -> str:
     """Return the identity of an untouched data set; it includes the name, by which mteb looks up prompts."""
     if not spec.mteb:
         return identity("data-v1", spec.name, spec.task, spec.rows, spec.columns, dataset.revision)
-    what = spec.model_dump(exclude={"path", "revision", "language", "languages", "gold_scale"})
-    return identity("mteb-v1", what, dataset.task, dataset.revision)
+    settings = spec.model_dump(exclude={"path", "revision", "language", "languages", "gold_scale"})
+    return identity("mteb-v1", settings, dataset.task, dataset.revision)

@@ -149,13 +149,13 @@ def explained(error: BaseException) -> str:
 
 
 @contextlib.contextmanager
-def naming(what: str) -> Iterator[None]:
+def naming(action: str) -> Iterator[None]:
     """Turn an error of mteb about a task's data into one line that names the task."""
     try:
         yield
     except ValueError as error:
         raise DataError(
-            f"{what} cannot be scored ({type(error).__name__}: {first_line(error)}); correct its data, or remove it"
+            f"{action} cannot be scored ({type(error).__name__}: {first_line(error)}); correct its data, or remove it"
         ) from error
 
 

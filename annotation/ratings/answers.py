@@ -67,27 +67,31 @@ class SourcePart:
     answers: tuple[Answer, ...]
 
 
-def check(answer: Answer, where: str, rubric: Rubric, pairs: Mapping[str, Pair], advice: str = "") -> None:
-    """Raise DataError for an answer that cannot be a rating of this study; `where` begins the line.
+def check(answer: Answer, location: str, rubric: Rubric, pairs: Mapping[str, Pair], advice: str = "") -> None:
+    """Raise DataError for an answer that cannot be a rating of this study; `location` begins the line.
 
     `advice` ends it where the pair is not the study's.
     """
     if answer.pair_id not in pairs:
-        raise DataError(f"{where}: pair {answer.pair_id!r} is not in pairs.parquet or controls.parquet{advice}")
+        raise DataError(f"{location}: pair {answer.pair_id!r} is not in pairs.parquet or controls.parquet{advice}")
     questions = rubric.asked(pairs[answer.pair_id].pool)
     if fault := fault_of(answer, questions):
-        raise DataError(f"{where}{fault}")
+        raise DataError(f"{location}{fault}")
     names = {question.name for question in questions}
-    if strange := next((name for name, value in answer.values.items() if name not in names and value is not None), ""):
-        raise DataError(f"{where}: the answer names the question {strange[:60]!r}, which is not asked about this pair")
+    if unasked := next((name for name, value in answer.values.items() if name not in names and value is not None), ""):
+        raise DataError(
+            f"{location}: the answer names the question {unasked[:60]!r}, which is not asked about this pair"
+        )
     if not is_time(answer.submitted_at):
-        raise DataError(f"{where}: the time {answer.submitted_at[:60]!r} of the answer cannot be read")
+        raise DataError(f"{location}: the time {answer.submitted_at[:60]!r} of the answer cannot be read")
     at = datetime.fromisoformat(answer.submitted_at)
     if at < EARLIEST:
-        raise DataError(f"{where}: the answer dates from {answer.submitted_at}, before the year 2000; correct the time")
+        raise DataError(
+            f"{location}: the answer dates from {answer.submitted_at}, before the year 2000; correct the time"
+        )
     if at > datetime.now(UTC) + CLOCKS:
         raise DataError(
-            f"{where}: the answer dates from {answer.submitted_at}, which is in the future; correct the clocks"
+            f"{location}: the answer dates from {answer.submitted_at}, which is in the future; correct the clocks"
         )
 
 
@@ -105,8 +109,8 @@ def fault_of(answer: Answer, questions: Sequence[Question]) -> str:
         name, value, submitted = question.name, answer.values.get(question.name), answer.status == "submitted"
         if value is None and question.required and submitted:
             return f": the submitted answer lacks {name!r}"
-        if value is not None and (wrong := question.wrong(value, whole=submitted)):
-            return f", {name}: {wrong}"
+        if value is not None and (fault := question.wrong(value, whole=submitted)):
+            return f", {name}: {fault}"
     return ""
 
 
@@ -144,20 +148,20 @@ def keep(
     """
     pairs, folder = records.shown_by_id, records.study.folder
     parts = {name: SourcePart(part.state, tuple(map(_readable, part.answers))) for name, part in parts.items()}
-    before = records.all_ratings
-    before = before[~before["source"].isin(list(instead_of))]
-    _refuse_mixing(records, source, before)
-    now = _frame(source, [answer for part in parts.values() for answer in part.answers], pairs)
-    _refuse_twice(now, source)
-    of_source = before["source"] == source
+    earlier = records.all_ratings
+    earlier = earlier[~earlier["source"].isin(list(instead_of))]
+    _refuse_mixing(records, source, earlier)
+    collected = _frame(source, [answer for part in parts.values() for answer in part.answers], pairs)
+    _refuse_twice(collected, source)
+    of_source = earlier["source"] == source
     if not replace:
-        _refuse_loss(before[of_source], now, source)
-    whole = pd.concat([before[~of_source], now], ignore_index=True)
-    whole = whole.astype({"value": "Int64" if is_whole(whole["value"]) else "Float64"})
-    whole = whole.sort_values(KEY, ignore_index=True)
-    _refuse_twice(whole, source)
+        _refuse_loss(earlier[of_source], collected, source)
+    ratings = pd.concat([earlier[~of_source], collected], ignore_index=True)
+    ratings = ratings.astype({"value": "Int64" if is_whole(ratings["value"]) else "Float64"})
+    ratings = ratings.sort_values(KEY, ignore_index=True)
+    _refuse_twice(ratings, source)
     _add_snapshot(folder, source, parts)
-    write_ratings(records, whole)
+    write_ratings(records, ratings)
     return CampaignRecords.open(records.study).ratings
 
 
@@ -211,13 +215,13 @@ def _frame(source: str, answers: Sequence[Answer], pairs: Mapping[str, Pair]) ->
             "submitted_at": answer.submitted_at,
             "source": source,
             "batch": answer.batch,
-            "seconds": taken if answer.seconds is None else answer.seconds,
+            "seconds": measured if answer.seconds is None else answer.seconds,
             "comment": answer.comment,
             "order": answer.order,
             "turn": answer.turn,
             "simulated": answer.simulated,
         }
-        for answer, taken in zip(answers, seconds, strict=True)
+        for answer, measured in zip(answers, seconds, strict=True)
         for question, value in answer.values.items()
         if value is not None or answer.status != "submitted"
     ]
@@ -232,29 +236,29 @@ def _seconds(answers: Sequence[Answer]) -> list[float]:
     NaN for a rater's first answer, after more than PAUSE, for answers with the same time (of a file without times or a
     form with many pairs), and for simulated raters, who need no time.
     """
-    taken = [float("nan")] * len(answers)
+    seconds = [float("nan")] * len(answers)
     turns: dict[str, dict[datetime, list[int]]] = defaultdict(lambda: defaultdict(list))
     for index, answer in enumerate(answers):
         if not answer.simulated:
             turns[answer.rater_id][datetime.fromisoformat(answer.submitted_at)].append(index)
     for by_time in turns.values():
-        for before, at in pairwise(sorted(by_time)):
-            if at - before <= PAUSE and len(by_time[at]) == 1:
-                taken[by_time[at][0]] = (at - before).total_seconds()
-    return taken
+        for previous, at in pairwise(sorted(by_time)):
+            if at - previous <= PAUSE and len(by_time[at]) == 1:
+                seconds[by_time[at][0]] = (at - previous).total_seconds()
+    return seconds
 
 
-def _refuse_mixing(records: CampaignRecords, source: str, before: pd.DataFrame) -> None:
+def _refuse_mixing(records: CampaignRecords, source: str, earlier: pd.DataFrame) -> None:
     """Raise DataError if a rehearsal's ratings would stand beside others."""
-    others = sorted({name for name in before["source"] if (name == REHEARSAL) != (source == REHEARSAL)})
-    if not others:
+    mixed = sorted({name for name in earlier["source"] if (name == REHEARSAL) != (source == REHEARSAL)})
+    if not mixed:
         return
     first = (
         f"first remove the rehearsal: `{records.study.command('crowd close')} --platform rehearsal"
         " --forget`" if source != REHEARSAL else "rehearse under another study name"
     )  # fmt: skip
     raise DataError(
-        f"{source}: {records.study.name} has ratings from {others[0]}, and a rehearsal's ratings cannot be mixed with"
+        f"{source}: {records.study.name} has ratings from {mixed[0]}, and a rehearsal's ratings cannot be mixed with"
         f" others; {first}"
     )
 
@@ -269,15 +273,15 @@ def _refuse_twice(frame: pd.DataFrame, source: str) -> None:
         )
 
 
-def _refuse_loss(before: pd.DataFrame, now: pd.DataFrame, source: str) -> None:
+def _refuse_loss(earlier: pd.DataFrame, collected: pd.DataFrame, source: str) -> None:
     """Raise DataError if pairs that a rater had answered are missing; taking back an optional answer is no loss."""
-    whole = KEY[:2]
-    had = pd.MultiIndex.from_frame(before.loc[before["status"] == "submitted", whole])
-    lost = int((~had.isin(pd.MultiIndex.from_frame(now[whole]))).sum())
-    if lost:
-        gone = count(lost, "rating that was collected before is", "ratings that were collected before are")
+    key = KEY[:2]
+    had = pd.MultiIndex.from_frame(earlier.loc[earlier["status"] == "submitted", key])
+    n_missing = int((~had.isin(pd.MultiIndex.from_frame(collected[key]))).sum())
+    if n_missing:
+        missing = count(n_missing, "rating that was collected before is", "ratings that were collected before are")
         raise DataError(
-            f"{gone} missing on the server or in the file ({source});"
+            f"{missing} missing on the server or in the file ({source});"
             " check that it is the right one, or add --replace to drop them"
         )
 
@@ -298,11 +302,11 @@ def _add_snapshot(folder: Path, source: str, parts: Mapping[str, SourcePart]) ->
     files = _snapshots(folder, source)
     if (files and files[-1].name.endswith(f"-{digest}.json.gz")) or not (files or any(answers.values())):
         return
-    now = datetime.now(UTC)
-    path = folder / "snapshots" / f"{now:%Y%m%dT%H%M%S%f}Z-{_plain(source)}-{digest}.json.gz"
+    written_at = datetime.now(UTC)
+    path = folder / "snapshots" / f"{written_at:%Y%m%dT%H%M%S%f}Z-{_plain(source)}-{digest}.json.gz"
     listed: dict[str, Any] = {
         name: {"state": parts[name].state, "answers": of_part} for name, of_part in answers.items()
     }
-    content = {"source": source, "collected_at": now.isoformat(), "parts": listed}
+    content = {"source": source, "collected_at": written_at.isoformat(), "parts": listed}
     with atomic(path) as file:
         file.write(gzip.compress(json.dumps(content, ensure_ascii=False).encode()))

@@ -24,9 +24,9 @@ from plumbline.study import Study
 
 def note_again(records: CampaignRecords, answers: Iterable[tuple[str, str]]) -> None:
     """Note that the pairs of these answers, (pair, rater), are offered again."""
-    new, now = sorted(set(answers) - records.answers_again), datetime.now(UTC)
+    new, at = sorted(set(answers) - records.answers_again), datetime.now(UTC)
     if new:
-        noted = [OfferedAgain(rater_id=rater, pair_id=pair_id, at=now) for pair_id, rater in new]
+        noted = [OfferedAgain(rater_id=rater, pair_id=pair_id, at=at) for pair_id, rater in new]
         again = [*records.offered_again, *noted]
         Manifest.of(records.study).write_models(AGAIN.name, again)
         write_ratings(records.changed(offered_again=again), records.all_ratings)
@@ -103,19 +103,19 @@ def withdraw(study: Study, pair_ids: Sequence[str], *, take_back: bool, reason: 
     if not reason.strip():
         raise StudyError(f"{'taking back' if take_back else 'withdrawing'} pairs needs a reason; add --reason 'why'")
     records = CampaignRecords.open(study)
-    whole = [_pair_named(study.name, name, records.shown) for name in pair_ids]
-    if twice := next((pair_id for pair_id, times in Counter(whole).items() if times > 1), ""):
+    ids = [_pair_named(study.name, name, records.shown) for name in pair_ids]
+    if twice := next((pair_id for pair_id, times in Counter(ids).items() if times > 1), ""):
         raise StudyError(f"pair {twice} is named twice; name each pair once")
-    withdrawn, now, words = records.withdrawn, datetime.now(UTC), " ".join(reason.split())
+    withdrawn, decided_at, words = records.withdrawn, datetime.now(UTC), " ".join(reason.split())
     latest = {decision.pair_id: decision for decision in records.withdrawals}
-    noted = [latest[pair_id] for pair_id in whole if _says(latest.get(pair_id), not take_back, words)]
-    new = [pair_id for pair_id in whole if not _says(latest.get(pair_id), not take_back, words)]
+    noted = [latest[pair_id] for pair_id in ids if _says(latest.get(pair_id), not take_back, words)]
+    new = [pair_id for pair_id in ids if not _says(latest.get(pair_id), not take_back, words)]
     for pair_id in new:
         if take_back != (pair_id in withdrawn):
             state = f"is withdrawn already ({withdrawn[pair_id]})" if pair_id in withdrawn else "is not withdrawn"
             raise StudyError(f"pair {pair_id} {state}; leave it out")
     decisions = [
-        Decision(rater_id="", pair_id=pair_id, exclude=not take_back, reason=words, decided_at=now, signs=())
+        Decision(rater_id="", pair_id=pair_id, exclude=not take_back, reason=words, decided_at=decided_at, signs=())
         for pair_id in new
     ]
     _note(records, decisions)
@@ -135,9 +135,9 @@ def answers_hash(ratings: pd.DataFrame, rater: str) -> str:
     return identity("answers-v1", *itertools.chain(*rows)) if rows else ""
 
 
-def _pair_named(study_name: str, name: str, shown: Sequence[Pair]) -> str:
+def _pair_named(study_name: str, name: str, pairs: Sequence[Pair]) -> str:
     """The id of the one pair of the sample that begins so. Raises StudyError where there is none, or several."""
-    matches = [pair for pair in shown if pair.pair_id.startswith(name)] if len(name) >= _SHORTEST else []
+    matches = [pair for pair in pairs if pair.pair_id.startswith(name)] if len(name) >= _SHORTEST else []
     if len(matches) > 1:
         raise StudyError(
             f"{len(matches)} pairs of {study_name} have ids that begin with {name!r}; write more characters"

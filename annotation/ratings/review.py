@@ -41,7 +41,7 @@ def pairs_to_read(pairs: pd.DataFrame, ratings: pd.DataFrame, per_pair: int, mos
     comments = written.drop_duplicates()["pair_id"].value_counts().rename("comments").reset_index()
     table = rated.merge(comments, how="outer", on="pair_id")
     table = table.fillna({"comments": 0, "n_ratings": 0, "question": ""})
-    whole: dict[Hashable, Any] = {
+    types: dict[Hashable, Any] = {
         "lowest": "Int64",
         "highest": "Int64",
         "n_ratings": int,
@@ -50,7 +50,7 @@ def pairs_to_read(pairs: pd.DataFrame, ratings: pd.DataFrame, per_pair: int, mos
     }
     first, _, *more = columns_read(pairs)
     read = pairs.assign(original=more[0].where(more[0] != "", first)) if more else pairs
-    table = table.astype(whole).merge(read[_PAIR], on="pair_id", how="inner")
+    table = table.astype(types).merge(read[_PAIR], on="pair_id", how="inner")
     keys = ["comments", "apart", "mean", "pair_id"]
     return table.sort_values(keys, ascending=[False, False, True, True]).head(most)[_COLUMNS].reset_index(drop=True)
 

@@ -136,20 +136,20 @@ def _repeats(
         (submitted["control"] == "repeat") & (submitted["value"].notna() | submitted["question"].isin(list(labelled)))
     ]
     first = pd.Index(pairs["pair_id"]).get_indexer(pairs["repeats"])[again["pair"]]
-    before = submitted.loc[submitted["pair"].isin(first), ["rater_id", "pair", "question", "value", "said"]]
+    first_answers = submitted.loc[submitted["pair"].isin(first), ["rater_id", "pair", "question", "value", "said"]]
     both = again.assign(first=first).merge(
-        before, left_on=["rater_id", "first", "question"], right_on=["rater_id", "pair", "question"],
+        first_answers, left_on=["rater_id", "first", "question"], right_on=["rater_id", "pair", "question"],
         suffixes=("", "_before"),
     )  # fmt: skip
     differs = both["value"].isna() & (both["said"].astype(str) != both["said_before"].astype(str))
-    apart = both[differs | ((both["value"] - both["value_before"]).abs() > rules.within + EQUAL)]
+    inconsistent = both[differs | ((both["value"] - both["value_before"]).abs() > rules.within + EQUAL)]
     n = both["rater_id"].value_counts()
-    rows = apart[["question", "value_before", "said_before", "value", "said"]].itertuples(index=False, name=None)
+    rows = inconsistent[["question", "value_before", "said_before", "value", "said"]].itertuples(index=False, name=None)
     texts = (
-        f"{question} {said_before or f'{before:g}'} then {said_now or f'{now:g}'}"
-        for question, before, said_before, now, said_now in rows
+        f"{question} {said_before or f'{first_value:g}'} then {said_now or f'{second_value:g}'}"
+        for question, first_value, said_before, second_value, said_now in rows
     )
-    for rater, lines in _of_raters(apart, texts).items():
+    for rater, lines in _of_raters(inconsistent, texts).items():
         evidence = f"{len(lines)} of {n[rater]} repeated answers are inconsistent: {_some(lines)}"
         yield Sign(rater_id=rater, rule="repeats", evidence=evidence, n=int(n[rater]))
 
@@ -172,12 +172,12 @@ def _one_answer(submitted: pd.DataFrame, rules: QualityLimits) -> Iterator[Sign]
     values = np.full((submitted["answer"].max() + 1 if len(submitted) else 0, len(questions)), math.nan)
     values[submitted["answer"], question] = submitted["value"]
     first = ~submitted["answer"].duplicated()
-    whole = pd.DataFrame(values).assign(rater_id=submitted["rater_id"].array[first])
-    whole = whole[(~np.isnan(values) | ~was_asked[rater[first]]).all(axis=1)]
-    patterns = whole.groupby(["rater_id", *range(len(questions))], observed=True, dropna=False).size().rename("same")
+    complete = pd.DataFrame(values).assign(rater_id=submitted["rater_id"].array[first])
+    complete = complete[(~np.isnan(values) | ~was_asked[rater[first]]).all(axis=1)]
+    patterns = complete.groupby(["rater_id", *range(len(questions))], observed=True, dropna=False).size().rename("same")
     # The most frequent first; of several that are, the one with the lowest values.
     most = patterns.reset_index().sort_values("same", ascending=False, kind="stable").drop_duplicates("rater_id")
-    totals = whole["rater_id"].value_counts()
+    totals = complete["rater_id"].value_counts()
     for rater, *values, same in most.itertuples(index=False):
         n = int(totals[rater])
         if n >= rules.least_answers and same / n >= rules.same_answer:
@@ -365,9 +365,9 @@ def not_looked_at(
     return (
         *([nobody] if unnamed else []),
         *(
-            f"{rule}: {len(wanted - seen)} of {len(raters)} raters ({why})"
-            for rule, (wanted, seen, why) in looked.items()
-            if wanted - seen
+            f"{rule}: {len(wanted - checked_raters)} of {len(raters)} raters ({reason})"
+            for rule, (wanted, checked_raters, reason) in looked.items()
+            if wanted - checked_raters
         ),
     )
 

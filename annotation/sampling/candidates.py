@@ -435,16 +435,16 @@ class Groups:
             raise DataError(
                 f"{self.study.file}: {name} has no item with all fields that raters must see; remove {name}"
             )
-        lacking = self._lacking[name]  # their language is unknown, so they are counted with the first
+        n_incomplete = self._lacking[name]  # their language is unknown, so they are counted with the first
         numbers = Counter(item.language for item in items)
         for language in sorted({*numbers, *twice}):
             self.supply.append(
                 Supply(
-                    transformation=name, language=language, ok=numbers[language], failed=lacking, unanswered=0,
+                    transformation=name, language=language, ok=numbers[language], failed=n_incomplete, unanswered=0,
                     known=twice.get(language, 0),
                 )
             )  # fmt: skip
-            lacking = 0
+            n_incomplete = 0
         return [
             Candidate(
                 rank_of(self.study.sample.seed, item.key),
@@ -459,16 +459,16 @@ class Groups:
         """Return the items with known answers that raters have not had, in an order drawn by the seed."""
         had_ids, seed = {pair.pair_id for pair in had}, self.study.sample.seed
         drawn = {pair.key for pair in had if pair.drawn}
-        shown = {_seen(item) for item in self._open if item.key in drawn}  # a file may name its answers later
-        pairs = [item.pair(self.study.kinds[item.group]) for item in self._known if _seen(item) not in shown]
+        drawn_items = {_seen(item) for item in self._open if item.key in drawn}  # a file may name its answers later
+        pairs = [item.pair(self.study.kinds[item.group]) for item in self._known if _seen(item) not in drawn_items]
         fresh = [pair for pair in pairs if pair.pair_id not in had_ids]
         return sorted(fresh, key=lambda pair: rank_of(seed, pair.pair_id))
 
     def _stratum(self, item: SubjectItem) -> tuple[str, ...]:
         words = count_words(item.text)
         third = sum(words > bound for bound in self._bounds[item.dataset, item.language])
-        beside = "\n".join(plain(item.fields[name]) for name in item.apart)
-        return item.language, item.task_type, item.dataset, beside, item.output_language, str(third)
+        context = "\n".join(plain(item.fields[name]) for name in item.apart)
+        return item.language, item.task_type, item.dataset, context, item.output_language, str(third)
 
 
 def _seen(item: SubjectItem) -> Hashable:

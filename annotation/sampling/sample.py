@@ -91,8 +91,8 @@ class SampleDrawing:
     items: Sequence[HumanItem] = ()  #: of these tasks
 
 
-def draw(study: Study, before: Sequence[Pair] = ()) -> SampleDrawing:
-    """Draw a study's sample; with `before`, the existing pairs and controls, draw the missing ones."""
+def draw(study: Study, existing: Sequence[Pair] = ()) -> SampleDrawing:
+    """Draw a study's sample; with `existing` pairs and controls, draw the missing ones."""
     if study.judging.does_tasks:
         return _of_tasks(study)
     rubric = load_rubric(study)  # a rule that the scale cannot hold is refused before anybody rates
@@ -105,7 +105,7 @@ def draw(study: Study, before: Sequence[Pair] = ()) -> SampleDrawing:
     texts: dict[str, set[tuple[str, str]]] = {}
     for pool in dict.fromkeys(kind.pool for kind in study.kinds.values()):
         members = [name for name, kind in study.kinds.items() if kind.pool == pool]
-        drawing = PoolDrawing(candidates, members, [pair for pair in before if pair.pool == pool])
+        drawing = PoolDrawing(candidates, members, [pair for pair in existing if pair.pool == pool])
         texts |= drawing.texts
         drawn = drawing.sample()
         pairs += drawn
@@ -115,7 +115,7 @@ def draw(study: Study, before: Sequence[Pair] = ()) -> SampleDrawing:
     refuse_unreachable(study, texts, f"{study.file}: ")
     order = list(study.kinds)
     pairs.sort(key=lambda pair: order.index(pair.transformation))
-    known_items = groups.known(before) if groups else []
+    known_items = groups.known(existing) if groups else []
     blocks = block_numbers(study, pairs) if study.raters.blocks else None
     controls = ControlDesign.of(study, rubric).make(pairs, spares, known_items, blocks)
     return SampleDrawing(pairs, controls, candidates.supply)
@@ -126,9 +126,9 @@ def _of_tasks(study: Study) -> SampleDrawing:
     every = list(prepared(study))
     tasks = [drawn_task.task for drawn_task in every]
     rubric = load_rubric(study, tasks=tasks)
-    seen = [row for drawn_task in every for row in shown(drawn_task, study.kinds[drawn_task.task.task])]
-    items, pairs = [item for item, _ in seen], [pair for _, records in seen for pair in records]
-    repeatable = [pair for _, records in seen if len(records) == 1 for pair in records]
+    rows = [row for drawn_task in every for row in shown(drawn_task, study.kinds[drawn_task.task.task])]
+    items, pairs = [item for item, _ in rows], [pair for _, records in rows for pair in records]
+    repeatable = [pair for _, records in rows if len(records) == 1 for pair in records]
     counts = Counter((item.task, item.language) for item in items)
     supply = [
         Supply(transformation=task, language=language, ok=number, failed=0, unanswered=0)
@@ -158,9 +158,9 @@ def all_settings(study: Study) -> dict[str, Any]:
 class PoolDrawing:
     """The transformations of a pool, drawn from in turn; a larger sample continues a smaller one."""
 
-    def __init__(self, candidates: SampleSource, transformations: Sequence[str], before: Sequence[Pair]) -> None:
+    def __init__(self, candidates: SampleSource, transformations: Sequence[str], existing: Sequence[Pair]) -> None:
         self._study = candidates.study
-        had = {pair.key: pair.transformation for pair in before if pair.drawn}
+        had = {pair.key: pair.transformation for pair in existing if pair.drawn}
         counts, sample = Counter(had.values()), self._study.sample
         self._lacks = {name: sample.pairs - counts[name] for name in transformations}
         sources = {name: candidates.of(name) for name in transformations}
@@ -170,15 +170,15 @@ class PoolDrawing:
         }
         self._turns = {name: Turns(of_kind, sample.seed, had) for name, of_kind in sources.items()}
         self._seen = DuplicateIndex()
-        for pair in before:
+        for pair in existing:
             self._seen.add(*compared(self._study.judging.beside, pair))
 
     def sample(self) -> list[Pair]:
         """Draw pairs until each transformation has `sample.pairs`, or its outputs are used up."""
         most = max(self._lacks.values())
         turns = [turns for turn in range(most) for name, turns in self._turns.items() if turn < self._lacks[name]]
-        taken = [self._take(kind_turns) for kind_turns in turns]
-        return [candidate.pair for candidate in taken if candidate is not None]
+        candidates = [self._take(kind_turns) for kind_turns in turns]
+        return [candidate.pair for candidate in candidates if candidate is not None]
 
     def spares(self, rubric: Rubric, sample: Sequence[Pair]) -> list[Pair]:
         """Pairs that were not drawn, as many of each queue as its controls take."""
@@ -196,11 +196,13 @@ class PoolDrawing:
 
     def _take(self, turns: Turns, queues: set[Queue] | None = None) -> Candidate | None:
         """The next candidate (of some queues) of which no near-duplicate was taken."""
-        whole = self._study.judging.takes_all
+        takes_all = self._study.judging.takes_all
 
         def wanted(candidate: Candidate) -> bool:
             in_queue = queues is None or Queue.of(candidate.pair) in queues
-            return in_queue and (whole or not self._seen.near(*compared(self._study.judging.beside, candidate.pair)))
+            return in_queue and (
+                takes_all or not self._seen.near(*compared(self._study.judging.beside, candidate.pair))
+            )
 
         taken = turns.take(wanted)
         if taken is not None:
@@ -208,7 +210,7 @@ class PoolDrawing:
         return taken
 
 
-def compared(apart: Collection[str], pair: Pair) -> tuple[list[Hashable], frozenset[str]]:
+def compared(context_fields: Collection[str], pair: Pair) -> tuple[list[Hashable], frozenset[str]]:
     """The groups in which a near-duplicate of a pair is sought, and the words by which.
 
     Of a text with something beside it the text alone is compared, with those that have the same beside them.
@@ -217,9 +219,9 @@ def compared(apart: Collection[str], pair: Pair) -> tuple[list[Hashable], frozen
     if not pair.fields:
         return list(groups), words_of(pair.original)
     fields = fields_of(pair)
-    beside = tuple(field.text for field in fields if field.name in apart)
-    text = "\n".join(field.text for field in fields if field.name not in apart)
-    return [(group, beside) for group in groups], words_of(text)
+    context = tuple(field.text for field in fields if field.name in context_fields)
+    text = "\n".join(field.text for field in fields if field.name not in context_fields)
+    return [(group, context) for group in groups], words_of(text)
 
 
 def _stays(records: CampaignRecords, pairs: Sequence[Pair]) -> bool:
@@ -243,9 +245,11 @@ def _stays(records: CampaignRecords, pairs: Sequence[Pair]) -> bool:
 def _refuse_other_settings(records: CampaignRecords) -> None:
     """Raise StudyError if the study's settings differ from those of an extended sample."""
     refuse_other_sample(records)
-    last, now = records.waves[-1], all_settings(records.study)
-    changed = [name for name, was in last.settings.items() if name != "sample" and now.get(name, was) != was]
-    changed += [f"sample.{name}" for name, was in last.settings["sample"].items() if now["sample"].get(name) != was]
+    last, settings = records.waves[-1], all_settings(records.study)
+    changed = [name for name, was in last.settings.items() if name != "sample" and settings.get(name, was) != was]
+    changed += [
+        f"sample.{name}" for name, was in last.settings["sample"].items() if settings["sample"].get(name) != was
+    ]
     if changed:
         raise StudyError(
             f"{records.study.file}: {' and '.join(changed)} changed after the sample's wave {last.number}; undo the"
@@ -311,8 +315,8 @@ def _refuse_other_draw(records: CampaignRecords, waves: Sequence[Wave]) -> None:
     """Raise StudyError where the study would draw from other outputs, or in another order, than before."""
     study = records.study
     noted: dict[str, Any] = records.manifest.get("stages", {}).get("sample", {}).get("settings", {})
-    was, now = (waves[-1].settings if waves else noted).get("sample", {}), all_settings(study)["sample"]
-    changed = [f"sample.{name} (was {was[name]})" for name in _FIXED if was.get(name, now[name]) != now[name]]
+    was, settings = (waves[-1].settings if waves else noted).get("sample", {}), all_settings(study)["sample"]
+    changed = [f"sample.{name} (was {was[name]})" for name in _FIXED if was.get(name, settings[name]) != settings[name]]
     if changed:
         raise StudyError(
             f"{study.file}: a further wave must be drawn like the first, but {' and '.join(changed)} changed; undo the"
@@ -328,17 +332,17 @@ def _with_earlier(records: CampaignRecords, supplies: Sequence[Supply]) -> list[
     earlier = {(supply.transformation, supply.language): supply for supply in records.supply}
     together = []
     for supply in supplies:
-        before = earlier.pop((supply.transformation, supply.language), supply)
+        recorded = earlier.pop((supply.transformation, supply.language), supply)
         outputs = dict(supply.outputs)
-        for dataset, was in before.outputs.items():
-            now = outputs.get(dataset, {})
-            if changed := [seed for seed in was if now.get(seed, was[seed]) != was[seed]]:
+        for dataset, was in recorded.outputs.items():
+            current = outputs.get(dataset, {})
+            if changed := [seed for seed in was if current.get(seed, was[seed]) != was[seed]]:
                 raise StudyError(
                     f"{records.study.file}: outputs of {supply.transformation} ({dataset}, {supply.language}, seed"
                     f" {changed[0]}) changed after the sample was drawn from them; restore them, or give the new study"
                     " another name"
                 )
-            outputs[dataset] = was | now
+            outputs[dataset] = was | current
         together.append(supply.model_copy(update={"outputs": outputs}))
     return [*together, *earlier.values()]
 
@@ -348,14 +352,14 @@ def _write(
     reason: str,
     number: int,
     waves: Sequence[Wave],
-    before: Sequence[Sequence[Pair]],
+    existing: Sequence[Sequence[Pair]],
     drawn: SampleDrawing,
 ) -> Wave:
     """Record the wave, then write its files; equal rows give equal bytes on any machine."""
     new = {"pairs": drawn.pairs, "controls": drawn.controls}
     rows = {
         name: [*rows_before, *(pair.model_copy(update={"wave": number}) for pair in added)]
-        for rows_before, (name, added) in zip(before, new.items(), strict=True)
+        for rows_before, (name, added) in zip(existing, new.items(), strict=True)
     }
     hashes = dict[str, str]()
     with tempfile.TemporaryDirectory(prefix="plumbline-") as folder:

@@ -165,5 +165,5 @@ def on_scale(ratings: pd.DataFrame, scale: Sequence[float]) -> None:
     values = numbers(ratings["value"], "ratings")
     if (off := ~scales.on_scale(values, scale)).any():
         points = f"from {scale[0]} to {scale[-1]}" if isinstance(scale, Continuous) else ", ".join(map(str, scale))
-        what = f"{values[off.argmax()]:g} in column 'value' is not on the scale {points}"
-        raise ValueError(f"ratings: {what} ({off.sum()} of {len(off)} values are not)")
+        fault = f"{values[off.argmax()]:g} in column 'value' is not on the scale {points}"
+        raise ValueError(f"ratings: {fault} ({off.sum()} of {len(off)} values are not)")

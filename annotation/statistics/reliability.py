@@ -31,9 +31,9 @@ def misses_too_many(controls: Mapping[str, tuple[int, int]], attentive: float) -
     by their number, since a rater who always gives the best point misses only one kind.
     """
     offered = [kind for kind in controls.values() if kind[1]]
-    whole = sum(missed for missed, _ in offered), sum(shown for _, shown in offered)
+    together = sum(missed for missed, _ in offered), sum(n for _, n in offered)
     each = offered if len(offered) > 1 else []
-    return _probability(*whole, attentive) <= LEVEL or any(
+    return _probability(*together, attentive) <= LEVEL or any(
         _probability(*kind, attentive) <= LEVEL / len(offered) for kind in each
     )
 
@@ -49,8 +49,8 @@ def vary(answers: Answers) -> bool:
     """Return whether ratings vary enough to check agreement: 20% of all twos are half of the scale apart."""
     values = np.sort(answers.value)
     half = (answers.scale[-1] - answers.scale[0]) / 2
-    apart = 2 * int(np.searchsorted(values, values - half, side="right").sum())
-    return apart >= VARIED * max(len(values), 1) ** 2 and bool(len(values))
+    half_apart = 2 * int(np.searchsorted(values, values - half, side="right").sum())
+    return half_apart >= VARIED * max(len(values), 1) ** 2 and bool(len(values))
 
 
 def telling_apart(answers: Answers) -> float:

@@ -59,14 +59,14 @@ def accept(study: Study, amend: str | None = None) -> Acceptance:
     rules = rules_due(evidence, evidence.rules_now, evidence.collected.ratings, amend)
     write_looks(evidence)
     conclusion = Conclusion(evidence.changed(rules=rules), evidence.design.seed)
-    seen = _look(evidence.looks, conclusion, rests_on(evidence))
-    written = evidence.changed(rules=rules, looks=seen, signs=evidence.signs)
+    looks = _look(evidence.looks, conclusion, rests_on(evidence))
+    written = evidence.changed(rules=rules, looks=looks, signs=evidence.signs)
     doubts = doubts_of(written, conclusion.verdicts, written.signs)
     amendments = amendment_lines(rules, evidence.first)
     acceptance = Acceptance(conclusion.groups, conclusion.verdicts, amendments, doubts, written)
     write_rules(evidence, rules)
-    if len(seen) > len(evidence.looks):  # noted before anybody can read the results
-        Manifest.of(study).write_models(LOOKS.name, seen)
+    if len(looks) > len(evidence.looks):  # noted before anybody can read the results
+        Manifest.of(study).write_models(LOOKS.name, looks)
     write_json(study.folder / AGREEMENT, acceptance.groups)
     write_json(study.folder / VERDICTS, acceptance.verdicts)
     write_table(study.folder / PAIR_MEANS, conclusion.means, PairMean)
@@ -87,16 +87,16 @@ def _evidence(study: Study) -> Evidence:
 def _check(evidence: Evidence) -> None:
     """Refuse ratings that cannot be judged: none submitted, of other pairs, or not on the scale."""
     study, ratings = evidence.study, evidence.collected.sample_ratings
-    strange = set(ratings["pair_id"].unique()) - {pair.pair_id for pair in evidence.collected.sample_pairs}
-    if strange:
+    unknown = set(ratings["pair_id"].unique()) - {pair.pair_id for pair in evidence.collected.sample_pairs}
+    if unknown:
         raise DataError(
-            f"{count(len(strange), 'rated pair is', 'rated pairs are')} not in the sample (first {min(strange)});"
+            f"{count(len(unknown), 'rated pair is', 'rated pairs are')} not in the sample (first {min(unknown)});"
             f" run `{study.command('collect')}` again"
         )
     submitted = ratings[ratings["status"] == "submitted"]
     for question in evidence.rubric.asked():
-        if wrong := question.wrong_among(submitted[submitted["question"] == question.name]):
-            raise DataError(f"{RATINGS.name}, {question.name}: {wrong}")
+        if fault := question.wrong_among(submitted[submitted["question"] == question.name]):
+            raise DataError(f"{RATINGS.name}, {question.name}: {fault}")
     if submitted.empty:
         raise DataError(
             f"{evidence.path(RATINGS)} has no submitted rating, so there is nothing to judge; run"

@@ -18,13 +18,13 @@ def groups_by_task(tasks: Sequence[HumanTask], groups: Sequence[Group]) -> Seque
     """Return a row for each task, and for each language of tasks with several; without tasks the groups unchanged."""
     if not tasks:
         return groups
-    whole, rows = dict[str, int](), list[Group]()
+    n_ratings, rows = dict[str, int](), list[Group]()
     for group in (row for row in groups if row.level in ("pool", "language")):  # pools, which are tasks, come first
         summaries = _taken_together(tasks, group.questions)
         if group.level == "pool":
-            whole |= {summary.question: summary.n_ratings for summary in summaries}
+            n_ratings |= {summary.question: summary.n_ratings for summary in summaries}
         else:  # a task in one language is listed already
-            summaries = tuple(summary for summary in summaries if summary.n_ratings < whole[summary.question])
+            summaries = tuple(summary for summary in summaries if summary.n_ratings < n_ratings[summary.question])
         rows.append(group.model_copy(update={"questions": summaries}))
     return rows
 
@@ -73,5 +73,5 @@ def _shares(task: HumanTask, summaries: Sequence[Summary]) -> Iterator[Share]:
             yield Share(label=name, share=shares[0][1])
             continue
         value = sum(n * share.value for n, share in shares if n) / total
-        why = f"{form.combined} are combined, so no interval is computed"
-        yield Share(label=name, share=Estimate.alone(value, why))
+        reason = f"{form.combined} are combined, so no interval is computed"
+        yield Share(label=name, share=Estimate.alone(value, reason))

@@ -97,8 +97,8 @@ def refuse_unlooked(records: CampaignRecords) -> None:
     for file in needed:
         if not records.path(file).exists():
             raise DataError(f"{records.path(file)} is gone, and the verdicts rest on it; restore it from a copy")
-    before, now = records.looks[-1].rests_on, rests_on(records)
-    if changed := [_NAMES.get(name, name) for name in now if before.get(name) != now[name]]:
+    recorded, current = records.looks[-1].rests_on, rests_on(records)
+    if changed := [_NAMES.get(name, name) for name in current if recorded.get(name) != current[name]]:
         raise DataError(f"{' and '.join(changed)} changed after the verdicts were reached; run `{command}` again")
 
 

@@ -148,15 +148,15 @@ def after_ratings(evidence: Evidence) -> list[Decision]:
 
 def _withdrawals(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[str]:
     """Yield lines on pairs that people withdrew, or made to count again, after these had been rated."""
-    late, item = after_ratings(evidence) if evidence.withdrawals else [], evidence.study.called.item
+    late_withdrawals, item = after_ratings(evidence) if evidence.withdrawals else [], evidence.study.called.item
     for withdrawn, done in ((True, "withdrawn"), (False, "made to count again")):
-        decisions = [decision for decision in late if decision.exclude is withdrawn]
+        decisions = [decision for decision in late_withdrawals if decision.exclude is withdrawn]
         if not decisions:
             continue
         looks = sum(any(look.at <= decision.decided_at for look in evidence.looks) for decision in decisions)
-        seen = f" ({looks} of them after verdicts had been seen)" if looks else ""
+        after_verdicts = f" ({looks} of them after verdicts had been seen)" if looks else ""
         were = "was" if len(decisions) == 1 else "were"
-        line = f"{count(len(decisions), item)} {were} {done} after ratings had come in{seen}"
+        line = f"{count(len(decisions), item)} {were} {done} after ratings had come in{after_verdicts}"
         if not withdrawn:
             yield f"{line}: choosing {item}s by their ratings can steer the verdict"
             continue

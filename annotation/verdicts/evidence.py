@@ -105,13 +105,13 @@ class Evidence(CampaignRecords):
     @property
     def looks_due(self) -> list[TakenLook]:
         """The looks after blocks that are complete now and not on record with these results."""
-        last, now = {(look.group, look.look): look for look in self.block_looks}, datetime.now(UTC)
+        last, at = {(look.group, look.look): look for look in self.block_looks}, datetime.now(UTC)
         return [
             look
             for key, group in self.blocks.items()
-            for look in group.taken(key, now, self.rule_id)
-            if (before := last.get((key, look.look))) is None
-            or repr(look) != repr(before.model_copy(update={"at": now}))
+            for look in group.taken(key, at, self.rule_id)
+            if (recorded := last.get((key, look.look))) is None
+            or repr(look) != repr(recorded.model_copy(update={"at": at}))
         ]
 
     def unopened(self, ahead: Mapping[Place, int] | None = None) -> frozenset[str]:
@@ -157,6 +157,6 @@ class Evidence(CampaignRecords):
 
 def write_looks(evidence: Evidence) -> None:
     """Write the looks after blocks that are due, before anybody acts on their results."""
-    if due := evidence.looks_due:
-        evidence.noted.write_models(BLOCK_LOOKS.name, [*evidence.models(BLOCK_LOOKS), *due])
-        evidence.block_looks = [*evidence.block_looks, *due]
+    if new_looks := evidence.looks_due:
+        evidence.noted.write_models(BLOCK_LOOKS.name, [*evidence.models(BLOCK_LOOKS), *new_looks])
+        evidence.block_looks = [*evidence.block_looks, *new_looks]

@@ -77,9 +77,9 @@ def judge(  # noqa: PLR0913 (four are names of columns)
     rated = ratings.assign(pair_id=ratings["pair_id"].astype(str), rater_id=ratings["rater_id"].astype(str))
     rated = _heeded(rated)
     once(rated, _KEY, "ratings")
-    if strange := sorted(set(map(str, rated["question"])) - set(design.questions)):
+    if unknown := sorted(set(map(str, rated["question"])) - set(design.questions)):
         raise ValueError(
-            f"ratings answer the question {strange[0]!r}, but the design asks {', '.join(design.questions)}"
+            f"ratings answer the question {unknown[0]!r}, but the design asks {', '.join(design.questions)}"
         )
     sample = _sample(rated if pairs is None else pairs, "ratings" if pairs is None else "pairs")
     rated = _completed(rated, sample)
@@ -115,8 +115,8 @@ def _times(column: pd.Series) -> pd.Series:
     if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_datetime64_any_dtype(column):
         return column
     times = pd.to_datetime(column.astype(str), utc=True, format="ISO8601", errors="coerce")
-    if (strange := times.isna().to_numpy(bool)).any():
-        text = column.iloc[int(strange.argmax())]
+    if (unreadable := times.isna().to_numpy(bool)).any():
+        text = column.iloc[int(unreadable.argmax())]
         raise ValueError(f"ratings: {text!r} in column 'submitted_at' is not a time such as 2026-01-31T12:00:00Z")
     return times
 
@@ -137,18 +137,18 @@ def _pair(values: dict[str, str]) -> Pair:
     name = values["transformation"]
     transformation = TRANSFORMATIONS.get(name)
     axis, pool = (transformation.axis, transformation.pool) if transformation else ("", name)
-    unsaid = {"axis": axis, "pool": pool, "language": UNKNOWN, "output_language": UNKNOWN}
+    defaults = {"axis": axis, "pool": pool, "language": UNKNOWN, "output_language": UNKNOWN}
     blank = dict.fromkeys(("key", "dataset", "task_type", "original", "transformed", *_MAKER), "")
-    return Pair.model_validate({**blank, **unsaid, "seed": 0, **values})
+    return Pair.model_validate({**blank, **defaults, "seed": 0, **values})
 
 
 def _completed(rated: pd.DataFrame, sample: list[Pair]) -> pd.DataFrame:
     """Add the columns of a study's ratings; by default all ratings are submitted."""
     facts = {pair.pair_id: pair for pair in sample}
-    if strange := next((pair_id for pair_id in rated["pair_id"] if pair_id not in facts), None):
-        raise ValueError(f"ratings: pair {strange} is not among the pairs")
-    unsaid = {"status": "submitted", "excluded": "", "withdrawn": "", "submitted_at": _NEVER, "simulated": False}
-    columns: dict[str, Any] = {name: value for name, value in unsaid.items() if name not in rated}
+    if unknown := next((pair_id for pair_id in rated["pair_id"] if pair_id not in facts), None):
+        raise ValueError(f"ratings: pair {unknown} is not among the pairs")
+    defaults = {"status": "submitted", "excluded": "", "withdrawn": "", "submitted_at": _NEVER, "simulated": False}
+    columns: dict[str, Any] = {name: value for name, value in defaults.items() if name not in rated}
     for name in ("transformation", "language"):
         columns[name] = [getattr(facts[pair_id], name) for pair_id in rated["pair_id"]]
     return rated.assign(value=numbers(rated["value"], "ratings"), **columns)

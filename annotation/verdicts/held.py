@@ -109,9 +109,9 @@ def held(
 def _held(verdict: Verdict, to_look_at: Sequence[tuple[str, Sequence[str]]]) -> Verdict:
     if not to_look_at or verdict.decision == "undecided":
         return verdict
-    alone = f"the rule alone: {verdict.decision} ({'; '.join(verdict.reasons)})"
+    by_rule = f"the rule alone: {verdict.decision} ({'; '.join(verdict.reasons)})"
     raters = tuple(sorted({rater for _, raters in to_look_at for rater in raters}))
-    reasons = (*(f"{LOOK}{reason}" for reason, _ in to_look_at), alone)
+    reasons = (*(f"{LOOK}{reason}" for reason, _ in to_look_at), by_rule)
     undecided = verdict.model_copy(update={"decision": "undecided", "reasons": reasons})
     return undecided.reviewed(unchecked=verdict.decision, to_look_at=raters)
 
@@ -146,15 +146,15 @@ def _together(raters: Collection[str], missed: Missed) -> dict[str, tuple[int, i
     """Return the controls of several raters, by kind."""
     totals: dict[str, tuple[int, int]] = {}
     for rater in raters:
-        for kind, (number, shown) in missed.get(rater, {}).items():
-            before = totals.get(kind, (0, 0))
-            totals[kind] = before[0] + number, before[1] + shown
+        for kind, (n_missed, n_asked) in missed.get(rater, {}).items():
+            total = totals.get(kind, (0, 0))
+            totals[kind] = total[0] + n_missed, total[1] + n_asked
     return totals
 
 
 def _of(raters: Collection[str], missed: Missed) -> str:
-    whole = _together(raters, missed).values()
-    return f"{sum(number for number, _ in whole)} of {count(sum(shown for _, shown in whole), 'control')}"
+    totals = _together(raters, missed).values()
+    return f"{sum(n_missed for n_missed, _ in totals)} of {count(sum(n_asked for _, n_asked in totals), 'control')}"
 
 
 def _passed(raters: Collection[str], checks: Checks) -> bool:
@@ -163,13 +163,13 @@ def _passed(raters: Collection[str], checks: Checks) -> bool:
     These are enough if raters who miss one kind of them throughout would have failed.
     """
     missed, attentive = _together(raters, checks.missed), checks.rules.attentive
-    offered = {kind: shown for kind, (_, shown) in missed.items() if shown}
+    offered = {kind: n_asked for kind, (_, n_asked) in missed.items() if n_asked}
     return (
         bool(offered)
         and all(offered.keys() <= checks.missed.get(rater, {}).keys() and not checks.fails(rater) for rater in raters)
         and not misses_too_many(missed, attentive)
         and all(
-            misses_too_many({name: (shown * (name == kind), shown) for name, shown in offered.items()}, attentive)
+            misses_too_many({name: (n * (name == kind), n) for name, n in offered.items()}, attentive)
             for kind in offered
         )
     )
@@ -207,14 +207,14 @@ def look_lines(command: Callable[[str], str], verdicts: Sequence[Verdict]) -> It
     if not waiting:
         return
     names = [scoped(verdict.transformation, verdict.language, verdict.task_type) for verdict in waiting]
-    why = dict.fromkeys(
+    reasons = dict.fromkeys(
         reason.removeprefix(LOOK) for verdict in waiting for reason in verdict.reasons if reason.startswith(LOOK)
     )
-    more = f"; and {len(why) - 1} more" if len(why) > 1 else ""
+    more = f"; and {len(reasons) - 1} more" if len(reasons) > 1 else ""
     raters = " ".join(raters_named([rater for verdict in waiting for rater in verdict.review.to_look_at]))
     yield (
         f"review raters before {count(len(waiting), 'verdict')} can be decided ({', '.join(names)}):"
-        f" {next(iter(why))}{more}; read `{command('review')}`, then run it with `--exclude` or"
+        f" {next(iter(reasons))}{more}; read `{command('review')}`, then run it with `--exclude` or"
         f" `--keep {raters} --reason WHY`"
     )
 

@@ -114,20 +114,20 @@ def block_progress(
         design: the questions and the rule.
         group: pool, language and task, as far as the rule's scope goes.
     """
-    ends, gone, rule = ends_of(design.blocks, len(order)), set(settled.withdrawn), design.rule
+    ends, withdrawn, rule = ends_of(design.blocks, len(order)), set(settled.withdrawn), design.rule
 
     def missing(pair_id: str) -> int:
-        heard = max(answered.get(pair_id, 0), settled.raters.get(pair_id, 0))
-        return 0 if pair_id in gone else max(0, design.per_pair - heard)
+        n_answers = max(answered.get(pair_id, 0), settled.raters.get(pair_id, 0))
+        return 0 if pair_id in withdrawn else max(0, design.per_pair - n_answers)
 
     waiting = [sum(map(missing, order[start:end])) for start, end in zip((0, *ends), ends, strict=False)]
     complete = next((number for number, answers in enumerate(waiting) if answers), len(ends))
-    enough = np.array([i not in gone and answered.get(i, 0) >= rule.min_raters for i in order], dtype=np.bool_)
+    enough = np.array([i not in withdrawn and answered.get(i, 0) >= rule.min_raters for i in order], dtype=np.bool_)
     places = {pair_id: position for position, pair_id in enumerate(order)}
     rated = ratings.assign(turn=ratings["pair_id"].map(places)) if len(ratings) else ratings
     specs = _specs(group[0], design) if ends and ends[0] >= FEWEST else []
     counting = [enough & (np.arange(len(order)) < end) for end in ends]
-    looks, taken = Looks({}, {}, {}, 0, "undecided"), _taken(design, group, specs)
+    looks, taken_looks = Looks({}, {}, {}, 0, "undecided"), _taken(design, group, specs)
     if specs:
         criteria = {str(number): criterion_of(spec, design) for number, spec in enumerate(specs)}
         values = {str(number): _pair_means(rated, spec, design, len(order)) for number, spec in enumerate(specs)}
@@ -135,8 +135,8 @@ def block_progress(
         looks = take_looks(
             BlockData(values, counting, complete, able),
             Blocks(ends, criteria=criteria),
-            {str(number): _path(taken, number) for number in range(len(specs))} if taken else {},
-            taken[-1].decision if taken else None,
+            {str(number): _path(taken_looks, number) for number in range(len(specs))} if taken_looks else {},
+            taken_looks[-1].decision if taken_looks else None,
         )
     n_looks = max((len(path.pairs) for path in looks.paths.values()), default=0)
     decided = looks.decision != "undecided"
@@ -198,9 +198,9 @@ def _taken(design: Design, group: tuple[str, ...], specs: Sequence[RuleSpec]) ->
     return [by_number[number] for number in itertools.takewhile(by_number.__contains__, itertools.count(1))]
 
 
-def _path(taken: Sequence[TakenLook], number: int) -> Path:
+def _path(looks: Sequence[TakenLook], number: int) -> Path:
     """Return the path of the looks taken at one rule."""
-    values = [look.values[number] for look in taken]
+    values = [look.values[number] for look in looks]
     columns = (np.array([getattr(value, name) for value in values]) for name in _NUMBERS)
     return Path(np.array([value.pairs for value in values], dtype=np.int64), *columns)
 
@@ -223,8 +223,8 @@ def _chances(looks: Looks, specs: Sequence[RuleSpec]) -> Iterator[tuple[str, Cha
     """Yield each rule's question and its P at the last look."""
     for spec, reached in zip(specs, looks.reached.values(), strict=True):
         probability = reached if spec.at_least is not None else 1 - reached
-        why = (FEW if looks.pairs else "no block is complete") if math.isnan(probability) else ""
-        yield spec.question, Chance(probability=probability, reason=why)
+        reason = (FEW if looks.pairs else "no block is complete") if math.isnan(probability) else ""
+        yield spec.question, Chance(probability=probability, reason=reason)
 
 
 def _unbiased(looks: Looks, specs: Sequence[RuleSpec]) -> dict[tuple[str, str], Estimate]:

@@ -65,9 +65,9 @@ def _beside(value: float, limit: float) -> str:
 
 def in_words(rule: RuleSpec) -> str:
     """Return a rule in words: `mean quality at least 3`, `share of odd in sound at most 0.1 (negation)`."""
-    what = f"of {rule.label} in {rule.question}" if rule.label else rule.question
-    where = f" ({', '.join(rule.pools)})" if rule.pools else ""
-    return f"{rule.statistic} {what} at {'least' if rule.at_least is not None else 'most'} {rule.limit:g}{where}"
+    target = f"of {rule.label} in {rule.question}" if rule.label else rule.question
+    pools = f" ({', '.join(rule.pools)})" if rule.pools else ""
+    return f"{rule.statistic} {target} at {'least' if rule.at_least is not None else 'most'} {rule.limit:g}{pools}"
 
 
 def rules_for(pool: str, rule: AcceptanceSpec) -> tuple[RuleSpec, ...]:
@@ -85,10 +85,10 @@ def outcomes(value: Floats, low: Floats, high: Floats, rule: RuleSpec, *, by_int
     """
     ends = (low, high) if by_interval else (value, value)
     if rule.at_least is not None:
-        held, missed = [end >= rule.at_least for end in ends], [end < rule.at_least for end in ends]
+        reached, missed = [end >= rule.at_least for end in ends], [end < rule.at_least for end in ends]
     else:
-        held, missed = [end <= rule.limit for end in ends], [end > rule.limit for end in ends]
-    return np.where(held[0] & held[1], "accepted", np.where(missed[0] & missed[1], "rejected", "undecided"))
+        reached, missed = [end <= rule.limit for end in ends], [end > rule.limit for end in ends]
+    return np.where(reached[0] & reached[1], "accepted", np.where(missed[0] & missed[1], "rejected", "undecided"))
 
 
 def rule_values(summaries: Sequence[Summary], rule: AcceptanceSpec, rules: Iterable[RuleSpec] = ()) -> list[RuleValue]:
@@ -209,8 +209,8 @@ def _kept(values: Sequence[RuleValue]) -> str:
     rule = values[0].rule
     limit = f"at {'least' if rule.at_least is not None else 'most'} {rule.limit:g}"
     if not values[0].by_interval:
-        first, *others = (value.number for value in values)
-        return ", ".join([first, *(text.removeprefix(f"{rule.statistic} ") for text in others)]) + f": {limit}"
+        first, *rest = (value.number for value in values)
+        return ", ".join([first, *(text.removeprefix(f"{rule.statistic} ") for text in rest)]) + f": {limit}"
     upper = rule.at_least is None
     ends = (f"{value.what} {value.estimate.high if upper else value.estimate.low:.2f} {value.told}" for value in values)
     return f"{'upper' if upper else 'lower'} end of {', '.join(ends)}: {limit}"
