@@ -98,7 +98,7 @@ def _task(name: str, asked: _Kind, rng: np.random.Generator) -> tuple[TaskItems,
     right = _right(asked, rng)
     gold = _rows(right, asked)
     metric = {"label": "accuracy", "score": "cosine_spearman", "cluster": "v_measure", "graded": "ndcg_at_10"}[asked]
-    task = TaskItems.of((name, asked, "eng"), asked, metric, gold)
+    task = TaskItems.of((name, "", "eng"), asked, asked, metric, gold)
     raters = [_rows(_given(right, asked, 0.6, rng), asked).assign(rater_id=f"r{k}") for k in range(RATERS)]
     answers = pd.concat(raters).assign(abstained=False)
     models = list[ScorerAnswers]()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,8 @@ from tqdm import tqdm
 
 from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.models.workers import ClusterModel
-from evaluation.work import Loader, ModelEnd, ModelJob, quiet, work
+from evaluation.units import Model
+from evaluation.work import JobOutcome, Loader, ModelEnd, ModelJob, quiet, work
 from plumbline.errors import ServiceError
 from plumbline.models.cluster import TRIES, Slot, join, on_node, slots
 from plumbline.study.evaluation import ModelSpec
@@ -49,6 +50,31 @@ def run_jobs(
     for job in jobs:
         for result in work(host, job, load):
             yield job, result
+
+
+def save_results(
+    stream: Generator[tuple[ModelJob, Any]],
+    save: Callable[[ModelJob, Any], bool],
+    outcome: JobOutcome,
+    n_scores: int,
+    fail: Callable[[Model, str], None] | None = None,
+) -> None:
+    """Save the results of `run_jobs` as they come, counted in `outcome`, with a progress bar of this many scores.
+
+    `save` returns whether a result is a score; `fail` gets the reason of each model that failed.
+    """
+    with (
+        tqdm(total=n_scores, unit="score", desc="evaluating", disable=not n_scores) as bar,
+        contextlib.closing(stream),
+    ):
+        for job, result in stream:
+            if isinstance(result, ModelEnd):
+                outcome.end(job.model, result)
+                if result.failure and fail is not None:
+                    fail(job.model, result.failure)
+            elif save(job, result):
+                outcome.made += 1
+                bar.update()
 
 
 @dataclass(eq=False)

@@ -150,7 +150,7 @@ class Results:
                 meta = path.with_name(_META)
                 wanted |= {path, meta}
                 if not meta.exists():
-                    _put(meta, _model_meta(row))
+                    _put(meta, model_meta(row.model, row.model_revision))
                 _put(path, {**json.loads(score.result), "plumbline": _plain(row)})
         for path in (self._folder / "mteb").glob("*/results/*/*/*.json"):
             if path not in wanted:
@@ -234,10 +234,11 @@ def _text(result: Any) -> str:
         return file.read_text(encoding="utf-8")
 
 
-def _model_meta(row: Score) -> dict[str, Any]:
+def model_meta(name: str, revision: str) -> dict[str, Any]:
+    """Return mteb's file about a model (`model_meta.json`)."""
     from mteb.models.model_meta import ModelMeta  # noqa: PLC0415 (takes seconds)
 
-    meta: dict[str, Any] = ModelMeta.create_empty({"name": row.model, "revision": row.model_revision}).to_dict()
+    meta: dict[str, Any] = ModelMeta.create_empty({"name": name, "revision": revision}).to_dict()
     return meta
 
 

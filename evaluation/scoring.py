@@ -8,17 +8,15 @@ do the work (`evaluation.cluster`).
 from __future__ import annotations
 
 import argparse
-import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 from annotation.records import Verdict
-from evaluation.cluster import run_jobs
+from evaluation.cluster import run_jobs, save_results
 from evaluation.measures import RowMeasure, measures
 from evaluation.models.encoder import ModelHost
 from evaluation.records import MADE, EvaluationRecords, MadeScore
@@ -27,7 +25,7 @@ from evaluation.results import Results
 from evaluation.sources import Folder
 from evaluation.stored import StoredResults
 from evaluation.units import Model, ScoreUnit, plan_units
-from evaluation.work import JobOutcome, Loader, Made, ModelEnd, ModelJob, Todo, UnitScore, pieces, quiet
+from evaluation.work import JobOutcome, Loader, Made, ModelJob, UnitScore, pieces, quiet
 from plumbline import cli
 from plumbline.errors import StudyError
 from plumbline.manifest import stage
@@ -112,11 +110,15 @@ def _score(results: Results, outcome: RunOutcome, load: Loader, cluster: str = "
     """Make the missing results, here or on a cluster, and record them."""
     outcome.kept = results.kept
     jobs = {ModelJob(todo.model, pieces(results.host.evaluation, todo)): todo for todo in results.todo()}
+
+    def save(job: ModelJob, result: Made) -> bool:
+        results.save(jobs[job], result)
+        return isinstance(result, UnitScore)
+
     try:
         if jobs:
-            with contextlib.closing(run_jobs(results.host, list(jobs), load, cluster)) as stream:
-                results_of_jobs = ((jobs[job], result) for job, result in stream)
-                _take(results, results_of_jobs, outcome, sum(len(todo.units) for todo in jobs.values()))
+            n_scores = sum(len(todo.units) for todo in jobs.values())
+            save_results(run_jobs(results.host, list(jobs), load, cluster), save, outcome, n_scores, results.fail)
     finally:
         results.finish()
     return outcome
@@ -129,21 +131,6 @@ def judged(records: EvaluationRecords, *, include_rejected: bool) -> tuple[list[
     """
     verdicts = [] if include_rejected and not records.looks else records.conclusion.verdicts
     return verdicts, records.known_pairs if include_rejected and not verdicts else records.pairs
-
-
-def _take(results: Results, stream: Iterator[tuple[Todo, Made]], outcome: RunOutcome, total: int) -> None:
-    """Save results in the order in which they come."""
-    with tqdm(total=total, unit="score", desc="evaluating") as bar:
-        for todo, result in stream:
-            if isinstance(result, ModelEnd):
-                outcome.end(todo.model, result)
-                if result.failure:
-                    results.fail(todo.model, result.failure)
-                continue
-            results.save(todo, result)
-            if isinstance(result, UnitScore):
-                outcome.made += 1
-                bar.update()
 
 
 def score_study(options: argparse.Namespace) -> int:

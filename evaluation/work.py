@@ -109,7 +109,7 @@ class JobOutcome:
             )
 
 
-Made = PairDrift | UnitScore | UnitMeasures | ModelEnd
+Made = PairDrift | UnitScore | UnitMeasures
 
 
 Piece = Callable[[Encoder], Any]  # work done in one go; on a cluster, in any process

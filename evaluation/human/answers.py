@@ -24,14 +24,15 @@ Ties = Literal["expected", "first"]
 
 @dataclass(frozen=True)
 class TaskItems:
-    """The items of one task in one language, with gold.
+    """The items of one task in one language and subset, with gold.
 
     `right` has, by item, a label (text), a number, or an array over `candidates`; None without gold.
     """
 
     name: str
-    task_type: str
+    subset: str
     language: str
+    task_type: str
     question: ScoredQuestion
     metrics: tuple[Metric, ...]
     items: tuple[str, ...]
@@ -40,13 +41,19 @@ class TaskItems:
 
     @classmethod
     def of(
-        cls, facts: tuple[str, str, str], form: str, metric: str, gold: pd.DataFrame, items: Sequence[str] = ()
+        cls,
+        key: tuple[str, str, str],
+        task_type: str,
+        form: str,
+        metric: str,
+        gold: pd.DataFrame,
+        items: Sequence[str] = (),
     ) -> TaskItems:
         """Make the items from gold with the columns item, candidate ("" without), value and label.
 
-        `facts` are name, type and language; `form` is the form of the answers. `items` are all items asked, in order,
-        with None for those without gold; by default those of gold. Raises ValueError for a frame that lacks a column or
-        has a row twice.
+        `key` is the task's name, subset and language; `form` is the form of the answers. `items` are all items asked,
+        in order, with None for those without gold; by default those of gold. Raises ValueError for a frame that lacks a
+        column or has a row twice.
         """
         need(gold, ("item", "candidate", "value", "label"), "gold")
         once(gold, ("item", "candidate"), "gold")
@@ -59,7 +66,14 @@ class TaskItems:
             question.answer(rows[item], named[index] if named else ()) if item in rows else None
             for index, item in enumerate(order)
         ]
-        return cls(*facts, question, question.metrics(metric), order, tuple(map(question.right, answers)), named)
+        return cls(
+            *key, task_type, question, question.metrics(metric), order, tuple(map(question.right, answers)), named
+        )
+
+    @property
+    def keys(self) -> dict[str, str]:
+        """The cells that identify its rows in tables."""
+        return {"task": self.name, "subset": self.subset, "language": self.language}
 
     def read(self, metric: Metric, answers: Sequence[Any]) -> Floats:
         """Return the values that a metric reads of answers to each item, NaN without one."""
@@ -84,6 +98,7 @@ class ScorerAnswers:
     values: tuple[Any, ...] = ()
     abstained: int = 0
     missing: int = 0
+    reason: str = ""  #: why scores, or results on items, are missing
     kind: ClassVar[str]  #: in tables
     single: ClassVar[bool] = False  #: whether it is compared if it answered enough items
     joint: ClassVar[bool] = False  #: whether the others are compared on its items

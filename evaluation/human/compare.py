@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,17 +14,11 @@ from evaluation.human.agreement import difficulty
 from evaluation.human.answers import EmbeddingScorer, LanguageModelScorer, ScorerAnswers, TaskItems, given_by
 from evaluation.human.models import metric_of
 from evaluation.human.questions import codes_of
-from evaluation.human.records import (
-    HumanAgreement,
-    HumanDifference,
-    HumanDifficulty,
-    HumanItemScore,
-    HumanScore,
-    ModelMade,
-)
+from evaluation.human.records import TABLES, HumanDifficulty, ModelMade
 from evaluation.human.sampled import PLURALS, SampledDataset, by_unit, gold_of
 from evaluation.human.scores import agreement, score, with_holm
 from plumbline.errors import DataError
+from plumbline.records import Record
 from plumbline.statistics.estimates import Floats, stream
 from plumbline.statistics.paired import enough_resamples
 from plumbline.words import count
@@ -85,19 +80,17 @@ def compare(parts: Sequence[TaskPart], *, seed: int) -> HumanTables:
         raise DataError("people saw no item that can be scored" + (f" ({why})" if why else ""))
     number = enough_resamples(len(some), 0.05, 1000)
     compared = [_compared(part, number, seed) for part in some]
-    apart = pd.concat([tables.differences for tables in compared], ignore_index=True)
-    differences = with_holm(apart).assign(subset=apart["subset"])
-    scores = _columns([tables.scores for tables in compared], list(HumanScore.model_fields))
-    shared = scores[scores["main"] & scores["compared"]]
-    hard = difficulty(shared, stream(seed, "human", "difficulty"))
-    return HumanTables(
-        scores,
-        _columns([tables.agreement for tables in compared], list(HumanAgreement.model_fields)),
-        differences[list(HumanDifference.model_fields)],
-        _columns([tables.items for tables in compared], list(HumanItemScore.model_fields)),
-        hard[list(HumanDifficulty.model_fields)],
-        (*_left_out(parts), *(note for tables in compared for note in tables.notes)),
-    )
+
+    def joined(name: str, record: type[Record]) -> pd.DataFrame:
+        frame = pd.concat([getattr(tables, name) for tables in compared], ignore_index=True)
+        frame = with_holm(frame) if name == "differences" and len(frame) else frame
+        return frame.reindex(columns=list(record.model_fields))
+
+    tables = {name: joined(name, record) for name, (_, record) in TABLES.items() if name != "difficulty"}
+    scores = tables["scores"]
+    hard = difficulty(scores[scores["main"] & scores["compared"]], stream(seed, "human", "difficulty"))
+    notes = (*_left_out(parts), *(note for tables in compared for note in tables.notes))
+    return HumanTables(**tables, difficulty=hard[list(HumanDifficulty.model_fields)], notes=notes)
 
 
 def _left_out(parts: Sequence[TaskPart]) -> list[str]:
@@ -110,14 +103,10 @@ def _left_out(parts: Sequence[TaskPart]) -> list[str]:
     return lines
 
 
-def _columns(frames: Sequence[pd.DataFrame], names: list[str]) -> pd.DataFrame:
-    return pd.concat(frames, ignore_index=True)[names]
-
-
 def _compared(part: TaskPart, number: int, seed: int) -> HumanTables:
     sample = part.sample
-    facts = sample.task.task, sample.task.task_type, sample.language
-    task = TaskItems.of(facts, sample.task.asked, metric_of(sample), gold_of(sample), sample.units)
+    of_type = sample.task.task_type, sample.task.asked, metric_of(sample)
+    task = TaskItems.of(sample.key, *of_type, gold_of(sample), sample.units)
     people = given_by(task, by_unit(sample, part.people))
     language = given_by(task, by_unit(sample, part.annotators), LanguageModelScorer)
     models = [_given(name, result, task) for name, result in part.results.items()]
@@ -127,20 +116,10 @@ def _compared(part: TaskPart, number: int, seed: int) -> HumanTables:
 
     scored = score(task, people, [*language, *models], n_resamples=number, rng=rng("scores"))
     agreed = agreement(task, people, n_resamples=number, rng=rng("agreement"))
-    why = [part.results[name].reason if name in part.results else "" for name in scored.scores["scorer"]]
-    scores = scored.scores.assign(
-        subset=sample.subset,
-        simulated=bool(part.people["simulated"].any()),
-        main=scored.scores["metric"] == task.metrics[0].name,
-        reason=[
-            "; ".join(filter(None, dict.fromkeys(both))) for both in zip(scored.scores["reason"], why, strict=True)
-        ],
-    )
-    items = pd.DataFrame(_items(sample, task, [*people, *language, *models]))
-    differences = scored.differences.assign(subset=sample.subset)
-    agreed = agreed.assign(subset=sample.subset)
+    items = pd.DataFrame(_items(task, [*people, *language, *models]))
+    scores = scored.scores.assign(simulated=bool(part.people["simulated"].any()))
     nobody = () if people else (f"{sample.name}: no person's answers count, so only models have scores",)
-    return HumanTables(scores, agreed, differences, items, pd.DataFrame(), (*nobody, *scored.notes))
+    return HumanTables(scores, agreed, scored.differences, items, pd.DataFrame(), (*nobody, *scored.notes))
 
 
 def _given(name: str, result: ModelMade, task: TaskItems) -> ScorerAnswers:
@@ -150,24 +129,19 @@ def _given(name: str, result: ModelMade, task: TaskItems) -> ScorerAnswers:
     if result.labels:
         codes = np.stack([codes_of(task.right, run) for run in result.labels])
         beside |= {metric.name: codes for metric in task.metrics[1:]}
-    return EmbeddingScorer(name, item_values=values, beside=beside)
+    return EmbeddingScorer(name, item_values=values, beside=beside, reason=result.reason)
 
 
-def _items(sample: SampledDataset, task: TaskItems, scorers: Sequence[ScorerAnswers]) -> Iterator[dict[str, object]]:
+def _items(task: TaskItems, scorers: Sequence[ScorerAnswers]) -> Iterator[dict[str, object]]:
     """Yield the gold of each item, and each scorer's result on it."""
-    task_keys = {"task": task.name, "subset": sample.subset, "language": sample.language}
+
+    def row(item: str, scorer: str, kind: str, score: float, answer: Any) -> dict[str, object]:
+        words = "" if answer is None else task.question.words(answer)
+        return {**task.keys, "item": item, "scorer": scorer, "scorer_kind": kind, "score": score, "answer": words}
+
     for item, right in zip(task.items, task.right, strict=True):
-        answer = "" if right is None else task.question.words(right)
-        yield {**task_keys, "item": item, "scorer": GOLD, "scorer_kind": GOLD, "score": 1.0, "answer": answer}
+        yield row(item, GOLD, GOLD, 1.0, right)
     for scorer in scorers:
-        near = closeness(task, scorer)
         answers = scorer.values or (None,) * len(task.items)
-        for item, value, answer in zip(task.items, near.tolist(), answers, strict=True):
-            who = {"scorer": scorer.scorer, "scorer_kind": scorer.kind}
-            yield {
-                **task_keys,
-                **who,
-                "item": item,
-                "score": value,
-                "answer": "" if answer is None else task.question.words(answer),
-            }
+        for item, value, answer in zip(task.items, closeness(task, scorer).tolist(), answers, strict=True):
+            yield row(item, scorer.scorer, scorer.kind, value, answer)

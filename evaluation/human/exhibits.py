@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 import pandas as pd
 
@@ -24,7 +25,19 @@ from evaluation.human.standing import (
     wins,
     with_ami,
 )
-from plumbline.exhibits.table import Cell, Exhibit, Row, cell, printed, reasons
+from plumbline.exhibits.table import (
+    Cell,
+    Exhibit,
+    Row,
+    cell,
+    estimates,
+    number,
+    numbers,
+    printed,
+    reasons,
+    spaced,
+    word,
+)
 from plumbline.words import count
 
 LONGEST = 160  # most characters of an item's text in a table
@@ -37,41 +50,9 @@ OF_N_ITEMS = (
 _SHARED = "All scores of a row use the same items: those that every compared scorer answered"
 
 
-def hundred(value: float) -> str:
-    """Return a score times 100."""
-    return NONE if math.isnan(value) else f"{100 * value:.1f}"
-
-
-def hundredfold(name: str) -> Cell:
-    """Return a column of scores times 100."""
-    return cell(name, hundred)
-
-
-def estimate(value: str = "score", low: str = "low", high: str = "high", form: str = ".1f", times: int = 100) -> Cell:
-    """Return a column of values with their intervals, from three columns; by default of scores times 100."""
-
-    def with_ends(row: Row) -> str:
-        if math.isnan(row[value]):
-            return NONE
-        ends = "" if math.isnan(row[low]) else f" [{times * row[low]:{form}}, {times * row[high]:{form}}]"
-        return f"{times * row[value]:{form}}{ends}"
-
-    return with_ends
-
-
-def decimals(name: str, digits: int = 2) -> Cell:
-    """Return a column of numbers."""
-    return cell(name, lambda value: NONE if math.isnan(value) else f"{value:.{digits}f}")
-
-
-def percent(name: str) -> Cell:
-    """Return a column of shares in percent."""
-    return cell(name, lambda value: NONE if math.isnan(value) else f"{100 * value:.0f}%")
-
-
-def words(name: str) -> Cell:
-    """Return a column of names, with spaces; empty ones are a dash."""
-    return cell(name, lambda value: str(value or NONE).replace("_", " "))
+hundred = partial(number, digits=1, times=100)
+hundredfold = partial(numbers, digits=1, times=100)  # a column of scores times 100
+hundredfold_with_ends = partial(estimates, digits=1, times=100)
 
 
 def best_model(row: Row) -> str:
@@ -116,9 +97,9 @@ def ceiling(material: HumanMaterial) -> Exhibit:
     whole = pd.DataFrame([_ceiling_row(material, *task) for task in with_ami(material.scores, "where")])
     columns: dict[str, Cell] = {
         "Task": "where", "Metric": "metric", "Items": "n_items", "Raters": "raters",
-        "Raters' mean [95%]": estimate("raters_mean"),
-        "Together [95%]": estimate("aggregate", "together_low", "together_high"), "Best model": hundredfold("best"),
-        "Which": lambda row: row["best_model"] or NONE, "Median model": hundredfold("median"),
+        "Raters' mean [95%]": hundredfold_with_ends("raters_mean"),
+        "Together [95%]": hundredfold_with_ends("aggregate", "together_low", "together_high"),
+        "Best model": hundredfold("best"), "Which": cell("best_model", word), "Median model": hundredfold("median"),
         **({"Best language model": hundredfold("best_language_model")} if answering else {}),
         "Without reading": hundredfold("trivial"),
         "Agreement": lambda row: (
@@ -185,24 +166,18 @@ def models(material: HumanMaterial) -> Exhibit:
     scored = scored[["where", "scorer", "scorer_kind", "score", "low", "high"]]
     names = {"scorer": "model", "low": "score_low", "high": "score_high"}
     frame = material.differences.merge(scored.rename(columns=names), on=["where", "model"])
-    kinds = {"llm": "answers as people do", "model": "embeds"}
-    score = printed(
-        frame,
-        {
-            "Task": "where",
-            "Model": "model",
-            "Kind": lambda row: kinds[row["scorer_kind"]],
-            "Score [95%]": estimate("score", "score_low", "score_high"),
-        },
-    )
-    apart = printed(frame, {"minus": estimate("difference", form="+.1f"), "p": _p}).assign(
-        people=frame["people"].to_numpy()
-    )
-    rows = score.drop_duplicates(["Task", "Model"])
+    kinds, keys = {"llm": "answers as people do", "model": "embeds"}, ["where", "model"]
+    columns: dict[str, Cell] = {
+        "Task": "where", "Model": "model", "Kind": cell("scorer_kind", lambda kind: kinds[kind]),
+        "Score [95%]": hundredfold_with_ends("score", "score_low", "score_high"),
+    }  # fmt: skip
+    by_model = frame.drop_duplicates(keys)
     for people, head, p in ((PEOPLE, "Raters' mean", "p (Holm)"), ("aggregate", "Together", "p (Holm) ")):
-        cells = pd.concat([score[["Task", "Model"]], apart], axis=1)[apart["people"] == people].drop(columns="people")
-        cells = cells.rename(columns={"minus": f"{head} minus model [95%]", "p": p})
-        rows = rows.merge(cells, on=["Task", "Model"], how="left")
+        of_people = frame[frame["people"] == people].set_index(keys)[["difference", "low", "high", "p_holm"]]
+        difference, low, high, p_holm = names_of = [f"{name}_{people}" for name in of_people]
+        by_model = by_model.join(of_people.set_axis(names_of, axis=1), on=keys)
+        columns |= {f"{head} minus model [95%]": hundredfold_with_ends(difference, low, high, sign="+")}
+        columns |= {p: cell(p_holm, _p)}
     notes = [
         _SHARED,
         "p: two-sided, with people and the model resampled on the same items, and Holm's correction over tasks for each"
@@ -211,12 +186,11 @@ def models(material: HumanMaterial) -> Exhibit:
         *reasons(frame["where"] + ", " + frame["model"], frame["reason"]),
     ]
     caption = "People's score minus each model's in points, on the same items (paired bootstrap over items, 95%)"
-    return _exhibit(material, "models", caption, frame, rows.fillna(NONE), notes)
+    return _exhibit(material, "models", caption, frame, printed(by_model, columns), notes)
 
 
-def _p(row: Row) -> str:
+def _p(p: float) -> str:
     """Return Holm's p as papers print it."""
-    p = float(row["p_holm"])
     return NONE if math.isnan(p) else "<.001" if p < 0.001 else f"{p:.3f}".lstrip("0")
 
 
@@ -258,8 +232,9 @@ def gap_table(material: HumanMaterial) -> Exhibit:
     plain, above = zip(*shares, strict=True)
     columns: dict[str, Cell] = {
         "Task": "task", "People": hundredfold("people"), "For people": "difficulty", "Worst": hundredfold("worst"),
-        "Median": hundredfold("median"), "Best": hundredfold("best"), "Best / people": percent("plain"),
-        "Above trivial": percent("above"),
+        "Median": hundredfold("median"), "Best": hundredfold("best"),
+        "Best / people": numbers("plain", 0, times=100, unit="%"),
+        "Above trivial": numbers("above", 0, times=100, unit="%"),
     }  # fmt: skip
     notes = [
         "For people: easy from 70, hard below 50 (HUME's bands). Best / people: the best model's score as a share of"
@@ -276,8 +251,8 @@ def agreement(material: HumanMaterial) -> Exhibit:
     words_of = {"band": [band(*pair) for pair in pairs], "flag": [flag(*pair) for pair in pairs]}
     frame = material.agreement.assign(**words_of)
     columns: dict[str, Cell] = {
-        "Task": "where", "Measure": "measure", "Value [95%]": estimate("value", form=".2f", times=1), "Items": "n",
-        "HUME's word": words("band"), "HUME's flag": words("flag"),
+        "Task": "where", "Measure": "measure", "Value [95%]": estimates("value"),
+        "Items": "n", "HUME's word": cell("band", spaced), "HUME's flag": cell("flag", spaced),
     }  # fmt: skip
     notes = [
         "Words and flags are HUME's and ignore the interval. They are a convention: kappas and correlations have no"
@@ -292,7 +267,8 @@ def other_metrics(material: HumanMaterial) -> Exhibit:
     """Return scores of the same answers by metrics other than the main one."""
     frame = material.scores[~material.scores["main"]]
     columns: dict[str, Cell] = {
-        "Task": "where", "Scorer": words("scorer"), "Metric": "metric", "Score [95%]": estimate(), "Items": "n_items"
+        "Task": "where", "Scorer": cell("scorer", spaced), "Metric": "metric",
+        "Score [95%]": hundredfold_with_ends("score"), "Items": "n_items",
     }  # fmt: skip
     notes = [
         "The V-measure rewards many clusters; AMI and ARI correct for chance. For tied candidates, average precision"
@@ -313,8 +289,8 @@ def apart(material: HumanMaterial) -> Exhibit:
         "Task": "where",
         "Item": "item",
         "Text": lambda row: text if len(text := row["text"]) <= LONGEST else f"{text[: LONGEST - 3]}...",
-        "Right": lambda row: row["right"] or NONE, "People said": "said", "People": decimals("people"),
-        "Best model": decimals("model"), "Apart": lambda row: f"{row['apart']:+.2f}",
+        "Right": cell("right", word), "People said": "said", "People": numbers("people"),
+        "Best model": numbers("model"), "Apart": numbers("apart", sign="+"),
     }  # fmt: skip
     frame, extremes = (pd.concat(parts, ignore_index=True) if parts else pd.DataFrame() for parts in (frames, shown))
     notes = [
@@ -332,8 +308,8 @@ def difficulty(material: HumanMaterial) -> Exhibit:
     frame = material.difficulty
     columns: dict[str, Cell] = {
         "Model": "model",
-        "rho [95%]": estimate("rho", form=".2f", times=1),
-        "p": decimals("p", 3),
+        "rho [95%]": estimates("rho"),
+        "p": numbers("p", 3),
         "Tasks": "n",
     }
     notes = [
@@ -352,7 +328,7 @@ def tasks(material: HumanMaterial) -> Exhibit:
         [{**task.model_dump(), "asked": task.asked, "n_items": n_items[task.task]} for task in material.tasks.values()]
     )
     columns: dict[str, Cell] = {
-        "Task": "task", "Data": "source", "Type": words("task_type"), "Asked": "asked", "Items": "n_items",
+        "Task": "task", "Data": "source", "Type": cell("task_type", spaced), "Asked": "asked", "Items": "n_items",
         "Languages": lambda row: ", ".join(row["languages"]), "Items' hash": lambda row: row["content_hash"][:12],
         "Candidates": lambda row: str(row["candidates"] or NONE),
     }  # fmt: skip
@@ -371,9 +347,9 @@ def as_hume(material: HumanMaterial) -> Exhibit:
     frame = paper.merge(main[[*keys, "where"]].drop_duplicates(keys), on=keys, how="left")
     columns: dict[str, Cell] = {
         "Task": "where", "Language": "language",
-        "Items": lambda row: NONE if math.isnan(row["n"]) else f"{row['n']:.0f}",
+        "Items": numbers("n", 0),
         "Raters": "raters", "Answers": "answers",
-        "People [interval]": estimate("people"), "Interval": "interval",
+        "People [interval]": hundredfold_with_ends("people"), "Interval": "interval",
         "Agreement": lambda row: NONE if math.isnan(row["agreement"]) else f"{row['measure']} {row['agreement']:.2f}",
         "Best model": best_model,
     }  # fmt: skip

@@ -182,16 +182,11 @@ def doubts(material: HumanMaterial) -> list[str]:
     raters = material.main[material.main["scorer_kind"] == "rater"].groupby("where")["scorer"].nunique()
     if alone := [str(where) for where in material.main["where"].unique() if raters.get(where, 0) < _FEW_RATERS]:
         lines.append(f"tasks with only one rater, so that people's score is that of one person: {', '.join(alone)}")
-    below = [
-        str(row["where"])
-        for row in material.main[material.main["scorer_kind"] == "trivial"]
-        .groupby("where")["score"]
-        .max()
-        .reset_index()
-        .to_dict("records")
-        if row["score"] >= float(people.loc[people["where"] == row["where"], "score"].max())
-    ]
-    if below:
+    by_task = material.main[material.main["scorer_kind"].isin(("trivial", PEOPLE))].pivot_table(
+        "score", "where", "scorer_kind", "max"
+    )
+    by_task = by_task.reindex(columns=["trivial", PEOPLE])
+    if below := list(by_task.index[by_task["trivial"] >= by_task[PEOPLE]]):
         lines.append(f"answers without reading score at least as high as people on {', '.join(below)}")
     return [*lines, *material.notes]
 
@@ -209,25 +204,17 @@ def differing(material: HumanMaterial, where: str, items: pd.DataFrame) -> pd.Da
     best = str(scores["scorer"].iloc[int(scores["score"].to_numpy().argmax())])
     model = items[(items["scorer_kind"] == "model") & (items["scorer"] == best)].set_index("item")["score"]
     gold = items[items["scorer_kind"] == "gold"].set_index("item")["answer"]
-    task = str(items["task"].iloc[0])
-    scores_of_items = pd.DataFrame({"people": people.groupby("item")["score"].mean(), "model": model}).dropna()
-    if scores_of_items.empty:
-        return scores_of_items
-    scores_of_items["apart"] = scores_of_items["people"] - scores_of_items["model"]
-    votes = {item: _votes(answers["answer"]) for item, answers in people.groupby("item")}
-    named = [
-        {"where": where, "item": item, "text": material.texts.get((task, str(item)), "")}
-        for item in scores_of_items.index
-    ]
-    table = pd.DataFrame(named, index=scores_of_items.index).assign(
-        right=gold.reindex(scores_of_items.index), said=[votes[item] for item in scores_of_items.index], best_model=best
-    )
-    whole = (
-        pd.concat([table, scores_of_items], axis=1)
-        .reset_index(drop=True)
-        .sort_values(["apart", "item"], ascending=[False, True], kind="stable")
-    )
-    return whole[whole["apart"].abs() > 1e-9].reset_index(drop=True)
+    table = pd.DataFrame({"people": people.groupby("item")["score"].mean(), "model": model}).dropna()
+    table["apart"] = table["people"] - table["model"]
+    table = table[table["apart"].abs() > 1e-9].rename_axis("item").reset_index()
+    table = table.sort_values(["apart", "item"], ascending=[False, True], kind="stable", ignore_index=True)
+    votes = people.groupby("item")["answer"].agg(_votes)
+    task, names = str(items["task"].iloc[0]), table["item"]
+    facts = {
+        "where": where, "item": names, "text": [material.texts.get((task, str(item)), "") for item in names],
+        "right": names.map(gold), "said": names.map(votes), "best_model": best,
+    }  # fmt: skip
+    return pd.DataFrame(facts).join(table[["people", "model", "apart"]])
 
 
 def _votes(answers: pd.Series) -> str:

@@ -5,7 +5,6 @@ A file appears complete or not at all, so that a stopped run continues where it 
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import importlib.metadata
@@ -18,10 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 from annotation.human.types import METRICS
-from evaluation.cluster import run_jobs
+from evaluation.cluster import run_jobs, save_results
 from evaluation.human.records import MADE, ModelMade
 from evaluation.human.sampled import SampledDataset
 from evaluation.models.encoder import Encoder, ModelHost
@@ -31,7 +29,7 @@ from evaluation.tasks.kinds import LABELS, SubsetScores, label_names
 from evaluation.tasks.protocols import Protocol
 from evaluation.tasks.scoring import main_score, unusable
 from evaluation.units import UNDEFINED, UNKNOWN, Model
-from evaluation.work import JobOutcome, Loader, ModelEnd, ModelJob, naming, versions
+from evaluation.work import JobOutcome, Loader, ModelJob, naming, versions
 from generation.datasets.local import TableDataset
 from plumbline.identity import identity
 from plumbline.statistics.resampled_measures import mean
@@ -185,17 +183,12 @@ def score_models(
         for model in models
         if due[model.name]
     ]
-    with (
-        tqdm(total=n_due, unit="score", desc="evaluating", disable=not n_due) as bar,
-        contextlib.closing(run_jobs(host, jobs, load, cluster if jobs else "")) as stream,
-    ):
-        for job, result in stream:
-            if isinstance(result, ModelEnd):
-                outcome.end(job.model, result)
-                continue
-            scores.store(*result)
-            outcome.made += 1
-            bar.update()
+
+    def save(_: ModelJob, result: tuple[str, ModelMade]) -> bool:
+        scores.store(*result)
+        return True
+
+    save_results(run_jobs(host, jobs, load, cluster if jobs else ""), save, outcome, n_due)
     return outcome
 
 

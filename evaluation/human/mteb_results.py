@@ -9,7 +9,6 @@ raters; `baseline/Human-aggregate` their joint answers, `baseline/Human-<rater>`
 from __future__ import annotations
 
 import importlib.metadata
-import json
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -25,10 +24,11 @@ from evaluation.human.compare import HumanTables, TaskPart
 from evaluation.human.models import metric_of, score
 from evaluation.human.records import MTEB, HumanRecords
 from evaluation.human.sampled import SampledDataset
+from evaluation.results import model_meta
 from evaluation.tasks.mteb_classes import OwnTask, registered
 from evaluation.tasks.protocols import Protocol
 from evaluation.tasks.scoring import make_task
-from plumbline.exhibits.table import write_files
+from plumbline.exhibits.table import json_file, write_files
 from plumbline.languages import with_script
 from plumbline.study import load_study
 
@@ -60,8 +60,8 @@ def write_results(folder: Path, parts: Sequence[TaskPart], compared: HumanTables
     for task_parts in by_task.values():
         for name, revision, result in results_of(task_parts, compared):
             start = f"results/{name.replace('/', '__').replace(' ', '_')}/{revision.replace('/', '__')}"
-            files[f"{start}/model_meta.json"] = _bytes(_model_meta(name, revision))
-            files[f"{start}/{result['task_name']}.json"] = _bytes(result)
+            files[f"{start}/model_meta.json"] = json_file(model_meta(name, revision))
+            files[f"{start}/{result['task_name']}.json"] = json_file(result)
     write_files(folder / MTEB, files)
 
 
@@ -105,21 +105,16 @@ def _subset(part: TaskPart, row: Mapping[Hashable, Any], name: str, compared: Hu
     raters = _of(compared.scores, sample)
     raters = raters[raters["main"] & (raters["scorer_kind"] == "rater")]
     agreed = _of(compared.agreement, sample)
-    agreement = dict(zip(agreed["measure"], map(_plain, agreed["value"].tolist()), strict=True))
+    agreement = dict(zip(agreed["measure"], agreed["value"].tolist(), strict=True))
     each = [
-        {"rater": who, row["metric"]: _plain(value), "n_items": n}
+        {"rater": who, row["metric"]: value, "n_items": n}
         for who, value, n in zip(raters["scorer"], raters["score"].tolist(), raters["n_items"].tolist(), strict=True)
     ]
     return {**facts, "scores_per_experiment": each, "agreement": agreement}
 
 
 def _of(frame: pd.DataFrame, sample: SampledDataset) -> pd.DataFrame:
-    rows = (
-        (frame["task"] == sample.task.task)
-        & (frame["subset"] == sample.subset)
-        & (frame["language"] == sample.language)
-    )
-    return frame[rows]
+    return frame[(frame[["task", "subset", "language"]] == sample.key).all(axis=1)]
 
 
 def _named(kind: str, scorer: str, revisions: Mapping[str, str], *, simulated: bool) -> tuple[str, str]:
@@ -130,21 +125,6 @@ def _named(kind: str, scorer: str, revisions: Mapping[str, str], *, simulated: b
     if kind == "llm":
         return f"annotator/{scorer.replace('/', '__')}", "answers"
     return (people, "raters_mean") if kind == "raters_mean" else (f"{people}-{scorer}", kind)
-
-
-def _model_meta(name: str, revision: str) -> dict[str, Any]:
-    from mteb.models.model_meta import ModelMeta  # noqa: PLC0415 (takes seconds)
-
-    meta: dict[str, Any] = ModelMeta.create_empty({"name": name, "revision": revision}).to_dict()
-    return meta
-
-
-def _plain(value: float) -> float | None:
-    return None if math.isnan(value) else value
-
-
-def _bytes(data: Mapping[str, Any]) -> bytes:
-    return json.dumps(data, indent=2, ensure_ascii=False, default=str).encode()
 
 
 class SampledTask(OwnTask):

@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,8 +24,9 @@ from evaluation.tasks.protocols import Protocol
 from generation.datasets.dataset import Dataset
 from generation.datasets.local import TableDataset
 from generation.datasets.mteb_loading import passage_names
-from generation.datasets.mteb_registry import gold_column, text_columns
+from generation.datasets.mteb_registry import text_columns
 from generation.datasets.mteb_tasks import MtebTask
+from generation.datasets.scored import ScoredItem, scored_items
 from plumbline.errors import DataError
 
 #: Reasons to leave items out; each begins with a noun whose plural is regular or in `PLURALS`.
@@ -61,6 +62,11 @@ class SampledDataset:
     def kind(self) -> ItemSampling:
         """The type's class."""
         return SAMPLINGS[self.dataset.task]
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """The task, subset and language, which identify its rows in tables."""
+        return self.task.task, self.subset, self.language
 
     @property
     def name(self) -> str:
@@ -121,8 +127,6 @@ class _Item:
 class ItemSampling:
     """Sampling of a type of task: here rows of a table, one for each item, with scores; other types override this."""
 
-    gold: ClassVar[str] = "score"  #: the column of gold in local files
-
     def sample(self, dataset: Dataset, subset: str, items: Sequence[_Item]) -> tuple[Dataset, _ItemChoice]:
         """Return a data set whose scored items are some of these, and which are."""
         if isinstance(dataset, TableDataset):
@@ -163,23 +167,13 @@ class ItemSampling:
 
     def gold_rows(self, sample: SampledDataset) -> Iterator[GoldRow]:
         """Yield item, candidate, value and label of gold."""
-        for item, value in zip(sample.items, self._gold_column(sample), strict=False):
-            yield item, "", *self._gold(item, value)
+        for item, scored in zip(sample.items, scored_items(sample.dataset), strict=False):  # candidates come last
+            yield item, "", *self._gold(item, scored)
 
-    def _gold_column(self, sample: SampledDataset) -> list[Any]:
-        """Return the gold of each row of the scored split."""
-        data = sample.dataset
-        if isinstance(data, MtebTask):
-            (parts,) = data.loaded.task.dataset.values()
-            return list(parts[data.loaded.split][gold_column(data.loaded.task, data.task)])
-        if not isinstance(data, TableDataset):
-            raise TypeError(f"no gold of {type(data).__name__}")
-        return list(data.splits["test"][self.gold])
-
-    def _gold(self, item: str, value: Any) -> tuple[float, str]:
+    def _gold(self, item: str, scored: ScoredItem) -> tuple[float, str]:
         """Return the value and label of an item's gold."""
         del item
-        return float(value), ""
+        return scored.score, ""
 
     def by_unit(self, answers: pd.DataFrame) -> pd.DataFrame:
         """Return answers to items by scored unit."""
@@ -198,21 +192,22 @@ class ItemSampling:
 class MarkSampling(ItemSampling):
     """Pairs that are alike or not."""
 
-    gold = "label"
+    def _gold(self, item: str, scored: ScoredItem) -> tuple[float, str]:
+        return float(scored.labels[0]), ""
 
 
-class ClassSampling(MarkSampling):
+class ClassSampling(ItemSampling):
     """Texts with a label."""
 
-    def _gold(self, item: str, value: Any) -> tuple[float, str]:
-        return math.nan, str(value)
+    def _gold(self, item: str, scored: ScoredItem) -> tuple[float, str]:
+        return math.nan, scored.labels[0]
 
 
-class ClassesSampling(MarkSampling):
+class ClassesSampling(ItemSampling):
     """Texts with several labels."""
 
-    def _gold(self, item: str, value: Any) -> tuple[float, str]:
-        return math.nan, json.dumps(sorted(map(str, value)), ensure_ascii=False)
+    def _gold(self, item: str, scored: ScoredItem) -> tuple[float, str]:
+        return math.nan, json.dumps(sorted(scored.labels), ensure_ascii=False)
 
 
 class ClusterSampling(ClassSampling):
@@ -241,19 +236,13 @@ class ClusterSampling(ClassSampling):
         """Return the paper's, whatever the study's."""
         return "paper"
 
-    def _gold_column(self, sample: SampledDataset) -> list[Any]:
-        column = super()._gold_column(sample)
-        return list(column[0]) if column and isinstance(column[0], list) else column
-
 
 class SummarySampling(ItemSampling):
     """Summaries, which are scored by text: only texts whose summaries differ in relevance have an order."""
 
-    gold = "relevance"
-
     def _lists(self, dataset: Dataset) -> tuple[str, ...]:
         if not isinstance(dataset, MtebTask):
-            return "machine_summaries", self.gold
+            return "machine_summaries", "relevance"
         task = dataset.loaded.task
         return text_columns(task, dataset.task)[-1], str(task.relevancy_column_name)
 
@@ -278,9 +267,8 @@ class SummarySampling(ItemSampling):
 
     def gold_rows(self, sample: SampledDataset) -> Iterator[GoldRow]:
         """Yield a row a summary."""
-        column = zip(sample.units, self._gold_column(sample), strict=True)
-        places = [(unit, float(value)) for unit, values in column for value in values]
-        yield from ((unit, item, value, "") for item, (unit, value) in zip(sample.items, places, strict=True))
+        for item, scored in zip(sample.items, scored_items(sample.dataset), strict=True):
+            yield item.rsplit("/", 2)[0], item, scored.score, ""
 
     def by_unit(self, answers: pd.DataFrame) -> pd.DataFrame:
         """Return summaries as candidates of their text."""
@@ -289,8 +277,6 @@ class SummarySampling(ItemSampling):
 
 class BitextSampling(ItemSampling):
     """Sentences with rows that they may match: those whose translation is a candidate."""
-
-    gold = "sentence2"
 
     def _chosen(self, items: Sequence[_Item], columns: Mapping[str, Sequence[Any]]) -> _ItemChoice:
         matched = [item for item in items if item.name in item.candidates]
@@ -303,7 +289,7 @@ class BitextSampling(ItemSampling):
             among[number, [position[row] for row in own_rows]] = True
         return _ItemChoice(matched, every, among=among, left_out=_counted(ABSENT, len(items) - len(matched)))
 
-    def _gold(self, item: str, value: Any) -> tuple[float, str]:
+    def _gold(self, item: str, scored: ScoredItem) -> tuple[float, str]:
         return math.nan, item
 
 
@@ -410,18 +396,15 @@ SAMPLINGS: Mapping[str, ItemSampling] = {
     "retrieval": RetrievalSampling(),
     "reranking": RerankingSampling(),
 }
-GOLD_COLUMNS = ("task", "subset", "language", "item", "candidate", "value", "label")
 
 
 def gold_of(sample: SampledDataset) -> pd.DataFrame:
     """Return the gold of a sampled task, a row an item (for searches and summaries a candidate), as answers are.
 
-    Columns are `GOLD_COLUMNS`: `item` is the scored unit (`SampledDataset.units`), `value` the score, grade or mark,
-    `label` the data set's label (several as a sorted JSON list; for bitext the item's own id).
+    Columns: `item` is the scored unit (`SampledDataset.units`), `candidate`, `value` the score, grade or mark, `label`
+    the data set's label (several as a sorted JSON list; for bitext the item's own id).
     """
-    rows = pd.DataFrame(sample.kind.gold_rows(sample), columns=["item", "candidate", "value", "label"])
-    named = {"task": sample.task.task, "subset": sample.subset, "language": sample.language}
-    return rows.assign(**named)[list(GOLD_COLUMNS)]
+    return pd.DataFrame(sample.kind.gold_rows(sample), columns=["item", "candidate", "value", "label"])
 
 
 def by_unit(sample: SampledDataset, answers: pd.DataFrame) -> pd.DataFrame:

@@ -155,9 +155,6 @@ def over_raters_too(score: ScoreResamples, rater_sums: Floats, rater_counts: Flo
     return Estimate(value=score.value, low=low, high=high, n=score.n)
 
 
-COLUMNS = ("task", "task_type", "language", "scorer", "scorer_kind", "metric", "score", "low", "high", "interval",
-           "n_items", "n_abstained", "compared", "reason")  # fmt: skip
-DIFFERENCES = ("task", "language", "model", "people", "difference", "low", "high", "p", "n", "reason")
 PEOPLE = {"raters_mean": "the raters' mean", "aggregate": "the raters' joint answer"}  # with their names in reasons
 SHARE = 0.9  # of the items, which a scorer must have answered to be compared with others
 _MEAN = ("raters_mean", "raters_mean")  # kind and name of the mean of raters
@@ -165,7 +162,7 @@ _MEAN = ("raters_mean", "raters_mean")  # kind and name of the mean of raters
 
 @dataclass(frozen=True)
 class TaskScores:
-    """A task's rows of scores (`COLUMNS`) and of differences (`DIFFERENCES`), and a line for each omission."""
+    """A task's rows of scores (`HumanScore`) and of differences (`HumanDifference`), and a line for each omission."""
 
     scores: pd.DataFrame
     differences: pd.DataFrame
@@ -236,12 +233,12 @@ class _MetricScores:
         self, scorer: ScorerAnswers, estimate: Estimate, interval: str = "", reason: str = "", *, compared: bool = True
     ) -> dict[str, object]:
         """Return one row of the table; `compared` if the score is on the common items."""
-        task = self._task
+        reasons = dict.fromkeys((estimate.reason, reason, scorer.reason))
         return {
-            "task": task.name, "task_type": task.task_type, "language": task.language, "scorer": scorer.scorer,
-            "scorer_kind": scorer.kind, "metric": self._metric.name, "score": estimate.value, "n_items": estimate.n,
-            **_ends(estimate, interval), "n_abstained": scorer.abstained, "compared": compared,
-            "reason": "; ".join(filter(None, (estimate.reason, reason))),
+            **self._task.keys, "task_type": self._task.task_type, "scorer": scorer.scorer,
+            "scorer_kind": scorer.kind, "metric": self._metric.name, "main": self._metric is self._task.metrics[0],
+            "score": estimate.value, "n_items": estimate.n, **_ends(estimate, interval),
+            "n_abstained": scorer.abstained, "compared": compared, "reason": "; ".join(filter(None, reasons)),
         }  # fmt: skip
 
     def rows(self) -> Iterator[dict[str, object]]:
@@ -297,20 +294,19 @@ class _MetricScores:
 
     def differences(self) -> Iterator[dict[str, object]]:
         """Yield people's score minus each model's, on the common items; NaN with the reason if one has no score."""
-        task = self._task
         for model in (reading for reading in self._readings if reading.scorer.model):
             for people, words in PEOPLE.items():
                 first, second = self._resamples.get((people, people)), self._resamples.get(model.key)
                 if first is None or second is None:
-                    lacking = words if first is None else model.scorer.scorer
-                    why = f"{lacking} has no score on the items that all compared scorers answered"
+                    without = words if first is None else model.scorer.scorer
+                    why = f"{without} has no score on the items that all compared scorers answered"
                     estimate, p = Estimate.undefined(why, int(self._common.sum())), math.nan
                 else:
-                    apart = first - second
-                    estimate, p = apart.interval, apart.p
+                    difference = first - second
+                    estimate, p = difference.interval, difference.p
                 yield {
-                    "task": task.name, "language": task.language, "model": model.scorer.scorer, "people": people,
-                    "difference": estimate.value, **_ends(estimate), "p": p, "n": estimate.n, "reason": estimate.reason,
+                    **self._task.keys, "model": model.scorer.scorer, "people": people, "difference": estimate.value,
+                    **_ends(estimate), "p": p, "n": estimate.n, "reason": estimate.reason,
                 }  # fmt: skip
 
     def notes(self) -> Iterator[str]:
@@ -369,8 +365,7 @@ def score(
     for metric in rest:
         some = [scorer for scorer in scorers if scorer.all_metrics or not metric.smooth]  # AMI and ARI have all too
         rows += _MetricScores(task, metric, some, n_resamples, rng).rows()
-    differences = pd.DataFrame(list(scores.differences()), columns=list(DIFFERENCES))
-    return TaskScores(pd.DataFrame(rows, columns=list(COLUMNS)), differences, tuple(scores.notes()))
+    return TaskScores(pd.DataFrame(rows), pd.DataFrame(scores.differences()), tuple(scores.notes()))
 
 
 def with_holm(differences: pd.DataFrame) -> pd.DataFrame:
@@ -378,10 +373,8 @@ def with_holm(differences: pd.DataFrame) -> pd.DataFrame:
 
     The correction is separate for each kind of people.
     """
-    whole = differences.assign(p_holm=math.nan)
-    for _, group in whole.groupby(["model", "people"]):
-        whole.loc[group.index, "p_holm"] = holm(group["p"].to_numpy(np.float64))
-    return whole
+    by_model = differences.groupby(["model", "people"])["p"]
+    return differences.assign(p_holm=by_model.transform(lambda p: holm(p.to_numpy(np.float64))))
 
 
 def agreement(
@@ -395,7 +388,7 @@ def agreement(
     measures = task.question.agreement([rater.values for rater in raters], n_resamples, rng)
     return pd.DataFrame(
         {
-            "task": task.name, "language": task.language, "measure": measure, "value": estimate.value,
+            **task.keys, "measure": measure, "value": estimate.value,
             **_ends(estimate, interval), "n": estimate.n, "reason": estimate.reason,
         }
         for measure, (estimate, interval) in measures.items()

@@ -6,7 +6,7 @@ A pair is a task in a language. Every number that compares scorers uses the pair
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -76,33 +76,22 @@ def by_type(wide: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def by_task(wide: pd.DataFrame, task_type: str) -> pd.DataFrame:
-    """Return each scorer's mean over the languages of each task of a type (HUME, Tables 4 to 7), scorers as rows.
-
-    From `pairs_by_scorer(..., complete=False)` each scorer has the mean over its own languages, as in the paper, whose
-    models have French items that nobody rated.
-    """
-    of_type = wide[wide.index.get_level_values("task_type") == task_type]
-    return of_type.groupby(level="task").mean().T
-
-
-def rank(wide: pd.DataFrame, people: str, others: Sequence[str] = ()) -> tuple[int, int]:
+def rank(wide: pd.DataFrame, people: str) -> tuple[int, int]:
     """Return (people's rank among models by the mean over pairs, the number of ranks).
 
-    `others` are columns that are not models, such as people by another rule. Raises ValueError if there is no column of
-    people.
+    Raises ValueError if there is no column of people, as do `wins` and `gaps`.
     """
-    means = _models(wide, people, others).mean()
+    means = _models(wide, people).mean()
     return 1 + int((means > wide[people].mean() + 1e-12).sum()), len(means) + 1
 
 
-def wins(wide: pd.DataFrame, people: str, others: Sequence[str] = (), by: str | list[str] = "") -> pd.DataFrame:
+def wins(wide: pd.DataFrame, people: str, by: str | list[str] = "") -> pd.DataFrame:
     """Return on how many pairs people are above the best, the median and the mean model.
 
     `by` is "", "task_type", "language", or a group for each pair, such as `in_languages` gives. The frame has the
     columns group ("" for all), against (best, median, mean), wins, ties, n and share (of wins).
     """
-    models = _models(wide, people, others)
+    models = _models(wide, people)
     named = [""] * len(wide) if by == "" else by
     groups = wide.index.get_level_values(named) if isinstance(named, str) else pd.Index(named)
     rows = []
@@ -125,21 +114,21 @@ def in_languages(tasks: Iterable[str], languages: Iterable[str]) -> list[str]:
     return ["in several languages" if n > 1 else "in one language" for n in number.tolist()]
 
 
-def gaps(wide: pd.DataFrame, people: str, others: Sequence[str] = ()) -> pd.DataFrame:
+def gaps(wide: pd.DataFrame, people: str) -> pd.DataFrame:
     """Return for each pair people's score, the models' range, people's lead over each of `AGAINST`, and its difficulty.
 
     Columns: task_type, task, language, people, worst, median, mean, best, best_model, over_best, over_median,
     over_mean, difficulty ("easy" from 0.7 on, "hard" below 0.5, else "moderate"), relative (the best model's score as a
     share of people's: 1.85 is 185%; NaN where people's is not above 0). HUME, Figures 2, 13, 14 and 15.
     """
-    models = _models(wide, people, others)
+    models = _models(wide, people)
     table = pd.DataFrame({"people": wide[people], "worst": models.min(axis=1)})
     for against in ("median", "mean", "best"):
         table[against] = models.agg(AGAINST[against], axis=1)
     table["best_model"] = models.idxmax(axis=1)
     for against in AGAINST:
         table[f"over_{against}"] = table["people"] - table[against]
-    table["difficulty"] = [difficulty(score) for score in table["people"]]
+    table["difficulty"] = table["people"].map(difficulty)
     table["relative"] = (table["best"] / table["people"]).where(table["people"] > 0)
     return table.reset_index()
 
@@ -175,10 +164,10 @@ def shared_difficulty(wide: pd.DataFrame, people: str, model: str, rng: np.rando
     return rho, math.nan if math.isnan(rho.value) else float(stats.spearmanr(both[:, 0], both[:, 1]).pvalue)
 
 
-def _models(wide: pd.DataFrame, people: str, others: Sequence[str]) -> pd.DataFrame:
+def _models(wide: pd.DataFrame, people: str) -> pd.DataFrame:
     if people not in wide:
         raise ValueError(f"scores: no scorer is called {people!r}; there are {', '.join(map(str, wide.columns))}")
-    models = wide.drop(columns=[people, *others])
+    models = wide.drop(columns=people)
     if models.empty:
         raise ValueError("scores: no model to compare people with, or no pair that all scorers have")
     return models
@@ -214,83 +203,62 @@ def fisher_interval(correlation: float, n: int, z: float = Z) -> tuple[float, fl
 def paper_interval(task_type: str, value: float, n: int, raters: Sequence[float]) -> tuple[Estimate, str]:
     """Return HUME's interval of people's score, and its kind: "Wilson", "Fisher z" or "range of raters".
 
-    `value` is its score of people (`paper_score`), `raters` each rater's. Undefined for a share outside 0 to 1, for a
+    `value` is its score of people (`table_8`), `raters` each rater's. Undefined for a share outside 0 to 1, for a
     correlation of 1 or -1, and for fewer items than the formula needs.
     """
-    kind = "Fisher z" if task_type in _CORRELATED else "Wilson"
-    if task_type not in AGGREGATED and len(raters) > 1 and min(raters) == max(raters):
-        return Estimate.alone(
-            value, "all raters have the same score, so their range says nothing", n
-        ), "range of raters"
     if task_type not in AGGREGATED and len(raters) > 1:
-        return Estimate(value=value, low=min(raters), high=max(raters), n=n), "range of raters"
-    if kind == "Fisher z":
-        reason = "" if n > 3 and abs(value) < 1 else "Fisher's z needs more than 3 items, and a rho between -1 and 1"
+        low, high = min(raters), max(raters)
+        alike = "all raters have the same score, so their range says nothing"
+        span = Estimate(value=value, low=low, high=high, n=n) if low < high else Estimate.alone(value, alike, n)
+        return span, "range of raters"
+    limits: Callable[[float, int], tuple[float, float]]
+    if task_type in _CORRELATED:
+        kind, limits, defined = "Fisher z", fisher_interval, n > 3 and abs(value) < 1
+        reason = "Fisher's z needs more than 3 items, and a rho between -1 and 1"
     else:
-        reason = "" if n > 0 and 0 <= value <= 1 else "Wilson's interval needs items, and a score from 0 to 1"
-    if reason:
+        kind, limits, defined = "Wilson", wilson_interval, n > 0 and 0 <= value <= 1
+        reason = "Wilson's interval needs items, and a score from 0 to 1"
+    if not defined:
         return Estimate.alone(value, reason, n), kind
-    low, high = (fisher_interval if kind == "Fisher z" else wilson_interval)(value, n)
+    low, high = limits(value, n)
     return Estimate(value=value, low=low, high=high, n=n), kind
-
-
-def paper_score(task_type: str, raters: Sequence[float], together: float) -> float:
-    """Return HUME's score of people: their joint score for classification and STS, else the mean of `raters`.
-
-    Its votes settle ties by the alphabet: `answers.aggregate(..., ties="first")`.
-    """
-    if task_type in AGGREGATED:
-        return together
-    return sum(raters) / len(raters) if raters else math.nan
-
-
-def star(interval: Estimate, model: float) -> bool:
-    """Return whether a model's score lies outside people's interval, which HUME calls significant.
-
-    It is not a test: it looks at the best of many models, ignores the model's uncertainty, and the items are the same.
-    `scores.score` has the paired difference.
-    """
-    return bool(model < interval.low or model > interval.high)
 
 
 def table_8(scores: pd.DataFrame, agreement: pd.DataFrame) -> pd.DataFrame:
     """Return people's scores with intervals, agreement and stars, a row a task in a language, as HUME's Table 8.
 
     `scores` has rows of `HumanScore` (of each task's own metric), `agreement` of `HumanAgreement`, the measure that the
-    paper prints first. Columns: task, subset, language, task_type, n (items, NaN if unknown), raters, answers, people,
-    low, high, interval (which of HUME's), measure and agreement (empty and NaN for one rater), best (model's score),
-    best_model, star and reason. Tasks without a score of people are left out.
+    paper prints first. Columns: task, subset, language, task_type, n (items, NaN if unknown), raters, answers, people
+    (their joint score for classification and STS, else the mean of raters; HUME's votes settle ties by the alphabet:
+    `answers.aggregate(..., ties="first")`), low, high, interval (which of HUME's), measure and agreement (empty and NaN
+    for one rater), best (model's score), best_model, star (whether it lies outside people's interval, which HUME calls
+    significant) and reason. Tasks without a score of people are left out.
+
+    A star is no test: it looks at the best of many models, ignores the model's uncertainty, and the items are the same.
+    `scores.score` has the paired difference.
     """
     keys = ["task", "subset", "language"]
     first = agreement.drop_duplicates(keys).set_index(keys)
     rows = []
     for key, rows_of_task in scores.groupby(keys, sort=False):
-        by_kind = dict(iter(rows_of_task.groupby("scorer_kind")))
-        raters = by_kind["rater"].dropna(subset="score") if "rater" in by_kind else rows_of_task.head(0)
-        together = float(by_kind["aggregate"]["score"].iloc[0]) if "aggregate" in by_kind else math.nan
-        counted = by_kind.get("aggregate", rows_of_task)  # a rater alone may have others
+        of_kind = {kind: rows_of_task[rows_of_task["scorer_kind"] == kind] for kind in ("rater", "aggregate", "model")}
+        raters, together = of_kind["rater"].dropna(subset="score"), of_kind["aggregate"]
+        counted = together if len(together) else rows_of_task  # a rater alone may have others
         kind, n = str(rows_of_task["task_type"].iloc[0]), int(counted["n_items"].max())
-        value = paper_score(kind, raters["score"].tolist(), together)
+        people = together.head(1) if kind in AGGREGATED else raters
+        value = float(people["score"].mean())
         if math.isnan(value):
             continue
         estimate, interval = paper_interval(kind, value, n, raters["score"].tolist())
-        models = by_kind["model"].dropna(subset="score") if "model" in by_kind else rows_of_task.head(0)
-        top = models.sort_values("score", ascending=False, kind="stable").head(1)
-        best, name = (float(top["score"].iloc[0]), str(top["scorer"].iloc[0])) if len(top) else (math.nan, "")
-        agreed = first.loc[[key]].iloc[0] if key in first.index and len(raters) > 1 else None
-        rows.append(
-            (
-                *key,
-                kind,
-                n or math.nan,
-                len(raters),
-                int(raters["n_items"].sum()),
-                value,
-                estimate.low,
-                estimate.high,
-                interval,
-            )
-            + (("", math.nan) if agreed is None else (agreed["measure"], agreed["value"]))
-            + (best, name, star(estimate, best), estimate.reason)
-        )
+        top = of_kind["model"].dropna(subset="score").sort_values("score", ascending=False, kind="stable").head(1)
+        best, agreed = float(top["score"].max()), key in first.index and len(raters) > 1
+        row = {
+            **dict(zip(keys, key, strict=True)), "task_type": kind, "n": n or math.nan, "raters": len(raters),
+            "answers": int(raters["n_items"].sum()), "people": value, "low": estimate.low, "high": estimate.high,
+            "interval": interval, "measure": first.at[key, "measure"] if agreed else "",
+            "agreement": first.at[key, "value"] if agreed else math.nan, "best": best,
+            "best_model": "".join(top["scorer"]), "star": best < estimate.low or best > estimate.high,
+            "reason": estimate.reason,
+        }  # fmt: skip
+        rows.append(row)
     return pd.DataFrame(rows, columns=list(TABLE_8))

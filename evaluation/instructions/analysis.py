@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -14,23 +14,15 @@ import pandas as pd
 from evaluation.display import short_names
 from evaluation.instructions import spread
 from evaluation.instructions.boards import HOLES, chosen_boards, recommended_board
-from evaluation.instructions.grid import (
-    Choice,
-    Grid,
-    grid_of,
-    marked,
-    parts_of,
-    reasons,
-)
-from evaluation.instructions.scores import DEFAULT
-from evaluation.instructions.spread import source_tests
+from evaluation.instructions.grid import WHY, Grid, Parts, grid_of, marked, reasons
+from evaluation.instructions.scores import DEFAULT, is_wording
 from plumbline.errors import DataError, StudyError
 from plumbline.statistics.estimates import Floats, stream
+from plumbline.statistics.paired import holm
 from plumbline.words import count
 
 SIMULATED = "SIMULATED LABELS: a program, not people, decided which wordings are acceptable, to demonstrate the flow."
 MATCHED, PUBLISHED = "matched", "published"
-SOURCES = ("machine", "human", "all")
 _MOST_NAMED = 4  # tasks, or pairs, named in a note
 
 
@@ -79,9 +71,10 @@ DEFAULTS: Mapping[str, MatchedDefaults] = {MATCHED: MatchedDefaults(), PUBLISHED
 
 @dataclass(frozen=True)
 class Settings:
-    """A command's settings: parts of tasks, source of wordings, defaults, the rule for missing scores, and the seed."""
+    """A command's settings: tasks (all if empty) with their parts, source of wordings, defaults, holes' rule, seed."""
 
-    choice: Choice = field(default_factory=Choice)
+    tasks: tuple[str, ...] = ()
+    parts: Parts = field(default_factory=dict)
     source: str = ""
     defaults: str = MATCHED
     holes: str = "mteb"
@@ -92,7 +85,7 @@ class Settings:
 class Analysis:
     """Marked scores, all wordings (`whole`), and the analysed ones (`grid`): accepted, of one source.
 
-    Tables are made when they are first used.
+    Tables are computed when they are first used.
     """
 
     marked: pd.DataFrame
@@ -110,12 +103,12 @@ class Analysis:
     @cached_property
     def variation(self) -> pd.DataFrame:
         """One row for each model."""
-        return variation_table(self.grid)
+        return variation_table(self.distribution)
 
     @cached_property
     def inflation(self) -> pd.DataFrame:
         """One row for each model."""
-        return inflation_table(self.grid, seed=self.settings.seed)
+        return inflation_table(self.grid, self.distribution, seed=self.settings.seed)
 
     @cached_property
     def boards(self) -> pd.DataFrame:
@@ -135,7 +128,7 @@ class Analysis:
     @cached_property
     def gate(self) -> pd.DataFrame:
         """Results with accepted wordings, and with all."""
-        return gate_table(self.whole.of_source(self.source) if self.source else self.whole)
+        return gate_table(self.whole.of_source(self.source))
 
     @property
     def simulated(self) -> bool:
@@ -149,10 +142,7 @@ class Analysis:
 
 
 def analyse(
-    scores: pd.DataFrame,
-    settings: Settings,
-    notes: tuple[str, ...] = (),
-    where: Path | str = "scores",
+    scores: pd.DataFrame, settings: Settings, notes: tuple[str, ...] = (), where: Path | str = "scores"
 ) -> Analysis:
     """Return the analysis of a long table (`checked_scores`).
 
@@ -163,57 +153,47 @@ def analyse(
         raise StudyError(f"holes must be one of {', '.join(HOLES)}; defaults must be {' or '.join(DEFAULTS)}")
     named = short_names(set(scores["model"]))
     try:
-        marked_scores = marked(scores, settings.choice)
+        marked_scores = marked(scores, settings.tasks, settings.parts)
         whole = grid_of(marked_scores, named.__getitem__)
     except DataError as error:
         raise DataError(f"{where}: {error}") from None
-    sources = [source for source in whole.sources if source]
-    source = settings.source or ("machine" if "machine" in sources else "")
-    source = "" if source == "all" or not sources else source
-    if source and source not in sources:
-        raise StudyError(f"{where}: no wording has the source {source!r}; sources are: {', '.join(sources)}")
-    grid = whole.accepted()
-    grid = (grid.of_source(source) if source else grid).with_wordings()
+    source = settings.source or ("machine" if "machine" in whole.sources else "all")
+    source = "" if source == "all" or not whole.sources else source
+    if source and source not in whole.sources:
+        raise StudyError(f"{where}: no wording has the source {source!r}; sources are: {', '.join(whole.sources)}")
     try:
-        grid = DEFAULTS[settings.defaults].grid(grid)
+        grid = DEFAULTS[settings.defaults].grid(whole.accepted().of_source(source).with_wordings())
     except StudyError as error:
         raise StudyError(f"{where}: {error}") from None
-    if (~np.isnan(grid.scores)).sum(axis=-1).max(initial=0) < 2:
+    if (~np.isnan(grid.scores)).sum(axis=-1).max(initial=0) < spread.LEAST:
         raise StudyError(f"{where}: no task has 2 accepted wordings, so nothing can be compared")
-    return Analysis(
-        marked_scores,
-        whole,
-        grid,
-        settings,
-        source,
-        (*notes, *_said(marked_scores, whole, grid, source, settings)),
-    )
+    on_basis = _notes_on_basis(marked_scores, whole, grid, source, settings)
+    return Analysis(marked_scores, whole, grid, settings, source, (*notes, *on_basis))
 
 
-def _said(scores: pd.DataFrame, whole: Grid, grid: Grid, source: str, settings: Settings) -> list[str]:
+def _notes_on_basis(scores: pd.DataFrame, whole: Grid, grid: Grid, source: str, settings: Settings) -> list[str]:
     """Return notes on the basis of the numbers, and what they lack."""
     notes = []
     if not whole.gated:
         notes.append("nobody has labelled the wordings, so all wordings count")
-    elif (unsaid := _distinct(whole, whole.facts["label"] == "")) > 0:
-        notes.append(f"left out: {count(unsaid, 'wording')} without a label")
-    if source and len([name for name in whole.sources if name]) > 1:
+    elif n_without := _scored_without(whole, "label"):
+        notes.append(f"left out: {count(n_without, 'wording')} without a label")
+    if source and len(whole.sources) > 1:
         notes.append(f"only wordings with source {source} are analysed (--source); a separate table has other wordings")
-    if source and (unsaid := _distinct(whole, whole.facts["source"] == "")) > 0:
-        notes.append(f"left out: {count(unsaid, 'wording')} without a source (--source all includes them)")
-    notes += _parts_said(parts_of(scores))
-    lacking = sorted({*whole.tasks, *whole.models} - {*grid.tasks, *grid.models})
-    if lacking:
-        named = f"{', '.join(lacking[:_MOST_NAMED])}{' ...' if len(lacking) > _MOST_NAMED else ''}"
-        notes.append(f"tasks and models left out, as none of their wordings counts: {named}")
+    if source and (n_without := _scored_without(whole, "source")):
+        notes.append(f"left out: {count(n_without, 'wording')} without a source (--source all includes them)")
+    notes += _note_on_parts(scores)
+    if empty := sorted({*whole.tasks, *whole.models} - {*grid.tasks, *grid.models}):
+        names = f"{', '.join(empty[:_MOST_NAMED])}{' ...' if len(empty) > _MOST_NAMED else ''}"
+        notes.append(f"tasks and models left out, as none of their wordings counts: {names}")
     notes += DEFAULTS[settings.defaults].notes(grid, settings.holes)
     scored = ~np.isnan(grid.scores)
-    if lacking_some := int((scored.any(axis=-1) & (scored != scored.any(axis=0)).any(axis=-1)).sum()):
+    if incomplete := int((scored.any(axis=-1) & (scored != scored.any(axis=0)).any(axis=-1)).sum()):
         notes.append(
-            f"in {lacking_some} of {grid.default.size} cases (model and task) the model has no score under some"
+            f"in {incomplete} of {grid.default.size} cases (model and task) the model has no score under some"
             " wordings that other models were scored under, so its mean is over fewer wordings"
         )
-    if few := int((scored.sum(axis=-1) < 2).sum()):
+    if few := int((scored.sum(axis=-1) < spread.LEAST).sum()):
         notes.append(f"not analysed: {few} of {grid.default.size} cases (model and task) with fewer than 2 wordings")
     for row in reasons(scores).head(3).to_dict(orient="records"):
         verb = "does" if row["n"] == 1 else "do"
@@ -221,21 +201,21 @@ def _said(scores: pd.DataFrame, whole: Grid, grid: Grid, source: str, settings: 
     return notes
 
 
-def _parts_said(parts: pd.DataFrame) -> list[str]:
+def _note_on_parts(scores: pd.DataFrame) -> list[str]:
     """Return a note on the analysed parts of tasks with several."""
-    several = parts[parts.groupby("task")["task"].transform("size") > 1]
-    taken = [
-        f"{task}: {split}/{subset}" for task, split, subset, _, chosen in several.itertuples(index=False) if chosen
-    ]
-    more = f" and {len(taken) - _MOST_NAMED} more" if len(taken) > _MOST_NAMED else ""
-    named = "; ".join(taken[:_MOST_NAMED])
-    return (
-        [f"of tasks with several parts, one part is analysed ({named}{more}); --part chooses another"] if taken else []
-    )
+    worded = scores[is_wording(scores["prompt_id"]) & scores["score"].notna()]
+    counts = worded[WHY].eq("").groupby([worded[name] for name in ("task", "split", "subset")], sort=False).any()
+    several = counts[counts.groupby("task").transform("size") > 1]
+    parts = [f"{task}: {split}/{subset}" for task, split, subset in several.index[several]]
+    more = f" and {len(parts) - _MOST_NAMED} more" if len(parts) > _MOST_NAMED else ""
+    named = f"{'; '.join(parts[:_MOST_NAMED])}{more}"
+    return [f"of tasks with several parts, one part is analysed ({named}); --part chooses another"] if parts else []
 
 
-def _distinct(grid: Grid, which: np.ndarray) -> int:
-    return int((which & (grid.prompts != "") & (~np.isnan(grid.scores)).any(axis=0)).sum())
+def _scored_without(grid: Grid, fact: str) -> int:
+    """Return the number of scored wordings that lack a fact."""
+    scored = (~np.isnan(grid.scores)).any(axis=0)
+    return int((scored & (grid.facts[fact] == "")).sum())
 
 
 #: The rule for the verdicts of `distribution_table` (the paper has no threshold).
@@ -250,9 +230,7 @@ def distribution_table(grid: Grid) -> pd.DataFrame:
     (default minus median, in points), in_sds (the same in standard deviations), verdict (`RULE`), reason.
     """
     n, mean, sd = spread.moments(grid.scores)
-    middle = spread.median(grid.scores)
-    low, high = (spread.quantile(grid.scores, share) for share in (0.25, 0.75))
-    least, most = (spread.quantile(grid.scores, share) for share in (0.0, 1.0))
+    least, low, middle, high, most = (spread.quantile(grid.scores, share) for share in (0.0, 0.25, 0.5, 0.75, 1.0))
     in_sds = np.full(sd.shape, np.nan)
     np.divide(grid.default - middle, sd, out=in_sds, where=(sd > 0) & (n >= spread.LEAST))
     columns: dict[str, Floats] = {"n": n, "mean": mean, "median": middle, "lower_quartile": low, "upper_quartile": high}
@@ -262,39 +240,29 @@ def distribution_table(grid: Grid) -> pd.DataFrame:
     columns |= {"difference": 100 * (grid.default - middle), "in_sds": in_sds}
     index = pd.MultiIndex.from_product([grid.models, grid.tasks], names=["model", "task"])
     table = pd.DataFrame({name: values.ravel() for name, values in columns.items()}, index=index).reset_index()
-    table["verdict"] = np.select(
-        [table["default"].isna() | (table["n"] < spread.LEAST), table["default"] > table["upper_quartile"],
-         table["default"] < table["lower_quartile"]],
-        ["", "inflated", "deflated"], "typical",
-    )  # fmt: skip
-    why = list(map(spread.variation_reason, n.ravel().astype(np.int64).tolist(), mean.ravel().tolist()))
-    lacking = np.where(table["default"].isna(), "no default from the wordings' run and part", "")
-    table["reason"] = ["; ".join(filter(None, both)) for both in zip(why, lacking, strict=True)]
     table["n"] = table["n"].astype(np.int64)
+    default = table["default"]
+    uncompared = default.isna() | (table["n"] < spread.LEAST)
+    inflated, deflated = default > table["upper_quartile"], default < table["lower_quartile"]
+    table["verdict"] = np.select([uncompared, inflated, deflated], ["", "inflated", "deflated"], "typical")
+    why = map(spread.variation_reason, table["n"], table["mean"])
+    no_default = np.where(default.isna(), "no default from the wordings' run and part", "")
+    table["reason"] = ["; ".join(filter(None, both)) for both in zip(why, no_default, strict=True)]
     return table
 
 
-def variation_table(grid: Grid) -> pd.DataFrame:
+def variation_table(distribution: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each model: coefficients of variation (median, largest and its task), sd and range in points."""
-    cv, (n, _, sd) = spread.variation(grid.scores), spread.moments(grid.scores)
-    some = np.where(n >= spread.LEAST, 100.0, np.nan)
-    reach = (spread.quantile(grid.scores, 1.0) - spread.quantile(grid.scores, 0.0)) * some
     rows = []
-    for number, model in enumerate(grid.models):
-        of_model = cv[number]
-        defined = ~np.isnan(of_model)
-        most = int(np.nanargmax(of_model)) if defined.any() else 0
+    for model, cells in distribution.groupby("model", sort=False):
+        varying, defined = cells[cells["n"] >= spread.LEAST], cells[cells["cv"].notna()]
+        most = defined.sort_values("cv", ascending=False, kind="stable").head(1)
+        missing = len(cells) - len(defined)
         rows.append(
-            {"model": model, "n_tasks": int(defined.sum()), "cv_median": float(spread.median(of_model))}
-            | {
-                "cv_max": float(of_model[most]) if defined.any() else np.nan,
-                "task": grid.tasks[most] if defined.any() else "",
-            }
-            | {
-                "sd_median": float(spread.median(sd[number] * some[number])),
-                "range_median": float(spread.median(reach[number])),
-            }
-            | {"reason": "" if defined.all() else f"undefined on {int((~defined).sum())} of {len(of_model)} tasks"}
+            {"model": model, "n_tasks": len(defined), "cv_median": cells["cv"].median(), "cv_max": most["cv"].max()}
+            | {"task": "".join(most["task"]), "sd_median": (100 * varying["sd"]).median()}
+            | {"range_median": (100 * varying["range"]).median()}
+            | {"reason": f"undefined on {missing} of {len(cells)} tasks" if missing else ""}
         )
     return pd.DataFrame(rows)
 
@@ -307,17 +275,15 @@ def best_worst_table(grid: Grid) -> pd.DataFrame:
     """
     rows = []
     for t, task in enumerate(grid.tasks):
+        ids, texts = [DEFAULT, *grid.facts["prompt_id"][t]], ["", *grid.facts["text"][t]]
         for m, model in enumerate(grid.models):
             scores = np.array([grid.default[m, t], *grid.scores[m, t]])
             if np.isnan(scores).all():
                 continue
-            ids, texts = [DEFAULT, *grid.prompts[t]], ["", *grid.facts["text"][t]]
-            best, worst = int(np.nanargmax(scores)), int(np.nanargmin(scores))
-            rows.append(
-                {"task": task, "model": model, "best": scores[best], "best_prompt": ids[best], "best_text": texts[best]}
-                | {"worst": scores[worst], "worst_prompt": ids[worst], "worst_text": texts[worst]}
-                | {"gap": 100 * (scores[best] - scores[worst])}
-            )
+            row: dict[str, Any] = {"task": task, "model": model}
+            for name, index in (("best", int(np.nanargmax(scores))), ("worst", int(np.nanargmin(scores)))):
+                row |= {name: scores[index], f"{name}_prompt": ids[index], f"{name}_text": texts[index]}
+            rows.append({**row, "gap": 100 * (row["best"] - row["worst"])})
     return pd.DataFrame(rows)
 
 
@@ -327,28 +293,24 @@ def compared_default(grid: Grid) -> Floats:
     return np.where(n >= spread.LEAST, grid.default, np.nan)
 
 
-def inflation_table(grid: Grid, *, seed: int) -> pd.DataFrame:
+def inflation_table(grid: Grid, distribution: pd.DataFrame, *, seed: int) -> pd.DataFrame:
     """Return a row for each model: on how many tasks the default is above the median wording, and by how much.
 
     share, share_low, share_high (`share_above_median`), figure5, figure5_low, figure5_high (`median_ecdf`), points
     (mean over tasks of default minus median), in_sds (median over tasks), above_all (tasks where no wording reaches
     it), n_tasks, reason.
     """
-    table = distribution_table(grid)
+    compared = distribution[distribution["difference"].notna() & (distribution["n"] >= spread.LEAST)]
     rows = []
-    for number, model in enumerate(grid.models):
-        scores, default = grid.scores[number], compared_default(grid)[number]
+    for model, scores, default in zip(grid.models, grid.scores, compared_default(grid), strict=True):
         share = spread.share_above_median(scores, default, rng=stream(seed, "share above median", model))
         figure5 = spread.median_ecdf(scores, default, rng=stream(seed, "median of the default's ECDF", model))
-        of_model = table[(table["model"] == model) & table["difference"].notna() & (table["n"] >= spread.LEAST)]
+        cells = compared[compared["model"] == model]
         rows.append(
             {"model": model, "n_tasks": share.n, "share": share.value, "share_low": share.low, "share_high": share.high}
             | {"figure5": figure5.value, "figure5_low": figure5.low, "figure5_high": figure5.high}
-            | {"points": float(of_model["difference"].mean()), "in_sds": float(of_model["in_sds"].median())}
-            | {
-                "above_all": int((of_model["default"] > of_model["max"]).sum()),
-                "reason": _why(share.reason, figure5.reason),
-            }
+            | {"points": cells["difference"].mean(), "in_sds": cells["in_sds"].median()}
+            | {"above_all": int((cells["default"] > cells["max"]).sum()), "reason": _why(share.reason, figure5.reason)}
         )
     return pd.DataFrame(rows)
 
@@ -376,25 +338,40 @@ def gate_table(grid: Grid) -> pd.DataFrame:
     )
     if not grid.gated or (np.isnan(accepted.scores) == np.isnan(grid.scores)).all():
         return pd.DataFrame()
-    parts = []
-    for prefix, grid_shown in (("", accepted), ("all_", grid)):
-        n, mean, _ = spread.moments(grid_shown.scores)
-        above = spread.above_median(grid_shown.scores, compared_default(accepted))
-        best = spread.quantile(grid_shown.scores, 1.0)
-        columns = {
-            "wordings": n.sum(axis=1),
-            "mean": mean.mean(axis=1),
-            "cv_median": spread.median(spread.variation(grid_shown.scores)),
+    default, columns = compared_default(accepted), dict[str, Any](model=list(grid.models))
+    for prefix, scores in (("", accepted.scores), ("all_", grid.scores)):
+        n, mean, _ = spread.moments(scores)
+        columns |= {
+            f"{prefix}wordings": n.sum(axis=1).astype(int),
+            f"{prefix}mean": mean.mean(axis=1),
+            f"{prefix}cv_median": spread.median(spread.variation(scores)),
+            f"{prefix}best": spread.quantile(scores, 1.0).mean(axis=1),
+            f"{prefix}share": pd.DataFrame(spread.above_median(scores, default)).mean(axis=1).to_numpy(),
         }
-        columns |= {"best": best.mean(axis=1), "share": _mean_of_known(above)}
-        parts.append(pd.DataFrame({f"{prefix}{name}": values for name, values in columns.items()}))
-    table = pd.concat(parts, axis=1)
-    table.insert(0, "model", list(grid.models))
-    return table.astype({"wordings": int, "all_wordings": int})
+    return pd.DataFrame(columns)
 
 
-def _mean_of_known(values: Floats) -> Floats:
-    defined = (~np.isnan(values)).sum(axis=1)
-    means = np.full(len(values), np.nan)
-    np.divide(np.nansum(values, axis=1), defined, out=means, where=defined > 0)
-    return means
+def source_tests(grid: Grid, *, seed: int) -> pd.DataFrame:
+    """Test people's wordings against machines', for each model and task that has both.
+
+    Columns: model, task, n_human, n_machine, human, machine (medians), difference (in points), p, p_holm (over all rows
+    with a p), method, reason.
+    """
+    rows = []
+    for m, model in enumerate(grid.models):
+        for t, task in enumerate(grid.tasks):
+            of_source = (grid.scores[m, t, grid.facts["source"][t] == source] for source in ("human", "machine"))
+            human, machine = (scores[~np.isnan(scores)] for scores in of_source)
+            if not (len(human) and len(machine)):
+                continue
+            rng = stream(seed, "machine against human", model, task)
+            test = spread.median_permutation_test(human, machine, rng=rng)
+            rows.append(
+                {"model": model, "task": task, "n_human": len(human), "n_machine": len(machine)}
+                | {"human": float(np.median(human)), "machine": float(np.median(machine))}
+                | {"difference": 100 * test.difference, "p": test.p, "method": test.method, "reason": test.reason}
+            )
+    names = ["model", "task", "n_human", "n_machine", "human", "machine", "difference", "p", "method", "reason"]
+    table = pd.DataFrame(rows, columns=names)
+    table.insert(8, "p_holm", holm(table["p"].to_numpy(np.float64)))
+    return table

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evaluation.instructions.grid import Grid
-from evaluation.instructions.spread import moments
+from evaluation.instructions.spread import moments, quantile
 from evaluation.tables.comparisons import board
 from plumbline.statistics.estimates import Floats
 from plumbline.statistics.rankings import kendall, points_of, ranks_of
@@ -43,15 +43,6 @@ def ranked(scores: Floats, holes: str) -> tuple[Floats, NDArray[np.int64]]:
     return points, ranks_of(np.nan_to_num(np.round(points, _DIGITS), nan=-np.inf))
 
 
-def best_and_worst(grid: Grid) -> tuple[Floats, Floats]:
-    """Return the largest and the smallest score over a model's wordings and its default, models by tasks."""
-    both = np.concatenate([grid.scores, grid.default[..., None]], axis=-1)
-    none = np.isnan(both).all(axis=-1)
-    best = np.where(none, np.nan, np.nanmax(np.where(none[..., None], 0, both), axis=-1))
-    worst = np.where(none, np.nan, np.nanmin(np.where(none[..., None], 0, both), axis=-1))
-    return best, worst
-
-
 def chosen_boards(grid: Grid, holes: str = "mteb") -> pd.DataFrame:
     """Return ranks with all defaults, and with one model taking its best wording on every task.
 
@@ -61,7 +52,7 @@ def chosen_boards(grid: Grid, holes: str = "mteb") -> pd.DataFrame:
 
     Source: arXiv 2605.22544, 3.4 and Figure 4.
     """
-    best, worst = best_and_worst(grid)
+    best, worst = np.fmax(quantile(grid.scores, 1.0), grid.default), np.fmin(quantile(grid.scores, 0.0), grid.default)
     parts = [_board(grid, grid.default, DEFAULTS, "", holes)]
     for scenario, others in ((AGAINST_DEFAULTS, grid.default), (AGAINST_WORST, worst)):
         for number, model in enumerate(grid.models):
@@ -85,7 +76,7 @@ def recommended_board(grid: Grid, holes: str = "mteb", *, seed: int) -> pd.DataF
     """
     _, means, _ = moments(grid.scores)
     types = {task: grid.types[task] or "Task" for task in grid.tasks}
-    table = board(grid.frame(means), types, seed=seed)
+    table = board(pd.DataFrame(means, index=list(grid.models), columns=list(grid.tasks)), types, seed=seed)
     over = mean_over_wordings(grid.scores)
     of_default, default_ranks = ranked(grid.default, holes)
     known_ranks = np.where(np.isnan(grid.default).all(axis=1), np.nan, default_ranks)

@@ -9,6 +9,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
+from evaluation.instructions import spread
 from evaluation.instructions.analysis import Analysis
 from evaluation.instructions.boards import AGAINST_DEFAULTS, AGAINST_WORST
 from evaluation.report.paper_tables import SIGNIFICANT
@@ -76,19 +77,17 @@ def _most(table: pd.DataFrame, by: str, number: int, names: tuple[str, ...]) -> 
 
 def distributions(analysis: Analysis, models: list[str], tasks: list[str]) -> alt.FacetChart:
     """Return a chart with a panel a model and a row a task: a tick for each wording, a mark for the default."""
-    records = []
-    for m, model in enumerate(analysis.grid.models):
-        for t, task in enumerate(analysis.grid.tasks):
-            if model not in models or task not in tasks:
-                continue
-            scores = analysis.grid.scores[m, t]
-            for k in np.flatnonzero(~np.isnan(scores)):
-                records.append((model, task, "wording", 100 * scores[k], str(analysis.grid.prompts[t, k])))
-            if not np.isnan(analysis.grid.default[m, t]):
-                above = analysis.grid.default[m, t] > np.nanmedian(scores) if (~np.isnan(scores)).any() else False
-                records.append(
-                    (model, task, "above" if above else "below", 100 * analysis.grid.default[m, t], "default")
-                )
+    records, grid = [], analysis.grid
+    middles = spread.median(grid.scores)
+    for (m, t), default in np.ndenumerate(grid.default):
+        names = grid.models[m], grid.tasks[t]
+        if names[0] not in models or names[1] not in tasks:
+            continue
+        for score, prompt_id in zip(grid.scores[m, t], grid.facts["prompt_id"][t], strict=True):
+            if not np.isnan(score):
+                records.append((*names, "wording", 100 * score, prompt_id))
+        if not np.isnan(default):
+            records.append((*names, "above" if default > middles[m, t] else "below", 100 * default, "default"))
     frame = pd.DataFrame(records, columns=["model", "task", "kind", "score", "wording"])
     base = alt.Chart(frame).encode(
         x=alt.X("score:Q", title="Score times 100").scale(zero=False),

@@ -5,15 +5,15 @@ A default can be compared with wordings only if it was measured on the same item
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evaluation.instructions.scores import ACCEPTABLE, DEFAULT, NONE, REPORTED, is_wording
+from evaluation.instructions.scores import ACCEPTABLE, NO_WORDINGS, REPORTED, is_wording
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.statistics.estimates import Floats
 
@@ -28,78 +28,48 @@ _CALLED = "|".join(_NAMES.get(name, name) for name in (*_BY_TASK, *_BY_MODEL, *_
 _DIFFERS = rf"^({_CALLED}) .*, but the wordings that count have .*$"
 
 
-@dataclass(frozen=True)
-class Choice:
-    """The selection: `tasks` (all if empty), and by task the `parts` (split, subset) of tasks with several."""
-
-    tasks: tuple[str, ...] = ()
-    parts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+Parts = Mapping[str, tuple[str, str]]  # split and subset, by task
 
 
-_ALL = Choice()
-
-
-def marked(scores: pd.DataFrame, choice: Choice = _ALL) -> pd.DataFrame:
+def marked(scores: pd.DataFrame, tasks: Sequence[str] = (), parts: Parts | None = None) -> pd.DataFrame:
     """Return the scores (`checked_scores`) with the column `why`: empty for rows that count.
 
-    One part of a task counts, a split and a subset of one metric and data set revision: the one with most scored
-    wordings, of equal ones the test split, then the first by name. One run and revision of a model counts, and one mteb
-    version and seed of a model on a task, by the same rule. Other rows are marked with the difference. Published
-    defaults (prompt id `reported`) belong to no run and are never matched: they count as such. Raises StudyError for
-    an unknown task or part.
+    `tasks` are the selected ones (all if empty), `parts` the selected parts of tasks with several. By default the
+    part counts (a split and a subset of one metric and data set revision) with most scored wordings, of equal ones the
+    test split, then the first by name. One run and revision of a model counts, and one mteb version and seed of a model
+    on a task, by the same rule. Other rows are marked with the difference. Published defaults (prompt id `reported`)
+    belong to no run and are never matched: they count as such. Raises StudyError for an unknown task or part.
     """
-    _refuse_unknown(scores, choice)
-    marked_scores = scores.copy()
-    marked_scores[WHY] = ""
-    if choice.tasks:
-        marked_scores.loc[~marked_scores["task"].isin(choice.tasks), WHY] = "the task was not selected"
-    _mark(
-        marked_scores,
-        marked_scores["score"].isna(),
-        marked_scores["reason"].where(marked_scores["reason"] != "", "no score"),
-    )
-    for task, (split, subset) in choice.parts.items():
-        elsewhere = (marked_scores["task"] == task) & ~(
-            (marked_scores["split"] == split) & (marked_scores["subset"] == subset)
-        )
-        _mark(
-            marked_scores,
-            elsewhere & (marked_scores["prompt_id"] != REPORTED),
-            f"not the selected part {split}/{subset}",
-        )
+    parts = parts or {}
+    _refuse_unknown(scores, tasks, parts)
+    marked_scores = scores.assign(**{WHY: ""})
+    if tasks:
+        _mark(marked_scores, ~scores["task"].isin(tasks), "the task was not selected")
+    _mark(marked_scores, scores["score"].isna(), scores["reason"].where(scores["reason"] != "", "no score"))
+    for task, part in parts.items():
+        in_part = (scores[list(_PART)] == part).all(axis=1)
+        of_other_parts = (scores["task"] == task) & ~in_part & (scores["prompt_id"] != REPORTED)
+        _mark(marked_scores, of_other_parts, f"not the selected part {'/'.join(part)}")
     for group, fields in ((["task"], _BY_TASK), (["model"], _BY_MODEL), (["model", "task"], _BY_CELL)):
         _mark_others(marked_scores, group, fields)
     _mark_same_texts(marked_scores)
     published = marked_scores[(marked_scores["prompt_id"] == REPORTED) & (marked_scores[WHY] == "")]
-    others = published.index[published.duplicated(["model", "task"])]
-    _mark(
-        marked_scores,
-        marked_scores.index.isin(others),
-        "another published default of this model and task counts",
-    )
+    repeated = marked_scores.index.isin(published.index[published.duplicated(["model", "task"])])
+    _mark(marked_scores, repeated, "another published default of this model and task counts")
     return marked_scores
 
 
-def parts_of(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return the parts of tasks with scored wordings: task, split, subset, n (scores), taken."""
-    worded = scores[is_wording(scores["prompt_id"]) & scores["score"].notna()]
-    parts = worded.groupby(["task", *_PART], sort=False).agg(
-        n=("score", "size"), taken=(WHY, lambda why: (why == "").any())
-    )
-    return parts.reset_index()
-
-
-def _refuse_unknown(scores: pd.DataFrame, choice: Choice) -> None:
-    tasks = sorted(scores["task"].unique())
-    for name in (*choice.tasks, *choice.parts):
-        if name not in tasks:
-            raise StudyError(f"no scores on task {name!r}; {nearest(name, tasks)[:400]}")
-    for task, (split, subset) in choice.parts.items():
+def _refuse_unknown(scores: pd.DataFrame, tasks: Sequence[str], parts: Parts) -> None:
+    scored = sorted(scores["task"].unique())
+    for name in (*tasks, *parts):
+        if name not in scored:
+            raise StudyError(f"no scores on task {name!r}; {nearest(name, scored)[:400]}")
+    for task, part in parts.items():
         of_task = scores[(scores["task"] == task) & is_wording(scores["prompt_id"])]
-        parts = sorted({f"{row.split}/{row.subset}" for row in of_task.itertuples()})
-        if f"{split}/{subset}" not in parts:
+        names = sorted(set(of_task["split"] + "/" + of_task["subset"]))
+        if "/".join(part) not in names:
             raise StudyError(
-                f"no wording was scored on {split}/{subset} of {task}; scored parts are: {', '.join(parts)[:400]}"
+                f"no wording was scored on {'/'.join(part)} of {task}; scored parts are: {', '.join(names)[:400]}"
             )
     if not is_wording(scores["prompt_id"]).any():
         raise DataError("no wording has a score, only defaults; prompt sensitivity needs at least 2 wordings per task")
@@ -141,21 +111,10 @@ def _mark_others(scores: pd.DataFrame, group: list[str], fields: tuple[str, ...]
 
 def _mark_same_texts(scores: pd.DataFrame) -> None:
     """Mark equal texts of one task after the first: they are one wording."""
-    texts = scores.loc[is_wording(scores["prompt_id"]) & (scores["text"] != ""), ["task", "prompt_id", "text"]]
-    once = texts.drop_duplicates(["task", "prompt_id"])
-    twice = once[once.duplicated(["task", "text"])]
-    if twice.empty:
-        return
-    original = once.drop_duplicates(["task", "text"])
-    first = dict(zip(zip(original["task"], original["text"], strict=True), original["prompt_id"], strict=True))
-    differing = {
-        (task, prompt_id): f"the same text as {first[task, text]}"
-        for task, prompt_id, text in twice.itertuples(index=False, name=None)
-    }
-    why = pd.Series(
-        [differing.get(key, "") for key in zip(scores["task"], scores["prompt_id"], strict=True)], index=scores.index
-    )
-    _mark(scores, why != "", why)
+    worded = scores[is_wording(scores["prompt_id"]) & (scores["text"] != "")]
+    firsts = worded.groupby(["task", "text"])["prompt_id"].transform("first")
+    first = firsts.reindex(scores.index).where(lambda prompt_ids: prompt_ids != scores["prompt_id"])
+    _mark(scores, first.notna(), "the same text as " + first)
 
 
 def reasons(scores: pd.DataFrame) -> pd.DataFrame:
@@ -168,24 +127,20 @@ def reasons(scores: pd.DataFrame) -> pd.DataFrame:
     return counts.sort_values("n", ascending=False, kind="stable", ignore_index=True)
 
 
-Words = NDArray[Any]
-
-
 @dataclass(frozen=True)
 class Grid:
     """The analysed scores.
 
-    `scores` are models by tasks by wordings, NaN without a score (also to pad tasks with fewer wordings). `prompts`
-    (tasks by wordings) are their ids, empty for padding; `facts` have each wording's source, label and text, by
-    name. `default`, `none` and `reported` are models by tasks: the model's own prompt in the same run, no
-    prompt, and the published default. `types` are the tasks' types.
+    `scores` are models by tasks by wordings, NaN without a score (also to pad tasks with fewer wordings). `facts` have
+    each wording's prompt_id, source, label and text (tasks by wordings), by name; empty for padding. `default`, `none`
+    and `reported` are models by tasks: the model's own prompt in the same run, no prompt, and the published default.
+    `types` are the tasks' types.
     """
 
     models: tuple[str, ...]
     tasks: tuple[str, ...]
     types: dict[str, str]
-    prompts: Words
-    facts: dict[str, Words]
+    facts: dict[str, NDArray[Any]]
     scores: Floats
     default: Floats
     none: Floats
@@ -195,8 +150,8 @@ class Grid:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The sources of the wordings."""
-        return tuple(sorted({str(source) for source in self.facts["source"][self.prompts != ""]}))
+        """The known sources of the wordings."""
+        return tuple(sorted(set(self.facts["source"].ravel()) - {""}))
 
     def only(self, wanted: NDArray[np.bool_]) -> Grid:
         """Return the grid with only the scores of these wordings (tasks by wordings)."""
@@ -207,29 +162,20 @@ class Grid:
         return self.only(self.facts["label"] == ACCEPTABLE) if self.gated else self
 
     def of_source(self, source: str) -> Grid:
-        """Return the grid with only wordings of one source."""
-        return self.only(self.facts["source"] == source)
+        """Return the grid with only wordings of one source; with all for an empty name."""
+        return self.only(self.facts["source"] == source) if source else self
 
     def with_wordings(self) -> Grid:
         """Return the grid without models and tasks that have no wording left."""
         scored = ~np.isnan(self.scores)
         models, tasks = scored.any(axis=(1, 2)), scored.any(axis=(0, 2))
-        if models.all() and tasks.all():
-            return self
-        rows, columns = np.ix_(models, tasks), np.flatnonzero(tasks)
-        arrays = {name: getattr(self, name)[rows] for name in ("scores", "default", "none", "reported")}
         return replace(
             self,
             models=tuple(np.array(self.models, object)[models]),
             tasks=tuple(np.array(self.tasks, object)[tasks]),
-            prompts=self.prompts[columns],
-            facts={name: values[columns] for name, values in self.facts.items()},
-            **arrays,
+            facts={name: values[tasks] for name, values in self.facts.items()},
+            **{name: getattr(self, name)[np.ix_(models, tasks)] for name in ("scores", "default", "none", "reported")},
         )
-
-    def frame(self, values: Floats) -> pd.DataFrame:
-        """Return models by tasks as a frame."""
-        return pd.DataFrame(values, index=list(self.models), columns=list(self.tasks))
 
 
 def grid_of(marked_scores: pd.DataFrame, named: Callable[[str], str] = str) -> Grid:
@@ -241,33 +187,33 @@ def grid_of(marked_scores: pd.DataFrame, named: Callable[[str], str] = str) -> G
     worded = rows[is_wording(rows["prompt_id"])]
     models, tasks = list(dict.fromkeys(worded["model"])), list(dict.fromkeys(worded["task"]))
     once = worded.drop_duplicates(["task", "prompt_id"])
-    number = once.groupby("task", sort=False).cumcount()
-    width = int(number.max()) + 1 if len(once) else 0
+    once = once.assign(number=once.groupby("task", sort=False).cumcount())
+    width = int(once["number"].max()) + 1 if len(once) else 0
     if width < 2:
         raise DataError("no task has scores under 2 distinct wordings; prompt sensitivity needs at least 2")
-    task_at, model_at = pd.Index(tasks), pd.Index(models)
-    at = task_at.get_indexer(pd.Index(once["task"]))
-    names = ("prompt_id", "source", "label", "text")
-    facts = {name: np.full((len(tasks), width), "", object) for name in names}
-    for name in names:
-        facts[name][at, number] = once[name].to_numpy()
-    scores = np.full((len(models), len(tasks), width), np.nan)
-    keys = ["task", "prompt_id"]
-    k = number.to_numpy()[pd.MultiIndex.from_frame(once[keys]).get_indexer(pd.MultiIndex.from_frame(worded[keys]))]
-    scores[model_at.get_indexer(pd.Index(worded["model"])), task_at.get_indexer(pd.Index(worded["task"])), k] = worded[
-        "score"
-    ].to_numpy()
+    wordings = pd.MultiIndex.from_product([tasks, range(width)])
+    facts = once.set_index(["task", "number"]).reindex(wordings, fill_value="")
+    numbers = once.set_index(["task", "prompt_id"])["number"]
+    of_wordings = worded.join(numbers, on=["task", "prompt_id"])
 
-    def beside(prompt_id: str) -> Floats:
-        of_prompt = rows[(rows["prompt_id"] == prompt_id) & rows["model"].isin(models) & rows["task"].isin(tasks)]
-        filled = np.full((len(models), len(tasks)), np.nan)
-        filled[model_at.get_indexer(pd.Index(of_prompt["model"])), task_at.get_indexer(pd.Index(of_prompt["task"]))] = (
-            of_prompt["score"]
-        )
-        return filled
+    def values(scored: pd.DataFrame, **axes: Sequence[Any]) -> Floats:
+        """Return scores as an array with these columns' values as axes."""
+        index = pd.MultiIndex.from_product([*axes.values()])
+        by_axes = scored.set_index(list(axes))["score"].reindex(index)
+        return by_axes.to_numpy(np.float64).reshape(list(map(len, axes.values())))
 
+    default, none, reported = (
+        values(rows[rows["prompt_id"] == name], model=models, task=tasks) for name in NO_WORDINGS
+    )
     return Grid(
-        tuple(map(named, models)), tuple(tasks), dict(zip(once["task"], once["task_type"], strict=True)),
-        facts.pop("prompt_id"), facts, scores, beside(DEFAULT), beside(NONE), beside(REPORTED),
-        bool((worded["label"] != "").any()), bool(worded["simulated"].any()),
-    )  # fmt: skip
+        tuple(map(named, models)),
+        tuple(tasks),
+        dict(zip(once["task"], once["task_type"], strict=True)),
+        {name: facts[name].to_numpy().reshape(-1, width) for name in ("prompt_id", "source", "label", "text")},
+        values(of_wordings, model=models, task=tasks, number=range(width)),
+        default,
+        none,
+        reported,
+        bool((worded["label"] != "").any()),
+        bool(worded["simulated"].any()),
+    )

@@ -6,6 +6,7 @@ import argparse
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -25,15 +26,13 @@ from evaluation.instructions.analysis import (
 )
 from evaluation.instructions.boards import AGAINST_DEFAULTS, AGAINST_WORST, DEFAULTS, HOLES
 from evaluation.instructions.charts import all_figures
-from evaluation.instructions.grid import Choice
 from evaluation.instructions.grid import reasons as aside_reasons
 from evaluation.instructions.scores import SCORES, of_folder, read_scores, study_scores
 from evaluation.instructions.spread import N_RESAMPLES, above_median
 from evaluation.report.paper_tables import p_value
-from generation.output_statistics import shown
 from plumbline.errors import StudyError
 from plumbline.exhibits.page import PageWords, write_outlined
-from plumbline.exhibits.table import Cell, Exhibit, cell, printed, reasons
+from plumbline.exhibits.table import UNDEFINED, Cell, Exhibit, cell, estimates, number, numbers, printed, reasons, word
 from plumbline.manifest import StudyRecords, stage
 from plumbline.study import load_study
 from plumbline.study.places import output_folder, place
@@ -44,6 +43,7 @@ _SCENARIOS = {
     AGAINST_DEFAULTS: "{} with its best wordings, others with defaults",
     AGAINST_WORST: "{} with its best wordings, others with their worst",
 }
+percent = partial(number, digits=1, times=100, unit="%")
 _OWN_TABLES = (
     "The best and worst wordings are chosen and scored on the same items, so noise alone would make them differ"
 )
@@ -65,16 +65,16 @@ def recommended(analysis: Analysis) -> Exhibit:
     columns: dict[str, Cell] = {
         "Model": "model", "Rank": "rank",
         "Rank 95%": lambda row: (
-            "–" if pd.isna(row.get("rank_low")) else f"{row['rank_low']:.0f} to {row['rank_high']:.0f}"
+            UNDEFINED if pd.isna(row.get("rank_low")) else f"{row['rank_low']:.0f} to {row['rank_high']:.0f}"
         ),
-        "Mean over wordings [95%]": _with_ends(hundred, "wordings_mean", "wordings_low", "wordings_high"),
-        "Default": cell("default_mean", hundred), "Default's rank": _number("default_rank", 0),
+        "Mean over wordings [95%]": estimates("wordings_mean", "wordings_low", "wordings_high", times=100),
+        "Default": cell("default_mean", hundred), "Default's rank": numbers("default_rank", 0),
     }  # fmt: skip
     notes = [
         "Recommended: the mean over accepted wordings, then over tasks. Its interval reflects the choice of wordings,"
         " with tasks fixed (Student's t, Satterthwaite's degrees of freedom; none if no wordings differ); rank limits"
         " reflect the choice of tasks",
-        f"Kendall's tau-b with the defaults' board: {shown(float(frame.attrs['tau']), 2)}",
+        f"Kendall's tau-b with the defaults' board: {number(frame.attrs['tau'])}",
         f"Some defaults are missing; for the defaults' ranks {HOLES[analysis.settings.holes]}"
         if analysis.holes
         else "",
@@ -89,8 +89,8 @@ def inflation(analysis: Analysis) -> Exhibit:
     frame = analysis.inflation
     columns: dict[str, Cell] = {
         "Model": "model", "Tasks": "n_tasks",
-        "Default above median [95%]": _with_ends(_percent, "share", "share_low", "share_high"),
-        "Default's median percentile [95%]": _with_ends(_percent, "figure5", "figure5_low", "figure5_high"),
+        "Default above median [95%]": _percents("share"),
+        "Default's median percentile [95%]": _percents("figure5"),
         "Points above median": cell("points", points), "In SDs": cell("in_sds", points),
         "Above all wordings": "above_all",
     }  # fmt: skip
@@ -110,11 +110,11 @@ def distribution(analysis: Analysis) -> Exhibit:
     frame = analysis.distribution
     columns: dict[str, Cell] = {
         "Model": "model", "Task": "task", "n": "n", "Median": cell("median", hundred), "Min": cell("min", hundred),
-        "Max": cell("max", hundred), "SD": lambda row: shown(100 * row["sd"], 2), "CV": cell("cv", _percent),
+        "Max": cell("max", hundred), "SD": numbers("sd", 2, times=100), "CV": cell("cv", percent),
         "Default": cell("default", hundred),
         **({"No prompt": cell("none", hundred)} if frame["none"].notna().any() else {}),
-        "ECDF": lambda row: f"{_percent(row['ecdf'])} ({_percent(row['ecdf_with_default'])})",
-        "Points": cell("difference", points), "SDs": cell("in_sds", points), "Verdict": _word("verdict"),
+        "ECDF": lambda row: f"{percent(row['ecdf'])} ({percent(row['ecdf_with_default'])})",
+        "Points": cell("difference", points), "SDs": cell("in_sds", points), "Verdict": cell("verdict", word),
     }  # fmt: skip
     notes = [
         f"Verdict: {RULE}. ECDF: the share of wordings that score no more than the default; in brackets, the default"
@@ -128,9 +128,9 @@ def variation(analysis: Analysis) -> Exhibit:
     """Return coefficients of variation by model."""
     frame = analysis.variation
     columns: dict[str, Cell] = {
-        "Model": "model", "Tasks": "n_tasks", "Median CV": cell("cv_median", _percent),
-        "Largest CV": cell("cv_max", _percent), "On": _word("task"), "Median SD": _number("sd_median", 2),
-        "Median range": _number("range_median", 2),
+        "Model": "model", "Tasks": "n_tasks", "Median CV": cell("cv_median", percent),
+        "Largest CV": cell("cv_max", percent), "On": cell("task", word), "Median SD": numbers("sd_median"),
+        "Median range": numbers("range_median"),
     }  # fmt: skip
     notes = [
         "CV: the population standard deviation over wordings as a share of their mean, without the default. The CV"
@@ -167,9 +167,9 @@ def boards(analysis: Analysis) -> Exhibit:
 def best_worst(analysis: Analysis) -> Exhibit:
     """Return the best and worst wordings."""
     columns: dict[str, Cell] = {
-        "Task": "task", "Model": "model", "Best": _number("best", 3),
-        "Best wording": lambda row: row["best_text"] or row["best_prompt"], "Worst": _number("worst", 3),
-        "Worst wording": lambda row: row["worst_text"] or row["worst_prompt"], "Gap": _number("gap", 1),
+        "Task": "task", "Model": "model", "Best": numbers("best", 3),
+        "Best wording": lambda row: row["best_text"] or row["best_prompt"], "Worst": numbers("worst", 3),
+        "Worst wording": lambda row: row["worst_text"] or row["worst_prompt"], "Gap": numbers("gap", 1),
     }  # fmt: skip
     caption = "Best and worst wordings (arXiv 2605.22544, Tables 5 to 15)"
     return _exhibit(analysis, "best_worst", caption, best_worst_table(analysis.grid), columns, [_OWN_TABLES])
@@ -203,7 +203,7 @@ def gate(analysis: Analysis) -> Exhibit:
     columns: dict[str, Cell] = {
         "Model": "model", "Wordings": lambda row: f"{row['wordings']} of {row['all_wordings']}",
         "Mean": both("mean", hundred), "Best wordings": both("best", hundred),
-        "Median CV": both("cv_median", _percent), "Default above median": both("share", _percent),
+        "Median CV": both("cv_median", percent), "Default above median": both("share", percent),
     }  # fmt: skip
     caption = "Results with accepted wordings only, and in brackets with all wordings, scores times 100"
     return _exhibit(analysis, "gate", caption, analysis.gate, columns, [])
@@ -229,25 +229,16 @@ def _exhibit(
     return Exhibit(name, caption, frame, rows, (*simulated, *filter(None, notes)))
 
 
-def _number(name: str, digits: int) -> Cell:
-    return cell(name, lambda value: shown(value, digits))
-
-
-def _word(name: str) -> Cell:
-    return cell(name, lambda word: str(word or "–"))
-
-
-def _with_ends(form: Callable[[float], str], name: str, low: str, high: str) -> Cell:
-    """Return a column of values with their intervals, if any."""
-    return lambda row: form(row[name]) + ("" if pd.isna(row[low]) else f" [{form(row[low])}, {form(row[high])}]")
-
-
-def _percent(value: float) -> str:
-    return "–" if pd.isna(value) else f"{100 * value:.1f}%"
+def _percents(name: str) -> Cell:
+    """Return a column of shares in percent with their intervals."""
+    ends = [f"{name}_low", f"{name}_high"]
+    return lambda row: (
+        percent(row[name]) + ("" if math.isnan(row[ends[0]]) else f" [{', '.join(percent(row[end]) for end in ends)}]")
+    )
 
 
 def _p(value: float) -> str:
-    return "–" if pd.isna(value) else p_value(value).removeprefix("p ").removeprefix("= ")
+    return UNDEFINED if math.isnan(value) else p_value(value).removeprefix("p ").removeprefix("= ")
 
 
 _FEW_WORDINGS, _FEW_TASKS = 10, 5
@@ -386,9 +377,9 @@ def _report_scores(options: argparse.Namespace) -> int:
 
 
 def _settings(options: argparse.Namespace, seed: int) -> Settings:
-    choice = Choice(options.tasks, dict(options.part))
     chosen_seed = seed if options.seed is None else options.seed
-    return Settings(choice, options.source, options.defaults, options.holes, chosen_seed)
+    parts = dict(options.part)
+    return Settings(options.tasks, parts, options.source, options.defaults, options.holes, chosen_seed)
 
 
 def _write(analysis: Analysis, folder: Path, title: str) -> int:

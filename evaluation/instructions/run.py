@@ -7,7 +7,6 @@ are loaded; one that fails is reported, and the others go on.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,17 +14,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tqdm import tqdm
-
-from evaluation.cluster import run_jobs
+from evaluation.cluster import run_jobs, save_results
 from evaluation.instructions.scores import SCORES
-from evaluation.instructions.units import InstructionScore, PromptResults, PromptUnit, plan, unlabelled
+from evaluation.instructions.units import PromptResults, PromptUnit, plan, unlabelled
+from evaluation.measures import Fields
 from evaluation.models.embeddings import Embeddings
 from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.tasks.protocols import METRICS
 from evaluation.tasks.scoring import evaluate_task
 from evaluation.units import UNDEFINED, Model
-from evaluation.work import JobOutcome, Loader, ModelEnd, ModelJob, quiet, versions
+from evaluation.work import JobOutcome, Loader, ModelJob, quiet, versions
 from generation.datasets.dataset import Dataset
 from generation.datasets.local import TableDataset
 from generation.datasets.mteb_tasks import MtebTask
@@ -94,18 +92,6 @@ class PromptRunOutcome(JobOutcome):
     units: Sequence[PromptUnit] = ()
 
 
-@dataclass(frozen=True)
-class UnitResult:
-    """A model's result on a unit: mteb's result and the effective prompt; or the reason for a refusal."""
-
-    key: tuple[str, str]
-    result: Any = None
-    effective: str = ""
-    revision: str = ""
-    versions: str = ""
-    refused: str = ""
-
-
 def evaluate_instructions(
     study: Study,
     *,
@@ -130,75 +116,51 @@ def evaluate_instructions(
         results = PromptResults(StudyRecords.open(study), units, Model.all_of(host))
         todo = {model.name: results.todo(model) for model in chosen}
         n_all = len(chosen) * sum(not unit.reason for unit in units)
-        outcome = PromptRunOutcome(units=units, kept=n_all - sum(map(len, todo.values())))
+        n_todo = sum(map(len, todo.values()))
+        outcome = PromptRunOutcome(units=units, kept=n_all - n_todo)
         jobs = [
             ModelJob(
                 model,
-                [partial(_score, study.evaluation, unit, model.spec.instruction_template) for unit in todo[model.name]],
+                [partial(_scored, study.evaluation, model.spec.instruction_template, unit) for unit in units_left],
             )
             for model in chosen
-            if todo[model.name]
+            if (units_left := todo[model.name])
         ]
+        by_key = {unit.key: unit for unit in units}
+
+        def save(job: ModelJob, result: tuple[tuple[str, str], list[Fields]]) -> bool:
+            key, rows = result
+            results.save(job.model, by_key[key], rows)
+            return True
+
         try:
-            with (
-                tqdm(total=sum(map(len, todo.values())), unit="score", desc="evaluating") as bar,
-                contextlib.closing(run_jobs(host, jobs, load, cluster if jobs else "")) as stream,
-            ):
-                _take(results, stream, outcome, bar)
+            save_results(run_jobs(host, jobs, load, cluster if jobs else ""), save, outcome, n_todo)
         finally:
-            results.write()
+            results.write(outcome.failures)
     return outcome
 
 
-def _take(results: PromptResults, stream: Iterator[tuple[ModelJob, Any]], outcome: PromptRunOutcome, bar: Any) -> None:
-    """Save results in the order in which they come."""
-    units = {unit.place: unit for unit in results.units}
-    for job, result in stream:
-        model = job.model
-        if isinstance(result, ModelEnd):
-            outcome.end(model, result)
-            if result.failure:
-                results.fail(model, result.failure)
-            continue
-        unit = units[result.key]
-        if result.refused:
-            rows = results.unscored(model, unit, result.refused, unit_id=results.unit_id(unit, model))
-        else:
-            rows = list(_rows(results, model, unit, result))
-        results.save(model, unit, rows)
-        outcome.made += 1
-        bar.update()
-
-
-def _score(evaluation: EvaluationSpec, unit: PromptUnit, template: str, model: Encoder) -> UnitResult:
-    """Score a data set under a prompt: a piece of `evaluation.work`."""
-    refused = model.model.refuses() if unit.wanted.text is not None else ""
-    if refused:
-        return UnitResult(unit.place, refused=refused)
-    under = PromptedEncoder(model, unit.wanted.text, template)
+def _scored(
+    evaluation: EvaluationSpec, template: str, unit: PromptUnit, model: Encoder
+) -> tuple[tuple[str, str], list[Fields]]:
+    """Score a data set under a prompt: a piece of `evaluation.work`. Return the unit's key and its rows' fields."""
+    if unit.text is not None and (refused := model.model.refuses()):
+        return unit.key, unit.unscored(refused)
+    under = PromptedEncoder(model, unit.text, template)
     result = evaluate_task(unit.dataset, under, evaluation.protocol, evaluation.batch_size)
-    return UnitResult(unit.place, result, under.effective, model.revision, versions(model.engines))
-
-
-def _rows(results: PromptResults, model: Model, unit: PromptUnit, result: UnitResult) -> Iterator[InstructionScore]:
-    """Yield a row for each subset that mteb scored."""
-    ((split, subsets),) = result.result.scores.items()
+    ((split, subsets),) = result.scores.items()
+    rows: list[Fields] = []
     for subset in subsets:
         value = subset[METRICS[unit.dataset.task]]
         score = math.nan if value is None else float(value)
-        yield results.row(
-            model,
-            unit,
-            revision=model.revision or result.revision or "unknown",
-            split=split,
-            subset=subset["hf_subset"],
-            effective=result.effective,
-            score=score,
-            reason=UNDEFINED if math.isnan(score) else "",
-            mteb_version=str(result.result.mteb_version or ""),
-            unit_id=results.unit_id(unit, model),
-            versions=result.versions,
-        )
+        rows.append(
+            {
+                "revision": model.revision, "split": split, "subset": subset["hf_subset"],
+                "effective": under.effective, "score": score, "reason": UNDEFINED if math.isnan(score) else "",
+                "mteb_version": str(result.mteb_version or ""), "versions": versions(model.engines),
+            }
+        )  # fmt: skip
+    return unit.key, rows
 
 
 def forecast(study: Study, *, models: Sequence[str] = (), include_unaccepted: bool = False) -> str:
@@ -233,7 +195,7 @@ def _cost(units: Sequence[PromptUnit]) -> tuple[int, int]:
     prompted = {text.text for text in dataset.texts() if text.field != "passage"}
     documents = _documents(dataset)
     signs = sum(map(len, prompted))
-    prompts = sum(len(unit.wanted.text or "") for unit in units)
+    prompts = sum(len(unit.text or "") for unit in units)
     return (
         len(units) * len(prompted) + len(documents),
         len(units) * signs + len(prompted) * prompts + sum(map(len, documents)),
@@ -272,12 +234,12 @@ def score_wordings(options: argparse.Namespace) -> int:
 
 
 def _about_wordings(outcome: PromptRunOutcome, *, include_unaccepted: bool) -> Iterator[str]:
-    wordings = {unit.wanted.prompt_id: unit for unit in outcome.units if unit.wanted.text}
+    wordings = {unit.prompt_id: unit for unit in outcome.units if unit.text}
     reasons = Counter(unit.reason for unit in wordings.values() if unit.reason)
     yield f"wordings: {len(wordings) - reasons.total()} scored, {reasons.total()} not scored"
     yield from (f"  {number}: {reason}" for reason, number in reasons.most_common())
     if include_unaccepted:
-        unaccepted = sum(unit.wanted.label != "acceptable" for unit in wordings.values())
+        unaccepted = sum(unit.label != "acceptable" for unit in wordings.values())
         yield f"scored although unaccepted: {count(unaccepted, 'wording')}; the rows show the labels"
-    if any(unit.wanted.simulated for unit in wordings.values()):
+    if any(unit.simulated for unit in wordings.values()):
         yield "labels are simulated and say nothing about the wordings"

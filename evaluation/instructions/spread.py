@@ -12,13 +12,10 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
-from evaluation.instructions.grid import Grid
 from plumbline.frames import same_index
-from plumbline.statistics.estimates import Bootstrap, Estimate, Floats, Value, stream
-from plumbline.statistics.paired import holm
+from plumbline.statistics.estimates import Bootstrap, Estimate, Floats, Value
 from plumbline.words import count
 
 LEAST = 2  # distinct wordings, below which nothing varies
@@ -263,33 +260,6 @@ def median_permutation_test(
     gaps = _drawn_gaps(both, sizes[0], rng)
     tail = (1 + min(np.count_nonzero(gaps >= difference), np.count_nonzero(gaps <= difference))) / (1 + N_RESAMPLES)
     return MedianTest(difference, min(1.0, 2 * tail), sizes, f"{N_RESAMPLES:,} resamples", "")
-
-
-def source_tests(grid: Grid, *, seed: int) -> pd.DataFrame:
-    """Test people's wordings against machines', for each model and task that has both.
-
-    Columns: model, task, n_human, n_machine, human, machine (medians), difference (in points), p, p_holm (over all rows
-    with a p), method, reason.
-    """
-    human, machine = (grid.facts["source"] == name for name in ("human", "machine"))
-    rows = []
-    for number, model in enumerate(grid.models):
-        for at, task in enumerate(grid.tasks):
-            sides = [grid.scores[number, at, kind[at]] for kind in (human, machine)]
-            sides = [side[~np.isnan(side)] for side in sides]
-            if not min(map(len, sides)):
-                continue
-            rng = stream(seed, "machine against human", model, task)
-            test = median_permutation_test(*sides, rng=rng)
-            rows.append(
-                {"model": model, "task": task, "n_human": len(sides[0]), "n_machine": len(sides[1])}
-                | {"human": float(np.median(sides[0])), "machine": float(np.median(sides[1]))}
-                | {"difference": 100 * test.difference, "p": test.p, "method": test.method, "reason": test.reason}
-            )
-    names = ["model", "task", "n_human", "n_machine", "human", "machine", "difference", "p", "method", "reason"]
-    table = pd.DataFrame(rows, columns=names)
-    table.insert(8, "p_holm", holm(table["p"].to_numpy(np.float64)))
-    return table
 
 
 def _drawn_gaps(both: Floats, n: int, rng: np.random.Generator) -> Floats:

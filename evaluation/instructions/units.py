@@ -7,22 +7,20 @@ import hashlib
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-import pandas as pd
 from pydantic import Field
 
 from annotation.campaign_records import LOOKS
 from annotation.counting import counting_ratings
 from annotation.questions.label import SingleLabelQuestion
-from annotation.rubric import Rubric
 from annotation.subjects import RowReader
 from annotation.verdicts.conclusion import looked_at
 from annotation.verdicts.evidence import Evidence
 from evaluation.instructions.scores import ACCEPTABLE, DEFAULT, NONE, SCORES, Label, PromptScore
-from evaluation.records import MADE
+from evaluation.measures import Fields
+from evaluation.records import MADE, MadeRows
 from evaluation.stored import StoredResults
 from evaluation.tasks import scoring
 from evaluation.tasks.protocols import METRICS, Protocol
@@ -36,7 +34,6 @@ from generation.instructions.wordings import LABELS, Instruction, read_wordings
 from plumbline.errors import StudyError
 from plumbline.identity import identity
 from plumbline.manifest import StudyRecords
-from plumbline.records import Record
 from plumbline.study import Study
 from plumbline.study.evaluation import EvaluationSpec
 from plumbline.words import count
@@ -47,7 +44,6 @@ class WordingLabel:
     """Raters' decision on a wording: the majority label, and the `reason` if it is not acceptable."""
 
     label: Label = ""
-    n_raters: int = 0
     reason: str = "nobody has labelled it"
     simulated: bool = False
 
@@ -66,17 +62,16 @@ def decide(answers: Sequence[str], min_raters: int) -> WordingLabel:
     'no label was chosen by more than half of the 2 raters'
     """
     n = len(answers)
+    if not n:
+        return WordingLabel()
     if n < min_raters:
-        return (
-            WordingLabel(n_raters=n, reason=f"labelled by {count(n, 'rater')}, but {min_raters} are needed")
-            if n
-            else WordingLabel()
-        )
+        return WordingLabel(reason=f"labelled by {count(n, 'rater')}, but {min_raters} are needed")
     for label in LABELS:
         if 2 * answers.count(label) > n:
-            why = "" if label == ACCEPTABLE else f"{label}, by {answers.count(label)} of {n} raters"
-            return WordingLabel(label, n, why)
-    return WordingLabel(n_raters=n, reason=f"no label was chosen by more than half of the {n} raters")
+            return WordingLabel(
+                label, "" if label == ACCEPTABLE else f"{label}, by {answers.count(label)} of {n} raters"
+            )
+    return WordingLabel(reason=f"no label was chosen by more than half of the {n} raters")
 
 
 def labelled(evidence: Evidence, wordings: Sequence[Instruction]) -> Mapping[str, WordingLabel]:
@@ -87,23 +82,22 @@ def labelled(evidence: Evidence, wordings: Sequence[Instruction]) -> Mapping[str
     """
     study = evidence.study
     looked_at(evidence)
-    question = _label_question(evidence.rubric)
-    if not question:
+    questions = (question for question in evidence.rubric.asked() if isinstance(question, SingleLabelQuestion))
+    name = next((question.name for question in questions if set(LABELS) <= set(question.labels)), "")
+    if not name:
         raise StudyError(
             f"{study.file}: rubric {study.rubric!r} has no question with the labels {', '.join(LABELS)}; write"
             " `rubric: instructions`"
         )
     counting = counting_ratings(evidence.collected.sample_ratings, study.raters.per_pair)
-    of_question = counting[counting["question"] == question]
-    answers: pd.Series = of_question.groupby("pair_id")["answer"].agg(list)
-    simulated: pd.Series = of_question.groupby("pair_id")["simulated"].any()
-    decisions = {}
+    by_pair = dict(iter(counting[counting["question"] == name].groupby("pair_id")))
     items = RowReader(study, evidence.rubric).items()
     pair_ids = [item.pair(study.kinds[item.group]).pair_id for item in items if not item.expected]
+    decisions = {}
     for wording, pair_id in zip(wordings, pair_ids, strict=True):
-        decision = decide(list(answers.get(pair_id, [])), study.acceptance.min_raters)
-        by_program = bool(simulated.get(pair_id, False))
-        decisions[wording.prompt_id] = WordingLabel(decision.label, decision.n_raters, decision.reason, by_program)
+        ratings = by_pair.get(pair_id, counting.head(0))
+        decision = decide(list(ratings["answer"]), study.acceptance.min_raters)
+        decisions[wording.prompt_id] = replace(decision, simulated=bool(ratings["simulated"].any()))
     return decisions
 
 
@@ -112,53 +106,38 @@ def unlabelled(folder: Path) -> bool:
     return not (folder / LOOKS.name).exists()
 
 
-def _label_question(rubric: Rubric) -> str:
-    """Return the question whose labels decide on wordings; empty without one."""
-    questions = (question for question in rubric.asked() if isinstance(question, SingleLabelQuestion))
-    return next((question.name for question in questions if set(LABELS) <= set(question.labels)), "")
-
-
 @dataclass(frozen=True)
-class PromptChoice:
-    """A prompt to evaluate. `text` is None for the model's own, empty for none."""
+class PromptUnit:
+    """One data set under one prompt: a wording with its label, the model's own (`text` None), or none (empty).
 
+    `reason` says why it is not scored, else it is empty.
+    """
+
+    dataset: Dataset
+    content_id: str
     prompt_id: str
     text: str | None
+    reason: str = ""
     source: str = ""
     label: Label = ""
     simulated: bool = False
 
-
-OWN = PromptChoice(DEFAULT, None)
-NOTHING = PromptChoice(NONE, "")
-
-
-@dataclass(frozen=True)
-class PromptUnit:
-    """One data set under one prompt; `reason` says why it is not scored, else it is empty."""
-
-    dataset: Dataset
-    content_id: str
-    wanted: PromptChoice
-    reason: str = ""
-
     @property
-    def place(self) -> tuple[str, str]:
+    def key(self) -> tuple[str, str]:
         """Its key among a model's units: data set and prompt."""
-        return self.dataset.name, self.wanted.prompt_id
+        return self.dataset.name, self.prompt_id
 
-    @property
-    def parts(self) -> list[tuple[str, str]]:
-        """The scored splits and subsets, as mteb names them."""
+    def unscored(self, reason: str) -> list[Fields]:
+        """Return the fields of rows without a score, for each split and subset, as mteb names them."""
+        parts = [("test", "default")]
         if isinstance(self.dataset, MtebTask):
-            return [(self.dataset.loaded.split, subset) for subset in self.dataset.loaded.task.dataset]
-        return [("test", "default")]
+            parts = [(self.dataset.loaded.split, subset) for subset in self.dataset.loaded.task.dataset]
+        return [{"split": split, "subset": subset, "score": math.nan, "reason": reason} for split, subset in parts]
 
     def unit_id(self, protocol: Protocol, model: Model) -> str:
         """Return the identity of its scores: the data, the model, the prompt and template, protocol and libraries."""
-        text = self.wanted.text
-        prompt = DEFAULT if text is None else hashlib.sha256(text.encode()).hexdigest()
-        template = "" if text is None else model.spec.instruction_template
+        prompt = DEFAULT if self.text is None else hashlib.sha256(self.text.encode()).hexdigest()
+        template = "" if self.text is None else model.spec.instruction_template
         measure = [protocol, METRICS[self.dataset.task], _versions()]
         return identity("prompt-score-v1", self.content_id, model.model_id, template, *measure, prompt)
 
@@ -202,14 +181,14 @@ def _units(
     unusable: str,
     include_unaccepted: bool,
 ) -> Iterator[PromptUnit]:
-    for choice in (OWN, NOTHING):
-        yield PromptUnit(dataset, content, choice, unusable)
+    yield PromptUnit(dataset, content, DEFAULT, None, unusable)
+    yield PromptUnit(dataset, content, NONE, "", unusable)
     for wording in wordings:
         if wording.serves(dataset.name, dataset.task):
             decided = decisions.get(wording.prompt_id, WordingLabel())
-            wanted = PromptChoice(wording.prompt_id, wording.text, wording.source, decided.label, decided.simulated)
-            refused = "" if decided.accepted or include_unaccepted else decided.reason
-            yield PromptUnit(dataset, content, wanted, unusable or (f"not accepted: {refused}" if refused else ""))
+            refused = "" if decided.accepted or include_unaccepted else f"not accepted: {decided.reason}"
+            of_wording = wording.prompt_id, wording.text, unusable or refused, wording.source
+            yield PromptUnit(dataset, content, *of_wording, decided.label, decided.simulated)
 
 
 @functools.cache
@@ -231,82 +210,56 @@ class InstructionScore(PromptScore):
     versions: str = Field(default="", description="packages that computed the score, with their versions")
 
 
-class UnitRows(Record):
-    """All rows of a unit (`made/instructions/<unit_id>.json`)."""
-
-    rows: tuple[InstructionScore, ...] = Field(min_length=1, description="rows, one for each subset")
-
-
 class PromptResults:
     """The rows of a run: the valid ones of earlier runs, and the units left to score (`todo`)."""
 
     def __init__(self, records: StudyRecords, units: Sequence[PromptUnit], models: Sequence[Model]) -> None:
-        self.study, self.units, self.models = records.study, units, models
-        self._records = records
-        self._stored = StoredResults(self.study.folder / MADE / "instructions", UnitRows)
+        self.units, self.models = units, models
+        self._records, self._evaluation = records, records.study.evaluation
+        self._stored = StoredResults(records.study.folder / MADE / "instructions", MadeRows)
         self._written = -math.inf
-        ids = {self.unit_id(unit, model) for model in models for unit in units}
+        ids = {self._unit_id(unit, model) for model in models for unit in units}
         self._rows = {unit_id: stored.rows for unit_id in ids if (stored := self._stored.get(unit_id))}
-        self._failed: dict[str, str] = {}
-        self.kept = len(self._rows)
-
-    def unit_id(self, unit: PromptUnit, model: Model) -> str:
-        """Return the identity of a unit's scores by a model of this study."""
-        return unit.unit_id(self.study.evaluation.protocol, model)
 
     def todo(self, model: Model) -> list[PromptUnit]:
         """Return the units that a model has left, without those that have a reason."""
-        return [unit for unit in self.units if not unit.reason and self.unit_id(unit, model) not in self._rows]
+        return [unit for unit in self.units if not unit.reason and self._unit_id(unit, model) not in self._rows]
 
-    def save(self, model: Model, unit: PromptUnit, rows: Sequence[InstructionScore]) -> None:
-        """Store a unit's rows; they are on disk when this returns."""
-        unit_id = self.unit_id(unit, model)
-        self._stored.add(unit_id, UnitRows(rows=tuple(rows)))
+    def save(self, model: Model, unit: PromptUnit, rows: Sequence[Fields]) -> None:
+        """Store the measured fields of a unit's rows; they are on disk when this returns."""
+        unit_id = self._unit_id(unit, model)
+        self._stored.add(unit_id, MadeRows(rows=tuple(rows)))
         self._rows[unit_id] = tuple(rows)
         if time.monotonic() - self._written > WRITE_SECONDS:
-            self.write()
+            self.write({})
 
-    def fail(self, model: Model, reason: str) -> None:
-        """Record why a model could not be evaluated; its earlier scores stay."""
-        self._failed[model.name] = reason
-
-    def write(self) -> None:
-        """Write the table of all rows, in the study's order."""
-        begun = [model for model in self.models if self._begun(model)]  # one that never ran has no rows
-        rows = [row for model in begun for unit in self.units for row in self._of(model, unit)]
+    def write(self, failures: Mapping[str, str]) -> None:
+        """Write the table of all rows, in the study's order; `failures` say why models could not be evaluated."""
+        begun = [
+            model  # one that never ran has no rows
+            for model in self.models
+            if model.name in failures or any(self._unit_id(unit, model) in self._rows for unit in self.units)
+        ]
+        rows = [row for model in begun for unit in self.units for row in self._of(model, unit, failures)]
         self._records.noted.write_table(SCORES, rows, InstructionScore)
         self._written = time.monotonic()
 
-    def row(self, model: Model, unit: PromptUnit, **fields: Any) -> InstructionScore:
-        """Return a row of a unit."""
-        wanted = unit.wanted
-        return InstructionScore.model_validate(
-            {
-                "model": model.name, "revision": model.revision or UNKNOWN, "task": unit.dataset.name,
-                "task_type": unit.dataset.task, "metric": METRICS[unit.dataset.task], "prompt_id": wanted.prompt_id,
-                "text": wanted.text or "", "source": wanted.source, "label": wanted.label,
-                "simulated": wanted.simulated,
-                "dataset_revision": unit.dataset.revision, "run": run_id(self.study.evaluation), **fields,
-            }
-        )  # fmt: skip
+    def _unit_id(self, unit: PromptUnit, model: Model) -> str:
+        return unit.unit_id(self._evaluation.protocol, model)
 
-    def unscored(self, model: Model, unit: PromptUnit, reason: str, **fields: Any) -> list[InstructionScore]:
-        """Return the rows of a unit without a score, with the reason."""
-        return [
-            self.row(model, unit, split=split, subset=subset, score=math.nan, reason=reason, **fields)
-            for split, subset in unit.parts
-        ]
-
-    def _of(self, model: Model, unit: PromptUnit) -> Iterator[InstructionScore]:
-        """Yield a unit's rows for the table: its scores with the present label, or the reason for none."""
-        rows = () if unit.reason else self._rows.get(self.unit_id(unit, model), ())
-        says = self.row(model, unit, score=math.nan)
-        now = {name: getattr(says, name) for name in ("model", "source", "label", "simulated")}
-        for row in rows:
-            yield row.model_copy(update={**now, "prompt_id": says.prompt_id})
-        reason = unit.reason or self._failed.get(model.name, "")
-        if not rows and reason:
-            yield from self.unscored(model, unit, reason)
-
-    def _begun(self, model: Model) -> bool:
-        return model.name in self._failed or any(self.unit_id(unit, model) in self._rows for unit in self.units)
+    def _of(self, model: Model, unit: PromptUnit, failures: Mapping[str, str]) -> Iterator[InstructionScore]:
+        """Yield a unit's rows: its scores with the present label, or the reason for none."""
+        unit_id = self._unit_id(unit, model)
+        measured = () if unit.reason else self._rows.get(unit_id, ())
+        reason = unit.reason or failures.get(model.name, "")
+        for fields in measured or (unit.unscored(reason) if reason else ()):
+            yield InstructionScore.model_validate(
+                {
+                    "model": model.name, "task": unit.dataset.name, "task_type": unit.dataset.task,
+                    "metric": METRICS[unit.dataset.task], "prompt_id": unit.prompt_id, "text": unit.text or "",
+                    "source": unit.source, "label": unit.label, "simulated": unit.simulated,
+                    "dataset_revision": unit.dataset.revision, "run": run_id(self._evaluation),
+                    "unit_id": unit_id if measured else "", **fields,
+                    "revision": model.revision or fields.get("revision") or UNKNOWN,
+                }
+            )  # fmt: skip

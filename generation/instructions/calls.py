@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -14,7 +14,7 @@ from plumbline.errors import StudyError
 from plumbline.file_hashes import cached_file_hash
 from plumbline.identity import identity
 from plumbline.languages import language_name, language_pair
-from plumbline.prompts import PROMPTS, Prompt, load_prompt
+from plumbline.prompts import PROMPTS, load_prompt
 from plumbline.reading import MalformedError, parse_json, read_yaml
 from plumbline.records import nfc
 from plumbline.study import Study
@@ -36,6 +36,11 @@ class DatasetDescription:
     type_words: str
     description: str  #: empty if nobody gives one
     languages: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        """What raters read about it."""
+        return f"{self.type_words} {self.description}".strip()
 
 
 def asked_of(study: Study) -> InstructionsSubject:
@@ -81,11 +86,6 @@ def type_words() -> Mapping[TaskType, str]:
     return words
 
 
-def listed(names: Sequence[str]) -> str:
-    """Return names as `German`, `German and English`, `German, English and French`."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
 @dataclass(frozen=True)
 class Call:
     """One message to the generator; `task` is empty if the wordings are for all data sets of the type."""
@@ -95,43 +95,38 @@ class Call:
     context: Context
     task: str
     task_type: TaskType
+    task_words: str  #: what raters read about the task
     number: int
 
 
 def calls_of(subject: InstructionsSubject, tasks: Sequence[DatasetDescription], maker: str) -> list[Call]:
     """Return the calls to a generator (`maker_hash`) that a study wants, by context, then data set."""
-    return [call for context in subject.contexts for call in _of_context(subject, context, maker, tasks)]
+    calls, number = list[Call](), subject.per_call
+    for context in subject.contexts:
+        template, of_type = load_prompt(context, FOLDER), context == "task_type"
+        described = dict[str, DatasetDescription]()
+        for task in tasks:
+            described.setdefault(task.task_type if of_type else task.name, task)
+        for dataset in described.values():
+            *others, last = dataset.languages
+            values = {
+                "number": str(number),
+                "wording_language": language_name(subject.language),
+                "task": dataset.type_words,
+                "description": dataset.description,
+                "text_languages": f"{', '.join(others)} and {last}" if others else last,
+            }
+            message = template.render({name: value for name, value in values.items() if name in template.variables})
+            key = identity("instructions-v1", maker, message, number, subject.seed)
+            name, words = ("", dataset.type_words) if of_type else (dataset.name, dataset.words)
+            calls.append(Call(key, message, context, name, dataset.task_type, words, number))
+    return calls
 
 
 def maker_hash(spec: EngineSpec, resolve: Callable[[str], Path]) -> str:
     """Return the identity of the generator; for a recorded one including its file's content."""
     of_spec, of_files = generator_hash(spec), [cached_file_hash(resolve(path)) for path in spec.recordings]
     return identity("recorded-v1", of_spec, *of_files) if of_files else of_spec
-
-
-def _of_context(
-    subject: InstructionsSubject, context: Context, maker: str, tasks: Sequence[DatasetDescription]
-) -> Iterator[Call]:
-    template, types = load_prompt(context, FOLDER), set[TaskType]()
-    for dataset in tasks:
-        if context == "task_type" and dataset.task_type in types:
-            continue
-        types.add(dataset.task_type)
-        message = _message(template, subject.per_call, subject.language, dataset)
-        key = identity("instructions-v1", maker, message, subject.per_call, subject.seed)
-        task = "" if context == "task_type" else dataset.name
-        yield Call(key, message, context, task, dataset.task_type, subject.per_call)
-
-
-def _message(template: Prompt, number: int, language: str, task: DatasetDescription) -> str:
-    values = {
-        "number": str(number),
-        "wording_language": language_name(language),
-        "task": task.type_words,
-        "description": task.description,
-        "text_languages": listed(task.languages),
-    }
-    return template.render({name: value for name, value in values.items() if name in template.variables})
 
 
 KEY = "prompts"

@@ -5,13 +5,12 @@ Each reply is written to a journal when it is received, so `kill -9` loses only 
 
 from __future__ import annotations
 
-import abc
 import argparse
 import asyncio
 import functools
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +20,6 @@ from pydantic import Field
 from generation.instructions.calls import (
     KEY,
     Call,
-    DatasetDescription,
     InvalidReplyError,
     asked_of,
     calls_of,
@@ -97,15 +95,7 @@ class Replies(AnswerTable[Call, Reply]):
         return {reply.key: reply for reply in read_records(self.path, Reply, self._command)}
 
 
-class WordingClient(Client, abc.ABC):
-    """What answers calls."""
-
-    @abc.abstractmethod
-    async def answer(self, call: Call, attempt: Attempt) -> Completion:
-        """Return the answer to a call. Raises as `Chat.ask`."""
-
-
-class WordingChatClient(WordingClient):
+class WordingChatClient(Client):
     """A chat model whose answers must follow a schema, if it accepts one."""
 
     def __init__(self, chat: Chat, name: str) -> None:
@@ -146,7 +136,7 @@ class RecordedReply(Record):
 
 
 @dataclass
-class RecordedReplies(WordingClient):
+class RecordedReplies(Client):
     """Replies of a file, by context and task; a call without a reply stays unanswered."""
 
     replies: Mapping[tuple[str, str], RecordedReply]
@@ -167,6 +157,9 @@ class RecordedReplies(WordingClient):
         if reply is None:
             raise TextUnansweredError(f"no recording for {call.context} of {call.task or call.task_type}")
         return Completion(json.dumps({KEY: list(reply.prompts)}, ensure_ascii=False), repeatable=False)
+
+
+WordingClient = WordingChatClient | RecordedReplies
 
 
 def start(study: Study, number: int) -> WordingClient:
@@ -207,8 +200,12 @@ def word_instructions(study: Study, *, again: bool = False) -> WordingRun:
     with only_one(study.scratch / ".generation.lock", f"another run is generating for {study.name!r}"):
         maker, tasks = maker_hash(study.generator, study.resolve), tasks_of(subject, study.datasets, study.file)
         calls = calls_of(subject, tasks, maker)
-        people = list(_by_people(subject, "prompts", study.resolve, tasks))  # reports a wrong row before any call
-        items = list(_by_people(subject, "known", study.resolve, tasks))
+        files = {  # a wrong row is reported before any call; raters see no group, so a known item's plays no part
+            key: list(by_people(study.resolve(path), key, group, tasks)) if path else []
+            for key, path, group in (
+                ("prompts", subject.prompts, "from_people"), ("known", subject.known, subject.groups[0]),
+            )
+        }  # fmt: skip
         table = Replies(study, calls, again=again)
         counts: Counter[str] = Counter(reused=table.wanted - table.todo)
         try:
@@ -219,43 +216,19 @@ def word_instructions(study: Study, *, again: bool = False) -> WordingRun:
             replies = table.by_key()
         finally:
             table.close()
-        chosen = one_of_each([*_by_machine(study.generator.model, calls, replies, tasks), *people], subject.near)
-        _refuse_known(study.resolve(subject.known), items, chosen.wordings)
-        write_json(study.folder / REMOVED, chosen.removed)
-        Manifest.of(study).write_table(INSTRUCTIONS, [*chosen.wordings, *items], Instruction)
+        machines = [
+            worded(text, f"from_{call.context}", task=call.task, task_type=call.task_type, task_words=call.task_words,
+                   generator=study.generator.model)
+            for call in calls
+            if (reply := replies.get(call.key)) is not None and reply.status == "ok"
+            for text in read_reply(reply.raw, call.number)
+        ]  # fmt: skip
+        wordings, removed = one_of_each([*machines, *files["prompts"]], subject.near)
+        _refuse_known(study.resolve(subject.known), files["known"], wordings)
+        write_json(study.folder / REMOVED, removed)
+        Manifest.of(study).write_table(INSTRUCTIONS, [*wordings, *files["known"]], Instruction)
     trouble = [reply for call in calls if (reply := replies.get(call.key)) is not None and reply.status != "ok"]
-    return WordingRun(chosen.wordings, chosen.removed, counts, trouble)
-
-
-def _by_machine(
-    model: str, calls: Sequence[Call], replies: Mapping[str, Reply], tasks: Sequence[DatasetDescription]
-) -> Iterator[Instruction]:
-    words = {task.name: task.type_words for task in tasks} | {task.task_type: task.type_words for task in tasks}
-    described = {task.name: _words_of(task) for task in tasks}
-    for call in calls:
-        reply = replies.get(call.key)
-        for text in read_reply(reply.raw, call.number) if reply and reply.status == "ok" else ():
-            yield worded(
-                text, f"from_{call.context}", task=call.task, task_type=call.task_type,
-                task_words=described.get(call.task, words[call.task_type]),
-                generator=model,
-            )  # fmt: skip
-
-
-def _by_people(
-    subject: InstructionsSubject, key: str, resolve: Callable[[str], Path], tasks: Sequence[DatasetDescription]
-) -> Iterator[Instruction]:
-    if not getattr(subject, key):
-        return
-    path = resolve(getattr(subject, key))
-    described = {task.name: _words_of(task) for task in tasks}
-    types: dict[str, str] = {task.task_type: task.type_words for task in tasks}
-    group = subject.groups[0] if key == "known" else "from_people"  # raters see no group; a known item's plays no part
-    for row in by_people(path, key, tasks):
-        yield worded(
-            row.text, group, generator="", task=row.task, task_type=row.task_type,
-            right=row.right, task_words=described[row.task] if row.task else types[row.task_type],
-        )  # fmt: skip
+    return WordingRun(wordings, removed, counts, trouble)
 
 
 def _refuse_known(file: Path, items: Sequence[Instruction], machine: Sequence[Instruction]) -> None:
@@ -264,11 +237,6 @@ def _refuse_known(file: Path, items: Sequence[Instruction], machine: Sequence[In
     for item in items:
         if (item.text.casefold(), item.task_words) in wordings:
             raise DataError(f"{file}: {item.text[:60]!r} is also a wording of its task; remove it from the file")
-
-
-def _words_of(task: DatasetDescription) -> str:
-    """Return the text that raters read about a data set."""
-    return f"{task.type_words} {task.description}".strip()
 
 
 def run(options: argparse.Namespace) -> int:

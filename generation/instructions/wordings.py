@@ -5,8 +5,7 @@ The wordings to label come from replies and people's file; of equal and nearly e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Literal, get_args
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 from rapidfuzz.distance import Levenshtein
+from rapidfuzz.process import cdist
 
 from generation.datasets.tables import read_frame, row_number
 from generation.instructions.calls import DatasetDescription, InvalidReplyError, wording
@@ -85,6 +85,11 @@ class RemovedWording(Record):
     task: str = Field(description="the wording's data set; empty if the wording was for all data sets of its type")
     kept: str = Field(description="prompt_id of the wording that was kept instead")
 
+    @classmethod
+    def of(cls, wording: Instruction, replacement: Instruction) -> RemovedWording:
+        """Return the record of a wording that another replaces."""
+        return cls(text=wording.text, group=wording.group, task=wording.task, kept=replacement.prompt_id)
+
 
 def prompt_id(text: str, task: str, task_type: str) -> str:
     """Return the identity of a wording for a data set, or, if `task` is empty, for all of a type."""
@@ -93,34 +98,24 @@ def prompt_id(text: str, task: str, task_type: str) -> str:
 
 def distances(texts: Sequence[str]) -> NDArray[np.float64]:
     """Return the normalised Levenshtein distance of each pair: edits over the longer text's length, from 0 to 1."""
-    matrix = np.zeros((len(texts), len(texts)))
-    for row, text in enumerate(texts):
-        for column in range(row):
-            matrix[row, column] = matrix[column, row] = Levenshtein.normalized_distance(text, texts[column])
-    return matrix
+    return np.asarray(cdist(texts, texts, scorer=Levenshtein.normalized_distance, dtype=np.float64))
 
 
 def clusters(apart: NDArray[np.float64], near: float) -> list[list[int]]:
     """Cluster by average linkage (UPGMA), merging at a distance of at most `near`; return each cluster's members.
 
-    `apart` is the matrix of distances. Of equally near clusters the first two merge.
+    `apart` is the matrix of distances.
 
     >>> clusters(distances(["Find texts", "Find text", "Sort this"]), 0.1)
     [[0, 1], [2]]
     """
-    between, members = apart.astype(np.float64), [[index] for index in range(len(apart))]
-    np.fill_diagonal(between, np.inf)
-    while len(members) > 1:
-        first, second = sorted(divmod(int(between.argmin()), len(members)))
-        if between[first, second] > near:
-            break
-        sizes = len(members[first]), len(members[second])
-        merged = (sizes[0] * between[first] + sizes[1] * between[second]) / sum(sizes)
-        between[first], between[:, first] = merged, merged
-        between[first, first] = np.inf
-        between = np.delete(np.delete(between, second, axis=0), second, axis=1)
-        members[first] = sorted(members[first] + members.pop(second))
-    return members
+    from scipy.cluster.hierarchy import fcluster, linkage  # noqa: PLC0415 (half a second)
+    from scipy.spatial.distance import squareform  # noqa: PLC0415 (half a second)
+
+    if len(apart) < 2:
+        return [[index] for index in range(len(apart))]
+    labels = fcluster(linkage(squareform(apart), "average"), near, "distance")
+    return [np.flatnonzero(labels == label).tolist() for label in dict.fromkeys(labels)]
 
 
 def stand_ins(texts: Sequence[str], near: float, stays: int = 0) -> list[int]:
@@ -143,42 +138,48 @@ def stand_ins(texts: Sequence[str], near: float, stays: int = 0) -> list[int]:
 COMMAND = "instructions"
 
 
-@dataclass(frozen=True)
-class WordingSet:
-    """The kept wordings, and those removed in favour of others."""
-
-    wordings: Sequence[Instruction]
-    removed: Sequence[RemovedWording]
-
-
-def one_of_each(candidates: Sequence[Instruction], near: float) -> WordingSet:
-    """Remove wordings that are nearly another of the same task, the machine's and people's apart.
+def one_of_each(candidates: Sequence[Instruction], near: float) -> tuple[list[Instruction], list[RemovedWording]]:
+    """Return the wordings without near equals of the same task, and these; the machine's and people's apart.
 
     Wordings shared by all data sets of a type come first, and replace nearly equal ones of single data sets. A
     machine's wording that a person wrote too, for the same data set or its type, is removed in favour of the person's.
     """
     wordings, removed = list[Instruction](), list[RemovedWording]()
+
+    def thin(shared: Sequence[Instruction], instructions: Sequence[Instruction]) -> list[Instruction]:
+        """Return those that are kept, given shared ones, which are all kept."""
+        both, stays = [*shared, *instructions], len(shared)
+        replacements = stand_ins([instruction.text for instruction in both], near, stays)
+        removed.extend(
+            RemovedWording.of(both[index], both[stand_in])
+            for index, stand_in in enumerate(replacements)
+            if index != stand_in
+        )
+        return [both[index] for index, stand_in in enumerate(replacements) if index == stand_in and index >= stays]
+
     for source in ("human", "machine"):
         for task_type in dict.fromkeys(instruction.task_type for instruction in candidates):
-            of_type = [
-                instruction
-                for instruction in candidates
-                if (instruction.source, instruction.task_type) == (source, task_type)
-            ]
-            theirs = [
-                instruction
+            of_people = {
+                (instruction.text, instruction.task): instruction
                 for instruction in wordings
-                if instruction.source != source and instruction.task_type == task_type
-            ]
-            of_type = [instruction for instruction in of_type if not _theirs(instruction, theirs, removed)]
-            shared = _thinned([], [instruction for instruction in of_type if not instruction.task], near, removed)
+                if source == "machine" and instruction.task_type == task_type
+            }
+            of_type = list[Instruction]()
+            for instruction in candidates:
+                if (instruction.source, instruction.task_type) != (source, task_type):
+                    continue
+                tasks = "", instruction.task
+                same = next((theirs for task in tasks if (theirs := of_people.get((instruction.text, task)))), None)
+                if same is None:
+                    of_type.append(instruction)
+                else:
+                    removed.append(RemovedWording.of(instruction, same))
+            shared = thin([], [instruction for instruction in of_type if not instruction.task])
             wordings += shared
             for task in dict.fromkeys(instruction.task for instruction in of_type if instruction.task):
-                wordings += _thinned(
-                    shared, [instruction for instruction in of_type if instruction.task == task], near, removed
-                )
+                wordings += thin(shared, [instruction for instruction in of_type if instruction.task == task])
     order = {instruction.prompt_id: index for index, instruction in reversed(list(enumerate(candidates)))}
-    return WordingSet(sorted(wordings, key=lambda instruction: order[instruction.prompt_id]), removed)
+    return sorted(wordings, key=lambda instruction: order[instruction.prompt_id]), removed
 
 
 def read_wordings(study: Study) -> list[Instruction]:
@@ -186,41 +187,6 @@ def read_wordings(study: Study) -> list[Instruction]:
     wordings = read_records(study.folder / INSTRUCTIONS, Instruction, study.command(COMMAND))
     Manifest.of(study).refuse_replaced(INSTRUCTIONS, study.command(COMMAND))
     return [instruction for instruction in wordings if not instruction.right]
-
-
-def _theirs(instruction: Instruction, others: Sequence[Instruction], removed: list[RemovedWording]) -> bool:
-    """Return whether the other source has the same wording for the same texts; if so, add it to `removed`."""
-    same = next(
-        (
-            candidate
-            for candidate in others
-            if candidate.text == instruction.text and candidate.task in ("", instruction.task)
-        ),
-        None,
-    )
-    if same is not None:
-        removed.append(_removed(instruction, same))
-    return same is not None
-
-
-def _thinned(
-    shared: Sequence[Instruction], instructions: Sequence[Instruction], near: float, removed: list[RemovedWording]
-) -> list[Instruction]:
-    """Return those of `instructions` that are kept, given `shared`, which are all kept."""
-    both, wordings = [*shared, *instructions], list[Instruction]()
-    for index, stand_in in enumerate(stand_ins([instruction.text for instruction in both], near, len(shared))):
-        if stand_in != index:
-            removed.append(_removed(both[index], both[stand_in]))
-        elif index >= len(shared):
-            wordings.append(both[index])
-    return wordings
-
-
-def _removed(instruction: Instruction, stand_in: Instruction) -> RemovedWording:
-    return RemovedWording(
-        **{name: getattr(instruction, name) for name in ("text", "group", "task")},
-        kept=stand_in.prompt_id,
-    )
 
 
 def worded(text: str, group: str, **fields: object) -> Instruction:
@@ -235,17 +201,7 @@ LABELS: tuple[Label, ...] = get_args(Label)
 MOST = 1000  # wordings of one task: each is compared with each
 
 
-@dataclass(frozen=True)
-class PeopleWording:
-    """A wording for a data set, or, if `task` is empty, for all of a type."""
-
-    text: str
-    task: str
-    task_type: str
-    right: str = ""  #: the right label of a known item
-
-
-def by_people(file: Path, key: str, tasks: Sequence[DatasetDescription]) -> Iterator[PeopleWording]:
+def by_people(file: Path, key: str, group: str, tasks: Sequence[DatasetDescription]) -> Iterator[Instruction]:
     """Yield the rows of a file that a key of the subject names, in order; rows of `known` have their right label.
 
     Raises DataError with file and row for an unusable row.
@@ -264,26 +220,21 @@ def by_people(file: Path, key: str, tasks: Sequence[DatasetDescription]) -> Iter
         raise DataError(
             f"{file}: {most:,} wordings for {name[:60]!r}; give at most {MOST:,}, as people must label each"
         )
+    by_type = {task.task_type: ("", task.task_type, task.type_words) for task in tasks}
+    tasks_by_name = by_type | {task.name: (task.name, task.task_type, task.words) for task in tasks}
     for row, cells in zip(frame.index, frame.to_dict("records"), strict=True):
-        yield _worded(cells, f"{file}: row {row_number(row)}", {task.name: task for task in tasks})
-
-
-def _worded(cells: Mapping[object, object], where: str, tasks: Mapping[str, DatasetDescription]) -> PeopleWording:
-    name, types = str(cells["task"]).strip(), {task.task_type for task in tasks.values()}
-    if name not in tasks and name not in types:
-        raise DataError(
-            f"{where}, field 'task': the study has no data set or task type {name[:60]!r};"
-            f" {nearest(name, [*tasks, *types])}"
-        )
-    try:
-        text = wording(str(cells["prompt"]))
-    except InvalidReplyError as error:
-        raise DataError(f"{where}, field 'prompt': {error}") from None
-    right = str(cells["label"]).strip() if "label" in cells else ""
-    if "label" in cells and right not in LABELS:
-        raise DataError(f"{where}, field 'label': {right[:60]!r} is not a label; {nearest(right, list(LABELS))}")
-    return (
-        PeopleWording(text, name, tasks[name].task_type, right)
-        if name in tasks
-        else PeopleWording(text, "", name, right)
-    )
+        where, name = f"{file}: row {row_number(row)}", str(cells["task"]).strip()
+        if name not in tasks_by_name:
+            raise DataError(
+                f"{where}, field 'task': the study has no data set or task type {name[:60]!r};"
+                f" {nearest(name, [*(task.name for task in tasks), *by_type])}"
+            )
+        try:
+            text = wording(str(cells["prompt"]))
+        except InvalidReplyError as error:
+            raise DataError(f"{where}, field 'prompt': {error}") from None
+        right = str(cells["label"]).strip() if key == "known" else ""
+        if key == "known" and right not in LABELS:
+            raise DataError(f"{where}, field 'label': {right[:60]!r} is not a label; {nearest(right, list(LABELS))}")
+        task, task_type, words = tasks_by_name[name]
+        yield worded(text, group, generator="", task=task, task_type=task_type, task_words=words, right=right)

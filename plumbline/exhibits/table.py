@@ -44,15 +44,15 @@ def cell(name: str, form: Callable[[Any], str]) -> Cell:
     return lambda row: form(row[name])
 
 
-def number(value: float, digits: int = 2, sign: str = "", times: float = 1) -> str:
-    """Return a number as every table shows it; `sign` is "+" to show a plus.
+def number(value: float, digits: int = 2, sign: str = "", times: float = 1, unit: str = "") -> str:
+    """Return a number as every table shows it; `sign` is "+" to show a plus, `unit` follows it.
 
     An undefined number is a dash, and one that is rounded to zero has no sign.
     """
     if math.isnan(value):
         return UNDEFINED
     text = format(times * value, f"{sign}z,.{digits}f")
-    return text if text.strip("+0.") else text.lstrip("+")
+    return (text if text.strip("+0.") else text.lstrip("+")) + unit
 
 
 def interval(value: float, low: float, high: float, digits: int = 2, sign: str = "", times: float = 1) -> str:
@@ -61,9 +61,9 @@ def interval(value: float, low: float, high: float, digits: int = 2, sign: str =
     return point if math.isnan(low) else f"{point} [{', '.join(ends)}]"
 
 
-def numbers(name: str, digits: int = 2, sign: str = "", times: float = 1) -> Cell:
+def numbers(name: str, digits: int = 2, sign: str = "", times: float = 1, unit: str = "") -> Cell:
     """Return a column of numbers."""
-    return lambda row: number(row[name], digits, sign, times)
+    return lambda row: number(row[name], digits, sign, times, unit)
 
 
 def estimates(
@@ -71,6 +71,16 @@ def estimates(
 ) -> Cell:
     """Return a column of numbers with their intervals, from three columns."""
     return lambda row: interval(row[value], row[low], row[high], digits, sign, times)
+
+
+def word(value: object) -> str:
+    """Return a word; an empty one is a dash."""
+    return str(value or UNDEFINED)
+
+
+def spaced(name: object) -> str:
+    """Return a name with spaces; an empty one is a dash."""
+    return word(name).replace("_", " ")
 
 
 _MARKDOWN = re.compile(r"([\\`*_\[\]|~$#])")

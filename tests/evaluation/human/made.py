@@ -41,7 +41,7 @@ def answers_of(by_rater: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
 
 def task_of(right: Sequence[Any], asked: Any, metric: str, kind: str = "made") -> TaskItems:
     """A task of this gold."""
-    return TaskItems.of(("made", kind, "eng"), asked, metric, gold_of(right))
+    return TaskItems.of(("made", "", "eng"), kind, asked, metric, gold_of(right))
 
 
 def people(task: TaskItems, by_rater: Mapping[str, Sequence[Any]]) -> list[ScorerAnswers]:

@@ -170,7 +170,7 @@ def test_subsets_and_languages_are_subsets_of_one_task_in_mteb() -> None:
     parts = []
     for one in sampled(whole, task, items):
         gold = gold_of(one)
-        said = gold.assign(abstained=False, simulated=False)
+        said = gold.assign(task="sts17", abstained=False, simulated=False)
         raters = ["first", "second"] if one.subset == "en-de" else ["first"]
         answers = pd.concat([said.assign(rater_id=rater) for rater in raters], ignore_index=True)
         parts.append(TaskPart(one, answers, answers.iloc[:0], {}))

@@ -23,7 +23,7 @@ MODEL = 0.75
 def _task(asked: Any, metric: str, right: list[Any]) -> TaskItems:
     items = tuple(map(str, range(len(right))))
     question = question_of(asked)
-    return TaskItems("made", asked, "eng", question, question.metrics(metric)[:1], items, tuple(right))
+    return TaskItems("made", "", "eng", asked, question, question.metrics(metric)[:1], items, tuple(right))
 
 
 def _labels(rng: np.random.Generator) -> tuple[TaskItems, list[ScorerAnswers], ScorerAnswers]:

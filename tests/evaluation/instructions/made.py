@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evaluation.instructions.grid import Choice, Grid, grid_of, marked
+from evaluation.instructions.grid import Grid, grid_of, marked
 from evaluation.instructions.scores import checked_scores
 from plumbline.statistics.estimates import Floats
 
@@ -34,4 +34,4 @@ def long(scores: Floats, default: Floats | None = None, **columns: Any) -> pd.Da
 def grid(scores: Sequence[object] | Floats, default: Sequence[object] | Floats) -> Grid:
     """The grid of such a table, all of which counts."""
     given = np.asarray(scores, dtype=np.float64)
-    return grid_of(marked(long(given, np.asarray(default, dtype=np.float64)), Choice()))
+    return grid_of(marked(long(given, np.asarray(default, dtype=np.float64))))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import re
 from pathlib import Path
 from typing import Any
@@ -124,7 +123,7 @@ def test_the_gate_can_be_opened_to_show_its_effect_and_a_killed_run_goes_on(
 ) -> None:
     study, _, rows = scored
     with monkeypatch.context() as patch:  # killed before anything was written but the journal
-        patch.setattr(PromptResults, "write", lambda _: None)
+        patch.setattr(PromptResults, "write", lambda *_: None)
         assert evaluate_instructions(study, include_unaccepted=True).made == 3
     outcome = evaluate_instructions(study, include_unaccepted=True, load=unloaded)
     assert (outcome.made, outcome.kept) == (0, 19)
@@ -148,8 +147,8 @@ def test_known_items_tell_about_raters_and_are_no_wordings(tmp_path: Path) -> No
     right = {"Bake a cake:": "irrelevant", "Sort it out": "acceptable"}[fields_of(known)[0].text]
     assert known.control == "known" and json.loads(known.expected) == {"label": right}
     planned = plan(study)
-    assert len(planned) == (2 + 3) + (2 + 2) and not {one.wanted.text for one in planned} & {"Bake a cake:"}
-    assert all(one.wanted.label == "acceptable" for one in planned if one.wanted.text)
+    assert len(planned) == (2 + 3) + (2 + 2) and not {one.text for one in planned} & {"Bake a cake:"}
+    assert all(one.label == "acceptable" for one in planned if one.text)
     for row, says in (
         ("retrieval,Query?,acceptable", "'Query?' is also a wording of its task; remove it"),
         (
@@ -182,4 +181,3 @@ def test_a_label_is_that_of_more_than_half(answers: list[str], least: int, found
     decided = decide(answers, least)
     assert found in (decided.label, decided.reason)
     assert decided.accepted == (found == "acceptable") and (decided.reason == "") == decided.accepted
-    assert math.isclose(decided.n_raters, len(answers))

@@ -1,30 +1,13 @@
-"""Clusters of nearly equal wordings, against scipy's linkage."""
+"""Clusters of nearly equal wordings."""
 
 from __future__ import annotations
 
-import numpy as np
-import pytest
-from scipy.cluster.hierarchy import fcluster, linkage
-from scipy.spatial.distance import squareform
-
-from generation.instructions.wordings import clusters, distances, stand_ins
+from generation.instructions.wordings import distances, stand_ins
 
 
 def test_distances_are_edits_over_the_longer_length() -> None:
     apart = distances(["abcd", "abce", "ab"])
     assert apart.tolist() == [[0, 0.25, 0.5], [0.25, 0, 0.5], [0.5, 0.5, 0]]  # 1 of 4; 2 of 4
-
-
-@pytest.mark.parametrize("near", [0.05, 0.1, 0.3, 0.6])
-def test_clusters_are_those_of_average_linkage_in_scipy(near: float) -> None:
-    rng = np.random.default_rng(5)
-    for _ in range(20):
-        words = ["".join(rng.choice(list("abc"), size=rng.integers(4, 9))) for _ in range(25)]
-        apart = distances(words) + np.triu(rng.uniform(0, 1e-6, (25, 25)), 1)  # no two pairs are equally near
-        apart = np.triu(apart, 1) + np.triu(apart, 1).T
-        labels = fcluster(linkage(squareform(apart), "average"), near, "distance")
-        theirs = {frozenset(np.flatnonzero(labels == label).tolist()) for label in set(labels)}
-        assert {frozenset(one) for one in clusters(apart, near)} == theirs
 
 
 def test_the_medoid_stands_for_its_cluster_and_what_is_shared_stays() -> None:
