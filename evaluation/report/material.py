@@ -34,12 +34,16 @@ _OF_PAIRS = ["pair_id", "transformation", "seed", "original", "language", "outpu
 
 @dataclass(frozen=True)
 class StudyEvaluation:
-    """A study with its verdicts, its scores (models by the report's names) and the notes below its tables."""
+    """A study with its verdicts, its scores and the notes below its tables."""
 
     study: Study
     verdicts: Sequence[Verdict]
     scores: pd.DataFrame
-    notes: Sequence[str]
+    notes: tuple[str, ...]
+
+    def with_names(self, names: Mapping[str, str]) -> StudyEvaluation:
+        """Return it with models by the report's names."""
+        return replace(self, scores=self.scores.assign(model=self.scores["model"].map(names)))
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,9 @@ class PromptComparison:
 
 @dataclass(frozen=True)
 class ReportMaterial:
-    """The material of tables and figures, models by their short names.
+    """The material of tables and figures, models by their short names (`models` has these by names).
+
+    `warnings` are about the verdicts of all studies.
 
     `rated` and `correlations` are the drift of rated pairs against `question` (on `scale`),
     `accepted` and `abstaining` the rows of `accepted_scores.parquet` and `abstention.parquet`.
@@ -72,6 +78,8 @@ class ReportMaterial:
     """
 
     results: PaperResults
+    models: Mapping[str, str]
+    warnings: Sequence[str]
     rated: pd.DataFrame
     correlations: pd.DataFrame
     question: str
@@ -82,69 +90,56 @@ class ReportMaterial:
     prompts: PromptComparison | None = None
 
 
-def read_evaluation(records: EvaluationRecords) -> tuple[list[Verdict], pd.DataFrame, tuple[str, ...]]:
-    """Return a study's (verdicts, scores, notes). Raises DataError if scores and verdicts do not match."""
+def read_evaluation(records: EvaluationRecords) -> StudyEvaluation:
+    """Return an evaluated study. Raises DataError if scores and verdicts do not match."""
     study, scores = records.study, records.scores
     unrated = (scores["status"] == "included_rejected").any() and not records.looks
     verdicts = [] if unrated else records.conclusion.verdicts
     if scores.empty:
         raise DataError(f"{records.path(SCORES)} has no scores; run `{study.command(COMMAND)}` again")
     refuse_outrun(study, scores, verdicts)
-    return verdicts, scores, notes_of(scores, verdicts, ModelHost.of(study).labels, study.command(COMMAND))
+    notes = notes_of(scores, verdicts, ModelHost.of(study).labels, study.command(COMMAND))
+    return StudyEvaluation(study, verdicts, scores, notes)
 
 
 def read_material(
     records: EvaluationRecords,
     compared: EvaluationRecords | None = None,
     prompts: Sequence[EvaluationRecords] = (),
-) -> tuple[ReportMaterial, dict[str, str], list[Verdict]]:
-    """Return (the report's material, models' short names by their names, the verdicts of all studies).
-
-    Raises as `evaluation.report.page.write_report`.
-    """
-    verdicts, scores, notes = read_evaluation(records)
-    beside = [(named.study, *read_evaluation(named)) for named in (*([compared] if compared else []), *prompts)]
-    short = short_names(
-        {name for frame in (scores, *(of_study[2] for of_study in beside)) for name in frame["model"].unique()}
-    )
-    shortened = scores.assign(model=scores["model"].map(short))
-    results = PaperResults(shortened, verdicts, notes, records.study.sample.seed)
-    material = _material(records, results, short)
-    if beside:
-        evaluation = StudyEvaluation(records.study, verdicts, results.scores, notes)
-        others = [
-            StudyEvaluation(study, reached, frame.assign(model=frame["model"].map(short)), lines)
-            for study, reached, frame, lines in beside
-        ]
-        material = replace(
-            material,
-            second=other_generator(evaluation, others[0]) if compared else None,
-            prompts=other_prompts(evaluation, others[-len(prompts) :]) if prompts else None,
-        )
-    every = [*verdicts, *(verdict for _, of_study, *_ in beside for verdict in of_study)]
-    return material, {name: short[name] for name in scores["model"].unique()}, every
-
-
-def _material(records: EvaluationRecords, results: PaperResults, short: Mapping[str, str]) -> ReportMaterial:
-    """Return the material from the study's own records."""
+) -> ReportMaterial:
+    """Return the material of a study's report. Raises as `evaluation.report.page.write_report`."""
+    every = [read_evaluation(named) for named in (records, *([compared] if compared else []), *prompts)]
+    short = short_names({name for part in every for name in part.scores["model"].unique()})
+    names = {name: short[name] for name in every[0].scores["model"].unique()}
+    evaluation, *others = (part.with_names(short) for part in every)
+    results = PaperResults(evaluation.scores, evaluation.verdicts, evaluation.notes, records.study.sample.seed)
     if results.verdicts:  # else there are no ratings yet
         records.need(PAIRS)
-    pairs, rated = records.sample, records.collected.plain_ratings
-    question, per_pair = next(iter(records.rubric.rating_names()), ""), records.design.per_pair
 
     def shortened(frame: pd.DataFrame) -> pd.DataFrame:
         return frame.assign(model=frame["model"].map(lambda name: short.get(name, name)))
 
+    question = next(iter(records.rubric.rating_names()), "")
     scale = records.rubric.scale_of(question) if question else (0, 0)  # without a question nothing is drawn
-    frame = tables.drift_by_quality(pairs, rated, shortened(records.drift), per_pair=per_pair, question=question)
+    rated = tables.drift_by_quality(
+        records.sample,
+        records.collected.plain_ratings,
+        shortened(records.drift),
+        per_pair=records.design.per_pair,
+        question=question,
+    )
     return ReportMaterial(
         results,
-        frame,
-        tables.drift_correlations(frame, results.seed),
+        names,
+        warnings([verdict for part in every for verdict in part.verdicts]),
+        rated,
+        tables.drift_correlations(rated, results.seed),
         question,
         (scale[0], scale[-1]),
         shortened(records.accepted_scores),
         shortened(records.abstention),
+        other_generator(evaluation, others[0]) if compared else None,
+        other_prompts(evaluation, others[-len(prompts) :]) if prompts else None,
     )
 
 
@@ -233,9 +228,9 @@ def _other_settings(scores: pd.DataFrame, settings: Mapping[str, str], makers: M
 def other_generator(evaluation: StudyEvaluation, compared: StudyEvaluation) -> GeneratorComparison:
     """Return the comparison with a study of another generator. Raises StudyError for scores of another protocol."""
     first, second = labels([evaluation.study, compared.study])
-    notes = (*_notes(second, compared), *_different_settings(evaluation, compared, (first, second), "--compare"))
     lengths, different = _lengths([evaluation, compared])
-    return GeneratorComparison(compared.scores, (first, second), (*notes, *filter(None, [different])), lengths)
+    notes = (*_notes(evaluation, compared, (first, second), "--compare"), *different)
+    return GeneratorComparison(compared.scores, (first, second), notes, lengths)
 
 
 def other_prompts(evaluation: StudyEvaluation, others: Sequence[StudyEvaluation]) -> PromptComparison:
@@ -249,14 +244,14 @@ def other_prompts(evaluation: StudyEvaluation, others: Sequence[StudyEvaluation]
                 f"--prompts: {compared.study.file} and {evaluation.study.file} have different generators"
                 " or settings; name studies that differ only in `prompts`"
             )
-        notes += [*_notes(name, compared), *_different_settings(evaluation, compared, (names[0], name), "--prompts")]
+        notes += _notes(evaluation, compared, (names[0], name), "--prompts")
     lengths, different = _lengths(every)
     if len(lengths):
         generators = dict(zip(labels([of_study.study for of_study in every]), names, strict=True))
         lengths = lengths.assign(generator=lengths["generator"].map(generators))
     scores = {name: of_study.scores for name, of_study in zip(names, every, strict=True)}
     judged = {name: _judgements(of_study.study) for name, of_study in zip(names, every, strict=True)}
-    return PromptComparison(scores, lengths, judged, (*notes, *filter(None, [different])))
+    return PromptComparison(scores, lengths, judged, (*notes, *different))
 
 
 def _by_prompts(studies: Sequence[Study]) -> list[str]:
@@ -267,33 +262,27 @@ def _by_prompts(studies: Sequence[Study]) -> list[str]:
     ]
 
 
-def _notes(name: str, evaluation: StudyEvaluation) -> list[str]:
-    return [f"{name}: {note}" for note in evaluation.notes]
-
-
-def _different_settings(
-    evaluation: StudyEvaluation, compared: StudyEvaluation, names: tuple[str, str], option: str
-) -> list[str]:
-    """Return sentences on settings of evaluation that differ. Raises StudyError for different protocols."""
+def _notes(evaluation: StudyEvaluation, compared: StudyEvaluation, names: tuple[str, str], option: str) -> list[str]:
+    """Return the other study's notes, and the settings that differ. Raises StudyError for different protocols."""
     first, second = names
-    here, beside = evaluation.study.evaluation, compared.study.evaluation
+    settings, others = evaluation.study.evaluation, compared.study.evaluation
     lines = {
-        name: f"{second} was evaluated with `{name}: {getattr(beside, name)}`,"
-        f" {first} with `{name}: {getattr(here, name)}`"
+        name: f"{second} was evaluated with `{name}: {getattr(others, name)}`,"
+        f" {first} with `{name}: {getattr(settings, name)}`"
         for name in _SETTINGS
-        if getattr(here, name) != getattr(beside, name)
+        if getattr(settings, name) != getattr(others, name)
     }
     if "protocol" in lines:
         raise StudyError(f"{option}: {lines['protocol']}; scores of two protocols cannot be compared")
-    return list(lines.values())
+    return [*(f"{second}: {note}" for note in compared.notes), *lines.values()]
 
 
-def _lengths(evaluations: Sequence[StudyEvaluation]) -> tuple[pd.DataFrame, str]:
+def _lengths(evaluations: Sequence[StudyEvaluation]) -> tuple[pd.DataFrame, list[str]]:
     """Return (Table 23, a sentence if the studies have different texts); nothing for studies without texts here."""
     studies = [evaluation.study for evaluation in evaluations]
     if not all((study.folder / "texts.parquet").exists() for study in studies):
-        return pd.DataFrame(), ""
-    return length_table(tally(studies, lengths_measure())), incomparable(studies)
+        return pd.DataFrame(), []
+    return length_table(tally(studies, lengths_measure())), [*filter(None, [incomparable(studies)])]
 
 
 def _judgements(study: Study) -> pd.DataFrame:

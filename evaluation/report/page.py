@@ -7,7 +7,7 @@ each figure as SVG and PNG in `figures/`. Tables come from `evaluation.tables`.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,12 +25,12 @@ from evaluation.gate import CARRIED_OVER
 from evaluation.models.encoder import ModelHost
 from evaluation.records import ABSTENTION, ACCEPTED_SCORES, COMMAND, DRIFT, SCORES, EvaluationRecords
 from evaluation.report import charts, drift_charts, paper_tables, sensitivity_tables
-from evaluation.report.material import ReportMaterial, failed_models, missing_scores, read_material, warnings
+from evaluation.report.material import ReportMaterial, failed_models, missing_scores, read_material
 from evaluation.report.paper_tables import SIGNIFICANT, PaperResults
 from plumbline import cli
 from plumbline.errors import StudyError, nearest
-from plumbline.exhibits.charts import figure
-from plumbline.exhibits.page import Figure, Section, write_exhibits, write_page
+from plumbline.exhibits.charts import Chart, figure
+from plumbline.exhibits.page import Figure, PageWords, write_outlined
 from plumbline.exhibits.table import Exhibit
 from plumbline.manifest import stage
 from plumbline.study import Study, load_study
@@ -166,41 +166,42 @@ def write_report(
     them as accepted.
 
     """
-    records, beside = EvaluationRecords.open(study), EvaluationRecords.open(compared) if compared else None
-    material, models, verdicts = read_material(records, beside, [*map(EvaluationRecords.open, prompts)])
+    records = EvaluationRecords.open(study)
+    material = read_material(
+        records, EvaluationRecords.open(compared) if compared else None, [*map(EvaluationRecords.open, prompts)]
+    )
     results = material.results
-    exhibits = all_exhibits(material, _known(choices, results.scores, models))
-    figures = all_figures(material, exhibits)
-    folder = study.folder / FOLDER
-    write_exhibits(folder, exhibits.values(), figures)
-    title = f"Robustness of embedding models: study {study.name}"
-    by_name = results.scores.assign(model=results.scores["model"].map({short: name for name, short in models.items()}))
-    wanted = ModelHost.of(study).labels
-    missing = [*missing_scores(by_name, wanted, study.command(COMMAND)), *failed_models(results.scores)]
+    exhibits = all_exhibits(material, _known(choices, results.scores, material.models))
+    missing = [
+        *missing_scores(records.scores, ModelHost.of(study).labels, study.command(COMMAND)),
+        *failed_models(results.scores),
+    ]
     status = read_status(records, datetime.now(UTC), results.verdicts)
-    content = [*_opening(status, results, missing), *sections(about(study), exhibits, figures)]
-    write_page(folder / "index.html", title, " ".join(warnings(verdicts)), content)
-    return folder / "index.html"
-
-
-def _opening(status: Status, results: PaperResults, missing: Sequence[str]) -> list[Section]:
-    """Return the first sections: the answer, and the doubts about it."""
     doubts = doubts_of(results, missing, status.doubts)
-    sentences = list(headline(results, status, doubts, missing))
-    doubtful = "\n".join(f"– {line}." for line in doubts) if doubts else "No doubts were found."
-    return [Section("In short", sentences), Section("What is doubtful", [doubtful])]
+    words = PageWords(
+        f"Robustness of embedding models: study {study.name}",
+        " ".join(material.warnings),
+        headline(results, status, doubts, missing),
+        doubts,
+        about(study),
+    )
+    figures = all_figures(material, exhibits)
+    outline = {
+        heading: [name for name in dict.fromkeys((*figures, *exhibits)) if name.startswith(beginnings)]
+        for heading, beginnings in _OUTLINE.items()
+    }
+    return write_outlined(study.folder / FOLDER, words, outline, exhibits, figures, _FOLDED)
 
 
-def about(study: Study) -> list[str]:
-    """Return sentences on the study and on the method of its numbers."""
-    lines = [
-        study.description,
+def about(study: Study) -> str:
+    """Return the study's description, and how its numbers come about."""
+    method = (
         f"Protocol {study.evaluation.protocol!r}. Seeds are averaged first; an axis is the mean over its"
         f" transformations, the total the mean of {axes_of_total(study.kinds)}. Only accepted transformations count."
         " Each table is also a file in tables/ (CSV with all digits, Markdown, LaTeX), each figure a file in figures/"
-        " (SVG, PNG).",
-    ]
-    return [line for line in lines if line]
+        " (SVG, PNG)."
+    )
+    return "\n\n".join(filter(None, [study.description, method]))
 
 
 def axes_of_total(kinds: Mapping[str, VerdictUnit]) -> str:
@@ -251,9 +252,44 @@ def report_study(options: argparse.Namespace) -> int:
     return 0
 
 
-TICKS = (
-    "; a tick shows the score on the original texts of an axis's data sets and items, if the axis does not cover all"
-)
+_REFUSED = "_with_refused"  # the end of the names of tables that include rejected transformations
+#: HTEB's figures by the names of their tables: the chart of a table's frame, and the caption.
+_FIGURES: dict[str, tuple[Callable[[pd.DataFrame], Chart], str]] = {
+    "axes": (
+        charts.axis_shifts,
+        "Scores of each model by axis (HTEB, Figure 4; a tick shows the score on the original texts of an axis's data"
+        " sets and items, if the axis does not cover all)",
+    ),
+    "transformations": (
+        charts.delta_map,
+        "Mean difference in points from the original score of the same items (HTEB, Figure 6; *: not accepted)",
+    ),
+    "shifts": (
+        charts.shift_intervals,
+        "Hodges-Lehmann shifts; grey: Holm's p is at least .05 (HTEB, Figure 7)",
+    ),
+    "sizes": (charts.size_lines, "Scores by size of model (HTEB, Figure 5)"),
+    "drops": (charts.drops, "Drop against original score; lines: mean drops (HTEB, Figure 9)"),
+    "profiles": (charts.axis_sizes, "How much each axis changes each model's scores (HTEB, Figures 10 and 11)"),
+}
+#: Headings, with the beginnings of the names of their figures and tables.
+_OUTLINE = {
+    "Scores by axis": ("axes",),
+    "Scores by transformation": ("transformations",),
+    "Shifts": ("shifts",),
+    "Drift against ratings": ("drift_",),
+    "Sensitivity: accepted pairs only": ("accepted_",),
+    "Sensitivity: the generator": ("generators", "lengths"),
+    "Sensitivity: the generator's prompts": ("prompts",),
+    "Sizes of the axes' effects": ("profiles", "drops"),
+    "When models should not answer": ("abstention",),
+    "Rankings": ("kendall", "split_half", "ranking"),
+    "Differences between models": ("differences", "baseline"),
+    "Sizes of models": ("sizes",),
+    "Data sets": ("datasets", "translation"),
+    "Left out": ("left_out",),
+}
+_FOLDED = [heading for heading in _OUTLINE if heading.startswith(("Sensitivity", "Data sets"))]
 
 
 def all_exhibits(material: ReportMaterial, choices: Choices) -> dict[str, Exhibit]:
@@ -283,112 +319,39 @@ def all_exhibits(material: ReportMaterial, choices: Choices) -> dict[str, Exhibi
             {"English-only": others, "Multilingual": choices.multilingual} if choices.multilingual else {"": others}
         )
         exhibits.append(paper_tables.translated(results, *choices.translation, groups))
-    exhibits += _sensitivity(material)
-    noted = [paper_tables.with_notes(exhibit, results.notes) for exhibit in exhibits]
-    # The notes of all other tables name what was left out.
-    return {exhibit.name: exhibit for exhibit in (*noted, paper_tables.left_out(results)) if len(exhibit.frame)}
-
-
-def _sensitivity(material: ReportMaterial) -> list[Exhibit]:
-    """Return tables of sensitivity to ratings, pairs, models and generators."""
-    results = material.results
-    exhibits = [
+    exhibits += [
         sensitivity_tables.accepted_alone(material.accepted, results.scores),
         sensitivity_tables.differences(results),
         sensitivity_tables.drops(results),
         sensitivity_tables.profiles(results),
     ]
-    if material.second:
-        exhibits.append(
-            sensitivity_tables.generators(
-                results, material.second.scores, material.second.labels, material.second.notes
-            )
-        )
-        exhibits.append(sensitivity_tables.lengths(material.second.lengths))
+    if second := material.second:
+        exhibits.append(sensitivity_tables.generators(results, second.scores, second.labels, second.notes))
+        exhibits.append(sensitivity_tables.lengths(second.lengths))
     if prompts := material.prompts:
         exhibits.append(sensitivity_tables.prompts(prompts.scores, prompts.lengths, prompts.judgements, prompts.notes))
-    return exhibits
+    noted = [paper_tables.with_notes(exhibit, results.notes) for exhibit in exhibits]
+    # The notes of all other tables name what was left out.
+    return {exhibit.name: exhibit for exhibit in (*noted, paper_tables.left_out(results)) if len(exhibit.frame)}
 
 
 def all_figures(material: ReportMaterial, exhibits: Mapping[str, Exhibit]) -> dict[str, Figure]:
-    """Return the figures by name, in the page's order, from the tables of `all_exhibits`, without empty ones."""
-    frames = {name: exhibit.frame for name, exhibit in exhibits.items()}
-    figures = {**_papers(frames), **_drifts(material)}
-    if "sizes" in frames:
-        figures["sizes"] = figure(charts.size_lines(frames["sizes"]), "Scores by size of model (HTEB, Figure 5)")
-    if "drops" in frames:
-        figures["drops"] = figure(
-            charts.drops(frames["drops"]), "Drop against original score; lines: mean drops (HTEB, Figure 9)"
-        )
-    if "profiles" in frames:
-        chart = charts.axis_sizes(frames["profiles"])
-        figures["profiles"] = figure(chart, "How much each axis changes each model's scores (HTEB, Figures 10 and 11)")
-    return figures
-
-
-def _papers(frames: Mapping[str, pd.DataFrame]) -> dict[str, Figure]:
-    """Return HTEB's Figures 4, 6 and 7, and each model's scores."""
+    """Return the figures by name, from the tables of `all_exhibits`, without empty ones: HTEB's, and Figure 3."""
     figures: dict[str, Figure] = {}
-    for end, says in ("", ""), ("_with_refused", "; INCLUDING TRANSFORMATIONS THAT NO VERDICT ACCEPTS"):
-        if f"transformations{end}" not in frames:
-            continue
-        axes, moved = frames[f"axes{end}"], frames[f"transformations{end}"]
-        figures[f"axes{end}"] = figure(
-            charts.axis_shifts(axes), f"Scores of each model by axis (HTEB, Figure 4{TICKS}){says}"
+    for name, exhibit in exhibits.items():
+        table, frame = name.removesuffix(_REFUSED), exhibit.frame
+        nothing = (table == "axes" and name.replace("axes", "transformations") not in exhibits) or (
+            table == "shifts" and frame["shift"].isna().all()
         )
-        figures[f"transformations{end}"] = figure(
-            charts.delta_map(moved),
-            "Mean difference in points from the original score of the same items (HTEB, Figure 6; *: not accepted)"
-            f"{says}",
-        )
-    if "shifts" in frames and frames["shifts"]["shift"].notna().any():
-        figures["shifts"] = figure(
-            charts.shift_intervals(frames["shifts"]),
-            "Hodges-Lehmann shifts; grey: Holm's p is at least .05 (HTEB, Figure 7)",
-        )
-    return figures
-
-
-def _drifts(material: ReportMaterial) -> dict[str, Figure]:
-    """Return HTEB's Figure 3 for each model."""
-    figures: dict[str, Figure] = {}
+        if table in _FIGURES and not nothing:
+            draw, caption = _FIGURES[table]
+            says = "; INCLUDING TRANSFORMATIONS THAT NO VERDICT ACCEPTS" if name.endswith(_REFUSED) else ""
+            figures[name] = figure(draw(frame), caption + says)
     for number, (model, part) in enumerate(material.rated.groupby("model", sort=False), 1):
         of_model = material.correlations[material.correlations["model"] == model]
         panels = drift_charts.drift_figure(part, of_model, question=material.question, scale=material.scale)
         says = f"; {undrawn}" if (undrawn := drift_charts.left_undrawn(part)) else ""
         says += "; SIMULATED ratings" if bool(part["simulated"].any()) else ""
-        figures[f"drift_{number}"] = figure(
-            panels, f"{model}: drift against mean {material.question} (HTEB, Figure 3){says}"
-        )
+        caption = f"{model}: drift against mean {material.question} (HTEB, Figure 3){says}"
+        figures[f"drift_{number}"] = figure(panels, caption)
     return figures
-
-
-#: Sections that a reader opens, by how their headings begin.
-_FOLDED = ("Sensitivity", "Data sets")
-
-
-def sections(about: Sequence[str], exhibits: Mapping[str, Exhibit], figures: Mapping[str, Figure]) -> list[Section]:
-    """Return the page's sections in order: the text of `about`, then each figure under its tables' heading."""
-    outline = {
-        "Scores by axis": ("axes",),
-        "Scores by transformation": ("transformations",),
-        "Shifts": ("shifts",),
-        "Drift against ratings": ("drift_",),
-        "Sensitivity: accepted pairs only": ("accepted_",),
-        "Sensitivity: the generator": ("generators", "lengths"),
-        "Sensitivity: the generator's prompts": ("prompts",),
-        "Sizes of the axes' effects": ("profiles", "drops"),
-        "When models should not answer": ("abstention",),
-        "Rankings": ("kendall", "split_half", "ranking"),
-        "Differences between models": ("differences", "baseline"),
-        "Sizes of models": ("sizes",),
-        "Data sets": ("datasets", "translation"),
-        "Left out": ("left_out",),
-    }
-    page_sections = [Section("This report", about)]
-    for heading, beginnings in outline.items():
-        drawn = [figure for name, figure in figures.items() if name.startswith(beginnings)]
-        shown = [exhibit.table() for name, exhibit in exhibits.items() if name.startswith(beginnings)]
-        if drawn or shown:
-            page_sections.append(Section(heading, [*drawn, *shown], folded=heading.startswith(_FOLDED)))
-    return page_sections

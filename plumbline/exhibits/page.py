@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
@@ -102,10 +102,12 @@ def write_outlined(
     outline: Mapping[str, Sequence[str]],
     exhibits: Mapping[str, Exhibit],
     figures: Mapping[str, Figure],
+    folded: Collection[str] = (),
 ) -> Path:
     """Write a report into a folder, each file atomically, and return its page. Files of the previous report go.
 
-    `outline` maps headings to names of figures and tables; a heading with none of them is left out.
+    `outline` maps headings to names of figures and tables; a heading with none of them is left out. Sections of
+    `folded` headings are closed until a reader opens them.
     """
     write_exhibits(folder, exhibits.values(), figures)
     doubtful = "\n".join(f"– {line}." for line in words.doubts) or "Nothing stands out."
@@ -118,7 +120,7 @@ def write_outlined(
         parts = [figures[name] for name in names if name in figures]
         tables = [exhibits[name].table(cut=True) for name in names if name in exhibits]
         if parts or tables:
-            sections.append(Section(heading, [*parts, *tables]))
+            sections.append(Section(heading, [*parts, *tables], heading in folded))
     write_page(folder / "index.html", words.title, words.warning, sections)
     return folder / "index.html"
 

@@ -152,7 +152,8 @@ def test_a_verdict_is_carried_over_to_other_seeds_and_data_sets_only_where_the_s
     }
     units, records = scored({"carry_over": True})
     assert units[gate.GateDecision("evaluated", gate.CARRIED_OVER)] == places
-    verdicts, scores, notes = read_evaluation(records)
+    evaluation = read_evaluation(records)
+    verdicts, scores, notes = evaluation.verdicts, evaluation.scores, evaluation.notes
     results = PaperResults(scores, verdicts, notes, 0)
     assert any(gate.CARRIED_OVER in note for note in notes)
     assert gate.CARRIED_OVER in scores_text(scores, verdicts)
