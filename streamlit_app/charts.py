@@ -7,17 +7,16 @@ theme's. Colours mean axes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
 import pandas as pd
 
 from annotation.verdicts.tables import display, scoped
-from evaluation.report.drift_charts import LETTERS, DriftScales, caption, drift_panel, ranked
+from evaluation.report.drift_charts import LETTERS, drift_panels
 from plumbline.exhibits.charts import WIDTH, Kinds, rows, tips
 from plumbline.exhibits.palette import NEUTRAL, colours
-from plumbline.transformations import Axes, axes_in_order, in_order
+from plumbline.transformations import Axes, in_order
 
 INK = {False: LETTERS, True: "#FAFAFA"}  # colours of text on a light and on a dark page
 SELECTION = "pair"  # the name of a panel's selection; its points carry `pair_id`
@@ -25,35 +24,14 @@ _TOOLTIP = 300  # characters of a text in a tooltip; the pair's own view shows a
 _ROW = 26  # pixels
 
 
-@dataclass(frozen=True)
-class Panel:
-    """A chart with its axis and transformation, and a text that describes it (`alt`)."""
-
-    axis: str
-    transformation: str
-    chart: alt.Chart
-    alt: str
-
-
-def drift_panels(
+def selectable_panels(
     frame: pd.DataFrame, correlations: pd.DataFrame, *, question: str, scale: tuple[float, float], dark: bool
-) -> list[Panel]:
-    """HTEB's Figure 3 for one model: a panel a transformation, by axis, all with the same scales.
-
-    `frame` and `correlations` are the model's rows of `evaluation.tables.drift_by_quality` and
-    `drift_correlations`; `scale` has the ends of the rating scale. `dark` is True for a dark page.
-    """
-    scales = DriftScales(question, scale, float(frame["drift"].max()), tuple(axes_in_order(correlations["axis"])))
-    frame = frame.assign(original=_short(frame["original"]), transformed=_short(frame["transformed"]))
-    return [
-        Panel(
-            axis=str(row["axis"]),
-            transformation=str(row["transformation"]),
-            chart=_selectable(frame[frame["transformation"] == row["transformation"]], row, scales, dark),
-            alt=f"{display(str(row['transformation']), pooled=False)}: {', '.join(caption(row))}",
-        )
-        for row in ranked(correlations)
-    ]
+) -> list[tuple[Mapping[Any, Any], alt.Chart]]:
+    """Return `drift_panels` whose points can be selected by a click; `dark` is True for a dark page."""
+    short = frame.assign(original=_short(frame["original"]), transformed=_short(frame["transformed"]))
+    chosen = alt.selection_point(name=SELECTION, fields=["pair_id"], on="click", toggle=False)
+    panels = drift_panels(short, correlations, question=question, scale=scale, letters=INK[dark], chosen=chosen)
+    return [(row, panel.add_params(chosen)) for row, panel in panels]
 
 
 def progress_bars(progress: pd.DataFrame) -> alt.LayerChart:
@@ -74,12 +52,6 @@ def progress_bars(progress: pd.DataFrame) -> alt.LayerChart:
     wanted = base.mark_bar(color=NEUTRAL, opacity=0.3).encode(x=answers)
     counted = base.mark_bar(height={"band": 0.5}).encode(x=alt.X("counting:Q"), color=kinds.colour)
     return alt.LayerChart(layer=[wanted, counted], width=WIDTH * 2 // 3, height=_ROW * len(shown))
-
-
-def _selectable(points: pd.DataFrame, correlation: Mapping[Any, Any], scales: DriftScales, dark: bool) -> alt.Chart:
-    """One panel whose points can be selected by a click."""
-    chosen = alt.selection_point(name=SELECTION, fields=["pair_id"], on="click", toggle=False)
-    return drift_panel(points, correlation, scales, letters=INK[dark], chosen=chosen).add_params(chosen)
 
 
 def _short(texts: pd.Series[str]) -> pd.Series[str]:

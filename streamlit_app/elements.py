@@ -155,12 +155,21 @@ def unchecked(chart: alt.TopLevelMixin) -> Any:
     return _RawChart(chart)
 
 
-def table(name: str, frame: pd.DataFrame, shown: pd.DataFrame, **options: Any) -> None:
-    """Draw a table as it is `shown`, and the button for its CSV with all digits; `name` is the file's."""
-    options.setdefault("height", "content" if len(frame) <= _LONG else "auto")
+def exhibit(study_name: str, table: Exhibit, *, captioned: bool = True, **options: Any) -> None:
+    """Draw a report's table with its caption, notes and the button for its CSV with all digits, unless it is empty.
+
+    `captioned` is False if the heading already says the caption; `options` are those of `st.dataframe`.
+    """
+    if table.frame.empty:
+        return
+    if captioned:
+        st.text(table.caption)
+    shown, name = read_by_people(table.printed), file_name(study_name, table.name)
+    options.setdefault("height", "content" if len(shown) <= _LONG else "auto")
     options["column_config"] = at_the_right(shown) | options.get("column_config", {})
     st.dataframe(shown, hide_index=True, alt=name.replace("-", " "), **options)
-    download_csv(name, frame)
+    download_csv(name, table.frame)
+    lines(table.notes)
 
 
 def at_the_right(shown: pd.DataFrame) -> dict[str, Any]:
@@ -168,19 +177,6 @@ def at_the_right(shown: pd.DataFrame) -> dict[str, Any]:
     printed = [name for name in shown.columns if not pd.api.types.is_numeric_dtype(shown[name])]
     numbers = [name for name in printed if any(shown[name]) and is_numeric(map(str, shown[name]))]
     return {name: st.column_config.Column(alignment="right") for name in numbers}
-
-
-def exhibit(study_name: str, table_of: Exhibit, *, captioned: bool = True) -> None:
-    """Draw a report's table with its caption and notes, unless it is empty; its CSV has all digits.
-
-    `captioned` is False if the heading already says the caption.
-    """
-    if table_of.frame.empty:
-        return
-    if captioned:
-        st.text(table_of.caption)
-    table(file_name(study_name, table_of.name), table_of.frame, read_by_people(table_of.printed))
-    lines(table_of.notes)
 
 
 def file_name(study_name: str, what: str) -> str:
@@ -209,15 +205,7 @@ def report(reader: PageReader, name: str, shows: str) -> None:
         st.code(reader.study.command(command), language=None, wrap_lines=True)
         return
     st.text(f"The report shows {shows}: {page}")
-    st.download_button(
-        "Download the report",
-        page.read_bytes,
-        file_name=f"{reader.name}-{folder}.html".replace("_", "-"),
-        mime="text/html",
-        key=f"report-{name}",
-        on_click="ignore",
-        icon=_ICON,
-    )
+    _download("Download the report", page.read_bytes, f"{reader.name}-{folder}.html".replace("_", "-"), "text/html")
 
 
 def lines(notes: Sequence[str], called: str = "notes on these numbers") -> None:
@@ -236,29 +224,19 @@ def quoted(line: str) -> str:
 
 def download_csv(name: str, frame: pd.DataFrame) -> None:
     """Draw the button for a table's CSV, in which a spreadsheet runs no formula."""
-    st.download_button(
-        "Download as CSV",
-        partial(csv_bytes, frame),
-        file_name=f"{name}.csv",
-        mime="text/csv",
-        key=f"csv-{name}",
-        on_click="ignore",
-        icon=_ICON,
-    )
+    _download("Download as CSV", partial(csv_bytes, frame), f"{name}.csv", "text/csv")
 
 
 def download_svg(name: str, draw: Callable[[], alt.TopLevelMixin]) -> None:
     """Draw the button for a figure's SVG, which is made on demand; without the package for it, the button says so."""
     installed = importlib.util.find_spec("vl_convert") is not None
+    label = "Download as SVG" if installed else f"SVG needs the extra `report`: {installing('report')}"
+    _download(label, lambda: svg(_on_paper(draw())).encode(), f"{name}.svg", "image/svg+xml", disabled=not installed)
+
+
+def _download(label: str, content: Callable[[], bytes], file: str, mime: str, *, disabled: bool = False) -> None:
     st.download_button(
-        "Download as SVG" if installed else f"SVG needs the extra `report`: {installing('report')}",
-        lambda: svg(_on_paper(draw())).encode(),
-        file_name=f"{name}.svg",
-        mime="image/svg+xml",
-        key=f"svg-{name}",
-        on_click="ignore",
-        icon=_ICON,
-        disabled=not installed,
+        label, content, file, mime, key=f"download-{file}", on_click="ignore", icon=_ICON, disabled=disabled
     )
 
 

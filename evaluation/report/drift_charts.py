@@ -108,25 +108,40 @@ def _across_and_up(scales: DriftScales) -> tuple[alt.X, alt.Y]:
     return across, up.axis(labelFlush=False)
 
 
-def ranked(table: pd.DataFrame) -> list[dict[Any, Any]]:
-    """Return a table's rows in the method's order of transformations."""
-    order = {name: position for position, name in enumerate(in_order(table["transformation"].unique()))}
-    return sorted(table.to_dict(orient="records"), key=lambda row: order[row["transformation"]])
+def drift_panels(
+    frame: pd.DataFrame,
+    correlations: pd.DataFrame,
+    *,
+    question: str,
+    scale: tuple[float, float],
+    letters: str = LETTERS,
+    chosen: alt.Parameter | None = None,
+) -> list[tuple[Mapping[Any, Any], alt.Chart]]:
+    """Return HTEB's Figure 3 for one model: a panel for each transformation, after its row of `correlations`.
+
+    All have the same scales; `scale` has the ends of the rating scale. `letters` and `chosen` are `drift_panel`'s.
+    """
+    scales = DriftScales(question, scale, float(frame["drift"].max()), tuple(axes_in_order(correlations["axis"])))
+    order = {name: position for position, name in enumerate(in_order(correlations["transformation"].unique()))}
+    rows = sorted(correlations.to_dict(orient="records"), key=lambda row: order[row["transformation"]])
+    return [
+        (
+            row,
+            drift_panel(
+                frame[frame["transformation"] == row["transformation"]], row, scales, letters=letters, chosen=chosen
+            ),
+        )
+        for row in rows
+    ]
 
 
 def drift_figure(
     frame: pd.DataFrame, correlations: pd.DataFrame, *, question: str, scale: tuple[float, float]
 ) -> alt.ConcatChart:
-    """Return HTEB's Figure 3 for one model: a panel a transformation, all with the same scales."""
-    frame = drawn_points(frame)[_DRAWN]
-    scales = DriftScales(question, scale, float(frame["drift"].max()), tuple(axes_in_order(correlations["axis"])))
-    panels = [
-        drift_panel(frame[frame["transformation"] == row["transformation"]], row, scales).properties(
-            width=PANEL_WIDTH, height=PANEL_WIDTH * 3 // 4
-        )
-        for row in ranked(correlations)
-    ]
-    figure: alt.ConcatChart = alt.concat(*panels, columns=3)
+    """Return the panels of `drift_panels` as one figure."""
+    panels = drift_panels(drawn_points(frame)[_DRAWN], correlations, question=question, scale=scale)
+    sized = [panel.properties(width=PANEL_WIDTH, height=PANEL_WIDTH * 3 // 4) for _, panel in panels]
+    figure: alt.ConcatChart = alt.concat(*sized, columns=3)
     return figure
 
 

@@ -196,8 +196,7 @@ class StudyReader(PageReader):
         if not isinstance(noted, dict) or not all(isinstance(entry, dict) for entry in noted.values()):
             path = self.study.folder / "manifest.json"
             raise DataError(f"{path} is damaged (`stages` has an unexpected form); delete it and run again")
-        evidence = Evidence.open(self.study).changed(collected=self.collected(), signs=self.signs())
-        return read_status(evidence, datetime.now(UTC))
+        return read_status(self._evidence().changed(signs=self.signs()), datetime.now(UTC))
 
     def read_ahead(self) -> None:
         """Read what the page shows before the page is opened."""
@@ -209,7 +208,7 @@ class StudyReader(PageReader):
     @cached(LOOKED, watches=FACTS)
     def verdicts(self) -> tuple[Verdict, ...]:
         """The verdicts; none if anything changed since the last look at them (`verdicts_hold`)."""
-        evidence = Evidence.open(self.study).changed(collected=self.collected())
+        evidence = self._evidence()
         if not evidence.looks:  # also where a rehearsal was removed, whose looks went too
             raise NotYetError(f"there are no verdicts yet; run `{self.study.command(ACCEPT)}` first")
         return tuple(known_verdicts(evidence))
@@ -217,7 +216,7 @@ class StudyReader(PageReader):
     @cached(LOOKED, watches=FACTS)
     def verdicts_hold(self) -> str:
         """Return what changed since the last look at the verdicts, and what to do; empty if nothing did."""
-        evidence = Evidence.open(self.study).changed(collected=self.collected())
+        evidence = self._evidence()
         try:
             if evidence.looks:
                 looked_at(evidence)
@@ -238,7 +237,10 @@ class StudyReader(PageReader):
     @cached(*RATED, watches=RULES)
     def signs(self) -> Sequence[Sign]:
         """Signs of careless answers."""
-        return Evidence.open(self.study).changed(collected=self.collected()).signs
+        return self._evidence().signs
+
+    def _evidence(self) -> Evidence:
+        return Evidence.open(self.study).changed(collected=self.collected())
 
     @cached(watches=(LOOKED, *FACTS))
     def simulated(self) -> bool:

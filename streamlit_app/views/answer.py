@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 import streamlit as st
@@ -13,10 +13,10 @@ from annotation.records import Verdict
 from annotation.status.text import headline
 from annotation.verdicts.doubts import doubts_text
 from annotation.verdicts.tables import display, number, rated
-from plumbline.exhibits.table import read_by_people
+from plumbline.exhibits.table import Exhibit
 from plumbline.transformations import in_order
 from streamlit_app import server
-from streamlit_app.elements import DECISIONS, complain, heading, link, sections, table
+from streamlit_app.elements import DECISIONS, complain, exhibit, heading, link, sections
 from streamlit_app.readers import StudyReader
 
 READER = StudyReader
@@ -125,7 +125,7 @@ def _stages(reader: StudyReader) -> None:
         for stage in status.stages.values()
         if stage.wanted
     ]
-    table(f"{reader.name}-stages", pd.DataFrame(rows), read_by_people(pd.DataFrame(rows)))
+    exhibit(reader.name, _as_printed("stages", rows), captioned=False)
     for line in status.warnings:
         complain(line, what="This needs care")
 
@@ -152,4 +152,9 @@ def _rules(reader: StudyReader) -> None:
     ]
     if rows:
         st.caption("Computing verdicts from new ratings or by new rules is a look at results.")
-        table(f"{reader.name}-looks", pd.DataFrame(rows), pd.DataFrame(rows))
+        exhibit(reader.name, _as_printed("looks", rows), captioned=False)
+
+
+def _as_printed(name: str, rows: Sequence[Mapping[str, object]]) -> Exhibit:
+    frame = pd.DataFrame(rows)
+    return Exhibit(name, "", frame, frame)

@@ -9,10 +9,10 @@ import streamlit as st
 
 from annotation.sampling.sample import COMMAND as SAMPLE
 from annotation.verdicts.tables import display
-from plumbline.exhibits.table import Cell, cell, printed, read_by_people
+from plumbline.exhibits.table import Cell, Exhibit, cell
 from plumbline.study.transformations import EIGHT
 from streamlit_app import charts
-from streamlit_app.elements import exhibit, figure, heading, lines, link, report, sections, table
+from streamlit_app.elements import exhibit, figure, heading, lines, link, report, sections
 from streamlit_app.readers import NotYetError
 from streamlit_app.readers.campaign import CampaignReader
 
@@ -53,7 +53,7 @@ def _progress(reader: CampaignReader) -> None:
         "Excluded": "excluded",
         f"{items} withdrawn": "withdrawn",
     }
-    table(f"{reader.name}-progress", progress, read_by_people(printed(progress, columns)))
+    exhibit(reader.name, Exhibit.of("progress", "", progress, columns), captioned=False)
     for line in status.blocks:
         st.text(line)
     if status.raters.empty:
@@ -80,7 +80,7 @@ def _raters(reader: CampaignReader) -> None:
         "Signs": "signs",
         "Decision": lambda row: "excluded" if row["excluded"] else "removed" if row["out"] else "",
     }
-    table(f"{reader.name}-raters", raters, read_by_people(printed(raters, columns)))
+    exhibit(reader.name, Exhibit.of("raters", "", raters, columns), captioned=False)
 
 
 def _quality(reader: CampaignReader) -> None:

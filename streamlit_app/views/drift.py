@@ -10,10 +10,10 @@ import streamlit as st
 from annotation.rubric import load_rubric
 from annotation.verdicts.tables import display
 from evaluation.report import paper_tables
-from evaluation.report.drift_charts import drawn_points, drift_figure, left_undrawn
+from evaluation.report.drift_charts import caption, drawn_points, drift_figure, left_undrawn
 from plumbline.languages import language_name
 from streamlit_app import pair
-from streamlit_app.charts import SELECTION, drift_panels
+from streamlit_app.charts import SELECTION, selectable_panels
 from streamlit_app.elements import (
     choose,
     download_svg,
@@ -72,13 +72,14 @@ def draw(reader: ScoreReader) -> None:
 
 def _panels(frame: pd.DataFrame, correlations: pd.DataFrame, question: str, scale: tuple[float, float]) -> None:
     dark = st.context.theme.type == "dark"
-    panels = drift_panels(frame, correlations, question=question, scale=scale, dark=dark)
-    for axis in dict.fromkeys(panel.axis for panel in panels):
+    panels = selectable_panels(frame, correlations, question=question, scale=scale, dark=dark)
+    for axis in dict.fromkeys(row["axis"] for row, _ in panels):
         st.header(display(axis), anchor=False)
-        of_axis = [panel for panel in panels if panel.axis == axis]
-        for panel, column in zip(of_axis, st.columns(max(PANELS, len(of_axis))), strict=False):
-            key = pair.fresh(f"panel-{panel.transformation}")
+        of_axis = [panel for panel in panels if panel[0]["axis"] == axis]
+        for (row, chart), column in zip(of_axis, st.columns(max(PANELS, len(of_axis))), strict=False):
+            key = pair.fresh(f"panel-{row['transformation']}")
             on_select = partial(pair.choose_point, key, pair.closed())
+            description = f"{display(row['transformation'], pooled=False)}: {', '.join(caption(row))}"
             column.altair_chart(
-                unchecked(panel.chart), key=key, on_select=on_select, selection_mode=SELECTION, alt=panel.alt
+                unchecked(chart), key=key, on_select=on_select, selection_mode=SELECTION, alt=description
             )

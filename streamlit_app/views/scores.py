@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import streamlit as st
 
 from evaluation.report import charts, paper_tables
+from plumbline.exhibits.charts import Chart
+from plumbline.exhibits.table import Exhibit
 from streamlit_app.elements import (
     complain,
     exhibit,
@@ -66,31 +69,43 @@ def _models(reader: ScoreReader) -> None:
         complain(why, what="These scores are no longer valid")
     group = filtered("Data sets", groups, "group")
     st.text(reader.answer())
-    sections(*(partial(part, reader, group) for part in (_axes, _transformations, _tables)), partial(_left_out, reader))
+    drawn = (partial(_drawn, reader, group, *part) for part in _DRAWN)
+    sections(*drawn, partial(_tables, reader, group), partial(_left_out, reader))
 
 
-def _axes(reader: ScoreReader, group: str) -> None:
-    table = reader.scored(paper_tables.axes, group)
-    heading("By axis (HTEB, Tables 14 and 15)")
-    says = (
+_DRAWN: tuple[tuple[str, Callable[..., Exhibit], Callable[..., Chart], str], ...] = (
+    (
+        "By axis (HTEB, Tables 14 and 15)",
+        paper_tables.axes,
+        charts.axis_shifts,
         "Each model's scores on the original texts and, by axis, on the transformed ones; the total is the mean of the"
-        " axes. A tick is the original score on an axis's own data sets and items, if it does not cover all."
-    )
-    draw_it = partial(charts.axis_shifts, table.frame)
-    name = file_name(reader.name, f"{table.name} {group}".strip())
-    figure(name, draw_it(NAMES), says + _limits(reader, int(table.frame["n_datasets"].max())), paper=draw_it)
-    exhibit(reader.name, table)
+        " axes. A tick is the original score on an axis's own data sets and items, if it does not cover all.",
+    ),
+    (
+        "By transformation (HTEB, Figure 6)",
+        paper_tables.transformations,
+        charts.delta_map,
+        "Mean difference in points from the original score of the same items.",
+    ),
+)
 
 
-def _transformations(reader: ScoreReader, group: str) -> None:
-    table = reader.scored(paper_tables.transformations, group)
+def _drawn(
+    reader: ScoreReader,
+    group: str,
+    title: str,
+    make: Callable[..., Exhibit],
+    draw_it: Callable[..., Chart],
+    says: str,
+) -> None:
+    """Draw a table with its chart, unless it is empty."""
+    table = reader.scored(make, group)
     if table.frame.empty:
         return
-    heading("By transformation (HTEB, Figure 6)")
-    says = "Mean difference in points from the original score of the same items."
-    draw_it = partial(charts.delta_map, table.frame)
+    heading(title)
+    chart = partial(draw_it, table.frame)
     name = file_name(reader.name, f"{table.name} {group}".strip())
-    figure(name, draw_it(NAMES), says + _limits(reader, int(table.frame["n_datasets"].max())), paper=draw_it)
+    figure(name, chart(NAMES), says + _limits(reader, int(table.frame["n_datasets"].max())), paper=chart)
     exhibit(reader.name, table)
 
 

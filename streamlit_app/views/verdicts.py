@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import streamlit as st
@@ -24,7 +25,6 @@ from streamlit_app.elements import (
     lines,
     report,
     sections,
-    table,
 )
 from streamlit_app.readers.campaign import CampaignReader
 
@@ -71,7 +71,7 @@ def _verdicts(reader: CampaignReader) -> None:
     st.caption(f"{used} if {_rule(verdicts[0])}.{f' {note}' if note else ''} {P_IS}{_limits(reader)}")
     marked = decided.printed.assign(Decision=decided.printed["Decision"].map(DECISIONS))
     config = {"Reasons": st.column_config.TextColumn(width="large")}
-    table(f"{reader.name}-verdicts", decided.frame, marked, column_config=config)
+    exhibit(reader.name, replace(decided, printed=marked), captioned=False, column_config=config)
     refused = [
         f"{scoped(row['transformation'], row['language'], row['task_type'])}, {row['decision']}: {row['reasons']}"
         for row in decided.frame[decided.frame["decision"] != "accepted"].to_dict(orient="records")
