@@ -21,7 +21,7 @@ from evaluation.benchmarks.scores import (
     read,
     slash,
 )
-from evaluation.benchmarks.selection_files import PACKAGES
+from evaluation.benchmarks.selection import PACKAGES
 from evaluation.display import board_columns, board_notes
 from evaluation.tables.comparisons import board, separation_table
 from plumbline.errors import DataError

@@ -1,13 +1,18 @@
-"""Check the tasks of a study, its data sets and their accepted transformations, or tasks of mteb."""
+"""Check the tasks of a study, its data sets and their accepted transformations, or tasks of mteb.
+
+Models' scores show whether a task separates them from chance, and from one another.
+"""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import functools
+import importlib
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +20,15 @@ import pandas as pd
 from tqdm import tqdm
 
 from annotation.campaign_records import LOOKS
-from evaluation.benchmarks.contents import THRESHOLDS, CheckedTask, Finding, contents_of
-from evaluation.benchmarks.data_checks import check_gold, check_texts
-from evaluation.benchmarks.score_checks import ScoreChecks
-from evaluation.models.encoder import ModelHost
+from evaluation.benchmarks.contents import THRESHOLDS, CheckedTask, Finding, contents_of, found, undefined
+from evaluation.benchmarks.data_checks import check_contents
+from evaluation.models.encoder import Encoder, ModelHost
+from evaluation.models.registered import MtebModel
 from evaluation.records import SCORES, EvaluationRecords
 from evaluation.sources import Folder
-from evaluation.units import ScoreUnit, plan_units
+from evaluation.tasks import scoring
+from evaluation.tasks.protocols import Protocol
+from evaluation.units import Model, ScoreUnit, plan_units
 from evaluation.work import quiet, versions
 from generation.datasets.loading import load_dataset
 from generation.datasets.mteb_tasks import load_mteb
@@ -29,60 +36,149 @@ from plumbline.errors import DataError, StudyError, nearest
 from plumbline.exhibits.table import UNDEFINED, Exhibit, cell, csv_bytes, json_file, write_files
 from plumbline.study import Study, load_study
 from plumbline.study.datasets import DatasetSpec
+from plumbline.study.evaluation import MtebSpec
 from plumbline.study.places import output_folder
 from plumbline.transformations import ORIGINAL
 from plumbline.words import count
 
+BASELINE = MtebSpec(name="mteb/baseline-random-encoder")
+_SCORED = ("random", "near_perfect", "equal_scores")
 
-@dataclass(frozen=True)
-class TaskCheck:
-    """The findings on a task, in the order of the thresholds."""
 
-    task: str
-    findings: list[Finding]
+class ScoreChecks:
+    """Checks of tasks by models' scores. `scores` is the study's table (empty without scores).
+
+    `evaluate` is the command that computes scores.
+    """
+
+    def __init__(self, host: ModelHost, scores: pd.DataFrame, evaluate: str) -> None:
+        self._scores, self._evaluation, self._evaluate = scores, host.evaluation, evaluate
+        self._models = Model.all_of(host)
+        self._baselines: dict[str, float] = {}
+
+    def findings(self, task: CheckedTask) -> Iterator[Finding]:
+        """Yield the findings of one task."""
+        protocol = self._evaluation.protocol
+        scores = known_scores(self._scores, task.unit, self._models, protocol) if task.unit is not None else {}
+        if not scores:
+            why = self._unscored(task)
+            for check in _SCORED:
+                yield undefined(check, why)
+            return
+        yield self._random(task, scores)
+        yield near_perfect(scores)
+        yield equal_scores(scores)
+
+    def _unscored(self, task: CheckedTask) -> str:
+        """Return why no model has a score, and what to do about it."""
+        if why := scoring.unusable(task.dataset, self._evaluation.protocol):
+            return f"the task cannot be scored: {why}"
+        if not self._scores.empty and task.unit is not None:
+            keys = [task.unit.unit_id(self._evaluation.protocol, model) for model in self._models]
+            rows = self._scores[self._scores["unit_id"].isin(keys) & (self._scores["dataset"] == task.dataset.name)]
+            if len(rows):
+                return f"every model's score is undefined ({'; '.join(dict.fromkeys(rows['reason']))})"
+        return f"no model of the study has a score on the task; run `{self._evaluate}`"
+
+    def _random(self, task: CheckedTask, scores: Mapping[str, float]) -> Finding:
+        """Check how far the models are above random vectors (mteb's random baseline)."""
+        (dataset, *_), protocol = task.unit.place if task.unit else ("",), self._evaluation.protocol
+        if dataset not in self._baselines and task.unit is not None:
+            model = Encoder(MtebModel(BASELINE), BASELINE.name, "")
+            original = task.unit.dataset
+            with _hidden_bars("mteb.models.model_implementations.random_baseline"):
+                result = scoring.evaluate(original, model, protocol, self._evaluation.batch_size)
+            self._baselines[dataset] = result
+            model.close()
+        base = self._baselines[dataset]
+        if math.isnan(base):
+            return undefined("random", "the random baseline's own score is undefined")
+        worst, best = min(scores, key=lambda name: scores[name]), max(scores, key=lambda name: scores[name])
+        ends = f"weakest model: {worst} ({scores[worst]:.4f}); best model: {best} ({scores[best]:.4f})"
+        text = f"{BASELINE.name} scores {base:.4f} on the original texts; {ends}"
+        return found("random", scores[worst] - base, text, fails=scores[best] - base)
+
+
+def known_scores(
+    scores: pd.DataFrame, unit: ScoreUnit, models: Iterable[Model], protocol: Protocol
+) -> dict[str, float]:
+    """Return models' valid scores on a unit from a study's table, in the models' order."""
+    if scores.empty:
+        return {}
+    evaluated = scores[scores["status"] == "evaluated"].set_index("unit_id")
+    evaluated = evaluated[(evaluated["dataset"] == unit.name) & (evaluated["transformation"] == unit.transformation)]
+    by_model = {}
+    for model in models:
+        key = unit.unit_id(protocol, model)
+        values = evaluated.loc[[key], "score"] if key in evaluated.index else pd.Series(dtype=float)
+        if len(values) and math.isfinite(values.iloc[0]):
+            by_model[model.name] = float(values.iloc[0])
+    return by_model
+
+
+def near_perfect(scores: Mapping[str, float]) -> Finding:
+    """Check whether the best model, and the weakest, leave room for improvement."""
+    worst, best = min(scores, key=lambda name: scores[name]), max(scores, key=lambda name: scores[name])
+    text = f"{best} scores {scores[best]:.4f}, {worst} {scores[worst]:.4f}"
+    return found("near_perfect", scores[best], text, fails=scores[worst])
+
+
+def equal_scores(scores: Mapping[str, float]) -> Finding:
+    """Check how far apart the models' scores are."""
+    if len(scores) < 2:
+        return undefined("equal_scores", f"only {next(iter(scores))} has a score on the task")
+    low, high = min(scores.values()), max(scores.values())
+    return found("equal_scores", high - low, f"scores of {len(scores)} models from {low:.4f} to {high:.4f}")
+
+
+@contextlib.contextmanager
+def _hidden_bars(module: str) -> Iterator[None]:
+    """Hide the progress bars of a module of mteb: commands have their own."""
+    mteb_module: Any = importlib.import_module(module)
+    bar = mteb_module.tqdm
+    mteb_module.tqdm = functools.partial(bar, disable=True)
+    try:
+        yield
+    finally:
+        mteb_module.tqdm = bar
 
 
 def check(
-    tasks: Sequence[CheckedTask],
-    scored: ScoreChecks | None = None,
-    progress: Callable[[], object] = lambda: None,
-) -> list[TaskCheck]:
-    """Check each task, also by models' scores if there are any (`scored`)."""
-    results, order = [], list(THRESHOLDS)
+    tasks: Sequence[CheckedTask], scored: ScoreChecks | None = None, progress: Callable[[], object] = lambda: None
+) -> dict[str, list[Finding]]:
+    """Return the findings on each task by its name, in the thresholds' order; also by scores if there are any."""
+    findings_by_task, order = {}, list(THRESHOLDS)
     for task in tasks:
-        contents = contents_of(task.dataset)
-        findings = [*check_texts(contents), *check_gold(contents), *(scored.findings(task) if scored else ())]
-        results.append(TaskCheck(task.name, sorted(findings, key=lambda finding: order.index(finding.check))))
+        findings = [*check_contents(contents_of(task.dataset)), *(scored.findings(task) if scored else ())]
+        findings_by_task[task.name] = sorted(findings, key=lambda finding: order.index(finding.check))
         progress()
-    return results
+    return findings_by_task
 
 
 CHECKS = "checks.csv"
 COLUMNS = ("task", "check", "verdict", "value", "threshold", "reason", "rows_file")
 
 
-def table(checked: Sequence[TaskCheck]) -> pd.DataFrame:
+def table(checked: Mapping[str, Sequence[Finding]]) -> pd.DataFrame:
     """Return one row for each task and check; `rows_file` names the file of the rows concerned, empty without any."""
     rows = [
-        (result.task, finding.check, finding.verdict, finding.value, finding.threshold, finding.reason,
-         _rows_file(result.task, finding.check) if len(finding.rows) else "")
-        for result in checked
-        for finding in result.findings
+        (task, finding.check, finding.verdict, finding.value, finding.threshold, finding.reason,
+         _rows_file(task, finding.check) if len(finding.rows) else "")
+        for task, findings in checked.items()
+        for finding in findings
     ]  # fmt: skip
     return pd.DataFrame(rows, columns=list(COLUMNS)).astype({"value": "float64"})
 
 
-def write(folder: Path, checked: Sequence[TaskCheck], about: dict[str, Any]) -> None:
+def write(folder: Path, checked: Mapping[str, Sequence[Finding]], about: dict[str, Any]) -> None:
     """Write all files, each atomically; delete those of an earlier check, and no others."""
-    files = {
-        CHECKS: csv_bytes(table(checked)),
-        "about.json": json_file(about),
+    rows = {
+        _rows_file(task, finding.check): csv_bytes(finding.rows)
+        for task, findings in checked.items()
+        for finding in findings
+        if len(finding.rows)
     }
-    for result in checked:
-        for finding in result.findings:
-            if len(finding.rows):
-                files[_rows_file(result.task, finding.check)] = csv_bytes(finding.rows)
-    write_files(folder, files)
+    write_files(folder, {CHECKS: csv_bytes(table(checked)), "about.json": json_file(about), **rows})
 
 
 def _rows_file(task: str, check: str) -> str:
@@ -149,41 +245,36 @@ def check_tasks(options: argparse.Namespace) -> int:
         raise StudyError("nothing to check: name a study (--study FILE) or tasks of mteb (--task NAME)")
     study = load_study(options.study, options.exports) if options.study else None
     out = output_folder(options.out, study.folder / "quality" if study else "quality")
-    if study is None:
-        checked, notes = _of_mteb(options.task)
-    else:
-        with quiet(study.datasets, study.evaluation.models):
-            checked, notes = _of_study(study, options)
-    about = {"study": study.name if study else None, "tasks": [result.task for result in checked]}
+    with quiet(study.datasets, study.evaluation.models) if study else contextlib.nullcontext():
+        tasks, checks, notes = _of_study(study, options.task) if study else _of_mteb(options.task)
+        with tqdm(total=len(tasks), desc="checking", unit="task", delay=1, leave=False) as bar:
+            checked = check(tasks, checks, bar.update)
+    about = {"study": study.name if study else None, "tasks": list(checked)}
     write(out, checked, about | {"notes": notes, "versions": versions()})
     print(_text(checked, notes))
     print(f"-> {out}: {CHECKS}, rows/")
     return 0
 
 
-def _of_mteb(names: Sequence[str]) -> tuple[list[TaskCheck], list[str]]:
+def _of_mteb(names: Sequence[str]) -> tuple[list[CheckedTask], ScoreChecks | None, list[str]]:
     specs = {name: DatasetSpec.model_validate({"mteb": name}) for name in names}
     tasks = [CheckedTask(name, load_mteb(spec)) for name, spec in specs.items()]
-    with tqdm(total=len(tasks), desc="checking", unit="task", delay=1, leave=False) as bar:
-        return check(tasks, progress=bar.update), ["scores are not checked, as only a study names models"]
+    return tasks, None, ["scores are not checked, as only a study names models"]
 
 
-def _of_study(study: Study, options: argparse.Namespace) -> tuple[list[TaskCheck], list[str]]:
-    refuse_unknown_data(options.task, study.datasets, study.file)
+def _of_study(study: Study, names: Sequence[str]) -> tuple[list[CheckedTask], ScoreChecks | None, list[str]]:
+    refuse_unknown_data(names, study.datasets, study.file)
     if not study.datasets:
         raise DataError(f"{study.file}: no data set to check; add `datasets`")
-    tasks, notes = tasks_of(study, options.task)
-    with tqdm(total=len(tasks), desc="checking", unit="task", delay=1, leave=False) as bar:
-        if not study.evaluation.models:
-            notes.append("scores are not checked, as the study has no models")
-            return check(tasks, progress=bar.update), notes
-        records = EvaluationRecords.open(study)
-        scores = records.scores if records.has(SCORES) else pd.DataFrame()
-        checks = ScoreChecks(ModelHost.of(study), scores, study.command("evaluate"))
-        return check(tasks, checks, bar.update), notes
+    tasks, notes = tasks_of(study, names)
+    if not study.evaluation.models:
+        return tasks, None, [*notes, "scores are not checked, as the study has no models"]
+    records = EvaluationRecords.open(study)
+    scores = records.scores if records.has(SCORES) else pd.DataFrame()
+    return tasks, ScoreChecks(ModelHost.of(study), scores, study.command("evaluate")), notes
 
 
-def _text(checked: Sequence[TaskCheck], notes: Sequence[str]) -> str:
+def _text(checked: Mapping[str, Sequence[Finding]], notes: Sequence[str]) -> str:
     """Return the text for a terminal: how many checks passed, and the others."""
     frame = table(checked)
     counts = Counter(frame["verdict"])

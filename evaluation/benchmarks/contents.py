@@ -51,6 +51,11 @@ class ContentPart:
     texts: Sequence[tuple[str, ...]]
     gold: Sequence[Any] = ()
 
+    @property
+    def label(self) -> str:
+        """The split, and the subset if it has a name."""
+        return f"split {self.split}" + ("" if self.subset in ("", "default") else f", subset {self.subset}")
+
 
 @dataclass(frozen=True)
 class Search:
@@ -84,23 +89,18 @@ def contents_of(dataset: Dataset) -> Contents:
     """Return the content of a data set, as in mteb's task object."""
     kind, task = KINDS[dataset.task], make_task(dataset, "mteb")
     parts, searches = list[ContentPart](), list[Search]()
-    splits = _splits(dataset, task)
+    (scored,) = task.eval_splits
+    splits = ({TRAIN: task.train_split} if kind.trained and task.train_split != scored else {}) | {TEST: scored}
     for subset, data in task.dataset.items():
         for ours, name in splits.items():
             parts += [_part(subset, ours, text_part, data[name]) for text_part in kind.parts(task)]
             if not kind.parts(task):
                 parts += _search_parts(subset, ours, data[name])
-                searches.append(_search(subset, data[name], ignores_own_id=task.ignore_identical_ids))
+                queries, corpus = list(data[name]["queries"]["id"]), frozenset(data[name]["corpus"]["id"])
+                searches.append(Search(subset, queries, corpus, data[name]["relevant_docs"], task.ignore_identical_ids))
     if isinstance(dataset, TableDataset) and (names := label_names(dataset)):
         parts = [dataclasses.replace(part, gold=[names[number] for number in part.gold]) for part in parts]
     return Contents(kind, parts, searches)
-
-
-def _splits(dataset: Dataset, task: Any) -> dict[str, str]:
-    """Return our names of the splits in use, and mteb's."""
-    (scored,) = task.eval_splits
-    trained = KINDS[dataset.task].trained and task.train_split != scored
-    return ({TRAIN: task.train_split} if trained else {}) | {TEST: scored}
 
 
 def _part(subset: str, split: str, text_part: TextPart, rows: Any) -> ContentPart:
@@ -132,11 +132,6 @@ def _search_parts(subset: str, split: str, data: Mapping[str, Any]) -> Iterator[
         (f"{title} {text}".strip(),) if title else (text,) for title, text in zip(titles, passage_texts, strict=True)
     ]
     yield ContentPart(subset, split, "passages", list(corpus["id"]), texts)
-
-
-def _search(subset: str, data: Mapping[str, Any], *, ignores_own_id: bool) -> Search:
-    queries, passages = list(data["queries"]["id"]), frozenset(data["corpus"]["id"])
-    return Search(subset, queries, passages, data["relevant_docs"], ignores_own_id)
 
 
 Verdict = Literal["pass", "look", "fail"]
@@ -231,22 +226,12 @@ def undefined(check: str, reason: str) -> Finding:
     return found(check, math.nan, f"not known: {reason}", fails=math.nan)
 
 
-def rows_of(part: ContentPart, places: Sequence[int], details: Sequence[str]) -> pd.DataFrame:
-    """Return rows of a part by their positions, with a detail each; texts are cut after 200 characters."""
-    return pd.DataFrame(
-        {
-            "subset": part.subset,
-            "split": part.split,
-            "part": part.what,
-            "item": [part.items[index] for index in places],
-            "text": [" | ".join(map(str, part.texts[index]))[:_SHOWN] for index in places],
-            "detail": list(details),
-        },
-        columns=list(ROWS),
-    )
-
-
-def together(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Return rows of several parts; an empty table without any."""
-    filled = [frame for frame in frames if len(frame)]
-    return pd.concat(filled, ignore_index=True) if filled else pd.DataFrame(columns=list(ROWS))
+def flagged(parts: Sequence[ContentPart], details: Sequence[Mapping[int, str]]) -> tuple[int, pd.DataFrame]:
+    """Return how many items have a detail (by position, for each part), and their rows; long texts are cut."""
+    rows = [
+        {"subset": part.subset, "split": part.split, "part": part.what, "item": part.items[index]}
+        | {"text": " | ".join(map(str, part.texts[index]))[:_SHOWN], "detail": detail}
+        for part, of_part in zip(parts, details, strict=True)
+        for index, detail in of_part.items()
+    ]
+    return len(rows), pd.DataFrame(rows, columns=list(ROWS))

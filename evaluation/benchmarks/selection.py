@@ -1,15 +1,25 @@
-"""Select tasks: split the models, choose tasks by one half in each way, and judge each way on the other half."""
+"""Select tasks: split the models, choose tasks by one half in each way, judge each way on the other half, write it.
+
+The files of a selection are the chosen tasks with reasons, tables, and a benchmark for mteb.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import argparse
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from tqdm import tqdm
 
-from evaluation.benchmarks.scores import Scores, split
+from evaluation.benchmarks.scores import Scores, read, split, whole
 from evaluation.benchmarks.selection_methods import (
+    BEATS,
     MSE,
     RHO,
     STARTS,
@@ -22,9 +32,14 @@ from evaluation.benchmarks.selection_methods import (
     backward,
     coverage,
 )
-from evaluation.benchmarks.task_facts import amount, costs
-from plumbline.errors import StudyError
-from plumbline.statistics.estimates import Floats, stream
+from evaluation.benchmarks.task_facts import UNITS, amount, costs
+from plumbline import cli
+from plumbline.errors import DataError, StudyError
+from plumbline.exhibits.table import UNDEFINED, Exhibit, cell, csv_bytes, estimates, interval, json_file, write_files
+from plumbline.identity import identity
+from plumbline.statistics.estimates import Estimate, stream
+from plumbline.study.places import output_folder
+from plumbline.versions import installed_versions
 from plumbline.words import count
 
 RANDOM = 1000  # random selections to compare with
@@ -54,7 +69,6 @@ class SelectionRequest:
 class TaskSelection:
     """The selection of one way: its tasks, the budget of random selections, and its agreement."""
 
-    method: str
     chosen: Bools
     budget: float
     cost: float
@@ -86,12 +100,12 @@ def checked(facts: pd.DataFrame, request: SelectionRequest) -> Coverage:
     needs = coverage(facts, request.cover, request.languages, request.keep, costs(facts, request.unit))
     cheapest = needs.cheapest()
     if request.budget and not needs.within(needs.price(cheapest), request.budget):
-        required = count(int(needs.required.sum()), "task")
+        required, size = (count(int(tasks.sum()), "task") for tasks in (needs.required, cheapest))
+        price = f"{amount(needs.price(cheapest))} {request.unit}, {size}" if request.unit != "tasks" else size
         raise StudyError(
             f"--budget {amount(request.budget)} {request.unit}: the cheapest selection that meets the requirements"
             f" ({len(needs.needs)} from --cover {request.cover}, {required} from --keep) takes"
-            f" {priced(needs, cheapest, request.unit)}; raise the budget, name fewer --languages, or cover less"
-            " (--cover type)"
+            f" {price}; raise the budget, name fewer --languages, or cover less (--cover type)"
         )
     if request.budget and not needs.within(float(needs.cost.min()), request.budget):
         raise StudyError(
@@ -99,12 +113,6 @@ def checked(facts: pd.DataFrame, request: SelectionRequest) -> Coverage:
             " raise the budget"
         )
     return needs
-
-
-def priced(needs: Coverage, chosen: Bools, unit: str) -> str:
-    """Return a selection's cost and size: "1,200 characters, 3 tasks"; only its size if that is the cost."""
-    size = count(int(chosen.sum()), "task")
-    return size if unit == "tasks" else f"{amount(needs.price(chosen))} {unit}, {size}"
 
 
 def select(
@@ -120,35 +128,250 @@ def select(
     kept_scores, held_scores = matrix[~held], matrix[held]
     # A task that is constant among the choosing models cannot be predicted, so it is never removed.
     flat = np.ptp(kept_scores, axis=0) == 0
-    removable = Coverage(needs.needs, needs.met, needs.required | flat, needs.cost)
+    removable = replace(needs, required=needs.required | flat)
     trace = backward(kept_scores, removable, rho=request.rho, mse=request.mse, progress=progress)
     stopped = np.ones(len(facts), np.bool_)
     stopped[[step.task for step in trace]] = False
-    if request.budget:
-        budget, priced = request.budget, needs
-    else:
-        budget = float(stopped.sum())
-        priced = Coverage(needs.needs, needs.met, needs.required, np.ones(len(facts)))
+    by_tasks = replace(needs, cost=np.ones(len(facts)))
+    budget, priced = (request.budget, needs) if request.budget else (float(stopped.sum()), by_tasks)
     rng = stream(request.seed, "starts", f"{budget:.9g}")
-    ways = {"agreement": (agreeing(kept_scores, priced, budget, rng, progress), budget, priced)}
-    by_tasks = Coverage(needs.needs, needs.met, needs.required, np.ones(len(facts)))
-    ways["mmteb"] = (stopped, float(stopped.sum()), by_tasks)
-    judged = {
-        name: _judged(name, chosen, size, (held_scores, needs, way), request.seed)
-        for name, (chosen, size, way) in ways.items()
+    ways = {
+        "agreement": (agreeing(kept_scores, priced, budget, rng, progress), budget, priced),
+        "mmteb": (stopped, float(stopped.sum()), by_tasks),
     }
+    judged = {}
+    for name, (chosen, size, way) in ways.items():
+        random = way.random(size, RANDOM, stream(request.seed, "random selections", f"{size:.9g}"))
+        rngs = [stream(request.seed, "interval", measure) for measure in ("rho", "tau")]
+        judged[name] = TaskSelection(chosen, size, needs.price(chosen), agreement(held_scores, chosen, random, rngs))
     return BenchmarkSelection(request, scores, facts, needs, held, trace, judged)
 
 
-def steps_of(facts: pd.DataFrame) -> int:
-    """Return how often a selection calls its progress, at most."""
-    return len(facts) + 1 + STARTS
+def answer(selection: BenchmarkSelection) -> str:
+    """Return the answer in one line."""
+    main = selection.main
+    n, n_all, held = int(main.chosen.sum()), len(main.chosen), int(selection.held.sum())
+    tau = main.agreement.tau
+    if n == n_all:
+        needs, budget = selection.coverage, selection.request.budget
+        if budget and needs.within(float(needs.cost.sum()), budget):
+            return f"All {n} tasks are within the budget, so there is nothing to choose."
+        return f"All {n} tasks are chosen: --cover, --keep or MMTEB's thresholds allow no task to be removed."
+    if math.isnan(tau.value):
+        return f"{n} of {n_all} tasks were chosen; whether they keep the ranking is unknown: {tau.reason}."
+    return (
+        f"{n} of {n_all} tasks were chosen. Agreement of their ranking of {held} held-out models with that by all"
+        f" tasks: tau {correlation(tau)}, rho {correlation(main.agreement.rho)}. {against_random(main)}"
+    )
 
 
-def _judged(
-    name: str, chosen: Bools, budget: float, with_what: tuple[Floats, Coverage, Coverage], seed: int
-) -> TaskSelection:
-    held_scores, needs, priced = with_what
-    random = priced.random(budget, RANDOM, stream(seed, "random selections", f"{budget:.9g}"))
-    rngs = [stream(seed, "interval", measure) for measure in ("rho", "tau")]
-    return TaskSelection(name, chosen, budget, needs.price(chosen), agreement(held_scores, chosen, random, rngs))
+def against_random(way: TaskSelection) -> str:
+    """Return whether a selection beats random ones, in words."""
+    shares, n = way.agreement.as_good, len(way.agreement.random_tau)
+    if way.agreement.beats_random is None:
+        return (
+            "Whether this selection beats random ones is unknown: no random selection fits the budget or ranks the"
+            " models."
+        )
+    text = f"{shares['tau']:.1%} of {n:,} random selections are at least as good by tau, {shares['rho']:.1%} by rho"
+    if way.agreement.beats_random:
+        return f"This selection beats random ones: {text}."
+    return f"THIS SELECTION DOES NOT BEAT RANDOM ONES (both shares would have to be below {BEATS:.0%}): {text}."
+
+
+def exhibit(selection: BenchmarkSelection, lines: Sequence[str] = ()) -> Exhibit:
+    """Return the ways beside one another, with notes and these further `lines`."""
+    unit = selection.request.unit
+    columns = {
+        "Method": cell("method", METHODS.__getitem__),
+        "Tasks": "tasks",
+        **({unit.capitalize(): cell("cost", amount)} if unit != "tasks" else {}),
+        **{name: estimates(name, f"{name}_low", f"{name}_high", 3) for name in ("rho", "tau")},
+        "Random as good (tau)": cell(
+            "tau_random_as_good", lambda share: UNDEFINED if math.isnan(share) else f"{share:.1%}"
+        ),
+        "Beats random": cell("beats_random", lambda beats: {"true": "yes", "false": "no"}.get(beats, beats)),
+    }
+    frame = pd.DataFrame([_measured(name, way) for name, way in selection.ways.items()])
+    return Exhibit.of("selection", answer(selection), frame, columns, [*notes(selection), *lines])
+
+
+def notes(selection: BenchmarkSelection) -> list[str]:
+    """Return notes on the basis of the numbers."""
+    scores, request = selection.scores, selection.request
+    n_models = len(selection.held) - int(selection.held.sum())
+    lines = [
+        f"chosen with {n_models} models, judged on {int(selection.held.sum())} of other families (seed {request.seed});"
+        " intervals are 95% percentile bootstraps over the held-out models",
+        "models are ranked by Borda counts; random selections meet the requirements and the budget of the chosen ones",
+        *scores.remarks,
+    ]
+    if n_models - 1 <= selection.scores.frame.shape[1]:
+        lines.append("there are no more models than tasks, so regressions use the least-norm solutions, as MMTEB's did")
+    lines += scores.left_out("selection.json")
+    return lines
+
+
+def correlation(estimate: Estimate) -> str:
+    """Return a correlation with its interval."""
+    return interval(estimate.value, estimate.low, estimate.high, 3)
+
+
+PACKAGES = ("plumbline", "mteb", "numpy", "scipy")
+BENCHMARK = "benchmark.py"
+
+
+def write(folder: Path, selection: BenchmarkSelection, tasks: dict[str, Any], source: str) -> tuple[str, ...]:
+    """Write all files atomically, replacing those of an earlier selection; return the notes that arose.
+
+    `tasks` are mteb's task objects by name, narrowed to the scored subsets; `source` is the value of --from.
+    """
+    names = selection.facts.index
+    steps = [(n, names[step.task], step.rho, step.mse) for n, step in enumerate(selection.trace, 1)]
+    files = {
+        "tasks.csv": csv_bytes(_tasks(selection)),
+        "trace.csv": csv_bytes(pd.DataFrame(steps, columns=["step", "task", "rho", "mse"])),
+    }
+    chosen = _names(selection)
+    chosen_tasks = {name: tasks[name] for name in chosen if name in tasks}
+    lines: list[str] = []
+    if len(chosen_tasks) < len(chosen):
+        lacking_task = next(name for name in chosen if name not in chosen_tasks)
+        lines.append(f"{BENCHMARK} was not written: mteb has no task {lacking_task!r}")
+    else:
+        files[BENCHMARK] = _benchmark(chosen_tasks, folder.name, selection).encode()
+    files["selection.json"] = json_file(_summary(selection, source, lines))
+    write_files(folder, files)
+    return tuple(lines)
+
+
+def _names(selection: BenchmarkSelection) -> list[str]:
+    return [str(name) for name, chosen in zip(selection.facts.index, selection.main.chosen, strict=True) if chosen]
+
+
+def _tasks(selection: BenchmarkSelection) -> pd.DataFrame:
+    facts = selection.facts.reset_index(names="task")
+    facts["languages"] = facts["languages"].map(" ".join)
+    facts["chosen"] = selection.main.chosen
+    marked = selection.scores.marked
+    facts["not_comparable"] = [len(marked.get(str(name), ())) for name in selection.facts.index]
+    for name, way in selection.ways.items():
+        facts[f"by_{name}"] = way.chosen
+    return facts
+
+
+def _measured(name: str, way: TaskSelection) -> dict[str, Any]:
+    """Return one way's numbers; each undefined one has its reason."""
+    agreement, shares = way.agreement, way.agreement.as_good
+    row: dict[str, Any] = {
+        "method": name,
+        "tasks": int(way.chosen.sum()),
+        "cost": way.cost,
+        "budget": way.budget,
+    }
+    for measure, estimate, random in (
+        ("rho", agreement.rho, agreement.random_rho),
+        ("tau", agreement.tau, agreement.random_tau),
+    ):
+        row |= {measure: estimate.value, f"{measure}_low": estimate.low, f"{measure}_high": estimate.high}
+        row |= {f"{measure}_reason": estimate.reason, f"{measure}_random_as_good": shares[measure]}
+        values = random[np.isfinite(random)]
+        row[f"{measure}_random_median"] = float(np.median(values)) if len(values) else math.nan
+    beats = agreement.beats_random
+    return row | {
+        "random": len(agreement.random_tau),
+        "beats_random": "not known" if beats is None else str(beats).lower(),
+    }
+
+
+def _summary(selection: BenchmarkSelection, source: str, lines: list[str]) -> dict[str, Any]:
+    """Return the chosen tasks, reasons and basis; undefined numbers are null."""
+    frame, request = selection.scores.frame, selection.request
+    return {
+        "answer": answer(selection),
+        "method": f"{request.method}: {METHODS[request.method]}",
+        "tasks": _names(selection),
+        "asked": {**vars(request), "from": source},
+        "agreement": [_measured(name, way) for name, way in selection.ways.items()],
+        "needs": list(selection.coverage.needs),
+        "models": {"chosen_by": int((~selection.held).sum()), "held_out": int(selection.held.sum())},
+        "notes": [*notes(selection), *lines],
+        "left_out": [vars(omission) for omission in selection.scores.omissions],
+        "rests_on": {
+            "files": selection.scores.files,
+            "scores": identity("score-matrix-v1", list(map(str, frame.columns)), selection.scores.rows),
+            "task_list": identity("task-list-v1", _names(selection)),
+        },
+        "seed": request.seed,
+        "versions": dict.fromkeys(PACKAGES) | installed_versions(PACKAGES),
+    }
+
+
+def _benchmark(tasks: dict[str, Any], name: str, selection: BenchmarkSelection) -> str:
+    """Return a Python file that makes the `mteb.Benchmark`; names appear in it only as strings."""
+    lines = [
+        '"""A selection of tasks as a benchmark of mteb, made by `plumbline select`."""',
+        "",
+        "import mteb",
+        "",
+        "BENCHMARK = mteb.Benchmark(",
+        f"    name={json.dumps(f'{name} ({len(tasks)} tasks)')},",
+        "    tasks=[",
+    ]
+    for task_name, task in tasks.items():
+        subsets = (
+            "" if task.hf_subsets == task.metadata.hf_subsets else f", hf_subsets={json.dumps(list(task.hf_subsets))}"
+        )
+        splits = json.dumps(list(task.eval_splits))
+        lines.append(f"        mteb.get_task({json.dumps(task_name)}, eval_splits={splits}{subsets}),")
+    lines += [
+        "    ],",
+        f"    description={json.dumps(answer(selection))},",
+        ")",
+        "",
+        'if __name__ == "__main__":  # python benchmark.py MODEL',
+        "    import sys",
+        "",
+        "    results = mteb.evaluate(mteb.get_model(sys.argv[1]), BENCHMARK)",
+        "    print(results.to_dataframe())",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+LEAST_TASKS = 3  # needed for a choice
+
+
+def select_tasks(options: argparse.Namespace) -> int:
+    """Run `select`: choose tasks that keep a benchmark's ranking of models within a budget."""
+    budget, unit = _budget(options.budget)
+    out = output_folder(options.out, "selection")
+    scores, facts, tasks = read(options)
+    scores = whole(scores, options.gaps)
+    if scores.frame.shape[1] < LEAST_TASKS:
+        n = scores.frame.shape[1]
+        raise DataError(f"{options.source} has {count(n, 'usable task')}; a selection needs at least {LEAST_TASKS}")
+    facts = facts.loc[[str(name) for name in scores.frame]]
+    request = SelectionRequest(
+        budget, unit, options.method, options.cover, tuple(options.languages), tuple(options.keep), options.rho,
+        options.mse, options.held_out, options.seed,
+    )  # fmt: skip
+    with tqdm(total=len(facts) + 1 + STARTS, desc="selecting", unit="step", delay=1, leave=False) as bar:
+        selection = select(scores, facts, request, bar.update)
+    lines = write(out, selection, tasks, options.source)
+    print(exhibit(selection, lines).text())
+    print(f"-> {out}: {', '.join(path.name for path in sorted(out.iterdir()) if path.suffix != '.csv')}, tables as CSV")
+    return 0
+
+
+def _budget(values: tuple[str, ...] | list[str]) -> tuple[float, str]:
+    if not values:
+        return 0.0, "tasks"
+    number_of, unit = values[0], values[1] if len(values) > 1 else "tasks"
+    try:
+        number = cli.positive(number_of)
+    except argparse.ArgumentTypeError as error:
+        raise StudyError(f"--budget: {error}") from None
+    if unit not in UNITS or len(values) > 2:
+        raise StudyError(f"--budget {' '.join(values)}: write a number and one of {', '.join(UNITS)}")
+    return number, unit

@@ -55,7 +55,7 @@ class Coverage:
 
     def within(self, price: float, budget: float) -> bool:
         """Return whether a price is within a budget, up to rounding."""
-        return price <= budget + _SAME * max(1.0, abs(budget))
+        return price <= limit_of(budget)
 
     def cheapest(self) -> Bools:
         """Return the cheapest selection that meets every need (an integer programme, solved by scipy's HiGHS)."""
@@ -84,7 +84,7 @@ class Coverage:
         chosen = np.ones((n, n_tasks), np.bool_)
         counts = np.tile(self.met.sum(axis=1), (n, 1))
         price = np.full(n, self.price(np.ones(n_tasks, np.bool_)))
-        limit, rows, meets = budget + _SAME * max(1.0, abs(budget)), np.arange(n), self.met.T
+        limit, rows, meets = limit_of(budget), np.arange(n), self.met.T
         for task in order.T:
             blocked = ((counts <= 1) & meets[task]).any(axis=1) | self.required[task] | (price <= limit)
             chosen[rows, task] = blocked
@@ -95,6 +95,11 @@ class Coverage:
             chosen[rows, task] |= back
             price += np.where(back, self.cost[task], 0)
         return chosen[price <= limit]
+
+
+def limit_of(budget: float) -> float:
+    """Return the highest price that is within a budget, up to rounding."""
+    return budget + _SAME * max(1.0, abs(budget))
 
 
 def coverage(tasks: pd.DataFrame, cover: str, languages: Sequence[str], keep: Sequence[str], cost: Floats) -> Coverage:
@@ -350,7 +355,7 @@ def _climb(chosen: Bools, covariance: Floats, coverage: Coverage, budget: float)
     while True:
         gains = _after_each_change(chosen, covariance)
         price, cost = coverage.price(chosen), np.append(coverage.cost, 0.0)
-        dear = ~(price - cost[:, None] + cost[None, :] <= budget + 1e-9 * max(1.0, abs(budget)))
+        dear = ~(price - cost[:, None] + cost[None, :] <= limit_of(budget))
         gains[dear] = -np.inf
         moved = False
         for change in np.argsort(-gains, axis=None, kind="stable"):

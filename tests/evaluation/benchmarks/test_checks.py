@@ -22,11 +22,9 @@ def table(task: TaskType, **splits: dict[str, list[Any]]) -> TableDataset:
 
 
 def findings(dataset: Any) -> dict[str, Finding]:
-    (checked,) = check([CheckedTask(dataset.name, dataset)])
-    assert [one.check for one in checked.findings] == [
-        name for name in THRESHOLDS if name in {one.check for one in checked.findings}
-    ]
-    return {one.check: one for one in checked.findings}
+    by_check = {one.check: one for one in check([CheckedTask(dataset.name, dataset)])[dataset.name]}
+    assert list(by_check) == [name for name in THRESHOLDS if name in by_check]
+    return by_check
 
 
 def verdicts(found: dict[str, Finding]) -> dict[str, str]:

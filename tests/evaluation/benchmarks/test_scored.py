@@ -9,9 +9,8 @@ import pandas as pd
 import pytest
 
 from evaluation import evaluate
-from evaluation.benchmarks.checks import check, tasks_of
+from evaluation.benchmarks.checks import ScoreChecks, check, equal_scores, near_perfect, tasks_of
 from evaluation.benchmarks.contents import Finding
-from evaluation.benchmarks.score_checks import ScoreChecks, equal_scores, near_perfect
 from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.records import EvaluationRecords
 from evaluation.tasks.item_scores import measured
@@ -44,7 +43,7 @@ def found(study: Study, task: str, scores: pd.DataFrame | None = None) -> dict[s
     (one,) = (own for own in tasks if own.name == task)
     scores = EvaluationRecords.open(study).scores if scores is None else scores
     checks = ScoreChecks(ModelHost.of(study), scores, study.command("evaluate"))
-    return {finding.check: finding for finding in check([one], checks)[0].findings}
+    return {finding.check: finding for finding in check([one], checks)[task]}
 
 
 @pytest.mark.parametrize("task", ["sts", "sts translation-1337", "requests"])

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from evaluation.benchmarks import smaller, smaller_files
+from evaluation.benchmarks import smaller
 from evaluation.benchmarks.contents import contents_of
 from evaluation.benchmarks.smaller import holding
 from evaluation.models.encoder import ModelHost
@@ -124,7 +124,7 @@ def test_queries_with_ids_of_passages_score_alike_in_a_study(
     small = replace(task, loaded=task.loaded.with_data({"default": {task.loaded.split: search}}))
     small.loaded.task.ignore_identical_ids = False
     holds = holding(ModelHost.of(study), small, {"m2": 0.5}, [], seed=1)
-    smaller_files.write(tmp_path, smaller.Smaller(small, {}, {}, []), holds, {})
+    smaller.write(tmp_path, smaller.Smaller(small, {}, {}, []), holds, {})
     lines = yaml.safe_load((tmp_path / "dataset.yaml").read_text())["datasets"]
     loaded = load_dataset(DatasetSpec.model_validate(lines[0]), tmp_path)
     model = ModelHost.of(study).load(study.evaluation.models[0])
