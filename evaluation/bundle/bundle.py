@@ -22,11 +22,10 @@ from annotation.verdicts.conclusion import Conclusion
 from annotation.verdicts.evidence import Evidence
 from evaluation.bundle import records, tables
 from evaluation.bundle.archive import Archive
-from evaluation.bundle.facts import BundleFacts
-from evaluation.bundle.records import AGAIN, BundledOutput, BundledTransformation, BundleManifest
+from evaluation.bundle.records import AGAIN, BundledOutput, BundledTransformation, BundleFacts, BundleManifest
 from plumbline.errors import DataError, StudyError
 from plumbline.reading import MalformedError, parse_json
-from plumbline.records import Pair, Rating, Record, Score, Text
+from plumbline.records import Pair, Rating, Record, Score
 from plumbline.store import as_models, joined
 from plumbline.study import Study
 from plumbline.study.base import first_complaint
@@ -125,15 +124,7 @@ class Bundle:
     @functools.cached_property
     def facts(self) -> BundleFacts:
         """The facts about the bundle for people."""
-        named = {name: self.settings.get(name, "") for name in ("description", "generator")}
-        ratings = self.evidence.collected.plain_ratings
-        return BundleFacts(
-            self.settings["name"], **named, manifest=self.manifest, verdicts=self.verdicts, ratings=ratings
-        )
-
-    def texts(self, dataset: str) -> pa.Table:
-        """Return a data set's texts with positions and hashes; those that may not be shared are empty."""
-        return self.table(records.texts_of(dataset), Text)
+        return BundleFacts(self.settings, self.manifest, self.verdicts, self.evidence.collected.plain_ratings)
 
     def dataset_tables(self, dataset: str) -> dict[str, pa.Table]:
         """Return the rows of a local data set by part: train and test, passages, judgements."""

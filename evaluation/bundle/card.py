@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import mteb
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
@@ -19,11 +20,10 @@ from mteb.types import Licenses
 
 from annotation.records import PairMean
 from evaluation.bundle import records
-from evaluation.bundle.drafts import TaskDraft
-from evaluation.bundle.facts import BundleFacts
-from evaluation.bundle.mteb_tasks import module_name
+from evaluation.bundle.mteb_tasks import TaskDraft, module_name
+from evaluation.bundle.records import BundleFacts
 from evaluation.tasks.kinds import KINDS
-from plumbline.exhibits.table import as_markdown
+from plumbline.exhibits.table import Exhibit, as_markdown
 from plumbline.records import Pair, Rating, Record, Score, Text
 from plumbline.store import json_bytes
 
@@ -94,11 +94,6 @@ def _card(
 ) -> str:
     manifest = facts.manifest
     front = yaml.safe_dump(_front(facts, configurations), sort_keys=False, allow_unicode=True)
-    sources = [
-        [name, s.task, ", ".join(s.languages), s.n_texts, s.licence, s.reference or s.revision]
-        for name, s in manifest.datasets.items()
-    ]
-    decided = [[v.transformation, v.language, v.decision, v.n_pairs, "; ".join(v.reasons)] for v in facts.verdicts]
     citations = dict.fromkeys(
         citation for citation in (manifest.citation, *(s.citation for s in manifest.datasets.values())) if citation
     )
@@ -113,11 +108,11 @@ def _card(
         " from the ratings, and `plumbline bundle evaluate FILE --model NAME` scores models as the study does.",
         "Evaluate on a transformation only where a verdict accepts it, for the language of the originals.",
         "## Sources of the texts",
-        table(["data set", "task", "languages", "texts", "licence", "source"], sources),
+        facts.sources.markdown(captioned=False),
         f"Outputs and ratings: {as_markdown(manifest.licence) or 'no licence is named; ask before you share them'}."
         " They derive from the originals, so check the originals' licences too.",
         "## Verdicts",
-        table(["transformation", "language", "decision", "pairs", "reasons"], decided),
+        facts.decisions.markdown(captioned=False),
         *_of_tasks(facts.study, tasks, left_out),
         "## Configurations",
         *(_section(configuration) for configuration in configurations),
@@ -146,11 +141,15 @@ def _of_tasks(study: str, tasks: Sequence[TaskDraft], left_out: Sequence[str]) -
     """Return the part on the tasks for mteb; none without tasks."""
     if not tasks:
         return []
-    rows = [[task.metadata.name, task.dataset, task.transformation, task.n_items, task.verdict] for task in tasks]
+    rows = [
+        {"Task": task.metadata.name, "Data set": task.dataset, "Transformation": task.transformation}
+        | {"Items": f"{task.n_items:,}", "Verdict": task.verdict}
+        for task in tasks
+    ]
     return [
         "## Tasks for mteb",
         _HOW.format(module=module_name(study), version=mteb.__version__),
-        table(["task", "data set", "transformation", "items", "verdict"], rows),
+        _table(rows),
         *(["Left out:\n\n" + "\n".join(f"- {as_markdown(line)}" for line in left_out)] if left_out else []),
     ]
 
@@ -189,22 +188,21 @@ def _licence_of_hub(name: str) -> str:
 
 
 def _section(configuration: Configuration) -> str:
-    columns = table(
-        ["column", "type", "meaning"],
-        [[f.name, _type(f.type), configuration.meaning(f.name)] for f in configuration.schema],
-    )
+    columns = [
+        {
+            "Column": field.name,
+            "Type": f"list of {field.type.value_type}" if pa.types.is_list(field.type) else str(field.type),
+            "Meaning": configuration.meaning(field.name),
+        }
+        for field in configuration.schema
+    ]
     what = as_markdown(configuration.what[0].upper() + configuration.what[1:])
-    return f"### {configuration.name}\n\n{what}. {configuration.rows:,} rows.\n\n{columns}"
+    return f"### {configuration.name}\n\n{what}. {configuration.rows:,} rows.\n\n{_table(columns)}"
 
 
-def _type(kind: pa.DataType) -> str:
-    return f"list of {kind.value_type}" if pa.types.is_list(kind) else str(kind)
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Return a table in Markdown; cells are text by others, escaped."""
-    lines = [head, ["---"] * len(head), *([as_markdown(str(cell)) for cell in row] for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+def _table(rows: Sequence[Mapping[str, str]]) -> str:
+    frame = pd.DataFrame(rows)
+    return Exhibit("", "", frame, frame).markdown(captioned=False)
 
 
 SPECIFICATION = "http://mlcommons.org/croissant/1.0"

@@ -1,24 +1,36 @@
-"""The commands of `plumbline bundle`: open bundles, call what computes and writes, and print results."""
+"""The commands of `plumbline bundle`: open bundles, call what computes and writes, and print results.
+
+What a bundle's maker says stands apart from what was checked.
+"""
 
 from __future__ import annotations
 
 import argparse
+import re
+import shutil
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 from tqdm import tqdm
 
-from evaluation.bundle import report
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.check import Fault, faults, refuse
-from evaluation.bundle.evaluate import EvaluationRequest, evaluate_bundle, models_of, specs
+from evaluation.bundle.evaluate import BundleEvaluation, EvaluationRequest, evaluate_bundle, models_of, specs
 from evaluation.bundle.export import export
+from evaluation.report.printed import scores_text
 from evaluation.work import quiet
 from plumbline import cli
 from plumbline.errors import ServiceError, StudyError
 from plumbline.resources import working
 from plumbline.store import is_remote
 from plumbline.study.places import place
-from plumbline.words import count
+from plumbline.words import count, printable_line
+
+_BAR = "  | "  # before the maker's own statements
+_CELL = 60  # most letters of a cell, so that no row fills several lines
 
 
 def export_study(options: argparse.Namespace) -> int:
@@ -43,8 +55,8 @@ def inspect(options: argparse.Namespace) -> int:
     bundle, wrong = _checked(options.bundle)
     if not wrong:
         print(f"bundle {bundle.identity}", *bundle.facts.warnings, sep="\n")
-        print(f"\n{report.claims(bundle)}\n\n{report.contents(bundle)}\n")
-    print(report.checks(bundle, wrong))
+        print(f"\n{_claims(bundle)}\n\n{_contents(bundle)}\n")
+    print(_checks(bundle, wrong))
     refuse(bundle, wrong)
     return 0
 
@@ -61,7 +73,7 @@ def evaluate(options: argparse.Namespace) -> int:
     with quiet(study.datasets, study.evaluation.models):
         wanted = EvaluationRequest(_files(options.data), options.include_rejected, options.simulated)
         done = evaluate_bundle(bundle, models, exports, wanted)
-    print(report.evaluation(bundle, done))
+    print(evaluation_text(bundle, done))
     outcome, path = done.outcome, done.study.folder / "scores.parquet"
     print(f"\n{count(outcome.made, 'score')} computed, {outcome.kept:,} already stored -> {path}")
     if outcome.failures:
@@ -92,3 +104,56 @@ def _files(arguments: list[str]) -> dict[str, Path]:
             )
         files[name] = Path(file)
     return files
+
+
+def _claims(bundle: Bundle) -> str:
+    """Return the maker's own statements, behind a bar that no text can leave on terminals of any width."""
+    width = max(20, min(120, shutil.get_terminal_size().columns) - len(_BAR) - 1)
+    lines = filter(None, map(printable_line, bundle.facts.claims))
+    folded = (f"{_BAR}{part}" for line in lines for part in _folded(line, width))
+    return "\n".join(["Stated by the bundle (not checked):", *folded])
+
+
+def _folded(line: str, width: int) -> list[str]:
+    """Return a line in parts that fit; letters of wide scripts take two columns."""
+    parts = [""]
+    for word in re.findall(r"\S+\s?", line):
+        for sign in [word] if _places(word) <= width else word:
+            if _places(parts[-1] + sign.rstrip()) > width:
+                parts.append("")
+            parts[-1] += sign
+    return [part.rstrip() for part in parts]
+
+
+def _places(text: str) -> int:
+    return sum(1 + (unicodedata.east_asian_width(sign) in "FW") for sign in text)
+
+
+def _contents(bundle: Bundle) -> str:
+    """Return the tables of its data sets and verdicts, with long cells cut."""
+    exhibits = (bundle.facts.sources, bundle.facts.decisions)
+    short = (
+        replace(table, printed=table.printed.map(lambda cell: cell if len(cell) <= _CELL else f"{cell[:_CELL]} ..."))
+        for table in exhibits
+    )
+    return "\n\n".join(table.text() for table in short)
+
+
+def _checks(bundle: Bundle, faults: Sequence[Fault]) -> str:
+    """Return the checks and their results, one per line."""
+    lines = [printable_line(f"wrong  {file} {what}") for file, what in faults] or [
+        f"ok     {len(bundle.sums)} files match SHA256SUMS",
+        "ok     verdicts, means and agreement match the values computed again from the ratings",
+    ]
+    return "\n".join(["Checked by this program:", *lines])
+
+
+def evaluation_text(bundle: Bundle, done: BundleEvaluation) -> str:
+    """Return the scores of an evaluation, with comparable ones of the maker's other models."""
+    scores = pd.concat([done.scores, done.makers], ignore_index=True)
+    head = [printable_line(f"Scores times 100 on {bundle.facts.title}, bundle {bundle.identity[:8]}.")]
+    if done.n_left_out:
+        left_out = count(done.n_left_out, "score")
+        head.append(f"The maker's other scores: {left_out} left out, as items, texts or settings differ.")
+    warnings = map(printable_line, bundle.facts.warnings)
+    return "\n\n".join(["\n".join([*head, *warnings]), scores_text(scores, bundle.verdicts)])

@@ -26,10 +26,8 @@ from evaluation.bundle import card, records, tables
 from evaluation.bundle.archive import pack
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.check import open_checked
-from evaluation.bundle.drafts import TaskDraft
-from evaluation.bundle.facts import BundleFacts
-from evaluation.bundle.mteb_tasks import write_study_tasks
-from evaluation.bundle.records import BundledPrompt, BundledTransformation, BundleManifest, DatasetFacts
+from evaluation.bundle.mteb_tasks import TaskDraft, write_study_tasks
+from evaluation.bundle.records import BundledPrompt, BundledTransformation, BundleFacts, BundleManifest, DatasetFacts
 from evaluation.records import EvaluationRecords
 from evaluation.sources import Folder
 from generation.datasets.dataset import Dataset
@@ -119,17 +117,16 @@ class _BundleWriter:
     @functools.cached_property
     def facts(self) -> BundleFacts:
         """The facts about the bundle, once the data sets are written."""
-        study, seen = self._study, self._evidence
+        study = self._study
         manifest = BundleManifest(
             licence=study.bundle.licence,
             metadata=study.bundle.metadata,
             made_with=version_of("plumbline"),
             datasets=self._datasets,
         )
-        ratings = seen.collected.plain_ratings
+        ratings = self._evidence.collected.plain_ratings
         ratings = ratings if self._comments else ratings.assign(comment="")
-        generator = _generator(study.generator)
-        return BundleFacts(study.name, study.description, generator, manifest, self._conclusion.verdicts, ratings)
+        return BundleFacts(_settings(study, self._settings), manifest, self._conclusion.verdicts, ratings)
 
     def write(self, step: Callable[[], object]) -> None:
         """Write data sets, outputs, settings, ratings, verdicts, scores, and the manifest."""
@@ -141,7 +138,7 @@ class _BundleWriter:
                 self._write_table(records.outputs_of(name, seed), self._outputs(plan, name, seed))
                 step()
         self._write_json(records.TRANSFORMATIONS, list(_transformations(plan)))
-        self._write_json(records.STUDY, _settings(study, self._settings))
+        self._write_json(records.STUDY, self.facts.settings)
         self._write_ratings()
         self._write_verdicts()
         if (study.folder / records.SCORES).exists():

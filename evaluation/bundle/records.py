@@ -1,11 +1,18 @@
-"""The contents of a bundle: its files' names, the manifest, and the records that no study has."""
+"""The contents of a bundle: its files' names, the manifest, the records that no study has, and the facts for people."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
+import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field
 
+from annotation.records import Verdict
+from annotation.verdicts.rules import late_lines, unchecked
+from plumbline.exhibits.table import UNDEFINED, Exhibit, number
+from plumbline.languages import language_name
 from plumbline.records import Record
 from plumbline.study.base import Line, StudyPart
 
@@ -124,3 +131,105 @@ class BundledTransformation(BaseModel):
     kind: str = Field(description="the generator's kind, or `function` or `outputs`")
     model: str = Field(description="the generator's model, the function, or the file of outputs")
     generator_hash: str = Field(description="hash of the generator, function or file")
+
+
+SIMULATED = "Its ratings are SIMULATED: no person accepted these texts, and scores on them measure nothing."
+_SHARED = {"include": "in the bundle", "reference": "in your own copy (--data)"}
+
+
+@dataclass(frozen=True)
+class BundleFacts:
+    """The facts that the data card, the tasks for mteb and `inspect` state: of `study.json`, verdicts and ratings."""
+
+    settings: Mapping[str, Any]
+    manifest: BundleManifest
+    verdicts: Sequence[Verdict]
+    ratings: pd.DataFrame
+
+    @property
+    def study(self) -> str:
+        """The study's name."""
+        return str(self.settings["name"])
+
+    @property
+    def description(self) -> str:
+        """The study's description."""
+        return str(self.settings.get("description", ""))
+
+    @property
+    def simulated(self) -> bool:
+        """Whether any of the ratings is simulated."""
+        return bool(self.ratings["simulated"].any())
+
+    @property
+    def rated(self) -> tuple[str, str]:
+        """The dates of the first and the last rating."""
+        times = self.ratings.loc[self.ratings["status"] == "submitted", "submitted_at"]
+        return (f"{times.min():%Y-%m-%d}", f"{times.max():%Y-%m-%d}")
+
+    @property
+    def warnings(self) -> list[str]:
+        """The warnings about the verdicts: simulated ratings, and rules that were fixed late."""
+        return [*([SIMULATED] if self.simulated else []), *late_lines(self.verdicts)]
+
+    @property
+    def title(self) -> str:
+        """The study's name with the version."""
+        return f"{self.study}, version {self.manifest.version}"
+
+    @property
+    def origin(self) -> str:
+        """The generator and the dates of the ratings; without a generator functions or files transformed the texts."""
+        kind, model = (self.settings.get("generator", {}).get(name, "") for name in ("kind", "model"))
+        named = "none (functions or files transformed the texts)" if kind == "none" else f"{model} ({kind})"
+        return f"generator: {named}; rated from {self.rated[0]} to {self.rated[1]}"
+
+    @property
+    def claims(self) -> list[str]:
+        """The maker's own statements that nobody can check."""
+        manifest, comments = self.manifest, "included" if (self.ratings["comment"] != "").any() else "left out"
+        return [
+            self.title,
+            *([self.description] if self.description else []),
+            f"{self.origin}; bundle made with Plumbline {manifest.made_with}",
+            f"licence of outputs and ratings: {manifest.licence or 'none given'}; raters' comments: {comments}",
+        ]
+
+    @property
+    def sources(self) -> Exhibit:
+        """The data sets whose texts were transformed, their licences, and where their texts are."""
+        on_hub = {spec.get("name") for spec in self.settings["datasets"] if spec.get("mteb")}
+        rows = [
+            {
+                "Data set": name,
+                "Task": facts.task,
+                "Languages": ", ".join(facts.languages),
+                "Texts": number(facts.n_texts, 0),
+                "Licence": facts.licence,
+                "Texts are": "on the hub" if name in on_hub else _SHARED[facts.texts],
+                "Source": facts.reference or facts.revision,
+            }
+            for name, facts in self.manifest.datasets.items()
+        ]
+        return Exhibit.of("sources", "Data sets", pd.DataFrame(rows), pd.DataFrame(rows))
+
+    @property
+    def decisions(self) -> Exhibit:
+        """The verdicts, with the means and the agreement behind them, and the reasons."""
+        rows = [
+            {
+                "Transformation": verdict.transformation,
+                "Language": language_name(verdict.language) + (f" ({verdict.task_type})" if verdict.task_type else ""),
+                "Decision": verdict.decision,
+                "Pairs": number(verdict.n_pairs, 0),
+                **{
+                    f"{summary.question.capitalize()}{head}": number(value)
+                    for summary in verdict.questions
+                    for head, value in (("", summary.mean), (" AC2", summary.ac2.value))
+                },
+                "Reasons": "; ".join(verdict.reasons),
+            }
+            for verdict in self.verdicts
+        ]
+        frame = pd.DataFrame(rows).fillna(UNDEFINED)
+        return Exhibit.of("verdicts", "Verdicts", frame, frame, filter(None, [unchecked(self.verdicts)]))

@@ -193,7 +193,7 @@ class BundleSource:
     def _refuse_other_texts(self, dataset: Dataset) -> None:
         """Raise DataError if a position has another text than the one transformed."""
         file = records.texts_of(dataset.name)
-        table = self.bundle.texts(dataset.name)
+        table = self.bundle.table(file, Text)
         due = zip(*(table[name].to_pylist() for name in ("split", "item", "field", "text_id")), strict=True)
         for text in dataset.texts():
             if next(due, None) != (text.split, text.item, text.field, text.text_id):

@@ -194,10 +194,11 @@ class Exhibit:
             f"{folder}{self.name}.tex": self.latex().encode(),
         }
 
-    def markdown(self) -> str:
+    def markdown(self, *, captioned: bool = True) -> str:
         """Return the table as Markdown, with its notes as a list below. Text stays text."""
         heads = list(map(str, self.printed.columns))
-        lines = [f"**{as_markdown(self.caption)}**", "", _line(map(as_markdown, heads))]
+        lines = [f"**{as_markdown(self.caption)}**", ""] if captioned else []
+        lines.append(_line(map(as_markdown, heads)))
         lines.append(_line("---:" if numeric else "---" for numeric in self._numeric()))
         lines += [_line(map(as_markdown, row)) for row in self.printed.itertuples(index=False)]
         lines += ["", *(f"- {as_markdown(note)}" for note in self.notes)] if self.notes else []

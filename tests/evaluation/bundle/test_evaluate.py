@@ -12,10 +12,11 @@ import pytest
 import yaml
 from pandas.testing import assert_frame_equal
 
-from evaluation.bundle import report, tables
 from evaluation.bundle import source as joining
+from evaluation.bundle import tables
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.check import open_checked
+from evaluation.bundle.commands import evaluation_text
 from evaluation.bundle.evaluate import EvaluationRequest, evaluate_bundle, like_for_like, models_of, specs
 from evaluation.bundle.export import export
 from evaluation.bundle.records import DatasetFacts
@@ -53,14 +54,14 @@ def test_scores_are_those_of_the_study_to_the_last_digit(study: Study, bundle: P
 def test_the_makers_models_stand_beside_and_simulation_is_said(bundle: Path, tmp_path: Path, loader: Loader) -> None:
     found = open_checked(bundle)
     made = evaluate_bundle(found, [{"name": "mine"}], tmp_path, REHEARSAL, loader)
-    text = report.evaluation(found, made)
+    text = evaluation_text(found, made)
     assert "mine" in text and f"{NGRAMS} (maker" in text and "SIMULATED" in text and not made.n_left_out
     other = found.scores.assign(n=found.scores["n"].mask(found.scores["dataset"] == "sts", 1))
     alike, left = like_for_like(made.scores, other)
     assert (set(alike["dataset"]), left) == ({"requests"}, 3)
     found.__dict__["scores"] = other[:0]  # a bundle without the maker's scores
     made = evaluate_bundle(found, [{"name": "mine"}], tmp_path, REHEARSAL, loader)
-    assert made.scores["score"].notna().all() and made.makers.empty and "mine" in report.evaluation(found, made)
+    assert made.scores["score"].notna().all() and made.makers.empty and "mine" in evaluation_text(found, made)
 
 
 def test_only_what_was_accepted_is_scored_unless_it_is_said(bundle: Path, tmp_path: Path, loader: Loader) -> None:
@@ -75,12 +76,12 @@ def test_only_what_was_accepted_is_scored_unless_it_is_said(bundle: Path, tmp_pa
     made = evaluate_bundle(found, [{"name": "mine"}], tmp_path, REHEARSAL, loader)
     left = made.scores[made.scores["transformation"] == "translation"]
     assert set(left["status"]) == {"left_out"} and left["score"].isna().all()
-    assert "Translation, left out: rejected: too low" in report.evaluation(found, made)
+    assert "Translation, left out: rejected: too low" in evaluation_text(found, made)
     made = evaluate_bundle(
         found, [{"name": "mine"}], tmp_path, EvaluationRequest(include_rejected=True, simulated=True), loader
     )
     assert set(made.scores[made.scores["transformation"] == "translation"]["status"]) == {"included_rejected"}
-    assert "INCLUDING TRANSFORMATIONS THAT NO VERDICT ACCEPTS" in report.evaluation(found, made)
+    assert "INCLUDING TRANSFORMATIONS THAT NO VERDICT ACCEPTS" in evaluation_text(found, made)
 
 
 def test_a_model_that_fails_is_one_line_and_the_others_stay(bundle: Path, tmp_path: Path, loader: Loader) -> None:

@@ -16,10 +16,9 @@ import mteb
 import pandas as pd
 import pytest
 
-from evaluation.bundle import drafts
-from evaluation.bundle.drafts import SharedItems, TaskDraft
+from evaluation.bundle import mteb_tasks
 from evaluation.bundle.export import export
-from evaluation.bundle.mteb_tasks import write_tasks
+from evaluation.bundle.mteb_tasks import SharedItems, TaskDraft, write_tasks
 from evaluation.records import EvaluationRecords
 from evaluation.sources import Folder
 from evaluation.tasks.kinds import KINDS
@@ -196,7 +195,7 @@ def test_items_are_the_same_in_all_tasks_good_in_each_and_at_most_so_many(
     whole = [unit for unit in units if unit.name == "sts"]
     items = SharedItems.of(whole, 7)
     assert len(items.chosen) == items.n_drawn_from and items.n_flawed == 0
-    monkeypatch.setattr(drafts, "MOST", 5)
+    monkeypatch.setattr(mteb_tasks, "MOST", 5)
     few = SharedItems.of(whole, 7)
     assert few.chosen < items.chosen and len(few.chosen) == 5 and few == SharedItems.of(whole, 7)
     golds = [list(few.data(unit).gold_scores().values()) for unit in whole]
@@ -204,8 +203,8 @@ def test_items_are_the_same_in_all_tasks_good_in_each_and_at_most_so_many(
 
 
 def test_a_mean_without_an_interval_names_none() -> None:
-    assert drafts.mean_words(summary(long([(5, 4)]))) == "quality 4.50"
-    assert drafts.mean_words(summary(long([(5, 4), (3, 2)] * 4))).startswith("quality 3.50 (95% interval ")
+    assert mteb_tasks.mean_words(summary(long([(5, 4)]))) == "quality 4.50"
+    assert mteb_tasks.mean_words(summary(long([(5, 4), (3, 2)] * 4))).startswith("quality 3.50 (95% interval ")
 
 
 def test_what_has_no_task_is_named(tmp_path: Path) -> None:
