@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from plumbline.errors import StudyError
 from plumbline.statistics.estimates import Estimate, Floats
 from plumbline.statistics.paired import row_correlations, spearman_interval
-from plumbline.statistics.rankings import kendall_interval, kendall_rows
+from plumbline.statistics.rankings import kendall_interval, kendall_rows, points_of
 
 Bools = NDArray[np.bool_]
 _SAME = 1e-9  # tolerance for costs summed in another order
@@ -274,14 +274,6 @@ def as_good(value: float, others: Floats) -> float:
     return float((np.round(defined, _SUM_DIGITS) >= round(value, _SUM_DIGITS)).mean())
 
 
-def points(scores: Floats) -> Floats:
-    """Return mteb's Borda points of each model (row) on each task: one for each model it beats, a half for ties."""
-    from scipy import stats  # noqa: PLC0415 (half a second)
-
-    ranks: Floats = len(scores) - stats.rankdata(-scores, axis=0)
-    return ranks
-
-
 def borda_means(task_scores: Floats, selections: NDArray[np.bool_]) -> Floats:
     """Return mean points of each model (column) by each selection of tasks (row), rounded to keep ties."""
     means: Floats = np.round(selections @ task_scores.T / selections.sum(axis=1, keepdims=True), _SUM_DIGITS)
@@ -292,7 +284,7 @@ def agreements(scores: Floats, selections: Bools) -> tuple[Floats, Floats]:
     """Return rho and tau of each selection (row) with all tasks, over these models."""
     from scipy import stats  # noqa: PLC0415 (half a second)
 
-    all_points = points(scores)
+    all_points = points_of(scores)
     means = borda_means(all_points, selections)
     whole = borda_means(all_points, np.ones((1, scores.shape[1]), np.bool_))
     rho = row_correlations(stats.rankdata(means, axis=1), np.broadcast_to(stats.rankdata(whole), means.shape))
@@ -305,7 +297,7 @@ def agreement(scores: Floats, chosen: Bools, random: Bools, rngs: Sequence[np.ra
     Models are ranked by Borda counts among these models. The intervals are percentile bootstraps over models, which
     keep the points of the whole set of models. `rngs`: one for each interval.
     """
-    all_points = points(scores)
+    all_points = points_of(scores)
     subset, whole = borda_means(all_points, np.array([chosen, np.ones_like(chosen)]))
     rho = spearman_interval(subset, whole, n_resamples=RESAMPLES, rng=rngs[0])
     tau = kendall_interval(subset, whole, n_resamples=RESAMPLES, rng=rngs[1])
@@ -326,14 +318,14 @@ def agreeing(
 ) -> Bools:
     """Return the selection within a budget whose mean points correlate best (Pearson's r) with those of all tasks.
 
-    `scores` are those of the choosing models, never of the judging ones. Points are mteb's Borda points among these
+    `scores` are those of the choosing models, never of the judging ones. Points are Borda's among these
     models. From each start, the exchange, addition or removal that raises r most is made until none does; the best end
     is returned, the cheapest of equal ones. r of points is smoother than a rank correlation, and follows from the
     tasks' covariances. Every selection on the way meets `coverage`.
 
     Source: ours. Raises ValueError if the cheapest selection is over the budget.
     """
-    covariance = np.cov(points(scores), rowvar=False, bias=True)
+    covariance = np.cov(points_of(scores), rowvar=False, bias=True)
     cheapest = coverage.cheapest()
     if not coverage.within(coverage.price(cheapest), budget):
         raise ValueError("no selection that meets the requirements is within the budget")

@@ -30,15 +30,20 @@ def of_table(path: Path) -> pd.DataFrame:
     facts = pd.DataFrame(index=pd.Index(names, name="task"))
     for name in ("type", "languages"):
         if name in frame:
-            facts[name] = frame[name].fillna("").astype(str).to_list()
+            cells = frame[name].where(frame[name].notna(), "").astype(str)
+            facts[name] = cells.where(cells != "").to_list()
     if "languages" in facts:
         try:
-            facts["languages"] = [tuple(dict.fromkeys(map(code, cell.split()))) for cell in facts["languages"]]
+            facts["languages"] = facts["languages"].map(
+                lambda cell: tuple(dict.fromkeys(map(code, cell.split()))), na_action="ignore"
+            )
         except PlumblineError as error:
             raise DataError(f"{path}, column 'languages': {error}") from None
     for name in NUMBERS:
         if name in frame:
-            facts[name] = _amounts(frame, name, path)
+            facts[name] = numbers_of(frame, name, path)
+            if (below := facts[name].to_numpy() < 0).any():
+                raise DataError(f"{path}: row {row_number(below.argmax())}, field {name!r} is below 0")
     return facts
 
 
@@ -62,13 +67,6 @@ def numbers_of(frame: pd.DataFrame, name: str, path: Path) -> Floats:
         row = int(wrong.argmax())
         raise DataError(f"{path}: row {row_number(row)}, field {name!r} is not a number: {cells.iloc[row]!r}")
     return values
-
-
-def _amounts(frame: pd.DataFrame, name: str, path: Path) -> Floats:
-    numbers = numbers_of(frame, name, path)
-    if (numbers < 0).any():
-        raise DataError(f"{path}: row {row_number((numbers < 0).argmax())}, field {name!r} is below 0")
-    return numbers
 
 
 def of_mteb(tasks: Iterable[Any]) -> pd.DataFrame:
@@ -121,14 +119,8 @@ def _characters(part: dict[str, Any]) -> float:
 
 def merged(names: Sequence[str], mteb: pd.DataFrame, own_facts: pd.DataFrame | None) -> pd.DataFrame:
     """Return the facts of these tasks; the user's table overrides mteb."""
-    merged_facts = pd.DataFrame(index=pd.Index(names, name="task"), columns=list(COLUMNS), dtype=object)
-    for source in (mteb, own_facts):
-        for column in source if source is not None else ():
-            values = source[column].reindex(pd.Index(names)) if source is not None else pd.Series(dtype=object)
-            filled_cells = values.map(lambda cell: isinstance(cell, tuple) or (pd.notna(cell) and cell != "")).to_numpy(
-                bool
-            )
-            merged_facts.loc[filled_cells, column] = values[filled_cells]
+    merged_facts = mteb if own_facts is None else own_facts.astype(object).combine_first(mteb.astype(object))
+    merged_facts = merged_facts.reindex(index=pd.Index(names, name="task"), columns=list(COLUMNS))
     for name in NUMBERS:
         merged_facts[name] = pd.to_numeric(merged_facts[name])
     untyped = [name for name in names if not isinstance(merged_facts["type"][name], str)]

@@ -24,10 +24,9 @@ from evaluation.human.records import MADE, ModelMade
 from evaluation.human.sampled import SampledDataset
 from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.stored import StoredResults
-from evaluation.tasks.item_scores import Items, measured
 from evaluation.tasks.kinds import LABELS, SubsetScores, label_names
 from evaluation.tasks.protocols import Protocol
-from evaluation.tasks.scoring import main_score, unusable
+from evaluation.tasks.scoring import Items, main_score, measured, unusable
 from evaluation.units import UNDEFINED, UNKNOWN, Model
 from evaluation.work import JobOutcome, Loader, ModelJob, naming, versions
 from generation.datasets.local import TableDataset

@@ -154,16 +154,8 @@ class SentenceTransformerModel(TextModel):
         return routed(self._model)
 
     def similarities(self) -> tuple[Any, Any] | None:
-        """Return both similarities as functions that need no model."""
+        """Return both similarities that the model's card names (cosines by default) as functions without it."""
         return similarities(self._model)
-
-    def similarity(self, first: Any, second: Any) -> Any:
-        """Return the similarity that the model's card names, cosine by default."""
-        return self._model.similarity(first, second)
-
-    def similarity_pairwise(self, first: Any, second: Any) -> Any:
-        """Return the same as `similarity`, row by row."""
-        return self._model.similarity_pairwise(first, second)
 
 
 def refuse_no_hub(name: str) -> None:

@@ -53,11 +53,16 @@ class TextModel(abc.ABC):
 
     def similarity(self, first: Any, second: Any) -> Any:
         """Return the model's own similarity of all of `first` with all of `second`."""
-        return cosines(first, second)
+        return self._compared(0, first, second)
 
     def similarity_pairwise(self, first: Any, second: Any) -> Any:
         """Return the model's own similarity row by row."""
-        return pairwise_cosines(first, second)
+        return self._compared(1, first, second)
+
+    def _compared(self, which: int, first: Any, second: Any) -> Any:
+        if (functions := self.similarities()) is None:
+            raise NotImplementedError(f"{type(self).__name__} computes its own similarity")
+        return functions[which](first, second)
 
     def prompt_of(
         self, task_metadata: Any, hf_split: str, hf_subset: str, prompt_type: Any, of_study: Collection[str]

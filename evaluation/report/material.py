@@ -16,11 +16,13 @@ from evaluation import tables
 from evaluation.display import short_names
 from evaluation.models.encoder import ModelHost
 from evaluation.records import COMMAND, SCORES, EvaluationRecords
+from evaluation.report import sensitivity_tables
 from evaluation.report.paper_tables import PaperResults
 from generation.jobs import makers_of
 from generation.output_statistics import incomparable, labels, tally
 from generation.output_tables import length_table, lengths_measure
 from plumbline.errors import DataError, StudyError
+from plumbline.exhibits.table import Exhibit
 from plumbline.store import read_frame
 from plumbline.study import Study
 from plumbline.transformations import ORIGINAL
@@ -47,26 +49,6 @@ class StudyEvaluation:
 
 
 @dataclass(frozen=True)
-class GeneratorComparison:
-    """A study with another generator: its scores, both generators' names, its notes, and Table 23."""
-
-    scores: pd.DataFrame
-    labels: tuple[str, str]
-    notes: tuple[str, ...]
-    lengths: pd.DataFrame
-
-
-@dataclass(frozen=True)
-class PromptComparison:
-    """Arguments of `tables.prompt_table`, from studies under several prompts (the report's first), and notes."""
-
-    scores: Mapping[str, pd.DataFrame]
-    lengths: pd.DataFrame
-    judgements: Mapping[str, pd.DataFrame]
-    notes: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class ReportMaterial:
     """The material of tables and figures, models by their short names (`models` has these by names).
 
@@ -74,7 +56,7 @@ class ReportMaterial:
 
     `rated` and `correlations` are the drift of rated pairs against `question` (on `scale`),
     `accepted` and `abstaining` the rows of `accepted_scores.parquet` and `abstention.parquet`.
-    Frames are empty where there are no records.
+    Frames are empty where there are no records. `comparisons` are the tables on other generators and prompts.
     """
 
     results: PaperResults
@@ -86,8 +68,7 @@ class ReportMaterial:
     scale: tuple[float, float]
     accepted: pd.DataFrame
     abstaining: pd.DataFrame
-    second: GeneratorComparison | None = None
-    prompts: PromptComparison | None = None
+    comparisons: Sequence[Exhibit]
 
 
 def read_evaluation(records: EvaluationRecords) -> StudyEvaluation:
@@ -138,8 +119,10 @@ def read_material(
         (scale[0], scale[-1]),
         shortened(records.accepted_scores),
         shortened(records.abstention),
-        other_generator(evaluation, others[0]) if compared else None,
-        other_prompts(evaluation, others[-len(prompts) :]) if prompts else None,
+        [
+            *(other_generator(results, evaluation, others[0]) if compared else ()),
+            *([other_prompts(evaluation, others[-len(prompts) :])] if prompts else ()),
+        ],
     )
 
 
@@ -225,16 +208,19 @@ def _other_settings(scores: pd.DataFrame, settings: Mapping[str, str], makers: M
     return ""
 
 
-def other_generator(evaluation: StudyEvaluation, compared: StudyEvaluation) -> GeneratorComparison:
-    """Return the comparison with a study of another generator. Raises StudyError for scores of another protocol."""
+def other_generator(
+    results: PaperResults, evaluation: StudyEvaluation, compared: StudyEvaluation
+) -> tuple[Exhibit, Exhibit]:
+    """Return the tables beside a study of another generator. Raises StudyError for scores of another protocol."""
     first, second = labels([evaluation.study, compared.study])
     lengths, different = _lengths([evaluation, compared])
     notes = (*_notes(evaluation, compared, (first, second), "--compare"), *different)
-    return GeneratorComparison(compared.scores, (first, second), notes, lengths)
+    table = sensitivity_tables.generators(results, compared.scores, (first, second), notes)
+    return table, sensitivity_tables.lengths(lengths)
 
 
-def other_prompts(evaluation: StudyEvaluation, others: Sequence[StudyEvaluation]) -> PromptComparison:
-    """Return the comparison of studies under several prompts. Raises StudyError if generators or protocols differ."""
+def other_prompts(evaluation: StudyEvaluation, others: Sequence[StudyEvaluation]) -> Exhibit:
+    """Return the table of studies under several prompts. Raises StudyError if generators or protocols differ."""
     every = [evaluation, *others]
     names = _by_prompts([of_study.study for of_study in every])
     notes: list[str] = []
@@ -251,7 +237,7 @@ def other_prompts(evaluation: StudyEvaluation, others: Sequence[StudyEvaluation]
         lengths = lengths.assign(generator=lengths["generator"].map(generators))
     scores = {name: of_study.scores for name, of_study in zip(names, every, strict=True)}
     judged = {name: _judgements(of_study.study) for name, of_study in zip(names, every, strict=True)}
-    return PromptComparison(scores, lengths, judged, (*notes, *different))
+    return sensitivity_tables.prompts(scores, lengths, judged, (*notes, *different))
 
 
 def _by_prompts(studies: Sequence[Study]) -> list[str]:

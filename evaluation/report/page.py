@@ -325,11 +325,7 @@ def all_exhibits(material: ReportMaterial, choices: Choices) -> dict[str, Exhibi
         sensitivity_tables.drops(results),
         sensitivity_tables.profiles(results),
     ]
-    if second := material.second:
-        exhibits.append(sensitivity_tables.generators(results, second.scores, second.labels, second.notes))
-        exhibits.append(sensitivity_tables.lengths(second.lengths))
-    if prompts := material.prompts:
-        exhibits.append(sensitivity_tables.prompts(prompts.scores, prompts.lengths, prompts.judgements, prompts.notes))
+    exhibits += material.comparisons
     noted = [paper_tables.with_notes(exhibit, results.notes) for exhibit in exhibits]
     # The notes of all other tables name what was left out.
     return {exhibit.name: exhibit for exhibit in (*noted, paper_tables.left_out(results)) if len(exhibit.frame)}

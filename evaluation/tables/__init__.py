@@ -9,7 +9,6 @@ them. Frames have `simulated` where a rating behind them is simulated.
 
 from __future__ import annotations
 
-from evaluation.tables.abstention import abstention_table, not_searches
 from evaluation.tables.comparisons import (
     baseline_table,
     difference_table,
@@ -19,12 +18,14 @@ from evaluation.tables.comparisons import (
     split_half_table,
 )
 from evaluation.tables.datasets import (
+    abstention_table,
     accepted_table,
     dataset_averages,
     dataset_totals,
     drift_by_quality,
     drift_correlations,
     drop_table,
+    not_searches,
     profile_table,
     size_table,
     translation_table,

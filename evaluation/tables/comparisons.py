@@ -8,11 +8,10 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from evaluation.tables.datasets import totals_of
+from evaluation.tables.datasets import dataset_totals
 from evaluation.tables.scores import (
     NOTHING,
     counting_scores,
-    of_total,
     shared_scores,
     transformations_of,
     whole_data_sets,
@@ -85,7 +84,7 @@ def baseline_table(scores: pd.DataFrame, baseline: str, *, seed: int | None, n_r
     model, shift (Hodges-Lehmann, baseline - model, in points: negative values favour the model), low, high, p
     (Wilcoxon's), p_holm (over the models), method, n, reason. Each model has its own random numbers.
     """
-    counted = of_total(counting_scores(scores), scores)
+    counted = counting_scores(scores, of_total=True)
     counted = counted[counted["score"].notna()]
     unit = ["dataset"] if seed is None else ["dataset", "seed"]
     keys = [*unit, "axis", "transformation"]
@@ -119,7 +118,7 @@ def difference_table(scores: pd.DataFrame, seed: int, *, n_resamples: int = 10_0
     second, mean over the data sets that both have, points), low, high (95%, percentile), p, p_holm (over all rows), n,
     reason. Each row has its own random numbers, by `seed` and the two models.
     """
-    totals = totals_of(whole_data_sets(of_total(counting_scores(scores), scores)), scores)
+    totals = dataset_totals(scores, counted=whole_data_sets(counting_scores(scores, of_total=True)))
     cells = 100 * totals.pivot(index="dataset", columns="model", values="score")
     models = list(totals["model"].drop_duplicates())
     rows = []
@@ -278,7 +277,7 @@ def ranking_table(scores: pd.DataFrame, *, transformed: bool, seed: int | None =
     transformation or seed of another model lacks that data set's score; data sets without any score do not count. Best
     rank first.
     """
-    totals = totals_of(whole_data_sets(of_total(counting_scores(scores), scores)), scores)
+    totals = dataset_totals(scores, counted=whole_data_sets(counting_scores(scores, of_total=True)))
     value = "score" if transformed else "original"
     scored = totals[totals[value].notna()]
     models = list(totals["model"].drop_duplicates())

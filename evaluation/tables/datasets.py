@@ -1,7 +1,8 @@
-"""Scores of data sets and their spread (HTEB, Tables 16 to 21), of models by size (Figure 5); drift (Figure 3)."""
+"""Scores of data sets and their spread (HTEB, Tables 16 to 21), of models by size (Figure 5); drift; abstention."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 
@@ -13,14 +14,14 @@ from evaluation.tables.scores import (
     axis_table,
     counting_scores,
     in_order,
-    of_total,
     originals,
     paired_scores,
     with_originals,
 )
+from plumbline.statistics.abstention import CONFIDENCES
 from plumbline.statistics.estimates import stream
 from plumbline.statistics.paired import sample_sd, spearman_interval
-from plumbline.transformations import Axes
+from plumbline.transformations import ORIGINAL, Axes
 
 AVERAGE = "Average"
 _CELL = ["dataset", "task_type", "model"]
@@ -28,20 +29,19 @@ _NUMBERS = ["original", "score", "difference"]
 _SIZE = re.compile(r"[-_ ]?(\d+(?:\.\d+)?)([mb])(?![a-z0-9])", re.IGNORECASE)
 
 
-def dataset_totals(scores: pd.DataFrame, transformation: str = "") -> pd.DataFrame:
+def dataset_totals(
+    scores: pd.DataFrame, transformation: str = "", *, counted: pd.DataFrame | None = None
+) -> pd.DataFrame:
     """Return each data set x model's original score and axis-balanced one, with the spread over runs.
 
     HTEB, Tables 17 to 21; with a `transformation`, its scores (PTEB, Tables 6, 9 and 10). Columns: dataset,
     task_type, model, original (of the whole data set, as in the papers), score (seeds averaged first), sd (sample
     SD over complete runs; NaN for one run), original_same (balanced like the score, on the same items), difference
     (score - original_same, points), n_runs (those runs), reason (why the score is NaN, or what it rests on). A
-    total needs a score on each of its axes (`plumbline.transformations.Axes`).
+    total needs a score on each of its axes (`plumbline.transformations.Axes`). `counted` are the rows of
+    `counting_scores` that count, if not all do.
     """
-    return totals_of(counting_scores(scores), scores, transformation)
-
-
-def totals_of(counted: pd.DataFrame, scores: pd.DataFrame, transformation: str = "") -> pd.DataFrame:
-    """Return `dataset_totals` for some rows of `counting_scores`."""
+    counted = counting_scores(scores) if counted is None else counted
     if transformation:
         counted = counted[counted["transformation"] == transformation]
         axes = list(scores.loc[scores["transformation"] == transformation, "axis"].unique())
@@ -207,7 +207,7 @@ def drop_table(scores: pd.DataFrame) -> pd.DataFrame:
     axis, original (on the same items), score, drop (original - score, in points; seeds averaged first). Undefined
     values, and transformations on none of the total's axes, are left out.
     """
-    paired = paired_scores(of_total(counting_scores(scores), scores), scores)
+    paired = paired_scores(counting_scores(scores, of_total=True), scores)
     paired = paired[paired["difference"].notna()]
     languages = scores.drop_duplicates("dataset").set_index("dataset")["language"]
     english = paired["dataset"].map(languages) == "en"
@@ -310,3 +310,57 @@ def drift_correlations(frame: pd.DataFrame, seed: int, *, n_resamples: int = 100
         )
     columns = ["transformation", "axis", "model", "rho", "low", "high", "n", "reason", "simulated"]
     return pd.DataFrame(rows, columns=columns)
+
+
+_NAUCS = [f"nauc{which}_{name}" for name in CONFIDENCES for which in ("", "_original")]
+_ENDS = [f"nauc_{end}_{name}" for name in CONFIDENCES for end in ("low", "high")]
+_NORMAL = 1.959964  # the normal distribution's 97.5% quantile
+
+
+def abstention_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return nAUC for each model x transformation, including originals: how well confidence tells which to answer.
+
+    `rows` are those of `evaluation.records.AbstentionRow`. Columns: model, axis, transformation,
+    n_datasets, n_queries (summed over data sets and seeds), for each confidence nauc_<name> and nauc_original_<name>
+    (of the same queries' original texts), nauc_low_<name> and nauc_high_<name> (95% interval over queries),
+    reason. Seeds are averaged first, then data sets. Data sets that are not searches are left out (`not_searches`).
+
+    The interval is the mean -/+ 1.96 standard errors, at most 1. Data sets have independent queries; seeds share
+    theirs, so the error of their mean is taken as the mean of their errors, its upper bound.
+    """
+    records = []
+    for key, part in rows[(rows["status"] == "evaluated") & (rows["n"] > 0)].groupby(_KEYS, sort=False):
+        first, lost = part[part["confidence"] == CONFIDENCES[0]], part[part["reason"] != ""]
+        naucs: dict[str, float] = {}
+        for name in CONFIDENCES:
+            naucs |= {f"nauc{which}_{name}": value for which, value in _nauc(part[part["confidence"] == name]).items()}
+        records.append(
+            {
+                **dict(zip(_KEYS, key, strict=True)),
+                "n_datasets": first["dataset"].nunique(),
+                "n_queries": int(first["n"].sum()),
+                **naucs,
+                "reason": "; ".join(dict.fromkeys(lost["dataset"] + ": " + lost["reason"])),
+            }
+        )
+    table = pd.DataFrame(records, columns=[*_KEYS, "n_datasets", "n_queries", *_NAUCS, *_ENDS, "reason"])
+    return in_order(table, ORIGINAL).reset_index(drop=True)
+
+
+def _nauc(rows: pd.DataFrame) -> dict[str, float]:
+    """Return one confidence's mean nAUC over data sets, that of the original texts, and the ends of its interval."""
+    by_dataset = rows.groupby("dataset", sort=False)[["nauc", "nauc_original", "nauc_error"]].mean(skipna=False)
+    value, original = (float(by_dataset[name].mean(skipna=False)) for name in ("nauc", "nauc_original"))
+    half = _NORMAL * math.sqrt((by_dataset["nauc_error"] ** 2).sum(skipna=False)) / len(by_dataset)
+    return {
+        "": value,
+        "_original": original,
+        "_low": value - half,
+        "_high": min(value + half, 1.0) if half >= 0 else math.nan,
+    }
+
+
+def not_searches(rows: pd.DataFrame) -> dict[str, str]:
+    """Return the data sets without abstention, with reasons."""
+    lost = rows[(rows["n"] == 0) & (rows["reason"] != "")].drop_duplicates("dataset")
+    return dict(zip(lost["dataset"], lost["reason"], strict=True))

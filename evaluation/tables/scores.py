@@ -26,6 +26,7 @@ from plumbline.words import count
 NO_SAME_ITEMS = "the original has no score on the same items (run `plumbline evaluate` again)"
 NO_ORIGINAL = "the original has no score"
 NO_SCORE = "there is no score"
+SCORED = ("evaluated", "included_rejected")
 _UNIT = ["model", "dataset", "transformation"]
 _NUMBERS = ["score", "original", "original_all"]
 
@@ -36,15 +37,14 @@ def originals(scores: pd.DataFrame) -> pd.DataFrame:
     return rows[["model", "dataset", "task_type", "score"]].rename(columns={"score": "original"})
 
 
-def counting_scores(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd.DataFrame:
-    """Return the counting scores of transformed data sets, a row a seed; NaN if the metric is undefined."""
-    statuses = ("evaluated", "included_rejected") if include_rejected else ("evaluated",)
-    return scores[scores["status"].isin(statuses) & (scores["transformation"] != ORIGINAL)]
+def counting_scores(scores: pd.DataFrame, *, include_rejected: bool = False, of_total: bool = False) -> pd.DataFrame:
+    """Return the counting scores of transformed data sets, a row a seed; NaN if the metric is undefined.
 
-
-def of_total(counted: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
-    """Return rows of `counting_scores` on the axes of the total."""
-    return counted[counted["axis"].isin(Axes.of(scores).of_total)]
+    With `of_total` only those on the axes of the total.
+    """
+    counted = scores[scores["status"].isin(SCORED if include_rejected else SCORED[:1])]
+    counted = counted[counted["transformation"] != ORIGINAL]
+    return counted[counted["axis"].isin(Axes.of(scores).of_total)] if of_total else counted
 
 
 def with_originals(counted: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
@@ -173,7 +173,6 @@ TOTAL = HTEB_TOTAL
 NOTHING = "no part of it was evaluated"
 _BESIDE = ("original", "difference")  # values beside an axis's score
 ANYTHING = "everything"  # in place of a transformation, if a model failed
-SCORED = ("evaluated", "included_rejected")
 
 
 def transformation_table(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd.DataFrame:
@@ -236,7 +235,7 @@ def axis_table(
         mine = parts.get(model, by_transformation.head(0))
         whole = whole_scores.get(model, first["original_all"].head(0))
         row: dict[str, object] = {"model": model, "n_datasets": len(whole), "n_failed": int(mine["n_failed"].sum())}
-        row["original"] = mean(whole)
+        row["original"] = float(whole.mean(skipna=False))
         for name in axes.names:
             row[name] = values.at[model, name]
             row |= {f"{name}_{end}": table.at[model, name] for end, table in zip(_BESIDE, beside, strict=True)}
@@ -284,8 +283,12 @@ def left_out(scores: pd.DataFrame) -> pd.DataFrame:
     )
     refused = pd.concat([refused, _failed(scores)])
     refused = refused.assign(seed=refused["seed"].astype(str))
+
+    def names(values: pd.Series[str]) -> str:
+        return ", ".join(dict.fromkeys(values))
+
     table = refused.groupby(["transformation", "status", "reason"], sort=False, as_index=False).agg(
-        datasets=("dataset", _names), seeds=("seed", _names)
+        datasets=("dataset", names), seeds=("seed", names)
     )
     return table[["transformation", "status", "reason", "datasets", "seeds"]]
 
@@ -362,18 +365,10 @@ def _incomplete(mine: pd.DataFrame, wanted: Mapping[str, Sequence[str]]) -> str:
     return f"rests on {n_scored} of {number} transformations" if n_scored < number else ""
 
 
-def in_order(table: pd.DataFrame) -> pd.DataFrame:
-    """Return rows in the order of models (as given), then of transformations: the method's, then others."""
-    rank = {name: number for number, name in enumerate(names_in_order(table["transformation"].unique()))}
+def in_order(table: pd.DataFrame, *first: str) -> pd.DataFrame:
+    """Return rows in the order of models (as given), then of transformations: `first`, the method's, then others."""
+    names = dict.fromkeys((*first, *names_in_order(table["transformation"].unique())))
+    rank = {name: number for number, name in enumerate(names)}
     models = {name: number for number, name in enumerate(table["model"].drop_duplicates())}
     keys = pd.DataFrame({"m": table["model"].map(models), "t": table["transformation"].map(rank)}, index=table.index)
     return table.loc[keys.sort_values(["m", "t"], kind="stable").index]
-
-
-def mean(values: pd.Series[float]) -> float:
-    """Return the mean; NaN for no values or any NaN."""
-    return float(values.mean(skipna=False)) if len(values) else float("nan")
-
-
-def _names(values: Sequence[str] | pd.Series[str]) -> str:
-    return ", ".join(dict.fromkeys(values))

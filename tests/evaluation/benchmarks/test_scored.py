@@ -13,8 +13,8 @@ from evaluation.benchmarks.checks import ScoreChecks, check, equal_scores, near_
 from evaluation.benchmarks.contents import Finding
 from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.records import EvaluationRecords
-from evaluation.tasks.item_scores import measured
 from evaluation.tasks.scoring import evaluate as score_of
+from evaluation.tasks.scoring import measured
 from plumbline.study import Study
 from tests.evaluation.conftest import FakeModel, ngrams_of, write_outputs, write_pairs, write_study, write_verdicts
 from tests.mteb_site import site

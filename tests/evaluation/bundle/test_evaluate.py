@@ -121,7 +121,7 @@ def hub_source(rows: pa.Table, revision: str) -> BundleSource:
     task, spec = site().tasks[ON_HUB], hub_specs()[ON_HUB]
     facts = DatasetFacts(task=task.task, revision=revision, n_texts=24, languages=("en",), licence="x")
     bundle = SimpleNamespace(
-        manifest=SimpleNamespace(datasets={ON_HUB: facts}), texts=lambda _: rows, path=Path("a.zip")
+        manifest=SimpleNamespace(datasets={ON_HUB: facts}), table=lambda *_: rows, path=Path("a.zip")
     )
     return BundleSource(cast("Any", bundle), cast("Any", SimpleNamespace(datasets=(spec,))))
 
