@@ -275,7 +275,10 @@ def of_results(
     than asked for is a gap. Of several revisions mteb's own rule takes one for each task (`join_revisions`). With
     `by_subset` each subset of a task is a column, TASK::SUBSET.
     """
-    cache, names = _cache(folder), [task.metadata.name for task in tasks]
+    import mteb  # noqa: PLC0415 (takes seconds)
+
+    logging.getLogger("mteb").setLevel(logging.ERROR)  # it tells of every missing split
+    cache, names = mteb.ResultCache(_home(folder) if folder else None), [task.metadata.name for task in tasks]
     paths = cache.get_cache_paths(tasks=names, require_model_meta=False)
     where = str(folder or cache.cache_path)
     if not paths:
@@ -316,13 +319,6 @@ def _read(
                 row[column] = float(np.mean([main_score(part, where) for part in parts.values()]))
             progress()
     return table, origins
-
-
-def _cache(folder: Path | None) -> Any:
-    import mteb  # noqa: PLC0415 (takes seconds)
-
-    logging.getLogger("mteb").setLevel(logging.ERROR)  # it tells of every missing split
-    return mteb.ResultCache(_home(folder) if folder else None)
 
 
 def _loaded(cache: Any, paths: Sequence[Path], tasks: list[str]) -> Any:

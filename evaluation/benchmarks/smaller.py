@@ -416,14 +416,17 @@ def notes(smaller: Smaller, holds: Holding) -> Sequence[str]:
 def write(folder: Path, smaller: Smaller, holds: Holding, about: Mapping[str, Any]) -> None:
     """Write all files atomically; delete those of an earlier run, and no others."""
     contents = contents_of(smaller.dataset)
-    languages = _languages(smaller.dataset)
-    name, task = f"{smaller.dataset.name}-small", smaller.dataset.task
+    dataset, name, task = smaller.dataset, f"{smaller.dataset.name}-small", smaller.dataset.task
+    languages = [next((text.language for text in dataset.texts()), "und")]
+    if task == "retrieval":
+        languages += [passage.language for passage in dataset.passages_of()][:1]
+    language = "-".join(dict.fromkeys(languages))  # of the texts, or of queries and passages; the first of several
     data, path = (_documents(contents), "data.jsonl") if task == "clustering" else (_search(contents), "data")
     files = {
         **{file: content.encode() for file, content in data.items()},
         "dataset.yaml": (
             "# Copy this into a study, with `path` relative to the study file:\n"
-            f"datasets:\n  - {{name: {name}, task: {task}, path: {path}, language: {'-'.join(languages)}}}\n"
+            f"datasets:\n  - {{name: {name}, task: {task}, path: {path}, language: {language}}}\n"
         ).encode(),
         "scores.csv": csv_bytes(holds.scores),
         "about.json": json_file(about),
@@ -472,11 +475,3 @@ def _search(contents: Contents) -> dict[str, str]:
 
 def _lines(rows: list[dict[str, str]]) -> str:
     return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
-
-
-def _languages(dataset: Dataset) -> list[str]:
-    """Return the language of the texts (codes), or those of queries and passages; the first of several."""
-    languages = [next((text.language for text in dataset.texts()), "und")]
-    if dataset.task == "retrieval":
-        languages += [passage.language for passage in dataset.passages_of()][:1]
-    return list(dict.fromkeys(languages))

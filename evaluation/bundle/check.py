@@ -94,11 +94,8 @@ def _differences(printed: Any, computed: Any, at: str = "") -> Iterator[str]:
     elif isinstance(printed, tuple) and isinstance(computed, tuple) and len(printed) == len(computed):
         for values in zip(printed, computed, strict=True):
             yield from _differences(*values, at)
-    elif not _same(printed, computed):
+    elif isinstance(printed, float) and isinstance(computed, float):
+        if not np.isclose(printed, computed, rtol=_NEAR, atol=_NEAR, equal_nan=True):
+            yield f"{at} says {printed}, but its ratings give {computed}"
+    elif printed != computed:
         yield f"{at} says {printed}, but its ratings give {computed}"
-
-
-def _same(first: Any, second: Any) -> bool:
-    if isinstance(first, float) and isinstance(second, float):
-        return bool(np.isclose(first, second, rtol=_NEAR, atol=_NEAR, equal_nan=True))
-    return bool(first == second)

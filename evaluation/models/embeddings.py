@@ -228,7 +228,11 @@ class EmbeddingStore:
             make_folder(self.folder)
             os.utime(self.folder)  # the time of last use
             vectors, keys = self.folder / "vectors.f32", str(self.folder / "keys.sqlite")
-            self._file = _opened(vectors)
+            try:
+                vectors.touch(0o600)
+                self._file = vectors.open("r+b")
+            except FileNotFoundError:
+                raise DataError(f"{vectors} is a broken link; restore its target, or delete the link") from None
             fcntl.flock(self._file, fcntl.LOCK_SH)  # others must not delete it while it is used (`_remove`)
         self._keys = _connected(keys, self._file)
         self._closed = weakref.finalize(self, _close, self._file, self._keys)
@@ -316,14 +320,6 @@ def _of_engine(engine: str, keys: Sequence[bytes]) -> list[bytes]:
     mask = np.frombuffer(hashlib.sha256(engine.encode()).digest()[:16], np.uint8)
     masked = (np.frombuffer(b"".join(keys), np.uint8).reshape(-1, 16) ^ mask).tobytes()
     return [masked[start : start + 16] for start in range(0, len(masked), 16)]
-
-
-def _opened(vectors: Path) -> IO[bytes]:
-    try:
-        vectors.touch(0o600)
-        return vectors.open("r+b")
-    except FileNotFoundError:  # a broken link
-        raise DataError(f"{vectors} is a broken link; restore its target, or delete the link") from None
 
 
 def _connected(keys: str, file: IO[bytes]) -> sqlite3.Connection:

@@ -101,9 +101,7 @@ class MtebModel(PromptingModel):
 
     def refuses(self) -> str:
         """Return why the model accepts no instruction: its class in mteb is not one of the two that do."""
-        from mteb.models.sentence_transformer_wrapper import SentenceTransformerEncoderWrapper  # noqa: PLC0415
-
-        if self._instructed or type(self._model) is SentenceTransformerEncoderWrapper:
+        if self._instructed or self._wrapped:
             return ""
         return f"mteb's class {type(self._model).__name__} of this model chooses its prompts itself"
 
@@ -130,6 +128,13 @@ class MtebModel(PromptingModel):
         from mteb.models.instruct_wrapper import InstructSentenceTransformerModel  # noqa: PLC0415
 
         return type(self._model) is InstructSentenceTransformerModel
+
+    @property
+    def _wrapped(self) -> bool:
+        """True if mteb loads it by its class for sentence-transformers; a derived class may behave differently."""
+        from mteb.models.sentence_transformer_wrapper import SentenceTransformerEncoderWrapper  # noqa: PLC0415
+
+        return type(self._model) is SentenceTransformerEncoderWrapper
 
     def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
         """Return rows in the texts' order, by the `Way` named `prompt`. Raises ServiceError if it fails."""
@@ -159,11 +164,10 @@ class MtebModel(PromptingModel):
         """Return both similarities as functions that need no model; None if its class computes its own."""
         from mteb import similarity_functions as own  # noqa: PLC0415
         from mteb.models.abs_encoder import AbsEncoder  # noqa: PLC0415
-        from mteb.models.sentence_transformer_wrapper import SentenceTransformerEncoderWrapper  # noqa: PLC0415
         from sentence_transformers import SentenceTransformer  # noqa: PLC0415
 
         kind, inner = type(self._model), getattr(self._model, "model", None)
-        if kind is SentenceTransformerEncoderWrapper:
+        if self._wrapped:
             return similarities(inner)
         if (kind.similarity, kind.similarity_pairwise) != (AbsEncoder.similarity, AbsEncoder.similarity_pairwise):
             return None
@@ -176,16 +180,13 @@ class MtebModel(PromptingModel):
     def _prompt(self, task_metadata: Any, prompt_type: Any) -> str | None:
         """Return the text put before each text, if for the model's class nothing else counts; None for others."""
         from mteb.models.abs_encoder import get_prompt  # noqa: PLC0415
-        from mteb.models.instruct_wrapper import InstructSentenceTransformerModel  # noqa: PLC0415
-        from mteb.models.sentence_transformer_wrapper import SentenceTransformerEncoderWrapper  # noqa: PLC0415
 
         model, role = self._model, "" if prompt_type is None else str(prompt_type.value)
-        kind = type(model)  # a derived class may behave differently
-        if kind is InstructSentenceTransformerModel and (role != "document" or model.apply_instruction_to_passages):
+        if self._instructed and (role != "document" or model.apply_instruction_to_passages):
             return str(model.get_task_instruction(task_metadata, prompt_type))
-        if kind is InstructSentenceTransformerModel:
+        if self._instructed:
             return _default(model.model)
-        if kind is SentenceTransformerEncoderWrapper and not routed(model.model):
+        if self._wrapped and not routed(model.model):
             prompt = get_prompt(model.model_prompts, task_metadata, prompt_type)
             return _default(model.model, role) if prompt is None else str(prompt)
         return None

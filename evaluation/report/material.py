@@ -222,7 +222,11 @@ def other_generator(
 def other_prompts(evaluation: StudyEvaluation, others: Sequence[StudyEvaluation]) -> Exhibit:
     """Return the table of studies under several prompts. Raises StudyError if generators or protocols differ."""
     every = [evaluation, *others]
-    names = _by_prompts([of_study.study for of_study in every])
+    prompts = [of_study.study.prompts or "default" for of_study in every]
+    names = [  # with the study's own name where two have the same prompts
+        name if prompts.count(name) == 1 else f"{name} ({of_study.study.name})"
+        for name, of_study in zip(prompts, every, strict=True)
+    ]
     notes: list[str] = []
     for name, compared in zip(names[1:], others, strict=True):
         if compared.study.generator.identity() != evaluation.study.generator.identity():
@@ -238,14 +242,6 @@ def other_prompts(evaluation: StudyEvaluation, others: Sequence[StudyEvaluation]
     scores = {name: of_study.scores for name, of_study in zip(names, every, strict=True)}
     judged = {name: _judgements(of_study.study) for name, of_study in zip(names, every, strict=True)}
     return sensitivity_tables.prompts(scores, lengths, judged, (*notes, *different))
-
-
-def _by_prompts(studies: Sequence[Study]) -> list[str]:
-    """Return a name for each study: its prompts' name, with the study's own where two are the same."""
-    names = [study.prompts or "default" for study in studies]
-    return [
-        name if names.count(name) == 1 else f"{name} ({study.name})" for name, study in zip(names, studies, strict=True)
-    ]
 
 
 def _notes(evaluation: StudyEvaluation, compared: StudyEvaluation, names: tuple[str, str], option: str) -> list[str]:

@@ -52,7 +52,9 @@ def dataset_totals(
         wanted = list(scores.loc[scores["axis"].isin(axes), "transformation"].unique())
     paired = paired_scores(counted, scores)
     cells = paired.groupby(_CELL, sort=False).agg(there=("transformation", "nunique"), why=("why", "max"))
-    runs = _balanced(_whole(counted), [*_CELL, "seed"], axes).groupby(_CELL, sort=False)
+    of_run = counted.groupby([*_CELL, "seed"])["transformation"].transform("nunique")
+    complete = counted[of_run == counted.groupby(_CELL)["transformation"].transform("nunique")]
+    runs = _balanced(complete, [*_CELL, "seed"], axes).groupby(_CELL, sort=False)
     table = originals(scores).set_index(_CELL)
     table["score"] = _balanced(paired, _CELL, axes)
     table["original_same"] = _balanced(paired, _CELL, axes, "original")
@@ -137,12 +139,6 @@ def _balanced(
     """Return the mean over axes of their transformations' means, for each of `keys`; NaN if an axis has none."""
     by_axis = scored.groupby([*keys, "axis"], sort=False)[column].mean(skipna=False).unstack("axis")
     return by_axis.reindex(columns=pd.Index(axes)).mean(axis=1, skipna=False)
-
-
-def _whole(counted: pd.DataFrame) -> pd.DataFrame:
-    """Return the runs of a data set and model that have every transformation of any of its runs."""
-    of_run = counted.groupby([*_CELL, "seed"])["transformation"].transform("nunique")
-    return counted[of_run == counted.groupby(_CELL)["transformation"].transform("nunique")]
 
 
 def _reason(undefined: bool, scored: int, wanted: int) -> str:

@@ -63,8 +63,8 @@ def _shared(first: pd.DataFrame, second: pd.DataFrame) -> tuple[pd.DataFrame, st
     added = pairs[1][[*_CELL, "score", "difference", "included_rejected"]]
     both = pairs[0].drop(columns=["included_rejected", "original"]).rename(columns={"original_all": "original"})
     both = both.merge(added, on=_CELL, suffixes=("_1", "_2"))
-    sides = {f"{old}_{number}": new for number, side in enumerate(_SIDES, 1) for old, new in _names_of(side).items()}
-    both = both.rename(columns=sides)
+    for number, side in enumerate(_SIDES, 1):
+        both = both.rename(columns={f"score_{number}": side, f"difference_{number}": f"{side}_difference"})
     lost = [len(rows) - len(common) for rows in paired]
     failed = [int(pair["n_failed"].sum()) for pair in pairs]
     notes = [
@@ -74,10 +74,6 @@ def _shared(first: pd.DataFrame, second: pd.DataFrame) -> tuple[pd.DataFrame, st
     if any(failed):
         notes.append(f"failed outputs: {count(failed[0], 'item')} of the first study and {failed[1]:,} of the second")
     return both.assign(change=both["second_difference"] - both["first_difference"]), "; ".join(notes)
-
-
-def _names_of(side: str) -> dict[str, str]:
-    return {"score": side, "difference": f"{side}_difference"}
 
 
 def _row(name: str, axis: str, part: pd.DataFrame, values: Mapping[Any, Any], reason: str) -> dict[str, object]:
