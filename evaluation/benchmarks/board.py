@@ -21,14 +21,11 @@ from evaluation.benchmarks.scores import (
     read,
     slash,
 )
-from evaluation.benchmarks.selection import PACKAGES
 from evaluation.display import board_columns, board_notes
 from evaluation.tables.comparisons import board, separation_table
 from plumbline.errors import DataError
 from plumbline.exhibits.table import Exhibit, json_file, plain, printed, reasons, write_files
-from plumbline.identity import identity
 from plumbline.study.places import output_folder
-from plumbline.versions import installed_versions
 
 NAME, SUMMARY = "board", "board.json"
 _CHANGES = {
@@ -165,19 +162,12 @@ def write(folder: Path, ranked: RankedModels, source: str) -> list[str]:
         "types": ranked.types,
         "notes": list(exhibit.notes),
         "not_comparable": ranked.scores.marked,
-        "left_out": [vars(omission) for omission in ranked.scores.omissions],
-        "rests_on": {
-            "files": ranked.scores.files,
-            "scores": identity("score-matrix-v1", list(ranked.types), ranked.scores.rows),
-            "task_list": identity("task-list-v1", list(ranked.types)),
-        },
         "pairs_told_apart": ranked.pairs.to_dict(orient="records"),
         "models": [
             {str(name): plain(value) if isinstance(value, float) else value for name, value in row.items()}
             for row in ranked.table.to_dict(orient="records")
         ],
-        "seed": ranked.seed,
-        "versions": dict.fromkeys(PACKAGES) | installed_versions(PACKAGES),
+        **ranked.scores.basis(list(ranked.types), ranked.seed),
     }
     files = exhibit.files("") | {SUMMARY: json_file(summary)}
     write_files(folder, files)

@@ -28,8 +28,10 @@ from plumbline.errors import DataError, PlumblineError, StudyError, nearest
 from plumbline.exhibits.table import plain
 from plumbline.identity import identity
 from plumbline.statistics.estimates import Floats, stream
+from plumbline.versions import installed_versions
 from plumbline.words import count
 
+PACKAGES = ("plumbline", "mteb", "numpy", "scipy")
 GAPS = ("refuse", "models", "tasks", "fewest")
 LEAST_MODELS = 3  # on each side of the split
 
@@ -121,6 +123,20 @@ class Scores:
     def rows(self) -> list[list[Any]]:
         """Each model's name and scores; undefined ones are None."""
         return [[str(name), *map(plain, row)] for name, row in zip(self.frame.index, self.array.tolist(), strict=True)]
+
+    def basis(self, tasks: Sequence[str], seed: int) -> dict[str, Any]:
+        """Return what a result of these scores on these tasks rests on, for its file."""
+        names = list(map(str, self.frame.columns))
+        return {
+            "left_out": [vars(omission) for omission in self.omissions],
+            "rests_on": {
+                "files": self.files,
+                "scores": identity("score-matrix-v1", names, self.rows),
+                "task_list": identity("task-list-v1", list(tasks)),
+            },
+            "seed": seed,
+            "versions": dict.fromkeys(PACKAGES) | installed_versions(PACKAGES),
+        }
 
 
 def whole(scores: Scores, gaps: str) -> Scores:

@@ -36,10 +36,8 @@ from evaluation.benchmarks.task_facts import UNITS, amount, costs
 from plumbline import cli
 from plumbline.errors import DataError, StudyError
 from plumbline.exhibits.table import UNDEFINED, Exhibit, cell, csv_bytes, estimates, interval, json_file, write_files
-from plumbline.identity import identity
 from plumbline.statistics.estimates import Estimate, stream
 from plumbline.study.places import output_folder
-from plumbline.versions import installed_versions
 from plumbline.words import count
 
 RANDOM = 1000  # random selections to compare with
@@ -217,7 +215,6 @@ def correlation(estimate: Estimate) -> str:
     return interval(estimate.value, estimate.low, estimate.high, 3)
 
 
-PACKAGES = ("plumbline", "mteb", "numpy", "scipy")
 BENCHMARK = "benchmark.py"
 
 
@@ -286,7 +283,7 @@ def _measured(name: str, way: TaskSelection) -> dict[str, Any]:
 
 def _summary(selection: BenchmarkSelection, source: str, lines: list[str]) -> dict[str, Any]:
     """Return the chosen tasks, reasons and basis; undefined numbers are null."""
-    frame, request = selection.scores.frame, selection.request
+    request = selection.request
     return {
         "answer": answer(selection),
         "method": f"{request.method}: {METHODS[request.method]}",
@@ -296,14 +293,7 @@ def _summary(selection: BenchmarkSelection, source: str, lines: list[str]) -> di
         "needs": list(selection.coverage.needs),
         "models": {"chosen_by": int((~selection.held).sum()), "held_out": int(selection.held.sum())},
         "notes": [*notes(selection), *lines],
-        "left_out": [vars(omission) for omission in selection.scores.omissions],
-        "rests_on": {
-            "files": selection.scores.files,
-            "scores": identity("score-matrix-v1", list(map(str, frame.columns)), selection.scores.rows),
-            "task_list": identity("task-list-v1", _names(selection)),
-        },
-        "seed": request.seed,
-        "versions": dict.fromkeys(PACKAGES) | installed_versions(PACKAGES),
+        **selection.scores.basis(_names(selection), request.seed),
     }
 
 

@@ -67,26 +67,24 @@ def write_cards(facts: BundleFacts, folder: Path, tasks: Sequence[TaskDraft], le
 
 def _configurations(folder: Path) -> list[Configuration]:
     """Return the tables in a folder, outputs first."""
-    configurations = []
+
+    def configuration(name: str, what: str, splits: Mapping[str, Sequence[Path]], record: type[Record] | None) -> None:
+        files = [pq.ParquetFile(path) for path in itertools.chain(*splits.values())]
+        names = {split: [path.relative_to(folder).as_posix() for path in paths] for split, paths in splits.items()}
+        rows = sum(file.metadata.num_rows for file in files)
+        if rows:  # the library fails on empty ones
+            configurations.append(Configuration(name, what, names, files[0].schema_arrow, rows, record))
+
+    configurations = list[Configuration]()
     for name, pattern, record, what in _TABLES:
-        files = sorted(path.relative_to(folder).as_posix() for path in folder.glob(pattern))
-        if files:
-            configurations.append(_configuration(folder, name, what, {"test": files}, record))
+        configuration(name, what, {"test": sorted(folder.glob(pattern))}, record)
     for dataset in sorted(folder.glob("data/*")):
-        parts = {path.stem: [path.relative_to(folder).as_posix()] for path in sorted(dataset.iterdir())}
+        parts = {path.stem: [path] for path in sorted(dataset.iterdir())}
         rows = {part: files for part, files in parts.items() if part in ("train", "test")}
         for suffix, splits in [("", rows), *((f"-{part}", {"test": parts[part]}) for part in parts.keys() - rows)]:
             what = f"{suffix[1:] or 'rows'} of the data set {dataset.name}, untransformed"
-            configurations.append(_configuration(folder, f"data-{dataset.name}{suffix}", what, splits, None))
-    return [table for table in configurations if table.rows]  # the library fails on empty ones
-
-
-def _configuration(
-    folder: Path, name: str, what: str, splits: Mapping[str, Sequence[str]], record: type[Record] | None
-) -> Configuration:
-    files = [pq.ParquetFile(folder / file) for file in itertools.chain(*splits.values())]
-    rows = sum(file.metadata.num_rows for file in files)
-    return Configuration(name, what, splits, files[0].schema_arrow, rows, record)
+            configuration(f"data-{dataset.name}{suffix}", what, splits, None)
+    return configurations
 
 
 def _card(

@@ -7,7 +7,7 @@ must be the text that was transformed, position by position.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -26,19 +26,39 @@ from plumbline.study.datasets import DatasetSpec
 from plumbline.words import trim
 
 _COLUMNS = ("key", "text_id", "datasets", "source_language", "language", "output", "status", "flags", records.COPY)
-_Made = dict[tuple[str, str], tuple[str, str, str]]  # by data set and text: key, its language, the output's
+_Jobs = dict[tuple[str, str], tuple[str, str, str]]  # by data set and text: key, its language, the output's
 _OTHER = "use the revision or file that the bundle was made from"
 
 
 @dataclass
-class BundlePlan:
-    """The makers of a bundle's outputs, and each text's output (`evaluation.sources.JobTexts`)."""
+class BundleSource:
+    """A bundle's data sets and outputs, with their makers (`evaluation.sources.JobTexts`).
+
+    `files` are the user's copies of texts that may not be shared, by data set.
+    Raises StudyError for a copy that is not needed; `loaded` raises it for a missing copy, DataError for a different
+    one, and the errors of loading.
+    """
 
     bundle: Bundle
-    words: Callable[[], Mapping[str, str]]  #: by hash, for outputs that are texts which may not be shared
-    _made: dict[tuple[str, int], _Made] = field(default_factory=dict)
+    study: Study
+    files: Mapping[str, Path] = field(default_factory=dict)
+    remembers: ClassVar[bool] = False
+    _jobs: dict[tuple[str, int], _Jobs] = field(default_factory=dict)
     _tables: dict[tuple[str, int], MemoryOutputs] = field(default_factory=dict)
     _texts: dict[str, str] = field(default_factory=dict)  # by key
+
+    def __post_init__(self) -> None:
+        facts = self.bundle.manifest.datasets
+        local = [spec.name for spec in self.study.datasets if not spec.mteb and facts[spec.name].texts == "reference"]
+        for name in self.files:
+            if name not in local:
+                hint = nearest(name, local) if local else "this bundle has all its texts"
+                raise StudyError(f"--data {name}: no data set of that name needs a copy; {hint}")
+
+    @property
+    def plan(self) -> BundleSource:
+        """The makers of the outputs, and the job of each text."""
+        return self
 
     @functools.cached_property
     def makers(self) -> Mapping[str, Maker]:
@@ -59,13 +79,8 @@ class BundlePlan:
         """Return the job whose output replaces a text; its key is empty if the bundle has none."""
         self.outputs(transformation, seed)
         nothing = ("", text.language, text.language)
-        key, source, language = self._made[transformation, seed].get((text.dataset, text.text_id), nothing)
+        key, source, language = self._jobs[transformation, seed].get((text.dataset, text.text_id), nothing)
         return Job(key, text.text_id, text.text, source, transformation, seed, None, (language,))
-
-    def text_of(self, pair: Pair) -> str:
-        """Return the id of a pair's original."""
-        self.outputs(pair.transformation, pair.seed)
-        return self._texts[pair.key]
 
     def outputs(self, transformation: str, seed: int) -> MemoryOutputs:
         """Return a unit's outputs by key, read once."""
@@ -78,7 +93,7 @@ class BundlePlan:
             self._tables[unit] = MemoryOutputs({
                 row["key"]: (row["output"] if row["status"] == "ok" else None, frozenset(row["flags"])) for row in rows
             })  # fmt: skip
-            self._made[unit] = {
+            self._jobs[unit] = {
                 (name, row["text_id"]): (row["key"], row["source_language"], row["language"])
                 for row in rows
                 for name in row["datasets"]
@@ -88,38 +103,11 @@ class BundlePlan:
 
     def _copied(self, copy: str, file: str) -> str:
         try:
-            return self.words()[copy]
+            return self._words[copy]
         except KeyError:
             raise DataError(
                 f"{self.bundle.path / file}: an output is a copy of text {copy}, which is in no data set"
             ) from None
-
-
-@dataclass
-class BundleSource:
-    """A bundle's data sets and outputs. `files` are the user's copies of texts that may not be shared, by data set.
-
-    Raises StudyError for a copy that is not needed; `loaded` raises it for a missing copy, DataError for a different
-    one, and the errors of loading.
-    """
-
-    bundle: Bundle
-    study: Study
-    files: Mapping[str, Path] = field(default_factory=dict)
-    remembers: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        facts = self.bundle.manifest.datasets
-        local = [spec.name for spec in self.study.datasets if not spec.mteb and facts[spec.name].texts == "reference"]
-        for name in self.files:
-            if name not in local:
-                hint = nearest(name, local) if local else "this bundle has all its texts"
-                raise StudyError(f"--data {name}: no data set of that name needs a copy; {hint}")
-
-    @functools.cached_property
-    def plan(self) -> BundlePlan:
-        """The makers of the outputs."""
-        return BundlePlan(self.bundle, lambda: self._words)
 
     def dataset(self, spec: DatasetSpec) -> Dataset:
         """Return a data set of the study."""
@@ -128,10 +116,6 @@ class BundleSource:
     def revision(self, _: DatasetSpec) -> str:
         """Return an empty text: the revision is unknown until the data set is read."""
         return ""
-
-    def outputs(self, transformation: str, seed: int) -> MemoryOutputs:
-        """Return a unit's outputs."""
-        return self.plan.outputs(transformation, seed)
 
     def state(self, _: str, __: int) -> str:
         """Return an empty text: facts about a bundle are not cached."""
@@ -147,7 +131,7 @@ class BundleSource:
     def _completed(self, pair: Pair) -> Pair:
         """Return a pair with both of its texts. Raises DataError if the bundle lacks its output."""
         output = self.outputs(pair.transformation, pair.seed).by_key.get(pair.key)
-        original = pair.original or (self._words.get(self.plan.text_of(pair), "") if output else "")
+        original = pair.original or (self._words.get(self._texts[pair.key], "") if output else "")
         if output is None or not original:
             raise DataError(f"{self.bundle.path}: pair {pair.pair_id} has no output or text in the bundle")
         return pair.model_copy(update={"original": original, "transformed": pair.transformed or output[0] or ""})

@@ -25,7 +25,7 @@ from annotation.sampling.sample import COMMAND as SAMPLE
 from annotation.status.status import Status, read_status
 from annotation.verdicts import preregistration
 from annotation.verdicts.conclusion import COMMAND as ACCEPT
-from annotation.verdicts.conclusion import known_verdicts, looked_at
+from annotation.verdicts.conclusion import looked_at
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.rules import late_lines
 from plumbline.errors import DataError, StudyError
@@ -206,23 +206,19 @@ class StudyReader(PageReader):
         self.looks()
 
     @cached(LOOKED, watches=FACTS)
-    def verdicts(self) -> tuple[Verdict, ...]:
-        """The verdicts; none if anything changed since the last look at them (`verdicts_hold`)."""
+    def concluded(self) -> tuple[tuple[Verdict, ...], str]:
+        """The verdicts; none if anything changed since the last look at them, and then what, and what to do."""
         evidence = self._evidence()
         if not evidence.looks:  # also where a rehearsal was removed, whose looks went too
             raise NotYetError(f"there are no verdicts yet; run `{self.study.command(ACCEPT)}` first")
-        return tuple(known_verdicts(evidence))
-
-    @cached(LOOKED, watches=FACTS)
-    def verdicts_hold(self) -> str:
-        """Return what changed since the last look at the verdicts, and what to do; empty if nothing did."""
-        evidence = self._evidence()
         try:
-            if evidence.looks:
-                looked_at(evidence)
+            return tuple(looked_at(evidence).verdicts), ""
         except (DataError, StudyError) as error:
-            return str(error)
-        return ""
+            return (), str(error)
+
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """The verdicts that hold."""
+        return self.concluded()[0]
 
     @cached("ratings.parquet")
     def answers(self) -> pd.DataFrame:

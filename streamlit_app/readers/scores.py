@@ -65,13 +65,13 @@ class ScoreReader(CampaignReader):
     @cached(*SCORED)
     def outrun(self) -> str:
         """Return why the scores do not match the verdicts or settings; empty if they do."""
-        if changes := self.verdicts_hold():
-            return changes
+        verdicts, changes = self.concluded()
         try:
-            refuse_outrun(self.study, self.scores(), self.verdicts())
+            if not changes:
+                refuse_outrun(self.study, self.scores(), verdicts)
         except DataError as error:
             return str(error)
-        return ""
+        return changes
 
     @cached(*SCORED)
     def notes(self) -> tuple[str, ...]:

@@ -81,7 +81,7 @@ def _doubts(reader: StudyReader) -> None:
 
 
 def _tiles(reader: StudyReader) -> None:
-    verdicts, changes = reader.verdicts(), reader.verdicts_hold()
+    verdicts, changes = reader.concluded()
     if not verdicts and not changes:
         return
     heading("Verdicts")

@@ -33,10 +33,11 @@ READER = CampaignReader
 
 def draw(reader: CampaignReader) -> None:
     """Draw the page."""
-    if changes := reader.verdicts_hold():
+    verdicts, changes = reader.concluded()
+    if changes:
         complain(changes, what="The verdicts are no longer valid")
         return
-    if not reader.verdicts():
+    if not verdicts:
         st.caption("The study has no verdicts.")
         return
     rubric = load_rubric(reader.study)
