@@ -11,13 +11,13 @@ from annotation.campaign_records import PAIRS
 from annotation.judges.records import JudgedPair
 from annotation.records import Verdict
 from annotation.verdicts.rules import late_lines
-from annotation.verdicts.tables import SIMULATED, display
+from annotation.verdicts.tables import SIMULATED
 from evaluation import tables
 from evaluation.display import short_names
 from evaluation.models.encoder import ModelHost
 from evaluation.records import COMMAND, SCORES, EvaluationRecords
 from evaluation.report import sensitivity_tables
-from evaluation.report.paper_tables import PaperResults
+from evaluation.report.paper_tables import PaperResults, left_out_lines
 from generation.jobs import makers_of
 from generation.output_statistics import incomparable, labels, tally
 from generation.output_tables import length_table, lengths_measure
@@ -140,12 +140,7 @@ def notes_of(scores: pd.DataFrame, verdicts: Sequence[Verdict], models: Sequence
     notes = [*warnings(verdicts), *missing_scores(scores, models, command)]
     if ((scores["n_failed"] > 0) & scores["score"].notna()).any():
         notes.append(SAME_ITEMS)
-    all_datasets = set(scores["dataset"])
-    for row in tables.left_out(scores).to_dict(orient="records"):
-        where = "all data sets" if set(row["datasets"].split(", ")) == all_datasets else row["datasets"]
-        name, status = display(row["transformation"], pooled=False), row["status"].replace("_", " ")
-        notes.append(f"{name}, {status}: {row['reason']} ({where})")
-    return tuple(notes)
+    return (*notes, *left_out_lines(scores))
 
 
 def missing_scores(scores: pd.DataFrame, models: Iterable[str], command: str) -> list[str]:

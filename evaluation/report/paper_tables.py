@@ -285,6 +285,16 @@ def left_out(results: PaperResults) -> Exhibit:
     return Exhibit.of("left_out", caption, tables.left_out(results.scores), columns)
 
 
+def left_out_lines(scores: pd.DataFrame) -> list[str]:
+    """Return a line for each row of `tables.left_out`."""
+    every = set(scores["dataset"])
+    return [
+        f"{named(row['transformation'])}, {row['status'].replace('_', ' ')}: {row['reason']}"
+        f" ({'all data sets' if set(row['datasets'].split(', ')) == every else row['datasets']})"
+        for row in tables.left_out(scores).to_dict(orient="records")
+    ]
+
+
 MODELS_BESIDE = 4  # models a table of data sets, as in the paper
 
 

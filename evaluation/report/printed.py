@@ -38,16 +38,9 @@ def scores_text(scores: pd.DataFrame, verdicts: Sequence[Verdict]) -> str:
         exhibits.append(paper_tables.axes(results, include_rejected=True))
         exhibits.append(paper_tables.transformations(results, include_rejected=True))
     exhibits += paper_tables.datasets(results)
-    return "\n\n".join([*(table.text() for table in exhibits), _left_out(results)])
-
-
-def _left_out(results: PaperResults) -> str:
-    lines = [
-        f"  {paper_tables.named(row['transformation'])}, {row['status'].replace('_', ' ')}: {row['reason']}"
-        f" [{row['datasets']}]"
-        for row in tables.left_out(results.scores).to_dict(orient="records")
-    ]
-    return "\n".join(["Left out, failed, or included despite the verdict, with reasons:", *(lines or ["  nothing"])])
+    lines = ["Left out, failed, or included despite the verdict, with reasons:"]
+    lines += [f"  {line}" for line in paper_tables.left_out_lines(scores) or ["nothing"]]
+    return "\n\n".join([*(table.text() for table in exhibits), "\n".join(lines)])
 
 
 def _drift(records: EvaluationRecords, drift: pd.DataFrame, ratings: pd.DataFrame) -> str:

@@ -12,6 +12,7 @@ from evaluation.tables.datasets import dataset_totals
 from evaluation.tables.scores import (
     NOTHING,
     counting_scores,
+    of_estimate,
     shared_scores,
     transformations_of,
     whole_data_sets,
@@ -127,11 +128,7 @@ def difference_table(scores: pd.DataFrame, seed: int, *, n_resamples: int = 10_0
         values = (both[name].to_numpy(float) for name in (first, second))
         rng = stream(seed, "difference", *sorted((first, second)))
         test = paired_bootstrap(*values, n_resamples=n_resamples, rng=rng)
-        estimate = test.estimate
-        rows.append(
-            {"first": first, "second": second, "difference": estimate.value, "low": estimate.low}
-            | {"high": estimate.high, "p": test.p, "n": estimate.n, "reason": estimate.reason}
-        )
+        rows.append({"first": first, "second": second, **of_estimate("difference", test.estimate), "p": test.p})
     columns = ["first", "second", "difference", "low", "high", "p", "p_holm", "n", "reason"]
     table = pd.DataFrame(rows, columns=columns)
     table["p_holm"] = holm(table["p"].to_numpy(float))
@@ -146,15 +143,8 @@ def _spread(part: pd.DataFrame) -> dict[str, object]:
 def _tested(first: np.ndarray, second: np.ndarray, estimate: Estimate, note: str) -> dict[str, object]:
     """Return a shift with its test, and the reasons of both."""
     test = wilcoxon(first, second)
-    return {
-        "shift": estimate.value,
-        "low": estimate.low,
-        "high": estimate.high,
-        "p": test.p,
-        "method": test.method,
-        "n": estimate.n,
-        "reason": "; ".join(dict.fromkeys(filter(None, [estimate.reason, test.reason, note]))),
-    }
+    reason = "; ".join(dict.fromkeys(filter(None, [estimate.reason, test.reason, note])))
+    return {**of_estimate("shift", estimate), "p": test.p, "method": test.method, "reason": reason}
 
 
 _OF = ("rank", "rank_single", "borda", "mean")

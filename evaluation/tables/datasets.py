@@ -14,6 +14,7 @@ from evaluation.tables.scores import (
     axis_table,
     counting_scores,
     in_order,
+    of_estimate,
     originals,
     paired_scores,
     with_originals,
@@ -291,19 +292,8 @@ def drift_correlations(frame: pd.DataFrame, seed: int, *, n_resamples: int = 100
             n_resamples=n_resamples,
             rng=stream(seed, "drift", str(transformation), str(model)),
         )
-        rows.append(
-            {
-                "transformation": transformation,
-                "axis": axis,
-                "model": model,
-                "rho": estimate.value,
-                "low": estimate.low,
-                "high": estimate.high,
-                "n": estimate.n,
-                "reason": estimate.reason,
-                "simulated": bool(part["simulated"].any()),
-            }
-        )
+        of_part = {"transformation": transformation, "axis": axis, "model": model}
+        rows.append(of_part | of_estimate("rho", estimate) | {"simulated": bool(part["simulated"].any())})
     columns = ["transformation", "axis", "model", "rho", "low", "high", "n", "reason", "simulated"]
     return pd.DataFrame(rows, columns=columns)
 

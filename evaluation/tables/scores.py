@@ -19,6 +19,7 @@ from annotation.verdicts.rules import marks_of
 from plumbline.errors import nearest
 from plumbline.frames import filled, need, numbers, once
 from plumbline.records import Score
+from plumbline.statistics.estimates import Estimate
 from plumbline.transformations import AXES, HTEB_TOTAL, ORIGINAL, TRANSFORMATIONS, Axes
 from plumbline.transformations import in_order as names_in_order
 from plumbline.words import count
@@ -29,6 +30,17 @@ NO_SCORE = "there is no score"
 SCORED = ("evaluated", "included_rejected")
 _UNIT = ["model", "dataset", "transformation"]
 _NUMBERS = ["score", "original", "original_all"]
+
+
+def of_estimate(name: str, estimate: Estimate) -> dict[str, object]:
+    """Return the columns of an estimate, its value by this name."""
+    return {
+        name: estimate.value,
+        "low": estimate.low,
+        "high": estimate.high,
+        "n": estimate.n,
+        "reason": estimate.reason,
+    }
 
 
 def originals(scores: pd.DataFrame) -> pd.DataFrame:

@@ -51,16 +51,6 @@ def test_why_a_model_failed_stands_once_below_the_axes(tmp_path: Path) -> None:
     assert said_of(tmp_path, rows).partition("by transformation")[0].count("no such model") == 1
 
 
-def test_the_original_that_a_difference_is_taken_from_can_be_seen(tmp_path: Path) -> None:
-    """70 beside 80 is no -8: it is taken from 78, the original on the items that have an output."""
-    dropped = {"n_failed": 2, "original_score": 0.78}
-    rows = [score_row("one", "sts", "original", 0.8), score_row("one", "sts", "translation", 0.7, **dropped)]
-    axes = said_of(tmp_path, rows).partition("by transformation")[0]
-    assert "80.00" in axes and "78.00 → 70.00 (-8.00)" in axes
-    whole = [rows[0], score_row("one", "sts", "translation", 0.7)]
-    assert "→" not in said_of(tmp_path, whole)
-
-
 def said_of(folder: Path, rows: list[dict[str, Any]]) -> str:
     drift = pd.DataFrame(columns=list(DriftRecord.model_fields))
     records = EvaluationRecords.open(write_study(folder))
