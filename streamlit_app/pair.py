@@ -19,7 +19,6 @@ from plumbline.errors import PlumblineError
 from plumbline.fields import fields_of
 from plumbline.records import Pair
 from plumbline.words import HAN_AND_KANA, THAI_LAO_KHMER_MYANMAR
-from streamlit_app import charts
 from streamlit_app.elements import complain, download_csv
 from streamlit_app.readers.campaign import CampaignReader
 
@@ -56,13 +55,14 @@ def _box(content: str) -> str:
 
 
 CHOSEN = "chosen_pair"  # of the session: the pair to open, and how many had been closed when it was chosen
+SELECTION = "pair"  # the name of a chart's selection; its points carry `pair_id`
 CLOSED = "closed_pairs"  # of the session: how many were closed
 ADDRESS = "pair"  # of the page's address: the pair that is open
 
 
 def choose_point(key: str, closed: int) -> None:
     """Note the clicked point of the chart `key`."""
-    points = st.session_state[key].selection.get(charts.SELECTION, [])
+    points = st.session_state[key].selection.get(SELECTION, [])
     st.session_state[CHOSEN] = (points[0]["pair_id"] if points else None, closed)
 
 

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from functools import partial
 
+import altair as alt
 import pandas as pd
 import streamlit as st
 
 from annotation.sampling.sample import COMMAND as SAMPLE
-from annotation.verdicts.tables import display
+from annotation.verdicts.tables import display, scoped
+from plumbline.exhibits.charts import WIDTH, Kinds, rows, tips
+from plumbline.exhibits.palette import NEUTRAL, colours
 from plumbline.exhibits.table import Cell, Exhibit, cell
 from plumbline.study.transformations import EIGHT
-from streamlit_app import charts
+from plumbline.transformations import Axes, in_order
 from streamlit_app.elements import exhibit, figure, heading, lines, link, report, sections
 from streamlit_app.readers import NotYetError
 from streamlit_app.readers.campaign import CampaignReader
 
 READER = CampaignReader
+_ROW = 26  # pixels
 
 
 def draw(reader: CampaignReader) -> None:
@@ -38,7 +42,7 @@ def _progress(reader: CampaignReader) -> None:
     )
     kinds = [study.kinds.get(name) or EIGHT.get(name) for name in progress["transformation"]]
     axes = [kind.axis if kind else "not in the study" for kind in kinds]
-    figure(f"{reader.name}-progress", charts.progress_bars(progress.assign(axis=axes)), says)
+    figure(f"{reader.name}-progress", progress_bars(progress.assign(axis=axes)), says)
     items = f"{item}s".capitalize()
     columns: dict[str, Cell] = {
         study.called.judged.capitalize(): cell("transformation", lambda name: display(name, pooled=False)),
@@ -60,6 +64,26 @@ def _progress(reader: CampaignReader) -> None:
         st.text("Nobody has answered yet. This command writes the pages that raters will see:")
         st.code(study.command("preview"), language=None, wrap_lines=True)
     link("texts", f"The {item}s, those to read first on top")
+
+
+def progress_bars(progress: pd.DataFrame) -> alt.LayerChart:
+    """Answers that count beside those wanted, a row a transformation and language, from `by_transformation`."""
+    order = {name: position for position, name in enumerate(in_order(progress["transformation"].unique()))}
+    axes = Axes.of(progress).shown
+    # A categorical column would be sorted in the order of its categories.
+    shown = progress.sort_values("transformation", key=lambda names: names.astype(object).map(order), kind="stable")
+    shown = shown.assign(
+        row=[scoped(name, language) for name, language in zip(shown["transformation"], shown["language"], strict=True)],
+        axis=shown["axis"].map(display),
+    )
+    inks = dict(zip(map(display, axes), colours(axes).values(), strict=True))
+    kinds = Kinds("axis", inks, {})
+    hover = tips("row:N", "counting:Q", "wanted:Q", "open:Q", "complete:Q", "pairs:Q")
+    base = alt.Chart(shown).encode(y=rows("row", shown["row"], limit=220), tooltip=hover)
+    answers = alt.X("wanted:Q", title="Answers (pale: wanted)").axis(tickMinStep=1)
+    wanted = base.mark_bar(color=NEUTRAL, opacity=0.3).encode(x=answers)
+    counted = base.mark_bar(height={"band": 0.5}).encode(x=alt.X("counting:Q"), color=kinds.colour)
+    return alt.LayerChart(layer=[wanted, counted], width=WIDTH * 2 // 3, height=_ROW * len(shown))
 
 
 def _raters(reader: CampaignReader) -> None:

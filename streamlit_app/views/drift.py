@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from functools import partial
 
+import altair as alt
 import pandas as pd
 import streamlit as st
 
 from annotation.rubric import load_rubric
 from annotation.verdicts.tables import display
 from evaluation.report import paper_tables
-from evaluation.report.drift_charts import caption, drawn_points, drift_figure, left_undrawn
+from evaluation.report.drift_charts import LETTERS, caption, drawn_points, drift_figure, drift_panels, left_undrawn
 from plumbline.languages import language_name
 from streamlit_app import pair
-from streamlit_app.charts import SELECTION, selectable_panels
 from streamlit_app.elements import (
     choose,
     download_svg,
@@ -29,6 +29,8 @@ from streamlit_app.readers.scores import ScoreReader
 
 READER = ScoreReader
 PANELS = 3  # beside one another, as many as the longest axis has transformations
+INK = {False: LETTERS, True: "#FAFAFA"}  # colours of text on a light and on a dark page
+_TOOLTIP = 300  # characters of a text in a tooltip; the pair's own view shows all
 
 
 def draw(reader: ScoreReader) -> None:
@@ -71,8 +73,16 @@ def draw(reader: ScoreReader) -> None:
 
 
 def _panels(frame: pd.DataFrame, correlations: pd.DataFrame, question: str, scale: tuple[float, float]) -> None:
-    dark = st.context.theme.type == "dark"
-    panels = selectable_panels(frame, correlations, question=question, scale=scale, dark=dark)
+    """Draw the panels of `drift_panels` by axis; their points can be selected by a click."""
+    short = {
+        name: frame[name].where(frame[name].str.len() <= _TOOLTIP, frame[name].str.slice(0, _TOOLTIP) + " …")
+        for name in ("original", "transformed")
+    }
+    chosen = alt.selection_point(name=pair.SELECTION, fields=["pair_id"], on="click", toggle=False)
+    letters = INK[st.context.theme.type == "dark"]
+    panels = drift_panels(
+        frame.assign(**short), correlations, question=question, scale=scale, letters=letters, chosen=chosen
+    )
     for axis in dict.fromkeys(row["axis"] for row, _ in panels):
         st.header(display(axis), anchor=False)
         of_axis = [panel for panel in panels if panel[0]["axis"] == axis]
@@ -81,5 +91,9 @@ def _panels(frame: pd.DataFrame, correlations: pd.DataFrame, question: str, scal
             on_select = partial(pair.choose_point, key, pair.closed())
             description = f"{display(row['transformation'], pooled=False)}: {', '.join(caption(row))}"
             column.altair_chart(
-                unchecked(chart), key=key, on_select=on_select, selection_mode=SELECTION, alt=description
+                unchecked(chart.add_params(chosen)),
+                key=key,
+                on_select=on_select,
+                selection_mode=pair.SELECTION,
+                alt=description,
             )
