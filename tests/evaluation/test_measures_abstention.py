@@ -29,7 +29,7 @@ from plumbline.statistics.abstention import _curves, abstention, confidences, na
 from plumbline.statistics.estimates import Floats
 from plumbline.study import Study
 from tests.evaluation.conftest import FakeModel, print_verdicts, sentence, verdict, write_outputs, write_study
-from tests.evaluation.tasks.test_mteb_classes_ties import candidates as mixed_candidates
+from tests.evaluation.tasks.test_mteb_classes import candidates as mixed_candidates
 from tests.scale import scaled
 
 pytestmark = pytest.mark.usefixtures("by_hand")

@@ -1,4 +1,4 @@
-"""Scores of people and of wordings, and the links to reports."""
+"""Scores of people, of wordings and of models that failed, and the links to reports."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from evaluation.instructions.scores import SCORES, PromptScore
 from plumbline.manifest import Manifest
-from plumbline.study import ROOT, load_study
+from plumbline.records import DriftRecord, Score
+from plumbline.store import read_frame
+from plumbline.study import ROOT, Study, load_study
 from tests.evaluation.human.rehearsed import human_study, make_human
 from tests.evaluation.instructions.made import long
 from tests.shared import made_once
-from tests.streamlit_app.conftest import DEMO, Open
-from tests.streamlit_app.test_app import assert_calm, commands, specs, table_with, texts
+from tests.streamlit_app.conftest import DEMO, MODELS, VIEWS, Open
+from tests.streamlit_app.test_app import assert_calm, boxes, captions, commands, specs, table_with, texts
 
 
 def test_scores_of_wordings_are_those_of_the_report(page: Open, tmp_path: Path) -> None:
@@ -53,3 +56,32 @@ def test_a_written_report_is_linked(page: Open, exports: Path) -> None:
     shown = page("--study", DEMO, "--exports", exports, view="verdicts")
     assert str(exports / "demo" / "report" / "index.html") in texts(shown)
     assert "Download the report" in [button.label for button in shown.download_button]
+
+
+WHY = "model cannot be loaded: no such folder"
+
+
+def fail(study: Study, *models: str) -> None:
+    """Leave what `evaluate` leaves where these models failed, and were not even tried on one data set."""
+    path, drift = study.folder / "scores.parquet", study.folder / "drift.parquet"
+    scores = read_frame(path, Score, "")
+    mine = scores["model"].isin(models)
+    scores.loc[mine, ["score", "status", "reason"]] = [float("nan"), "failed", WHY]
+    Manifest.of(study).write_table(path.name, scores[~(mine & (scores["dataset"] == "sample_retrieval"))], Score)
+    moved = read_frame(drift, DriftRecord, "")
+    Manifest.of(study).write_table(drift.name, moved[~moved["model"].isin(models)], DriftRecord)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("models", [MODELS, MODELS[:1]])
+def test_every_page_shows_a_study_whose_models_failed(
+    page: Open, exports: Path, study: Study, view: str, models: tuple[str, ...]
+) -> None:
+    fail(study, *models)
+    shown = page("--study", DEMO, "--exports", exports, view=view)
+    assert boxes(shown, "cannot be shown") == 0
+    if view == "scores":
+        said = [*(line.value for line in shown.text), *(table.value.to_string() for table in shown.dataframe)]
+        assert any(WHY in line for line in said)
+    if view == "drift" and models == MODELS:
+        assert "No pair has a drift." in captions(shown)

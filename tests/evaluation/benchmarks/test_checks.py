@@ -9,12 +9,14 @@ import pandas as pd
 import pytest
 from mteb.data_cleaning import remove_duplicates, remove_train_leakage
 
-from evaluation.benchmarks.checks import check
+from evaluation.benchmarks.checks import COLUMNS, check
 from evaluation.benchmarks.contents import THRESHOLDS, CheckedTask, Finding, contents_of
 from evaluation.benchmarks.data_checks import duplicates, leakage
 from evaluation.tasks.scoring import make_task, unusable
 from generation.datasets.local import TableDataset
+from plumbline.study import Study
 from plumbline.study.datasets import TaskType
+from tests.commands import here
 
 
 def table(task: TaskType, **splits: dict[str, list[Any]]) -> TableDataset:
@@ -107,3 +109,40 @@ def test_what_is_undefined_passes_nothing() -> None:
     for name, threshold in THRESHOLDS.items():
         assert threshold.verdict(math.nan) == "look", name
     assert THRESHOLDS["random"].verdict(math.nan, 0.01) == "fail"
+
+
+def run(study: Study, *words: str) -> tuple[int, str, str]:
+    done = here("check", "--study", str(study.file), "--exports", str(study.folder.parent), *words)
+    return done.returncode, done.stdout, done.stderr.replace("\r", "\n").strip().rpartition("\n")[2]
+
+
+def test_data_sets_and_their_accepted_transformations_are_checked(study: Study) -> None:
+    status, out, err = run(study)
+    assert status == 0, err
+    table = pd.read_csv(study.folder / "quality" / "checks.csv", keep_default_na=False)
+    assert list(table.columns) == list(COLUMNS)
+    names = ["paraphrasing-1337", "translation-1337"]
+    assert list(dict.fromkeys(table["task"])) == [
+        f"{name}{copy}" for name in ("sts", "requests") for copy in ("", *(f" {one}" for one in names))
+    ]
+    assert set(table["verdict"]) <= {"pass", "look", "fail"} and out.startswith("6 tasks, ")
+    assert not table["threshold"].eq("").any() and not table["reason"].eq("").any()
+    for name in table["rows_file"]:
+        assert not name or len(pd.read_csv(study.folder / "quality" / name)) > 0
+    before = (study.folder / "quality" / "checks.csv").read_bytes()
+    assert run(study, "--task", "sts")[0] == 0
+    assert set(pd.read_csv(study.folder / "quality" / "checks.csv")["task"]) == {"sts", *(f"sts {n}" for n in names)}
+    assert run(study)[0] == 0 and (study.folder / "quality" / "checks.csv").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--study", "nowhere.yaml"), "nowhere.yaml"),
+        ((), "name a study (--study FILE) or tasks of mteb (--task NAME)"),
+        (("--task", "STSBenchmarkk"), "did you mean 'STSBenchmark'?"),
+    ],
+)
+def test_what_cannot_be_checked_is_one_line(words: tuple[str, ...], said: str) -> None:
+    done = here("check", *words)
+    assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1
