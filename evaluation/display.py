@@ -7,7 +7,7 @@ from functools import partial
 
 import pandas as pd
 
-from plumbline.exhibits.table import UNDEFINED, Cell, Row, number, numbers
+from plumbline.exhibits.table import UNDEFINED, Cell, Row, cell, number, numbers, word
 from plumbline.statistics.rankings import LEAST_TASKS, MOST_LETTERED
 
 hundred = partial(number, times=100)  # scores
@@ -61,7 +61,7 @@ def board_columns(
     if has_intervals:
         columns |= {"Rank 95%": _span("rank"), "Rank 95% alone": _span("rank_single")}
         if (table["group"] != "").any():
-            columns["Group"] = lambda row: row["group"] or UNDEFINED
+            columns["Group"] = cell("group", word)
         columns["Count 95%"] = _span("borda")
     columns["Mean"] = numbers("mean", times=times)
     if has_intervals:

@@ -29,7 +29,7 @@ from evaluation.instructions.charts import all_figures
 from evaluation.instructions.grid import reasons as aside_reasons
 from evaluation.instructions.scores import SCORES, of_folder, read_scores, study_scores
 from evaluation.instructions.spread import N_RESAMPLES, above_median
-from evaluation.report.paper_tables import p_value
+from evaluation.report.paper_tables import p_cell
 from plumbline.errors import StudyError
 from plumbline.exhibits.page import PageWords, write_outlined
 from plumbline.exhibits.table import UNDEFINED, Cell, Exhibit, cell, estimates, number, numbers, printed, reasons, word
@@ -181,7 +181,7 @@ def origins(analysis: Analysis) -> Exhibit:
     columns: dict[str, Cell] = {
         "Model": "model", "Task": "task", "Human": cell("human", hundred), "Machine": cell("machine", hundred),
         "n": lambda row: f"{row['n_human']}, {row['n_machine']}", "Difference": cell("difference", points),
-        "p": cell("p", _p), "p (Holm)": cell("p_holm", _p),
+        "p": cell("p", p_cell), "p (Holm)": cell("p_holm", p_cell),
     }  # fmt: skip
     notes = [
         "Permutation test of the difference of medians, two-sided: exact up to 40 wordings, otherwise"
@@ -235,10 +235,6 @@ def _percents(name: str) -> Cell:
     return lambda row: (
         percent(row[name]) + ("" if math.isnan(row[ends[0]]) else f" [{', '.join(percent(row[end]) for end in ends)}]")
     )
-
-
-def _p(value: float) -> str:
-    return UNDEFINED if math.isnan(value) else p_value(value).removeprefix("p ").removeprefix("= ")
 
 
 _FEW_WORDINGS, _FEW_TASKS = 10, 5

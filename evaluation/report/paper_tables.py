@@ -13,7 +13,19 @@ from annotation.records import Verdict
 from annotation.verdicts.tables import display
 from evaluation import tables
 from evaluation.display import board_columns, board_notes, hundred, points
-from plumbline.exhibits.table import UNDEFINED, Cell, Exhibit, Row, cell, estimates, number, numbers, printed, reasons
+from plumbline.exhibits.table import (
+    UNDEFINED,
+    Cell,
+    Exhibit,
+    Row,
+    cell,
+    estimates,
+    number,
+    numbers,
+    printed,
+    reasons,
+    word,
+)
 from plumbline.study.judged import KNOWN
 from plumbline.transformations import AXES, HTEB_TOTAL, ORIGINAL, OWN_TOTAL, Axes, in_order
 
@@ -68,6 +80,11 @@ def p_value(p: float) -> str:
     return "p < .001" if p < 0.001 else f"p = {p:.3f}".replace("0.", ".", 1)
 
 
+def p_cell(p: float) -> str:
+    """Return a p-value for a column of p-values."""
+    return UNDEFINED if math.isnan(p) else p_value(p).removeprefix("p ").removeprefix("= ")
+
+
 def named(name: str) -> str:
     """Return a readable name of a transformation, axis or task."""
     return name.upper() if name in ("sts", "str") else display(name, pooled=False)
@@ -118,13 +135,9 @@ def _with_refused(table: Exhibit) -> Exhibit:
 NAMED: dict[str, Cell] = {"Transformation": cell("transformation", named)}
 OF: dict[str, Cell] = {"Of": cell("name", named)}
 COUNTS: dict[str, Cell] = {"Data sets": "n_datasets", "Models": "n_models"}
-P_HOLM: dict[str, Cell] = {
-    "p (Holm)": cell(
-        "p_holm", lambda p: UNDEFINED if math.isnan(p) else p_value(p).removeprefix("p ").removeprefix("= ")
-    )
-}
+P_HOLM: dict[str, Cell] = {"p (Holm)": cell("p_holm", p_cell)}
 _SHIFT: dict[str, Cell] = {"Shift [95%]": estimates("shift", sign="+"), **P_HOLM}
-_TEST: dict[str, Cell] = {"n": "n", "Test": cell("method", lambda method: method or UNDEFINED)}
+_TEST: dict[str, Cell] = {"n": "n", "Test": cell("method", word)}
 
 
 def axes(results: PaperResults, *, include_rejected: bool = False) -> Exhibit:
