@@ -29,7 +29,7 @@ from annotation.campaign_records import RATINGS, CampaignData, CampaignRecords
 from annotation.counting import counting_ratings, dated_words, untimed
 from annotation.imports.tables import read_csv
 from annotation.names import is_pseudonym, named_pseudonym, pseudonym_key, remember_names
-from annotation.offering import alone, refuse_other_prompts, refuse_other_sample
+from annotation.offering import alone, refuse_other_sample
 from annotation.questions.question import Question
 from annotation.ratings.answers import Answer, SourcePart, check, keep, of_file, source_of_file
 from annotation.rubric import Rubric
@@ -60,7 +60,6 @@ def collect_csv(
         records = CampaignRecords.open(study)
         rubric = asked_rubric(records)
         refuse_other_sample(records)
-        refuse_other_prompts(records, records.shown)
         form = _Form(study, rubric, records.shown_by_id, path, columns, pseudonym_key(home))
         rows = ((path, f"line {line}", form.answer(row, f"{path}, line {line}")) for line, row in form.rows())
         answers = _checked(rows, records, rubric)

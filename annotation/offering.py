@@ -2,33 +2,26 @@
 
 `offered.json` notes each offer before its first request: the pairs, the controls and the rubric. Rehearsals in a
 crowd's sandbox are noted too, but do not fix the sample.
-
-A sample is refused if it no longer comes from the study's generator and prompts, and from the outputs on disk.
 """
 
 from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from annotation.campaign_records import CONTROLS, PAIRS, RATINGS, WAVES, CampaignRecords
 from annotation.records import Offering, Wave
 from annotation.rubric import Rubric
-from annotation.subjects import read_items
-from generation.jobs import COMMAND as GENERATE
-from generation.jobs import Plan
 from plumbline.errors import DataError, StudyError
-from plumbline.fields import fields_of
 from plumbline.manifest import Manifest
-from plumbline.records import REHEARSAL, SANDBOX, Pair, TransformedText
-from plumbline.store import only_one, read_batches
+from plumbline.records import REHEARSAL, SANDBOX
+from plumbline.store import only_one
 from plumbline.study import Study
 from plumbline.study.crowd import PlatformName
-from plumbline.words import count
 
 FILE = "offered.json"
 LEDGER = "crowd.sqlite"  # what a crowd campaign did (`annotation.crowd.ledger`)
@@ -192,82 +185,3 @@ def ledgers(path: Path) -> list[CampaignName]:
             return [CampaignName(platform, mode) for platform, mode in rows]
         except sqlite3.DatabaseError as error:
             raise DataError(f"{path}: cannot be read as a ledger ({error}); restore it from a backup") from None
-
-
-def refuse_other_prompts(records: CampaignRecords, pairs: Collection[Pair]) -> None:
-    """Refuse a campaign whose pairs are not of the study's generator and prompts, or whose outputs have been replaced.
-
-    Raises StudyError or DataError. If the outputs are not on this machine, only the study is checked.
-    """
-    study = records.study
-    if not study.judging.transforms:
-        _refuse_other_groups({pair.transformation for pair in pairs}, study.kinds, study.file)
-        if (file := study.judging.file_of(study)) is not None and file.is_file():
-            _refuse_other_items(pairs, {item.key for item in read_items(study, records.rubric)[0]}, file)
-        return
-    refuse_other_makers(study, ((pair.transformation, pair.generator_hash, pair.prompt_hash) for pair in pairs))
-    makers = Plan(study).makers
-    for name, was in sorted({(pair.transformation, pair.generator_kind) for pair in pairs}):
-        if was != makers[name].kind:
-            raise StudyError(
-                f"{study.file}: the sample's pairs of {name} come from a generator of kind {was}, but the study's is"
-                f" now of kind {makers[name].kind}; undo the change, or give the new study another name"
-            )
-
-
-def refuse_other_makers(study: Study, makers: Iterable[tuple[str, str, str]]) -> None:
-    """Refuse other makers of the pairs: transformations, and hashes of generator and prompts."""
-    by_name = dict[str, set[tuple[str, str]]]()
-    if not study.judging.transforms:
-        _refuse_other_groups({name for name, *_ in makers}, study.kinds, study.file)
-        return
-    plan = Plan(study)
-    for name, *hashes in makers:
-        by_name.setdefault(name, set()).add((hashes[0], hashes[1]))
-    for name, maker_hashes in by_name.items():
-        if name not in plan.makers or maker_hashes != {(plan.makers[name].hash, plan.prompt_hashes[name])}:
-            what = _other(next(iter(maker_hashes))[1])
-            raise StudyError(
-                f"{study.file}: the sample's pairs of {name} were made by {what} than the"
-                " study has now; undo the change, or give the new study another name"
-            )
-        files = (study.transformation_file(name, seed) for seed in study.seeds)
-        on_disk = _makers_in((file for file in files if file.exists()), study.command(GENERATE))
-        if on_disk and not maker_hashes <= on_disk:
-            raise DataError(
-                f"{study.outputs / name}: these outputs come from {_other(next(iter(maker_hashes))[1])} than the"
-                " sample's pairs; restore the outputs, or give the new study another name"
-            )
-
-
-def _refuse_other_groups(sampled: Collection[str], groups: Collection[str], study_file: Path) -> None:
-    if lost := sorted(set(sampled) - set(groups)):
-        raise StudyError(
-            f"{study_file}: the sample has items of {lost[0]!r}, which the study's subject does not have now; undo the"
-            " change, or give the new study another name"
-        )
-
-
-def _refuse_other_items(pairs: Collection[Pair], keys: Collection[str], file: Path) -> None:
-    """Refuse a sample of texts that are no longer in the file, whose items have these keys."""
-    if lost := [pair for pair in pairs if pair.key not in keys]:
-        raise DataError(
-            f"{file}: no longer has {count(len(lost), 'text')} of the sample, such as"
-            f" {fields_of(lost[0])[0].text[:60]!r} ({lost[0].transformation}); restore the file, or give the new study"
-            " another name"
-        )
-
-
-def _other(prompt_hash: str) -> str:
-    """Return how a transformation's texts were made before the change; without prompts no generator made them."""
-    return "another generator or other prompts" if prompt_hash else "another function or file of outputs"
-
-
-def _makers_in(files: Iterable[Path], command: str) -> set[tuple[Any, Any]]:
-    """Return which generators and prompts made the outputs in files of `command`: pairs of their hashes."""
-    makers = set()
-    for file in files:
-        for table in read_batches(file, TransformedText, command, ["generator_hash", "prompt_hash"]):
-            keys = table.group_by(table.schema.names).aggregate([])
-            makers |= set(zip(*(column.to_pylist() for column in keys.columns), strict=True))
-    return makers

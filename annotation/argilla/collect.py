@@ -17,7 +17,7 @@ from annotation.argilla.dataset import Orders, said_in, time_of
 from annotation.argilla.training_answers import collect_training
 from annotation.campaign_records import CampaignRecords
 from annotation.names import account_pseudonym
-from annotation.offering import alone, refuse_other_prompts, refuse_other_sample
+from annotation.offering import alone, refuse_other_sample
 from annotation.ratings.answers import EARLIEST, Answer, SourcePart, check, fault_of, is_time, keep, last_snapshot
 from annotation.records import Member
 from annotation.rubric import Rubric
@@ -44,7 +44,6 @@ def collect(study: Study, argilla: Argilla, *, replace: bool = False) -> pd.Data
         if not replace:
             refuse_other_sample(records)
         rubric, pairs, again = asked_rubric(records), records.shown_by_id, records.answers_again
-        refuse_other_prompts(records, records.shown)
         snapshot = last_snapshot(study.folder, ARGILLA) if again or not replace else {}
         tasks = study.judging.does_tasks
         reading = _Reading(argilla, study.name, study.raters, pairs, rubric, set_aside(again, snapshot), tasks, replace)

@@ -28,11 +28,12 @@ from annotation.argilla.dataset import (
 from annotation.counting import excluded_raters
 from annotation.human.order import OrderDrawing, drawing_of
 from annotation.names import account_pseudonym
-from annotation.offering import alone, begin_offering, refuse_other_prompts, refuse_other_sample
+from annotation.offering import alone, begin_offering, refuse_other_sample
 from annotation.page import task_of
 from annotation.ratings.answers import Answer, last_snapshot
 from annotation.ratings.decisions import note_again
 from annotation.rubric import Rubric
+from annotation.sampling.origin import mismatch
 from annotation.sampling.queues import Queue, queues_of
 from annotation.server import Connection
 from annotation.training import TrainingItem, read_items
@@ -122,8 +123,9 @@ def _publish(
 ) -> Publication:
     study = records.study
     rubric, pairs = rubric_to_ask(records)[0], records.shown
-    refuse_other_prompts(records, pairs)
     refuse_other_sample(records)
+    if changed := mismatch(records, pairs):
+        raise StudyError(changed)
     if wrong := _other_fields(rubric, pairs):
         raise StudyError(f"{study.file}: {wrong}; run `{study.command('sample')}` again")
     training = read_items(study, rubric)

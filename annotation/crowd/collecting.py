@@ -31,7 +31,7 @@ from annotation.crowd.ledger import Ledger, Work, refuse_lost_batches
 from annotation.crowd.mturk.form import read_archive
 from annotation.human.records import ANSWERS
 from annotation.names import worker_pseudonym
-from annotation.offering import CampaignName, refuse_other_prompts
+from annotation.offering import CampaignName
 from annotation.ratings.answers import Answer, SourcePart, check, keep, source_of_file
 from annotation.rubric import Rubric
 from annotation.verdicts.preregistration import asked_rubric
@@ -64,7 +64,6 @@ def collect(campaign: CrowdCampaign, *, replace: bool = False) -> Collection:
     """
     study, mode, ratings = campaign.study, campaign.platform.mode, campaign.records.all_ratings
     refuse_lost_batches(campaign.records, campaign.ledger)  # `replace` would drop the ratings that show it
-    refuse_other_prompts(campaign.records, list(campaign.pairs.values()))
     if mode == "sandbox" and (~ratings["simulated"].astype(bool)).any():
         raise StudyError(
             f"{study.name} has ratings by people, which must not be mixed with those of a rehearsal; rehearse"
@@ -101,7 +100,6 @@ def collect_archive(study: Study, key: bytes, path: Path, *, replace: bool = Fal
     """
     source, records = source_of_file(path), CampaignRecords.open(study)
     pairs = records.shown_by_id
-    refuse_other_prompts(records, records.shown)
     rubric, answers, left_out = asked_rubric(records), list[Answer](), dict[str, str]()
     pools = {pair_id: pair.pool for pair_id, pair in pairs.items()}
     for submission, unrated in read_archive(path, study.name, rubric, pools):

@@ -28,10 +28,10 @@ from annotation.offering import (
     begin_offering,
     ledgers,
     refuse_other_offering,
-    refuse_other_prompts,
     words_changed,
 )
 from annotation.options import home_of
+from annotation.sampling.origin import mismatch
 from annotation.verdicts.counted import ahead_of_sample, never_lines, size_line
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import fix_rules
@@ -169,7 +169,8 @@ def launch_batches(options: argparse.Namespace) -> int:
     """Offer batches to workers."""
     study = cli.study_of(options)
     with campaign_of(study, options, spends=True, begins=True) as campaign:
-        refuse_other_prompts(campaign.records, list(campaign.pairs.values()))
+        if changed := mismatch(campaign.records, campaign.records.shown):
+            raise StudyError(changed)
         groups = ahead_of_sample(campaign.records.pairs, study.acceptance, study.raters_of)
         if groups and all(group.lacks(study) for group in groups):
             raise StudyError(never_lines(study, groups, offered=False)[0])

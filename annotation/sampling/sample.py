@@ -18,11 +18,12 @@ from annotation.campaign_records import CONTROLS, PAIRS, SUPPLY, WAVES, Campaign
 from annotation.human.order import drop_answers
 from annotation.human.records import ITEMS, TASKS, HumanItem, HumanTask
 from annotation.human.tasks import prepared, refuse_other_tasks
-from annotation.offering import alone, is_complete, offered, refuse_other_prompts, refuse_other_sample
+from annotation.offering import alone, is_complete, offered, refuse_other_sample
 from annotation.records import Supply, Wave
 from annotation.rubric import Rubric, load_rubric
 from annotation.sampling.candidates import Candidate, Candidates, DuplicateIndex, Groups, SampleSource, Turns, words_of
 from annotation.sampling.controls import ControlDesign
+from annotation.sampling.origin import mismatch
 from annotation.sampling.queues import Queue, block_numbers, queues_of
 from annotation.subjects import shown
 from generation.jobs import Plan
@@ -299,7 +300,8 @@ def _extend(records: CampaignRecords, reason: str) -> Wave:
     number = len(waves) + 2
     sample = [pair for pair in pairs if pair.wave < number]
     controls = [pair for pair in records.known_controls if pair.wave < number]
-    refuse_other_prompts(records, sample)
+    if mismatched := mismatch(records, sample):
+        raise StudyError(mismatched)
     _refuse_other_draw(records, waves)
     drawn = draw(study, [*sample, *controls])
     drawn = replace(drawn, supply=_with_earlier(records, drawn.supply))

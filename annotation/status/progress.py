@@ -22,12 +22,12 @@ import pandas as pd
 from annotation.campaign_records import CampaignRecords
 from annotation.counting import asked_again, counting_ratings, rows_of, untimed
 from annotation.names import listed_raters
-from annotation.offering import LEDGER, is_complete, ledgers, refuse_other_makers
+from annotation.offering import LEDGER, is_complete, ledgers
 from annotation.records import Member, Sign
 from annotation.sampling.sample import sample_settings
 from annotation.verdicts.preregistration import changes
 from generation.jobs import journal_files
-from plumbline.errors import DataError, PlumblineError
+from plumbline.errors import DataError
 from plumbline.manifest import Manifest
 from plumbline.records import ARGILLA
 from plumbline.study import Study, file_hash
@@ -257,18 +257,6 @@ def stages_of(
         page = study.folder / "report_human" / "index.html"
         stages.append(_stage(PEOPLE_REPORT, page, "evaluation human report", noted))
     return {stage.name: stage for stage in stages}
-
-
-def mismatch(study: Study, pairs: pd.DataFrame) -> str:
-    """Return why pairs (rows of `Pair`) are no longer by the study's generator and prompts; empty if they are."""
-    if pairs.empty:
-        return ""
-    makers = pairs[["transformation", "generator_hash", "prompt_hash"]].drop_duplicates()
-    try:
-        refuse_other_makers(study, makers.itertuples(index=False, name=None))
-    except PlumblineError as error:
-        return str(error)
-    return ""
 
 
 def _stage(name: str, path: Path, command: str, noted: _StageHistory) -> Stage:

@@ -21,8 +21,9 @@ from annotation.campaign_records import CampaignData, CampaignRecords
 from annotation.counting import asked_again
 from annotation.records import Decision, Fixed, Member, Sign, Verdict
 from annotation.sampling.candidates import flagged_supply
+from annotation.sampling.origin import mismatch
 from annotation.sampling.queues import SCOPES, frames_by_queue
-from annotation.status.progress import Stage, Workload, by_pair, by_rater, by_transformation, mismatch, stages_of
+from annotation.status.progress import Stage, Workload, by_pair, by_rater, by_transformation, stages_of
 from annotation.training import by_trained, read_trained
 from annotation.verdicts.conclusion import Conclusion, looked_at
 from annotation.verdicts.counted import Ahead, ahead, never_lines
@@ -91,7 +92,7 @@ def read_status(
     `reached` are valid verdicts that the caller has just reached, and `manifest` is the manifest that records them.
     """
     study, read = evidence.study, evidence.read_all().collected
-    mismatched = mismatch(study, read.pairs)
+    mismatched = mismatch(evidence, evidence.known_pairs)
     held, outdated = _reached(evidence) if reached is None else (reached, "")
     stages = stages_of(evidence, manifest or evidence.manifest, mismatched, outdated)
     ratings = read.known
