@@ -13,7 +13,7 @@ import pandas as pd
 
 from annotation.argilla.accounts import named_raters, published
 from annotation.argilla.client import Argilla, DatasetListing
-from annotation.argilla.dataset import Orders, said_in, time_of
+from annotation.argilla.responses import Orders, answer_of
 from annotation.argilla.training_answers import collect_training
 from annotation.campaign_records import CampaignRecords
 from annotation.names import account_pseudonym
@@ -45,8 +45,7 @@ def collect(study: Study, argilla: Argilla, *, replace: bool = False) -> pd.Data
             refuse_other_sample(records)
         rubric, pairs, again = asked_rubric(records), records.shown_by_id, records.answers_again
         snapshot = last_snapshot(study.folder, ARGILLA) if again or not replace else {}
-        tasks = study.judging.does_tasks
-        reading = _Reading(argilla, study.name, study.raters, pairs, rubric, set_aside(again, snapshot), tasks, replace)
+        reading = _Reading(argilla, study.name, study.raters, pairs, rubric, set_aside(again, snapshot), replace)
         datasets = {queue.dataset(study.name): dataset for queue, dataset in published(records, argilla).items()}
         before = {} if replace else snapshot
         parts, members = reading.read(datasets, before)
@@ -73,7 +72,6 @@ class _Reading:
     pairs: Mapping[str, Pair]
     rubric: Rubric
     aside: Mapping[tuple[str, str], Answer]  # answers from before their pairs were offered again
-    tasks: bool  # whether people do models' tasks, for which orders may be drawn
     replace: bool
 
     def read(
@@ -110,7 +108,7 @@ class _Reading:
     def _answers(self, name: str, dataset_id: str, pseudonyms: Mapping[str, str]) -> tuple[Answer, ...]:
         """Return a dataset's answers. Raises DataError if some cannot count; with `replace` these are left out."""
         records = list(self.argilla.records(dataset_id))  # before the orders: everybody who has answered has one
-        orders = Orders.of(self.argilla, dataset_id) if self.tasks else Orders()
+        orders = Orders.of(self.argilla, dataset_id)
         answers, outside, strange = list[Answer](), 0, 0
         for record in records:
             for response in record.get("responses") or []:
@@ -139,16 +137,7 @@ class _Reading:
 
     def _answer(self, pair_id: str, rater: str, response: Mapping[str, Any], orders: Orders) -> Answer:
         questions = self.rubric.asked(self.pairs[pair_id].pool)
-        values, comment = said_in(response, questions)
-        answer = Answer(
-            pair_id=pair_id,
-            rater_id=rater,
-            status=response["status"],
-            values=values,
-            comment=comment,
-            submitted_at=time_of(response),
-            **orders.of_answer(response["user_id"], pair_id),
-        )
+        answer = answer_of(response, pair_id, questions, orders, rater)
         fault = fault_of(answer, questions)
         if not is_time(answer.submitted_at):
             fault = f": its time {answer.submitted_at[:60]!r} cannot be read"
@@ -157,7 +146,7 @@ class _Reading:
             draft = answer.status == "submitted"
             more = "; it is a draft until they correct it" if draft else ""
             print(f"  set aside: the answer of {rater} to pair {pair_id}{fault}{more}", file=sys.stderr)
-            answer = replace(answer, status="draft" if draft else answer.status, values=dict.fromkeys(values))
+            answer = replace(answer, status="draft" if draft else answer.status, values=dict.fromkeys(answer.values))
         check(answer, f"pair {pair_id}", self.rubric, self.pairs)
         before = self.aside.get((pair_id, rater))
         return before if before is not None and is_same(before, answer) else answer

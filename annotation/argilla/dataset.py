@@ -16,16 +16,15 @@ from typing import TYPE_CHECKING, Any
 from tqdm import tqdm
 
 from annotation.argilla.client import Argilla
+from annotation.argilla.responses import COMMENT, MARK, drawn_orders, is_marked
 from annotation.human.order import OrderDrawing
-from annotation.human.records import UNKNOWN
 from annotation.page import ANSWERING_WORDS, about
 from annotation.questions.entries import worded
-from annotation.questions.question import ArgillaOptions, Question, Value
+from annotation.questions.question import ArgillaOptions
 from annotation.rubric import MOST_LABELS, Rubric
 from annotation.sampling.queues import Queue
 from annotation.verdicts.preregistration import from_to
 from annotation.wordings import ANSWERING, ASKED, words_in
-from plumbline.errors import ServiceError
 from plumbline.fields import Kind as FieldKind
 from plumbline.fields import fields_of
 from plumbline.records import Pair
@@ -119,7 +118,6 @@ def question_of(name: str, title: str, description: str, form: QuestionForm, cli
     return question
 
 
-COMMENT = "comment"
 _GUIDELINES = 10_000  # the most characters of guidelines that Argilla takes
 
 
@@ -248,9 +246,6 @@ def answered(argilla: Argilla, dataset_id: str) -> bool:
     return any(record.get("responses") for record in argilla.records(dataset_id))
 
 
-MARK = "drawn"  # in the metadata of datasets and records, as `plumbline_argilla.entries` reads it
-
-
 TASK = "rate"  # in a dataset's metadata: the rating page's task (`annotation.page.task_of`)
 
 
@@ -266,7 +261,7 @@ def give_task(
     Argilla's page shows the dataset until `publish` runs again.
     """
     before = argilla.request("GET", f"/datasets/{dataset_id}").get("metadata") or {}
-    draws = drawing is not None and _read(argilla, dataset_id) is not None
+    draws = drawing is not None and drawn_orders(argilla, dataset_id) is not None
     wanted = {TASK: task} if task is not None else {}
     if drawing is not None and draws:
         wanted[MARK] = drawing.of_dataset()
@@ -275,51 +270,6 @@ def give_task(
     for metadata in ([None] if before else []) + ([wanted] if wanted else []):
         change = {"metadata": metadata, **({"allow_extra_metadata": True} if draws else {})}  # of records, too
         argilla.request("PATCH", f"/datasets/{dataset_id}", json=change)
-
-
-def is_marked(argilla: Argilla, dataset_id: str) -> bool:
-    """Return whether a dataset's orders are drawn for each rater. Raises ServiceError."""
-    return MARK in (argilla.request("GET", f"/datasets/{dataset_id}").get("metadata") or {})
-
-
-@dataclass(frozen=True)
-class Orders:
-    """The orders that each rater of a dataset saw, by user id; from 1."""
-
-    unknown: bool = False  #: whether each rater had an order that this server does not know
-    drawn: bool = False  #: whether each rater had an order
-    entries: Mapping[str, list[int]] = field(default_factory=dict)  #: candidates' numbers in order, for all records
-    places: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  #: or records' places in their query
-    turns: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  #: each record's place in the rater's queue
-
-    @classmethod
-    def of(cls, argilla: Argilla, dataset_id: str) -> Orders:
-        """Read the orders of a dataset; none if all raters see one order. Raises ServiceError."""
-        if not is_marked(argilla, dataset_id):
-            return cls()
-        orders = _read(argilla, dataset_id)
-        if orders is None:
-            return cls(unknown=True)
-        return cls(False, True, orders["orders"], orders["places"], orders["turns"])
-
-    def of_answer(self, user_id: str, pair_id: str) -> dict[str, Any]:
-        """Return the order and turn in which a rater saw a pair, for the answer (`ratings.answers.Answer`)."""
-        if self.unknown or (self.drawn and pair_id not in self.turns.get(user_id, {})):
-            return {"order": UNKNOWN}
-        index = self.places.get(user_id, {}).get(pair_id)
-        order = self.entries.get(user_id, []) if index is None else [index]
-        return {"order": " ".join(map(str, order)), "turn": self.turns.get(user_id, {}).get(pair_id, 0)}
-
-
-def _read(argilla: Argilla, dataset_id: str) -> dict[str, Any] | None:
-    """Return the orders that the server drew; None if it draws none."""
-    try:
-        orders: dict[str, Any] = argilla.request("GET", f"/datasets/{dataset_id}/orders")
-    except ServiceError as error:
-        if "status 404" in str(error):
-            return None
-        raise
-    return orders
 
 
 BATCH = 500  # pairs sent at once; Argilla takes up to 500
@@ -362,17 +312,3 @@ def record_of(pair: Pair, beside: Mapping[str, str], drawing: OrderDrawing | Non
         },
         "metadata": {**{name: getattr(pair, name) for name in SHOWN}, **drawn},
     }
-
-
-def said_in(response: Mapping[str, Any], questions: Sequence[Question]) -> tuple[dict[str, Value], str]:
-    """Return a response's values by question in their stored form, and its comment; both as text if malformed."""
-    values = response.get("values")
-    parts = values if isinstance(values, dict) else {}
-    contents = {name: part.get("value") if isinstance(part, dict) else str(part) for name, part in parts.items()}
-    answers = {question.name: question.kept(contents.get(question.name)) for question in questions}
-    return answers, str(contents.get(COMMENT) or "")
-
-
-def time_of(response: Mapping[str, Any]) -> str:
-    """Return the time of a response, as answers have it; unchecked (`ratings.answers.is_time`)."""
-    return f"{str(response['updated_at']).removesuffix('Z')}+00:00"

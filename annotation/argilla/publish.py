@@ -7,14 +7,13 @@ the pairs' ids. Each rater's queue is shuffled separately, on the local server a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from annotation.argilla.accounts import Admission, admit_annotators, is_offered, refuse_unknown
 from annotation.argilla.client import Argilla, DatasetListing, translated
 from annotation.argilla.dataset import (
-    COMMENT,
     SHOWN,
     QuestionForm,
     Words,
@@ -22,9 +21,9 @@ from annotation.argilla.dataset import (
     give_task,
     put_right,
     question_of,
-    said_in,
     send_pairs,
 )
+from annotation.argilla.responses import COMMENT, said_in
 from annotation.counting import excluded_raters
 from annotation.human.order import OrderDrawing, drawing_of
 from annotation.names import account_pseudonym
@@ -287,7 +286,7 @@ def _refuse_answered(argilla: Argilla, rubric_name: str, targets: Sequence[_Targ
     )
 
 
-def _fill(argilla: Argilla, targets: Sequence[_Target], out: Collection[str]) -> tuple[dict[str, int], dict[str, str]]:
+def _fill(argilla: Argilla, targets: Sequence[_Target], out: Set[str]) -> tuple[dict[str, int], dict[str, str]]:
     """Create missing datasets and send missing pairs, except those that are `out`.
 
     Returns by dataset how many pairs are new, and the correction of its words.
@@ -295,39 +294,52 @@ def _fill(argilla: Argilla, targets: Sequence[_Target], out: Collection[str]) ->
     listed, new, corrected = argilla.datasets(), dict[str, int](), dict[str, str]()
     for target in targets:
         dataset = target.listed(listed)
-        if dataset is not None:
+        if dataset is not None and dataset.status != "draft":
             stays, what = _put_right(argilla, dataset, target.words, drawn=target.drawing is not None)
             corrected |= {target.name: what} if what else {}
             if not stays:
                 argilla.request("DELETE", f"/datasets/{dataset.id}")
-                dataset = None
-        if dataset is None:
-            where = (target.workspace, target.name)
-            dataset_id, present = create_dataset(argilla, target.words, where, target.per_pair), set[str]()
-        elif (min_submitted := dataset.distribution["min_submitted"]) != target.per_pair:
-            raise StudyError(
-                f"the dataset {target.name!r} in Argilla wants {min_submitted} answers a pair, but"
-                f" raters.per_pair is now {target.per_pair}; undo the change, or give the new study another name"
-            )
-        else:
-            dataset_id = dataset.id
-            present = {record["external_id"] for record in argilla.records(dataset_id)}
-        if not present:  # new, or a crash came before it was marked
-            give_task(argilla, dataset_id, target.words.task, target.drawing)
-        missing = [target.pairs[pair_id] for pair_id in target.pairs.keys() - present - set(out)]
-        send_pairs(argilla, dataset_id, target.name, missing, target.words.beside, target.drawing)
-        new[target.name] = len(missing)
+            elif (min_submitted := dataset.distribution["min_submitted"]) != target.per_pair:
+                raise StudyError(
+                    f"the dataset {target.name!r} in Argilla wants {min_submitted} answers a pair, but"
+                    f" raters.per_pair is now {target.per_pair}; undo the change, or give the new study another name"
+                )
+        where, pairs = (target.workspace, target.name), [target.pairs[pair_id] for pair_id in target.pairs.keys() - out]
+        _, new[target.name] = fill(argilla, where, target.words, target.per_pair, pairs, target.drawing)
     return new, corrected
+
+
+def fill(
+    argilla: Argilla,
+    where: tuple[str, str],
+    words: Words,
+    per_pair: int,
+    pairs: Sequence[Pair],
+    drawing: OrderDrawing | None,
+) -> tuple[str, int]:
+    """Create a dataset (workspace and name) if it is missing, and send the pairs that it lacks.
+
+    Returns its id, and how many pairs were missing. A draft comes from an interrupted run: nobody has seen it, so it is
+    created anew.
+    """
+    listed = argilla.datasets().get(where)
+    if listed is not None and listed.status == "draft":
+        argilla.request("DELETE", f"/datasets/{listed.id}")
+        listed = None
+    dataset_id = create_dataset(argilla, words, where, per_pair) if listed is None else listed.id
+    present = {record["external_id"] for record in argilla.records(dataset_id)} if listed is not None else set[str]()
+    if not present:  # new, or a crash came before it was marked
+        give_task(argilla, dataset_id, words.task, drawing)
+    missing = [pair for pair in pairs if pair.pair_id not in present]
+    send_pairs(argilla, dataset_id, where[1], missing, words.beside, drawing)
+    return dataset_id, len(missing)
 
 
 def _put_right(argilla: Argilla, dataset: DatasetListing, words: Words, *, drawn: bool) -> tuple[bool, str]:
     """Correct a dataset without answers; return whether it can take more pairs, and the corrections.
 
-    A draft comes from an interrupted run: nobody has seen it, so it is created anew, as is an unanswered dataset
-    with other questions (`_refuse_answered`).
+    An unanswered dataset with other questions (`_refuse_answered`) cannot.
     """
-    if dataset.status == "draft":
-        return False, ""
     now = Words.shown(argilla, dataset.id)
     what = words.corrects(now)
     if not words.fits(now):

@@ -12,8 +12,9 @@ import contextlib
 import hashlib
 import hmac
 import json
+import math
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -23,8 +24,9 @@ from typing import Any, Self
 
 from annotation import server
 from annotation.argilla.client import Argilla, connect
-from annotation.argilla.dataset import Orders, Words, give_task, said_in, send_pairs, time_of
-from annotation.argilla.publish import create_dataset
+from annotation.argilla.dataset import Words
+from annotation.argilla.publish import fill
+from annotation.argilla.responses import Orders, answer_of, time_of
 from annotation.campaign_records import CampaignRecords
 from annotation.crowd.page import consent_of, examples_html, prolific_words
 from annotation.crowd.platform import Offer, Opening, crowd_of
@@ -32,7 +34,6 @@ from annotation.human.order import drawing_of
 from annotation.names import WORKER
 from annotation.offering import CampaignName, Mode
 from annotation.page import direction, task_of
-from annotation.questions.question import Question
 from annotation.ratings.answers import PAUSE, Answer, is_time
 from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue
@@ -161,14 +162,12 @@ class ArgillaRooms:
         name = self._name(room)
         if name not in self._argilla.workspaces():
             self._argilla.request("POST", "/workspaces", json={"name": name})
-        dataset_id = self._dataset(offer, room, name)
-        present = {record["external_id"] for record in self._argilla.records(dataset_id)}
-        drawing = drawing_of(self._study, offer.pairs)
-        if not present:  # new, or a crash came before it was marked
-            give_task(self._argilla, dataset_id, self._task(offer, name), drawing)
-        missing = [pair for pair in offer.pairs if pair.pair_id not in present]
-        beside = Words.of(self._rubric, offer.batch.queue).beside
-        send_pairs(self._argilla, dataset_id, name, missing, beside, drawing)
+        rubric, queue, drawing = self._rubric, offer.batch.queue, drawing_of(self._study, offer.pairs)
+        language = rubric.language_for(queue.language, queue.output_language)
+        page_words = prolific_words(language, of_pairs=not rubric.fields.shown)
+        done = f"**[{page_words.get('done_link', DONE)}]({room.address})**"
+        words = Words.of(rubric, queue, done, task_of(self._study, rubric, queue, name, drawing=drawing))
+        dataset_id, _ = fill(self._argilla, (name, name), words, ENOUGH, offer.pairs, drawing)
         self._tell_server(offer, room, self._argilla.workspaces()[name], dataset_id)
         return room
 
@@ -184,33 +183,24 @@ class ArgillaRooms:
         """
         room = self._room(offer.batch.batch_id)
         name = self._name(room)
-        dataset = self._argilla.datasets().get((name, name))
-        if dataset is None:
+        if (read := self._responses(room)) is None:
             raise ServiceError(
                 f"Argilla at {self._argilla.url} has no dataset {name!r}; if it was deleted, restore a backup of the"
                 " server"
             )
-        members = self._argilla.members(dataset.workspace_id)
-        account = f"{pseudonym}-{room.room_id}"  # as the server's pages make it: one for each room
-        user = next((user_id for user_id, user in members.items() if user.username == account), None)
-        if user is None:
-            return []
-        shown, questions = {pair.pair_id for pair in offer.pairs}, self._rubric.asked(offer.batch.pool)
-        tasks = self._study.judging.does_tasks
-        records = list(self._argilla.records(dataset.id))  # before the orders: everybody who has answered has one
-        answers, orders = [], Orders.of(self._argilla, dataset.id) if tasks else Orders()
-        for record in records:
-            for response in record.get("responses") or []:
-                if response["user_id"] == user and response["status"] in ("submitted", "discarded"):
-                    if record["external_id"] not in shown:
-                        raise DataError(
-                            f"{name}: has an answer to a pair outside its batch; check whether the dataset belongs"
-                            " to another study"
-                        )
-                    if not is_time(at := time_of(response)):
-                        raise DataError(f"{name}: the time {at[:60]!r} of an answer cannot be read")
-                    order = orders.of_answer(user, record["external_id"])
-                    answers.append(replace(_answer(record["external_id"], response, questions), **order))
+        dataset_id, _, responses = read
+        orders, questions = Orders.of(self._argilla, dataset_id), self._rubric.asked(offer.batch.pool)
+        shown, answers = {pair.pair_id for pair in offer.pairs}, list[Answer]()
+        for pair_id, response in responses.get(pseudonym, ()):
+            if pair_id not in shown:
+                raise DataError(
+                    f"{name}: has an answer to a pair outside its batch; check whether the dataset belongs to another"
+                    " study"
+                )
+            answer = answer_of(response, pair_id, questions, orders)
+            if not is_time(answer.submitted_at):
+                raise DataError(f"{name}: the time {answer.submitted_at[:60]!r} of an answer cannot be read")
+            answers.append(replace(answer, seconds=math.nan))
         return timed(answers)
 
     def progress(self, batch_id: str) -> Mapping[str, Progress]:
@@ -219,28 +209,39 @@ class ArgillaRooms:
         It comes from Argilla and from the server's book of consents.
         """
         room = self._room(batch_id)
-        name = self._name(room)
-        dataset = self._argilla.datasets().get((name, name))
-        if dataset is None:
+        if (read := self._responses(room)) is None:
             return {}
-        members = self._argilla.members(dataset.workspace_id)
-        names = {user_id: user.username.removesuffix(f"-{room.room_id}") for user_id, user in members.items()}
-        records = list(self._argilla.records(dataset.id))
-        responses: dict[str, list[Mapping[str, Any]]] = {username: [] for username in names.values()}
-        for record in records:
-            for response in record.get("responses") or []:
-                if response["user_id"] in names and response["status"] in ("submitted", "discarded"):
-                    responses[names[response["user_id"]]].append(response)
-        consents = read_consents(self._home, room.room_id)
+        consents, (_, number, responses) = read_consents(self._home, room.room_id), read
         return {
             worker: Progress(
-                len(answers), sum(response["status"] == "submitted" for response in answers), len(records),
-                max((datetime.fromisoformat(at) for at in map(time_of, answers) if is_time(at)), default=None),
+                len(answers), sum(response["status"] == "submitted" for _, response in answers), number,
+                max((datetime.fromisoformat(at) for _, response in answers if is_time(at := time_of(response))),
+                    default=None),
                 consents.get(worker),
             )
             for worker, answers in responses.items()
             if worker.startswith(WORKER)
         }  # fmt: skip
+
+    def _responses(self, room: Room) -> tuple[str, int, dict[str, list[tuple[str, Mapping[str, Any]]]]] | None:
+        """Return a room's dataset, its number of pairs, and submitted and discarded responses with their pairs.
+
+        The responses are by pseudonym. Returns None without a dataset.
+        """
+        name = self._name(room)
+        dataset = self._argilla.datasets().get((name, name))
+        if dataset is None:
+            return None
+        # Accounts as the server's pages make them: one for each room.
+        members = self._argilla.members(dataset.workspace_id)
+        names = {user_id: user.username.removesuffix(f"-{room.room_id}") for user_id, user in members.items()}
+        records = list(self._argilla.records(dataset.id))  # before the orders: everybody who has answered has one
+        responses: dict[str, list[tuple[str, Mapping[str, Any]]]] = {pseudonym: [] for pseudonym in names.values()}
+        for record in records:
+            for response in record.get("responses") or []:
+                if response["user_id"] in names and response["status"] in ("submitted", "discarded"):
+                    responses[names[response["user_id"]]].append((record["external_id"], response))
+        return dataset.id, len(records), responses
 
     def admit(
         self, batch_id: str, posted_id: str, pseudonyms: Sequence[str], limits: Mapping[str, Any] | None = None
@@ -249,17 +250,11 @@ class ArgillaRooms:
 
         `limits` are for platforms that cannot exclude workers: `places` in all, and the workers who are `out`.
         """
-        file = rooms_file(self._home).with_name(ADMITTED)
-        file.parent.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
-        room_id = self._room(batch_id).room_id
-        with changing(self._home):
+        file, room_id = rooms_file(self._home).with_name(ADMITTED), self._room(batch_id).room_id
+        with _changing(self._home):
             rooms = read_admitted(file)
-            before = rooms.get(room_id, {})
-            now = {"study": posted_id, "workers": sorted({*before.get("workers", ()), *pseudonyms})}
-            now |= limits or {}
-            if now != before:
-                content = {"version": VERSION, "rooms": {**rooms, room_id: now}}
-                write_private(file, json.dumps(content, indent=1) + "\n")
+            workers = sorted({*rooms.get(room_id, {}).get("workers", ()), *pseudonyms})
+            _write_room(file, rooms, room_id, {"study": posted_id, "workers": workers, **(limits or {})})
 
     def _room(self, batch_id: str) -> Room:
         return room_of(self._study, self._platform, self._mode, self._key, batch_id)
@@ -267,25 +262,6 @@ class ArgillaRooms:
     def _name(self, room: Room) -> str:
         # A queue's workspace ends with languages in capitals, so it cannot have this name.
         return f"{self._study.name}-crowd-{room.room_id}"
-
-    def _dataset(self, offer: Offer, room: Room, name: str) -> str:
-        listed = self._argilla.datasets().get((name, name))
-        if listed is not None and listed.status == "draft":
-            self._argilla.request("DELETE", f"/datasets/{listed.id}")  # a crash left it; nobody has seen it
-            listed = None
-        if listed is not None:
-            return listed.id
-        rubric, queue = self._rubric, offer.batch.queue
-        language = rubric.language_for(queue.language, queue.output_language)
-        words = prolific_words(language, of_pairs=not rubric.fields.shown)
-        done = f"**[{words.get('done_link', DONE)}]({room.address})**"
-        shown = Words.of(rubric, queue, done, self._task(offer, name))
-        return create_dataset(self._argilla, shown, (name, name), ENOUGH)
-
-    def _task(self, offer: Offer, name: str) -> dict[str, Any]:
-        """Return a batch's task for the rating page."""
-        drawing = drawing_of(self._study, offer.pairs)
-        return task_of(self._study, self._rubric, offer.batch.queue, name, drawing=drawing)
 
     def _tell_server(self, offer: Offer, room: Room, workspace_id: str, dataset_id: str) -> None:
         crowd, rubric = self._crowd, self._rubric
@@ -308,13 +284,23 @@ class ArgillaRooms:
             entry |= {"signed": link.preset == "mailing_list"}
         if examples := examples_html(read_items(self._study, rubric), rubric, offer.batch.queue):
             entry["examples"] = examples
-        file = rooms_file(self._home)
-        file.parent.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
-        with changing(self._home):
-            rooms = read_rooms(self._home)
-            if rooms.get(room.room_id) != entry:
-                content = {"version": VERSION, "rooms": {**rooms, room.room_id: entry}}
-                write_private(file, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+        with _changing(self._home):
+            _write_room(rooms_file(self._home), read_rooms(self._home), room.room_id, entry)
+
+
+@contextlib.contextmanager
+def _changing(home: server.Home) -> Iterator[None]:
+    """Make the folder of rooms if it is missing, and lock its files."""
+    rooms_file(home).parent.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
+    with changing(home):
+        yield
+
+
+def _write_room(file: Path, rooms: Mapping[str, Any], room_id: str, entry: Mapping[str, Any]) -> None:
+    """Write a room's entry into a file of `rooms`, unless the file has it."""
+    if rooms.get(room_id) != entry:
+        content = {"version": VERSION, "rooms": {**rooms, room_id: entry}}
+        write_private(file, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
 
 def shown_first(study: Study, rubric: Rubric, queue: Queue, pairs: int) -> dict[str, Any]:
@@ -425,15 +411,3 @@ def timed(answers: Sequence[Answer]) -> list[Answer]:
         if taken <= PAUSE:
             ordered[number] = replace(now, seconds=taken.total_seconds())
     return ordered
-
-
-def _answer(pair_id: str, response: Mapping[str, Any], questions: Sequence[Question]) -> Answer:
-    values, comment = said_in(response, questions)
-    return Answer(
-        pair_id=pair_id,
-        values=values,
-        comment=comment,
-        seconds=float("nan"),
-        submitted_at=time_of(response),
-        status=response["status"],
-    )

@@ -88,9 +88,7 @@ def test_what_a_crash_left_half_made_is_finished(
     offer: Offer, rooms: ArgillaRooms, argilla: Argilla, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(
-            "annotation.crowd.prolific.workspaces.send_pairs", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
-        )
+        patch.setattr("annotation.argilla.publish.send_pairs", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             rooms.open(offer)
     room = rooms.open(offer)
