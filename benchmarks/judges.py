@@ -55,4 +55,4 @@ def made_up(draw: np.random.Generator) -> tuple[pd.DataFrame, pd.DataFrame, Judg
     )
     scores = np.clip(quality + 0.4 + draw.normal(0, 0.5, JUDGED), 1, 5)
     said = judged[["pair_id"]].assign(judge="judge", question="quality", score=scores, status="ok", prompt_hash="p")
-    return sample, ratings, Judging(judged, said, ("judge",))
+    return sample, ratings, Judging(judged, said)

@@ -177,6 +177,7 @@ class AnnotatorMessage:
     form: AnswerForm
     prompt_hash: str
     render: Callable[[], str]
+    labels: ClassVar[Sequence[str]] = ()  #: answers are text
 
     @property
     def message(self) -> str:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import functools
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,7 @@ from annotation.human.simulated import read_items
 from annotation.human.tasks import read_tasks, subject_of
 from annotation.judges.annotator_messages import AnnotatorMessage, Instructions, does, read_answer
 from annotation.judges.pool import COMMAND
-from annotation.judges.prompts import JudgeClient, RecordedJudgeAnswers, recording_hashes
+from annotation.judges.prompts import RecordedJudgeAnswers, recording_hashes
 from annotation.judges.records import ModelAnswer
 from annotation.judges.run import JudgeRun, PromptedAnswers, ask_each, forecast, named
 from annotation.rubric import load_rubric
@@ -26,7 +24,7 @@ from plumbline.errors import StudyError, TextUnansweredError
 from plumbline.identity import identity
 from plumbline.journal import record_lines
 from plumbline.manifest import Manifest, stage
-from plumbline.models.chat import Attempt, Completion, ask_until
+from plumbline.models.chat import Attempt, Completion
 from plumbline.records import Record
 from plumbline.store import only_one
 from plumbline.study import Study
@@ -80,7 +78,8 @@ class Annotating(PromptedAnswers[AnnotatorMessage, ModelAnswer]):
     def __init__(self, study: Study, spec: AnnotatorSpec, items: Sequence[HumanItem], *, again: bool = False) -> None:
         every = read_tasks(study)
         self.spec, self.tasks = spec, [task for task in every if does(spec, task)]
-        self.hash = annotator_hash(spec, study.resolve)
+        recordings = recording_hashes(spec.engine, study.resolve)
+        self.hash = identity("annotator-v1", *spec.identity(), spec.seed, *recordings)
         instructions = Instructions(load_rubric(study, tasks=every))
         pairs = {pair.pair_id: pair for pair in CampaignRecords.open(study).pairs}
         wanted = {
@@ -97,26 +96,16 @@ class Annotating(PromptedAnswers[AnnotatorMessage, ModelAnswer]):
         """Some for each answer about an item: a JSON object with a label or number."""
         return _TOKENS * sum(max(asking.form.n, 1) for asking in self.jobs())
 
-    async def answer(self, client: JudgeClient, asking: AnnotatorMessage) -> ModelAnswer:
-        """Ask until an answer is readable or the attempts are used up; the record says which, and why."""
-        spec = self.spec
-        first = Attempt(1, spec.seed, spec.sampling)
-        ask = functools.partial(client.answer, asking)
-        outcome = await ask_until(ask, lambda answer: bool(read_answer(answer, asking)[1]), first)
-        answers, reason, status, text = dict[str, dict[str, str]](), outcome.reason, outcome.status, ""
-        if outcome.answer is not None and not status:
-            (answers, reason), text = read_answer(outcome.answer, asking), outcome.answer.text
-            status = "failed" if reason else "ok"
-        return ModelAnswer.model_validate(
-            {
-                "key": self.key(asking), "task": asking.task.task,
-                "pair_ids": tuple(pair.pair_id for pair in asking.pairs),
-                "answers": json.dumps(answers, ensure_ascii=False) if status == "ok" else "",
-                "text": text, "status": status, "reason": reason, "attempts": outcome.attempts, "model": spec.model,
-                "kind": spec.engine.kind, "annotator_hash": self.hash, "prompt_hash": asking.prompt_hash,
-                "finished_at": datetime.now(UTC),
-            }
-        )  # fmt: skip
+    def read(
+        self, asking: AnnotatorMessage, answer: Completion | None, *, labelled: bool
+    ) -> tuple[dict[str, Any], str]:
+        """Return the answers by pair and question, and why there are none."""
+        answers, reason = ({}, "") if answer is None else read_answer(answer, asking)
+        fields = {
+            "task": asking.task.task, "pair_ids": tuple(pair.pair_id for pair in asking.pairs),
+            "answers": json.dumps(answers, ensure_ascii=False) if answers else "", "annotator_hash": self.hash,
+        }  # fmt: skip
+        return fields, reason
 
     def answers(self, items: Sequence[HumanItem]) -> Iterator[HumanAnswer]:
         """Yield the model's answers in the form of raters' answers."""
@@ -128,11 +117,6 @@ class Annotating(PromptedAnswers[AnnotatorMessage, ModelAnswer]):
             for item in items:
                 if item.task == task.task:
                     yield from form_of(task).answers(item, by_task[task.task], self.spec.called, simulated=False)
-
-
-def annotator_hash(spec: AnnotatorSpec, resolve: Callable[[str], Path]) -> str:
-    """Return the identity of a model: its name, revision, sampling and seed; if recorded, its file's content."""
-    return identity("annotator-v1", *spec.identity(), spec.seed, *recording_hashes(spec.engine, resolve))
 
 
 def annotators(study: Study, names: Sequence[str] = (), *, again: bool = False) -> list[Annotating]:

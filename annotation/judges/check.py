@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from annotation.counting import counting_ratings
-from annotation.judges.effects import between_judges, length_slope
+from annotation.judges.effects import between_judges, length_ratios, length_slope
 from annotation.judges.outcome import JudgesOutcome, outcome_of
 from annotation.judges.people import (
     CROWD,
@@ -31,7 +31,6 @@ from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.tables import SIMULATED
 from plumbline import cli
 from plumbline.scales import is_fine, nearest_points
-from plumbline.words import count_words
 
 FOLDER = "judge_check"
 
@@ -104,10 +103,7 @@ def _alternative(ratings: pd.DataFrame, scores: pd.DataFrame, scale: tuple[float
 
 def length_effects(ratings: pd.DataFrame, scores: pd.DataFrame, judged: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each judge: the slope of the gap (judge minus people) on the logarithm of the length ratio."""
-    people, outputs = pair_means(ratings), judged.drop_duplicates("pair_id").set_index("pair_id")
-    before, after = (outputs[name].astype(str).map(count_words) for name in ("original", "transformed"))
-    ratios = after / before.where(before > 0)
-    rows = []
+    people, ratios, rows = pair_means(ratings), length_ratios(judged), []
     for (judge, question), of_judge in scores.groupby(["judge", "question"]):
         gaps = of_judge.set_index("pair_id")["score"].reindex(people.index) - people
         slope = length_slope(gaps.to_numpy(np.float64), ratios.reindex(people.index).to_numpy(np.float64))
@@ -116,13 +112,13 @@ def length_effects(ratings: pd.DataFrame, scores: pd.DataFrame, judged: pd.DataF
 
 
 _WHOSE = {"judge": "Judge", "question": "Question"}
-_INTERVAL = {"low": "from", "high": "to"}
+INTERVAL = {"low": "from", "high": "to"}
 #: table: its title, its columns with their headings
 _SHOWN: Mapping[str, tuple[str, dict[str, str]]] = {
     "people": (
         "Judges against each pair's mean rating; gap: judge minus people, with its 95% interval",
         {**_WHOSE, "transformation": "Transformation", "n": "Pairs", "failed": "Failed", "spearman": "Spearman",
-         "ac2": "AC2", "mean_absolute_error": "Error", "gap": "Gap", **_INTERVAL},
+         "ac2": "AC2", "mean_absolute_error": "Error", "gap": "Gap", **INTERVAL},
     ),
     "calibration": (
         "Calibration: people's mean rating of the pairs with each of the judge's scores, rounded to the scale",
@@ -134,12 +130,12 @@ _SHOWN: Mapping[str, tuple[str, dict[str, str]]] = {
     ),
     "length": (
         "Slope of the gap (judge minus people) over length: points per unit of log length ratio (natural)",
-        {**_WHOSE, "slope": "Slope", **_INTERVAL, "reason": ""},
+        {**_WHOSE, "slope": "Slope", **INTERVAL, "reason": ""},
     ),
     "means": (
         "People's mean, and the same corrected by the judges' scores of further outputs; no verdict rests on it",
         {"pool": "Pool", "question": "Question", "n_rated": "Rated", "n_judged": "Judged too", "people_mean": "People",
-         "people_low": "from", "people_high": "to", "mean": "With judges", **_INTERVAL, "worth": "As precise as rated",
+         "people_low": "from", "people_high": "to", "mean": "With judges", **INTERVAL, "worth": "As precise as rated",
          "reason": ""},
     ),
     "between": (
@@ -157,7 +153,7 @@ def means_text(outcome: JudgesOutcome) -> str:
     """Return what `plumbline accept` prints of judges: people's means with their help, and how precise these are."""
     title, columns = _SHOWN["means"]
     lines = [title, PEOPLE_DECIDE, *_recorded(outcome.recorded), *([SIMULATED] if outcome.simulated else [])]
-    return "\n".join([*lines, "", _table(outcome.means, columns)])
+    return "\n".join([*lines, "", text_of(printed(outcome.means, columns))])
 
 
 def _recorded(judges: Sequence[str]) -> list[str]:
@@ -172,20 +168,33 @@ def check_text(name: str, checked: JudgeCheck) -> str:
     parts.append(PEOPLE_DECIDE)
     for table, (title, columns) in _SHOWN.items():
         if (frame := checked.tables.get(table)) is not None:
-            parts.append(f"\n{title}\n\n{_table(frame, columns)}")
+            parts.append(f"\n{title}\n\n{text_of(printed(frame, columns))}")
     far = len(checked.tables.get("far", ()))
     parts.append(f"\nRatings more than 2 points from the judges, for a person to check: {far} ({FOLDER}/far.csv)")
     return "\n".join(parts)
 
 
-def _table(frame: pd.DataFrame, columns: dict[str, str]) -> str:
-    rows = [[_cell(row[name]) for name in columns] for row in frame.to_dict("records")]
-    return cli.columns(list(columns.values()), rows)
+def printed(frame: pd.DataFrame, columns: Mapping[str, str]) -> pd.DataFrame:
+    """Return a table of judges in words, with the headings of these columns."""
+    rows = [[_cell(name, row[name]) for name in columns] for row in frame.to_dict("records")]
+    return pd.DataFrame(rows, columns=list(columns.values()))
 
 
-def _cell(value: object) -> str:
+def text_of(frame: pd.DataFrame) -> str:
+    """Return a printed table for a terminal."""
+    return cli.columns(list(frame.columns), frame.to_numpy().tolist())
+
+
+def _cell(column: str, value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, float):
-        return "–" if math.isnan(value) else f"{value:.2f}"
-    return str(value)
+    if not isinstance(value, float):
+        return f"{value:,}" if isinstance(value, int) else str(value)
+    if math.isnan(value):
+        return "–"
+    return p_words(value) if column == "p_holm" else f"{value:.1%}" if column == "error_rate" else f"{value:.2f}"
+
+
+def p_words(p: float, until: str = "") -> str:
+    """Return a p in words; `until` stands before one that is not below 0.001."""
+    return "< 0.001" if p < 0.001 else f"{until}{p:.3f}"

@@ -15,6 +15,7 @@ from plumbline.scales import nearest_points
 from plumbline.statistics.agreement import Answers, gwet_ac2
 from plumbline.statistics.estimates import Estimate, Floats
 from plumbline.statistics.intervals import over_pairs, quantile
+from plumbline.words import count_words
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,13 @@ def length_slope(scores: Floats, ratios: Floats) -> Estimate:
     error = math.sqrt(float((away**2 * (residuals / (1 - leverage)) ** 2).sum())) / spread
     reach = float(quantile(np.array([len(x) - 2.0]))[0]) * error
     return Estimate(value=slope, low=slope - reach, high=slope + reach)
+
+
+def length_ratios(outputs: pd.DataFrame) -> pd.Series:
+    """Return the words of each output over those of its original, by pair_id; NaN where the original has none."""
+    texts = outputs.drop_duplicates("pair_id").set_index("pair_id")
+    before, after = (texts[name].astype(str).map(count_words) for name in ("original", "transformed"))
+    return after / before.where(before > 0)
 
 
 def between_judges(judgements: pd.DataFrame, scale: Sequence[float]) -> pd.DataFrame:

@@ -20,8 +20,7 @@ from pydantic import Field
 from annotation.judges.effects import spearman
 from annotation.judges.prompts import Questionnaire
 from annotation.judges.records import JudgedPair, checked
-from annotation.judges.run import JudgeRun, ask_each, named, progress_of
-from annotation.rubric import load_rubric
+from annotation.judges.run import JudgeRun, ask_each, progress_of, questionnaires
 from generation.datasets.dataset import Dataset, items_of
 from generation.datasets.loading import load_dataset
 from plumbline import cli
@@ -68,7 +67,9 @@ def spearman_by_dataset(beside: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for (dataset, judge), group in beside.groupby(["dataset", "judge"]):
-        rows.append((dataset, judge, *_n_and_failed(group), _rho(group)))
+        scored = group.dropna(subset=["score"])
+        rho = spearman(scored["score"].to_numpy(np.float64), scored["gold"].to_numpy(np.float64))
+        rows.append((dataset, judge, len(scored), len(group) - len(scored), rho))
     return with_averages(pd.DataFrame(rows, columns=["dataset", "judge", "n", "failed", "spearman"]))
 
 
@@ -158,16 +159,6 @@ def spearman_by_words(beside: pd.DataFrame, gold: pd.DataFrame, fewest: int = 10
     return pd.concat([table, pd.DataFrame(below, columns=list(table.columns))], ignore_index=True)
 
 
-def _n_and_failed(scores: pd.DataFrame) -> tuple[int, int]:
-    failed = int(scores["score"].isna().sum())
-    return len(scores) - failed, failed
-
-
-def _rho(scores: pd.DataFrame) -> float:
-    scored = scores.dropna(subset=["score"])
-    return spearman(scored["score"].to_numpy(np.float64), scored["gold"].to_numpy(np.float64))
-
-
 FOLDER = "gold_judgements"
 FILE = "gold.json"
 PAIRS = "gold.parquet"
@@ -205,9 +196,9 @@ def judge_gold(study: Study, names: Sequence[str] = (), *, again: bool = False) 
     set has gold scores, DataError for scores outside the scale that the study sets.
     """
     with only_one(study.scratch / ".judging.lock", f"judges are running for {study.name!r}"):
-        questionnaires, pairs = gold_questions(study, names)
+        judges, pairs = gold_questions(study, names)
         write_table(study.folder / PAIRS, pairs, GoldPair)
-        return ask_each(progress_of(study, questionnaires, pairs, study.folder / FOLDER, again=again))
+        return ask_each(progress_of(study, judges, pairs, study.folder / FOLDER, again=again))
 
 
 def gold_pairs(specs: Iterable[DatasetSpec], study_file: Path) -> list[GoldPair]:
@@ -223,11 +214,11 @@ def gold_pairs(specs: Iterable[DatasetSpec], study_file: Path) -> list[GoldPair]
 
 def agreement_with_gold(study: Study, names: Sequence[str] = ()) -> tuple[list[GoldRow], pd.DataFrame]:
     """Compute PTEB's Tables 2 and 3, Figures 3 and 4, and return the judgements too; writes `gold.json`."""
-    questionnaires, pairs = gold_questions(study, names)
-    scales = {(questionnaire.prompt.lowest, questionnaire.prompt.highest) for questionnaire in questionnaires}
+    judges, pairs = gold_questions(study, names)
+    scales = {(judge.prompt.lowest, judge.prompt.highest) for judge in judges}
     if len(scales) > 1:
         raise StudyError(f"{study.file}: judges must rate gold pairs on one scale")
-    progresses = progress_of(study, questionnaires, pairs, study.folder / FOLDER)
+    progresses = progress_of(study, judges, pairs, study.folder / FOLDER)
     judgements = pd.concat([progress.frame() for progress in progresses], ignore_index=True)
     rows = _rows(judgements, pairs, [float(end or 0) for end in scales.pop()])
     write_json(study.folder / FILE, rows)
@@ -260,12 +251,8 @@ GOLD_PROMPT = "pteb_sts"  # of prompts/judges/ (PTEB, section 2)
 
 def gold_questions(study: Study, names: Sequence[str] = ()) -> tuple[list[Questionnaire], list[GoldPair]]:
     """Return the questionnaires of a study's judges (or of these) on pairs of texts, and the pairs."""
-    rubric, questionnaires = load_rubric(study), []
-    for spec in named(study.judges, names, study.file):
-        of_gold = {"prompt": GOLD_PROMPT, "questions": (), "score": None}
-        where = f"{study.file}: judge {spec.name!r}"
-        questionnaires.append(Questionnaire(spec.model_copy(update=of_gold), rubric, study.resolve, where))
-    return questionnaires, gold_pairs(study.datasets, study.file)
+    judges = questionnaires(study, names, prompt=GOLD_PROMPT, questions=(), score=None)
+    return judges, gold_pairs(study.datasets, study.file)
 
 
 def _of(dataset: Dataset, spec: DatasetSpec) -> list[GoldPair]:

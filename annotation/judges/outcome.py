@@ -54,12 +54,7 @@ def read_judging(records: CampaignRecords) -> Judging:
     judgements = read_judgements(study)
     if judgements.empty:
         raise DataError(f"{study.file}: no judge has answered yet; run `{study.command('judge run')}`")
-    return Judging(
-        outputs,
-        judgements,
-        tuple(sorted(judgements["judge"].unique())),
-        withdrawn=tuple(records.collected.withdrawn),
-    )
+    return Judging(outputs, judgements, tuple(records.collected.withdrawn))
 
 
 def outcome_of(evidence: Evidence) -> JudgesOutcome:

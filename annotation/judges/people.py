@@ -12,7 +12,7 @@ what people reject (docs/judges.md).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -171,32 +171,21 @@ def alternative_test(ratings: pd.DataFrame, scores: pd.Series, epsilon: float = 
 
     Source: Calderon, Reichart and Dror 2025, ACL, pages 16051-16081, section 3.
     """
-    return result_of(_differences(ratings, scores), epsilon)
+    from scipy import stats  # noqa: PLC0415 (half a second; who only reads goes without)
 
-
-def result_of(differences: Mapping[str, tuple[Floats, Floats]], epsilon: float) -> AlternativeTest:
-    """Return the test's result from each rater's differences, however closeness is measured.
-
-    For each rater two arrays, an item each: 1 where the judge is as close to the others or closer, else 0, and the same
-    of the rater. NaN with a reason for fewer than two raters.
-    """
+    differences = _differences(ratings, scores)
     if len(differences) < 2:
         table = pd.DataFrame(columns=["rater_id", "n", "judge_closer", "rater_closer", "p", "test", "better"])
-        return AlternativeTest(
-            epsilon, math.nan, math.nan, False, table, "the test needs two raters who share judged pairs"
-        )
-    return _result(differences, epsilon)
-
-
-def benjamini_yekutieli(p_values: Floats) -> np.ndarray:
-    """Return a mask of the hypotheses rejected at a false discovery rate q, whatever their dependence.
-
-    It rejects those up to the largest p_(k) with p_(k) <= k q / (m sum(1/i)); q is `FALSE_DISCOVERIES`.
-    """
-    m = len(p_values)
-    ordered, ranks = np.sort(p_values), np.arange(1, m + 1)
-    under = np.flatnonzero(ordered <= ranks * FALSE_DISCOVERIES / (m * float((1 / ranks).sum())))
-    return p_values <= (ordered[under[-1]] if len(under) else -1.0)
+        why = "the test needs two raters who share judged pairs"
+        return AlternativeTest(epsilon, math.nan, math.nan, False, table, why)
+    p_values, tests = zip(*(_p_value(rater - judge, epsilon) for judge, rater in differences.values()), strict=True)
+    closer = [(len(judge), judge.mean(), rater.mean()) for judge, rater in differences.values()]
+    table = pd.DataFrame(closer, columns=["n", "judge_closer", "rater_closer"])
+    table.insert(0, "rater_id", list(differences))
+    better = stats.false_discovery_control(p_values, method="by") <= FALSE_DISCOVERIES
+    table = table.assign(p=p_values, test=tests, better=better)
+    omega = float(better.mean())
+    return AlternativeTest(epsilon, omega, float(table["judge_closer"].mean()), omega >= PASSES, table, "")
 
 
 def _differences(ratings: pd.DataFrame, scores: pd.Series) -> dict[str, tuple[Floats, Floats]]:
@@ -218,11 +207,6 @@ def _differences(ratings: pd.DataFrame, scores: pd.Series) -> dict[str, tuple[Fl
         closer = ((machine < human) | tie, (human < machine) | tie)
         differences[str(rater)] = closer[0].astype(np.float64), closer[1].astype(np.float64)
     return differences
-
-
-def _p_values(differences: Mapping[str, tuple[Floats, Floats]], epsilon: float) -> tuple[Floats, list[str]]:
-    tests = [_p_value(rater - judge, epsilon) for judge, rater in differences.values()]
-    return np.array([p for p, _ in tests]), [test for _, test in tests]
 
 
 def _p_value(d: Floats, epsilon: float) -> tuple[float, str]:
@@ -263,15 +247,3 @@ def exact_p(closer: int, farther: int, n: int, epsilon: float) -> float:
     shares = np.stack([beside + epsilon, beside, 1 - epsilon - 2 * beside], axis=-1).clip(0, 1)
     results = np.stack([plus, minus, n - plus - minus], axis=-1)[extreme]
     return min(1.0, float(stats.multinomial.pmf(results, n, shares).sum(axis=1).max()))
-
-
-def _result(differences: Mapping[str, tuple[Floats, Floats]], epsilon: float) -> AlternativeTest:
-    p_values, tests = _p_values(differences, epsilon)
-    better = benjamini_yekutieli(p_values)
-    judge = np.array([judged.mean() for judged, _ in differences.values()])
-    rater = np.array([rated.mean() for _, rated in differences.values()])
-    numbers = [len(judged) for judged, _ in differences.values()]
-    columns = {"rater_id": list(differences), "n": numbers, "judge_closer": judge, "rater_closer": rater}
-    table = pd.DataFrame({**columns, "p": p_values, "test": tests, "better": better})
-    omega = float(better.mean())
-    return AlternativeTest(epsilon, omega, float(judge.mean()), omega >= PASSES, table, "")

@@ -47,8 +47,12 @@ class Judging:
 
     judged: pd.DataFrame  #: a row per output: pair_id, transformation, pool, language, task_type, stratum
     judgements: pd.DataFrame  #: `annotation.judges.records`
-    judges: tuple[str, ...]  #: whose scores count together: their mean, of outputs that all of them scored
     withdrawn: Collection[str] = ()  #: ids of pairs that people withdrew
+
+    @property
+    def judges(self) -> list[str]:
+        """The judges, whose scores count together: their mean, of outputs that all of them scored."""
+        return sorted(self.judgements["judge"].unique())
 
 
 def powered_means(basis: Basis, judging: Judging, design: Design) -> pd.DataFrame:
@@ -60,8 +64,7 @@ def powered_means(basis: Basis, judging: Judging, design: Design) -> pd.DataFram
     worth (rated pairs that would be as precise alone), reason (why the judges are refused; empty otherwise).
 
     The means are those of `plumbline.statistics.prediction_powered.powered`, the intervals the rule's: over pairs, or
-    over pairs and raters. Raises ValueError for frames that lack columns, scores off a question's scale, and judges
-    that are not there.
+    over pairs and raters. Raises ValueError for frames that lack columns, and scores off a question's scale.
     """
     outputs, scores = _prepared(judging, design)
     scope = SCOPES[design.rule.scope]
@@ -94,13 +97,12 @@ def _prepared(judging: Judging, design: Design) -> tuple[pd.DataFrame, pd.DataFr
     need_filled(judging.judged, ("pair_id", "transformation", "pool", "language", "task_type", "stratum"), "judged")
     once(judging.judged, ("pair_id",), "judged")
     judgements = checked(judging.judgements)
-    judgements = judgements[judgements["judge"].isin(judging.judges)]
     for question, of_question in judgements.groupby("question"):
         if question in design.rated:
             on_scale(of_question, design.asked(str(question)).scale)
     outputs = judging.judged[~judging.judged["pair_id"].isin(judging.withdrawn)]
     strata = outputs["transformation"].astype(str) + "\n" + outputs["stratum"].astype(str)
-    return outputs.assign(stratum=strata), together(judgements, judging.judges)
+    return outputs.assign(stratum=strata), together(judgements)
 
 
 def _of_group(
@@ -161,7 +163,7 @@ def _refusals(part: _Part, rated_ids: pd.Index, beyond: int) -> Iterator[str]:
     if not beyond:
         yield "judges were given no output beyond the rated pairs"
     judgements = judging.judgements
-    judgements = judgements[(judgements["question"] == part.question) & judgements["judge"].isin(judging.judges)]
+    judgements = judgements[judgements["question"] == part.question]
     judgements = judgements[judgements["pair_id"].isin(outputs["pair_id"]) & (judgements["status"] != "unanswered")]
     for judge in judging.judges:
         lacking = len(outputs) - judgements.loc[judgements["judge"] == judge, "pair_id"].nunique()

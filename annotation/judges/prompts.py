@@ -20,7 +20,7 @@ from typing import Annotated, Any, Self
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from annotation.judges.records import JudgedPair
-from annotation.questions.entries import RubricQuestion, worded
+from annotation.questions.entries import worded
 from annotation.rubric import Rubric
 from plumbline.errors import DataError, StudyError, TextUnansweredError, nearest
 from plumbline.fields import PAIR, fields_of, kept
@@ -31,6 +31,7 @@ from plumbline.models.chat import Attempt, Client, Completion
 from plumbline.prompts import Prompt, prompt_folders, read_prompt
 from plumbline.records import Pair, Record, nfc
 from plumbline.scales import Continuous
+from plumbline.study import Study
 from plumbline.study.engines import EngineSpec, JudgeSpec, Reading
 
 OF_RUBRIC = ("guidelines", "asked", "question", "points", "lowest", "highest")
@@ -80,13 +81,7 @@ class Scale:
 
     lowest: float
     highest: float
-    decimals: int = 0
     points: tuple[float, ...] = ()  #: the scale's points; empty on a scale with decimals or a continuous one
-
-    @property
-    def labels(self) -> list[str]:
-        """The points as texts; empty on a scale without points."""
-        return [str(point) for point in self.points]
 
 
 @dataclass(frozen=True)
@@ -104,38 +99,28 @@ class JudgeMessage:
         """The message's text, rendered on demand, since there may be very many."""
         return self.render()
 
-
-def load_judge_prompt(path: Path, spec: JudgeSpec, where: str) -> JudgePrompt:
-    """Read a judge's prompt. Raises StudyError if it is missing or contradicts the judge's settings in the study."""
-    prompt = read_prompt(path, JudgePrompt)
-    if prompt.decimals and spec.score == "expected":
-        raise StudyError(
-            f"{where}: prompt {prompt.name!r} asks for decimals, which take several tokens; write score: text"
-        )
-    return prompt
-
-
-def prompt_file(spec: JudgeSpec, resolve: Callable[[str], Path], where: str) -> Path:
-    """Return the file of a judge's prompt. Raises StudyError, which begins with `where`, if no prompt has the name."""
-    if spec.prompt.endswith((".yaml", ".yml")):
-        return resolve(spec.prompt)
-    folders = [folder / "judges" for folder in prompt_folders()]
-    if files := [path for folder in folders if (path := folder / f"{spec.prompt}.yaml").is_file()]:
-        return files[0]
-    names = sorted({path.stem for folder in folders for path in folder.glob("*.yaml")})
-    raise StudyError(f"{where}: no prompt {spec.prompt!r}; {nearest(spec.prompt, names)}")
+    @property
+    def labels(self) -> list[str]:
+        """The scale's points as texts; empty on a scale without points."""
+        return [str(point) for point in self.scale.points]
 
 
 class Questionnaire:
-    """The questions to one judge about the pairs of a study.
+    """One judge of a study: its prompt, its questions about pairs, and how its answers are read.
 
-    Raises StudyError for questions that it cannot be asked.
+    Raises StudyError for a prompt or questions that it cannot be asked.
     """
 
-    def __init__(self, spec: JudgeSpec, rubric: Rubric, resolve: Callable[[str], Path], where: str) -> None:
-        """`resolve` gives the path of a file that the study names in `where`, such as the judge's prompt."""
-        self.spec, self._rubric = spec, rubric
-        self.prompt = load_judge_prompt(prompt_file(spec, resolve, where), spec, where)
+    def __init__(self, spec: JudgeSpec, rubric: Rubric, study: Study) -> None:
+        """Read the judge's prompt."""
+        self.spec, self._rubric, self._resolve = spec, rubric, study.resolve
+        where = f"{study.file}: judge {spec.name!r}"
+        self.prompt_file = self._find_prompt(where)
+        self.prompt = read_prompt(self.prompt_file, JudgePrompt)
+        if self.prompt.decimals and spec.score == "expected":
+            raise StudyError(
+                f"{where}: prompt {self.prompt.name!r} asks for decimals, which take several tokens; write score: text"
+            )
         self.reading: Reading = spec.score or ("text" if self.prompt.decimals else "expected")
         ratings = [self.prompt.question] if self.prompt.question else rubric.rating_names()
         if not ratings:
@@ -143,8 +128,25 @@ class Questionnaire:
         if unknown := [name for name in spec.questions if name not in ratings]:
             raise StudyError(f"{where}: no question {unknown[0]!r}; {nearest(unknown[0], ratings)}")
         self.questions = [name for name in ratings if not spec.questions or name in spec.questions]
-        self._said: dict[tuple[str, ...], dict[str, str]] = {}
+        self._rubric_words: dict[tuple[str, ...], dict[str, str]] = {}
         self._hashes: dict[tuple[str, ...], str] = {}
+
+    def _find_prompt(self, where: str) -> Path:
+        """Return the file of the prompt. Raises StudyError, which begins with `where`, if no prompt has its name."""
+        name = self.spec.prompt
+        if name.endswith((".yaml", ".yml")):
+            return self._resolve(name)
+        files = [path for folder in prompt_folders() for path in (folder / "judges").glob("*.yaml")]
+        if file := next((path for path in files if path.stem == name), None):
+            return file
+        raise StudyError(f"{where}: no prompt {name!r}; {nearest(name, sorted({path.stem for path in files}))}")
+
+    @functools.cached_property
+    def hash(self) -> str:
+        """The judge's identity: model, revision, sampling, seed and reading; if recorded, its files' content."""
+        spec = self.spec
+        recordings = recording_hashes(spec.engine, self._resolve)
+        return identity("judge-v1", *spec.identity(), self.reading, spec.seed, *recordings)
 
     def askings(self, pair: JudgedPair) -> Iterator[JudgeMessage]:
         """Yield every question about a pair."""
@@ -178,30 +180,27 @@ class Questionnaire:
         prompt = self.prompt
         if prompt.question and prompt.lowest is not None and prompt.highest is not None:
             whole = () if prompt.decimals else tuple(range(int(prompt.lowest), int(prompt.highest) + 1))
-            return Scale(prompt.lowest, prompt.highest, prompt.decimals, whole)
+            return Scale(prompt.lowest, prompt.highest, whole)
         points = self._rubric.scale_of(question)
-        return Scale(points[0], points[-1], points=() if isinstance(points, Continuous) else points)
+        return Scale(points[0], points[-1], () if isinstance(points, Continuous) else points)
 
     def _words(self, pair: Pair, question: str) -> dict[str, str]:
         """Return the rubric's words in the language in which a rater of this pair reads them."""
         language = self._rubric.language_for(pair.language, pair.output_language)
         key = (pair.pool, language, question)
-        if key not in self._said:
-            wanted = next(candidate for candidate in self._rubric.questions if candidate.name == question)
-            self._said[key] = self._worded(pair.pool, wanted, language)
-        return self._said[key]
-
-    def _worded(self, pool: str, question: RubricQuestion, language: str) -> dict[str, str]:
-        hint, points = self._rubric.meaning(pool, question, language)
-        scale = self._rubric.scale_of(question.name)
-        return {
-            "guidelines": worded(self._rubric.guidelines, language),
-            "asked": worded(self._rubric.pool(pool).asked, language),
-            "question": " ".join(filter(None, (worded(question.title, language), hint))),
-            "points": "\n".join(f"{point} = {meaning}" for point, meaning in points.items()),
-            "lowest": str(scale[0]),
-            "highest": str(scale[-1]),
-        }
+        if key not in self._rubric_words:
+            entry = next(entry for entry in self._rubric.questions if entry.name == question)
+            hint, points = self._rubric.meaning(pair.pool, entry, language)
+            scale = self._rubric.scale_of(question)
+            self._rubric_words[key] = {
+                "guidelines": worded(self._rubric.guidelines, language),
+                "asked": worded(self._rubric.pool(pair.pool).asked, language),
+                "question": " ".join(filter(None, (worded(entry.title, language), hint))),
+                "points": "\n".join(f"{point} = {meaning}" for point, meaning in points.items()),
+                "lowest": str(scale[0]),
+                "highest": str(scale[-1]),
+            }
+        return self._rubric_words[key]
 
     def _texts(self, pair: Pair, values: Mapping[str, str]) -> dict[str, str]:
         """Return the texts by variable."""
@@ -241,11 +240,7 @@ def read_expected(answer: Completion, scale: Scale) -> Read:
     """
     if answer.labels is None:
         return Read(reason="the answer came without probabilities of the points")
-    return _expected(answer.labels, answer.text, scale)
-
-
-def _expected(labels: Mapping[str, float], text: str, scale: Scale) -> Read:
-    shares = {point: labels.get(str(point), 0.0) for point in scale.points}
+    shares, text = {point: answer.labels.get(str(point), 0.0) for point in scale.points}, answer.text
     mass = math.fsum(shares.values())
     if not (math.isfinite(mass) and mass < 1.001 and min(shares.values(), default=0.0) >= 0):
         return Read(reason=f"the answer's probabilities of the points are invalid; it begins with {shown(text)}")

@@ -176,17 +176,10 @@ def on_scale(judgements: pd.DataFrame, scale: Sequence[float]) -> None:
         )
 
 
-def together(scores: pd.DataFrame, judges: Sequence[str]) -> pd.DataFrame:
-    """Return the mean of some judges' scores for each question and output; NaN if one of them is missing.
+def together(scores: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean of all judges' scores for each question and output; NaN if one of them is missing.
 
-    `scores` are those of `checked`. Raises ValueError for a judge without judgements. Columns: question, pair_id,
-    score.
+    `scores` are those of `checked`. Columns: question, pair_id, score.
     """
-    names = list(dict.fromkeys(judges))
-    judge_names = set(scores["judge"])
-    if missing := [name for name in names if name not in judge_names]:
-        raise ValueError(
-            f"judgements: none are by judge {missing[0]!r}; the judges are {', '.join(sorted(judge_names)) or 'none'}"
-        )
-    wide = scores.pivot(index=["question", "pair_id"], columns="judge", values="score")[names]
+    wide = scores.pivot(index=["question", "pair_id"], columns="judge", values="score")
     return wide.mean(axis=1, skipna=False).rename("score").reset_index()

@@ -29,7 +29,6 @@ from annotation.judges.prompts import (
     RecordedJudgements,
     read_expected,
     read_text,
-    recording_hashes,
 )
 from annotation.judges.records import JudgedPair, Judgement, ModelAnswer
 from annotation.rubric import load_rubric
@@ -41,7 +40,7 @@ from plumbline.models.asking import AnswerTable
 from plumbline.models.chat import QUIET, Attempt, Chat, Completion, ask_until, open_chat
 from plumbline.store import only_one
 from plumbline.study import Study
-from plumbline.study.engines import AnnotatorSpec, JudgeSpec, Reading
+from plumbline.study.engines import AnnotatorSpec, JudgeSpec
 
 OF_PAIR = ("pair_id", "transformation", "pool", "dataset", "task_type", "language", "output_language", "seed",
            "stratum")  # fmt: skip
@@ -55,6 +54,9 @@ class _PromptHolder(Protocol):
 
     @property
     def message(self) -> str: ...
+
+    @property
+    def labels(self) -> Sequence[str]: ...
 
 
 Q = TypeVar("Q", bound=_PromptHolder)
@@ -75,9 +77,45 @@ class PromptedAnswers(AnswerTable[Q, R]):
     def tokens_out(self) -> int:
         """The approximate number of tokens of the answers left to ask."""
 
+    expected = False  #: whether the probabilities of points are asked for
+
     def labels(self) -> Sequence[str]:
         """Return the points whose probabilities will be asked for; empty for answers in text."""
         return ()
+
+    @abc.abstractmethod
+    def key(self, asking: Q) -> str:
+        """Return the identity of an answer: a hash of everything that can change it."""
+
+    @abc.abstractmethod
+    def read(self, asking: Q, answer: Completion | None, *, labelled: bool) -> tuple[dict[str, Any], str]:
+        """Return the fields of a record that depend on the answer, and why it cannot be read; None is no answer."""
+
+    def is_constant(self, answer: Completion, *, labelled: bool) -> bool:
+        """Return whether the model would give the same answer again."""
+        return False
+
+    async def answer(self, client: JudgeClient, asking: Q) -> R:
+        """Ask until an answer is readable or the attempts are used up; the record says which, and why."""
+        spec, labelled = self.spec, self.expected and client.tells_labels
+        outcome = await ask_until(
+            functools.partial(client.answer, asking, labels=asking.labels if labelled else ()),
+            lambda answer: (
+                not self.is_constant(answer, labelled=labelled)
+                and bool(self.read(asking, answer, labelled=labelled)[1])
+            ),
+            Attempt(1, spec.seed, spec.sampling),
+        )
+        answer = None if outcome.status else outcome.answer
+        fields, reason = self.read(asking, answer, labelled=labelled)
+        return self._record.model_validate(
+            {
+                **fields, "key": self.key(asking), "text": answer.text if answer else "",
+                "status": outcome.status or ("failed" if reason else "ok"), "reason": outcome.reason or reason,
+                "attempts": outcome.attempts, "model": spec.model, "kind": spec.engine.kind,
+                "prompt_hash": asking.prompt_hash, "finished_at": datetime.now(UTC),
+            }
+        )  # fmt: skip
 
     async def ask(self) -> JudgeRun:
         """Ask the model everything unanswered, each answer going to its journal at once. Raises as `start`."""
@@ -111,7 +149,7 @@ class JudgeProgress(PromptedAnswers[JudgeMessage, Judgement]):
         again: bool = False,
     ) -> None:  # fmt: skip
         self.questionnaire, self.spec = questionnaire, questionnaire.spec
-        self.hash = judge_hash(questionnaire.spec, questionnaire.reading, study.resolve)
+        self.hash, self.expected = questionnaire.hash, questionnaire.reading == "expected"
         name = str((folder / f"{questionnaire.spec.name}.parquet").relative_to(study.folder))
         questions = {self.key(asking): asking for pair in pairs for asking in questionnaire.askings(pair)}
         super().__init__(study, name, Judgement, questions.items, COMMAND, again=again)
@@ -129,11 +167,6 @@ class JudgeProgress(PromptedAnswers[JudgeMessage, Judgement]):
         return identity("judgement-v1", self.hash, asking.prompt_hash, *position)
 
     @property
-    def expected(self) -> bool:
-        """Whether scores are means of the points, weighted by their probabilities."""
-        return self.questionnaire.reading == "expected"
-
-    @property
     def tokens_out(self) -> int:
         """One token where probabilities are read, and three where a number is written."""
         return self.todo * (1 if self.expected else 3)
@@ -142,44 +175,21 @@ class JudgeProgress(PromptedAnswers[JudgeMessage, Judgement]):
         """Return the points of all questions, if their probabilities are read."""
         if not self.expected:
             return ()
-        return list(dict.fromkeys(label for asking in self.jobs() for label in asking.scale.labels))
+        return list(dict.fromkeys(label for asking in self.jobs() for label in asking.labels))
 
-    async def answer(self, client: JudgeClient, asking: JudgeMessage) -> Judgement:
-        """Ask until an answer is readable or the attempts are used up; the record says which, and why."""
-        spec, expected = self.spec, self.expected and client.tells_labels
-        labels = asking.scale.labels if expected else ()
+    def read(self, asking: JudgeMessage, answer: Completion | None, *, labelled: bool) -> tuple[dict[str, Any], str]:
+        """Return the score, by the points' probabilities or as text, and why there is none."""
+        by_shares = labelled if answer is None else self.is_constant(answer, labelled=labelled)
+        score = Read() if answer is None else (read_expected if by_shares else read_text)(answer, asking.scale)
+        fields = {
+            "pair_id": asking.pair.pair_id, "question": asking.question, "score": score.score,
+            "mode": "expected" if by_shares else "text", "label_mass": score.label_mass, "judge_hash": self.hash,
+        }  # fmt: skip
+        return fields, score.reason
 
-        def by_shares(answer: Completion) -> bool:
-            return expected and (answer.labels is not None or answer.repeatable)
-
-        def read(answer: Completion) -> Read:
-            if by_shares(answer):
-                return read_expected(answer, asking.scale)
-            return read_text(answer, asking.scale)
-
-        outcome = await ask_until(
-            functools.partial(client.answer, asking, labels=labels),
-            lambda answer: not by_shares(answer) and bool(read(answer).reason),  # probabilities are always the same
-            Attempt(1, spec.seed, spec.sampling),
-        )
-        answer, score, mode, status, text = outcome.answer, Read(reason=outcome.reason), expected, outcome.status, ""
-        if answer is not None and not status:
-            score, mode, text = read(answer), by_shares(answer), answer.text
-            status = "failed" if score.reason else "ok"
-        return Judgement.model_validate(
-            {
-                "key": self.key(asking), "pair_id": asking.pair.pair_id, "question": asking.question,
-                "score": score.score, "mode": "expected" if mode else "text",
-                "label_mass": score.label_mass, "text": text, "status": status, "reason": score.reason,
-                "attempts": outcome.attempts, "model": spec.model, "kind": spec.engine.kind, "judge_hash": self.hash,
-                "prompt_hash": asking.prompt_hash, "finished_at": datetime.now(UTC),
-            }
-        )  # fmt: skip
-
-
-def judge_hash(spec: JudgeSpec, reading: Reading, resolve: Callable[[str], Path]) -> str:
-    """Return the identity of a judge: model, revision, sampling, seed and reading; if recorded, its file's content."""
-    return identity("judge-v1", *spec.identity(), reading, spec.seed, *recording_hashes(spec.engine, resolve))
+    def is_constant(self, answer: Completion, *, labelled: bool) -> bool:
+        """Return whether an answer has probabilities: they are always the same."""
+        return labelled and (answer.labels is not None or answer.repeatable)
 
 
 class JudgeChatClient(JudgeClient):
@@ -254,13 +264,14 @@ def named(specs: Sequence[S], names: Sequence[str], file: Path) -> list[S]:
     return [spec for spec in specs if not names or spec.name in names]
 
 
-def questionnaires(study: Study, names: Sequence[str] = ()) -> list[Questionnaire]:
-    """Return each judge's questions (or those of the named judges).
+def questionnaires(study: Study, names: Sequence[str] = (), **changes: object) -> list[Questionnaire]:
+    """Return each of the study's judges, or the named ones, with `changes` of their settings.
 
     Raises StudyError for questions that a judge cannot be asked.
     """
-    chosen, rubric = named(study.judges, names, study.file), load_rubric(study)
-    return [Questionnaire(spec, rubric, study.resolve, f"{study.file}: judge {spec.name!r}") for spec in chosen]
+    rubric = load_rubric(study)
+    specs = named(study.judges, names, study.file)
+    return [Questionnaire(spec.model_copy(update=changes), rubric, study) for spec in specs]
 
 
 def judge(study: Study, names: Sequence[str] = (), outputs: int = 0, *, again: bool = False) -> list[JudgeRun]:

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
-from annotation.judges.effects import additive_fit, between_judges, length_slope
+from annotation.judges.effects import additive_fit, between_judges, length_ratios, length_slope
 from annotation.judges.pool import FILE as JUDGED
 from annotation.judges.pool import read_judged
 from annotation.judges.prompts import Questionnaire
@@ -43,7 +43,7 @@ from plumbline.records import Text, TransformedText
 from plumbline.store import as_record, read_batches
 from plumbline.study import Study
 from plumbline.study.engines import EngineSpec, JudgeSpec
-from plumbline.words import count, count_words
+from plumbline.words import count
 
 JUDGE = "judge run"
 PAUSE = 60.0  # seconds; a run without output for so long was stopped, or waited for its server
@@ -227,7 +227,6 @@ class GeneratorSelection:
     tables: Mapping[str, pd.DataFrame]
     doubts: tuple[str, ...] = ()  #: what makes the choice doubtful
     missing: tuple[Missing, ...] = ()
-    recorded: tuple[str, ...] = ()  #: judges and generators that are recordings
     why_none: str = ""  #: why no generator is chosen; empty if one is
     compared: int = 0  #: judgements of each generator in the means: those that all of them have
     left_out: int = 0  #: judgements left out because a generator lacks them
@@ -240,7 +239,7 @@ def choose(material: SelectionMaterial, question: str = "") -> GeneratorSelectio
     that no judge answered, or that judges answer on different scales.
     """
     chosen_question = _question(material, question)
-    chosen_by = GeneratorSelection(chosen_question, {}, missing=material.missing, recorded=material.recorded)
+    chosen_by = GeneratorSelection(chosen_question, {}, missing=material.missing)
     tables = {"error_rates": material.errors}
     judgements = material.judgements
     judgements = judgements[judgements["question"] == chosen_question] if len(judgements) else judgements
@@ -322,10 +321,7 @@ def _effects(common: CrossJudgements, same: Mapping[str, str], seed: int) -> dic
 
 def _length(judgements: pd.DataFrame, outputs: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each judge: the slope of its scores on the logarithm of the length ratio, over all outputs."""
-    texts = outputs.set_index("pair_id")
-    before, after = (texts[name].astype(str).map(count_words) for name in ("original", "transformed"))
-    ratios = after / before.where(before > 0)
-    rows = []
+    ratios, rows = length_ratios(outputs), []
     for judge, of_judge in checked(judgements).groupby("judge"):
         slope = length_slope(
             of_judge["score"].to_numpy(np.float64), ratios.reindex(of_judge["pair_id"]).to_numpy(np.float64)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
-from annotation.judges.prompts import prompt_file
+from annotation.judges.check import INTERVAL, p_words, printed, text_of
 from annotation.judges.records import SelectedBy, SelectedFrom, SelectedPair, Selection
-from annotation.judges.run import judge_hash
 from annotation.judges.select_generator import FOLDER, GeneratorSelection, SelectionMaterial
 from annotation.judges.selection import not_told_apart
-from plumbline import cli
 from plumbline.exhibits.table import Exhibit, as_markdown, csv_bytes
 from plumbline.identity import identity
 from plumbline.manifest import study_hash, versions
@@ -67,7 +65,7 @@ def _generators(material: SelectionMaterial, ranked: pd.DataFrame | None) -> lis
 
 
 def _judges(material: SelectionMaterial, question: str) -> list[SelectedBy]:
-    study, scored = material.study, material.judgements
+    scored = material.judgements
     if len(scored):
         scored = scored[(scored["question"] == question) & (scored["status"] == "ok")]
     records = []
@@ -78,15 +76,13 @@ def _judges(material: SelectionMaterial, question: str) -> list[SelectedBy]:
         records.append(
             SelectedBy(
                 judge=spec.name, model=spec.model, kind=spec.engine.kind,
-                judge_hash=judge_hash(spec, questionnaire.reading, study.resolve),
-                prompt_sha256=file_hash(prompt_file(spec, study.resolve, str(study.file))),
+                judge_hash=questionnaire.hash, prompt_sha256=file_hash(questionnaire.prompt_file),
                 n=len(content), judgements=identity("selected-by-v1", content) if content else "",
             )
         )  # fmt: skip
     return records
 
 
-_INTERVAL = {"low": "from", "high": "to"}
 #: table: its caption, its columns with their headings (none: all of them)
 _SHOWN: Mapping[str, tuple[str, dict[str, str]]] = {
     "error_rates": (
@@ -96,11 +92,11 @@ _SHOWN: Mapping[str, tuple[str, dict[str, str]]] = {
     ),
     "ranking": (
         "Means with 95% intervals over source samples; generators that share a letter do not differ significantly",
-        {"generator": "Generator", "mean": "Mean", **_INTERVAL, "letters": "Letters", "n": "Samples"},
+        {"generator": "Generator", "mean": "Mean", **INTERVAL, "letters": "Letters", "n": "Samples"},
     ),
     "comparisons": (
         "Pairwise comparisons of generators: paired bootstrap with Holm's correction (HTEB, 2.3)",
-        {"first": "Better", "second": "Than", "difference": "By", **_INTERVAL, "p_holm": "Holm p",
+        {"first": "Better", "second": "Than", "difference": "By", **INTERVAL, "p_holm": "Holm p",
          "resamples": "Resamples"},
     ),
     "table_6": ("Means by judge (rows) and generator (columns) (HTEB, Table 6)", {}),
@@ -113,12 +109,12 @@ _SHOWN: Mapping[str, tuple[str, dict[str, str]]] = {
     "self_preference": (
         "How much better models rate their own outputs than the fit expects; part of it may be justified, as the"
         " outputs may be better",
-        {"model": "Model", "self_preference": "Self-preference", **_INTERVAL, "reason": ""},
+        {"model": "Model", "self_preference": "Self-preference", **INTERVAL, "reason": ""},
     ),
     "length": (
         "Slope of scores on length: points per unit of the natural logarithm of the length ratio; part of the slope"
         " may be justified, as longer outputs may be better",
-        {"judge": "Judge", "slope": "Slope", **_INTERVAL, "reason": ""},
+        {"judge": "Judge", "slope": "Slope", **INTERVAL, "reason": ""},
     ),
     "between": (
         "Agreement between judges",
@@ -132,7 +128,7 @@ _SHOWN: Mapping[str, tuple[str, dict[str, str]]] = {
     ),
     "table_5": (
         "All judges on the chosen generator: mean, and Hodges-Lehmann centre with its 95% interval (PTEB, Table 5)",
-        {"judge": "Judge", "unit": "Unit", "n": "Units", "mean": "Mean", "centre": "Centre", **_INTERVAL, "reason": ""},
+        {"judge": "Judge", "unit": "Unit", "n": "Units", "mean": "Mean", "centre": "Centre", **INTERVAL, "reason": ""},
     ),
 }  # fmt: skip
 
@@ -148,7 +144,7 @@ def headline(selection: GeneratorSelection) -> str:
     if alike:
         sure = f"not significantly better than {', '.join(alike)}"
     else:
-        sure = f"significantly better than every other (Holm p {_p(float(best_pairs['p_holm'].max()), 'up to ')})"
+        sure = f"significantly better than every other (Holm p {p_words(float(best_pairs['p_holm'].max()), 'up to ')})"
     interval = "" if math.isnan(best["low"]) else f" [{best['low']:.2f}, {best['high']:.2f}]"
     doubtful = "; ".join([*selection.doubts, "no person has confirmed it"])
     chosen = f"Judges choose {best['generator']} by {selection.question}: {best['mean']:.2f}{interval}"
@@ -160,8 +156,7 @@ def select_text(name: str, selection: GeneratorSelection) -> str:
     parts = [f"Choice of a generator, study {name}", headline(selection)]
     parts += [f"Missing: {lack.what}; run `{lack.command}`" for lack in selection.missing]
     for exhibit in exhibits(selection):
-        body = cli.columns(list(exhibit.printed.columns), exhibit.printed.to_numpy().tolist())
-        parts.append("\n".join([f"\n{exhibit.caption}\n\n{body}", *exhibit.notes]))
+        parts.append("\n".join([f"\n{exhibit.caption}\n\n{text_of(exhibit.printed)}", *exhibit.notes]))
     return "\n".join(parts)
 
 
@@ -178,46 +173,25 @@ def select_files(name: str, selection: GeneratorSelection, record: Selection) ->
 def exhibits(selection: GeneratorSelection) -> list[Exhibit]:
     """Return the tables in reading order."""
     return [
-        Exhibit(f"{FOLDER}/{name}", f"{caption}", frame, _printed(frame, columns), _notes(name, selection.tables))
+        Exhibit(f"{FOLDER}/{name}", caption, frame, printed(frame, columns or _short(frame)), _notes(name, frame))
         for name, (caption, columns) in _SHOWN.items()
         if (frame := selection.tables.get(name)) is not None and len(frame)
     ]
 
 
-def _notes(name: str, tables: Mapping[str, pd.DataFrame]) -> tuple[str, ...]:
+def _notes(name: str, frame: pd.DataFrame) -> tuple[str, ...]:
     if name == "table_6":
         return (
             "The average is the plain mean over judgements, models' scores of their own outputs included (as in HTEB).",
         )
-    if name == "table_4" and tables[name]["seconds"].isna().any():
-        return (
-            "Seconds: the time from one output to the next; –: the generator is recorded, or made a single output.",
-        )
-    return ("Seconds: the time from one output to the next.",) if name == "table_4" else ()
+    if name != "table_4":
+        return ()
+    missing = "; –: the generator is recorded, or made a single output" if frame["seconds"].isna().any() else ""
+    return (f"Seconds: the time from one output to the next{missing}.",)
 
 
-def _printed(frame: pd.DataFrame, columns: Mapping[str, str]) -> pd.DataFrame:
-    heads = dict(columns) or {str(name): short for name, short in zip(frame, _short(frame.columns), strict=True)}
-    rows = [[_cell(name, row[name]) for name in heads] for row in frame.to_dict("records")]
-    return pd.DataFrame(rows, columns=list(heads.values()))
-
-
-def _short(names: Iterable[object]) -> list[str]:
-    """Return the columns' names without organisations, if they stay distinct."""
-    plain = [str(name) for name in names]
-    short = [name.rsplit("/", 1)[-1] for name in plain]
-    return short if len(set(short)) == len(short) else plain
-
-
-def _cell(column: str, value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if not isinstance(value, float):
-        return f"{value:,}" if isinstance(value, int) else str(value)
-    if math.isnan(value):
-        return "–"
-    return _p(value) if column == "p_holm" else f"{value:.1%}" if column == "error_rate" else f"{value:.2f}"
-
-
-def _p(value: float, until: str = "") -> str:
-    return "< 0.001" if value < 0.001 else f"{until}{value:.3f}"
+def _short(frame: pd.DataFrame) -> dict[str, str]:
+    """Return the headings of all columns: their names without organisations, if these stay distinct."""
+    names = [str(name) for name in frame]
+    short = [name.rsplit("/", 1)[-1] for name in names]
+    return dict(zip(names, short if len(set(short)) == len(short) else names, strict=True))

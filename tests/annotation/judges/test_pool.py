@@ -96,7 +96,7 @@ def campaign(source: Made, clusters: list[int], gap: float, draw: np.random.Gene
     said = pd.DataFrame({"pair_id": frame["pair_id"], "score": scores}).assign(
         judge="j", question="quality", status="ok", prompt_hash="p"
     )
-    return Judging(frame, said, ("j",)), ratings
+    return Judging(frame, said), ratings
 
 
 def error(judging: Judging, ratings: pd.DataFrame) -> float:

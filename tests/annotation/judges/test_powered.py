@@ -45,7 +45,7 @@ def frames(mean: float = 3.15, seed: int = 4) -> tuple[pd.DataFrame, Judging]:
         {"pair_id": judged["pair_id"], "score": np.clip(quality + 0.4 + draw.normal(0, 0.3, ALL), 1, 5)}
     ).assign(judge="j", question="quality", status="ok", prompt_hash="p")
     ratings = pd.DataFrame(rows, columns=names).assign(status="submitted", excluded="", simulated=False)
-    return ratings, Judging(judged, judgements, ("j",))
+    return ratings, Judging(judged, judgements)
 
 
 def design(**rule: Any) -> Design:
@@ -84,11 +84,9 @@ def test_the_numbers_of_a_frame_are_those_of_the_formula() -> None:
 def test_several_judges_are_one_by_their_mean() -> None:
     ratings, judging = frames()
     other = judging.judgements.assign(judge="k", score=5.0)
-    both = replace(judging, judgements=pd.concat([judging.judgements, other]), judges=("j", "k"))
+    both = replace(judging, judgements=pd.concat([judging.judgements, other]))
     halved = judging.judgements.assign(score=(judging.judgements["score"] + 5) / 2)
     assert row(ratings, both)["low"] == pytest.approx(row(ratings, replace(judging, judgements=halved))["low"])
-    with pytest.raises(ValueError, match="none are by judge 'l'; the judges are j"):
-        row(ratings, replace(judging, judges=("j", "l")))
 
 
 def refused(case: str) -> tuple[pd.DataFrame, Judging, Design]:

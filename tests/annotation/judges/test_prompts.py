@@ -10,7 +10,7 @@ from annotation.judges.prompts import Scale, read_expected, read_text
 from plumbline.models.chat import Completion
 
 FIVE = Scale(1, 5, points=(1, 2, 3, 4, 5))
-TENTHS = Scale(0, 5, decimals=1)
+TENTHS = Scale(0, 5)
 
 
 @pytest.mark.parametrize(
