@@ -50,6 +50,10 @@ class CampaignName(NamedTuple):
         """The label at the start of each line of its output."""
         return REHEARSAL if self.made_up else str(self)
 
+    def marked(self, text: str) -> str:
+        """Put the label before each line, so that copied lines name their origin."""
+        return "\n".join(f"[{self.label}] {line}".rstrip() for line in text.split("\n"))
+
     @property
     def source(self) -> str:
         """The value of its ratings' column `source`."""

@@ -14,14 +14,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from annotation.argilla.client import HEADER, SIMULATED, Argilla, ArgillaUser, DatasetListing
+from annotation.argilla.client import SIMULATED, Argilla, ArgillaUser, DatasetListing, configured
 from annotation.campaign_records import CampaignRecords
 from annotation.names import WORKER, account_pseudonym
 from annotation.offering import ARGILLA
 from annotation.sampling.queues import Queue, queues_of
 from annotation.server import OWNER, Connection, Home, credentials, ensure_user, make_folder
 from annotation.server.home import call, changing, forget, new_user, probe, remember, write_private
-from plumbline.addresses import key_in
 from plumbline.errors import DataError, PlumblineError, ServiceError, StudyError
 from plumbline.languages import language_code
 from plumbline.reading import read_json
@@ -331,50 +330,28 @@ def answered_now(study_name: str, home: Home, datasets: Collection[str]) -> Serv
 
     Any trouble is returned in plain words, and nothing is raised. The server is only read.
     """
-    url = os.environ.get("ARGILLA_API_URL", "").strip().rstrip("/")
+    url = ""
     try:
-        if url:
-            return _asked(url, key_in("ARGILLA_API_KEY"), study_name, datasets, proxies=True)
-        if (connection := probe(home)) is None:
+        if (connection := configured() or probe(home)) is None:
             return ServerAnswers("", "it does not run")
         url = connection.url
-        return _asked(url, connection.api_key, study_name, datasets, proxies=False)
+        return ServerAnswers(url, "", _counted(study_name, connection, datasets))
     except PlumblineError as error:
         return ServerAnswers(url, str(error))
     except (ValueError, KeyError, TypeError, AttributeError):
         return ServerAnswers(url, "its reply is not an Argilla response")
 
 
-def _asked(url: str, key: str, study_name: str, datasets: Collection[str], *, proxies: bool) -> ServerAnswers:
-    """Count the answers on the server at an address.
-
-    Raises an error that says why the address has no usable Argilla.
-    """
-    import httpx  # noqa: PLC0415 (a fifth of a second, and most commands ask no server)
-
-    try:
-        with httpx.Client(
-            base_url=f"{url}/api/v1", headers={HEADER: key}, timeout=_SECONDS, trust_env=proxies
-        ) as client:
-            return ServerAnswers(url, "", _counted(study_name, client, datasets))
-    except httpx.HTTPStatusError as error:
-        return ServerAnswers(url, f"it refused with status {error.response.status_code}")
-    except httpx.HTTPError as error:
-        return ServerAnswers(url, f"it does not answer ({str(error) or type(error).__name__})")
-    except httpx.InvalidURL:
-        return ServerAnswers(url, "its address is not a valid URL")
-
-
-def _counted(study_name: str, client: Any, datasets: Collection[str]) -> dict[str, int]:
-    """The submitted answers by account."""
+def _counted(study_name: str, connection: Connection, datasets: Collection[str]) -> dict[str, int]:
+    """Return the submitted answers by account."""
 
     def read(path: str) -> Any:
-        return client.get(path).raise_for_status().json()
+        return call(connection, "GET", path, timeout=_SECONDS)
 
     counts = Counter[str]()
-    names = {workspace["id"]: workspace["name"] for workspace in read("/me/workspaces")["items"]}
-    for dataset in read("/me/datasets")["items"]:
+    names = {workspace["id"]: workspace["name"] for workspace in read("me/workspaces")["items"]}
+    for dataset in read("me/datasets")["items"]:
         if dataset["name"] in datasets and names.get(dataset["workspace_id"], "").startswith(f"{study_name}-"):
-            for user in read(f"/datasets/{dataset['id']}/users/progress")["users"]:
+            for user in read(f"datasets/{dataset['id']}/users/progress")["users"]:
                 counts[user["username"]] += user["completed"]["submitted"] + user["pending"]["submitted"]
     return {name: number for name, number in counts.items() if number}

@@ -134,6 +134,21 @@ def connect(home: Home, *, existing: bool = False) -> Iterator[Argilla]:
 @contextlib.contextmanager
 def reach(home: Home, *, existing: bool = False) -> Iterator[Connection]:
     """Find the server that the environment names, or start the home's, without importing the SDK (a second)."""
+    if (elsewhere := configured()) is not None:
+        guard(elsewhere.url, elsewhere.api_key)
+        yield elsewhere
+        return
+    if existing and not has_database(home):
+        raise ServiceError(
+            f"{home.path}: no Argilla has run in this folder, so it has no accounts or answers; name another folder"
+            " (--data), or start a server (`plumbline serve`)"
+        )
+    with running(home) as connection:
+        yield connection
+
+
+def configured() -> Connection | None:
+    """Return the server that the environment names, unasked; None for none. Raises ServiceError for bad values."""
     url = os.environ.get("ARGILLA_API_URL", "").strip()
     try:
         key = key_in("ARGILLA_API_KEY")
@@ -143,25 +158,11 @@ def reach(home: Home, *, existing: bool = False) -> Iterator[Connection]:
             proxy_for(parts.scheme, parts.netloc)
     except ValueError as error:
         raise ServiceError(f"ARGILLA_API_URL, ARGILLA_API_KEY: {error}") from None
-    if url and not key:
-        raise ServiceError(
-            "ARGILLA_API_URL is set but ARGILLA_API_KEY is not; set both, or neither for the local server"
-        )
-    if key and not url:
-        raise ServiceError(
-            "ARGILLA_API_KEY is set but ARGILLA_API_URL is not; set both, or neither for the local server"
-        )
-    if url and key:
-        guard(url, key)
-        yield Connection(url.rstrip("/"), key)
-        return
-    if existing and not has_database(home):
-        raise ServiceError(
-            f"{home.path}: no Argilla has run in this folder, so it has no accounts or answers; name another folder"
-            " (--data), or start a server (`plumbline serve`)"
-        )
-    with running(home) as connection:
-        yield connection
+    if bool(url) != bool(key):
+        names = ("ARGILLA_API_URL", "ARGILLA_API_KEY")
+        present, missing = names if url else reversed(names)
+        raise ServiceError(f"{present} is set but {missing} is not; set both, or neither for the local server")
+    return Connection(url.rstrip("/"), key) if url else None
 
 
 def guard(url: str, key: str) -> None:

@@ -177,23 +177,18 @@ class AccountPlatform(Platform):
         verdict = AccountDecision(submission_id=submission_id, decision=decision, reason=reason)
         self.account.decisions[submission_id] = verdict
         if decision == "approved":
-            self._pay(submission, "reward", self.offer_of(submission.posted_id).reward, ("", submission_id))
+            reward = self.offer_of(submission.posted_id).reward
+            self._pay(submission, kind="reward", cents=reward, reason="", token=submission_id)
         self.account.write()
 
     def bonus(self, submission: Submission, cents: int, reason: str, token: str) -> None:
         """Add a bonus to the payments, unless its token was used."""
-        self._pay(submission, "bonus", cents, (reason, token))
+        self._pay(submission, kind="bonus", cents=cents, reason=reason, token=token)
         self.account.write()
 
-    def _pay(
-        self, submission: Submission, kind: Literal["reward", "bonus"], cents: int, reason_and_token: tuple[str, str]
-    ) -> None:
-        reason, token = reason_and_token
-        payment = Payment(
-            token=token, submission_id=submission.submission_id, worker=submission.worker, kind=kind, cents=cents,
-            reason=reason,
-        )  # fmt: skip
-        self.account.payments.setdefault(token, payment)
+    def _pay(self, submission: Submission, **facts: Any) -> None:
+        payment = Payment(submission_id=submission.submission_id, worker=submission.worker, **facts)
+        self.account.payments.setdefault(payment.token, payment)
 
     def shows_bonus(self, submission_id: str, cents: int, reason: str) -> bool:
         """Return whether the bonus is among the payments."""

@@ -18,18 +18,17 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
+from annotation.campaign_records import CampaignRecords
 from annotation.counting import excluded_raters
 from annotation.crowd import pay
-from annotation.crowd.batches import make_batches
+from annotation.crowd.batches import Batch, make_batches
 from annotation.crowd.ledger import BatchOffer, Ledger, Work, refuse_lost_batches
 from annotation.crowd.operations import EXTENDED, Kind, Operation
-from annotation.crowd.platform import NoMoneyError, Offer, Platform, PlatformOffer, RefusedError, Submission, crowd_of
+from annotation.crowd.platform import NoMoneyError, Offer, Platform, PlatformOffer, RefusedError, crowd_of
 from annotation.names import worker_pseudonym
 from annotation.offering import Mode
 from annotation.ratings.decisions import note_again
@@ -46,12 +45,14 @@ class LimitError(StudyError):
     """The next step would cost more than may be spent."""
 
 
-def other_sample(folder: Path, mode: Mode) -> DataError:
-    """Return the error for offered pairs that are no longer in the sample."""
-    return DataError(
-        f"{folder / 'pairs.parquet'}: the {mode} campaign has pairs that this sample does not have;"
-        " restore the sample that was offered"
-    )
+def pairs_of(records: CampaignRecords, batch: Batch, mode: Mode) -> tuple[Pair, ...]:
+    """Return a batch's pairs, in the order of showing. Raises DataError if the sample no longer has them."""
+    if not records.shown_by_id.keys() >= set(batch.pair_ids):
+        raise DataError(
+            f"{records.study.folder / 'pairs.parquet'}: the {mode} campaign has pairs that this sample does not have;"
+            " restore the sample that was offered"
+        )
+    return tuple(records.shown_by_id[pair_id] for pair_id in batch.pair_ids)
 
 
 BONUS_REASON = "Your batch took longer than we had assumed. This bonus makes up the difference. Thank you."
@@ -75,12 +76,9 @@ def next_batches(records: Evidence, mode: Mode, offered: Sequence[BatchOffer], p
     In a study with `raters.blocks` they belong to the blocks that the recorded answers open.
     """
     study, out = records.study, {*records.withdrawn, *records.unopened()}
-    names = {pair.pair_id: pair.transformation for pair in records.shown}
-    batches = [offer.batch for offer in offered]
+    batches, spec = [offer.batch for offer in offered], crowd_of(study)
     for batch in batches:
-        if not names.keys() >= set(batch.pair_ids):
-            raise other_sample(study.folder, mode)
-    spec = crowd_of(study)
+        pairs_of(records, batch, mode)
     pairs, controls = (
         [pair for pair in group if pair.pair_id not in out] for group in (records.pairs, records.controls)
     )
@@ -88,7 +86,7 @@ def next_batches(records: Evidence, mode: Mode, offered: Sequence[BatchOffer], p
         BatchOffer(
             batch,
             study.raters_of(batch.queue.pool),
-            pay.reward([names[pair_id] for pair_id in batch.pair_ids], spec.pay),
+            pay.reward([pair.transformation for pair in pairs_of(records, batch, mode)], spec.pay),
         )
         for batch in make_batches(study, pairs, controls, batches, pilot)
     ]
@@ -103,19 +101,13 @@ class CrowdCampaign:
         """`key` makes workers' pseudonyms; `limit` is the most to spend in all, in cents (None: nothing more)."""
         self.study, self.platform, self.ledger = study, platform, ledger
         self.spec = crowd_of(study)
-        self.where = str(platform.campaign)  #: as records have it
-        self.label = platform.campaign.label  #: as output shows it
+        self.name = platform.campaign
         self._key, self._limit = key, limit
         self.reopen()
 
     def reopen(self) -> None:
         """Open the study's records, again after this command has written some of them."""
         self.records = Evidence.open(self.study)
-
-    @cached_property
-    def pairs(self) -> Mapping[str, Pair]:
-        """All pairs that workers see, by id."""
-        return self.records.shown_by_id
 
     @property
     def rubric(self) -> Rubric:
@@ -137,21 +129,28 @@ class CrowdCampaign:
         """Finish the operations that earlier commands left open; return how many."""
         unsettled = self.ledger.operations(state="intended")
         if unsettled:
-            tqdm.write(
-                f"[{self.label}] finishing {count(len(unsettled), 'call')} that an earlier command left unfinished;"
-                " first checking them with the platform (up to 15 minutes for a bonus)",
-                file=sys.stderr,
+            self._tell(
+                f"finishing {count(len(unsettled), 'call')} that an earlier command left unfinished; first checking"
+                " them with the platform (up to 15 minutes for a bonus)"
             )
         for operation in unsettled:
             intention = operation.kind, operation.subject, operation.cents
             try:
                 self.ledger.once(intention, operation.details, self._find, self._carry_out)
             except RefusedError as error:  # the others go on
-                tqdm.write(f"[{self.label}] refused: {error}", file=sys.stderr)
+                self._tell(f"refused: {error}")
         return len(unsettled)
 
+    def say(self, text: str) -> None:
+        """Print lines that begin with the campaign's name."""
+        print(self.name.marked(text))
+
+    def _tell(self, text: str) -> None:
+        """Print such lines beside a bar of progress."""
+        tqdm.write(self.name.marked(text), file=sys.stderr)
+
     def _refuse_beyond_limit(self, cents: int) -> None:
-        if not self.platform.campaign.spends:
+        if not self.name.spends:
             return
         spent = self.ledger.spent()
         if self._limit is None or spent + cents > self._limit:
@@ -165,20 +164,18 @@ class CrowdCampaign:
         return operation.find(self.platform)
 
     def _carry_out(self, operation: Operation) -> str:
-        return operation.carry_out(self.platform, self.offer)
+        return operation.carry_out(self.platform, self.offer) or operation.kind
 
     def offer(self, batch_id: str) -> Offer:
         """Return a batch of the ledger as it is offered to workers. DataError for a batch of another campaign."""
         offer = self.ledger.find_offered(batch_id)
         if offer is None:
-            raise DataError(f"{self.ledger.path}: no batch {batch_id!r} in the {self.label} campaign")
+            raise DataError(f"{self.ledger.path}: no batch {batch_id!r} in the {self.name.label} campaign")
         return self.shown(offer)
 
     def shown(self, offer: BatchOffer) -> Offer:
         """Return a batch with the texts of its pairs. Raises DataError if the sample no longer has them."""
-        if not self.pairs.keys() >= set(offer.batch.pair_ids):
-            raise other_sample(self.study.folder, self.platform.mode)
-        pairs = tuple(self.pairs[pair_id] for pair_id in offer.batch.pair_ids)
+        pairs = pairs_of(self.records, offer.batch, self.platform.mode)
         return Offer(offer.batch, pairs, offer.places, offer.reward)
 
     # State
@@ -396,10 +393,6 @@ class CrowdCampaign:
         return len(posted), released
 
     # Money for work
-
-    def approve(self, submission: Submission) -> None:
-        """Approve a submission, which pays its reward."""
-        self.do("approve", submission.submission_id)
 
     def reject(self, work: Work, reason: str) -> None:
         """Reject a submission: its reward is not paid, and one more worker may do the batch.

@@ -81,9 +81,11 @@ def collect(campaign: CrowdCampaign, *, replace: bool = False) -> Collection:
     for work in works:
         if work.submission.state in COUNTED:
             rows = json.loads(campaign.ledger.answers(work.submission.submission_id))
-            answers[work.batch_id] += _rated(work, [Answer(**row) for row in rows], rubric, campaign.pairs)
+            answers[work.batch_id] += _rated(
+                work, [Answer(**row) for row in rows], rubric, campaign.records.shown_by_id
+            )
     parts = {batch_id: SourcePart("", tuple(of_batch)) for batch_id, of_batch in answers.items()}
-    source = campaign.platform.campaign.source
+    source = campaign.name.source
     replace = replace or _only_returned(ratings, source, parts, submissions)
     keep(campaign.records, source, parts, replace=replace, instead_of=REHEARSALS if parts and mode == "live" else ())
     campaign.reopen()
@@ -155,13 +157,13 @@ def _read(campaign: CrowdCampaign, rubric: Rubric) -> int:
     """
     ledger = campaign.ledger
     todo = [work for work in ledger.work() if work.submission.state in COUNTED and (not work.answered or work.trouble)]
-    for work in tqdm(todo, unit="submission", desc=f"[{campaign.label}] reading answers", disable=not todo):
+    for work in tqdm(todo, unit="submission", desc=f"[{campaign.name.label}] reading answers", disable=not todo):
         offer = campaign.offer(work.batch_id)
         try:
             answers = campaign.platform.answers(work.submission, offer)
             _check(work, answers, [pair.pair_id for pair in offer.pairs])
-            for answer in _rated(work, answers, rubric, campaign.pairs):
-                check(answer, f"submission {work.submission.submission_id}", rubric, campaign.pairs)
+            for answer in _rated(work, answers, rubric, campaign.records.shown_by_id):
+                check(answer, f"submission {work.submission.submission_id}", rubric, campaign.records.shown_by_id)
         except DataError as error:
             ledger.keep_answers(work.submission.submission_id, "[]", str(error))
         else:

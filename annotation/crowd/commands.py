@@ -107,7 +107,7 @@ def campaign_of(
 
 def _limit(options: argparse.Namespace, campaign: CampaignName) -> int:
     """Return the money that may be spent, in cents, after a person confirmed it; play money in the rehearsal."""
-    where, what = f"[{campaign.label}]", "a rehearsal" if campaign.made_up else "--live"
+    what = "a rehearsal" if campaign.made_up else "--live"
     if options.max_cost is None:
         raise StudyError(f"{what} spends money and needs a limit; add --max-cost DOLLARS, for the whole campaign")
     limit = int(options.max_cost * 100 + 1e-6)
@@ -115,7 +115,8 @@ def _limit(options: argparse.Namespace, campaign: CampaignName) -> int:
         return limit
     if not sys.stdin.isatty():
         raise StudyError(f"{what} asks for confirmation before it spends, but there is no terminal here; add --yes")
-    print(f"{where} This may spend up to {pay.dollars(limit)} in all. Type `{CONFIRM}` to go on: ", end="", flush=True)
+    question = f"This may spend up to {pay.dollars(limit)} in all. Type `{CONFIRM}` to go on:"
+    print(campaign.marked(question), end=" ", flush=True)
     if sys.stdin.readline().strip() != CONFIRM:
         raise StudyError("not confirmed; nothing was spent")
     return limit
@@ -158,10 +159,10 @@ def show_plan(options: argparse.Namespace) -> int:
     campaign = campaign_name(records, options)
     refuse_incomplete(records, campaign, launching=False)
     print(summary.plan_text(records, campaign, options.pilot))
-    groups, where = ahead_of_sample(records.pairs, study.acceptance, study.raters_of), f"[{campaign.label}]"
-    print(summary.marked(where, size_line(groups, study.called.item, study.acceptance)))
+    groups = ahead_of_sample(records.pairs, study.acceptance, study.raters_of)
+    print(campaign.marked(size_line(groups, study.called.item, study.acceptance)))
     for line in [*never_lines(study, groups, offered=False), *lacking(records, campaign)]:
-        print(summary.marked(where, f"before launching: {line}"))
+        print(campaign.marked(f"before launching: {line}"))
     return 0
 
 
@@ -177,18 +178,20 @@ def launch_batches(options: argparse.Namespace) -> int:
         campaign.platform.balance()  # keys that cannot be used are refused before rules are fixed
         fix_rules(campaign.records)
         campaign.reopen()
-        rubric, where = campaign.rubric, f"[{campaign.label}]"
-        if words_changed(campaign.records, campaign.where, rubric):
-            print(f"{where} batches offered earlier keep the wording of their launch, not the rubric's present wording")
-        refuse_other_offering(campaign.records, campaign.where, rubric)
-        done = campaign.launch(options.pilot, lambda: begin_offering(campaign.records, campaign.where, rubric))
-        print(f"{where} {count(done.posted, 'batch', 'batches')} offered now, {done.extended} opened again;"
-              f" {done.open} {'is' if done.open == 1 else 'are'} open,"
-              f" {done.waiting} {'waits' if done.waiting == 1 else 'wait'} until earlier batches are done")  # fmt: skip
+        rubric, name = campaign.rubric, str(campaign.name)
+        if words_changed(campaign.records, name, rubric):
+            campaign.say("batches offered earlier keep the wording of their launch, not the rubric's present wording")
+        refuse_other_offering(campaign.records, name, rubric)
+        done = campaign.launch(options.pilot, lambda: begin_offering(campaign.records, name, rubric))
+        campaign.say(
+            f"{count(done.posted, 'batch', 'batches')} offered now, {done.extended} opened again;"
+            f" {done.open} {'is' if done.open == 1 else 'are'} open,"
+            f" {done.waiting} {'waits' if done.waiting == 1 else 'wait'} until earlier batches are done"
+        )
         for line in campaign.platform.launch_lines(campaign.posted_ids()):
-            print(f"{where} {line}")
+            campaign.say(line)
         for line in done.troubles:
-            print(f"{where} refused: {line}")
+            campaign.say(f"refused: {line}")
         if done.stopped:
             raise StudyError(done.stopped)
     return 0
@@ -205,11 +208,11 @@ def show_campaign(options: argparse.Namespace) -> int:
     for (refusing, worker), at in read_refused(home_of(options), study.name).items():
         release_it = [worker, "--platform", refusing.platform, *(["--live"] if refusing.mode == "live" else [])]
         release_it += ["--data", options.data] if options.data else []
-        print(
-            f"[{refusing.label}] {worker} was refused in another browser than the one that began"
-            f" ({at:%Y-%m-%d %H:%M} UTC); if the person asks to go on in another one:"
-            f" {study.command('crowd release')} {shlex.join(release_it)}"
+        line = (
+            f"{worker} was refused in another browser than the one that began ({at:%Y-%m-%d %H:%M} UTC); if the person"
+            f" asks to go on in another one: {study.command('crowd release')} {shlex.join(release_it)}"
         )
+        print(refusing.marked(line))
     return 0
 
 
@@ -223,10 +226,8 @@ def release_worker(options: argparse.Namespace) -> int:
         raise StudyError(
             f"[{campaign.label}] {worker} was refused in no browser; `{study.command('crowd status')}` lists who was"
         )
-    print(
-        f"[{campaign.label}] {worker} may go on: the next browser that opens the link and begins is theirs;"
-        " ask them to open it now"
-    )
+    line = f"{worker} may go on: the next browser that opens the link and begins is theirs; ask them to open it now"
+    print(campaign.marked(line))
     return 0
 
 
@@ -249,28 +250,25 @@ def collect_work(options: argparse.Namespace) -> int:
         if options.participants:
             campaign.platform.confirm(options.participants)
         done = collecting.collect(campaign, replace=options.replace)
-        where = f"[{campaign.label}]"
         rehearsal = " (a rehearsal: they count as simulated)" if campaign.platform.mode == "sandbox" else ""
-        print(f"{where} {count(done.new, 'submission')} read, {count(len(done.ratings), 'rating')} in all{rehearsal}")
+        campaign.say(f"{count(done.new, 'submission')} read, {count(len(done.ratings), 'rating')} in all{rehearsal}")
         for line in done.troubles.values():
-            print(f"{where} cannot be read: {line}")
+            campaign.say(f"cannot be read: {line}")
         if campaign.platform.after_collecting:
-            print(f"{where} {campaign.platform.after_collecting}")
+            campaign.say(campaign.platform.after_collecting)
     return 0
 
 
 def review_work(options: argparse.Namespace) -> int:
     """List the submissions that wait for a decision."""
-    study = cli.study_of(options)
-    with campaign_of(study, options) as campaign:
-        where = f"[{campaign.label}]"
+    with campaign_of(cli.study_of(options), options) as campaign:
         if options.answers:
-            print(summary.marked(where, judging.sheet_text(campaign, options.answers)))
+            campaign.say(judging.sheet_text(campaign, options.answers))
             return 0
         judging.finish(campaign)
         campaign.refresh()
         title = "Submissions that wait for a decision; signs are advice only"
-        print(summary.marked(where, f"{title}\n{summary.cases_text(campaign)}"))
+        campaign.say(f"{title}\n{summary.cases_text(campaign)}")
     return 0
 
 
@@ -278,8 +276,7 @@ def approve_work(options: argparse.Namespace) -> int:
     """Approve submissions, which pays them."""
     if options.all and options.reason:
         raise StudyError("--reason is for submissions that you name; leave out --all, or the reason")
-    study = cli.study_of(options)
-    with campaign_of(study, options) as campaign:
+    with campaign_of(cli.study_of(options), options) as campaign:
         campaign.refresh()
         if options.all:
             number, waiting = judging.approve_all(campaign)
@@ -288,39 +285,38 @@ def approve_work(options: argparse.Namespace) -> int:
         more = f"; {count(len(waiting), 'waits', 'wait')} for a person's decision (crowd review)" if waiting else ""
         if not (number or waiting):
             more = f"; none waits: {judging.states_text(campaign, options.submissions)}"
-        print(f"[{campaign.label}] {count(number, 'submission')} approved{more}")
+        campaign.say(f"{count(number, 'submission')} approved{more}")
         for case in waiting:
-            print(f"[{campaign.label}]   {case.work.submission.submission_id}: {'; '.join(case.against)}")
+            campaign.say(f"  {case.work.submission.submission_id}: {'; '.join(case.against)}")
         _write_lists(campaign)
     return 0
 
 
 def reject_work(options: argparse.Namespace) -> int:
     """Reject submissions, with a reason."""
-    study = cli.study_of(options)
-    with campaign_of(study, options) as campaign:
+    with campaign_of(cli.study_of(options), options) as campaign:
         campaign.refresh()
         number = judging.reject(campaign, options.submissions, options.reason)
-        print(f"[{campaign.label}] {count(number, 'submission')} rejected and their ratings excluded;"
-              " `crowd launch` offers their places to other workers")  # fmt: skip
+        campaign.say(
+            f"{count(number, 'submission')} rejected and their ratings excluded; `crowd launch` offers their places to"
+            " other workers"
+        )
     return 0
 
 
 def pay_bonuses(options: argparse.Namespace) -> int:
     """Pay bonuses where the work took longer than the reward pays for."""
-    study = cli.study_of(options)
-    with campaign_of(study, options, spends=True) as campaign:
+    with campaign_of(cli.study_of(options), options, spends=True) as campaign:
         number, cents = judging.pay_bonuses(campaign)
         in_all = f", {pay.dollars(cents)} in all" if number else ""
-        paid = f"{count(number, 'bonus', 'bonuses')} paid for work that took longer than assumed{in_all}"
-        print(f"[{campaign.label}] {paid}")
+        campaign.say(f"{count(number, 'bonus', 'bonuses')} paid for work that took longer than assumed{in_all}")
         _write_lists(campaign)
     return 0
 
 
 def _write_lists(campaign: CrowdCampaign) -> None:
     for path in campaign.platform.write_lists():
-        print(f"[{campaign.label}] payments to make: {path}")
+        campaign.say(f"payments to make: {path}")
 
 
 def close_campaign(options: argparse.Namespace) -> int:
@@ -333,12 +329,12 @@ def close_campaign(options: argparse.Namespace) -> int:
         unoffered = len(campaign.ledger.offered()) - closed
         never = f"{count(unoffered, 'batch was', 'batches were')} never offered"
         more = f"; {never}; `crowd launch` can still offer {'it' if unoffered == 1 else 'them'}" if unoffered else ""
-        print(f"[{campaign.label}] {count(closed, 'batch', 'batches')} closed, {pay.dollars(released)} released{more}")
+        campaign.say(f"{count(closed, 'batch', 'batches')} closed, {pay.dollars(released)} released{more}")
         if waiting := len(judging.cases(campaign)):
             waits = count(waiting, "submission still waits", "submissions still wait")
-            print(f"[{campaign.label}] {waits} for your decision: `crowd collect`, then `crowd review`")
+            campaign.say(f"{waits} for your decision: `crowd collect`, then `crowd review`")
         if due := judging.owed(campaign):  # closing ends the wait for batches that lack workers
-            print(f"[{campaign.label}] {count(len(due), 'bonus is', 'bonuses are')} owed; pay with `crowd bonus`")
+            campaign.say(f"{count(len(due), 'bonus is', 'bonuses are')} owed; pay with `crowd bonus`")
     return 0
 
 
@@ -351,5 +347,5 @@ def _forget(study: Study, options: argparse.Namespace) -> int:
         number = collecting.forget_rehearsal(study, ledger)
         (study.scratch / REHEARSAL_FILE).unlink(missing_ok=True)
         ledger.forget()  # last: after a crash, the next run removes the rest
-    print(f"[{campaign.label}] {count(number, 'rating')} and everything else of the rehearsal removed")
+    print(campaign.marked(f"{count(number, 'rating')} and everything else of the rehearsal removed"))
     return 0

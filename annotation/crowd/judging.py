@@ -147,7 +147,7 @@ def finish(campaign: CrowdCampaign, again: Collection[str] = ()) -> None:
             continue
         try:
             if judgement.decision == "approve":
-                campaign.approve(work.submission)
+                campaign.do("approve", judgement.submission_id)
             else:
                 campaign.reject(work, judgement.reason)
                 _exclude(campaign, work, judgement)
@@ -262,7 +262,7 @@ def works_of(campaign: CrowdCampaign, submission_ids: Sequence[str]) -> list[Wor
     for name in submission_ids:
         if name not in works_by_id:
             raise StudyError(
-                f"submission {name!r} is not in the {campaign.label} campaign of {campaign.study.name}, or was not"
+                f"submission {name!r} is not in the {campaign.name.label} campaign of {campaign.study.name}, or was not"
                 " collected yet; `crowd review` lists the waiting submissions"
             )
     return [works_by_id[name] for name in dict.fromkeys(submission_ids)]

@@ -55,78 +55,6 @@ class SubmissionReview:
     decided_at: datetime
 
 
-class WorkTables:
-    """The part of a ledger that holds work, of one platform and mode."""
-
-    _database: sqlite3.Connection
-    campaign: CampaignName
-
-    def note(self, submission: Submission, batch_id: str, pseudonym: str) -> None:
-        """Record a submission's present state; answers that were read stay."""
-        at = submission.submitted_at.isoformat() if submission.submitted_at else None
-        seconds = None if math.isnan(submission.seconds) else submission.seconds
-        self._database.execute(
-            "INSERT INTO submissions (platform, mode, submission_id, batch_id, worker, pseudonym, state, seconds,"
-            " submitted_at, bonuses) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
-            " state = excluded.state, seconds = excluded.seconds, submitted_at = excluded.submitted_at,"
-            " bonuses = excluded.bonuses",
-            (*self.campaign, submission.submission_id, batch_id, submission.worker, pseudonym, submission.state,
-             seconds, at, json.dumps(submission.bonuses)),
-        )  # fmt: skip
-
-    def keep_answers(self, submission_id: str, answers: str, trouble: str = "") -> None:
-        """Store a submission's answers (JSON), or the reason why they cannot be read."""
-        self._database.execute(
-            "UPDATE submissions SET answers = ?, trouble = ? WHERE platform = ? AND mode = ? AND submission_id = ?",
-            (answers, trouble, *self.campaign, submission_id),
-        )
-
-    def answers(self, submission_id: str) -> str:
-        """Return a submission's stored answers; empty if none are stored."""
-        row = self._database.execute(
-            "SELECT answers FROM submissions WHERE platform = ? AND mode = ? AND submission_id = ?",
-            (*self.campaign, submission_id),
-        ).fetchone()
-        return (row[0] or "") if row else ""
-
-    def work(self) -> list[Work]:
-        """All submissions, in the order of their batches."""
-        rows = self._database.execute(
-            "SELECT s.submission_id, s.batch_id, worker, pseudonym, state, seconds, submitted_at, bonuses,"
-            " answers IS NOT NULL, trouble, COALESCE((SELECT outcome FROM operations o WHERE o.platform = s.platform"
-            " AND o.mode = s.mode AND o.kind = 'post' AND o.subject = s.batch_id), '')"
-            " FROM submissions s JOIN batches b USING (platform, mode, batch_id)"
-            " WHERE platform = ? AND mode = ? ORDER BY b.number, submitted_at, submission_id",
-            self.campaign,
-        )
-        works = []
-        for key, batch_id, worker, pseudonym, state, seconds, at, bonuses, answered, trouble, posted_id in rows:
-            when = datetime.fromisoformat(at) if at else None
-            time = float("nan") if seconds is None else seconds
-            paid = tuple(json.loads(bonuses))
-            submission = Submission(key, posted_id, worker, state, time, when, paid)
-            works.append(Work(submission, batch_id, pseudonym, bool(answered), trouble))
-        return works
-
-    def judge(self, judgement: SubmissionReview) -> None:
-        """Record a person's decision; later decisions take precedence, earlier ones stay."""
-        signs = json.dumps(judgement.signs, ensure_ascii=False)
-        row = (judgement.submission_id, judgement.decision, judgement.reason, signs, judgement.decided_at.isoformat())
-        self._database.execute("INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?, ?)", (*self.campaign, *row))
-
-    def judgements(self, submission_id: str = "") -> list[SubmissionReview]:
-        """All decisions (about a submission), the oldest first."""
-        rows = self._database.execute(
-            "SELECT submission_id, decision, reason, signs, decided_at FROM decisions WHERE platform = ? AND mode = ?"
-            " AND ? IN ('', submission_id) ORDER BY rowid",
-            (*self.campaign, submission_id),
-        )
-        return [
-            SubmissionReview(key, decision, reason, tuple(json.loads(signs)), datetime.fromisoformat(at))
-            for key, decision, reason, signs, at in rows
-        ]
-
-
 VERSION = 1
 
 _SCHEMA = """
@@ -158,7 +86,7 @@ class BatchOffer:
     reward: int  #: cents
 
 
-class Ledger(WorkTables):
+class Ledger:
     """One study's ledger for one platform and mode; use it as a context."""
 
     def __init__(self, path: Path, study_name: str, platform: PlatformName, mode: Mode) -> None:
@@ -337,22 +265,19 @@ class Ledger(WorkTables):
             (*self.campaign, *values),
         )
         for kind, subject, cents, details, state, outcome, at in rows.fetchall():
-            token, intended_at = self._token(kind, subject, at), datetime.fromisoformat(at)
+            # 64 characters are the most that MTurk allows.
+            token = sha256("\0".join(("crowd-v1", *self.campaign, kind, subject, at)).encode()).hexdigest()
+            intended_at = datetime.fromisoformat(at)
             yield OPERATIONS[kind](kind, subject, cents, json.loads(details), state, outcome, intended_at, token)
 
     def _intend(self, kind: Kind, subject: str, cents: int, details: Mapping[str, Any]) -> Operation:
-        at = datetime.now(UTC)
-        row = (*self.campaign, kind, subject, cents, json.dumps(details, ensure_ascii=False), at.isoformat())
+        at = datetime.now(UTC).isoformat()
         # A refused operation is intended anew, at another time and so with another token.
         self._database.execute(
-            "INSERT OR REPLACE INTO operations VALUES (?, ?, ?, ?, ?, ?, 'intended', '', ?, NULL)", row
+            "INSERT OR REPLACE INTO operations VALUES (?, ?, ?, ?, ?, ?, 'intended', '', ?, NULL)",
+            (*self.campaign, kind, subject, cents, json.dumps(details, ensure_ascii=False), at),
         )
-        token = self._token(kind, subject, at.isoformat())
-        return OPERATIONS[kind](kind, subject, cents, details, "intended", "", at, token)
-
-    def _token(self, kind: str, subject: str, at: str) -> str:
-        """Return a token of 64 characters, the most that MTurk allows."""
-        return sha256("\0".join(("crowd-v1", *self.campaign, kind, subject, at)).encode()).hexdigest()
+        return next(self._operations("AND kind = ? AND subject = ?", (kind, subject)))
 
     def _settle(self, operation: Operation, state: str, outcome: str) -> None:
         self._database.execute(
@@ -360,6 +285,73 @@ class Ledger(WorkTables):
             " AND subject = ?",
             (state, outcome, datetime.now(UTC).isoformat(), *self.campaign, operation.kind, operation.subject),
         )
+
+    # Work
+
+    def note(self, submission: Submission, batch_id: str, pseudonym: str) -> None:
+        """Record a submission's present state; answers that were read stay."""
+        at = submission.submitted_at.isoformat() if submission.submitted_at else None
+        seconds = None if math.isnan(submission.seconds) else submission.seconds
+        self._database.execute(
+            "INSERT INTO submissions (platform, mode, submission_id, batch_id, worker, pseudonym, state, seconds,"
+            " submitted_at, bonuses) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+            " state = excluded.state, seconds = excluded.seconds, submitted_at = excluded.submitted_at,"
+            " bonuses = excluded.bonuses",
+            (*self.campaign, submission.submission_id, batch_id, submission.worker, pseudonym, submission.state,
+             seconds, at, json.dumps(submission.bonuses)),
+        )  # fmt: skip
+
+    def keep_answers(self, submission_id: str, answers: str, trouble: str = "") -> None:
+        """Store a submission's answers (JSON), or the reason why they cannot be read."""
+        self._database.execute(
+            "UPDATE submissions SET answers = ?, trouble = ? WHERE platform = ? AND mode = ? AND submission_id = ?",
+            (answers, trouble, *self.campaign, submission_id),
+        )
+
+    def answers(self, submission_id: str) -> str:
+        """Return a submission's stored answers; empty if none are stored."""
+        row = self._database.execute(
+            "SELECT answers FROM submissions WHERE platform = ? AND mode = ? AND submission_id = ?",
+            (*self.campaign, submission_id),
+        ).fetchone()
+        return (row[0] or "") if row else ""
+
+    def work(self) -> list[Work]:
+        """All submissions, in the order of their batches."""
+        rows = self._database.execute(
+            "SELECT s.submission_id, s.batch_id, worker, pseudonym, state, seconds, submitted_at, bonuses,"
+            " answers IS NOT NULL, trouble, COALESCE((SELECT outcome FROM operations o WHERE o.platform = s.platform"
+            " AND o.mode = s.mode AND o.kind = 'post' AND o.subject = s.batch_id), '')"
+            " FROM submissions s JOIN batches b USING (platform, mode, batch_id)"
+            " WHERE platform = ? AND mode = ? ORDER BY b.number, submitted_at, submission_id",
+            self.campaign,
+        )
+        works = []
+        for key, batch_id, worker, pseudonym, state, seconds, at, bonuses, answered, trouble, posted_id in rows:
+            when = datetime.fromisoformat(at) if at else None
+            time = float("nan") if seconds is None else seconds
+            paid = tuple(json.loads(bonuses))
+            submission = Submission(key, posted_id, worker, state, time, when, paid)
+            works.append(Work(submission, batch_id, pseudonym, bool(answered), trouble))
+        return works
+
+    def judge(self, judgement: SubmissionReview) -> None:
+        """Record a person's decision; later decisions take precedence, earlier ones stay."""
+        signs = json.dumps(judgement.signs, ensure_ascii=False)
+        row = (judgement.submission_id, judgement.decision, judgement.reason, signs, judgement.decided_at.isoformat())
+        self._database.execute("INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?, ?)", (*self.campaign, *row))
+
+    def judgements(self, submission_id: str = "") -> list[SubmissionReview]:
+        """All decisions (about a submission), the oldest first."""
+        rows = self._database.execute(
+            "SELECT submission_id, decision, reason, signs, decided_at FROM decisions WHERE platform = ? AND mode = ?"
+            " AND ? IN ('', submission_id) ORDER BY rowid",
+            (*self.campaign, submission_id),
+        )
+        return [
+            SubmissionReview(key, decision, reason, tuple(json.loads(signs)), datetime.fromisoformat(at))
+            for key, decision, reason, signs, at in rows
+        ]
 
 
 def refuse_lost_batches(records: CampaignRecords, ledger: Ledger) -> None:

@@ -5,7 +5,6 @@ An operation knows how it is carried out, and how the platform shows whether an 
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,7 +17,7 @@ EXTENDED = "extend"  # the outcome if an offer was opened again; otherwise it wa
 
 
 @dataclass(frozen=True)
-class Operation(ABC):
+class Operation:
     """A call that a platform must carry out once: the intention, and the outcome once known."""
 
     kind: Kind
@@ -37,13 +36,12 @@ class Operation(ABC):
         """
         return None
 
-    def carry_out(self, platform: Platform, offer_of: Callable[[str], Offer]) -> str:
-        """Make the change; return the outcome. `offer_of` gives a batch as workers see it."""
-        return self._change(platform, offer_of) or self.kind
+    def carry_out(self, platform: Platform, offer_of: Callable[[str], Offer]) -> str | None:
+        """Make the change; return its outcome if there is more to say than the kind's name.
 
-    @abstractmethod
-    def _change(self, platform: Platform, offer_of: Callable[[str], Offer]) -> str:
-        """Make the change; return an outcome that is more than the kind's name."""
+        `offer_of` gives a batch as workers see it.
+        """
+        return None
 
 
 class Post(Operation):
@@ -53,14 +51,16 @@ class Post(Operation):
         """Return the platform's id of the offer."""
         return platform.find_posted(self.token)
 
-    def _change(self, platform: Platform, offer_of: Callable[[str], Offer]) -> str:
+    def carry_out(self, platform: Platform, offer_of: Callable[[str], Offer]) -> str | None:
+        """Offer it; return the platform's id."""
         return platform.post(offer_of(self.subject), self.token)
 
 
 class Extend(Operation):
     """Open an offer again, or to more workers."""
 
-    def _change(self, platform: Platform, offer_of: Callable[[str], Offer]) -> str:
+    def carry_out(self, platform: Platform, offer_of: Callable[[str], Offer]) -> str | None:
+        """Open it, if it is not open."""
         changed = platform.extend(self.details["posted"], places=self.details["places"], token=self.token)
         return EXTENDED if changed else "nothing to do"
 
@@ -68,17 +68,19 @@ class Extend(Operation):
 class Approve(Operation):
     """Approve a submission, which pays its reward."""
 
-    def _change(self, platform: Platform, offer_of: Callable[[str], Offer]) -> str:
+    def carry_out(self, platform: Platform, offer_of: Callable[[str], Offer]) -> str | None:
+        """Approve it."""
         platform.approve(platform.submission(self.subject))
-        return ""
+        return None
 
 
 class Reject(Operation):
     """Reject a submission with a reason."""
 
-    def _change(self, platform: Platform, offer_of: Callable[[str], Offer]) -> str:
+    def carry_out(self, platform: Platform, offer_of: Callable[[str], Offer]) -> str | None:
+        """Reject it."""
         platform.reject(platform.submission(self.subject), self.details["reason"])
-        return ""
+        return None
 
 
 class Bonus(Operation):
@@ -89,34 +91,34 @@ class Bonus(Operation):
         submission = platform.submission(self.details["submission"])
         return "paid" if platform.is_bonus_paid(submission, self.details["cents"], self.details["reason"]) else None
 
-    def _change(self, platform: Platform, offer_of: Callable[[str], Offer]) -> str:
+    def carry_out(self, platform: Platform, offer_of: Callable[[str], Offer]) -> str | None:
+        """Pay it, unless the submission shows one: a lost ledger has paid that."""
         submission = platform.submission(self.details["submission"])
-        if self.details["cents"] not in submission.bonuses:  # otherwise a lost ledger has paid it
+        if self.details["cents"] not in submission.bonuses:
             platform.bonus(submission, self.details["cents"], self.details["reason"], self.token)
-        return ""
+        return None
 
 
 class KeepOut(Operation):
     """Exclude a worker from further batches."""
 
-    def _change(self, platform: Platform, offer_of: Callable[[str], Offer]) -> str:
+    def carry_out(self, platform: Platform, offer_of: Callable[[str], Offer]) -> str | None:
+        """Exclude the worker."""
         platform.keep_out(self.subject)
-        return ""
+        return None
 
 
 class Close(Operation):
     """Let no further worker begin a batch."""
 
-    def _change(self, platform: Platform, offer_of: Callable[[str], Offer]) -> str:
+    def carry_out(self, platform: Platform, offer_of: Callable[[str], Offer]) -> str | None:
+        """Close the offer."""
         platform.close(self.details["posted"])
-        return ""
+        return None
 
 
 class Release(Operation):
     """Free the money of a closed batch's empty places: only in the ledger, as nobody can earn it any more."""
-
-    def _change(self, platform: Platform, offer_of: Callable[[str], Offer]) -> str:
-        return ""
 
 
 OPERATIONS: Mapping[Kind, type[Operation]] = {

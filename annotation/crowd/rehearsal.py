@@ -189,8 +189,10 @@ class MadeUpCrowd(AccountPlatform):
 
     def _begin(self, offer: AccountOffer, draw: np.random.Generator) -> None:
         """Let an admissible worker take a place, and finish in time or return it."""
-        seen, had = sorted({work.worker for work in self._works.values()}), self._workers(offer.posted_id)
-        may = [number for number in seen if number not in had and not self._is_out(number)]
+        seen = sorted({work.worker for work in self._works.values()})
+        out = {work.worker for work in self._of(offer.posted_id)}
+        out |= {number for number in seen if worker_of(self._seed, number).name in self.account.out}
+        may = [number for number in seen if number not in out]
         returning = bool(may) and draw.random() < RETURNING
         number = may[int(draw.integers(len(may)))] if returning else (seen[-1] + 1 if seen else 0)
         worker, submission_id = worker_of(self._seed, number), f"REHEARSAL-{len(self._works) + 1:05d}"
@@ -201,9 +203,3 @@ class MadeUpCrowd(AccountPlatform):
             submission_id=submission_id, posted_id=offer.posted_id, worker=number,
             state="returned" if gave_up else "working", seconds=seconds, ends=self._steps + int(seconds // STEP),
         )  # fmt: skip
-
-    def _workers(self, posted_id: str) -> set[int]:
-        return {work.worker for work in self._of(posted_id)}
-
-    def _is_out(self, number: int) -> bool:
-        return worker_of(self._seed, number).name in self.account.out

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from annotation.crowd import pay
-from annotation.crowd.campaign import CrowdCampaign, next_batches
+from annotation.crowd.campaign import CrowdCampaign, next_batches, pairs_of
 from annotation.crowd.judging import cases, on_rules
 from annotation.crowd.ledger import BatchOffer, Ledger, refuse_lost_batches, refuse_lost_campaign
 from annotation.crowd.platform import Offer, Submission, crowd_of, platform_class
@@ -98,7 +98,6 @@ def _typical(payments: Mapping[Submission, int]) -> tuple[float, float]:
 
 def summary_text(summary: CrowdSummary) -> str:
     """A campaign in lines, each with its mode."""
-    where = f"[{CampaignName(summary.platform, summary.mode).label}]"
     states = ", ".join(f"{number} {state}" for state, number in sorted(summary.states.items())) or "none yet"
     lines = [
         f"batches: {summary.posted} of {summary.batches} offered; all batches together:"
@@ -115,12 +114,7 @@ def summary_text(summary: CrowdSummary) -> str:
         lines.append(
             f"unsettled calls: {summary.unsettled}; the next command checks them with the platform and finishes them"
         )
-    return marked(where, "\n".join(lines))
-
-
-def marked(where: str, text: str) -> str:
-    """Put platform and mode before each line, so that copied lines name their origin."""
-    return "\n".join(f"{where} {line}".rstrip() for line in text.split("\n"))
+    return CampaignName(summary.platform, summary.mode).marked("\n".join(lines))
 
 
 def cases_text(campaign: CrowdCampaign) -> str:
@@ -157,9 +151,8 @@ def plan_text(records: Evidence, campaign: CampaignName, pilot: int = 0) -> str:
             taken = ledger.taken()
     new = next_batches(records, campaign.mode, taken, pilot)
     for offer in new:  # report now what `launch` would refuse, before money is at stake
-        texts = tuple(records.shown_by_id[pair_id] for pair_id in offer.batch.pair_ids)
-        shown = Offer(offer.batch, texts, offer.places, offer.reward)
-        platform.check_plan(records, campaign.mode, shown)
+        pairs = pairs_of(records, offer.batch, campaign.mode)
+        platform.check_plan(records, campaign.mode, Offer(offer.batch, pairs, offer.places, offer.reward))
     rows, total, hours = [], 0, 0.0
     for offer in new:
         batch = offer.batch
@@ -175,8 +168,7 @@ def plan_text(records: Evidence, campaign: CampaignName, pilot: int = 0) -> str:
     places = sum(len(offer.batch.pair_ids) * offer.places for offer in new)
     header = ["batch", "pool", "languages", f"{item}s", "workers", "minutes", "reward", "fees", "cost"]
     notes = [*_notes(spec, study.called, study.kinds), platform.plan_note] if new else []
-    return marked(
-        f"[{campaign.label}]",
+    return campaign.marked(
         "\n".join([
             f"Plan of study {study.name}; nothing is created",
             columns(header, rows, f"no {item}s are left to be offered"),

@@ -318,14 +318,14 @@ def ensure_user(server: Connection, username: str, first_name: str, role: Role =
     return user
 
 
-def call(server: Connection, method: str, path: str, body: dict[str, str] | None = None) -> Any:
+def call(server: Connection, method: str, path: str, body: dict[str, str] | None = None, timeout: float = 30.0) -> Any:
     """Call Argilla's API; return its JSON. Raises ServiceError, in one line without the body that was sent."""
     import httpx  # noqa: PLC0415 (a tenth of a second, and most commands ask no server)
 
     ours = server.home is not None
     try:
         # Our own server is on this machine: no proxy of the user's environment shall be used.
-        with httpx.Client(trust_env=not ours, timeout=30.0) as client:
+        with httpx.Client(trust_env=not ours, timeout=timeout) as client:
             answer = client.request(
                 method, f"{server.url}/api/v1/{path}", json=body, headers={"X-Argilla-Api-Key": server.api_key}
             )

@@ -106,7 +106,7 @@ class MTurk(Platform):
 
     def balance(self) -> int:
         """Cents that can be spent."""
-        return self._requester.balance()
+        return cents_of(self._requester.call("get_account_balance")["AvailableBalance"])
 
     def check(self, offer: Offer) -> None:
         """Raise StudyError for a page that is too long, a language without countries, or too many countries."""
@@ -449,10 +449,6 @@ class Requester:
             if not page.get("NextToken"):
                 return
             token = {"NextToken": page["NextToken"]}
-
-    def balance(self) -> int:
-        """Cents that can be spent."""
-        return cents_of(self.call("get_account_balance")["AvailableBalance"])
 
 
 def connected(endpoint: str, retries: int) -> Any:

@@ -81,7 +81,7 @@ class Api:
             answer = self._http.request(method, path, json=body)
         except httpx.HTTPError as error:
             raise UncertainError(
-                f"Prolific did not answer {_what(method, path)} ({_named(error)}); run the command again"
+                f"Prolific did not answer {_what(method, path)} ({type(error).__name__}); run the command again"
             ) from None
         if answer.status_code in _PASSING or answer.is_server_error:
             raise UncertainError(
@@ -115,7 +115,7 @@ class Api:
             try:
                 answer = self._http.request(method, path, **arguments)
             except httpx.HTTPError as error:
-                trouble = f"gave no answer ({_named(error)})"
+                trouble = f"gave no answer ({type(error).__name__})"
             else:
                 if answer.status_code not in _PASSING and not answer.is_server_error:
                     return _content(answer, method, path)
@@ -173,10 +173,6 @@ def _what(method: str, path: str) -> str:
 
 def _shown(path: str) -> str:
     return re.sub(r"\b[0-9a-fA-F]{24}\b", "...", path).strip("/")
-
-
-def _named(error: httpx.HTTPError) -> str:
-    return type(error).__name__
 
 
 STATES: dict[str, State] = {

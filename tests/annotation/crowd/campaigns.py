@@ -99,7 +99,9 @@ def launch(study: Study, site: MTurkSite | Site, mode: Mode = "live", limit: int
     done: list[Launch] = []
 
     def offer(campaign: CrowdCampaign) -> None:
-        done.append(campaign.launch(pilot, lambda: begin_offering(campaign.records, campaign.where, campaign.rubric)))
+        done.append(
+            campaign.launch(pilot, lambda: begin_offering(campaign.records, str(campaign.name), campaign.rubric))
+        )
 
     step(study, site, offer, mode, limit)
     return done[0]

@@ -408,7 +408,7 @@ def test_two_studies_on_the_same_pairs_share_no_room(site: Site, tmp_path: Path,
     refusals: list[str] = []
 
     def launch(campaign: CrowdCampaign) -> None:
-        done = campaign.launch(0, lambda: begin_offering(campaign.records, campaign.where, campaign.rubric))
+        done = campaign.launch(0, lambda: begin_offering(campaign.records, str(campaign.name), campaign.rubric))
         refusals.extend(done.troubles)
 
     assert twin.step(launch)
