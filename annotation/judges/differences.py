@@ -35,7 +35,8 @@ def disagreements(ratings: pd.DataFrame, judgements: pd.DataFrame, least: int) -
     both = rated[rated["raters"] >= least].astype({"people": float}).join(judges, how="inner")
     far = far_ratings(ratings, scores).groupby(["pair_id", "question"]).size()
     both = both.assign(apart=both["judges"] - both["people"], far=far.reindex(both.index, fill_value=0))
-    doubtful, both = _doubtful(judgements), both.reset_index()
+    low = judgements[judgements["label_mass"] < DOUBTFUL_MASS]
+    doubtful, both = set(zip(low["pair_id"], low["question"], strict=True)), both.reset_index()
     keys = zip(both["pair_id"], both["question"], both["far"], strict=True)
     flags = [["far"] * (far > 0) + ["label mass"] * (tuple(key) in doubtful) for *key, far in keys]
     both["flags"] = [", ".join(reasons) for reasons in flags]
@@ -45,14 +46,6 @@ def disagreements(ratings: pd.DataFrame, judgements: pd.DataFrame, least: int) -
         ["widest", "varied", "pair_id", "question"], ascending=[False, False, True, True], ignore_index=True
     )
     return ordered[COLUMNS]
-
-
-def _doubtful(judgements: pd.DataFrame) -> set[tuple[str, str]]:
-    """Return the pairs and questions whose scores have too little label mass."""
-    if "label_mass" not in judgements:
-        return set()
-    low = judgements[judgements["label_mass"] < DOUBTFUL_MASS]
-    return set(zip(low["pair_id"], low["question"], strict=True))
 
 
 def differences_text(evidence: Evidence) -> str:

@@ -292,30 +292,23 @@ def gold_text(rows: Sequence[GoldRow], *, recorded: bool) -> str:
         _table("Mean absolute error by gold score, in points of the judges' scale", "gold score", rows, "error"),
         _table("Spearman with gold scores, in %, by mean words in a pair's texts", "data set, words", rows, "words"),
     ]
-    notes = [
+    note = (
         "Pairs: those that the judge scored; in the last table, those that all judges scored (no rho for fewer than"
         " ten)."
-    ]
-    return "\n\n".join([*parts, "\n".join([*notes, *([RECORDED] if recorded else [])])])
+    )
+    return "\n\n".join([*parts, f"{note}\n{RECORDED}" if recorded else note])
 
 
 def _table(title: str, first: str, rows: Sequence[GoldRow], table: str) -> str:
     of_table = [row for row in rows if row.table == table and row.n]
     judges = list(dict.fromkeys(row.judge for row in of_table))
-    places = sorted(dict.fromkeys((row.dataset, row.group) for row in of_table), key=lambda key: key[0] == AVERAGE)
+    keys = sorted(dict.fromkeys((row.dataset, row.group) for row in of_table), key=lambda key: key[0] == AVERAGE)
     by_cell = {(row.dataset, row.group, row.judge): row for row in of_table}
-    lines = []
-    for row_key in places:
-        each = [by_cell.get((*row_key, judge)) for judge in judges]
+    scale, lines = 1 if table == "error" else 100, []
+    for key in keys:
+        each = [by_cell.get((*key, judge)) for judge in judges]
         numbers = sorted({row.n for row in each if row})
         pairs = f"{numbers[0]:,}" if len(numbers) == 1 else f"{numbers[0]:,} to {numbers[-1]:,}"
-        lines.append(
-            [", ".join(filter(None, row_key)), pairs, *(_shown(row, percent=table != "error") for row in each)]
-        )
+        cells = ["–" if row is None or math.isnan(row.value) else f"{scale * row.value:.2f}" for row in each]
+        lines.append([", ".join(filter(None, key)), pairs, *cells])
     return f"{title}\n\n{cli.columns([first, 'pairs', *(judge or _MEAN for judge in judges)], lines)}"
-
-
-def _shown(row: GoldRow | None, *, percent: bool) -> str:
-    if row is None or math.isnan(row.value):
-        return "–"
-    return f"{100 * row.value:.2f}" if percent else f"{row.value:.2f}"

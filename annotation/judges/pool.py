@@ -84,7 +84,12 @@ def _drawn(source: SampleSource, members: Sequence[str], sample: Sequence[Pair])
     near = Counter[str]()
     if not source.study.judging.takes_all:
         near = _near_duplicates(partial(compared, source.study.judging.beside), drawn, more)
-    strata = {candidate.key: _stratum(candidate) + _class(near[candidate.key]) for candidate in every}
+    strata = dict[str, str]()
+    for candidate in every:  # in one line; a long part is replaced by its hash
+        parts = [part if len(part) <= _LONGEST else identity("stratum-v1", part)[:12] for part in candidate.stratum]
+        if number := near[candidate.key]:  # 1, 2 to 3, 4 to 7 near-duplicates and so on
+            parts.append(f"near {number.bit_length()}")
+        strata[candidate.key] = "/".join(parts)
     pairs = [(pair, strata.get(pair.key, "")) for pair in drawn]
     return {name: [drawn_pair for drawn_pair in pairs if drawn_pair[0].transformation == name] for name in members}
 
@@ -100,11 +105,6 @@ def _near_duplicates(
     return Counter(drawn[index].key for index in places if index is not None)
 
 
-def _class(near: int) -> str:
-    """Return a stratum's part for outputs by number of near-duplicates: 1, 2 to 3, 4 to 7 and so on."""
-    return f"/near {near.bit_length()}" if near else ""
-
-
 @dataclass(frozen=True)
 class _SourceCache:
     """A source with its candidates already read."""
@@ -116,8 +116,3 @@ class _SourceCache:
     def of(self, name: str) -> list[Candidate]:
         """Return the cached candidates of a transformation."""
         return self.candidates[name]
-
-
-def _stratum(candidate: Candidate) -> str:
-    """Return a candidate's stratum as one line; a long part is replaced by its hash."""
-    return "/".join(part if len(part) <= _LONGEST else identity("stratum-v1", part)[:12] for part in candidate.stratum)

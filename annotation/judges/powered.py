@@ -134,7 +134,12 @@ def _row(part: _Part) -> tuple[object, ...]:
     people = mean = (alone.value, alone.low, alone.high)
     if estimate.slope and not math.isnan(estimate.mean.low):
         mean = (float(estimate.mean.value), *_ends(estimate.mean, rated, part.design.asked(part.question).scale))
-    reasons = [unknown, *_refusals(part, rated_ids, len(beyond)), *_apart(unlike(*filled(rated, pool)))]
+    reasons = [unknown, *_refusals(part, rated_ids, len(beyond))]
+    if abs(distance := unlike(*filled(rated, pool))) > _UNLIKE:
+        reasons.append(
+            f"judges' scores of the rated pairs are {distance:+.1f} standard errors from those of the other outputs in"
+            " their strata: the rated pairs do not represent the others"
+        )
     reason = "; ".join(filter(None, reasons))
     with_judges = (math.nan,) * 6 if reason else (*mean, estimate.slope, estimate.rho, estimate.worth)
     return (", ".join(part.judging.judges), len(rated_ids), len(beyond), failed, *people, *with_judges, reason)
@@ -176,11 +181,3 @@ def _refusals(part: _Part, rated_ids: pd.Index, beyond: int) -> Iterator[str]:
         yield "no output has a score from every judge"
     if part.design.blocks:
         yield "the rule looks more than once, and these intervals are for a single look"
-
-
-def _apart(distance: float) -> Iterator[str]:
-    if abs(distance) > _UNLIKE:
-        yield (
-            f"judges' scores of the rated pairs are {distance:+.1f} standard errors from those of the other outputs in"
-            " their strata: the rated pairs do not represent the others"
-        )

@@ -154,11 +154,9 @@ class Questionnaire:
             raise StudyError(f"prompt {self.prompt.name!r} shows only pairs of texts; use one with {{{ALL}}}")
         for question in self.questions:
             if self.prompt.question or any(candidate.name == question for candidate in self._rubric.asked(pair.pool)):
-                render = functools.partial(self._message, pair, question)
+                texts = {field.name: field.text for field in fields_of(pair)}
+                render = functools.partial(self._rendered, pair, question, texts)
                 yield JudgeMessage(pair, question, self.scale(question), self._hash(pair, question), render)
-
-    def _message(self, pair: Pair, question: str) -> str:
-        return self._rendered(pair, question, {field.name: field.text for field in fields_of(pair)})
 
     def _hash(self, pair: Pair, question: str) -> str:
         """Return the identity of the prompt about pairs like this one, without their texts."""
@@ -171,8 +169,12 @@ class Questionnaire:
         return self._hashes[key]
 
     def _rendered(self, pair: Pair, question: str, texts: Mapping[str, str]) -> str:
-        words = {} if self.prompt.question else self._words(pair, question)
-        values = {**words, **self._texts(pair, texts)}
+        """Return the message with these texts, by field, in the place of the pair's."""
+        language = self._rubric.language_for(pair.language, pair.output_language)
+        titles = self._rubric.field_titles(pair.pool, language, pair.language, pair.output_language)
+        values = {} if self.prompt.question else dict(self._words(pair.pool, question, language))
+        values[ALL] = "\n\n".join(f"{titles.get(name, name)}:\n{text}" for name, text in texts.items())
+        values |= {name: texts[field] for name, field in ALIKE.items() if field in texts}
         return self.prompt.render({name: values[name] for name in self.prompt.variables})
 
     def scale(self, question: str) -> Scale:
@@ -184,30 +186,22 @@ class Questionnaire:
         points = self._rubric.scale_of(question)
         return Scale(points[0], points[-1], () if isinstance(points, Continuous) else points)
 
-    def _words(self, pair: Pair, question: str) -> dict[str, str]:
-        """Return the rubric's words in the language in which a rater of this pair reads them."""
-        language = self._rubric.language_for(pair.language, pair.output_language)
-        key = (pair.pool, language, question)
+    def _words(self, pool: str, question: str, language: str) -> dict[str, str]:
+        """Return the rubric's words in the language in which a rater reads them."""
+        key = (pool, language, question)
         if key not in self._rubric_words:
             entry = next(entry for entry in self._rubric.questions if entry.name == question)
-            hint, points = self._rubric.meaning(pair.pool, entry, language)
+            hint, points = self._rubric.meaning(pool, entry, language)
             scale = self._rubric.scale_of(question)
             self._rubric_words[key] = {
                 "guidelines": worded(self._rubric.guidelines, language),
-                "asked": worded(self._rubric.pool(pair.pool).asked, language),
+                "asked": worded(self._rubric.pool(pool).asked, language),
                 "question": " ".join(filter(None, (worded(entry.title, language), hint))),
                 "points": "\n".join(f"{point} = {meaning}" for point, meaning in points.items()),
                 "lowest": str(scale[0]),
                 "highest": str(scale[-1]),
             }
         return self._rubric_words[key]
-
-    def _texts(self, pair: Pair, values: Mapping[str, str]) -> dict[str, str]:
-        """Return the texts by variable."""
-        language = self._rubric.language_for(pair.language, pair.output_language)
-        titles = self._rubric.field_titles(pair.pool, language, pair.language, pair.output_language)
-        shown = "\n\n".join(f"{titles.get(name, name)}:\n{value}" for name, value in values.items())
-        return {ALL: shown, **{name: values[field] for name, field in ALIKE.items() if field in values}}
 
 
 _THOUGHT = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)

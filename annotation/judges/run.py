@@ -337,12 +337,8 @@ def forecast(
         counts = (progress.wanted - progress.todo, progress.todo, *tokens)
         rows.append([progress.spec.name, *(f"{count:,}" for count in counts)])
     table = cli.columns([who, "stored", "to ask", "tokens in, about", "tokens out, about"], rows)
-    return f"{table}\n\n{_time(number, rate, what)}"
-
-
-def _time(number: int, rate: float | None, what: str) -> str:
     if not number:
-        return "no question is left to ask a model"
+        return f"{table}\n\nno question is left to ask a model"
     if rate is None:
-        return f"add --rate N ({what} a second) to estimate the time"
-    return f"about {duration(round(number / rate))} at {rate:g} {what} a second"
+        return f"{table}\n\nadd --rate N ({what} a second) to estimate the time"
+    return f"{table}\n\nabout {duration(round(number / rate))} at {rate:g} {what} a second"

@@ -6,9 +6,10 @@ the choice.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -165,18 +166,13 @@ def _places(by: Study) -> pd.DataFrame:
     plan = Plan(by)
     names = [name for name, kind in plan.kinds.items() if kind.made_by == "generator"]
     rows = []
-    for text in _texts(by):
+    batches = read_batches(by.folder / "texts.parquet", Text, by.command(GENERATE))
+    for text in (as_record(row, Text) for table in batches for row in table.to_pylist()):
         inner = re.fullmatch(rf"(.*)/{re.escape(text.field)}/\d+", text.item)
         sample = f"{text.dataset}/{text.split}/{inner[1] if inner else text.item}"
-        for name in names:
-            for seed in by.seeds:
-                rows.append((plan.job(text, name, seed).key, sample, f"{text.item}/{text.field}/{seed}"))
+        for name, seed in itertools.product(names, by.seeds):
+            rows.append((plan.job(text, name, seed).key, sample, f"{text.item}/{text.field}/{seed}"))
     return pd.DataFrame(rows, columns=["key", "sample", "text_id"])
-
-
-def _texts(by: Study) -> Iterator[Text]:
-    for table in read_batches(by.folder / "texts.parquet", Text, by.command(GENERATE)):
-        yield from (as_record(row, Text) for row in table.to_pylist())
 
 
 def _seconds(by: Study) -> float:
