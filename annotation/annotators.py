@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -90,15 +90,6 @@ def entrance(address: str, *, has_page: bool) -> str:
     return f"{address.rstrip('/')}/work" if has_page and address else address
 
 
-def write_letters(letters: Sequence[Letter], folder: Path) -> list[Path]:
-    """Write each letter to a file named by the pseudonym, readable by this user alone."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    paths = [folder / f"{letter.rater_id}.txt" for letter in letters]
-    for path, letter in zip(paths, letters, strict=True):
-        write_private(path, letter.text)
-    return paths
-
-
 def _work(records: CampaignRecords, *, ours: bool) -> dict[Queue, tuple[str, int, float]]:
     """Return each dataset's name for raters, its number of items, and the hours for all of them.
 
@@ -160,16 +151,15 @@ def unread_lines(
     able = [set(codes) for name, codes in reads.items() if people is None or name in people]
     if not able or any(name not in reads for name in people or ()):
         return []
-    return [
-        f"no rater reads {_names(queue.languages)} ({count(number, 'pair')} of {queue.dataset(study_name)}); add one"
-        f" (`users add NAME --languages {','.join(sorted(queue.languages))}`), or change `languages` in the study"
-        for queue, number in queues.items()
-        if not any(queue.languages <= codes for codes in able)
-    ]
-
-
-def _names(codes: Iterable[str]) -> str:
-    return " and ".join(map(language_name, sorted(codes)))
+    lines = []
+    for queue, number in queues.items():
+        if not any(queue.languages <= codes for codes in able):
+            readers = " and ".join(map(language_name, sorted(queue.languages)))
+            lines.append(
+                f"no rater reads {readers} ({count(number, 'pair')} of {queue.dataset(study_name)}); add one (`users"
+                f" add NAME --languages {','.join(sorted(queue.languages))}`), or change `languages` in the study"
+            )
+    return lines
 
 
 def add_users(options: argparse.Namespace) -> int:
@@ -209,11 +199,14 @@ def invite_users(options: argparse.Namespace) -> int:
 
 
 def _hand_out(letters: Sequence[Letter], folder: Path | None) -> None:
-    """Print letters, or write them where only this user can read them."""
+    """Print letters, or write each to a file named by the pseudonym, which only this user can read."""
     if folder is None:
         print("\n---\n".join(letter.text for letter in letters), end="")
         return
-    for path, letter in zip(write_letters(letters, folder), letters, strict=True):
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for letter in letters:
+        path = folder / f"{letter.rater_id}.txt"
+        write_private(path, letter.text)
         print(f"{path}: letter to {letter.name}; only you can read it")
 
 

@@ -47,13 +47,8 @@ def remember_names(home: Home, study_name: str, names: Mapping[str, str]) -> Non
 
 
 def known_names(home: Home, study_name: str) -> dict[str, str]:
-    """Return the names by pseudonym that this machine knows."""
-    return {rater: _shown(name) for rater, name in _read(home).get(study_name, {}).items()}
-
-
-def _shown(name: str) -> str:
-    """A name in one line: people type their names into forms."""
-    return printable_line(name[:_LONGEST])
+    """Return the names by pseudonym that this machine knows, in one line: people type their names into forms."""
+    return {rater: printable_line(name[:_LONGEST]) for rater, name in _read(home).get(study_name, {}).items()}
 
 
 def pseudonym_of(rater: str, names: Mapping[str, str]) -> str:

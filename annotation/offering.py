@@ -109,7 +109,14 @@ def begin_offering(records: CampaignRecords, to: str, rubric: Rubric) -> None:
     Raises as `refuse_other_offering`.
     """
     refuse_other_offering(records, to, rubric)
-    offerings, now = records.offerings, _offering(records, to, rubric)
+    offerings = records.offerings
+    now = Offering(
+        at=datetime.now(UTC),
+        to=to,
+        pairs_sha256=records.sha256(PAIRS),
+        controls_sha256=records.sha256(CONTROLS),
+        rubric_hash=rubric.identity(),
+    )
     latest = {offering.to: offering for offering in offerings}
     if to not in latest or latest[to].model_copy(update={"at": now.at}) != now:
         Manifest.of(records.study).write_models(FILE, [*offerings, now])
@@ -165,16 +172,6 @@ def _grown(was: str, waves: Sequence[Wave], name: str) -> set[str]:
 def is_complete(records: CampaignRecords, wave: Wave) -> bool:
     """Return whether an extension was written to its end."""
     return (wave.pairs_sha256, wave.controls_sha256) == (records.sha256(PAIRS), records.sha256(CONTROLS))
-
-
-def _offering(records: CampaignRecords, to: str, rubric: Rubric) -> Offering:
-    return Offering(
-        at=datetime.now(UTC),
-        to=to,
-        pairs_sha256=records.sha256(PAIRS),
-        controls_sha256=records.sha256(CONTROLS),
-        rubric_hash=rubric.identity(),
-    )
 
 
 def ledgers(path: Path) -> list[CampaignName]:

@@ -196,19 +196,15 @@ def guard(url: str, key: str) -> None:
 @contextlib.contextmanager
 def attach(connection: Connection) -> Iterator[Argilla]:
     """Connect the SDK to a server that answers."""
+    import argilla  # noqa: PLC0415 (takes a second)
+
     local = connection if connection.home is not None else None
-    sdk = _sdk(connection.url, connection.api_key)
+    with translated(connection.url):
+        sdk = argilla.Argilla(api_url=connection.url, api_key=connection.api_key)
     try:
         yield Argilla(connection.url, sdk, local)
     finally:
         sdk.api.http_client.close()
-
-
-def _sdk(url: str, key: str) -> Any:
-    import argilla  # noqa: PLC0415 (takes a second)
-
-    with translated(url):
-        return argilla.Argilla(api_url=url, api_key=key)
 
 
 @contextlib.contextmanager

@@ -95,15 +95,15 @@ class _Reading:
             counted = identity("named-v1", *sorted(pseudonyms)) if self.raters.people is not None else ""
             state = f"{dataset.id} {dataset.last_activity_at} {counted}".strip()
             part = before.get(name)
-            if part is None or part.state != state or not self._is_whole(part, pseudonyms):
+            raters = set(pseudonyms.values())
+            if (
+                part is None
+                or part.state != state
+                or any(answer.rater_id not in raters or answer.pair_id not in self.pairs for answer in part.answers)
+            ):
                 part = SourcePart(state, self._answers(name, dataset.id, pseudonyms))
             parts[name] = part
         return parts, sorted(asked_raters, key=lambda member: (member.dataset, member.rater_id))
-
-    def _is_whole(self, part: SourcePart, pseudonyms: Mapping[str, str]) -> bool:
-        """Return whether the earlier reading has only answers of known raters to known pairs."""
-        raters, rated = {answer.rater_id for answer in part.answers}, {answer.pair_id for answer in part.answers}
-        return raters <= set(pseudonyms.values()) and rated <= set(self.pairs)
 
     def _answers(self, name: str, dataset_id: str, pseudonyms: Mapping[str, str]) -> tuple[Answer, ...]:
         """Return a dataset's answers. Raises DataError if some cannot count; with `replace` these are left out."""
@@ -149,18 +149,15 @@ class _Reading:
             answer = replace(answer, status="draft" if draft else answer.status, values=dict.fromkeys(answer.values))
         check(answer, f"pair {pair_id}", self.rubric, self.pairs)
         before = self.aside.get((pair_id, rater))
-        return before if before is not None and is_same(before, answer) else answer
+        if before is None or answer.status == "draft":
+            return answer
+        return before if (before.values, before.comment) == (answer.values, answer.comment) else answer
 
 
 def set_aside(again: Collection[tuple[str, str]], snapshot: Mapping[str, SourcePart]) -> dict[tuple[str, str], Answer]:
     """Return the earlier collected answers whose pairs were offered again because their raters are excluded."""
     answers = {(answer.pair_id, answer.rater_id): answer for part in snapshot.values() for answer in part.answers}
     return {key: answer for key, answer in answers.items() if key in again and answer.status == "submitted"}
-
-
-def is_same(before: Answer, now: Answer) -> bool:
-    """Return whether an answer kept its values and comment, apart from being set aside or brought back."""
-    return now.status != "draft" and (before.values, before.comment) == (now.values, now.comment)
 
 
 def _refuse_unnamed(

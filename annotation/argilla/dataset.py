@@ -38,19 +38,13 @@ TITLE = 500  # the most characters of a title that Argilla takes
 
 def beside(rubric: Rubric, pool: str, language: str) -> dict[str, tuple[str, str]]:
     """Return the title and text of the fields beside a pool's texts, by name, in `language` if translated."""
-    words = words_in(ANSWERING_WORDS, language)
-    return {
-        ASKED: (about(rubric, language), worded(rubric.pool(pool).asked, language)),
-        ANSWERING: (words["title"], _keys(rubric, pool, language)),
-    }
-
-
-def _keys(rubric: Rubric, pool: str, language: str) -> str:
-    """Return a line about the keys."""
     words, keys = words_in(ANSWERING_WORDS, language), {question.keys for question in rubric.asked(pool)}
     typed = keys.pop() if len(keys) == 1 else ()
     points = words["range"].format(low=typed[0], high=typed[-1]) if typed else words["number"]
-    return words["keys"].format(points=points)
+    return {
+        ASKED: (about(rubric, language), worded(rubric.pool(pool).asked, language)),
+        ANSWERING: (words["title"], words["keys"].format(points=points)),
+    }
 
 
 # Limits of Argilla (`argilla_server.api.schemas.v1.questions`).

@@ -132,7 +132,9 @@ def _publish(
         _Target.of(study, rubric, queue, queue_pairs, training, ours=has_rating_page(argilla.connection))
         for queue, queue_pairs in queues_of(pairs).items()
     ]
-    _refuse_too_much(targets, f"{study.file}: Argilla cannot show rubric {rubric.name!r}")
+    for target in targets:  # refused before rules are fixed or datasets are created
+        if what := target.words.too_much():
+            raise StudyError(f"{study.file}: Argilla cannot show rubric {rubric.name!r}: {what}; change the rubric")
     if not is_offered(study):
         _refuse_anothers(argilla, targets, study)
     _refuse_answered(argilla, rubric.name, targets, study.command("accept"))
@@ -241,13 +243,6 @@ def _other_fields(rubric: Rubric, pairs: Sequence[Pair]) -> str:
                 f" but the sample has {', '.join(shown_field.name for shown_field in fields_of(pair))}"
             )
     return ""
-
-
-def _refuse_too_much(targets: Sequence[_Target], line: str) -> None:
-    """Refuse whatever Argilla would refuse, before rules are fixed or datasets are created."""
-    for target in targets:
-        if what := target.words.too_much():
-            raise StudyError(f"{line}: {what}; change the rubric")
 
 
 def _refuse_anothers(argilla: Argilla, targets: Sequence[_Target], study: Study) -> None:

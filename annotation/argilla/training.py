@@ -8,6 +8,7 @@ can hold `<details>`, and Argilla cleans its HTML; the texts in it are escaped c
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from annotation.argilla.client import Argilla, DatasetListing
@@ -110,9 +111,6 @@ def _fits(
     if dataset.status == "draft":
         return False
     shown = Words.shown(argilla, dataset.id)
-    return (present <= set(wanted) and not words.corrects(_without_right(shown))) or answered(argilla, dataset.id)
-
-
-def _without_right(shown: Words) -> Words:
     fields = {name: title for name, title in shown.fields.items() if name != RIGHT}
-    return Words(shown.guidelines, fields, shown.questions, shown.forms, task=shown.task)
+    changed = words.corrects(replace(shown, fields=fields))
+    return (present <= set(wanted) and not changed) or answered(argilla, dataset.id)

@@ -116,7 +116,6 @@ class AccountPlatform(Platform):
         return None
 
     def send_offer(self, offer: Offer, token: str) -> str:
-        """Record the offer; return its id."""
         posted_id = self.find_posted(token) or self.posted_name(offer.batch.batch_id)
         row = AccountOffer(
             posted_id=posted_id, batch_id=offer.batch.batch_id, token=token, places=offer.places, reward=offer.reward
@@ -130,22 +129,18 @@ class AccountPlatform(Platform):
         return batch_id
 
     def find_posted(self, token: str) -> str | None:
-        """The id of the offer that was recorded with this token."""
         return next((offer.posted_id for offer in self.account.offers.values() if offer.token == token), None)
 
     def posted(self, posted_id: str) -> PlatformOffer:
-        """Return the present state of an offer."""
         offer, states = self.offer_of(posted_id), [work.state for work in self.submissions(posted_id)]
         used = sum(state != "returned" for state in states)
         return PlatformOffer(posted_id, offer.places, None, (offer.open and used < offer.places) or "working" in states)
 
     def extend(self, posted_id: str, *, places: int, token: str) -> bool:
-        """Open an offer to `places` workers in all; return whether that changed it."""
         before = self.offer_of(posted_id)
         return self.change(before, {"places": max(places, before.places), "open": True})
 
     def close(self, posted_id: str) -> None:
-        """Let nobody begin any more."""
         self.change(self.offer_of(posted_id), {"open": False})
 
     def change(self, before: AccountOffer, update: dict[str, object]) -> bool:
@@ -191,7 +186,6 @@ class AccountPlatform(Platform):
         self.account.payments.setdefault(payment.token, payment)
 
     def shows_bonus(self, submission_id: str, cents: int, reason: str) -> bool:
-        """Return whether the bonus is among the payments."""
         return any((payment.cents, payment.reason) == (cents, reason) for payment in self.bonuses(submission_id))
 
     def bonuses(self, submission_id: str) -> Sequence[Payment]:
@@ -200,6 +194,5 @@ class AccountPlatform(Platform):
         return [payment for payment in payments if (payment.submission_id, payment.kind) == (submission_id, "bonus")]
 
     def keep_out(self, worker: str) -> None:
-        """Keep a worker from beginning further batches."""
         self.account.out.add(worker)
         self.account.write()

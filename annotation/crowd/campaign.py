@@ -295,12 +295,6 @@ class CrowdCampaign:
         note_again(self.records, answers)
         self.reopen()
 
-    def _most(self) -> int:
-        """Return how many batches one worker may do: the share of all present and future batches, at least one."""
-        taken = self.ledger.taken()
-        to_come = next_batches(self.records, self.platform.mode, taken)
-        return max(1, math.floor(self.spec.share * (len(taken) + len(to_come))))
-
     def _offer(
         self, offered: Sequence[BatchOffer], states: Mapping[str, PlatformOffer], lost: Mapping[str, Sequence[Work]]
     ) -> tuple[list[str], list[str], str]:
@@ -308,7 +302,10 @@ class CrowdCampaign:
 
         Returns the reopened batches, the platform's refusals (other batches go on), and why the launch stopped early.
         """
-        may_open = self._most() - sum(state.open for state in states.values())
+        taken = self.ledger.taken()
+        to_come = next_batches(self.records, self.platform.mode, taken)
+        most = max(1, math.floor(self.spec.share * (len(taken) + len(to_come))))  # of all batches, those one may do
+        may_open = most - sum(state.open for state in states.values())
         short, extended, troubles = self._short(states, lost), list[str](), list[str]()
         ended = [batch_id for batch_id in short if not states[batch_id].open]
         opening = [*ended, *(offer.batch.batch_id for offer in offered if offer.batch.batch_id not in states)]

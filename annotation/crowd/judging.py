@@ -143,7 +143,8 @@ def finish(campaign: CrowdCampaign, again: Collection[str] = ()) -> None:
     last = {review.submission_id: review for review in campaign.ledger.judgements()}
     for judgement in last.values():
         work = works[judgement.submission_id]
-        if judgement.submission_id not in again and _was_refused(campaign, judgement):
+        operation = campaign.ledger.operation(judgement.decision, judgement.submission_id)
+        if judgement.submission_id not in again and operation is not None and operation.state == "refused":
             continue
         try:
             if judgement.decision == "approve":
@@ -167,11 +168,6 @@ def _note_rejections(campaign: CrowdCampaign) -> None:
     for work in rejected:
         if last.get(work.submission.submission_id) != "reject":
             _judge(campaign, work, "reject", ON_PLATFORM, _signs(campaign, work))
-
-
-def _was_refused(campaign: CrowdCampaign, judgement: SubmissionReview) -> bool:
-    operation = campaign.ledger.operation(judgement.decision, judgement.submission_id)
-    return operation is not None and operation.state == "refused"
 
 
 def _exclude(campaign: CrowdCampaign, work: Work, judgement: SubmissionReview) -> None:

@@ -94,19 +94,16 @@ class LinkPlatform(AccountPlatform):
 
     @classmethod
     def open(cls, opening: Opening) -> Self:
-        """Open the rooms on our own server."""
         rooms = ArgillaRooms.of(opening, cls.name)
         return cls(opening.study, opening.mode, opening.key, rooms, opening.invited)
 
     @classmethod
     def settings(cls, records: CampaignRecords) -> Iterator[Check]:
-        """Yield the checks of the settings of `crowd` and `crowd.link`."""
         yield from super().settings(records)
         yield partial(link_of, records.study.crowd or CrowdSpec())
 
     @classmethod
     def settings_to_launch(cls, records: CampaignRecords, mode: Mode) -> Iterator[Check]:
-        """Yield the check of the server's address."""
         yield partial(crowd_with_address, records.study, mode)
 
     def __init__(self, study: Study, mode: Mode, key: bytes, rooms: ArgillaRooms, invited: int = 0) -> None:
@@ -125,7 +122,6 @@ class LinkPlatform(AccountPlatform):
         return sorted(self.account.notes.get("participants", []))
 
     def confirm(self, path: Path) -> None:
-        """Add the participants in the platform's CSV to those known."""
         self._confirm(read_participants(path, self._link.names[0]))
 
     def _confirm(self, people: Collection[str]) -> None:
@@ -138,7 +134,6 @@ class LinkPlatform(AccountPlatform):
         self.account.write()
 
     def check(self, offer: Offer) -> None:
-        """Raise StudyError for a rubric that the rating page cannot show."""
         refuse_unshowable(self._study, self._rubric, offer.batch.queue)
 
     def send_offer(self, offer: Offer, token: str) -> str:
@@ -160,7 +155,6 @@ class LinkPlatform(AccountPlatform):
         return self._room(posted_id).address + ("" if self.mode == "live" else f"?{urlencode(made_up)}")
 
     def launch_lines(self, posted_ids: Mapping[str, str]) -> Iterator[str]:
-        """Yield each batch's link, which a coordinator gives to the platform."""
         for batch_id, posted_id in posted_ids.items() if self.mode == "live" else ():
             yield f"batch {batch_id}: {self.preview(posted_id)}"
         yield from super().launch_lines(posted_ids)
@@ -206,7 +200,6 @@ class LinkPlatform(AccountPlatform):
         return self.submission_of(Submission(submission_id, posted_id, person, state, seconds, at))
 
     def submission(self, submission_id: str) -> Submission:
-        """Return the present state of a submission."""
         posted_id = submission_id.rpartition("-")[0]
         works = self.submissions(posted_id) if posted_id in self.account.offers else iter(())
         work = next((work for work in works if work.submission_id == submission_id), None)
@@ -215,7 +208,6 @@ class LinkPlatform(AccountPlatform):
         return work
 
     def answers(self, submission: Submission, offer: Offer) -> Sequence[Answer]:
-        """Return the participant's answers in our Argilla."""
         return self._rooms.answers(offer, worker_pseudonym(self._key, self._study.name, self.name, submission.worker))
 
     # Who may come
@@ -239,7 +231,6 @@ class LinkPlatform(AccountPlatform):
         return changed
 
     def keep_out(self, worker: str) -> None:
-        """Keep a worker from beginning further batches, in every room."""
         super().keep_out(worker)
         for offer in self.account.offers.values():
             self._limit(offer, ())

@@ -48,11 +48,9 @@ class Post(Operation):
     """Offer a batch."""
 
     def find(self, platform: Platform) -> str | None:
-        """Return the platform's id of the offer."""
         return platform.find_posted(self.token)
 
     def carry_out(self, platform: Platform, offer_of: Callable[[str], Offer]) -> str | None:
-        """Offer it; return the platform's id."""
         return platform.post(offer_of(self.subject), self.token)
 
 
@@ -60,7 +58,6 @@ class Extend(Operation):
     """Open an offer again, or to more workers."""
 
     def carry_out(self, platform: Platform, offer_of: Callable[[str], Offer]) -> str | None:
-        """Open it, if it is not open."""
         changed = platform.extend(self.details["posted"], places=self.details["places"], token=self.token)
         return EXTENDED if changed else "nothing to do"
 
@@ -68,53 +65,43 @@ class Extend(Operation):
 class Approve(Operation):
     """Approve a submission, which pays its reward."""
 
-    def carry_out(self, platform: Platform, offer_of: Callable[[str], Offer]) -> str | None:
-        """Approve it."""
+    def carry_out(self, platform: Platform, offer_of: Callable[[str], Offer]) -> None:
         platform.approve(platform.submission(self.subject))
-        return None
 
 
 class Reject(Operation):
     """Reject a submission with a reason."""
 
-    def carry_out(self, platform: Platform, offer_of: Callable[[str], Offer]) -> str | None:
-        """Reject it."""
+    def carry_out(self, platform: Platform, offer_of: Callable[[str], Offer]) -> None:
         platform.reject(platform.submission(self.subject), self.details["reason"])
-        return None
 
 
 class Bonus(Operation):
     """Pay a submission's bonus."""
 
     def find(self, platform: Platform) -> str | None:
-        """Return whether the bonus shows, after waiting for it."""
         submission = platform.submission(self.details["submission"])
         return "paid" if platform.is_bonus_paid(submission, self.details["cents"], self.details["reason"]) else None
 
-    def carry_out(self, platform: Platform, offer_of: Callable[[str], Offer]) -> str | None:
+    def carry_out(self, platform: Platform, offer_of: Callable[[str], Offer]) -> None:
         """Pay it, unless the submission shows one: a lost ledger has paid that."""
         submission = platform.submission(self.details["submission"])
         if self.details["cents"] not in submission.bonuses:
             platform.bonus(submission, self.details["cents"], self.details["reason"], self.token)
-        return None
 
 
 class KeepOut(Operation):
     """Exclude a worker from further batches."""
 
-    def carry_out(self, platform: Platform, offer_of: Callable[[str], Offer]) -> str | None:
-        """Exclude the worker."""
+    def carry_out(self, platform: Platform, offer_of: Callable[[str], Offer]) -> None:
         platform.keep_out(self.subject)
-        return None
 
 
 class Close(Operation):
     """Let no further worker begin a batch."""
 
-    def carry_out(self, platform: Platform, offer_of: Callable[[str], Offer]) -> str | None:
-        """Close the offer."""
+    def carry_out(self, platform: Platform, offer_of: Callable[[str], Offer]) -> None:
         platform.close(self.details["posted"])
-        return None
 
 
 class Release(Operation):

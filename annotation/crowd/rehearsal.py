@@ -96,7 +96,6 @@ class MadeUpCrowd(AccountPlatform):
 
     @classmethod
     def open(cls, opening: Opening) -> Self:
-        """Read what the crowd has done."""
         return cls(opening.study)
 
     @classmethod
@@ -121,7 +120,6 @@ class MadeUpCrowd(AccountPlatform):
         """Accept every batch."""
 
     def posted_name(self, batch_id: str) -> str:
-        """Return an id that names the rehearsal."""
         return f"REHEARSAL-{batch_id}"
 
     def preview(self, posted_id: str) -> str:
@@ -139,7 +137,6 @@ class MadeUpCrowd(AccountPlatform):
             yield self.submission(work.submission_id)
 
     def submission(self, submission_id: str) -> Submission:
-        """Return the present state of a submission."""
         if submission_id not in self._works:
             raise RefusedError(f"{self.account.path}: has no submission {submission_id}; restore the file from a copy")
         work = self._works[submission_id]

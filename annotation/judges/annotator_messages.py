@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from pydantic import Field
 
@@ -58,14 +58,10 @@ class AnswerForm:
     """The permitted answers to one question: each option's name by its spellings."""
 
     NAME: ClassVar[str] = "one"  #: its instructions in the prompt
+    NUMBERED: ClassVar[bool] = False  #: whether there is something for each candidate or text, by its number
 
     options: Mapping[str, str]
     n: int = 1  #: candidates or texts that are answered
-
-    @classmethod
-    def of(cls, options: Mapping[str, str], number: int) -> Self:
-        """Return the form for `number` candidates or texts, of which one answer is about one or all."""
-        return cls(options)
 
     def read(self, value: Any, names: Sequence[str], pairs: Sequence[Pair]) -> Answers:
         """Return the answers by pair and question (`names`). Raises _NoAnswerError for a value that is none."""
@@ -106,19 +102,10 @@ class SeveralForm(AnswerForm):
         return {names[0]: AND.join(sorted(options, key=order.index))}
 
 
-class _NumberedForm(AnswerForm):
-    """Something for each of `n` candidates or texts, by their numbers."""
-
-    @classmethod
-    def of(cls, options: Mapping[str, str], number: int) -> Self:
-        """Return the form for this number."""
-        return cls(options, number)
-
-
-class OrderForm(_NumberedForm):
+class OrderForm(AnswerForm):
     """The order of candidates, or that there is none."""
 
-    NAME: ClassVar[str] = "order"
+    NAME, NUMBERED = "order", True
 
     def _of_pair(self, value: Any, names: Sequence[str]) -> dict[str, str]:
         if isinstance(value, str):
@@ -131,10 +118,10 @@ class OrderForm(_NumberedForm):
         return {names[0]: YES, names[1]: ranked(ranks)}
 
 
-class EachForm(_NumberedForm):
+class EachForm(AnswerForm):
     """An option for each candidate."""
 
-    NAME: ClassVar[str] = "each"
+    NAME, NUMBERED = "each", True
 
     def _of_pair(self, value: Any, names: Sequence[str]) -> dict[str, str]:
         return dict(zip(names, self._each(value), strict=False))
@@ -209,26 +196,20 @@ class Instructions:
         self, task: HumanTask, items: Sequence[HumanItem], pairs: tuple[Pair, ...], candidates: tuple[str, ...]
     ) -> AnnotatorMessage:
         language = self._rubric.language_for(pairs[0].language, pairs[0].output_language)
-        number = len(candidates) or len(pairs)
-        questions = self._questions(task, number)
-        form = self._form(task, questions, language, number)
+        number, form = len(candidates) or len(pairs), form_of(task)
+        by_name = {question.name: question for question, _ in self._rubric.asked_questions(task.task)}
+        questions = [by_name[question.name] for question in form.questions() if question.position <= number]
+        labels = {name: worded(words, language) for name, words in questions[0].labels.items()}
+        reply = _REPLIES[form.reply]
+        answer_form = reply(spellings(form, form.labels_in_reply(labels, number)), number if reply.NUMBERED else 1)
         key = (task.task, language, pairs[0].language, pairs[0].output_language, number)
         if key not in self._hashes:
-            message = self._message(task, pairs, questions, form, language, texts=False)
+            message = self._message(task, pairs, questions, answer_form, language, texts=False)
             self._hashes[key] = identity("annotator-prompt-v1", message)
-        render = functools.partial(self._message, task, pairs, questions, form, language)
+        render = functools.partial(self._message, task, pairs, questions, answer_form, language)
         return AnnotatorMessage(
-            task, pairs, tuple(item.item for item in items), candidates, form, self._hashes[key], render
+            task, pairs, tuple(item.item for item in items), candidates, answer_form, self._hashes[key], render
         )
-
-    def _questions(self, task: HumanTask, number: int) -> list[RubricQuestion]:
-        """Return the questions about an item; for candidates as many as the item has."""
-        by_name = {question.name: question for question, _ in self._rubric.asked_questions(task.task)}
-        return [by_name[question.name] for question in form_of(task).questions() if question.position <= number]
-
-    def _form(self, task: HumanTask, questions: Sequence[RubricQuestion], language: str, number: int) -> AnswerForm:
-        form, labels = form_of(task), {name: worded(words, language) for name, words in questions[0].labels.items()}
-        return _REPLIES[form.reply].of(spellings(form, form.labels_in_reply(labels, number)), number)
 
     def _message(
         self, task: HumanTask, pairs: Sequence[Pair], questions: Sequence[RubricQuestion], form: AnswerForm,

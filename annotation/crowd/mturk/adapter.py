@@ -83,7 +83,6 @@ class MTurk(Platform):
 
     @classmethod
     def check_plan(cls, records: CampaignRecords, mode: Mode, offer: Offer) -> None:
-        """Raise StudyError for a page that is too long, a language without countries, or too many countries."""
         question_xml(records.study, records.rubric, offer, submit_address(SITES[mode]))
         countries_of(crowd_of(records.study), offer.batch.queue)
 
@@ -105,7 +104,6 @@ class MTurk(Platform):
         _ = self._qualification
 
     def balance(self) -> int:
-        """Cents that can be spent."""
         return cents_of(self._requester.call("get_account_balance")["AvailableBalance"])
 
     def check(self, offer: Offer) -> None:
@@ -114,7 +112,6 @@ class MTurk(Platform):
         countries_of(self._crowd, offer.batch.queue)
 
     def send_offer(self, offer: Offer, token: str) -> str:
-        """Create the batch's HIT; return its id."""
         question = question_xml(self._study, self._rubric, offer, self._submit_to)
         kind = self._hit_type(offer)
         try:
@@ -136,12 +133,10 @@ class MTurk(Platform):
         return str(answer["HIT"]["HITId"])
 
     def find_posted(self, token: str) -> str | None:
-        """The id of the HIT that was made with this token, if lists show one."""
         hits = self._requester.pages("list_hits", "HITs")
         return next((str(hit["HITId"]) for hit in hits if hit.get("RequesterAnnotation") == token), None)
 
     def posted(self, posted_id: str) -> PlatformOffer:
-        """Return the present state of a HIT."""
         hit = self._hit(posted_id)
         at_work = hit.get("NumberOfAssignmentsPending", 0) > 0
         is_open = hit["HITStatus"] == "Assignable" and hit["Expiration"] > datetime.now(UTC)
@@ -168,7 +163,6 @@ class MTurk(Platform):
         return True
 
     def close(self, posted_id: str) -> None:
-        """Let no further worker begin; those at work may finish."""
         if self._hit(posted_id)["Expiration"] > datetime.now(UTC):
             self._expire(posted_id, PAST)
 
@@ -177,7 +171,6 @@ class MTurk(Platform):
         self._requester.once("update_expiration_for_hit", HITId=posted_id, ExpireAt=at)
 
     def preview(self, posted_id: str) -> str:
-        """The workers' page of a HIT's group."""
         return f"{SITES[self.mode]}/mturk/preview?groupId={self._hit(posted_id).get('HITGroupId', '')}"
 
     def _hit(self, posted_id: str) -> dict[str, Any]:
@@ -233,11 +226,9 @@ class MTurk(Platform):
             yield submission_of(row, bonuses.get(row["AssignmentId"], []))
 
     def submission(self, submission_id: str) -> Submission:
-        """Return the present state of an assignment."""
         return submission_of(self._assignment(submission_id), [cents for cents, _ in self._bonuses(submission_id)])
 
     def answers(self, submission: Submission, offer: Offer) -> Sequence[Answer]:
-        """Return the answers in an assignment. Raises DataError for unreadable answers."""
         where = f"assignment {submission.submission_id}"
         assignment = self._assignment(submission.submission_id)
         if submission.submitted_at is None or not assignment.get("Answer"):
@@ -255,7 +246,6 @@ class MTurk(Platform):
     # Decisions and money
 
     def send_decision(self, submission_id: str, decision: Decision, reason: str) -> None:
-        """Approve, which pays the reward, or reject with a reason that the worker reads."""
         if decision == "approved":
             self._requester.call("approve_assignment", AssignmentId=submission_id)
         else:

@@ -68,7 +68,6 @@ class Prolific(Platform):
 
     @classmethod
     def open(cls, opening: Opening) -> Self:
-        """Open the rooms on our own server, and Prolific's API with the environment's token and address."""
         rooms = ArgillaRooms.of(opening, cls.name)
         platform = cls(opening.study, opening.mode, opening.key, rooms)
         opening.ends.callback(platform.close_connections)
@@ -83,18 +82,15 @@ class Prolific(Platform):
 
     @classmethod
     def readers_of(cls, queue: Queue) -> Collection[str]:
-        """Return all languages of the texts."""
         return queue.languages
 
     @classmethod
     def settings(cls, records: CampaignRecords) -> Iterator[Check]:
-        """Yield the checks of countries and fee."""
         yield from super().settings(records)
         yield partial(cls.fee, 100, 1, records.study.crowd or CrowdSpec())
 
     @classmethod
     def settings_to_launch(cls, records: CampaignRecords, mode: Mode) -> Iterator[Check]:
-        """Yield the checks of the server's address and of the token."""
         yield partial(crowd_with_address, records.study, mode)
         yield token_of
 
@@ -115,7 +111,6 @@ class Prolific(Platform):
     # Shared by all offers
 
     def prepare(self) -> None:
-        """Check that the account pays in dollars, and create the group of excluded participants."""
         self._balance()
         _ = self._group
 
@@ -167,7 +162,6 @@ class Prolific(Platform):
     # Offers
 
     def check(self, offer: Offer) -> None:
-        """Raise StudyError for languages or countries that Prolific cannot filter by, or an unshowable batch."""
         self._filters(offer)
         refuse_unshowable(self._study, self._rubric, offer.batch.queue)
 
@@ -224,7 +218,7 @@ class Prolific(Platform):
         crowd, choices, file = self._crowd, self._choices, self._study.file
         readers = sorted(offer.batch.queue.languages)
         countries = dict.fromkeys(code for language in readers for code in crowd.countries_of(language))
-        names = [name for code in countries for name in _country_names(code)]
+        names = [name for code in countries for name in (_folded(territory_name(code)), *OTHER_NAMES.get(code, ()))]
         countries_offered = _matching(choices.get(COUNTRY, {}), names)
         if not countries_offered:
             raise StudyError(
@@ -232,7 +226,8 @@ class Prolific(Platform):
             )
         wanted: list[dict[str, Any]] = [{"filter_id": COUNTRY, "selected_values": countries_offered}]
         for language in readers:
-            fluent = _matching(choices.get(FLUENT, {}), _language_names(language))
+            names = [_folded(display_name(language)), *OTHER_LANGUAGES.get(language, ())]
+            fluent = _matching(choices.get(FLUENT, {}), names)
             if not fluent:
                 raise StudyError(
                     f"{file}: Prolific cannot filter for readers of {language!r} (it lists no such fluent"
@@ -342,7 +337,6 @@ class Prolific(Platform):
         return self._study_at(posted_id) != before
 
     def close(self, posted_id: str) -> None:
-        """Let no further participant begin; those at work may finish."""
         if self._study_at(posted_id)["status"] in (*RUNNING, "PAUSED"):
             self._api.change("POST", f"studies/{posted_id}/transition/", {"action": "STOP"})
 
@@ -353,11 +347,9 @@ class Prolific(Platform):
         return {**answer, "status": plain(answer["status"])}
 
     def restore(self, offer: Offer) -> None:
-        """Open the batch's room again if the server has lost it."""
         self._rooms.restore(offer)
 
     def admit(self, batch_id: str, posted_id: str, pseudonyms: Sequence[str]) -> None:
-        """Register the batch's study, and the participants whom Prolific knows, with its room."""
         self._rooms.admit(batch_id, posted_id, pseudonyms)
 
     def preview(self, posted_id: str) -> str:
@@ -370,17 +362,14 @@ class Prolific(Platform):
     # Submissions
 
     def submissions(self, posted_id: str) -> Iterator[Submission]:
-        """All submissions of a study, every page."""
         for item in self._api.pages("submissions/", {"study": posted_id}):
             yield submission_of(item, posted_id)
 
     def submission(self, submission_id: str) -> Submission:
-        """Return the present state of a submission."""
         answer = self._api.get(f"submissions/{submission_id}/")
         return submission_of(answer, str(answer.get("study_id", "")))
 
     def answers(self, submission: Submission, offer: Offer) -> Sequence[Answer]:
-        """Return the participant's answers in our Argilla."""
         return self._rooms.answers(offer, worker_pseudonym(self._key, self._study.name, self.name, submission.worker))
 
     def send_decision(self, submission_id: str, decision: Decision, reason: str) -> None:
@@ -413,7 +402,6 @@ class Prolific(Platform):
         self._api.change("POST", f"bulk-bonus-payments/{payment['id']}/pay/")
 
     def shows_bonus(self, submission_id: str, cents: int, reason: str) -> bool:
-        """Return whether the submission shows a bonus of this amount."""
         return cents in self.submission(submission_id).bonuses
 
     def keep_out(self, worker: str) -> None:
@@ -424,15 +412,6 @@ class Prolific(Platform):
 def _matching(choices: Mapping[str, str], names: Iterable[str]) -> list[str]:
     by_label = {_folded(label): key for key, label in choices.items()}
     return list(dict.fromkeys(by_label[name] for name in names if name in by_label))
-
-
-def _country_names(code: str) -> tuple[str, ...]:
-    name = territory_name(code)
-    return (_folded(name), *OTHER_NAMES.get(code, ()))
-
-
-def _language_names(code: str) -> tuple[str, ...]:
-    return (_folded(display_name(code)), *OTHER_LANGUAGES.get(code, ()))
 
 
 def _folded(label: str) -> str:

@@ -95,7 +95,9 @@ class Api:
         seen: set[str] = set()
         while True:
             answer = self.get(path, query)
-            items = _items(answer, path)
+            items = answer.get("results")
+            if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+                raise ServiceError(f"Prolific did not return a list of {_shown(path)}; check {ADDRESS_VARIABLE}")
             new = [item for item in items if str(item.get("id")) not in seen]
             seen.update(str(item.get("id")) for item in items)
             yield from new
@@ -141,13 +143,6 @@ def _content(answer: httpx.Response, method: str, path: str) -> dict[str, Any]:
     if method == "GET":
         raise ServiceError(f"the reply of {answer.url.host} is not a Prolific response; check {ADDRESS_VARIABLE}")
     return {}  # some calls are answered with a mere sentence
-
-
-def _items(answer: Mapping[str, Any], path: str) -> list[dict[str, Any]]:
-    items = answer.get("results")
-    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise ServiceError(f"Prolific did not return a list of {_shown(path)}; check {ADDRESS_VARIABLE}")
-    return items
 
 
 def _words(answer: httpx.Response) -> str:
