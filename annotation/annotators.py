@@ -53,16 +53,16 @@ def invite(study: Study, argilla: Argilla, home: server.Home, names: Sequence[st
     one. Raises StudyError if nobody is named, for a person whom the study does not name, and for an invalid name.
     """
     invited = _invited(study, names)
-    own = argilla.connection
-    work = _work(CampaignRecords.open(study), ours=has_rating_page(own))  # refused before accounts are made
+    ours = argilla.connection
+    work = _work(CampaignRecords.open(study), ours=has_rating_page(ours))  # refused before accounts are made
     passwords = accounts.add(argilla, home, invited)
     reads = accounts.languages(argilla, home)
     admit_annotators(study, argilla, reads)
     pseudonyms = {name: rater for rater, name in names_at(study.name, argilla).items()}
-    if own is not None and own.home is not None:
-        users = server.credentials(own.home)
+    if ours is not None and ours.home is not None:
+        users = server.credentials(ours.home)
         passwords |= {user.username: user.password for user in (users.owner, *users.annotators)}
-    entry = entrance(address or argilla.url, has_page=own is not None)
+    entry = entrance(address or argilla.url, has_page=ours is not None)
     letters = []
     for name in invited:
         codes = reads.get(name, ())
