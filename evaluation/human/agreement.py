@@ -73,7 +73,7 @@ def of_labels(
 
 def _estimate(estimate: Estimate, answers: Answers) -> Estimate:
     """Return the estimate with the number of items that have two answers."""
-    counts = answers.counts() if answers.pairs else np.zeros((0, 1))
+    counts = answers.counts if answers.pairs else np.zeros((0, 1))
     return estimate.model_copy(update={"n": int((counts.sum(axis=1) >= 2).sum())})
 
 

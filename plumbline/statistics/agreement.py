@@ -102,12 +102,9 @@ class Answers:
         """The number of ratings of each pair."""
         return np.bincount(self.pair)
 
+    @functools.cached_property
     def counts(self) -> Integers:
         """Pairs by points: how many gave each pair each point."""
-        return self._counts
-
-    @functools.cached_property
-    def _counts(self) -> Integers:
         points = len(self.levels)
         return np.bincount(self.pair * points + self.point, minlength=self.pairs * points).reshape(-1, points)
 
@@ -184,34 +181,19 @@ def gwet_ac2(answers: Answers) -> Estimate:
     """
     if isinstance(answers.scale, Continuous):
         return Estimate.undefined(_NO_POINTS)
-    if reason := nothing_to_tell(answers):
+    if reason := _nothing_to_tell(answers):
         return Estimate.undefined(reason)
-    counts = answers.counts()
+    counts = answers.counts
     points = counts.shape[1]
     weights = _ordinal_weights(points)
     shares = counts / answers.ratings[:, None]
     spread = 1 - shares.mean(axis=0)
-    return corrected(answers, weights, weights.sum() / (points * (points - 1)) * (shares @ spread))
+    return _corrected(answers, weights, weights.sum() / (points * (points - 1)) * (shares @ spread))
 
 
-def corrected(answers: Answers, weights: Floats, per_pair: Floats) -> Estimate:
-    """Agreement beyond chance by `weights` of two points, with each pair's chance agreement, as for `gwet_ac2`.
-
-    Args:
-        answers: one question's ratings.
-        weights: how far two points agree (points by points).
-        per_pair: each pair's chance agreement.
-
-    Returns:
-        The coefficient with its 95% interval over pairs; NaN with a reason where undefined.
-
-    >>> import numpy as np
-    >>> answers = Answers.of_table(np.array([[1, 1, 2], [3, 3, 3], [5, 4, 5], [2, 2, 2.0]]), (1, 2, 3, 4, 5))
-    >>> shares = answers.counts() / answers.ratings[:, None]
-    >>> round(corrected(answers, np.eye(5), shares @ shares.mean(axis=0)).value, 3)
-    0.564
-    """
-    counts = answers.counts()
+def _corrected(answers: Answers, weights: Floats, per_pair: Floats) -> Estimate:
+    """Agreement beyond chance by `weights` of two points, with each pair's chance agreement, as for `gwet_ac2`."""
+    counts = answers.counts
     pairs = len(counts)
     ratings = answers.ratings
     several = ratings >= 2
@@ -220,7 +202,7 @@ def corrected(answers: Answers, weights: Floats, per_pair: Floats) -> Estimate:
     if math.isclose(by_chance, 1):
         return Estimate.undefined("chance agreement is complete, so agreement is undefined")
     value = float((agreed[several].mean() - by_chance) / (1 - by_chance))
-    if all_agree(answers):
+    if _all_agree(answers):
         return Estimate.alone(value, ALIKE)
     linear = pairs / several.sum() * (agreed - by_chance * several) - 2 * (1 - value) * (per_pair - by_chance)
     error = math.sqrt(((linear / (1 - by_chance) - value) ** 2).sum() / (pairs * (pairs - 1)))
@@ -255,22 +237,29 @@ def krippendorff_alpha(answers: Answers, generator: np.random.Generator | None) 
     >>> round(krippendorff_alpha(answers, np.random.default_rng(1)).value, 3)
     0.924
     """
-    if reason := nothing_to_tell(answers):
+    if reason := _nothing_to_tell(answers):
         return Estimate.undefined(reason)
     if isinstance(answers.scale, Continuous):
         return _interval_alpha(answers, generator)
     several = answers.ratings >= 2
-    counts = answers.counts()[several]
+    counts = answers.counts[several]
     if counts.shape[1] > MOST_LEVELS:  # points that nobody chose change nothing; the matrices grow with the square
         counts = counts[:, counts.any(axis=0)]
-    rows, times, kind = kinds(counts)
-    parts = coincidences(rows)
-    value = float(
-        _alpha(parts[kind].sum(axis=0)[None])[0]
-    )  # summed pair by pair, as the package does: no digit differs
-    if all_agree(answers):
+    return _alpha_over_pairs(answers, counts, generator)
+
+
+def _alpha_over_pairs(
+    answers: Answers, counts: Integers, generator: np.random.Generator | None, distance: Floats | None = None
+) -> Estimate:
+    """Return alpha of pairs with two ratings or more, by a distance of every two points or the ordinal one."""
+    rows, times, kind = _kinds(counts)
+    parts = _coincidences(rows)
+    # the ordinal one is summed pair by pair, as the package krippendorff does: no digit differs
+    summed = parts[kind].sum(axis=0) if distance is None else times @ parts
+    value = float(_alpha(summed[None], distance)[0])
+    if _all_agree(answers):
         return Estimate.alone(value, ALIKE)
-    return bca(_alpha, parts, times, generator, value=value)
+    return bca(lambda sums: _alpha(sums, distance), parts, times, generator, value=value)
 
 
 def _interval_alpha(answers: Answers, generator: np.random.Generator | None) -> Estimate:
@@ -285,7 +274,7 @@ def _interval_alpha(answers: Answers, generator: np.random.Generator | None) -> 
     ratings = np.bincount(pair)
     sums, squares = np.bincount(pair, values), np.bincount(pair, values**2)
     parts = np.column_stack([ratings, sums, squares, (ratings * squares - sums**2) / (ratings - 1)])
-    if all_agree(answers):
+    if _all_agree(answers):
         return Estimate.alone(1.0, ALIKE)
     return bca(_alpha_of_sums, parts, np.ones(len(parts), np.int64), generator)
 
@@ -298,18 +287,10 @@ def _alpha_of_sums(sums: Floats) -> Floats:
     return alpha
 
 
-def coincidences(counts: Integers) -> Floats:
+def _coincidences(counts: Integers) -> Floats:
     """Each pair's part of the coincidence matrix, as a row: ordered pairs of its ratings over their number less 1.
 
-    Args:
-        counts: how many ratings each pair has on each point (pairs by points), two or more in all.
-
-    Returns:
-        Pairs by (points times points).
-
-    >>> import numpy as np
-    >>> coincidences(np.array([[2, 1]]))
-    array([[1., 1., 1., 0.]])
+    `counts` (pairs by points) are two ratings or more of each pair.
     """
     points = counts.shape[1]
     both = counts[:, :, None] * counts[:, None, :] - counts[:, :, None] * np.eye(points)
@@ -317,7 +298,7 @@ def coincidences(counts: Integers) -> Floats:
     return parts
 
 
-def _alpha(sums: Floats) -> Floats:
+def _alpha(sums: Floats, distance: Floats | None) -> Floats:
     """Alpha of summed coincidences, a row each: 1 - observed over expected disagreement; what `bca` resamples.
 
     The ordinal distance of two points is the number of ratings between them, both ends counted half.
@@ -325,10 +306,11 @@ def _alpha(sums: Floats) -> Floats:
     points = math.isqrt(sums.shape[-1])
     observed = sums.reshape(-1, points, points)
     each = observed.sum(axis=-1)
-    midpoint = np.cumsum(each, axis=-1) - each / 2
-    distance = (midpoint[:, :, None] - midpoint[:, None, :]) ** 2
-    expected = each[:, :, None] * each[:, None, :] / (each.sum(axis=-1) - 1)[:, None, None]
-    with np.errstate(invalid="ignore"):
+    if distance is None:
+        midpoint = np.cumsum(each, axis=-1) - each / 2
+        distance = (midpoint[:, :, None] - midpoint[:, None, :]) ** 2
+    with np.errstate(invalid="ignore", divide="ignore"):
+        expected = each[:, :, None] * each[:, None, :] / (each.sum(axis=-1) - 1)[:, None, None]
         alpha: Floats = 1 - (observed * distance).sum(axis=(1, 2)) / (expected * distance).sum(axis=(1, 2))
     return alpha
 
@@ -350,12 +332,12 @@ def ac1(answers: Answers) -> Estimate:
     >>> round(ac1(answers).value, 3)
     0.588
     """
-    if reason := nothing_to_tell(answers):
+    if reason := _nothing_to_tell(answers):
         return Estimate.undefined(reason)
-    counts = answers.counts()
+    counts = answers.counts
     shares = counts / answers.ratings[:, None]
     chance = shares @ (1 - shares.mean(axis=0)) / (counts.shape[1] - 1)
-    return corrected(answers, np.eye(counts.shape[1]), chance)
+    return _corrected(answers, np.eye(counts.shape[1]), chance)
 
 
 def fleiss_kappa(answers: Answers) -> Estimate:
@@ -375,11 +357,11 @@ def fleiss_kappa(answers: Answers) -> Estimate:
     >>> round(fleiss_kappa(answers).value, 3)
     0.564
     """
-    if reason := nothing_to_tell(answers):
+    if reason := _nothing_to_tell(answers):
         return Estimate.undefined(reason)
-    counts = answers.counts()
+    counts = answers.counts
     shares = counts / answers.ratings[:, None]
-    return corrected(answers, np.eye(counts.shape[1]), shares @ shares.mean(axis=0))
+    return _corrected(answers, np.eye(counts.shape[1]), shares @ shares.mean(axis=0))
 
 
 def nominal_alpha(answers: Answers, generator: np.random.Generator) -> Estimate:
@@ -399,45 +381,14 @@ def nominal_alpha(answers: Answers, generator: np.random.Generator) -> Estimate:
     >>> round(nominal_alpha(answers, np.random.default_rng(1)).value, 3)
     0.6
     """
-    return alpha_by(answers, 1 - np.eye(len(answers.scale)), generator)
+    return _alpha_by(answers, 1 - np.eye(len(answers.scale)), generator)
 
 
-def alpha_by(answers: Answers, distance: Floats, generator: np.random.Generator) -> Estimate:
-    """Return alpha with a given distance for every two points; BCa bootstrap interval over pairs.
-
-    Args:
-        answers: one question's ratings.
-        distance: of every two points (points by points), 0 of equal ones.
-        generator: the generator of the bootstrap's resamples.
-
-    Returns:
-        The coefficient with its 95% interval over pairs; NaN with a reason where undefined.
-
-    >>> import numpy as np
-    >>> answers = Answers.of_table(np.array([[1, 1, 2], [3, 3, 3], [5, 4, 5], [2, 2, 2.0]]), (1, 2, 3, 4, 5))
-    >>> round(alpha_by(answers, 1 - np.eye(5), np.random.default_rng(1)).value, 3)
-    0.6
-    """
-    if reason := nothing_to_tell(answers):
+def _alpha_by(answers: Answers, distance: Floats, generator: np.random.Generator) -> Estimate:
+    """Return alpha with a given distance for every two points."""
+    if reason := _nothing_to_tell(answers):
         return Estimate.undefined(reason)
-    rows, times, _ = kinds(answers.counts()[answers.ratings >= 2])
-    parts = coincidences(rows)
-    value = float(_alpha_by((times @ parts)[None], distance)[0])
-    if all_agree(answers):
-        return Estimate.alone(value, ALIKE)
-    return bca(lambda sums: _alpha_by(sums, distance), parts, times, generator)
-
-
-def _alpha_by(sums: Floats, distance: Floats) -> Floats:
-    """Alpha of summed coincidences, a row each, by a fixed distance."""
-    points = len(distance)
-    observed = sums.reshape(-1, points, points)
-    each = observed.sum(axis=-1)
-    total = each.sum(axis=-1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        expected = each[:, :, None] * each[:, None, :] / (total - 1)[:, None, None]
-        alpha: Floats = 1 - (observed * distance).sum(axis=(1, 2)) / (expected * distance).sum(axis=(1, 2))
-    return alpha
+    return _alpha_over_pairs(answers, answers.counts[answers.ratings >= 2], generator, distance)
 
 
 def masi_alpha(answers: Answers, sets: Sequence[frozenset[str]], generator: np.random.Generator) -> Estimate:
@@ -460,7 +411,7 @@ def masi_alpha(answers: Answers, sets: Sequence[frozenset[str]], generator: np.r
     >>> masi_alpha(answers, sets, np.random.default_rng(1)).value
     1.0
     """
-    return alpha_by(answers, masi(sets), generator)
+    return _alpha_by(answers, masi(sets), generator)
 
 
 def masi(sets: Sequence[frozenset[str]]) -> Floats:
@@ -507,7 +458,7 @@ def raw_agreement(answers: Answers, generator: np.random.Generator) -> Estimate:
     several = ratings >= 2
     if not several.any():
         return Estimate.undefined(_ALONE)
-    rows, times, _ = kinds(np.stack([_alike(answers), ratings * (ratings - 1)], axis=1)[several])
+    rows, times, _ = _kinds(np.stack([_alike(answers), ratings * (ratings - 1)], axis=1)[several])
     equal, every = times @ rows
     value = float(equal / every)
     if several.sum() == 1 or equal == every:
@@ -522,24 +473,13 @@ def _alike(answers: Answers) -> Integers:
         cells, counts = np.unique(answers.pair * len(answers.levels) + answers.point, return_counts=True)
         alike: Integers = np.bincount(cells // len(answers.levels), counts * (counts - 1)).astype(np.int64)
         return alike
-    counts = answers.counts()
+    counts = answers.counts
     ordered: Integers = np.einsum("ij,ij->i", counts, counts) - answers.ratings
     return ordered
 
 
-def kinds(rows: Integers) -> tuple[Integers, Integers, Integers]:
-    """Return the distinct rows of small whole numbers, how often each occurs, and each row's number among them.
-
-    Args:
-        rows: small whole numbers, a row for each thing.
-
-    Returns:
-        Distinct rows, counts of them, and a number for each row.
-
-    >>> import numpy as np
-    >>> [part.tolist() for part in kinds(np.array([[2, 1], [0, 3], [2, 1]]))]
-    [[[2, 1], [0, 3]], [2, 1], [0, 1, 0]]
-    """
+def _kinds(rows: Integers) -> tuple[Integers, Integers, Integers]:
+    """Return the distinct rows of small whole numbers, how often each occurs, and each row's number among them."""
     base = int(rows.max()) + 1
     if base ** rows.shape[1] > np.iinfo(np.int64).max:  # of many sets of labels: a row is no number any more
         rows_found, kind, times = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
@@ -549,38 +489,15 @@ def kinds(rows: Integers) -> tuple[Integers, Integers, Integers]:
     return codes[:, None] // places % base, np.bincount(kind), kind
 
 
-def all_agree(answers: Answers) -> bool:
-    """Return whether no two ratings of a pair differ.
-
-    Args:
-        answers: one question's ratings.
-
-    Returns:
-        True where no two ratings of a pair differ.
-
-    >>> import numpy as np
-    >>> answers = Answers.of_table(np.array([[1, 1, 2], [3, 3, 3], [5, 4, 5], [2, 2, 2.0]]), (1, 2, 3, 4, 5))
-    >>> all_agree(answers)
-    False
-    """
+def _all_agree(answers: Answers) -> bool:
+    """Return whether no two ratings of a pair differ."""
     first = np.zeros(answers.pairs, np.int64)
     first[answers.pair] = answers.point
     return bool((answers.point == first[answers.pair]).all())
 
 
-def nothing_to_tell(answers: Answers) -> str:
-    """Return why ratings cannot show agreement beyond chance; empty if they can.
-
-    Args:
-        answers: one question's ratings.
-
-    Returns:
-        A reason in words, or an empty text.
-
-    >>> import numpy as np
-    >>> nothing_to_tell(Answers.of_table(np.array([[1], [2.0]]), (1, 2)))
-    'no pair has two ratings, so nothing can agree'
-    """
+def _nothing_to_tell(answers: Answers) -> str:
+    """Return why ratings cannot show agreement beyond chance; empty if they can."""
     several = answers.ratings >= 2
     if not several.any():
         return _ALONE
@@ -634,7 +551,7 @@ def mean_kappa(answers: Answers) -> Estimate:
     >>> round(mean_kappa(answers).value, 3)
     0.917
     """
-    if reason := nothing_to_tell(answers) or (UNKNOWN_RATERS if answers.raters is None else ""):
+    if reason := _nothing_to_tell(answers) or (UNKNOWN_RATERS if answers.raters is None else ""):
         return Estimate.undefined(reason)
     pair, couple, first, second = _couples(answers)
     shared = np.bincount(couple)
@@ -663,7 +580,7 @@ def mean_kappa(answers: Answers) -> Estimate:
 
 def _no_spread(answers: Answers, couple: Integers, first: Integers, second: Integers) -> str:
     """Return why a kappa has no interval: nothing differs, a rater never varies, or no pair makes a difference."""
-    if all_agree(answers):
+    if _all_agree(answers):
         return ALIKE
     points = pd.DataFrame({"first": first, "second": second}).groupby(couple).nunique()
     return _CONSTANT if (points == 1).any(axis=1).all() else _FLAT

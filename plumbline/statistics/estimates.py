@@ -316,7 +316,7 @@ def bca(
     value = statistic_value if math.isnan(value) else value
     if len(defined) < (1 - _TAIL) * RESAMPLES or np.ptp(defined) < _EQUAL or np.isnan(left_out).any():
         return Estimate.alone(value, SCARCE)
-    from scipy import special  # noqa: PLC0415 (all of `scipy.stats` takes half a second)
+    from scipy import special  # noqa: PLC0415 (the extra `generation` draws random numbers without it)
 
     below = (np.mean(defined < statistic_value - _EQUAL) + np.mean(defined <= statistic_value + _EQUAL)) / 2
     bias = special.ndtri(np.clip(below, 1 / RESAMPLES, 1 - 1 / RESAMPLES))
@@ -351,7 +351,7 @@ def jackknife(value: float, left_out: Floats, *, ends: tuple[float, float] = _EN
     >>> round(mean.low, 3), round(mean.high, 3)
     (-0.484, 4.484)
     """
-    from scipy import special  # noqa: PLC0415 (all of `scipy.stats` takes half a second)
+    from scipy import special  # noqa: PLC0415 (as above)
 
     m = len(left_out)
     error = math.sqrt((m - 1) / m * float(((left_out - left_out.mean()) ** 2).sum()))

@@ -17,6 +17,7 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
 
 from plumbline.frames import filled, numbers, with_names
@@ -397,15 +398,13 @@ def spent(fractions: Sequence[float] | Floats, spending: Spending, alpha: float 
     >>> spent([0.5, 1.0], "pocock").round(4).tolist()
     [0.0155, 0.025]
     """
-    from scipy import special  # noqa: PLC0415 (takes half a second, which `--help` saves)
-
     shares = np.asarray(fractions, dtype=float)
     if spending == "pocock":
         errors: Floats = alpha * np.log1p((math.e - 1) * shares)
     elif spending == "quadratic":
         errors = alpha * shares**2
     else:
-        errors = 2 * special.ndtr(special.ndtri(alpha / 2) / np.sqrt(shares))
+        errors = 2 * scipy.special.ndtr(scipy.special.ndtri(alpha / 2) / np.sqrt(shares))
     return errors
 
 
@@ -440,8 +439,6 @@ def bounds(
     >>> bounds([0.2, 0.4, 0.6, 0.8, 1.0], "obrien_fleming").round(3).tolist()
     [4.877, 3.357, 2.68, 2.29, 2.031]
     """
-    from scipy import optimize  # noqa: PLC0415 (as above)
-
     shares = np.asarray(fractions, dtype=float)
     if not shares.size or shares[0] <= 0 or shares[-1] > 1 + 1e-12 or (np.diff(shares) <= 0).any():
         raise ValueError(f"fractions of looks must rise from above 0 to at most 1; these are {shares.tolist()}")
@@ -453,7 +450,9 @@ def bounds(
     values: list[float] = []
     for step in steps:
         # Below 1e-14 the integral is not reliable: such a look cannot stop.
-        critical = math.inf if step < _LEAST_STEP else optimize.brentq(scores.excess, -_REACH, _REACH, args=(step,))
+        critical = (
+            math.inf if step < _LEAST_STEP else scipy.optimize.brentq(scores.excess, -_REACH, _REACH, args=(step,))
+        )
         values.append(critical)
         scores.go_on(-math.inf, critical)
     return np.array(values)
@@ -481,9 +480,7 @@ def levels(
     >>> levels([1.0], "pocock").round(4).tolist()
     [0.025]
     """
-    from scipy import special  # noqa: PLC0415 (as above)
-
-    return np.asarray(special.ndtr(-bounds(fractions, spending, alpha, information)))
+    return np.asarray(scipy.special.ndtr(-bounds(fractions, spending, alpha, information)))
 
 
 def p_above(values: Floats, threshold: float | Floats, bottom: float) -> Floats:
@@ -614,8 +611,6 @@ def _root(function: Callable[[float], float], a: float, b: float) -> float:
 
 def _p(values: Floats, shares: Floats, n: int, threshold: Floats, bottom: float) -> Floats:
     """Compute `p_above` with a threshold for each campaign; the n pairs have these values in these shares."""
-    from scipy import special  # noqa: PLC0415 (takes half a second, which `--help` saves)
-
     mean, away = values @ shares, values - threshold[..., None]
     low, high = (
         np.zeros(away.shape[:-1]),
@@ -626,13 +621,13 @@ def _p(values: Floats, shares: Floats, n: int, threshold: Floats, bottom: float)
         rises = (away / (1 + bet[..., None] * away)) @ shares > 0
         low, high = np.where(rises, bet, low), np.where(rises, high, bet)
     divergence = np.maximum(np.log1p(low[..., None] * away) @ shares, 0)
-    p = special.stdtr(n - 1, -np.sqrt((n - 1) * np.expm1(2 * divergence)))
+    p = scipy.special.stdtr(n - 1, -np.sqrt((n - 1) * np.expm1(2 * divergence)))
     lowest = np.round((values <= bottom + _ROUNDING) @ shares * n)
     with np.errstate(invalid="ignore", divide="ignore"):
         share = np.clip((mean - threshold) / (mean - bottom), 0, 1)
         # number of pairs at the bottom that would pull the mean down to the threshold
         share += (1 - share) * lowest / n
-    above: Floats = np.where(mean > threshold, np.maximum(p, special.bdtr(lowest, n, share)), 0.5)
+    above: Floats = np.where(mean > threshold, np.maximum(p, scipy.special.bdtr(lowest, n, share)), 0.5)
     return above
 
 
@@ -745,15 +740,13 @@ def stage_wise(p: float, pairs: Sequence[int], limits: Floats) -> float:
     >>> round(stage_wise(0.007, [20], limits[:1]), 4), round(stage_wise(0.007, [20, 40, 60], limits[:3]), 4)
     (0.007, 0.017)
     """
-    from scipy import special  # noqa: PLC0415 (as above)
-
     if (np.diff(pairs, prepend=0) <= 0).any():
         return float(np.sum(limits[:-1]) + p)
     scores, before = _Scores(np.array(pairs) / pairs[-1]), 0.0
-    for bound in -special.ndtri(np.asarray(limits)[:-1]):
+    for bound in -scipy.special.ndtri(np.asarray(limits)[:-1]):
         before += scores.above(bound)
         scores.go_on(-math.inf, bound)
-    return before + scores.above(-special.ndtri(p))
+    return before + scores.above(-scipy.special.ndtri(p))
 
 
 def unbiased_of(
@@ -787,8 +780,6 @@ def unbiased_of(
     >>> round(float(ratings.mean()), 2), round(estimate.value, 2)
     (3.55, 3.51)
     """
-    from scipy import optimize  # noqa: PLC0415 (as above)
-
     n, limit, (bottom, top) = len(values), criterion.limit, criterion.scale
     if n != pairs[-1] or (np.diff(pairs, prepend=0) <= 0).any():
         return Estimate.undefined("an earlier look saw pairs that no longer count", n)
@@ -823,7 +814,7 @@ def unbiased_of(
         return Estimate.undefined("an earlier look should have stopped the campaign", n)
 
     def where(probability: float) -> float:
-        return float(optimize.brentq(lambda true: at_least(true) - probability, *reach))
+        return float(scipy.optimize.brentq(lambda true: at_least(true) - probability, *reach))
 
     return Estimate(value=where(0.5), low=where(ALPHA), high=where(1 - ALPHA), n=n)
 
@@ -850,9 +841,7 @@ class _Scores:
 
     def above(self, z: float) -> float:
         """Return P(the campaign reaches this look and its score is at least z)."""
-        from scipy import special  # noqa: PLC0415 (as above)
-
-        return float(self._masses @ special.ndtr(-self._steps(z)))
+        return float(self._masses @ scipy.special.ndtr(-self._steps(z)))
 
     def excess(self, z: float, probability: float) -> float:
         """Return how far `above` exceeds a probability: zero at the critical value."""

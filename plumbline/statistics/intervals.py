@@ -10,6 +10,7 @@ import functools
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 
 from plumbline.statistics.estimates import CONFIDENCE, Floats
 
@@ -36,9 +37,7 @@ class Mean:
 
     def at_least(self, threshold: float) -> Floats:
         """Return one minus the one-sided p-value, 0.975 where the lower end is at the threshold."""
-        from scipy import special  # noqa: PLC0415 (importing `scipy.stats` takes half a second)
-
-        return np.asarray(special.stdtr(self.freedom, (self.value - threshold) / self.error))
+        return np.asarray(scipy.special.stdtr(self.freedom, (self.value - threshold) / self.error))
 
 
 def _effective_raters(counts: Floats) -> Floats:
@@ -198,9 +197,7 @@ def quantile(freedom: Floats, sure: float = (1 + CONFIDENCE) / 2) -> Floats:
     >>> round(float(quantile(np.array(2.0))), 3)
     4.303
     """
-    from scipy import special  # noqa: PLC0415 (importing `scipy.stats` takes half a second)
-
-    return np.asarray(special.stdtrit(freedom, sure))
+    return np.asarray(scipy.special.stdtrit(freedom, sure))
 
 
 def _freedom(error_times: Floats) -> Floats:

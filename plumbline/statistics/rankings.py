@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
 
 from plumbline.frames import need, numbers
@@ -51,8 +52,6 @@ def kendall(first: Values, second: Values) -> Value:
     >>> kendall([0.1, 0.2, 0.3], [0.2, 0.1, 0.3]).value
     0.33333333333333337
     """
-    from scipy import stats  # noqa: PLC0415 (half a second)
-
     x, y = paired(first, second)
     reason = ""
     if len(x) < 2:
@@ -61,7 +60,7 @@ def kendall(first: Values, second: Values) -> Value:
         reason = "tau needs finite scores"
     elif np.ptp(x) == 0 or np.ptp(y) == 0:
         reason = "tau is undefined: all scores of one side are equal"
-    return Value(math.nan if reason else float(stats.kendalltau(x, y).statistic), len(x), reason)
+    return Value(math.nan if reason else float(scipy.stats.kendalltau(x, y).statistic), len(x), reason)
 
 
 def kendall_interval(first: Values, second: Values, *, n_resamples: int = 1000, rng: np.random.Generator) -> Estimate:
@@ -161,8 +160,6 @@ def split_half(scores: Floats, tasks: Sequence[str], *, n_splits: int = 1000, rn
     >>> split_half(scores, ["sts"] * 6, rng=np.random.default_rng(1)).value
     1.0
     """
-    from scipy import stats  # noqa: PLC0415 (half a second)
-
     grid = np.asarray(scores, dtype=np.float64)
     if grid.ndim != 2 or grid.shape[1] != len(tasks):
         raise ValueError(f"pass models by data sets and a task for each data set, not {grid.shape}, {len(tasks)} tasks")
@@ -177,7 +174,7 @@ def split_half(scores: Floats, tasks: Sequence[str], *, n_splits: int = 1000, rn
         return Value(math.nan, 0, reason)
     first = stratified_halves(tasks, n_splits, rng)
     means = [half @ grid.T / half.sum(axis=1, keepdims=True) for half in (first, ~first)]
-    correlations = row_correlations(*(stats.rankdata(half, axis=1) for half in means))
+    correlations = row_correlations(*(scipy.stats.rankdata(half, axis=1) for half in means))
     defined = correlations[np.isfinite(correlations)]
     if len(defined) < DEFINED_SHARE * n_splits:
         return Value(math.nan, len(defined), f"rho is undefined in {n_splits - len(defined)} of {n_splits} splits")
@@ -252,9 +249,7 @@ def points_of(scores: Floats) -> Floats:
     >>> points_of(np.array([[0.9], [0.8], [0.8]])).ravel()
     array([2. , 0.5, 0.5])
     """
-    from scipy import stats  # noqa: PLC0415 (half a second)
-
-    ranks = stats.rankdata(-np.round(scores, _DIGITS), axis=0, nan_policy="omit")
+    ranks = scipy.stats.rankdata(-np.round(scores, _DIGITS), axis=0, nan_policy="omit")
     return np.nan_to_num(len(scores) - ranks)
 
 
@@ -271,9 +266,7 @@ def ranks_of(counts: Floats) -> NDArray[np.int64]:
     >>> ranks_of(np.array([3.0, 1.0, 3.0]))
     array([1, 3, 1])
     """
-    from scipy import stats  # noqa: PLC0415 (half a second)
-
-    ranks: NDArray[np.int64] = stats.rankdata(-counts, method="min").astype(np.int64)
+    ranks: NDArray[np.int64] = scipy.stats.rankdata(-counts, method="min").astype(np.int64)
     return ranks
 
 
@@ -411,8 +404,6 @@ def told_apart(points: Floats) -> Bools:
     >>> told_apart(np.array([np.arange(9.0) + 5, np.arange(9.0)]))[0, 1]
     np.True_
     """
-    from scipy import stats  # noqa: PLC0415 (half a second)
-
     n_models, n_tasks = points.shape
     apart = np.zeros((n_models, n_models), np.bool_)
     some = np.flatnonzero(np.isfinite(points).all(axis=1))
@@ -426,7 +417,7 @@ def told_apart(points: Floats) -> Bools:
     # If all differences are equal, the error is rounding alone, and t is set to its maximum.
     t = np.divide(np.abs(difference), np.maximum(error, 10**-_DIGITS))
     first, second = np.triu_indices(len(some), 1)
-    p = np.maximum(2 * stats.t.sf(t[first, second], n_tasks - 1), 2.0 ** (1 - n_tasks))
+    p = np.maximum(2 * scipy.stats.t.sf(t[first, second], n_tasks - 1), 2.0 ** (1 - n_tasks))
     surely = holm(p) < 1 - CONFIDENCE
     better = difference[first, second] > 0
     winner, loser = np.where(better, first, second)[surely], np.where(better, second, first)[surely]
@@ -475,8 +466,6 @@ def _rank_ends(counts: Floats, tail: float, shown: Bools) -> tuple[Floats, Float
 
     Models that tie may have any of their ranks, and those that are not shown may be before or behind all others.
     """
-    from scipy import stats  # noqa: PLC0415 (half a second)
-
     low, high = np.full(len(shown), np.nan), np.full(len(shown), np.nan)
     if not shown.any():
         return low, high
@@ -485,8 +474,8 @@ def _rank_ends(counts: Floats, tail: float, shown: Bools) -> tuple[Floats, Float
     for start in range(0, len(counts), step):
         rows = slice(start, start + step)
         drawn = -counts[rows][:, shown]
-        best[rows] = stats.rankdata(drawn, method="min", axis=1)
-        worst[rows] = stats.rankdata(drawn, method="max", axis=1)
+        best[rows] = scipy.stats.rankdata(drawn, method="min", axis=1)
+        worst[rows] = scipy.stats.rankdata(drawn, method="max", axis=1)
     low[shown] = np.quantile(best, tail, axis=0, method="inverted_cdf")
     high[shown] = np.quantile(worst, 1 - tail, axis=0, method="inverted_cdf") + (~shown).sum()
     return low, high
@@ -507,10 +496,8 @@ def _ends(values: Floats, defined: Bools, resamples: Floats) -> tuple[Floats, Fl
 
 def _tail(n: int) -> float:
     """Return the tail share on either side of the interval: below 2.5% for few tasks (Hesterberg 2015)."""
-    from scipy import stats  # noqa: PLC0415 (half a second)
-
     tail = (1 - CONFIDENCE) / 2
-    return float(stats.norm.cdf(math.sqrt(n / (n - 1)) * stats.t.ppf(tail, n - 1))) if n > 1 else tail
+    return float(scipy.stats.norm.cdf(math.sqrt(n / (n - 1)) * scipy.stats.t.ppf(tail, n - 1))) if n > 1 else tail
 
 
 def _reasons(grid: Floats, flat: Bools) -> list[str]:

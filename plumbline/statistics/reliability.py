@@ -6,6 +6,7 @@ from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
 
 from plumbline.frames import filled, numbers, once, with_names
@@ -141,20 +142,16 @@ def _two_way(table: Floats, form: str) -> Estimate:
 
 def _f_ends(ratio: float, above: float, below: float) -> tuple[float, float]:
     """Return the 95% interval of a ratio of mean squares with these degrees of freedom."""
-    from scipy.stats import f  # noqa: PLC0415 (importing `scipy.stats` takes half a second)
-
-    return ratio / f.ppf(_UPPER, above, below), ratio * f.ppf(_UPPER, below, above)
+    return ratio / scipy.stats.f.ppf(_UPPER, above, below), ratio * scipy.stats.f.ppf(_UPPER, below, above)
 
 
 def _absolute_ends(value: float, squares: tuple[float, float, float], n: int, k: int) -> tuple[float, float]:
     """Return the interval of ICC(2), with Satterthwaite's degrees of freedom (McGraw and Wong, Table 7)."""
-    from scipy.stats import f  # noqa: PLC0415
-
     items, raters, rest = squares
     a = k * value / (n * (1 - value))
     b = 1 + k * value * (n - 1) / (n * (1 - value))
     freedom = (a * raters + b * rest) ** 2 / ((a * raters) ** 2 / (k - 1) + (b * rest) ** 2 / ((n - 1) * (k - 1)))
-    low, high = f.ppf(_UPPER, n - 1, freedom), f.ppf(_UPPER, freedom, n - 1)
+    low, high = scipy.stats.f.ppf(_UPPER, n - 1, freedom), scipy.stats.f.ppf(_UPPER, freedom, n - 1)
     rest_of_both = k * raters + (k * n - k - n) * rest
     return (
         n * (items - low * rest) / (low * rest_of_both + n * items),
