@@ -192,7 +192,7 @@ def _sizes(units: Sequence[ScoreUnit]) -> tuple[int, int]:
     for unit in units:
         data = unit.data()
         texts = [text.text for text in data.texts()]
-        texts += [text for passages in data.passages_of() for text in (*passages.relevant, *passages.others)]
+        texts += [text for search in data.searches() for text in search.passages.values()]
         hashes = _distinct(np.concatenate([hashes, _hashed(texts)]))
     return len(hashes), int(hashes[:, 1].sum())
 

@@ -419,7 +419,7 @@ def write(folder: Path, smaller: Smaller, holds: Holding, about: Mapping[str, An
     dataset, name, task = smaller.dataset, f"{smaller.dataset.name}-small", smaller.dataset.task
     languages = [next((text.language for text in dataset.texts()), "und")]
     if task == "retrieval":
-        languages += [passage.language for passage in dataset.passages_of()][:1]
+        languages += [search.languages[1] for search in dataset.searches()][:1]
     language = "-".join(dict.fromkeys(languages))  # of the texts, or of queries and passages; the first of several
     data, path = (_documents(contents), "data.jsonl") if task == "clustering" else (_search(contents), "data")
     files = {

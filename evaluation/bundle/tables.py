@@ -151,7 +151,7 @@ def dataset_of(spec: DatasetSpec, revision: str, members: Mapping[str, pa.Table]
         dataset = TableDataset(
             spec.name, spec.task_type, spec.code, revision, splits, corpus, qrels, languages, passages=spec.passages
         )
-        for _ in (*dataset.texts(), *dataset.labels(), *dataset.gold_scores(), *dataset.passages_of()):
+        for _ in (*dataset.texts(), *dataset.labels(), *dataset.gold_scores(), *dataset.searches()):
             pass  # checks that everything scored can be read
         return dataset
     except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:

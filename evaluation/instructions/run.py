@@ -209,7 +209,7 @@ def _documents(dataset: Dataset) -> set[str]:
     if isinstance(dataset, MtebTask) and dataset.task in SEARCHES:
         parts = [parts[dataset.loaded.split]["corpus"] for parts in dataset.loaded.task.dataset.values()]
         return {text for part in parts for text in part["text"]}
-    return {text for query in dataset.passages_of() for text in (*query.relevant, *query.others)}
+    return {text for search in dataset.searches() for text in search.passages.values()}
 
 
 def score_wordings(options: argparse.Namespace) -> int:

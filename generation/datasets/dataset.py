@@ -25,13 +25,15 @@ Change = Callable[[Text, str], str | None]
 
 
 @dataclass(frozen=True)
-class Passages:
-    """The relevant and the other passages of a query."""
+class Search:
+    """A query with its passages by id: judged ones first, then others."""
 
+    subset: str  #: empty if the data set has only one
     item: str  #: the item of the query
-    language: str  #: of the passages, a code
-    relevant: Sequence[str]
-    others: Sequence[str]
+    languages: tuple[str, str]  #: of the query and of the passages, codes
+    query: str
+    passages: Mapping[str, str]
+    relevant: frozenset[str]  #: ids of the relevant ones
 
 
 class Dataset(abc.ABC):
@@ -57,8 +59,8 @@ class Dataset(abc.ABC):
         """Return people's similarity scores by item; empty for other tasks."""
         return {}
 
-    def passages_of(self) -> Iterator[Passages]:
-        """Yield the passages of each scored query; none for tasks without a search."""
+    def searches(self) -> Iterator[Search]:
+        """Yield each scored query with its passages; none for tasks without a search."""
         yield from ()
 
     @abc.abstractmethod
@@ -205,22 +207,21 @@ def items_of(dataset: Dataset, candidates: int) -> Iterator[DatasetItem]:
                 entries.append(text.text)
         else:
             item.fields[text.field] = text.text
-    for passages in dataset.passages_of():
-        if passages.item in items:
-            shown = chosen(passages, candidates)
-            if shown:
-                items[passages.item].fields[CANDIDATES] = shown
-                items[passages.item].output_language = passages.language
+    for search in dataset.searches():
+        if search.item in items and (shown := chosen(search, candidates)):
+            items[search.item].fields[CANDIDATES] = shown
+            items[search.item].output_language = search.languages[1]
     yield from items.values()
 
 
-def chosen(passages: Passages, most: int) -> list[str]:
+def chosen(search: Search, most: int) -> list[str]:
     """Return at most `most` passages to show with a query, in an order that reveals nothing about relevance."""
 
     def order(text: str) -> str:
-        return identity("candidate-order-v1", passages.item, text)
+        return identity("candidate-order-v1", search.item, text)
 
-    relevant = sorted(dict.fromkeys(map(nfc, passages.relevant)), key=order)
-    others = sorted(set(map(nfc, passages.others)) - set(relevant), key=order)
+    texts = {name: nfc(text) for name, text in search.passages.items()}
+    relevant = sorted({texts[name] for name in search.relevant}, key=order)
+    others = sorted(set(texts.values()) - set(relevant), key=order)
     number = min(len(relevant), max(most // 2, most - len(others)))
     return sorted([*relevant[:number], *others[: most - number]], key=order)

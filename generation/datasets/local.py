@@ -11,7 +11,8 @@ from typing import Any
 
 import pandas as pd
 
-from generation.datasets.dataset import Change, Dataset, Passages, TextTable, drawn_others
+from generation.datasets.dataset import Change, Dataset, Search, TextTable, drawn_others
+from generation.datasets.mteb_loading import passage_names
 from generation.datasets.tables import (
     LISTS,
     json_rows,
@@ -27,7 +28,7 @@ from plumbline.languages import language_pair
 from plumbline.reading import text_lines
 from plumbline.records import Text
 from plumbline.study import file_hash
-from plumbline.study.datasets import SIMILARITIES, TRAINED, DatasetSpec, TaskType, refuse_pair
+from plumbline.study.datasets import SEARCHES, SIMILARITIES, TRAINED, DatasetSpec, TaskType, refuse_pair
 
 _WHOLE = re.compile(r"-?[0-9]{1,9}")
 
@@ -219,24 +220,23 @@ class TableDataset(Dataset):
         scores = self.splits["test"]["score"] if self.task in SIMILARITIES else ()
         return {str(row): float(score) for row, score in enumerate(scores)}
 
-    def passages_of(self) -> Iterator[Passages]:
-        """Yield the passages of each query: a row's own, or those of the corpus."""
-        frame = self.splits["test"]
+    def searches(self) -> Iterator[Search]:
+        """Yield each query with its passages: a row's own, or those of the corpus."""
+        if self.task not in SEARCHES:
+            return
+        frame, ids = self.splits["test"], list(self.corpus)
         languages = frame["language"] if "language" in frame else [self.language] * len(frame)
-        if self.task in ("reranking", "instruction_reranking"):
-            lists = zip(languages, frame["positive"], frame["negative"], strict=True)
-            for row, (language, relevant, others) in enumerate(lists):
-                yield Passages(str(row), language_pair(language)[1], relevant, others)
-        ids = list(self.corpus)
-        for query, language in zip(frame["id"], languages, strict=True) if self.task == "retrieval" else ():
-            judged = self.qrels[query]
-            relevant = [passage for passage, value in judged.items() if value > 0]
-            others = [passage for passage, value in judged.items() if value <= 0 and passage != query]
-            others += drawn_others(ids, list(judged), query)
-            texts = [
-                [self.corpus[passage] for passage in some if passage in self.corpus] for some in (relevant, others)
-            ]
-            yield Passages(query, language_pair(language)[1], *texts)
+        for number, (language, row) in enumerate(zip(languages, frame.to_dict(orient="records"), strict=True)):
+            if self.task == "retrieval":
+                query, judged = row["id"], self.qrels[row["id"]]
+                names = [*judged, *drawn_others(ids, list(judged), query)]
+                passages = {name: self.corpus[name] for name in names if name in self.corpus and name != query}
+                relevant = [name for name in passages if judged.get(name, 0) > 0]
+            else:
+                query, texts = str(number), [*row["positive"], *row["negative"]]
+                passages = dict(zip(passage_names(f"q{number}", texts), texts, strict=True))
+                relevant = list(passages)[: len(row["positive"])]
+            yield Search("", query, language_pair(language), row["query"], passages, frozenset(relevant))
 
     def _table(self, split: str, frame: pd.DataFrame) -> TextTable:
         candidates = self.task in ("reranking", "instruction_reranking") and self.passages

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from generation.datasets.dataset import Change, Dataset, Passages, Replacement, TextTable, drawn_others
+from generation.datasets.dataset import Change, Dataset, Replacement, Search, TextTable, drawn_others
 from generation.datasets.mteb_loading import MtebTaskData, load_task, quiet
 from generation.datasets.mteb_registry import text_columns
 from plumbline.records import Text
@@ -82,18 +82,18 @@ class MtebTask(Dataset):
             scores_by |= {f"{prefix}{row}": float(score) for row, score in enumerate(scores)}
         return scores_by
 
-    def passages_of(self) -> Iterator[Passages]:
-        """Yield the passages of each query of a search, subset by subset."""
+    def searches(self) -> Iterator[Search]:
+        """Yield each query of a search with its passages, subset by subset."""
         for subset, parts in self.loaded.task.dataset.items() if self._searches else ():
-            part, prefix = parts[self.loaded.split], "" if subset == "default" else f"{subset}/"
+            part, languages = parts[self.loaded.split], self.loaded.languages[subset]
+            name = "" if subset == "default" else subset
             texts = dict(zip(part["corpus"]["id"], passage_texts(part["corpus"]), strict=True))
             ids = list(texts)
-            for query in part["queries"]["id"]:
+            for query, text in zip(part["queries"]["id"], part["queries"]["text"], strict=True):
                 judged = part["relevant_docs"].get(query, {})
-                relevant, others = list[str](), list[str]()
-                for passage in candidates_of(self, part, query, ids, texts):
-                    (relevant if judged.get(passage, 0) > 0 else others).append(texts[passage])
-                yield Passages(f"{prefix}{query}", self.loaded.languages[subset][1], relevant, others)
+                passages = {passage: texts[passage] for passage in self._candidates(part, query, ids, texts)}
+                relevant = frozenset(passage for passage in passages if judged.get(passage, 0) > 0)
+                yield Search(name, f"{name}/{query}" if name else query, languages, text, passages, relevant)
 
     def labels(self) -> Iterator[tuple[str, Sequence[Any]]]:
         """Yield each subset's labels: of classification's train split, of clustering's and pairs' scored split."""
@@ -114,6 +114,15 @@ class MtebTask(Dataset):
     @property
     def _searches(self) -> bool:
         return self.task in SEARCHES
+
+    def _candidates(
+        self, part: Mapping[str, Any], query: str, ids: Sequence[str], texts: Mapping[str, str]
+    ) -> list[str]:
+        """Return the ids of a query's passages, judged ones first; without its own id if the task ignores that."""
+        judged = part["relevant_docs"].get(query, {})
+        ranked = (part["top_ranked"] or {}).get(query) or drawn_others(ids, list(judged), query)
+        excluded = query if self.loaded.task.ignore_identical_ids else None
+        return [name for name in dict.fromkeys([*judged, *ranked]) if name in texts and name != excluded]
 
     def _nested(self, rows: Any) -> bool:
         """Return whether clustering has a whole set of texts in a row."""
@@ -193,16 +202,6 @@ def load_mteb(spec: DatasetSpec) -> MtebTask:
     """Load an mteb task with its data. Raises as `generation.datasets.mteb_loading.load_task`."""
     loaded = load_task(spec)
     return MtebTask(spec.name, loaded.kind, loaded.revision, loaded, spec.passages)
-
-
-def candidates_of(
-    dataset: MtebTask, part: Mapping[str, Any], query: str, ids: Sequence[str], texts: Mapping[str, str]
-) -> list[str]:
-    """Return the ids of a query's passages, judged ones first; without its own id if the task ignores that."""
-    judged = part["relevant_docs"].get(query, {})
-    ranked = (part["top_ranked"] or {}).get(query) or drawn_others(ids, list(judged), query)
-    excluded = query if dataset.loaded.task.ignore_identical_ids else None
-    return [name for name in dict.fromkeys([*judged, *ranked]) if name in texts and name != excluded]
 
 
 def passage_texts(corpus: Any) -> list[str]:

@@ -10,11 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from generation.datasets.dataset import Dataset, drawn_others
+from generation.datasets.dataset import Dataset, Search
 from generation.datasets.local import TableDataset
-from generation.datasets.mteb_loading import passage_names
 from generation.datasets.mteb_registry import BITEXT, text_columns
-from generation.datasets.mteb_tasks import MtebTask, candidates_of, passage_texts
+from generation.datasets.mteb_tasks import MtebTask
 from plumbline.errors import StudyError
 from plumbline.languages import language_pair
 from plumbline.records import nfc
@@ -173,7 +172,7 @@ def scored_items(dataset: Dataset) -> list[ScoredItem]:
     if not isinstance(dataset, (MtebTask, TableDataset)):
         raise TypeError(f"no items of {type(dataset).__name__}")
     if dataset.task in ("reranking", "retrieval"):
-        return list(_searches_of_mteb(dataset) if isinstance(dataset, MtebTask) else _searches_of_files(dataset))
+        return [_of_search(search) for search in dataset.searches()]
     form = _FORMS.get(dataset.task, _TextForm)(dataset)
     rows = _rows_of_mteb(dataset, form) if isinstance(dataset, MtebTask) else _rows_of_files(dataset)
     return [item for row in rows for item in form.items(row)]
@@ -241,40 +240,10 @@ def _each(gold: Sequence[Any] | None, texts: Sequence[Any]) -> Sequence[Any]:
     return [None] * len(texts) if gold is None else gold
 
 
-def _searches_of_files(dataset: TableDataset) -> Iterator[ScoredItem]:
-    frame = dataset.splits["test"]
-    languages = frame["language"] if "language" in frame else [dataset.language] * len(frame)
-    ids = list(dataset.corpus)
-    for row, language in enumerate(languages):
-        (first, second), query = language_pair(language), _text(frame["query"].iloc[row])
-        if dataset.task == "retrieval":
-            name = str(frame["id"].iloc[row])
-            judged = dataset.qrels.get(name, {})
-            passage_ids = [*judged, *drawn_others(ids, list(judged), name)]
-            shown = [passage for passage in passage_ids if passage in dataset.corpus and passage != name]
-            passages = {passage: _text(dataset.corpus[passage]) for passage in shown}
-            right = frozenset(passage for passage, value in judged.items() if value > 0 and passage in passages)
-        else:
-            name, lists = str(row), (frame["positive"].iloc[row], frame["negative"].iloc[row])
-            texts = [*map(_text, lists[0]), *map(_text, lists[1])]
-            passages = dict(zip(passage_names(f"q{row}", [*lists[0], *lists[1]]), texts, strict=True))
-            right = frozenset(list(passages)[: len(lists[0])])
-        yield ScoredItem("", name, first, second, {"query": query}, candidates=passages, relevant=right)
-
-
-def _searches_of_mteb(dataset: MtebTask) -> Iterator[ScoredItem]:
-    for subset, parts in dataset.loaded.task.dataset.items():
-        part, prefix = parts[dataset.loaded.split], "" if subset == "default" else f"{subset}/"
-        texts = dict(zip(part["corpus"]["id"], passage_texts(part["corpus"]), strict=True))
-        ids, (first, second) = list(texts), dataset.loaded.languages[subset]
-        for query, text in zip(part["queries"]["id"], part["queries"]["text"], strict=True):
-            judged = part["relevant_docs"].get(query, {})
-            passages = {passage: _text(texts[passage]) for passage in candidates_of(dataset, part, query, ids, texts)}
-            right = frozenset(passage for passage, value in judged.items() if value > 0 and passage in passages)
-            yield ScoredItem(
-                prefix.rstrip("/"), f"{prefix}{query}", first, second, {"query": _text(text)},
-                candidates=passages, relevant=right,
-            )  # fmt: skip
+def _of_search(search: Search) -> ScoredItem:
+    query, passages = _text(search.query), {name: _text(text) for name, text in search.passages.items()}
+    names = search.subset, search.item, *search.languages
+    return ScoredItem(*names, {"query": query}, candidates=passages, relevant=search.relevant)
 
 
 def _text(value: Any) -> str:

@@ -78,17 +78,18 @@ def test_texts_of_reranking_and_retrieval_are_queries_and_passages_where_asked_f
 
 
 def test_passages_of_a_query_are_its_candidates_or_what_the_corpus_has() -> None:
-    first = next(site().tasks["AskUbuntuDupQuestions"].passages_of())
-    assert (first.item, first.language) == ("q0", "en")
-    assert list(first.relevant) == CANDIDATES[0]["positive"] and list(first.others) == CANDIDATES[0]["negative"]
+    first = next(site().tasks["AskUbuntuDupQuestions"].searches())
+    assert (first.item, first.languages) == ("q0", ("en", "en"))
+    assert list(first.passages.values()) == [*CANDIDATES[0]["positive"], *CANDIDATES[0]["negative"]]
+    assert {first.passages[name] for name in first.relevant} == set(CANDIDATES[0]["positive"])
     task = site().tasks["ArguAna"]
     part = task.loaded.task.dataset["default"][task.loaded.split]
     texts = {f"T{n} passage {n}" if n % 2 else f"passage {n}" for n in range(6)}
-    for query, found in zip(part["queries"]["id"], task.passages_of(), strict=True):
+    for query, found in zip(part["queries"]["id"], task.searches(), strict=True):
         relevant = [name for name, value in part["relevant_docs"][query].items() if value > 0]
         assert found.item == query and len(found.relevant) == len(relevant)
-        assert {*found.relevant, *found.others} == texts  # six passages are all looked at
-    assert not list(site().tasks["STS17"].passages_of())
+        assert set(found.passages.values()) == texts  # six passages are all looked at
+    assert not list(site().tasks["STS17"].searches())
 
 
 def test_texts_of_summarisation_are_the_summaries_alone() -> None:

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 from datasets import Dataset
 
-from generation.datasets.dataset import Passages, chosen, drawn_others, items_of
+from generation.datasets.dataset import Search, chosen, drawn_others, items_of
 from generation.datasets.loading import load_dataset
 from generation.datasets.mteb_loading import in_memory
 from generation.datasets.mteb_tasks import MtebTask
@@ -68,7 +68,7 @@ def test_a_query_has_relevant_and_other_passages_in_an_order_that_says_nothing()
 
 def test_a_query_of_retrieval_has_passages_that_nobody_judged() -> None:
     dataset = load_dataset(local("retrieval", "retrieval"), DEMO)
-    judged = {one.item: set(one.relevant) for one in dataset.passages_of()}
+    judged = {one.item: {one.passages[name] for name in one.relevant} for one in dataset.searches()}
     found = list(items_of(dataset, 6))
     assert {one.item for one in found} == judged.keys()
     for one in found:
@@ -85,7 +85,7 @@ def test_a_passage_with_the_querys_id_is_not_shown_with_it(tmp_path: Path) -> No
     judged = "query-id\tcorpus-id\tscore\np1\tp1\t0\np1\tp2\t1\n"
     (tmp_path / "qrels" / "test.tsv").write_text(judged, encoding="utf-8")
     dataset = load_dataset(local("retrieval", "."), tmp_path)
-    assert [(one.relevant, one.others) for one in dataset.passages_of()] == [(["text p2"], ["text p3"])]
+    assert [(set(one.relevant), list(one.passages)) for one in dataset.searches()] == [({"p2"}, ["p2", "p3"])]
     assert [list(one.candidates) for one in scored_items(dataset)] == [["p2", "p3"]]
 
 
@@ -102,22 +102,24 @@ def test_a_passage_with_the_querys_id_is_shown_as_mtebs_task_counts_it(ignored: 
     dataset = replace(task, loaded=task.loaded.with_data({"default": {task.loaded.split: search}}))
     dataset.loaded.task.ignore_identical_ids = ignored
     assert [list(one.candidates) for one in scored_items(dataset)] == [shown]
-    (passages,) = dataset.passages_of()
-    assert (len(passages.relevant), len(passages.others)) == (1, len(shown) - 1)
 
 
 def test_as_many_passages_are_shown_as_there_are() -> None:
     def number(relevant: int, others: int, most: int) -> tuple[int, int]:
         right, wrong = [f"right {one}" for one in range(relevant)], [f"wrong {one}" for one in range(others)]
-        shown = chosen(Passages("q", "en", right, wrong), most)
+        shown = chosen(search(right, wrong), most)
         return sum(one in right for one in shown), sum(one in wrong for one in shown)
+
+    def search(right: list[str], wrong: list[str]) -> Search:
+        names = {str(number): text for number, text in enumerate([*right, *wrong])}
+        return Search("", "q", ("en", "en"), "asked", names, frozenset(list(names)[: len(right)]))
 
     assert number(9, 9, 7) == (3, 4)
     assert number(1, 9, 7) == (1, 6)
     assert number(9, 2, 7) == (5, 2)
     assert number(2, 1, 7) == (2, 1)
     assert number(9, 0, 4) == (4, 0)
-    assert chosen(Passages("q", "en", ["same"], ["same", "other"]), 4) in (["same", "other"], ["other", "same"])
+    assert chosen(search(["same"], ["same", "other"]), 4) in (["same", "other"], ["other", "same"])
 
 
 def test_others_are_drawn_by_the_query_and_never_judged_ones() -> None:
