@@ -8,10 +8,10 @@ import contextlib
 import errno
 import functools
 import gc
-import importlib
 import io
 import math
 import os
+import pkgutil
 import sqlite3
 import sys
 import tempfile
@@ -91,18 +91,13 @@ def run(main: Callable[[], int | None]) -> None:
 
 
 def _guard(stream: TextIO, *, bars: bool) -> None:
-    """Keep everything printed on a stream from steering the terminal.
-
-    The stream object stays the same, for code that holds it already. With `bars`, a line that begins with a carriage
-    return keeps those around it.
-    """
-    write = stream.write
-    if isinstance(write, functools.partial):
-        return  # already guarded
-    stream.write = functools.partial(_write_guarded, write, bars)  # type: ignore[method-assign]
+    """Keep everything printed on a stream from steering the terminal; the object stays, for code that holds it."""
+    if not isinstance(write := stream.write, functools.partial):
+        stream.write = functools.partial(_write_guarded, write, bars)  # type: ignore[method-assign]
 
 
 def _write_guarded(write: Callable[[str], int], bars: bool, text: str) -> int:
+    """Write a text without control characters; with `bars`, carriage returns around a line stay."""
     if bars and text.startswith("\r"):
         line = text.strip("\r")
         before, _, after = text.partition(line) if line else (text, "", "")
@@ -146,13 +141,7 @@ def study_of(options: argparse.Namespace) -> Study:
 
 def handler(reference: str) -> Callable[[argparse.Namespace], int]:
     """Return the function `module:name`, imported at its first call, so that `--help` does not import it."""
-    return functools.partial(_call, reference)
-
-
-def _call(reference: str, options: argparse.Namespace) -> int:
-    module, _, name = reference.partition(":")
-    function: Callable[[argparse.Namespace], int] = getattr(importlib.import_module(module), name)
-    return function(options)
+    return lambda options: int(pkgutil.resolve_name(reference)(options))
 
 
 def note(line: str) -> None:

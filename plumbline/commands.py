@@ -5,7 +5,7 @@ A table of names: no stage is imported before one of its commands runs.
 
 from __future__ import annotations
 
-import importlib
+import pkgutil
 from dataclasses import dataclass
 
 from plumbline import cli
@@ -30,8 +30,7 @@ class Command:
         )
         if self.run:
             parser.set_defaults(run=cli.handler(self.run))
-        module, _, name = self.options.partition(":")
-        getattr(importlib.import_module(module), name)(parser)
+        pkgutil.resolve_name(self.options)(parser)
         return parser
 
 

@@ -103,7 +103,8 @@ def _in_turn(parts: dict[str, list[Command]], study: Study) -> int:
                 before = log.seek(0, os.SEEK_END)
                 if status := _wait_for(command, log):
                     log.seek(before)
-                    print(f"\n{last_words(log.read())}\nfull log: {log.name}", file=sys.stderr)
+                    why = log.read().strip().splitlines()[-1:]  # the last line says why the command ended
+                    print(f"\n{''.join(why)}\nfull log: {log.name}", file=sys.stderr)
                     return status
                 log.seek(before)
                 name = command[command.index("plumbline") + 1]
@@ -135,11 +136,6 @@ def section(text: str, title: str) -> str:
         if block.startswith(title):
             return block if "\n" in block else f"{block}\n\n{after}"
     return ""
-
-
-def last_words(text: str) -> str:
-    """Return the last line that a command printed: it says why the command ended."""
-    return "".join(text.strip().splitlines()[-1:])
 
 
 def _say_next(study: list[str], loaded: Study, human: bool) -> int:

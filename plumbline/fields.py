@@ -78,13 +78,10 @@ def columns_read(pairs: pd.DataFrame) -> list[pd.Series]:
     columns = [pairs[name] for name in PAIR]
     if "fields" in pairs and (has := pairs["fields"].astype(str) != "").any():
         texts = pd.Series("", index=pairs.index, dtype=object)
-        texts[has] = pairs.loc[has, "fields"].astype(str).map(_all)
+        values = pairs.loc[has, "fields"].astype(str).map(json.loads)
+        texts[has] = values.map(lambda fields: "\n\n".join(map(plain, fields.values())))
         columns.append(texts)
     return columns
-
-
-def _all(fields: str) -> str:
-    return "\n\n".join(map(plain, json.loads(fields).values()))
 
 
 def expected_of(pair: Pair) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from plumbline.reading import refuse_no_file
 from plumbline.resources import user_cache
 from plumbline.store import json_bytes, read_json, write_json
 from plumbline.study import Study
+from plumbline.study.places import file_state
 from plumbline.versions import installed_versions
 
 _MOST_FACTS = 50_000  # cached findings
@@ -121,20 +122,15 @@ def _cached(path: Path, prefix: bytes) -> str:
     if path.stat().st_size <= LARGE:
         return _read(path, prefix)
     name = f"{prefix.decode()}{path}"
-    state, hashes = _state(path), _kept()
-    if hashes.get(name, [None])[0] == state:
-        return str(hashes[name][1])
+    state, cached = list(file_state(path) or ()), read_sealed(cache_file()).get(name, [None, ""])
+    if state and cached[0] == state:
+        return str(cached[1])
     digest = _read(path, prefix)
     status = path.stat()
-    if _state(path) == state and time.time() - max(status.st_mtime, status.st_ctime) > _SETTLED:
-        _keep({**_kept(), name: [state, digest]})
+    if list(file_state(path) or ()) == state and time.time() - max(status.st_mtime, status.st_ctime) > _SETTLED:
+        hashes = read_sealed(cache_file()) | {name: [state, digest]}
+        write_sealed(cache_file(), dict(list(hashes.items())[-_MOST:]))
     return digest
-
-
-def _state(path: Path) -> list[int]:
-    """Return values that change whenever the file changes."""
-    status = path.stat()
-    return [status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
 
 
 def _read(path: Path, prefix: bytes) -> str:
@@ -147,13 +143,3 @@ def _read(path: Path, prefix: bytes) -> str:
             digest.update(piece)
             bar.update(len(piece))
     return digest.hexdigest()
-
-
-def _kept() -> dict[str, list[object]]:
-    """Return the cached hashes; nothing if there is no cache or it was changed."""
-    return read_sealed(cache_file())
-
-
-def _keep(hashes: dict[str, list[object]]) -> None:
-    """Cache a hash, if there is room; otherwise the file is read again next time."""
-    write_sealed(cache_file(), dict(list(hashes.items())[-_MOST:]))

@@ -40,24 +40,21 @@ class Journal:
     def append(self, record: Record) -> int:
         """Write a record, hand it to the operating system, and return its place."""
         with self._lock:
-            return self._append(record)
-
-    def _append(self, record: Record) -> int:
-        if self._file is None:
-            make_folder(self.path.parent)
-            self._file = open(self.path, "ab", buffering=0, opener=private)  # noqa: SIM115 (closed by `close`)
-            self._end = self._synced = _end_last_line(self._file, self.path)
-        offset, line = self._end, record.model_dump_json().encode() + b"\n"
-        rest = memoryview(line)
-        try:
-            while rest:  # a disk that fills up writes part of a line, then refuses
-                rest = rest[self._file.write(rest) :]
-        except OSError as error:
-            self._close()  # so that the next record does not become part of the torn line
-            error.filename = str(self.path)
-            raise
-        self._end += len(line)
-        return offset
+            if self._file is None:
+                make_folder(self.path.parent)
+                self._file = open(self.path, "ab", buffering=0, opener=private)  # noqa: SIM115 (closed by `close`)
+                self._end = self._synced = _end_last_line(self._file, self.path)
+            offset, line = self._end, record.model_dump_json().encode() + b"\n"
+            rest = memoryview(line)
+            try:
+                while rest:  # a disk that fills up writes part of a line, then refuses
+                    rest = rest[self._file.write(rest) :]
+            except OSError as error:
+                self._close()  # so that the next record does not become part of the torn line
+                error.filename = str(self.path)
+                raise
+            self._end += len(line)
+            return offset
 
     def sync(self) -> None:
         """Force the appended records onto the disk. Raises OSError, which names the journal."""

@@ -10,12 +10,11 @@ from __future__ import annotations
 import difflib
 import functools
 import re
-from typing import TYPE_CHECKING
+
+import langcodes
+from langcodes.data_dicts import LANGUAGE_ALPHA3
 
 from plumbline.errors import StudyError
-
-if TYPE_CHECKING:
-    from langcodes import Language
 
 # code: (English name, ISO 639-3 codes that mean it)
 _TABLE: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -108,7 +107,7 @@ def iso639_3(code: str) -> str:
     """Return the ISO 639-3 code of a language, as mteb names it: `iso639_3("en") == "eng"`."""
     standard = language_code(code)
     if standard not in _TABLE:
-        return _language(standard).to_alpha3()
+        return langcodes.get(standard).to_alpha3()
     aliases = _TABLE[standard][1]
     return aliases[0] if aliases else standard
 
@@ -124,31 +123,21 @@ def with_script(code: str) -> str:
 
 def usual_script(code: str) -> str:
     """The script that a language is most often written in, by ISO 15924; empty where none is known."""
-    return _language(code).maximize().script or ""
+    return langcodes.get(code).maximize().script or ""
 
 
 def display_name(code: str, language: str = "en") -> str:
     """Return a language's name in another language: `display_name("de", "fr") == "allemand"`."""
-    return _language(code).display_name(language)
+    return langcodes.get(code).display_name(language)
 
 
 def territory_name(code: str) -> str:
     """The English name of a country by its code of ISO 3166-1: `territory_name("DE") == "Germany"`."""
-    from langcodes import Language  # noqa: PLC0415 (as in `_language`)
-
-    return Language.make(territory=code).territory_name("en")
-
-
-def _language(code: str) -> Language:
-    from langcodes import Language  # noqa: PLC0415 (its tables take 0.06 s, and HTEB's languages do without them)
-
-    return Language.get(code)
+    return langcodes.Language.make(territory=code).territory_name("en")
 
 
 def _macrolanguage(subtag: str) -> str:
-    from langcodes import standardize_tag  # noqa: PLC0415 (as in `_language`)
-
-    return _language(standardize_tag(subtag, macro=True)).language or ""
+    return langcodes.get(langcodes.standardize_tag(subtag, macro=True)).language or ""
 
 
 @functools.cache
@@ -162,11 +151,8 @@ def _english_name(subtag: str) -> str:
 
 def _hint(text: str, subtag: str) -> str:
     """Return a suggestion: a language by its name, or the nearest code."""
-    from langcodes import find  # noqa: PLC0415 (as in `_language`)
-    from langcodes.data_dicts import LANGUAGE_ALPHA3  # noqa: PLC0415
-
     try:
-        return f"did you mean {find(text).language!r}?"
+        return f"did you mean {langcodes.find(text).language!r}?"
     except LookupError:
         near = difflib.get_close_matches(subtag, [*_CODE, *LANGUAGE_ALPHA3, *LANGUAGE_ALPHA3.values()], n=1, cutoff=0.5)
     return f"did you mean {near[0]!r}?" if near else "use a BCP 47 code such as 'en' or 'de'"

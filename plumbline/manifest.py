@@ -389,14 +389,13 @@ class StudyRecords:
     def models(self, file: RecordFile[M]) -> list[M]:
         """Return a JSON list; empty if it is missing and optional. Raises DataError for a damaged or replaced one."""
         if file.name not in self._models:
-            self._models[file.name] = list(self._read(file))
+            command = file.command(self.study)
+            self._models[file.name] = (
+                self.noted.models(file.name, file.record, command, file.advice)
+                if file.noted
+                else read_models(self.path(file), file.record, command)
+            )
         return cast("list[M]", self._models[file.name])
-
-    def _read(self, file: RecordFile[M]) -> list[M]:
-        command = file.command(self.study)
-        if file.noted:
-            return self.noted.models(file.name, file.record, command, file.advice)
-        return read_models(self.path(file), file.record, command)
 
     def sha256(self, file: RecordFile[Any]) -> str:
         """Return the hash of a file's bytes; empty if there is none. `table` checks them against the manifest."""

@@ -117,9 +117,7 @@ def parse_json(text: str | bytes) -> Any:
         raise MalformedError(str(error)) from None
     except RecursionError:
         raise MalformedError("nested too deep") from None
-    except ValueError as error:  # int() accepts at most 4300 digits
-        if isinstance(error, _TwiceError):
-            raise MalformedError(str(error)) from None
+    except ValueError:  # int() accepts at most 4300 digits
         raise MalformedError("a number has too many digits; shorten it") from None
     if _HALF.search(text) and not _encodes(value):
         raise MalformedError("holds half a surrogate pair (\\ud8.. alone); correct it")
@@ -129,15 +127,11 @@ def parse_json(text: str | bytes) -> Any:
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-class _TwiceError(ValueError):
-    """A key appears twice in one object."""
-
-
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     mapping = dict(pairs)
     if len(mapping) < len(pairs):
         (twice, _), *_ = Counter(name for name, _ in pairs).most_common(1)
-        raise _TwiceError(f"key {twice[:60]!r} appears twice")
+        raise MalformedError(f"key {twice[:60]!r} appears twice")
     return mapping
 
 

@@ -13,7 +13,7 @@ import pytest
 from evaluation.models.encoder import folder_hash
 from plumbline import file_hashes
 from plumbline.file_hashes import LARGE, cache_file, cached_file_hash, sha256_of
-from plumbline.study import file_hash
+from plumbline.study import file_hash, places
 from plumbline.study.evaluation import SentenceTransformersSpec
 
 
@@ -45,6 +45,7 @@ def written(path: Path, content: bytes) -> None:
 
 def test_weights_that_changed_in_the_middle_are_another_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_hashes, "_SETTLED", 0.0)
+    monkeypatch.setattr(places, "_TICK", -1.0)
     weights = tmp_path / "model" / "model.safetensors"
     written(weights, b"a" * 3_000_000)
     (weights.parent / "config.json").write_text("{}")
@@ -68,6 +69,7 @@ def test_a_large_file_is_read_once(tmp_path: Path, reads: list[str], monkeypatch
     written(weights, content)
     assert sha256_of(weights) == hashlib.sha256(content).hexdigest() and not cache_file().exists()
     monkeypatch.setattr(file_hashes, "_SETTLED", -1.0)  # as though it had been written long ago
+    monkeypatch.setattr(places, "_TICK", -1.0)
     for _ in range(3):
         assert sha256_of(weights) == hashlib.sha256(content).hexdigest()
     assert reads == ["weights.gguf"] * 2  # what was written just now is not remembered
