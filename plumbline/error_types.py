@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BeforeValidator
 
 from plumbline.errors import nearest
 
@@ -37,9 +39,12 @@ LABELS: Mapping[Flag, str] = MappingProxyType(
 )
 
 
-def known_flags(value: Any) -> Any:
-    """Return a study's error types unchanged. Raises ValueError for an unknown name."""
+def _known_flags(value: Any) -> Any:
+    """Return a study's error types unchanged. Raises ValueError for an unknown name, with the nearest known one."""
     for name in value if isinstance(value, (list, tuple)) else ():
         if name not in FLAGS:
             raise ValueError(f"unknown error type {name!r}; {nearest(str(name), list(FLAGS))}")
     return value
+
+
+Flags = Annotated[tuple[Flag, ...], BeforeValidator(_known_flags)]  # of a study

@@ -37,6 +37,10 @@ class StudyError(PlumblineError):
     """A study file, a prompt or a command line asks for something that cannot be."""
 
 
+class LanguageError(StudyError, ValueError):
+    """A language code is not known; also a ValueError, so that fields of a study can be checked by their codes."""
+
+
 class DataError(PlumblineError):
     """A file on disk is missing, damaged or not in the expected form."""
 

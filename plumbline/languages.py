@@ -14,7 +14,7 @@ import re
 import langcodes
 from langcodes.data_dicts import LANGUAGE_ALPHA3
 
-from plumbline.errors import StudyError
+from plumbline.errors import LanguageError
 
 # code: (English name, ISO 639-3 codes that mean it)
 _TABLE: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -71,14 +71,14 @@ def language_code(text: str) -> str:
     """Return our code of a language given as BCP 47 or ISO 639-3; script and region are ignored.
 
     `language_code("eng-Latn") == "en"`; `language_code("ary") == "ar"`; `language_code("rus") == "ru"`. Raises
-    StudyError with the nearest known code for anything else.
+    LanguageError with the nearest known code for anything else.
     """
     subtag = text.strip().replace("_", "-").split("-")[0].lower()
     if subtag in _CODE:
         return _CODE[subtag]
     name = _english_name(subtag)
     if not name:
-        raise StudyError(f"language {text!r} is not known; {_hint(text, subtag)}")
+        raise LanguageError(f"language {text!r} is not known; {_hint(text, subtag)}")
     if name.endswith(" Arabic"):
         return "ar"
     code = _macrolanguage(subtag) or subtag
@@ -90,7 +90,7 @@ def language_pair(text: str) -> tuple[str, str]:
     """Return the codes of a pair's first and second text: `en-de` is English and German, `de` German twice.
 
     Two codes in small letters are two languages; a region is in capitals, as BCP 47 recommends, so `pt-BR` is
-    Portuguese alone. Raises StudyError like `language_code`.
+    Portuguese alone. Raises LanguageError like `language_code`.
     """
     pair = _PAIR.fullmatch(text.strip())
     first, second = pair.groups() if pair else (text, text)

@@ -27,7 +27,7 @@ from plumbline.identity import identity
 from plumbline.reading import read_yaml
 from plumbline.resources import IN_CHECKOUT, resource, working
 from plumbline.resources import ROOT as ROOT
-from plumbline.study.base import Code, Name, Seed, StudyPart, as_is, complaints, refuse_duplicates
+from plumbline.study.base import Code, Name, Seed, StudyPart, as_is, complaints, distinct, refuse_duplicates
 from plumbline.study.campaign import AcceptanceSpec, RatersSpec, SampleSpec, refuse_undecidable
 from plumbline.study.crowd import CrowdSpec
 from plumbline.study.datasets import DatasetSpec
@@ -67,10 +67,8 @@ class Study(StudyPart):
     subject: SubjectSpec | None = Field(
         default=None, description="the subject that raters judge; default: pairs of a text and its transformed text"
     )
-    datasets: tuple[DatasetSpec, ...] = Field(
-        default=(),
-        min_length=1,
-        description="the data sets; not allowed with subject texts",
+    datasets: Annotated[tuple[DatasetSpec, ...], Field(min_length=1), distinct("data set", lambda spec: spec.name)] = (
+        Field(default=(), description="the data sets; not allowed with subject texts")
     )
     transformations: tuple[Annotated[str, BeforeValidator(as_is, json_schema_input_type=str | Transformation)], ...] = (
         Field(
@@ -84,13 +82,12 @@ class Study(StudyPart):
         pattern=r"^([a-z0-9][a-z0-9_-]{0,63})?$",
         description="a folder in prompts/ whose prompts replace the default prompts of the same name",
     )
-    languages: tuple[Code, ...] = Field(
+    languages: Annotated[tuple[Code, ...], distinct("language")] = Field(
         default=(),
         description=("target languages (codes) that raters can read; default: all languages of each transformation"),
     )
-    seeds: tuple[Seed, ...] = Field(
+    seeds: Annotated[tuple[Seed, ...], Field(min_length=1), distinct("seed")] = Field(
         default_factory=lambda before: () if before.get("subject") else (1337, 1338, 1339),
-        min_length=1,
         description="random seeds: one output per text, transformation and seed; PTEB and HTEB use three",
     )
     generator: Engine = Field(
@@ -100,10 +97,12 @@ class Study(StudyPart):
             " `contexts` of subject instructions"
         ),
     )
-    candidates: tuple[Engine, ...] = Field(default=(), description="other generators to compare with `generator`")
+    candidates: Annotated[
+        tuple[Engine, ...], distinct("candidate", lambda engine: f"{engine.model}@{engine.revision}")
+    ] = Field(default=(), description="other generators to compare with `generator`")
     sample: SampleSpec = Field(default=SampleSpec(), description="the sample of pairs that people rate")
     rubric: Name = Field(default="hteb", description="questions and guidelines: prompts/rubrics/<rubric>.yaml")
-    wordings: tuple[Code, ...] = Field(
+    wordings: Annotated[tuple[Code, ...], distinct("language")] = Field(
         default=(),
         description=(
             "further languages (codes) of the rubric's texts for raters: prompts/rubrics/<rubric>/<code>.yaml"
@@ -153,17 +152,6 @@ class Study(StudyPart):
                 )
                 raise ValueError(f"unknown transformation {name!r}; {hints}")
         refuse_duplicates(list(value), "transformation")
-        return value
-
-    @field_validator("datasets", "candidates", "wordings", "languages", "seeds")
-    @classmethod
-    def _distinct(cls, value: tuple[Any, ...], info: ValidationInfo) -> tuple[Any, ...]:
-        called = {"datasets": "data set", "candidates": "candidate", "seeds": "seed"}
-        names = [f"{part.model}@{part.revision}" if isinstance(part, EngineSpec) else part for part in value]
-        refuse_duplicates(
-            [part.name if isinstance(part, DatasetSpec) else str(part) for part in names],
-            called.get(str(info.field_name), "language"),
-        )
         return value
 
     @model_validator(mode="after")

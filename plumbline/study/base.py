@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
@@ -17,7 +17,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
-from plumbline.errors import StudyError, nearest
+from plumbline.errors import nearest
 from plumbline.languages import language_code
 from plumbline.words import shows
 
@@ -59,14 +59,7 @@ def _one_line(value: str) -> str:
     return value
 
 
-def _code(value: str) -> str:
-    try:
-        return language_code(value)
-    except StudyError as error:
-        raise ValueError(str(error)) from None
-
-
-Code = Annotated[str, AfterValidator(_code)]  # of a language, in its usual form: `deu` is `de`
+Code = Annotated[str, AfterValidator(language_code)]  # of a language, in its usual form: `deu` is `de`
 Words = Annotated[str, AfterValidator(worded)]  # something to be read
 Line = Annotated[Words, AfterValidator(_one_line)]  # a name, a path: something to be seen
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,199}$")]  # of the environment
@@ -213,3 +206,13 @@ def refuse_duplicates(names: list[str], what: str) -> None:
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"{what} {name!r} appears twice; give each its own name")
+
+
+def distinct(what: str, name: Callable[[Any], str] = str) -> AfterValidator:
+    """Return the check of a list field whose entries must have different names, as `refuse_duplicates` says."""
+
+    def check(entries: tuple[Any, ...]) -> tuple[Any, ...]:
+        refuse_duplicates(list(map(name, entries)), what)
+        return entries
+
+    return AfterValidator(check)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import re
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from operator import attrgetter
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from plumbline.error_types import Flag, known_flags
-from plumbline.study.base import Line, Name, Seed, StudyPart, refuse_duplicates
+from plumbline.error_types import Flags
+from plumbline.study.base import Line, Name, Seed, StudyPart, distinct, refuse_duplicates
 
 _ACCOUNT = re.compile(r"[^\W_](?:[\w.@+ -]{0,62}\w)?")
 _SIGNS = "1 to 64 letters, digits, spaces and . _ - + @, and begins and ends with a letter or digit"
@@ -34,14 +35,9 @@ class SampleSpec(StudyPart):
     batch: int = Field(
         default=50, ge=1, le=10**7, description="pairs per batch; controls and repeats are added to each batch"
     )
-    without: tuple[Flag, ...] = Field(
+    without: Flags = Field(
         default=(), description="outputs with these error types are not drawn, and no verdict covers them"
     )
-
-    @field_validator("without", mode="before")
-    @classmethod
-    def _known(cls, value: Any) -> Any:
-        return known_flags(value)
 
 
 class SimulatedRater(StudyPart):
@@ -72,7 +68,7 @@ class RatersSpec(StudyPart):
             "user names of people who have stopped rating: they get no more pairs, and their answers still count"
         ),
     )
-    simulated: tuple[SimulatedRater, ...] = Field(
+    simulated: Annotated[tuple[SimulatedRater, ...], distinct("simulated rater", attrgetter("name"))] = Field(
         default=(), description="simulated raters for rehearsals; leave out in a real campaign"
     )
     simulation_seed: ClassVar[int] = 1337  #: of the simulated raters' answers
@@ -115,12 +111,6 @@ class RatersSpec(StudyPart):
             raise ValueError("`former` needs `people`, the list of current raters; add `people`")
         refuse_duplicates([*(self.people or ()), *self.former], "annotator")
         return self
-
-    @field_validator("simulated")
-    @classmethod
-    def _distinct(cls, value: tuple[SimulatedRater, ...]) -> tuple[SimulatedRater, ...]:
-        refuse_duplicates([rater.name for rater in value], "simulated rater")
-        return value
 
 
 class RuleSpec(StudyPart):

@@ -12,9 +12,8 @@ from pydantic import (
     model_validator,
 )
 
-from plumbline.errors import StudyError
 from plumbline.languages import language_pair
-from plumbline.study.base import Line, StudyPart, refuse_duplicates
+from plumbline.study.base import Line, StudyPart, distinct
 
 TaskType = Literal[
     "sts",
@@ -41,10 +40,7 @@ DatasetName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")
 
 def _known_language(value: str) -> str:
     """One code, or two with a hyphen: the first text's language and the second's."""
-    try:
-        first, second = language_pair(value)
-    except StudyError as error:
-        raise ValueError(str(error)) from None
+    first, second = language_pair(value)
     return first if first == second else f"{first}-{second}"
 
 
@@ -80,7 +76,9 @@ class DatasetSpec(StudyPart):
         " `language` overrides it. For a task of mteb also a language for each subset, needed for subsets that mteb"
         " does not know. Default: from mteb's metadata",
     )
-    subsets: tuple[str, ...] = Field(default=(), description="subsets of the task to use, such as en-de; default: all")
+    subsets: Annotated[tuple[str, ...], distinct("subset")] = Field(
+        default=(), description="subsets of the task to use, such as en-de; default: all"
+    )
     split: str = Field(
         default="",
         description=(
@@ -112,12 +110,6 @@ class DatasetSpec(StudyPart):
     def _one_commit(cls, value: str) -> str:
         if value and not re.fullmatch("[0-9a-f]{40}", value):
             raise ValueError(f"{value!r} is not a commit hash of 40 characters; branches and tags can change")
-        return value
-
-    @field_validator("subsets")
-    @classmethod
-    def _distinct(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        refuse_duplicates(list(value), "subset")
         return value
 
     @field_validator("gold_scale")

@@ -12,13 +12,12 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationInfo,
-    field_validator,
     model_validator,
 )
 
 from plumbline.addresses import refuse_no_address
 from plumbline.errors import StudyError, nearest
-from plumbline.study.base import Line, Name, StudyPart, Variable, refuse_duplicates
+from plumbline.study.base import Line, Name, StudyPart, Variable, distinct, refuse_duplicates
 from plumbline.study.campaign import RatersSpec
 from plumbline.study.kinds import PartOfKinds
 
@@ -90,15 +89,12 @@ class VllmSettings(StudyPart):
     @property
     def gpus(self) -> int:
         """The number of GPUs that the engine holds."""
-        return self._number("tensor_parallel_size") * self._number("data_parallel_size")
+        return int(self.arguments()["tensor_parallel_size"] * self.arguments()["data_parallel_size"])
 
     @property
     def batch(self) -> int:
         """The number of texts that the engine's copies decode at once."""
-        return self._number("max_num_seqs") * self._number("data_parallel_size")
-
-    def _number(self, name: str) -> int:
-        return int(self.arguments()[name])
+        return int(self.arguments()["max_num_seqs"] * self.arguments()["data_parallel_size"])
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments that vLLM's engine is started with."""
@@ -286,18 +282,12 @@ class _Rater(StudyPart):
 
     name: Name = Field(description="its name in records and tables")
     engine: Engine = Field(description="the model: a name from `engines`")
-    questions: tuple[Name, ...] = Field(
+    questions: Annotated[tuple[Name, ...], distinct("question")] = Field(
         default=(),
         description=(
             "the rubric's questions that it answers, or the tasks of a human study that it does; default: all"
         ),
     )
-
-    @field_validator("questions")
-    @classmethod
-    def _each_once(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        refuse_duplicates(list(value), "question")
-        return value
 
     @functools.cached_property
     def sampling(self) -> Sampling:

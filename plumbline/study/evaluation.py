@@ -7,13 +7,13 @@ import importlib.util
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from plumbline.errors import StudyError, nearest
 from plumbline.identity import identity
-from plumbline.study.base import Line, StudyPart, refuse_duplicates
+from plumbline.study.base import Line, StudyPart, distinct
 from plumbline.study.engines import Address, HttpSettings
 from plumbline.study.kinds import PartOfKinds
 
@@ -280,7 +280,11 @@ class LexicalSpec(ModelSpec):
 class EvaluationSpec(StudyPart):
     """The models to score on accepted transformations, and the settings of the scoring."""
 
-    models: tuple[ModelSpec, ...] = Field(min_length=1, description="the models to score")
+    models: Annotated[
+        tuple[ModelSpec, ...],
+        Field(min_length=1, description="the models to score"),
+        distinct("model", lambda model: f"{model.name}@{model.revision}"),
+    ]
     protocol: Literal["paper", "mteb"] = Field(
         default="paper", description=("paper: classification on the full train split, as in HTEB; mteb: mteb's default")
     )
@@ -305,12 +309,6 @@ class EvaluationSpec(StudyPart):
             " so"
         ),
     )
-
-    @field_validator("models")
-    @classmethod
-    def _distinct(cls, value: tuple[ModelSpec, ...]) -> tuple[ModelSpec, ...]:
-        refuse_duplicates([f"{model.name}@{model.revision}" for model in value], "model")
-        return value
 
 
 class NoEvaluation(EvaluationSpec):

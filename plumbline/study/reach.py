@@ -3,63 +3,21 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from plumbline.errors import StudyError
-from plumbline.study.campaign import AcceptanceSpec, RatersSpec, SampleSpec
-from plumbline.study.datasets import DatasetSpec, Text, Texts
-from plumbline.study.judged import VerdictUnit
-from plumbline.study.subject import ItemNames, Subject
+from plumbline.study.campaign import AcceptanceSpec
+from plumbline.study.datasets import Text, Texts
 from plumbline.words import count
+
+if TYPE_CHECKING:
+    from plumbline.study import Study
 
 #: The scopes of a verdict (`acceptance.scope`), from the widest to the narrowest.
 SCOPES = ("transformation", "language", "task")
 _MOST_PAIRS = 10**7  # that `sample.pairs` may be
-
-
-class PlannedPairs(Protocol):
-    """The parts of a study that determine how large its verdicts are."""
-
-    @property
-    def sample(self) -> SampleSpec:
-        """The pairs that people rate."""
-        ...
-
-    @property
-    def raters(self) -> RatersSpec:
-        """The number of raters."""
-        ...
-
-    @property
-    def acceptance(self) -> AcceptanceSpec:
-        """The rule of a verdict."""
-        ...
-
-    @property
-    def datasets(self) -> tuple[DatasetSpec, ...]:
-        """The sources of texts."""
-        ...
-
-    @property
-    def judging(self) -> Subject:
-        """The subject that people judge."""
-        ...
-
-    @property
-    def kinds(self) -> Mapping[str, VerdictUnit]:
-        """The units that get verdicts, by name."""
-        ...
-
-    @property
-    def called(self) -> ItemNames:
-        """The names for people of units and items."""
-        ...
-
-    def raters_of(self, name: str) -> int:
-        """Return the number of raters for each item of a unit."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -77,7 +35,7 @@ class VerdictSize:
         return self.pairs < rule.min_pairs
 
 
-def verdict_sizes(study: PlannedPairs, texts: Texts, pairs: int | None = None, scope: str = "") -> list[VerdictSize]:
+def verdict_sizes(study: Study, texts: Texts, pairs: int | None = None, scope: str = "") -> list[VerdictSize]:
     """The verdicts of a study whose texts are in these languages and tasks, each of the size that it has at most.
 
     `pairs` and `scope` stand in for the study's own. A transformation's pairs are split evenly over the languages,
@@ -117,12 +75,12 @@ def _shares(texts: Collection[Text], scope: str, pairs: int, of_task: int | None
     }
 
 
-def known_texts(study: PlannedPairs) -> Texts:
+def known_texts(study: Study) -> Texts:
     """The languages and tasks of the units, as far as the study file states them; more texts only split further."""
     return study.judging.texts(study.kinds, study.datasets)
 
 
-def refuse_unreachable(study: PlannedPairs, texts: Texts, where: str = "") -> None:
+def refuse_unreachable(study: Study, texts: Texts, where: str = "") -> None:
     """Raise StudyError if a verdict has fewer pairs than any decision needs, with numbers that would suffice.
 
     `where` begins the line.
@@ -139,7 +97,7 @@ def refuse_unreachable(study: PlannedPairs, texts: Texts, where: str = "") -> No
     )
 
 
-def _refuse_large_blocks(study: PlannedPairs, sizes: Collection[VerdictSize], where: str) -> None:
+def _refuse_large_blocks(study: Study, sizes: Collection[VerdictSize], where: str) -> None:
     """Raise StudyError if a verdict has fewer pairs than the last of its blocks."""
     blocks, least = study.raters.blocks, min((size.pairs for size in sizes), default=0)
     if not blocks or not sizes or blocks[-1] <= least:
@@ -152,7 +110,7 @@ def _refuse_large_blocks(study: PlannedPairs, sizes: Collection[VerdictSize], wh
     )
 
 
-def _drawn(study: PlannedPairs, texts: Texts, least: VerdictSize) -> str:
+def _drawn(study: Study, texts: Texts, least: VerdictSize) -> str:
     """Return why a verdict has so few pairs."""
     item, number = study.called.item, study.sample.pairs
     if study.judging.sizes(least.members[0]):
@@ -173,7 +131,7 @@ def _some(names: Collection[str]) -> str:
     return ", ".join(listed) if len(listed) <= 8 else f"{', '.join(listed[:8])}, ..."
 
 
-def _mended(study: PlannedPairs, texts: Texts) -> str:
+def _mended(study: Study, texts: Texts) -> str:
     """Each change of one number of the study that makes all its verdicts large enough."""
     rule, sizes = study.acceptance, verdict_sizes(study, texts)
     changes: list[str] = []

@@ -7,11 +7,10 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
-from plumbline.errors import StudyError, nearest
-from plumbline.languages import language_code
-from plumbline.study.base import Line, Name, refuse_duplicates
+from plumbline.errors import nearest
+from plumbline.study.base import Code, Line, Name, refuse_duplicates
 from plumbline.study.datasets import DatasetName, DatasetSpec, Texts
 from plumbline.study.human import HumanSubject
 from plumbline.study.judged import NAME, JudgedName, VerdictUnit
@@ -74,7 +73,7 @@ class TextsSubject(RowSubject):
 
     kind: Literal["texts"]
     path: Line = Field(description="a CSV, TSV, JSONL or Parquet file, relative to the study file")
-    language: str = Field(description="code of the texts' language; a column `language` overrides it")
+    language: Code = Field(description="code of the texts' language; a column `language` overrides it")
     groups: tuple[JudgedName, ...] = Field(
         min_length=1,
         description="the groups that get a verdict, by the column `group` if there are several; raters do not see it",
@@ -86,14 +85,6 @@ class TextsSubject(RowSubject):
         default={},
         description=("columns with right answers, by question; rows with a right answer serve only to check raters"),
     )
-
-    @field_validator("language")
-    @classmethod
-    def _code(cls, value: str) -> str:
-        try:
-            return language_code(value)
-        except StudyError as error:
-            raise ValueError(str(error)) from None
 
     @model_validator(mode="after")
     def _whole(self) -> TextsSubject:

@@ -13,17 +13,17 @@ import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from json.encoder import encode_basestring
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, PrivateAttr, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, Field, PrivateAttr, ValidationError, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from plumbline.error_types import FLAGS, Flag, known_flags
+from plumbline.error_types import FLAGS, Flag, Flags
 from plumbline.errors import DataError, StudyError
 from plumbline.languages import language_code
 from plumbline.reading import read_yaml
 from plumbline.resources import resource
-from plumbline.study.base import Line, Name, StudyPart, Words, complaints, refuse_duplicates
+from plumbline.study.base import Line, Name, StudyPart, Words, complaints, distinct
 from plumbline.study.engines import EngineSpec
 from plumbline.study.judged import VerdictUnit
 
@@ -36,6 +36,15 @@ _OF_LENGTH: dict[str, tuple[Flag, ...]] = {
 }
 _LENGTHS = frozenset(flag for flags in _OF_LENGTH.values() for flag in flags)
 _OF_MODELS: tuple[Flag, ...] = ("ellipsis", "json_fragment", "reasoning_leak", "prefix_leak")
+
+
+def _is_code(value: str) -> str:
+    if (code := language_code(value)) != value:
+        raise ValueError(f"write the language as its code: {code!r}, not {value!r}")
+    return value
+
+
+_WrittenCode = Annotated[str, AfterValidator(_is_code)]
 
 
 class PromptText(StudyPart):
@@ -72,7 +81,7 @@ class Transformation(VerdictUnit):
         default="none",
         description=("draw a target language for each text, for each run (data set and seed), or not at all (none)"),
     )
-    languages: tuple[str, ...] = Field(
+    languages: Annotated[tuple[_WrittenCode, ...], distinct("language")] = Field(
         default=(), description="codes to draw from; a text's own language is never drawn"
     )
     drawn_call: int = Field(
@@ -81,7 +90,7 @@ class Transformation(VerdictUnit):
         description="number of the call, from 1, that uses the drawn language; the other calls use the text's own"
         " language",
     )
-    language: str = Field(
+    language: Annotated[str, AfterValidator(lambda code: code and _is_code(code))] = Field(
         default="", description="language of all outputs (code); default: the drawn one, or the text's own"
     )
     length: Literal["similar", "longer", "shorter", "any"] = Field(
@@ -93,7 +102,7 @@ class Transformation(VerdictUnit):
     meaning: Literal["kept", "changed"] = Field(
         default="kept", description="whether the transformation should keep or change the meaning"
     )
-    error_types: tuple[Flag, ...] | None = Field(
+    error_types: Flags | None = Field(
         default=None,
         description=("error types to look for; default: all that fit `length` and the kind of transformation"),
     )
@@ -106,22 +115,6 @@ class Transformation(VerdictUnit):
 
     _base: Path = PrivateAttr(default=Path())
     _file: Path | None = PrivateAttr(default=None)
-
-    @field_validator("languages")
-    @classmethod
-    def _known_languages(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        refuse_duplicates([_code(code) for code in value], "language")
-        return value
-
-    @field_validator("language")
-    @classmethod
-    def _known_language(cls, value: str) -> str:
-        return _code(value) if value else value
-
-    @field_validator("error_types", mode="before")
-    @classmethod
-    def _known_flags(cls, value: Any) -> Any:
-        return known_flags(value)
 
     @model_validator(mode="after")
     def _whole(self) -> Transformation:
@@ -237,17 +230,6 @@ def draw_from(pool: Sequence[str], *what_for: str | int) -> str:
     )
     digest = hashlib.sha256(f"[{words}]".encode()).digest()  # of a JSON list
     return pool[int.from_bytes(digest[:8], "big") % len(pool)]
-
-
-def _code(value: str) -> str:
-    """Return a language's code. Raises ValueError if it is not one."""
-    try:
-        code = language_code(value)
-    except StudyError as error:
-        raise ValueError(str(error)) from None
-    if code != value:
-        raise ValueError(f"write the language as its code: {code!r}, not {value!r}")
-    return code
 
 
 def _eight() -> dict[str, Transformation]:
