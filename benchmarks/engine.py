@@ -132,7 +132,7 @@ async def _measure(folder: Path) -> dict[str, float]:
     assert isinstance(spec, VllmSpec)
     texts = [text for dataset in iter_datasets(plan.study) for text in dataset.texts()]
     jobs = list(plan.jobs(texts, TRANSFORMATION, 1))
-    engine = Uncut.open(spec, plan.study)
+    engine = Uncut.open(spec, plan.study, "generator", {})
     generator = ChatGenerator(engine, plan.prompts)
     try:
         attempt = Attempt(1, jobs[0].seed, spec.sampling)

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from generation.flags import clean
-from generation.hteb import HtebOutputs, Recordings, is_published
+from generation.hteb import HtebOutputs, Recordings, published_outputs
 from generation.jobs import Function, Job, Plan, load_function
 from generation.recordings import Place, Recording, load_outputs, load_recordings, recordings_path
 from plumbline.errors import StudyError, TextFailedError, TextUnansweredError
@@ -106,9 +106,9 @@ class RecordedOutputs(Generator):
     @classmethod
     def of(cls, study: Study) -> RecordedOutputs:
         """Read the recordings that a study names. Raises StudyError if its generator is of another kind."""
-        path = recordings_path(study.generator, study.resolve, study.file)
-        if is_published(path):
-            return cls({}, HtebOutputs(path, study.generator.model, study.datasets, study.transforming))
+        path = recordings_path(study)
+        if published := published_outputs(path, study):
+            return cls({}, published)
         return cls(load_recordings(path))
 
     def find(self, transformation: str, language: str | None, text: str) -> Recording | None:

@@ -20,7 +20,7 @@ import hashlib
 import random
 import re
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ from plumbline.identity import canonical
 from plumbline.reading import read_bytes
 from plumbline.records import Text, nfc
 from plumbline.store import BATCH, native_file
+from plumbline.study import Study
 from plumbline.study.base import first_complaint
 from plumbline.study.datasets import DatasetSpec
 from plumbline.study.places import files_in
@@ -255,11 +256,10 @@ class Metadata(BaseModel):
 class HtebOutputs:
     """The outputs of one generator, read for one transformation and seed at a time."""
 
-    def __init__(
-        self, folder: Path, model: str, datasets: Sequence[DatasetSpec], kinds: Mapping[str, Transformation]
-    ) -> None:
-        """Take a generator's folder; `model` is the study's name of the generator."""
-        self._folder, self._model, self._datasets, self._kinds = folder, model, datasets, kinds
+    def __init__(self, folder: Path, study: Study) -> None:
+        """Take a generator's folder."""
+        self._folder, self._model = folder, study.generator.model
+        self._datasets, self._kinds = study.datasets, study.transforming
 
     def read(self, transformation: str, seed: int) -> Recordings:
         """Return all outputs of a transformation and seed. Raises DataError for files that cannot be used."""
@@ -374,18 +374,18 @@ class Recordings:
         return self._rules[index, source]
 
 
-def is_published(folder: Path) -> bool:
-    """Return whether a folder is one generator's in the authors' layout.
+def published_outputs(folder: Path, study: Study) -> HtebOutputs | None:
+    """Return the outputs of a folder, if it is one generator's in the authors' layout.
 
     Raises DataError for the folder above, and for one that is too large to be searched.
     """
     files_in(folder)
     if any(folder.glob(f"*/*/*/{_FILES}")):
-        return True
+        return HtebOutputs(folder, study)
     generators = sorted({file.parents[3].name for file in folder.glob(f"*/*/*/*/{_FILES}")})
     if generators:
         raise DataError(f"{folder} holds several generators; name one in generator.path: {', '.join(generators)}")
-    return False
+    return None
 
 
 def _read(file: Path) -> Metadata:

@@ -13,7 +13,7 @@ import hashlib
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -95,7 +95,7 @@ class Plan:
             )
         self.kinds = study.transforming
         self.generator_hash = generator_hash(study.generator)
-        self.makers = makers_of(study.generator, self.kinds)
+        self.makers = {name: maker_of(study.generator, kind) for name, kind in self.kinds.items()}
         self.prompts: dict[str, tuple[Prompt, ...]] = {
             name: prompts_of(kind, study.prompts) for name, kind in self.kinds.items()
         }
@@ -109,23 +109,13 @@ class Plan:
         if language is not None and self._recorded is not None:
             language = self._recorded(text, transformation, seed) or language
         beginning = transformation, seed, text.language, language
-        start, languages = self._starts.get(beginning) or self._start(*beginning)
+        if beginning not in self._starts:  # the start of the jobs' identities, and their languages
+            languages = kind.call_languages(text.language, language)
+            made_by = self.makers[transformation].hash, self.prompt_hashes[transformation]
+            self._starts[beginning] = prefix("transformed-v2", *made_by, transformation, seed, languages), languages
+        start, languages = self._starts[beginning]
         key = identity_from(start, text.text)
         return Job(key, text.text_id, text.text, text.language, transformation, seed, language, languages)
-
-    def _start(self, transformation: str, seed: int, source: str, language: str | None) -> tuple[Any, tuple[str, ...]]:
-        """Return (the start of the jobs' identities, their languages); jobs that share it reuse it."""
-        languages = self.kinds[transformation].call_languages(source, language)
-        start = prefix(
-            "transformed-v2",
-            self.makers[transformation].hash,
-            self.prompt_hashes[transformation],
-            transformation,
-            seed,
-            languages,
-        )
-        self._starts[transformation, seed, source, language] = start, languages
-        return start, languages
 
     def jobs(self, texts: Iterable[Text], transformation: str, seed: int) -> Iterator[Job]:
         """Yield the distinct jobs of one unit, in the texts' order: equal texts are transformed once."""
@@ -142,16 +132,8 @@ class Plan:
         return recorded_languages(self.study) if self.study.generator.recorded_languages else None
 
 
-def makers_of(generator: EngineSpec, kinds: Mapping[str, Transformation]) -> dict[str, Maker]:
-    """Return the source of the texts of each of a study's transformations (`kinds`).
-
-    Raises as `Plan` for a function or file of outputs.
-    """
-    return {name: _maker(generator, kind) for name, kind in kinds.items()}
-
-
-def _maker(generator: EngineSpec, kind: Transformation) -> Maker:
-    """Return the source of a transformation's texts."""
+def maker_of(generator: EngineSpec, kind: Transformation) -> Maker:
+    """Return the source of a transformation's texts. Raises as `Plan` for a function or file of outputs."""
     if kind.function:
         return Maker("function", kind.function, identity("function-v1", kind.function, source_hash(kind.function)))
     if kind.outputs:

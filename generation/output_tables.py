@@ -94,7 +94,7 @@ def _printed_rates(table: pd.DataFrame, by: str) -> str:
     return cli.columns(header, rows)
 
 
-def _notes_on_rates(table: pd.DataFrame, options: argparse.Namespace, studies: Sequence[Study]) -> list[str]:
+def _notes_on_rates(table: pd.DataFrame, options: argparse.Namespace) -> list[str]:
     """Return the notes below the table."""
     attempts = "last attempts" if options.after_retries else "first attempts"
     mean = "" if options.by == "transformation" else ", averaged over the transformations"
@@ -110,7 +110,7 @@ def _notes_on_rates(table: pd.DataFrame, options: argparse.Namespace, studies: S
         )
     if (table["unanswered"] > 0).any():
         notes.append("* incomplete: rates leave out unanswered outputs; the next run asks for them.")
-    return [*notes, *output_statistics.not_counted(studies), *filter(None, [output_statistics.incomparable(studies)])]
+    return notes
 
 
 def show_error_rates(options: argparse.Namespace) -> int:
@@ -118,8 +118,13 @@ def show_error_rates(options: argparse.Namespace) -> int:
     studies = output_statistics.by_generator([load_study(file, options.exports) for file in options.study])
     measure = errors_measure(output_statistics.kinds_of(studies), after_retries=options.after_retries)
     table = error_rates(output_statistics.tally(studies, measure), options.by)
-    print(_printed_rates(table, options.by))
-    print(*_notes_on_rates(table, options, studies), sep="\n")
+    return _show(options, studies, table, [_printed_rates(table, options.by), *_notes_on_rates(table, options)])
+
+
+def _show(options: argparse.Namespace, studies: Sequence[Study], table: pd.DataFrame, lines: Sequence[str]) -> int:
+    """Print a table and its notes, and write it to the file that the options name."""
+    further = [*output_statistics.not_counted(studies), *filter(None, [output_statistics.incomparable(studies)])]
+    print(*lines, *further, sep="\n")
     if options.csv:
         write_csv(table, options.csv)
         print(f"-> {options.csv}")
@@ -247,7 +252,7 @@ def _printed_lengths(table: pd.DataFrame) -> str:
     return cli.columns(header, rows)
 
 
-def _notes_on_lengths(table: pd.DataFrame, studies: Sequence[Study]) -> list[str]:
+def _notes_on_lengths(table: pd.DataFrame) -> list[str]:
     """Return the notes below the table."""
     notes = [
         "Mean numbers of words over texts, seeds and data sets (HTEB, Table 23); distance: word edits, from 0 to 1"
@@ -264,16 +269,11 @@ def _notes_on_lengths(table: pd.DataFrame, studies: Sequence[Study]) -> list[str
     if table.loc[table["name"] == OVERALL, "words"].isna().any():
         which = "the three axes" if axes == AXES else "these axes"
         notes.append(f"Overall is the mean of {which}; it is undefined unless each has outputs.")
-    return [*notes, *output_statistics.not_counted(studies), *filter(None, [output_statistics.incomparable(studies)])]
+    return notes
 
 
 def show_lengths(options: argparse.Namespace) -> int:
     """Print the lengths of the outputs of the studies that the options name."""
     studies = output_statistics.by_generator([load_study(file, options.exports) for file in options.study])
     table = length_table(output_statistics.tally(studies, lengths_measure()), output_statistics.kinds_of(studies))
-    print(_printed_lengths(table))
-    print(*_notes_on_lengths(table, studies), sep="\n")
-    if options.csv:
-        write_csv(table, options.csv)
-        print(f"-> {options.csv}")
-    return 0
+    return _show(options, studies, table, [_printed_lengths(table), *_notes_on_lengths(table)])

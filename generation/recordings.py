@@ -14,12 +14,11 @@ from pathlib import Path
 from pydantic import Field
 
 from generation.datasets.tables import read_frame, row_number
-from generation.hteb import HtebOutputs, is_published
+from generation.hteb import published_outputs
 from plumbline.errors import DataError, StudyError
 from plumbline.journal import record_lines
 from plumbline.records import Record, Text, nfc
 from plumbline.study import Study
-from plumbline.study.engines import EngineSpec
 from plumbline.study.transformations import Transformation
 from plumbline.words import count
 
@@ -60,9 +59,8 @@ def recorded_languages(study: Study) -> Callable[[Text, str, int], str | None]:
     a unit at a time, on demand. Raises DataError for files that cannot be used, StudyError for files of ours that have
     several languages for a text.
     """
-    path = recordings_path(study.generator, study.resolve, study.file)
-    if is_published(path):
-        published = HtebOutputs(path, study.generator.model, study.datasets, study.transforming)
+    path = recordings_path(study)
+    if published := published_outputs(path, study):
         unit = functools.cache(published.read)
         return lambda text, transformation, seed: unit(transformation, seed).language(text)
     languages: dict[tuple[str, str], str | None] = {}
@@ -82,11 +80,11 @@ def recorded_languages(study: Study) -> Callable[[Text, str, int], str | None]:
     return language_of
 
 
-def recordings_path(generator: EngineSpec, resolve: Callable[[str], Path], study_file: Path) -> Path:
+def recordings_path(study: Study) -> Path:
     """Return the path of a study's recordings. Raises StudyError if its generator is of another kind."""
-    if not generator.recordings:
-        raise StudyError(f"{study_file}: generator.kind is not 'recorded'; only recordings carry authors' ratings")
-    return resolve(generator.recordings[0])
+    if not study.generator.recordings:
+        raise StudyError(f"{study.file}: generator.kind is not 'recorded'; only recordings carry authors' ratings")
+    return study.resolve(study.generator.recordings[0])
 
 
 def outputs_path(kind: Transformation) -> Path:

@@ -337,7 +337,11 @@ def open_parquet(
 ) -> Iterator[pq.ParquetFile]:
     """Open a Parquet file, or its `content`; any fault on opening or reading is a DataError."""
     try:
-        with _native(path, content) as file:
+        with contextlib.ExitStack() as stack:
+            if content is None:
+                file = stack.enter_context(native_file(stack.enter_context(fetched(path))))
+            else:
+                file = pa.BufferReader(content)
             columns = pq.read_schema(file).names if words else []
             file.seek(0)
             yield pq.ParquetFile(file, read_dictionary=[name for name in words if name in columns])
@@ -345,15 +349,6 @@ def open_parquet(
         raise DataError(f"{path} does not exist yet; run `{made_by}` first") from None
     except (pa.ArrowInvalid, pa.ArrowTypeError, OSError) as error:
         raise DataError(f"{path} is damaged ({error}); delete it and run `{made_by}` again") from None
-
-
-@contextlib.contextmanager
-def _native(path: Path, content: bytes | None) -> Iterator[pa.NativeFile]:
-    if content is not None:
-        yield pa.BufferReader(content)
-        return
-    with fetched(path) as here, native_file(here) as file:
-        yield file
 
 
 def native_file(path: Path) -> pa.NativeFile:

@@ -18,7 +18,7 @@ from evaluation.models.encoder import ModelHost
 from evaluation.records import COMMAND, SCORES, EvaluationRecords
 from evaluation.report import sensitivity_tables
 from evaluation.report.paper_tables import PaperResults, left_out_lines
-from generation.jobs import makers_of
+from generation.jobs import maker_of
 from generation.output_statistics import incomparable, labels, tally
 from generation.output_tables import length_table, lengths_measure
 from plumbline.errors import DataError, StudyError
@@ -164,7 +164,7 @@ def failed_models(scores: pd.DataFrame) -> list[str]:
 def refuse_outrun(study: Study, scores: pd.DataFrame, verdicts: Sequence[Verdict]) -> None:
     """Raise DataError if scores rest on verdicts or settings that have changed since."""
     settings = {"protocol": study.evaluation.protocol, "precision": study.evaluation.precision}
-    makers = {name: maker.hash for name, maker in makers_of(study.generator, study.transforming).items()}
+    makers = {name: maker_of(study.generator, kind).hash for name, kind in study.transforming.items()}
     if why := _other_settings(scores, settings, makers) or _other_verdicts(scores, verdicts):
         raise DataError(f"{study.folder / 'scores.parquet'}: {why}; run `{study.command(COMMAND)}` again")
 

@@ -33,31 +33,13 @@ from plumbline.study.datasets import SEARCHES, SIMILARITIES, TRAINED, DatasetSpe
 _WHOLE = re.compile(r"-?[0-9]{1,9}")
 
 
-@dataclass(frozen=True)
-class Beir:
-    """The contents of a folder: texts and languages (if any) by id, and relevance by query and passage.
-
-    Queries without a judgement are left out. A passage is its title, a space and its text. One with a query's id
-    counts as that query, as in Quora: by BEIR's rule it is no result of the query.
-    """
-
-    queries: dict[str, str]
-    query_languages: dict[str, str]
-    corpus: dict[str, str]
-    passage_languages: dict[str, str]
-    qrels: dict[str, dict[str, int]]
-
-
-def read_beir(folder: Path, language: str) -> Beir:
-    """Read a folder; `language` is the key of a text's language. Raises DataError with file and row."""
-    corpus, passage_languages = _texts(folder / "corpus.jsonl", language)
-    queries, query_languages = _texts(folder / "queries.jsonl", language)
-    judged = folder / "qrels" / "test.tsv"
-    if not judged.exists():
-        raise DataError(f"no file {judged}; retrieval needs it for the relevance judgements")
+def _judged(path: Path, queries: Mapping[str, str], corpus: Mapping[str, str]) -> dict[str, dict[str, int]]:
+    """Return the relevance by query and passage. Raises DataError with file and row."""
+    if not path.exists():
+        raise DataError(f"no file {path}; retrieval needs it for the relevance judgements")
     qrels: dict[str, dict[str, int]] = {}
-    for number, query, passage, relevance in _judgements(judged):
-        where = f"{judged}: row {number}"
+    for number, query, passage, relevance in _judgements(path):
+        where = f"{path}: row {number}"
         if query not in queries or passage not in corpus:
             name, file = (query, "queries.jsonl") if query not in queries else (passage, "corpus.jsonl")
             raise DataError(f"{where}: {name[:60]!r} is not in {file}; correct the id or add the text")
@@ -70,12 +52,11 @@ def read_beir(folder: Path, language: str) -> Beir:
         if before != int(relevance):
             raise DataError(f"{where}: {query!r} and {passage!r} have relevance {relevance} here, {before} further up;"
                             " keep one")  # fmt: skip
-    if qrels and not any(value > 0 for judged in qrels.values() for value in judged.values()):
-        raise DataError(f"{judged}: no passage is relevant to any query (every relevance is 0); correct the judgements")
-    queries = {query: text for query, text in queries.items() if query in qrels}
-    if not queries:
-        raise DataError(f"{judged}: no query has a relevance judgement")
-    return Beir(queries, query_languages, corpus, passage_languages, qrels)
+    if not qrels:
+        raise DataError(f"{path}: no query has a relevance judgement")
+    if not any(value > 0 for judged in qrels.values() for value in judged.values()):
+        raise DataError(f"{path}: no passage is relevant to any query (every relevance is 0); correct the judgements")
+    return qrels
 
 
 def _texts(file: Path, language: str) -> tuple[dict[str, str], dict[str, str]]:
@@ -302,24 +283,32 @@ def load_local(spec: DatasetSpec, path: Path) -> TableDataset:
 
 
 def _load_retrieval(spec: DatasetSpec, path: Path) -> TableDataset:
+    """Load a folder in BEIR's layout; queries without a judgement are left out.
+
+    A passage is its title, a space and its text. One with a query's id counts as that query, as in Quora: by BEIR's
+    rule it is no result of the query.
+    """
     for column in spec.columns:
         if column != "language":
             raise DataError(f"data set {spec.name!r}: BEIR's layout has fixed names; `columns` can only map `language`")
-    beir = read_beir(path, spec.columns.get("language", "language"))
-    queries = pd.DataFrame({"id": list(beir.queries), "query": list(beir.queries.values())})
-    if beir.query_languages:
-        languages = [beir.query_languages.get(query, spec.code) for query in beir.queries]
-        queries = queries.assign(language=_languages(pd.Series(languages, dtype=object), spec, path / "queries.jsonl"))
-    passages = pd.Series(beir.passage_languages, dtype=object)
+    language = spec.columns.get("language", "language")
+    corpus, passage_languages = _texts(path / "corpus.jsonl", language)
+    texts, query_languages = _texts(path / "queries.jsonl", language)
+    qrels = _judged(path / "qrels" / "test.tsv", texts, corpus)
+    ids = [query for query in texts if query in qrels]
+    queries = pd.DataFrame({"id": ids, "query": [texts[query] for query in ids]})
+    if query_languages:
+        codes = pd.Series([query_languages.get(query, spec.code) for query in ids], dtype=object)
+        queries = queries.assign(language=_languages(codes, spec, path / "queries.jsonl"))
     return TableDataset(
         spec.name,
         spec.task_type,
         spec.code,
         file_hash(path),
         {"test": queries},
-        beir.corpus,
-        beir.qrels,
-        dict(_languages(passages, spec, path / "corpus.jsonl")),
+        corpus,
+        qrels,
+        dict(_languages(pd.Series(passage_languages, dtype=object), spec, path / "corpus.jsonl")),
         passages=spec.passages,
     )
 

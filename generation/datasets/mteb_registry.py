@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from plumbline.errors import StudyError, nearest
-from plumbline.languages import iso639_3, language_code, language_pair, usual_script
+from plumbline.languages import language_code, language_pair, with_script
 from plumbline.resources import installing
 from plumbline.study.datasets import PAIRED, SEARCHES, DatasetSpec, TaskType, refuse_pair
 
@@ -177,13 +177,8 @@ def _configure(spec: DatasetSpec, task: Any, languages: Mapping[str, tuple[str, 
     source = {"path": spec.path or metadata.dataset["path"], "revision": spec.revision or metadata.dataset["revision"]}
     changes: dict[str, Any] = {"dataset": {**metadata.dataset, **source}}
     if metadata.is_multilingual:
-        wanted = {name: [_langscript(code) for code in dict.fromkeys(codes)] for name, codes in languages.items()}
+        wanted = {name: [with_script(code) for code in dict.fromkeys(codes)] for name, codes in languages.items()}
         changes["eval_langs"] = {**wanted, **metadata.eval_langs}
     task.metadata = metadata.model_copy(update=changes)
     task.hf_subsets = list(languages)
     task.filter_eval_splits([split])
-
-
-def _langscript(code: str) -> str:
-    """Return a language as mteb names it: `eng-Latn`."""
-    return f"{iso639_3(code)}-{usual_script(code) or 'Latn'}"

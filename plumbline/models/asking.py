@@ -132,16 +132,13 @@ class AnswerTable(Generic[J, R]):
 
     def _counted(self) -> tuple[int, int]:
         """Count the answers that are wanted, and those left to ask."""
-        self._want()
+        # The first of equal keys determines the place.
+        rows = ((row, key) for row, (key, _) in enumerate(self._jobs_by_key()))
+        self._keys.executemany("INSERT OR IGNORE INTO answers VALUES (?, ?, NULL, 1, 0)", rows)
         self._find()
         (wanted,) = self._keys.execute("SELECT count(*) FROM answers WHERE todo IS NOT NULL").fetchone()
         (todo,) = self._keys.execute("SELECT count(*) FROM answers WHERE todo").fetchone()
         return wanted, todo
-
-    def _want(self) -> None:
-        """Insert the key of every job; the first of equal keys determines the place."""
-        rows = ((row, key) for row, (key, _) in enumerate(self._jobs_by_key()))
-        self._keys.executemany("INSERT OR IGNORE INTO answers VALUES (?, ?, NULL, 1, 0)", rows)
 
     def _find(self) -> None:
         """Mark existing answers: the table's if it is ok, else an ok one, else a journal's last line."""

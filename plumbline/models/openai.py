@@ -15,7 +15,6 @@ import ssl
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -130,13 +129,7 @@ class ChatServer(Chat):
     _refusals: Counter[str] = field(default_factory=Counter)  # refusals and unknown ends, until there is a good answer
 
     @classmethod
-    def open(
-        cls,
-        spec: ServerSpec,
-        study: Study,
-        where: str = "generator",
-        template: Mapping[str, Any] = MappingProxyType({}),
-    ) -> Self:
+    def open(cls, spec: ServerSpec, study: Study, where: str, template: Mapping[str, Any]) -> Self:
         """Return the server that a study names in `where`; its key is from the environment, `EMPTY` if not set.
 
         Its chat template is the server's. Raises StudyError for a key or proxy that cannot be used.

@@ -22,7 +22,6 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Self
 
 from pydantic import ValidationError
@@ -67,13 +66,7 @@ class _Log:
 class VllmEngine(Chat):
     """A running engine. It cannot be pickled, and belongs to the event loop that made it."""
 
-    def __init__(
-        self,
-        spec: VllmSpec,
-        model: str,
-        log: _Log,
-        template: Mapping[str, Any],
-    ) -> None:
+    def __init__(self, spec: VllmSpec, model: str, log: _Log, template: Mapping[str, Any]) -> None:
         self.spec = spec
         self.batches = 2  #: full batches in flight: one that is decoded, and as many texts again waiting
         self._log = log
@@ -94,13 +87,7 @@ class VllmEngine(Chat):
         self._label_tokens: dict[str, int] = {}
 
     @classmethod
-    def open(
-        cls,
-        spec: VllmSpec,
-        study: Study,
-        where: str = "generator",
-        template: Mapping[str, Any] = MappingProxyType({}),
-    ) -> Self:
+    def open(cls, spec: VllmSpec, study: Study, where: str, template: Mapping[str, Any]) -> Self:
         """Load a model that a study names; call this in the event loop that will ask it.
 
         `template` holds further variables for its chat template. Raises StudyError if vLLM is not installed or refuses

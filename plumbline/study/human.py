@@ -176,7 +176,8 @@ def with_human(data: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str,
     datasets = [str(entry.get("name", entry.get("mteb", ""))) for entry in listed if isinstance(entry, dict)]
     for task in subject.tasks:
         if task.dataset not in datasets:
-            raise StudyError(f"subject.tasks: no data set {task.dataset!r}; {_known(task.dataset, datasets)}")
+            hint = nearest(task.dataset, datasets) if datasets else "add it to `datasets`"
+            raise StudyError(f"subject.tasks: no data set {task.dataset!r}; {hint}")
     settings = {name: _defaults(data, name, parts) for name, parts in _of_tasks(subject.tasks).items()}
     return {
         **data,
@@ -184,10 +185,6 @@ def with_human(data: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str,
         "subject": subject,
         "rubric": HUMAN,
     }
-
-
-def _known(name: str, names: Sequence[str]) -> str:
-    return nearest(name, list(names)) if names else "add it to `datasets`"
 
 
 def _of_tasks(tasks: Sequence[HumanTaskSpec]) -> dict[str, dict[str, Any]]:

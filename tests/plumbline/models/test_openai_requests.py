@@ -136,7 +136,7 @@ def ask(tmp_path: Path, script: Script, message: str) -> tuple[Completion | Exce
     async def asked(url: str) -> Completion | Exception:
         study = small_study(tmp_path, generator=server(url))
         assert study.generator.kind == "openai"
-        made = ChatServer.open(study.generator, study)
+        made = ChatServer.open(study.generator, study, "generator", {})
         made.sleep = sleep
         try:
             return await made.ask(message, Attempt(1, 5, Sampling(max_tokens=9)))
