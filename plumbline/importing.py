@@ -15,7 +15,25 @@ from pathlib import Path
 
 from plumbline.interrupt import PACKAGES, SCRIPTS, started_module
 
+__all__ = ["HERE", "lazily", "refuse_strangers", "scipy"]
+
 HERE = Path(__file__).resolve().parents[1]
+
+
+class _SciPy:
+    """SciPy, whose parts are loaded on first use: `scipy.stats` takes half a second, and judges need no SciPy."""
+
+    def __getattr__(self, part: str) -> object:
+        if part.startswith("_"):  # which tools ask of any object
+            raise AttributeError(part)
+        return importlib.import_module(f"scipy.{part}")
+
+
+TYPE_CHECKING = False  # true for type checkers, as in `plumbline`
+if TYPE_CHECKING:
+    import scipy
+else:
+    scipy = _SciPy()
 
 
 def refuse_strangers() -> None:

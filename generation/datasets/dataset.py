@@ -25,7 +25,7 @@ Change = Callable[[Text, str], str | None]
 
 
 @dataclass(frozen=True)
-class Search:
+class QueryPassages:
     """A query with its passages by id: judged ones first, then others."""
 
     subset: str  #: empty if the data set has only one
@@ -59,7 +59,7 @@ class Dataset(abc.ABC):
         """Return people's similarity scores by item; empty for other tasks."""
         return {}
 
-    def searches(self) -> Iterator[Search]:
+    def searches(self) -> Iterator[QueryPassages]:
         """Yield each scored query with its passages; none for tasks without a search."""
         yield from ()
 
@@ -214,7 +214,7 @@ def items_of(dataset: Dataset, candidates: int) -> Iterator[DatasetItem]:
     yield from items.values()
 
 
-def chosen(search: Search, most: int) -> list[str]:
+def chosen(search: QueryPassages, most: int) -> list[str]:
     """Return at most `most` passages to show with a query, in an order that reveals nothing about relevance."""
 
     def order(text: str) -> str:

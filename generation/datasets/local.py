@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from generation.datasets.dataset import Change, Dataset, Search, TextTable, drawn_others
+from generation.datasets.dataset import Change, Dataset, QueryPassages, TextTable, drawn_others
 from generation.datasets.mteb_loading import passage_names
 from generation.datasets.tables import (
     LISTS,
@@ -201,7 +201,7 @@ class TableDataset(Dataset):
         scores = self.splits["test"]["score"] if self.task in SIMILARITIES else ()
         return {str(row): float(score) for row, score in enumerate(scores)}
 
-    def searches(self) -> Iterator[Search]:
+    def searches(self) -> Iterator[QueryPassages]:
         """Yield each query with its passages: a row's own, or those of the corpus."""
         if self.task not in SEARCHES:
             return
@@ -217,7 +217,7 @@ class TableDataset(Dataset):
                 query, texts = str(number), [*row["positive"], *row["negative"]]
                 passages = dict(zip(passage_names(f"q{number}", texts), texts, strict=True))
                 relevant = list(passages)[: len(row["positive"])]
-            yield Search("", query, language_pair(language), row["query"], passages, frozenset(relevant))
+            yield QueryPassages("", query, language_pair(language), row["query"], passages, frozenset(relevant))
 
     def _table(self, split: str, frame: pd.DataFrame) -> TextTable:
         candidates = self.task in ("reranking", "instruction_reranking") and self.passages

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from generation.datasets.dataset import Change, Dataset, Replacement, Search, TextTable, drawn_others
+from generation.datasets.dataset import Change, Dataset, QueryPassages, Replacement, TextTable, drawn_others
 from generation.datasets.mteb_loading import MtebTaskData, load_task, quiet
 from generation.datasets.mteb_registry import text_columns
 from plumbline.records import Text
@@ -82,7 +82,7 @@ class MtebTask(Dataset):
             scores_by |= {f"{prefix}{row}": float(score) for row, score in enumerate(scores)}
         return scores_by
 
-    def searches(self) -> Iterator[Search]:
+    def searches(self) -> Iterator[QueryPassages]:
         """Yield each query of a search with its passages, subset by subset."""
         for subset, parts in self.loaded.task.dataset.items() if self._searches else ():
             part, languages = parts[self.loaded.split], self.loaded.languages[subset]
@@ -93,7 +93,7 @@ class MtebTask(Dataset):
                 judged = part["relevant_docs"].get(query, {})
                 passages = {passage: texts[passage] for passage in self._candidates(part, query, ids, texts)}
                 relevant = frozenset(passage for passage in passages if judged.get(passage, 0) > 0)
-                yield Search(name, f"{name}/{query}" if name else query, languages, text, passages, relevant)
+                yield QueryPassages(name, f"{name}/{query}" if name else query, languages, text, passages, relevant)
 
     def labels(self) -> Iterator[tuple[str, Sequence[Any]]]:
         """Yield each subset's labels: of classification's train split, of clustering's and pairs' scored split."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from generation.datasets.dataset import Dataset, Search
+from generation.datasets.dataset import Dataset, QueryPassages
 from generation.datasets.local import TableDataset
 from generation.datasets.mteb_registry import BITEXT, text_columns
 from generation.datasets.mteb_tasks import MtebTask
@@ -240,7 +240,7 @@ def _each(gold: Sequence[Any] | None, texts: Sequence[Any]) -> Sequence[Any]:
     return [None] * len(texts) if gold is None else gold
 
 
-def _of_search(search: Search) -> ScoredItem:
+def _of_search(search: QueryPassages) -> ScoredItem:
     query, passages = _text(search.query), {name: _text(text) for name, text in search.passages.items()}
     names = search.subset, search.item, *search.languages
     return ScoredItem(*names, {"query": query}, candidates=passages, relevant=search.relevant)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from plumbline.identity import identity
+from plumbline.importing import scipy
 from plumbline.records import Number, Record
 
 AT_ONCE = 2**22  # most numbers in memory at a time
@@ -316,15 +317,13 @@ def bca(
     value = statistic_value if math.isnan(value) else value
     if len(defined) < (1 - _TAIL) * RESAMPLES or np.ptp(defined) < _EQUAL or np.isnan(left_out).any():
         return Estimate.alone(value, SCARCE)
-    from scipy import special  # noqa: PLC0415 (the extra `generation` draws random numbers without it)
-
     below = (np.mean(defined < statistic_value - _EQUAL) + np.mean(defined <= statistic_value + _EQUAL)) / 2
-    bias = special.ndtri(np.clip(below, 1 / RESAMPLES, 1 - 1 / RESAMPLES))
+    bias = scipy.special.ndtri(np.clip(below, 1 / RESAMPLES, 1 - 1 / RESAMPLES))
     pulls = counts @ left_out / n - left_out
     size = float(counts @ pulls**2)
     acceleration = float(counts @ pulls**3) / (6 * size**1.5) if size > 1e-24 else 0.0
-    z = bias + special.ndtri([_TAIL, (1 + CONFIDENCE) / 2])
-    low, high = np.quantile(defined, special.ndtr(bias + z / (1 - acceleration * z)))
+    z = bias + scipy.special.ndtri([_TAIL, (1 + CONFIDENCE) / 2])
+    low, high = np.quantile(defined, scipy.special.ndtr(bias + z / (1 - acceleration * z)))
     return Estimate(value=value, low=float(low), high=float(high), reason=SCARCE if math.isnan(low) else "")
 
 
@@ -351,11 +350,9 @@ def jackknife(value: float, left_out: Floats, *, ends: tuple[float, float] = _EN
     >>> round(mean.low, 3), round(mean.high, 3)
     (-0.484, 4.484)
     """
-    from scipy import special  # noqa: PLC0415 (as above)
-
     m = len(left_out)
     error = math.sqrt((m - 1) / m * float(((left_out - left_out.mean()) ** 2).sum()))
     if error < _EQUAL:
         return Estimate.alone(value, ALIKE, n)
-    reach = float(special.stdtrit(m - 1, (1 + CONFIDENCE) / 2)) * error
+    reach = float(scipy.special.stdtrit(m - 1, (1 + CONFIDENCE) / 2)) * error
     return Estimate(value=value, low=max(ends[0], value - reach), high=min(ends[1], value + reach), n=n)

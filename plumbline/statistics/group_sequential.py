@@ -17,10 +17,10 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
-import scipy
 from numpy.typing import NDArray
 
 from plumbline.frames import filled, numbers, with_names
+from plumbline.importing import scipy
 from plumbline.statistics.estimates import CONFIDENCE, Estimate, Floats
 
 #: Spending functions, from the earliest stops to the most power: `pocock` spends almost evenly, `quadratic` by the

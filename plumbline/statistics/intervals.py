@@ -10,8 +10,8 @@ import functools
 from dataclasses import dataclass
 
 import numpy as np
-import scipy
 
+from plumbline.importing import scipy
 from plumbline.statistics.estimates import CONFIDENCE, Floats
 
 _FEWEST_RATERS = 1.5  # fewest effective raters from which to generalise to others

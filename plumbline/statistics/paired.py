@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-import scipy
 from numpy.typing import NDArray
 
 from plumbline.frames import same_index
+from plumbline.importing import scipy
 from plumbline.statistics.estimates import (
     ALIKE,
     CONFIDENCE,

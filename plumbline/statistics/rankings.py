@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-import scipy
 from numpy.typing import NDArray
 
 from plumbline.frames import need, numbers
+from plumbline.importing import scipy
 from plumbline.statistics.estimates import (
     CONFIDENCE,
     DEFINED_SHARE,

@@ -6,10 +6,10 @@ from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
-import scipy
 from numpy.typing import NDArray
 
 from plumbline.frames import filled, numbers, once, with_names
+from plumbline.importing import scipy
 from plumbline.statistics.estimates import CONFIDENCE, Estimate
 
 Form = Literal["1", "2", "3", "1k", "2k", "3k"]

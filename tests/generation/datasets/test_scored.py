@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 from datasets import Dataset
 
-from generation.datasets.dataset import Search, chosen, drawn_others, items_of
+from generation.datasets.dataset import QueryPassages, chosen, drawn_others, items_of
 from generation.datasets.loading import load_dataset
 from generation.datasets.mteb_loading import in_memory
 from generation.datasets.mteb_tasks import MtebTask
@@ -110,9 +110,9 @@ def test_as_many_passages_are_shown_as_there_are() -> None:
         shown = chosen(search(right, wrong), most)
         return sum(one in right for one in shown), sum(one in wrong for one in shown)
 
-    def search(right: list[str], wrong: list[str]) -> Search:
+    def search(right: list[str], wrong: list[str]) -> QueryPassages:
         names = {str(number): text for number, text in enumerate([*right, *wrong])}
-        return Search("", "q", ("en", "en"), "asked", names, frozenset(list(names)[: len(right)]))
+        return QueryPassages("", "q", ("en", "en"), "asked", names, frozenset(list(names)[: len(right)]))
 
     assert number(9, 9, 7) == (3, 4)
     assert number(1, 9, 7) == (1, 6)
