@@ -95,42 +95,30 @@ def drop_answers(study: Study, tasks: Sequence[HumanTask], items: Sequence[Human
     and questions are the same; their other answers are kept in `human/models/`, and `plumbline judge run` asks for
     missing ones.
     """
+    manifest, same, answers = Manifest.of(study), dict[tuple[str, str], object](), None
     try:
-        was = Manifest.of(study).models(TASKS, HumanTask, study.command(_COMMAND))
-        if was == list(tasks):
+        before = manifest.models(TASKS, HumanTask, study.command(_COMMAND))
+        if before == list(tasks):
             return
-        Manifest.of(study).refuse_replaced(ITEMS, _COMMAND)
-        same = _same(read_records(study.folder / ITEMS, HumanItem, _COMMAND), was, tasks, items)
-        stays = (study.folder / MODEL_ANSWERS).exists() and same
-        answers = Manifest.of(study).frame(MODEL_ANSWERS, HumanAnswer, "") if stays else None
+        manifest.refuse_replaced(ITEMS, _COMMAND)
+        same = _asked_of(before, read_records(study.folder / ITEMS, HumanItem, _COMMAND))
+        if (study.folder / MODEL_ANSWERS).exists():
+            answers = manifest.frame(MODEL_ANSWERS, HumanAnswer, "")
     except DataError:
-        answers = None
+        same = {}
     (study.folder / ANSWERS).unlink(missing_ok=True)
-    if answers is None:
+    same = {key: meaning for key, meaning in _asked_of(tasks, items).items() if same.get(key) == meaning}
+    if answers is None or not same:
         (study.folder / MODEL_ANSWERS).unlink(missing_ok=True)
         return
     mask = [key in same for key in zip(answers["task"], answers["item"], strict=True)]
-    Manifest.of(study).write_table(MODEL_ANSWERS, answers[mask].reset_index(drop=True), HumanAnswer)
+    manifest.write_table(MODEL_ANSWERS, answers[mask].reset_index(drop=True), HumanAnswer)
 
 
-def _same(
-    items_before: Sequence[HumanItem],
-    tasks_before: Sequence[HumanTask],
-    tasks: Sequence[HumanTask],
-    items: Sequence[HumanItem],
-) -> set[tuple[str, str]]:
-    """Return the items, with their tasks, that are shown and asked as before; of a clustering, all items or none."""
-    before = {(item.task, item.item): item for item in items_before}
-    drawn, now = {task.task: task for task in tasks_before}, {task.task: task for task in tasks}
-    unchanged = {
-        name
-        for name, task in now.items()
-        if name in drawn
-        and all(getattr(drawn[name], field) == getattr(task, field) for field in _ASKED)
-        and (not form_of(task).at_once or drawn[name].content_hash == task.content_hash)
+def _asked_of(tasks: Sequence[HumanTask], items: Sequence[HumanItem]) -> dict[tuple[str, str], object]:
+    """Return what is shown and asked of each item, by task and item; of a clustering all items belong to it."""
+    by_name = {
+        task.task: [*(getattr(task, name) for name in _ASKED), form_of(task).at_once and task.content_hash]
+        for task in tasks
     }
-    return {
-        (item.task, item.item)
-        for item in items
-        if item.task in unchanged and before.get((item.task, item.item)) == item
-    }
+    return {(item.task, item.item): (item, by_name[item.task]) for item in items}

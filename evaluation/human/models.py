@@ -12,7 +12,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -113,14 +112,15 @@ class _Among:
 class ModelScores:
     """Models' results on sampled tasks by a protocol: a file for each in a folder."""
 
-    folder: Path
+    results: StoredResults[ModelMade]
     protocol: Protocol
     batch_size: int
 
     @classmethod
     def of(cls, host: ModelHost) -> ModelScores:
         """Return the results of a study."""
-        return cls(host.folder / MADE, host.evaluation.protocol, host.evaluation.batch_size)
+        results = StoredResults(host.folder / MADE, ModelMade)
+        return cls(results, host.evaluation.protocol, host.evaluation.batch_size)
 
     def unit_id(self, model: Model, sample: SampledDataset) -> str:
         """Return the identity of a score: its items and data set, the model, the protocol and mteb."""
@@ -129,18 +129,9 @@ class ModelScores:
         how = [sample.kind.protocol(self.protocol), metric_of(sample), _mteb_version()]
         return identity("human-score-v1", of, model.model_id, how)
 
-    def of_models(self, models: Sequence[Model], sample: SampledDataset) -> dict[str, ModelMade]:
-        """Return the stored results of models on a sampled task, by their names."""
-        results = {model.name: self.stored(model, sample) for model in models}
-        return {name: result for name, result in results.items() if result is not None}
-
     def stored(self, model: Model, sample: SampledDataset) -> ModelMade | None:
         """Return a model's result of an earlier run, or None. Raises DataError for a damaged file."""
-        return self._stored.get(self.unit_id(model, sample))
-
-    def store(self, unit: str, result: ModelMade) -> None:
-        """Write a result; its file appears complete."""
-        self._stored.add(unit, result)
+        return self.results.get(self.unit_id(model, sample))
 
     def scored(self, model: Model, sample: SampledDataset, loaded: Encoder) -> tuple[str, ModelMade]:
         """Score a loaded model on a sampled task, and return the result with its identity."""
@@ -159,10 +150,6 @@ class ModelScores:
             reason=UNDEFINED if math.isnan(task_score.score) else items.reason,
             versions=versions(loaded.engines),
         )
-
-    @property
-    def _stored(self) -> StoredResults[ModelMade]:
-        return StoredResults(self.folder, ModelMade)
 
 
 def score_models(
@@ -184,7 +171,7 @@ def score_models(
     ]
 
     def save(_: ModelJob, result: tuple[str, ModelMade]) -> bool:
-        scores.store(*result)
+        scores.results.add(*result)
         return True
 
     save_results(run_jobs(host, jobs, load, cluster if jobs else ""), save, outcome, n_due)

@@ -55,9 +55,10 @@ def evaluate_human(
     with only_one(study.scratch / ".evaluation.lock", f"another run is evaluating {study.name!r}"):
         outcome = score_models(host, records.samples, chosen, load, cluster)
         embedding, scores = Model.all_of(host), ModelScores.of(host)
-        parts = [
-            TaskPart(sample, people, annotators, scores.of_models(embedding, sample)) for sample in records.samples
-        ]
+        parts = []
+        for sample in records.samples:
+            results = {model.name: result for model in embedding if (result := scores.stored(model, sample))}
+            parts.append(TaskPart(sample, people, annotators, results))
         compared = compare(parts, seed=study.sample.seed)
         silent = [spec.called for spec in named if spec.called not in set(annotators["rater_id"])]
         notes = [

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
@@ -89,29 +89,57 @@ def checked_scores(frame: pd.DataFrame, where: Path) -> pd.DataFrame:
     empty. Unknown columns are dropped. Raises DataError for cells that are not scores, unknown sources and labels,
     duplicate rows, and a prompt id with two texts. A row of the source `default` is one of the default.
     """
-    frame = _named(frame, where)
+    frame = _named(frame, where).reset_index(drop=True)
     fields = PromptScore.model_fields
-    columns: dict[str, Any] = {}
-    for name, field in fields.items():
-        if name in ("score", "seed", "simulated"):
-            continue
-        columns[name] = _words(frame[name]) if name in frame else field.default
-    columns["score"] = _on_scale(frame, where)
-    columns["seed"] = _seeds(frame, where) if "seed" in frame else 0
-    columns["simulated"] = _truths(frame, where)
-    checked = pd.DataFrame(columns, index=frame.index)[list(fields)].reset_index(drop=True)
+    columns: dict[str, Any] = {
+        name: _words(frame[name]) if name in frame else field.default for name, field in fields.items()
+    }
+    scores = columns["score"] = numbers_of(frame, "score", where)
+    _refuse(
+        np.abs(scores) > 1 + _ROUNDING, where,
+        lambda row: f": {scores[row]:g} is not between -1 and 1; divide percentages by 100",
+    )  # fmt: skip
+    if "seed" in frame:
+        seeds = np.nan_to_num(numbers_of(frame, "seed", where))
+        faulty = (seeds != np.floor(seeds)) | (np.abs(seeds) > _MOST_SEED)
+        _refuse(faulty, where, lambda row: f": seed {seeds[row]:g} is not a whole number of at most 15 digits")
+        columns["seed"] = seeds.astype(np.int64)
+    if "simulated" in frame:
+        truths = columns["simulated"].str.strip().str.lower()
+        _refuse_unknown(truths, ("true", "1", "yes", "false", "0", "no", ""), where)
+        columns["simulated"] = truths.isin(("true", "1", "yes"))
+    checked = pd.DataFrame(columns, index=frame.index)
     defaults = checked["source"].isin(NO_WORDINGS)  # other tables mark non-wordings in this way
     checked.loc[defaults & is_wording(checked["prompt_id"]), "prompt_id"] = DEFAULT
     checked.loc[defaults, "source"] = ""
     for name in ("source", "label"):
-        _refuse_others(checked[name], get_args(fields[name].annotation), where)
+        _refuse_unknown(checked[name], get_args(fields[name].annotation), where)
     for name in ("model", "task", "prompt_id"):
-        if (empty := checked[name].str.strip() == "").any():
-            raise DataError(f"{where}: row {row_number(empty.to_numpy().argmax())} has no {name}; fill it in")
-    _refuse_nearly_named(checked["prompt_id"], where)
+        _refuse(checked[name].str.strip() == "", where, f" has no {name}; fill it in")
+    ids = checked["prompt_id"]
+    names = ids.str.strip().str.lower()
+    _refuse(  # `Default` and the like would count as wordings
+        names.isin(NO_WORDINGS) & (names != ids), where,
+        lambda row: f": prompt_id {ids[row]!r} differs from {names[row]!r} only in case or blanks; write"
+        f" {names[row]!r}, or give the wording another id",
+    )  # fmt: skip
     _refuse_twice(checked, where)
     _refuse_two_texts(checked, where)
     return checked
+
+
+def _refuse(faulty: Any, where: Path, why: Callable[[int], str] | str) -> None:
+    """Raise DataError for the first faulty row; `why`, which may depend on its position, follows its number."""
+    for row in np.flatnonzero(faulty)[:1].tolist():
+        raise DataError(f"{where}: row {row_number(row)}{why if isinstance(why, str) else why(row)}")
+
+
+def _refuse_unknown(column: pd.Series, allowed: Sequence[str], where: Path) -> None:
+    choices = [choice for choice in allowed if choice]
+    _refuse(
+        ~column.isin(allowed), where,
+        lambda row: f": {column.name} {column[row]!r} is unknown; {nearest(column[row], choices)}",
+    )  # fmt: skip
 
 
 def _named(frame: pd.DataFrame, where: Path) -> pd.DataFrame:
@@ -119,11 +147,8 @@ def _named(frame: pd.DataFrame, where: Path) -> pd.DataFrame:
     frame = frame.rename(columns={old: new for old, new in _OTHER_NAMES.items() if new not in frame})
     if "prompt_id" not in frame and "text" in frame:
         texts = _words(frame["text"])
-        if (empty := texts.str.strip() == "").any():
-            row = row_number(empty.to_numpy().argmax())
-            raise DataError(
-                f"{where}: row {row} has no prompt; write `none` for no prompt, `default` for the model's own"
-            )
+        advice = "write `none` for no prompt, `default` for the model's own"
+        _refuse(texts.str.strip() == "", where, f" has no prompt; {advice}")
         named = {text: text if text in NO_WORDINGS else identity("prompt-v1", text)[:12] for text in texts.unique()}
         frame = frame.assign(prompt_id=texts.map(named), text=texts.where(~texts.isin(NO_WORDINGS), ""))
     if missing := [name for name in PromptScore.NEEDED if name not in frame]:
@@ -141,54 +166,6 @@ def _words(column: pd.Series) -> pd.Series:
     codes, words = pd.factorize(column)  # few texts fill many rows; -1, the last, is a missing one
     texts = np.array([*map(str, words), ""], dtype=object)
     return pd.Series(texts[codes], index=column.index, name=column.name, dtype=object)
-
-
-def _on_scale(frame: pd.DataFrame, where: Path) -> np.ndarray[Any, np.dtype[np.float64]]:
-    scores = numbers_of(frame, "score", where)
-    if (off := np.abs(scores) > 1 + _ROUNDING).any():
-        row = int(off.argmax())
-        raise DataError(
-            f"{where}: row {row_number(row)}: {scores[row]:g} is not between -1 and 1; divide percentages by 100"
-        )
-    return scores
-
-
-def _truths(frame: pd.DataFrame, where: Path) -> Any:
-    if "simulated" not in frame:
-        return False
-    words = _words(frame["simulated"]).str.strip().str.lower()
-    truths = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False, "": False}
-    _refuse_others(words, tuple(truths), where)
-    return words.map(truths).astype(bool)
-
-
-def _seeds(frame: pd.DataFrame, where: Path) -> np.ndarray[Any, np.dtype[np.int64]]:
-    seeds = np.nan_to_num(numbers_of(frame, "seed", where))
-    if (wrong := (seeds != np.floor(seeds)) | (np.abs(seeds) > _MOST_SEED)).any():
-        row = int(wrong.argmax())
-        raise DataError(
-            f"{where}: row {row_number(row)}: seed {seeds[row]:g} is not a whole number of at most 15 digits"
-        )
-    return seeds.astype(np.int64)
-
-
-def _refuse_nearly_named(prompt_ids: pd.Series, where: Path) -> None:
-    """Raise DataError for `Default` and the like, which would count as a wording."""
-    for name in prompt_ids.unique():
-        if (meant := name.strip().lower()) in NO_WORDINGS and name != meant:
-            row = row_number((prompt_ids == name).to_numpy().argmax())
-            raise DataError(
-                f"{where}: row {row}: prompt_id {name!r} differs from {meant!r} only in case or blanks; write"
-                f" {meant!r}, or give the wording another id"
-            )
-
-
-def _refuse_others(column: pd.Series, allowed: tuple[str, ...], where: Path) -> None:
-    for name in column.unique():
-        if name not in allowed:
-            hint = nearest(name, [choice for choice in allowed if choice])
-            row = row_number((column == name).to_numpy().argmax())
-            raise DataError(f"{where}: row {row}: {column.name} {name!r} is unknown; {hint}")
 
 
 def _refuse_twice(frame: pd.DataFrame, where: Path) -> None:

@@ -25,7 +25,7 @@ from tests.evaluation.instructions import published
 from tests.evaluation.instructions.made import grid
 
 RNG = np.random.default_rng(1)
-REPORTED, MATCHED = np.array(published.REPORTED), np.array(published.MATCHED)
+REPORTED, MATCHED = published.REPORTED, published.MATCHED
 E5 = np.array([[*row, *[math.nan] * (15 - len(row))] for row in published.E5])
 PAPERS = grid(np.stack([published.BEST, published.WORST], axis=-1), MATCHED)
 
