@@ -14,7 +14,7 @@ from evaluation.human.agreement import difficulty
 from evaluation.human.answers import EmbeddingScorer, LanguageModelScorer, ScorerAnswers, TaskItems, given_by
 from evaluation.human.models import metric_of
 from evaluation.human.questions import codes_of
-from evaluation.human.records import TABLES, HumanDifficulty, ModelMade
+from evaluation.human.records import TABLES, HumanDifficulty, HumanTables, ModelMade
 from evaluation.human.sampled import PLURALS, SampledDataset, by_unit, gold_of
 from evaluation.human.scores import agreement, score, with_holm
 from plumbline.errors import DataError
@@ -44,18 +44,6 @@ def closeness(task: TaskItems, scorer: ScorerAnswers) -> Floats:
 
 
 GOLD = "gold"  # the scorer kind of gold among the answers to each item
-
-
-@dataclass(frozen=True)
-class HumanTables:
-    """The tables by their records (`evaluation.human.records`), and a line for each omission."""
-
-    scores: pd.DataFrame
-    agreement: pd.DataFrame
-    differences: pd.DataFrame
-    items: pd.DataFrame
-    difficulty: pd.DataFrame
-    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)

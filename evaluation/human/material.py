@@ -13,7 +13,7 @@ from annotation.human.records import HumanTask
 from annotation.verdicts.tables import SIMULATED
 from evaluation.display import short_names
 from evaluation.human.agreement import flag
-from evaluation.human.records import COMMAND, SCORES, HumanRecords
+from evaluation.human.records import COMMAND, SCORES, TABLES, HumanRecords, HumanTables
 from evaluation.human.standing import gaps, pairs_by_scorer, rank
 from plumbline.errors import DataError
 from plumbline.words import count
@@ -26,20 +26,14 @@ MODELS = (ANSWERS_TOO, EMBEDS)
 
 
 @dataclass(frozen=True)
-class HumanMaterial:
+class HumanMaterial(HumanTables):
     """The tables, each with a column `where` (the task, with language and subset if it has several), and more.
 
-    `texts` are the texts that raters read, by task and item; `notes` list omissions.
+    `texts` are the texts that raters read, by task and item.
     """
 
     tasks: Mapping[str, HumanTask]
-    scores: pd.DataFrame
-    agreement: pd.DataFrame
-    differences: pd.DataFrame
-    items: pd.DataFrame
-    difficulty: pd.DataFrame
     texts: Mapping[tuple[str, str], str]
-    notes: tuple[str, ...]
 
     @property
     def main(self) -> pd.DataFrame:
@@ -71,25 +65,24 @@ class HumanMaterial:
 
 def read_material(records: HumanRecords) -> HumanMaterial:
     """Read an evaluated human study. Raises DataError before it is evaluated, and for edited tables."""
-    tables, study = dict(records.tables), records.study
-    scores = tables["scores"]
-    if scores.empty:
+    tables, study = records.tables, records.study
+    if tables.scores.empty:
         raise DataError(f"{study.folder / SCORES} has no scores; run `{study.command(COMMAND)}` again")
-    names = _names(scores)
-    models = short_names(set(scores.loc[scores["scorer_kind"].isin(MODELS), "scorer"]))
+    names = _names(tables.scores)
+    models = short_names(set(tables.scores.loc[tables.scores["scorer_kind"].isin(MODELS), "scorer"]))
 
     def named(frame: pd.DataFrame) -> pd.DataFrame:
+        if not set(PLACE) <= set(frame):
+            return frame
         keys = zip(*(frame[column] for column in PLACE), strict=True)
-        named_frame = frame.assign(where=pd.Series([names[key] for key in keys], index=frame.index, dtype=object))
-        for column in {"scorer", "model"} & set(named_frame):
-            named_frame[column] = [models.get(name, name) for name in named_frame[column]]
-        return named_frame
+        short = {column: frame[column].replace(models) for column in ("scorer", "model") if column in frame}
+        return frame.assign(where=pd.Series([names[key] for key in keys], frame.index, dtype=object), **short)
 
-    tables |= {field: named(frame) for field, frame in tables.items() if field != "difficulty"}
     fields = {pair.pair_id: pair.fields for pair in records.pairs}
     texts = {(item.task, item.item): _line(fields.get(item.records[0], "{}")) for item in records.items}
     tasks = {task.task: task for task in records.tasks}
-    return HumanMaterial(tasks, **tables, texts=texts, notes=records.notes)
+    frames = {field: named(getattr(tables, field)) for field in TABLES}
+    return HumanMaterial(**frames, notes=tables.notes, tasks=tasks, texts=texts)
 
 
 def _names(scores: pd.DataFrame) -> dict[tuple[str, ...], str]:

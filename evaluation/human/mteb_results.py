@@ -20,9 +20,9 @@ from mteb.abstasks.task_metadata import TaskMetadata
 from mteb.benchmarks.benchmark import Benchmark
 
 from annotation.human.records import HumanTask
-from evaluation.human.compare import HumanTables, TaskPart
+from evaluation.human.compare import TaskPart
 from evaluation.human.models import metric_of, score
-from evaluation.human.records import MTEB, HumanRecords
+from evaluation.human.records import MTEB, HumanRecords, HumanTables
 from evaluation.human.sampled import SampledDataset
 from evaluation.results import model_meta
 from evaluation.tasks.mteb_classes import OwnTask, registered

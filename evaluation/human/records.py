@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import pandas as pd
@@ -152,7 +152,19 @@ class HumanNote(Record):
     text: str = Field(description="the omission and its reason, in one line")
 
 
-#: The tables of an evaluated study: name, file and record.
+@dataclass(frozen=True)
+class HumanTables:
+    """The tables of an evaluated study, and a line for each omission."""
+
+    scores: pd.DataFrame
+    agreement: pd.DataFrame
+    differences: pd.DataFrame
+    items: pd.DataFrame
+    difficulty: pd.DataFrame
+    notes: tuple[str, ...]
+
+
+#: Their files and records.
 TABLES: dict[str, tuple[str, type[Record]]] = {
     "scores": (SCORES, HumanScore),
     "agreement": (AGREEMENT, HumanAgreement),
@@ -213,26 +225,22 @@ class HumanRecords(CampaignRecords):
         return samples
 
     @functools.cached_property
-    def tables(self) -> dict[str, pd.DataFrame]:
-        """The tables of the evaluation, by their names in `TABLES`. Raises DataError before, and for edited ones."""
+    def tables(self) -> HumanTables:
+        """The tables of the evaluation. Raises DataError before, and for edited ones."""
         command = self.study.command(COMMAND)
         frames = {field: self.noted.frame(name, record, command) for field, (name, record) in TABLES.items()}
         last = list(_WithInterval.model_fields)  # which records have first, as they inherit these columns
-        return {
+        ordered = {
             field: frame[[*frame.columns.difference(last, sort=False), *frame.columns.intersection(last)]]
             for field, frame in frames.items()
         }
+        return HumanTables(**ordered, notes=tuple(note.text for note in self.noted.models(NOTES, HumanNote, command)))
 
-    @functools.cached_property
-    def notes(self) -> tuple[str, ...]:
-        """The omissions of the tables, a line each."""
-        return tuple(note.text for note in self.noted.models(NOTES, HumanNote, self.study.command(COMMAND)))
-
-    def write(self, tables: Mapping[str, Sequence[Record] | pd.DataFrame], notes: Sequence[str]) -> None:
-        """Write the tables, by their names in `TABLES`, and their omissions."""
+    def write(self, tables: HumanTables) -> None:
+        """Write the tables and their omissions."""
         for field, (name, record) in TABLES.items():
-            self.noted.write_table(name, tables[field], record)
-        self.noted.write_models(NOTES, [HumanNote(text=note) for note in notes])
+            self.noted.write_table(name, getattr(tables, field), record)
+        self.noted.write_models(NOTES, [HumanNote(text=note) for note in tables.notes])
 
     def refuse_changed_files(self) -> None:
         """Raise DataError if a data set's file is not the one that people's items were drawn from."""

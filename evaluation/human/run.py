@@ -12,10 +12,10 @@ from annotation.verdicts.conclusion import known_verdicts
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.tables import SIMULATED
 from evaluation.display import hundred
-from evaluation.human.compare import HumanTables, TaskPart, compare
+from evaluation.human.compare import TaskPart, compare
 from evaluation.human.models import ModelScores, score_models
 from evaluation.human.mteb_results import write_results
-from evaluation.human.records import FILES, JUDGE, TABLES, HumanRecords
+from evaluation.human.records import FILES, JUDGE, HumanRecords, HumanTables
 from evaluation.human.standing import with_ami
 from evaluation.models.encoder import ModelHost
 from evaluation.units import Model
@@ -76,7 +76,7 @@ def evaluate_human(
             *compared.notes,
         ]
         compared = dataclasses.replace(compared, notes=tuple(notes))
-        records.write({field: getattr(compared, field) for field in TABLES}, compared.notes)
+        records.write(compared)
         write_results(study.folder, parts, compared)
     return HumanEvaluation(outcome, compared)
 
