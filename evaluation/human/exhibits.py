@@ -25,6 +25,7 @@ from evaluation.human.standing import (
     wins,
     with_ami,
 )
+from evaluation.report.paper_tables import p_cell
 from plumbline.exhibits.table import (
     Cell,
     Exhibit,
@@ -67,8 +68,7 @@ def _exhibit(
     """Return the table with all digits and as printed; simulated answers get a note."""
     simulated = [SIMULATED] if material.simulated else []
     clusters = _on_clusters(frame) if {"metric", "low"} <= set(frame) else []
-    rows = columns if isinstance(columns, pd.DataFrame) else printed(frame, columns)
-    return Exhibit(name, caption, frame, rows, (*simulated, *clusters, *filter(None, notes)))
+    return Exhibit.of(name, caption, frame, columns, (*simulated, *clusters, *notes))
 
 
 def _on_clusters(scores: pd.DataFrame) -> list[str]:
@@ -177,7 +177,7 @@ def models(material: HumanMaterial) -> Exhibit:
         difference, low, high, p_holm = names_of = [f"{name}_{people}" for name in of_people]
         by_model = by_model.join(of_people.set_axis(names_of, axis=1), on=keys)
         columns |= {f"{head} minus model [95%]": hundredfold_with_ends(difference, low, high, sign="+")}
-        columns |= {p: cell(p_holm, _p)}
+        columns |= {p: cell(p_holm, p_cell)}
     notes = [
         _SHARED,
         "p: two-sided, with people and the model resampled on the same items, and Holm's correction over tasks for each"
@@ -187,11 +187,6 @@ def models(material: HumanMaterial) -> Exhibit:
     ]
     caption = "People's score minus each model's in points, on the same items (paired bootstrap over items, 95%)"
     return _exhibit(material, "models", caption, frame, printed(by_model, columns), notes)
-
-
-def _p(p: float) -> str:
-    """Return Holm's p as papers print it."""
-    return NONE if math.isnan(p) else "<.001" if p < 0.001 else f"{p:.3f}".lstrip("0")
 
 
 def standing(material: HumanMaterial) -> Exhibit:

@@ -225,8 +225,7 @@ def _exhibit(
 ) -> Exhibit:  # fmt: skip
     """Return the table with all digits and as printed."""
     simulated = [SIMULATED] if analysis.simulated else []
-    rows = columns if isinstance(columns, pd.DataFrame) else printed(frame, columns)
-    return Exhibit(name, caption, frame, rows, (*simulated, *filter(None, notes)))
+    return Exhibit.of(name, caption, frame, columns, (*simulated, *notes))
 
 
 def _percents(name: str) -> Cell:

@@ -162,9 +162,9 @@ class Exhibit:
         columns: Mapping[str, Cell] | pd.DataFrame,
         notes: Iterable[str] = (),
     ) -> Exhibit:
-        """Return the table of a frame with these columns, by their heads; or as it is printed already."""
+        """Return the table of a frame with these columns, by their heads, or as it is printed; empty notes go."""
         rows = columns if isinstance(columns, pd.DataFrame) else printed(frame, columns)
-        return cls(name, caption, frame, rows, tuple(notes))
+        return cls(name, caption, frame, rows, tuple(filter(None, notes)))
 
     def table(self, *, cut: bool = False) -> Table:
         """The table for an HTML page, with its file named; a long one is `cut` to `MOST_ROWS` rows and says so."""
