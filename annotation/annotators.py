@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from annotation import server
 from annotation.argilla import accounts
 from annotation.argilla.accounts import admit_annotators, names_at
-from annotation.argilla.client import Argilla, connect
+from annotation.argilla.client import attach, reach
 from annotation.argilla.publish import has_rating_page
 from annotation.argilla.training_answers import by_queue
 from annotation.campaign_records import CampaignRecords
@@ -45,7 +45,9 @@ class Letter:
     text: str = field(repr=False)  #: an invitation holds the password
 
 
-def invite(study: Study, argilla: Argilla, home: server.Home, names: Sequence[str], address: str = "") -> list[Letter]:
+def invite(
+    study: Study, connection: server.Connection, home: server.Home, names: Sequence[str], address: str = ""
+) -> list[Letter]:
     """Create missing accounts, admit them, and write an invitation to each of `names`.
 
     `names` default to the study's `raters.people`, `address` to the server's own. A letter leaves out a password that
@@ -53,16 +55,16 @@ def invite(study: Study, argilla: Argilla, home: server.Home, names: Sequence[st
     one. Raises StudyError if nobody is named, for a person whom the study does not name, and for an invalid name.
     """
     invited = _invited(study, names)
-    ours = argilla.connection
-    work = _work(CampaignRecords.open(study), ours=has_rating_page(ours))  # refused before accounts are made
-    passwords = accounts.add(argilla, home, invited)
-    reads = accounts.languages(argilla, home)
-    admit_annotators(study, argilla, reads)
-    pseudonyms = {name: rater for rater, name in names_at(study.name, argilla).items()}
-    if ours is not None and ours.home is not None:
-        users = server.credentials(ours.home)
+    work = _work(CampaignRecords.open(study), ours=has_rating_page(connection))  # refused before accounts are made
+    passwords = accounts.add(connection, home, invited)
+    reads = accounts.languages(connection, home)
+    with attach(connection) as argilla:
+        admit_annotators(study, argilla, reads)
+        pseudonyms = {name: rater for rater, name in names_at(study.name, argilla).items()}
+    if connection.home is not None:
+        users = server.credentials(connection.home)
         passwords |= {user.username: user.password for user in (users.owner, *users.annotators)}
-    entry = entrance(address or argilla.url, has_page=ours is not None)
+    entry = entrance(address or connection.url, has_page=connection.home is not None)
     letters = []
     for name in invited:
         codes = reads.get(name, ())
@@ -165,31 +167,33 @@ def add_users(options: argparse.Namespace) -> int:
     home = home_of(options)
     codes = [code.strip() for code in options.languages.split(",") if code.strip()]
     study = load_study(options.study, options.exports) if options.study else None
-    with connect(home) as argilla:
-        for name, password in accounts.add(argilla, home, options.names, codes).items():
+    with reach(home) as connection:
+        for name, password in accounts.add(connection, home, options.names, codes).items():
             if password is not None:
                 print(f"Annotator {name}, password {password}   (shown this once)")
             else:
                 users = "plumbline users"
                 read = f" (languages now: {', '.join(map(language_code, codes))})" if codes else ""
                 print(f"Annotator {name} has an account{read}; for a new password run: {users} reset {name}")
-        if study is not None:  # into the workspaces that there are; publishing lets them into the others
-            admit_annotators(study, argilla, accounts.languages(argilla, home))
+        if study is not None:
+            # Into the workspaces that there are; publishing lets them into the others.
+            with attach(connection) as argilla:
+                admit_annotators(study, argilla, accounts.languages(connection, home))
     return 0
 
 
 def invite_users(options: argparse.Namespace) -> int:
     """Create accounts for a study's people, and write invitations."""
     study, home = cli.study_of(options), home_of(options)
-    with connect(home) as argilla:
-        invitations = invite(study, argilla, home, options.names, options.address or "")
+    with reach(home) as connection:
+        invitations = invite(study, connection, home, options.names, options.address or "")
     _hand_out(invitations, options.to)
-    if not options.address and argilla.connection is not None and not is_locked(home):
+    if not options.address and connection.home is not None and not is_locked(home):
         serve = "plumbline serve"
-        print(f"the server at {argilla.url} stopped with this command; start one that keeps running (`{serve}`)"
+        print(f"the server at {connection.url} stopped with this command; start one that keeps running (`{serve}`)"
               " and invite again, or give --address", file=sys.stderr)  # fmt: skip
-    elif server.is_loopback(urlsplit(options.address or argilla.url).hostname or ""):
-        print(f"{options.address or argilla.url} can be opened on this machine only; with --address, give the"
+    elif server.is_loopback(urlsplit(options.address or connection.url).hostname or ""):
+        print(f"{options.address or connection.url} can be opened on this machine only; with --address, give the"
               " address that others open (docs/howto/tls.md)", file=sys.stderr)  # fmt: skip
     return 0
 
@@ -209,10 +213,13 @@ def _hand_out(letters: Sequence[Letter], folder: Path | None) -> None:
 def list_users(options: argparse.Namespace) -> int:
     """Show all accounts."""
     home, study = home_of(options), load_study(options.study, options.exports) if options.study else None
-    with connect(home, existing=True) as argilla:
+    with reach(home, existing=True) as connection:
         rows = [[account.username, account.role, ",".join(account.languages) or "-", str(account.answers)]
-                for account in accounts.accounts(argilla, home)]  # fmt: skip
-        names = names_at(study.name, argilla) if study is not None else {}
+                for account in accounts.accounts(connection, home)]  # fmt: skip
+        names: dict[str, str] = {}
+        if study is not None:
+            with attach(connection) as argilla:
+                names = names_at(study.name, argilla)
     raters = {name: rater for rater, name in names.items()}
     header = ["name", "role", "languages", "answers"]
     if study is not None:
@@ -226,8 +233,8 @@ def list_users(options: argparse.Namespace) -> int:
 
 def reset_users(options: argparse.Namespace) -> int:
     """Draw a new password."""
-    with connect(home_of(options), existing=True) as argilla:
-        password = accounts.reset(argilla, options.name)
+    with reach(home_of(options), existing=True) as connection:
+        password = accounts.reset(connection, options.name)
     print(f"User {options.name}, password {password}   (shown this once)")
     return 0
 
@@ -235,7 +242,7 @@ def reset_users(options: argparse.Namespace) -> int:
 def remove_users(options: argparse.Namespace) -> int:
     """Delete an account."""
     home = home_of(options)
-    with connect(home, existing=True) as argilla:
-        answers = accounts.remove(argilla, home, options.name, force=options.force)
+    with reach(home, existing=True) as connection:
+        answers = accounts.remove(connection, home, options.name, force=options.force)
     print(f"User {options.name} was removed, with {count(answers, 'answer')} given under that account")
     return 0

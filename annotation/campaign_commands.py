@@ -152,7 +152,7 @@ def publish_pairs(options: argparse.Namespace) -> int:
     pairs = records.pairs  # no server is started to say that there are none
     read_items(study, rubric := rubric_to_ask(records)[0])
     with connect(home) as argilla:
-        reads = accounts.languages(argilla, home)
+        reads = accounts.languages_at(argilla, home)
         done, training = put_out(study, home, argilla)
     new, datasets, workspaces = sum(done.new.values()), len(done.new), ", ".join(done.admission.readers)
     sent = count(new, f"new {study.called.item}")

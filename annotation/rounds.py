@@ -69,7 +69,7 @@ def put_out(
     rubric = rubric_to_ask(CampaignRecords.open(study))[0]
     settings: dict[str, int] = {}
     with stage(study, "publish", shown_files(study.folder), settings=settings):
-        reads = accounts.languages(argilla, home)
+        reads = accounts.languages_at(argilla, home)
         done = publish(study, argilla, reads, ahead)
         training = publish_training(study, argilla, rubric)
         settings["annotators"] = done.admission.people

@@ -103,7 +103,7 @@ def _make_annotators(study: Study, connection: server.Connection) -> None:
             print(f"Annotator {user.username}, password {user.password}   (shown this once)")
     if connection.home is not None:  # into the workspaces that there are; publishing lets them into the others
         with attach(connection) as argilla:
-            admit_annotators(study, argilla, accounts.languages(argilla, connection.home))
+            admit_annotators(study, argilla, accounts.languages(connection, connection.home))
 
 
 def backup(options: argparse.Namespace) -> int:

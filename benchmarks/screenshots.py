@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page
 from annotation import server
 from annotation.argilla import accounts
 from annotation.argilla.accounts import admit_annotators
-from annotation.argilla.client import connect
+from annotation.argilla.client import attach, reach
 from annotation.campaign_records import CampaignRecords
 from annotation.options import add_data_option, home_of
 from benchmarks.browser import browser, dashboard, settle
@@ -108,13 +108,14 @@ def dashboard_pages(study: Study, chromium: Browser) -> None:
 def rating_page(study: Study, home: server.Home, chromium: Browser) -> None:
     """Picture the first pair of the local Argilla's paraphrases, before somebody who has answered nothing."""
     name = "picture"
-    with connect(home, existing=True) as argilla:
-        accounts.add(argilla, home, [name], ["en"])
-        admit_annotators(study, argilla, accounts.languages(argilla, home))
+    with reach(home, existing=True) as connection:
+        accounts.add(connection, home, [name], ["en"])
+        with attach(connection) as argilla:
+            admit_annotators(study, argilla, accounts.languages(connection, home))
         account = server.credentials(home).find(name)
         assert account is not None
         page = chromium.new_page(viewport={"width": SIZE[0], "height": SIZE[1]})
-        page.goto(f"{argilla.url}/work")
+        page.goto(f"{connection.url}/work")
         page.get_by_label("User name").fill(name)
         page.get_by_label("Password").fill(account.password)
         page.keyboard.press("Enter")
@@ -122,7 +123,7 @@ def rating_page(study: Study, home: server.Home, chromium: Browser) -> None:
         page.get_by_role("button", name="Begin").click()
         page.locator("#next").wait_for(timeout=60_000)
         taken(page, "rating")
-        accounts.remove(argilla, home, name)
+        accounts.remove(connection, home, name)
 
 
 if __name__ == "__main__":

@@ -45,30 +45,33 @@ class Account:
     answers: int  #: on the server, whatever their status
 
 
-def add(argilla: Argilla, home: Home, names: Sequence[str], languages: Sequence[str] = ()) -> dict[str, str | None]:
+def add(
+    connection: Connection, home: Home, names: Sequence[str], languages: Sequence[str] = ()
+) -> dict[str, str | None]:
     """Create annotators; return their drawn passwords by name, None for an existing account.
 
     All names are checked before the first account is created. Languages are kept for everyone named. Raises StudyError
     for an impossible name or language, ServiceError if the server refuses.
     """
     codes = [language_code(language) for language in languages]
-    present = {user.username: user for user in argilla.users()}
+    present = {user["username"]: user for user in call(connection, "GET", "users")["items"]}
     folded = {name.casefold(): name for name in present}
     for name in names:
         check_name(name)
         like = folded.setdefault(name.casefold(), name)
         if like != name:
             raise StudyError(f"user {name!r}: {like!r} differs in capitals only; choose another name")
-        if name in present and present[name].role != "annotator":
-            raise StudyError(f"user {name!r}: already has an account as {present[name].role}; choose another name")
+        if name in present and present[name]["role"] != "annotator":
+            raise StudyError(f"user {name!r}: already has an account as {present[name]['role']}; choose another name")
     passwords: dict[str, str | None] = {}
     for name in names:
         if name in present:
             passwords.setdefault(name, None)
         else:
-            passwords.setdefault(name, ensure_user(argilla.server, name, first_name=name).password)
+            account = ensure_user(connection, name, first_name=name)
+            passwords.setdefault(name, account.password)
         if codes:
-            keep_languages(argilla, home, name, codes)
+            keep_languages(connection, home, name, codes)
     return passwords
 
 
@@ -82,81 +85,88 @@ def check_name(name: str) -> None:
                          "letter or digit")  # fmt: skip
 
 
-def reset(argilla: Argilla, name: str) -> str:
+def reset(connection: Connection, name: str) -> str:
     """Draw a new password for an account and return it; its key and answers stay. Raises as `add`."""
-    user, home = account_of(argilla, name), argilla.server.home
+    user = account_of(connection, name)
+    home = connection.home
     if home is not None and name == credentials(home).owner.username:
         raise StudyError(f"user {name!r}: is the server's own account; its password is in {home.credentials_file}")
-    drawn = new_user(name, user.api_key)
-    call(argilla.server, "PATCH", f"users/{user.id}", {"password": drawn.password})
+    drawn = new_user(name, user["api_key"])
+    call(connection, "PATCH", f"users/{user['id']}", {"password": drawn.password})
     if home is not None:
         remember(home, drawn)
     return drawn.password
 
 
-def remove(argilla: Argilla, home: Home, name: str, *, force: bool = False) -> int:
+def remove(connection: Connection, home: Home, name: str, *, force: bool = False) -> int:
     """Delete an account; return the number of answers deleted with it.
 
     Argilla deletes a user's answers with the user: without `force`, an account with answers is refused (DataError).
     """
-    user = account_of(argilla, name)
-    if user.role != "annotator":
-        raise StudyError(f"user {name!r}: has the role {user.role}; only annotators can be removed here")
-    answers = answers_by_user(argilla)[name]
+    user = account_of(connection, name)
+    if user["role"] != "annotator":
+        raise StudyError(f"user {name!r}: has the role {user['role']}; only annotators can be removed here")
+    answers = answers_by_user(connection)[name]
     if answers and not force:
         raise DataError(f"user {name!r}: has {count(answers, 'answer')}, which Argilla deletes with the account;"
                         " collect first, then add --force to delete the account")  # fmt: skip
-    argilla.request("DELETE", f"/users/{user.id}")
-    if argilla.server.home is not None:
-        forget(argilla.server.home, name)
-    keep_languages(argilla, home, name, ())
+    call(connection, "DELETE", f"users/{user['id']}")
+    if connection.home is not None:
+        forget(connection.home, name)
+    keep_languages(connection, home, name, ())
     return answers
 
 
-def accounts(argilla: Argilla, home: Home) -> list[Account]:
+def accounts(connection: Connection, home: Home) -> list[Account]:
     """All accounts of the server, by name."""
-    answers, reads = answers_by_user(argilla), languages(argilla, home)
-    listed = [
-        Account(user.username, user.role, reads.get(user.username, ()), answers[user.username])
-        for user in argilla.users()
-    ]
+    answers, reads = answers_by_user(connection), languages(connection, home)
+    users = call(connection, "GET", "users")["items"]
+    listed = [Account(user["username"], user["role"], reads.get(user["username"], ()), answers[user["username"]])
+              for user in users]  # fmt: skip
     return sorted(listed, key=lambda account: account.username)
 
 
-def account_of(argilla: Argilla, name: str) -> ArgillaUser:
+def account_of(connection: Connection, name: str) -> dict[str, Any]:
     """The server's account of this name. Raises StudyError when there is none."""
-    users = {user.username: user for user in argilla.users()}
+    users = {user["username"]: user for user in call(connection, "GET", "users")["items"]}
     if name not in users:
-        raise StudyError(f"user {name!r}: has no account at {argilla.url}; see: plumbline users list")
-    return users[name]
+        raise StudyError(f"user {name!r}: has no account at {connection.url}; see: plumbline users list")
+    account: dict[str, Any] = users[name]
+    return account
 
 
-def answers_by_user(argilla: Argilla) -> Counter[str]:
+def answers_by_user(connection: Connection) -> Counter[str]:
     """Return how many answers of any status each user has on the server."""
     counts: Counter[str] = Counter()
-    for dataset in argilla.datasets().values():
-        for user in argilla.request("GET", f"/datasets/{dataset.id}/users/progress")["users"]:
+    for dataset in call(connection, "GET", "me/datasets")["items"]:
+        for user in call(connection, "GET", f"datasets/{dataset['id']}/users/progress")["users"]:
             counts[user["username"]] += sum(user["completed"].values()) + sum(user["pending"].values())
     return counts
 
 
-def languages(argilla: Argilla, home: Home) -> dict[str, tuple[str, ...]]:
+def languages(connection: Connection, home: Home) -> dict[str, tuple[str, ...]]:
     """Return the languages that each annotator of a server reads, as recorded in the home."""
-    return {name: tuple(codes) for name, codes in _read(home).get(_server_key(argilla), {}).items()}
+    codes_by_name: dict[str, list[str]] = _read(home).get(_server_key(connection), {})
+    return {name: tuple(codes) for name, codes in codes_by_name.items()}
 
 
-def keep_languages(argilla: Argilla, home: Home, name: str, codes: Sequence[str]) -> None:
+def keep_languages(connection: Connection, home: Home, name: str, codes: Sequence[str]) -> None:
     """Record which languages an annotator reads; no languages remove the entry."""
-    if not codes and name not in languages(argilla, home):
+    if not codes and name not in languages(connection, home):
         return
     make_folder(home)
     with changing(home):
         content = _read(home)
-        of_server = content.setdefault(_server_key(argilla), {})
-        of_server.pop(name, None)
+        here = content.setdefault(_server_key(connection), {})
+        here.pop(name, None)
         if codes:
-            of_server[name] = list(dict.fromkeys(codes))
+            here[name] = list(dict.fromkeys(codes))
         write_private(home.languages_file, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+def languages_at(argilla: Argilla, home: Home) -> dict[str, tuple[str, ...]]:
+    """Return `languages` of a connected server, the home's or another."""
+    return languages(argilla.connection or Connection(argilla.url, ""), home)
 
 
 def languages_unasked(home: Home) -> dict[str, tuple[str, ...]]:
@@ -165,8 +175,8 @@ def languages_unasked(home: Home) -> dict[str, tuple[str, ...]]:
     return {name: tuple(codes) for name, codes in _read(home).get(url or OWN_SERVER, {}).items()}
 
 
-def _server_key(argilla: Argilla) -> str:
-    return OWN_SERVER if argilla.connection is not None else argilla.url
+def _server_key(connection: Connection) -> str:
+    return OWN_SERVER if connection.home is not None else connection.url
 
 
 def _read(home: Home) -> dict[str, dict[str, list[str]]]:

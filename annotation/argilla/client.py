@@ -1,4 +1,4 @@
-"""Access to an Argilla server by its HTTP API.
+"""Access to an Argilla server: through the SDK where it suffices, and otherwise through its HTTP client.
 
 `ARGILLA_API_URL` and `ARGILLA_API_KEY` name a server elsewhere; without them, the server of the project's own home
 folder is used, and started for the length of the command if it does not run already.
@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from annotation.server import Connection, Home, has_database, is_loopback, running
 from plumbline.addresses import key_in, proxy_for, refuse_no_address
-from plumbline.errors import ServiceError
+from plumbline.errors import PlumblineError, ServiceError
 
 SIMULATED = "simulated-"  # prefix of simulated raters' user names; people's names never have it
 #: Keys of Argilla's own images and guides.
@@ -57,18 +57,9 @@ class DatasetListing:
 class Argilla:
     """A server that answers, and the owner's access to it."""
 
-    server: Connection
-    http: Any  # httpx.Client, imported on use
-
-    @property
-    def url(self) -> str:
-        """The server's address."""
-        return self.server.url
-
-    @property
-    def connection(self) -> Connection | None:
-        """The connection to our own server; None for a server elsewhere."""
-        return self.server if self.server.home is not None else None
+    url: str
+    sdk: Any  # argilla.Argilla; the SDK has no types
+    connection: Connection | None  # None for a server elsewhere
 
     def request(self, method: str, path: str, *, api_key: str | None = None, **arguments: Any) -> Any:
         """Return the JSON answer of a call of the HTTP API, as the owner or as the user of `api_key`.
@@ -77,7 +68,7 @@ class Argilla:
         """
         headers = {HEADER: api_key} if api_key else {}
         with translated(self.url):
-            answer = self.http.request(method, f"/api/v1{path}", headers=headers, **arguments)
+            answer = self.sdk.api.http_client.request(method, f"/api/v1{path}", headers=headers, **arguments)
             answer.raise_for_status()
             return answer.json() if answer.content else None
 
@@ -131,23 +122,29 @@ def _user(item: Mapping[str, str]) -> ArgillaUser:
 
 @contextlib.contextmanager
 def connect(home: Home, *, existing: bool = False) -> Iterator[Argilla]:
-    """Connect to the server that the environment names, or to the home's, which is started if it does not run.
+    """Connect to the server that the environment names, or to the home's.
 
     With `existing`, a home on which no server ever ran is refused (ServiceError) and no server is started there: for
     commands that read existing data.
     """
+    with reach(home, existing=existing) as connection, attach(connection) as argilla:
+        yield argilla
+
+
+@contextlib.contextmanager
+def reach(home: Home, *, existing: bool = False) -> Iterator[Connection]:
+    """Find the server that the environment names, or start the home's, without importing the SDK (a second)."""
     if (elsewhere := configured()) is not None:
         guard(elsewhere.url, elsewhere.api_key)
-        with attach(elsewhere) as argilla:
-            yield argilla
+        yield elsewhere
         return
     if existing and not has_database(home):
         raise ServiceError(
             f"{home.path}: no Argilla has run in this folder, so it has no accounts or answers; name another folder"
             " (--data), or start a server (`plumbline serve`)"
         )
-    with running(home) as connection, attach(connection) as argilla:
-        yield argilla
+    with running(home) as connection:
+        yield connection
 
 
 def configured() -> Connection | None:
@@ -198,30 +195,52 @@ def guard(url: str, key: str) -> None:
 
 @contextlib.contextmanager
 def attach(connection: Connection) -> Iterator[Argilla]:
-    """Open a client of a server that answers."""
-    import httpx  # noqa: PLC0415 (as above)
+    """Connect the SDK to a server that answers."""
+    import argilla  # noqa: PLC0415 (takes a second)
 
-    headers, transport = {HEADER: connection.api_key}, httpx.HTTPTransport(retries=5)
-    with httpx.Client(base_url=connection.url, headers=headers, timeout=60.0, transport=transport) as http:
-        yield Argilla(connection, http)
+    local = connection if connection.home is not None else None
+    with translated(connection.url):
+        sdk = argilla.Argilla(api_url=connection.url, api_key=connection.api_key)
+    try:
+        yield Argilla(connection.url, sdk, local)
+    finally:
+        sdk.api.http_client.close()
 
 
 @contextlib.contextmanager
 def translated(url: str) -> Iterator[None]:
-    """Turn errors of the HTTP client into one line with advice."""
-    import httpx  # noqa: PLC0415 (as above)
+    """Turn errors of the SDK and of the HTTP client into one line with advice."""
+    import httpx  # noqa: PLC0415
+    from argilla._exceptions import ArgillaError  # noqa: PLC0415 (takes a second)
 
     try:
         yield
-    except httpx.HTTPStatusError as error:
-        raise _refused(url, error.response.status_code, error.response.text) from None
-    except httpx.HTTPError as error:
-        raise ServiceError(
-            f"Argilla at {url} does not answer ({str(error) or type(error).__name__}); start it (plumbline serve) or"
-            " correct the URL, then run the same command again"
-        ) from None
+    except PlumblineError:
+        raise
+    except (httpx.HTTPError, ArgillaError) as error:
+        raise _named(url, error) from None
     except (ValueError, KeyError, TypeError):  # not JSON, or not Argilla's
         raise ServiceError(f"the reply of {url} is not an Argilla response; check ARGILLA_API_URL") from None
+
+
+def _named(url: str, error: BaseException) -> ServiceError:
+    """Translate an error of the HTTP client, or of the SDK, which hides the client's errors in its own."""
+    import httpx  # noqa: PLC0415
+
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, httpx.HTTPStatusError):
+            return _refused(url, cause.response.status_code, cause.response.text)
+        if isinstance(cause, httpx.HTTPError):
+            what = str(cause) or type(cause).__name__
+            return ServiceError(
+                f"Argilla at {url} does not answer ({what}); start it (plumbline serve) or correct the URL,"
+                " then run the same command again"
+            )
+        if status := getattr(cause, "status_code", 0):
+            return _refused(url, status, str(cause))
+        cause = cause.__cause__
+    return _refused(url, 0, str(error))
 
 
 def _refused(url: str, status: int, words: str) -> ServiceError:
@@ -229,4 +248,5 @@ def _refused(url: str, status: int, words: str) -> ServiceError:
         return ServiceError(f"Argilla at {url} does not accept the key; set ARGILLA_API_KEY to the owner's key")
     if status == HTTPStatus.FORBIDDEN:
         return ServiceError(f"Argilla at {url}: this user may not do that; use the owner's key")
-    return ServiceError(f"Argilla at {url} refused with status {status}: {words[:300] or 'no reason given'}")
+    reason = words[:300] or "no reason given"
+    return ServiceError(f"Argilla at {url} refused{f' with status {status}' if status else ''}: {reason}")

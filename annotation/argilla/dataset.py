@@ -11,7 +11,7 @@ import json
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
@@ -29,6 +29,9 @@ from plumbline.fields import Kind as FieldKind
 from plumbline.fields import fields_of
 from plumbline.records import Pair
 from plumbline.scales import MOST_LEVELS
+
+if TYPE_CHECKING:
+    import argilla as rg
 
 TITLE = 500  # the most characters of a title that Argilla takes
 
@@ -52,13 +55,13 @@ _TOO_FINE = (
 _MOST_RANKED, _LONGEST_LABEL = 50, 500  # the most labels of a ranking, and characters of a label
 # The least number of labels that Argilla can be told to show at first; we want all of them shown.
 _LEAST_VISIBLE = 3
-#: How a line names Argilla's types of question.
-_TYPES = {
-    "rating": "",
-    "label_selection": "label",
-    "multi_label_selection": "multi-label",
-    "ranking": "ranking",
-    "text": "text",
+#: Argilla's types of question: how a line names them, their class in the SDK, and its argument for the options.
+_TYPES: Mapping[str, tuple[str, str, str]] = {
+    "rating": ("", "RatingQuestion", "values"),
+    "label_selection": ("label", "LabelQuestion", "labels"),
+    "multi_label_selection": ("multi-label", "MultiLabelQuestion", "labels"),
+    "ranking": ("ranking", "RankingQuestion", "values"),
+    "text": ("text", "TextQuestion", ""),
 }
 
 
@@ -88,21 +91,25 @@ class QuestionForm:
             return f"has a label {longest[:40]!r}... of {characters}"
         return ""
 
-    def settings(self) -> dict[str, Any]:
-        """Return the form as Argilla's API takes it."""
-        if self.type == "text":
-            return {"type": self.type, "use_markdown": False}
-        if self.type == "rating":
-            return {"type": self.type, "options": [{"value": value} for value, _ in self.options]}
-        options = [{"value": str(value), "text": words or str(value)} for value, words in self.options]
-        visible = {"visible_options": len(options) if len(options) >= _LEAST_VISIBLE else None}
-        return {"type": self.type, "options": options} | (visible if self.type != "ranking" else {})
-
     def __str__(self) -> str:
         """Return the form in words, for a line that compares two."""
         options = ", ".join(f"{value} ({words})" if words else str(value) for value, words in self.options)
         optional = ", not required" if self.options and not self.required else ""
-        return f"{_TYPES[self.type]} {options}".strip() + optional
+        return f"{_TYPES[self.type][0]} {options}".strip() + optional
+
+
+def question_of(name: str, title: str, description: str, form: QuestionForm, client: Any) -> rg.RatingQuestion:
+    """Return the question as an object of Argilla's SDK."""
+    import argilla as rg  # noqa: PLC0415 (takes a second)
+
+    _, sdk_class, argument = _TYPES[form.type]
+    labels = {str(value): words for value, words in form.options}
+    settings: dict[str, Any] = {argument: labels if any(labels.values()) else [value for value, _ in form.options]}
+    if argument == "labels":
+        settings["visible_labels"] = len(labels) if len(labels) >= _LEAST_VISIBLE else None
+    common = {"name": name, "title": title, "description": description or None, "required": form.required}
+    question: rg.RatingQuestion = getattr(rg, sdk_class)(**(settings if argument else {}), **common, client=client)
+    return question
 
 
 _GUIDELINES = 10_000  # the most characters of guidelines that Argilla takes

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from annotation.argilla.accounts import Admission, admit_annotators, is_offered, refuse_unknown
-from annotation.argilla.client import Argilla, DatasetListing
+from annotation.argilla.client import Argilla, DatasetListing, translated
 from annotation.argilla.dataset import (
     SHOWN,
     QuestionForm,
@@ -20,6 +20,7 @@ from annotation.argilla.dataset import (
     answered,
     give_task,
     put_right,
+    question_of,
     send_pairs,
 )
 from annotation.argilla.responses import COMMENT, said_in
@@ -45,6 +46,9 @@ from plumbline.fields import fields_of
 from plumbline.records import ARGILLA, Pair
 from plumbline.study import Study
 from plumbline.words import count
+
+if TYPE_CHECKING:
+    import argilla as rg
 
 
 @dataclass(frozen=True)
@@ -343,6 +347,21 @@ def _put_right(argilla: Argilla, dataset: DatasetListing, words: Words, *, drawn
     return True, what
 
 
+def create_dataset(
+    argilla: Argilla, words: Words, where: tuple[str, str], per_pair: int, below: ExtraField | None = None
+) -> str:
+    """Create a dataset with these words that wants `per_pair` answers; return its id.
+
+    `where` are workspace and name; `below` is a field below the texts.
+    """
+    import argilla as rg  # noqa: PLC0415 (takes a second)
+
+    client = argilla.sdk
+    settings = settings_of(words, per_pair, client, below)
+    with translated(argilla.url):
+        return str(rg.Dataset(name=where[1], workspace=where[0], settings=settings, client=client).create().id)
+
+
 @dataclass(frozen=True)
 class ExtraField:
     """A Markdown field outside the rubric, which may be empty; the platform writes it and escapes every text in it."""
@@ -351,38 +370,30 @@ class ExtraField:
     title: str
 
 
-def create_dataset(
-    argilla: Argilla, words: Words, where: tuple[str, str], per_pair: int, below: ExtraField | None = None
-) -> str:
-    """Create a dataset with these words that wants `per_pair` answers; return its id.
+def settings_of(words: Words, per_pair: int, client: Any, below: ExtraField | None = None) -> rg.Settings:
+    """Return a dataset's settings for Argilla; `below` adds a field between the texts and the keys."""
+    import argilla as rg  # noqa: PLC0415 (takes a second)
 
-    `where` are workspace and name; `below` is a field between the texts and the keys.
-    """
     # The texts are data, never Markdown: a rater must see them as they are.
     fields = [
-        {"name": name, "title": title, "required": True,
-         "settings": {"type": words.kinds.get(name, "text"), "use_markdown": False}}
+        rg.ChatField(name=name, title=title, use_markdown=False, _client=client)
+        if words.kinds.get(name) == "chat"
+        else rg.TextField(name=name, title=title, use_markdown=False, client=client)
         for name, title in words.fields.items()
-    ]  # fmt: skip
+    ]
     if below is not None:
-        markdown = {"type": "text", "use_markdown": True}
-        fields.insert(-1, {"name": below.name, "title": below.title, "required": False, "settings": markdown})
-    forms = {**words.forms, COMMENT: QuestionForm("text", (), required=False)}
-    dataset = {
-        "name": where[1], "workspace_id": argilla.workspaces()[where[0]], "guidelines": words.guidelines,
-        "allow_extra_metadata": False, "distribution": {"strategy": "overlap", "min_submitted": per_pair},
-    }  # fmt: skip
-    path = f"/datasets/{argilla.request('POST', '/datasets', json=dataset)['id']}"
-    for shown_field in fields:
-        argilla.request("POST", f"{path}/fields", json=shown_field)
-    for name, form in forms.items():
-        title, description = words.questions[name]
-        question = {"name": name, "title": title, "description": description or None, "required": form.required}
-        argilla.request("POST", f"{path}/questions", json=question | {"settings": form.settings()})
-    for name in SHOWN:
-        terms = {"name": name, "title": name, "settings": {"type": "terms"}, "visible_for_annotators": True}
-        argilla.request("POST", f"{path}/metadata-properties", json=terms)
-    return str(argilla.request("PUT", f"{path}/publish")["id"])
+        extra = rg.TextField(name=below.name, title=below.title, use_markdown=True, required=False, client=client)
+        fields.insert(-1, extra)
+    return rg.Settings(
+        guidelines=words.guidelines,
+        fields=fields,
+        questions=[
+            question_of(name, *words.questions[name], form, client)
+            for name, form in {**words.forms, COMMENT: QuestionForm("text", (), required=False)}.items()
+        ],
+        metadata=[rg.TermsMetadataProperty(name=name, visible_for_annotators=True, client=client) for name in SHOWN],
+        distribution=rg.TaskDistribution(min_submitted=per_pair),
+    )
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import stat
 from collections.abc import Callable
-from dataclasses import replace
 
 import httpx
 import pytest
@@ -30,6 +29,11 @@ def run(home: server.Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
         return capsys.readouterr().out
 
     return run
+
+
+def connection(argilla: Argilla) -> server.Connection:
+    assert argilla.connection is not None
+    return argilla.connection
 
 
 def signs_in(argilla: Argilla, username: str, password: str) -> bool:
@@ -64,7 +68,8 @@ def test_a_life_of_an_account(argilla: Argilla, home: server.Home, run: Run) -> 
 
 
 def test_an_account_with_answers_is_removed_only_by_force(argilla: Argilla, home: server.Home) -> None:
-    accounts.add(argilla, home, ["busy"])
+    reached = connection(argilla)
+    accounts.add(reached, home, ["busy"])
     workspace = argilla.request("POST", "/workspaces", json={"name": "busy-space"})
     dataset = argilla.request("POST", "/datasets", json={"name": "busy", "workspace_id": workspace["id"]})
     path = f"/datasets/{dataset['id']}"
@@ -74,20 +79,20 @@ def test_an_account_with_answers_is_removed_only_by_force(argilla: Argilla, home
     argilla.request("POST", f"{path}/questions", json={"name": "q", "title": "q", "required": True, "settings": rating})
     argilla.request("PUT", f"{path}/publish")
     argilla.request("POST", f"{path}/records/bulk", json={"items": [{"fields": {"t": str(i)}} for i in range(2)]})
-    user = accounts.account_of(argilla, "busy")
-    argilla.request("POST", f"/workspaces/{workspace['id']}/users", json={"user_id": user.id})
+    user = accounts.account_of(reached, "busy")
+    argilla.request("POST", f"/workspaces/{workspace['id']}/users", json={"user_id": user["id"]})
     for status, record in zip(("submitted", "draft"), argilla.records(dataset["id"]), strict=True):
         body = {"status": status, "values": {"q": {"value": 1}}}
-        argilla.request("POST", f"/records/{record['id']}/responses", api_key=user.api_key, json=body)
+        argilla.request("POST", f"/records/{record['id']}/responses", api_key=user["api_key"], json=body)
     with pytest.raises(DataError, match="has 2 answers, which Argilla deletes"):
-        accounts.remove(argilla, home, "busy")
-    assert {one.username: one.answers for one in accounts.accounts(argilla, home)}["busy"] == 2
-    assert accounts.remove(argilla, home, "busy", force=True) == 2
+        accounts.remove(reached, home, "busy")
+    assert {one.username: one.answers for one in accounts.accounts(reached, home)}["busy"] == 2
+    assert accounts.remove(reached, home, "busy", force=True) == 2
     assert argilla.request("GET", f"{path}/progress")["total"] == 2
 
 
 def test_the_same_commands_on_an_argilla_elsewhere(argilla: Argilla, home: server.Home) -> None:
-    elsewhere = replace(argilla, server=replace(argilla.server, home=None))  # as ARGILLA_API_URL gives it
+    elsewhere = server.Connection(argilla.url, connection(argilla).api_key)  # as ARGILLA_API_URL gives it
     other = server.Home(home.path / "no-server-here")
     (password,) = accounts.add(elsewhere, other, ["remote"], ["en"]).values()
     assert password is not None and signs_in(argilla, "remote", password)
@@ -104,12 +109,12 @@ def test_well_known_keys_are_refused_or_warned_of_only_away_from_this_machine(
 ) -> None:
     with pytest.raises(ServiceError, match="is the key that Argilla's guides print"):
         guard("https://argilla.example.org", "argilla.apikey")
-    key = argilla.server.api_key
+    key = connection(argilla).api_key
     guard(argilla.url, key)
     away = argilla.url.replace("127.0.0.1", "0.0.0.0")  # noqa: S104  # this machine, but not by its loopback name
     guard(away, key)
     assert capsys.readouterr().err == ""
-    other = server.ensure_user(argilla.server, "known-to-all", first_name="K").api_key
+    other = server.ensure_user(connection(argilla), "known-to-all", first_name="K").api_key
     monkeypatch.setattr("annotation.argilla.client.WELL_KNOWN_KEYS", (other,))
     guard(away, key)
     assert "lets everyone in" in capsys.readouterr().err

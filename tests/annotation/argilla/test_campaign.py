@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -88,15 +87,11 @@ def test_publishing_that_was_cut_off_goes_on(argilla: Argilla, variant: Make, mo
     """Cut off between making a dataset and finishing it: the half-made one is made anew."""
     study = small(variant, "cutoff")
 
-    request = Argilla.request
-
-    def cut_off(self: Argilla, method: str, path: str, **options: Any) -> Any:
-        if path.endswith("/publish"):
-            raise KeyboardInterrupt
-        return request(self, method, path, **options)
+    def cut_off(*_: object) -> None:
+        raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Argilla, "request", cut_off)
+        patch.setattr("argilla.Dataset._publish", cut_off)
         with pytest.raises(KeyboardInterrupt):
             publish(study, argilla)
     assert sum(publish(study, argilla).new.values()) == 4 + 4
@@ -185,13 +180,14 @@ def test_each_rater_has_an_order_of_their_own_that_stays(argilla: Argilla, varia
 
 
 def test_only_those_who_read_the_languages_are_let_in(argilla: Argilla, variant: Make, home: server.Home) -> None:
+    assert argilla.connection is not None
     study = small(variant, "readers")
     languages = {pair.output_language for pair in CampaignRecords.open(study).pairs if pair.pool == "translation"}
     one = min(languages)
-    accounts.add(argilla, home, ["english"], ["en"])
-    accounts.add(argilla, home, ["bilingual"], ["en", one])
+    accounts.add(argilla.connection, home, ["english"], ["en"])
+    accounts.add(argilla.connection, home, ["bilingual"], ["en", one])
     anyone = rater(argilla, "unknown")
-    done = publish(study, argilla, accounts.languages(argilla, home))
+    done = publish(study, argilla, accounts.languages_at(argilla, home))
 
     def sees(name: str) -> set[str]:
         known = server.credentials(home).find(name)
@@ -204,7 +200,7 @@ def test_only_those_who_read_the_languages_are_let_in(argilla: Argilla, variant:
     assert sees(anyone.username) == set(done.new)
     people = [user for user in argilla.users() if user.role == "annotator" and not user.simulated]
     names = [user.username for user in people if not user.username.startswith(WORKER)]
-    read = accounts.languages(argilla, home)  # by other tests' accounts on this server, too
+    read = accounts.languages_at(argilla, home)  # by other tests' accounts on this server, too
     assert done.admission.unknown == len([name for name in names if name not in read])
     assert done.admission.readers["readers-EN"] == len([name for name in names if "en" in read.get(name, ["en"])])
 
@@ -224,7 +220,7 @@ def test_a_simulated_answer_is_a_pure_function_near_the_truth(demo: Study) -> No
 
 
 def test_simulation_never_reaches_a_server_elsewhere(argilla: Argilla, variant: Make) -> None:
-    elsewhere = replace(argilla, server=replace(argilla.server, home=None))
+    elsewhere = Argilla(argilla.url, argilla.sdk, None)
     study = small(variant, "elsewhere", transformations=["paraphrasing"])
     with pytest.raises(ServiceError, match="simulated raters answer only on the local server"):
         simulate(study, elsewhere)

@@ -144,7 +144,8 @@ def test_a_study_with_the_name_of_another_one_changes_nothing_of_it(
         raters={"per_pair": 2, "people": people},
         sample={"pairs": 4, "seed": 7},
     )
-    invite(other, argilla, home, people)
+    assert argilla.connection is not None
+    invite(other, argilla.connection, home, people)
     with pytest.raises(StudyError, match="study named 'twin', or of this one before .*; give this one another `name`"):
         publish(other, argilla)
     (place,) = published(CampaignRecords.open(study), argilla).values()

@@ -152,7 +152,7 @@ def test_seconds_are_those_since_the_answer_before_unless_there_was_a_pause() ->
 
 def test_an_argilla_elsewhere_has_no_entrance(study: Study, argilla: Argilla) -> None:
     with pytest.raises(StudyError, match="start the server of this home"):
-        ArgillaRooms(study, "live", KEY, replace(argilla, server=replace(argilla.server, home=None)))
+        ArgillaRooms(study, "live", KEY, replace(argilla, connection=None))
 
 
 def test_a_damaged_file_of_rooms_is_said_in_one_line(tmp_path: Path) -> None:
