@@ -25,7 +25,7 @@ from annotation.sampling.queues import Queue, queues_of
 from annotation.server.home import is_locked, write_private
 from annotation.training import read_items, training_rubric
 from annotation.verdicts.preregistration import rubric_to_ask
-from annotation.wordings import platform_words, words_in
+from annotation.wordings import packaged, words_in
 from plumbline import cli
 from plumbline.errors import StudyError
 from plumbline.languages import display_name, language_code, language_name
@@ -122,7 +122,7 @@ def _text(
     """Return the letter to an account (name and password, empty if unknown) who reads these languages."""
     name, password = account
     words = words_in(_LETTERS, *codes)
-    code_of_words = next((code for code in codes if code in platform_words(_LETTERS)), ENGLISH)
+    code_of_words = next((code for code in codes if code in packaged(_LETTERS)), ENGLISH)
     rows = [
         (words["address"], address),
         (words["name"], name),

@@ -41,15 +41,13 @@ from annotation.verdicts.conclusion import known_verdicts
 from annotation.verdicts.counted import ahead_of_sample, never_lines, size_line
 from annotation.verdicts.doubts import doubts_text
 from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.looks import WHY_UNBIASED
 from annotation.verdicts.preregistration import asked_rubric, rubric_to_ask
 from annotation.verdicts.tables import (
     SIMULATED,
     agreement_text,
+    looks_exhibit,
     looks_frame,
-    looks_text,
-    unbiased_frame,
-    unbiased_text,
+    unbiased_exhibit,
     verdict_text,
 )
 from annotation.wordings import addressed_lines
@@ -290,7 +288,7 @@ def reach_verdicts(options: argparse.Namespace) -> int:
     lines = headline(status, done.verdicts)
     print("\n".join([*lines, *([SIMULATED] if status.simulated else [])]), end="\n\n")
     if not people:  # their agreement is the evaluation's, of whole answers and not of single questions
-        print(f"{study.judging.table_title}, study {study.name}\n\n{agreement_text(done.groups, study.called)}\n")
+        print(f"Study {study.name}\n\n{agreement_text(done.groups)}\n")
     if answered:
         print("\n".join([f"Answers that count, study {study.name}\n", *answered]), end="\n\n")
     rules = [verdict_text(done.verdicts, study.called), *done.amendments]
@@ -300,9 +298,9 @@ def reach_verdicts(options: argparse.Namespace) -> int:
         + f"\n\n{doubts_text(done.doubts, study.judging, judged=True)}"
     )
     if len(looks := looks_frame(done.verdicts)):
-        print(f"\nLooks after blocks, study {study.name}\n\n{looks_text(looks)}")
-        if len(unbiased := unbiased_frame(done.verdicts)):
-            print(f"\n{unbiased_text(unbiased)}\n{WHY_UNBIASED}.")
+        print(f"\n{looks_exhibit(looks, study.called).text()}")
+        if len((unbiased := unbiased_exhibit(done.verdicts, study.called)).frame):
+            print(f"\n{unbiased.text()}")
     if judges or why_not:
         print(f"\nJudges beside people, study {study.name}\n\n{means_text(judges) if judges else why_not}")
     return 0

@@ -28,6 +28,7 @@ from annotation import server
 from annotation.campaign_records import RATINGS, CampaignData, CampaignRecords
 from annotation.counting import counting_ratings, dated_words, untimed
 from annotation.imports.tables import read_csv
+from annotation.imports.times import as_time
 from annotation.names import is_pseudonym, named_pseudonym, pseudonym_key, remember_names
 from annotation.offering import alone, refuse_other_sample
 from annotation.questions.question import Question
@@ -35,14 +36,13 @@ from annotation.ratings.answers import Answer, SourcePart, check, keep, of_file,
 from annotation.rubric import Rubric
 from annotation.verdicts.preregistration import asked_rubric
 from annotation.verdicts.tables import SIMULATED
+from annotation.wordings import markdown
 from plumbline.errors import DataError, StudyError, nearest
-from plumbline.exhibits.table import as_markdown, csv_bytes, write_files
+from plumbline.exhibits.table import csv_bytes, write_files
 from plumbline.records import REHEARSAL, SOURCES, Pair, Rating, Record
 from plumbline.statistics.agreement import number_of_raters
 from plumbline.study import Study
 from plumbline.words import trim
-
-_GOOGLE = re.compile(r"(\d{4}/\d{1,2}/\d{1,2} \d{1,2}:\d{2}:\d{2} [AP]M) GMT(?:([+-])(\d{1,2})(?::?(\d{2}))?)?")
 
 
 def collect_csv(
@@ -210,28 +210,22 @@ def _plain(text: str) -> str:
 
 def _time(text: str, where: str) -> datetime:
     """Return a time in UTC from ISO 8601 (UTC without a zone) or Google Forms' form."""
-    google = _GOOGLE.fullmatch(text.replace("\u202f", " "))
     try:
-        if google:
-            zone = f"{google[2] or '+'}{google[3] or '0':0>2}{google[4] or '00'}"
-            at = datetime.strptime(f"{google[1]} {zone}", "%Y/%m/%d %I:%M:%S %p %z")
-        else:
-            at = datetime.fromisoformat(text)
+        at = datetime.fromisoformat(text)
         return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError):  # OverflowError: at the ends of the calendar, in UTC
+    except OverflowError:  # at the ends of the calendar, in UTC
+        google = None
+    except ValueError:
+        google = as_time(text) if text[4:5] == "/" else None
+    if google is None:
         raise DataError(
             f"{where}: the time {text[:40]!r} is not ISO 8601 (2026-03-01T14:15:37+01:00) or Google Forms'"
             " (2026/03/01 2:15:37 PM GMT+1)"
-        ) from None
+        )
+    return google
 
 
 FOLDER = "export"
-_NO_LICENCE = "No licence is named: ask those who ran the study before you share this."
-_SAME_SAMPLE = (
-    "Another study reads these answers with the command below, with its own file for YOUR_STUDY.yaml. Its sample must"
-    " have every pair, control and repeat that was answered here, or the command refuses all of them. It has them if it"
-    " was drawn from the same outputs with the same rubric and `sample` settings, and extended in the same way."
-)
 _SOURCES = [name for name in SOURCES if name not in (REHEARSAL, "simulated")]
 _OF_SUBJECTS = ("fields", "expected", "queue")  # columns of other subjects than pairs
 _MORE = {
@@ -266,10 +260,29 @@ def export(study: Study, *, licence: str = "", words: bool = False) -> Path:
         "pairs.csv": pairs,
     }
     files = {name: csv_bytes(frame) for name, frame in tables.items()}
-    title = [f"# Ratings of the study {study.name}", as_markdown(study.description)]
-    dated = dated_words(collected.plain_ratings)
-    files["codebook.md"] = _codebook(title, rubric, tables, files, licence, dated).encode()
-    write_files(study.folder / FOLDER, files)
+    answers, sample = tables["answers.csv"], pairs["control"] == ""
+    questions = [question for question in rubric.questions if question.name in answers]
+    names = ["pair", "rater", *(question.name for question in questions)]
+    names += [name for name in ("time", "comment") if name in answers]
+    facts = {
+        "study": study,
+        "licence": licence,
+        "simulated": SIMULATED if ratings["simulated"].any() else "",
+        "sample": int(sample.sum()),
+        "withdrawn": int((sample & (pairs["withdrawn"] != "")).sum()),
+        "controls": int((~sample).sum()),
+        "raters": number_of_raters(ratings["rater_id"]),
+        "answers": len(answers),
+        "ratings": len(ratings),
+        "counting": int(ratings["counts"].sum()),
+        "dated": dated_words(collected.plain_ratings),
+        "rubric": rubric.name,
+        "questions": questions,
+        "columns": shlex.quote(",".join(f"{name}={name}" for name in names)),
+        "tables": {"ratings.csv": _meanings(ratings, Rating), "pairs.csv": _meanings(pairs, Pair)},
+        "hashes": {name: sha256(content).hexdigest() for name, content in files.items()},
+    }
+    write_files(study.folder / FOLDER, files | {"codebook.md": markdown("codebook.jinja", facts).encode()})
     return study.folder / FOLDER
 
 
@@ -304,59 +317,7 @@ def _answers(ratings: pd.DataFrame, questions: Sequence[Question], *, words: boo
     return wide.reset_index().rename(columns={"pair_id": "pair", "rater_id": "rater"})
 
 
-def _codebook(
-    title: Sequence[str],
-    rubric: Rubric,
-    tables: dict[str, pd.DataFrame],
-    files: dict[str, bytes],
-    licence: str,
-    dated: str,
-) -> str:
-    answers, ratings = tables["answers.csv"], tables["ratings.csv"]
-    questions = [question for question in rubric.asked() if question.name in answers]
-    sample = tables["pairs.csv"]["control"] == ""
-    out = int((sample & (tables["pairs.csv"]["withdrawn"] != "")).sum())
-    withdrawn = f" ({out} of them withdrawn: their answers are included but do not count)" if out else ""
-    names = ["pair", "rater", *(question.name for question in questions)]
-    names += [name for name in ("time", "comment") if name in answers]
-    columns = ",".join(f"{name}={name}" for name in names)
-    command = f"plumbline collect --study YOUR_STUDY.yaml --csv answers.csv --columns {shlex.quote(columns)}"
-    raters = f"{n} raters, under pseudonyms" if (n := number_of_raters(ratings["rater_id"])) else "raters unknown"
-    parts = [
-        *title,
-        f"Licence: {as_markdown(licence) or _NO_LICENCE}",
-        *([f"**{SIMULATED}**"] if ratings["simulated"].any() else []),
-        f"{int(sample.sum())} pairs of the sample{withdrawn} and {int((~sample).sum())} controls and repeats;"
-        f" {raters}; {len(answers)} submitted answers, {len(ratings)}"
-        f" ratings, of which {int(ratings['counts'].sum())} count; {dated}.",
-        "A text that a spreadsheet would take for a formula has an apostrophe before it.",
-        _questions_text(rubric, [question.name for question in questions]),
-        "## answers.csv",
-        "A row for each submitted answer of a rater to a pair, a column for each question.",
-        f"{_SAME_SAMPLE}\n\n    {command}",
-        "## ratings.csv",
-        _columns(ratings, Rating),
-        "## pairs.csv",
-        _columns(tables["pairs.csv"], Pair),
-    ]
-    hashes = [f"- {name}: SHA-256 {sha256(content).hexdigest()}" for name, content in files.items()]
-    return "\n\n".join([*filter(None, parts), "## Files", "\n".join(hashes)]) + "\n"
-
-
-def _questions_text(rubric: Rubric, names: Sequence[str]) -> str:
-    """Return the questions in English, with the meaning of each answer."""
-    parts = [f"## Questions (rubric {rubric.name})"]
-    for question in rubric.questions:
-        if question.name in names:
-            meant = question.points or question.labels
-            lines = [f"- {answer}: {as_markdown(words['en'])}" for answer, words in meant.items()]
-            parts.append(
-                "\n".join([f"**{question.name}** ({question.kind}): {as_markdown(question.title['en'])}\n", *lines])
-            )
-    return "\n\n".join(parts)
-
-
-def _columns(frame: pd.DataFrame, record: type[Record]) -> str:
-    """The columns of a table, each with its meaning."""
+def _meanings(frame: pd.DataFrame, record: type[Record]) -> dict[str, str]:
+    """Return the meaning of each column of a table."""
     meanings = {name: field.description or "" for name, field in record.model_fields.items()} | _MORE
-    return "\n".join(["| column | meaning |", "|---|---|", *(f"| {name} | {meanings[str(name)]} |" for name in frame)])
+    return {str(name): meanings[str(name)] for name in frame}

@@ -15,8 +15,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
-import yaml
-
 from annotation.human.order import FIELD, OrderDrawing
 from annotation.questions.entries import ENGLISH, worded
 from annotation.questions.text import LONGEST
@@ -24,7 +22,7 @@ from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue
 from annotation.server.plugin.plumbline_argilla import rate
 from annotation.training import WORDS, TrainingItem, solution
-from annotation.wordings import CROWD_WORDS, words_in
+from annotation.wordings import CROWD_WORDS, packaged, words_in
 from plumbline.errors import StudyError
 from plumbline.fields import SECOND, fields_of
 from plumbline.languages import display_name, usual_script
@@ -55,12 +53,10 @@ def rating_words(language: str, *, of_pairs: bool = True) -> dict[str, str]:
     return words if of_pairs else {**words, **content["items"]["rating"]}
 
 
-@functools.cache
 def words_of(language: str) -> dict[str, Any]:
     """Return the page's words in a language, or in English if it is not translated."""
-    file = CROWD_WORDS / f"{language}.yaml"
-    text = (file if file.is_file() else CROWD_WORDS / f"{ENGLISH}.yaml").read_text(encoding="utf-8")
-    words: dict[str, Any] = yaml.safe_load(text)
+    translated = (CROWD_WORDS / f"{language}.yaml").is_file()
+    words: dict[str, Any] = packaged(f"crowd/words/{language if translated else ENGLISH}.yaml")
     return words
 
 

@@ -21,7 +21,7 @@ from annotation.questions.entries import ENGLISH, worded
 from annotation.questions.question import Question, Value
 from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue
-from annotation.wordings import platform_words, words_in
+from annotation.wordings import packaged, words_in
 from generation.datasets.tables import read_frame, row_number
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.fields import expected_of
@@ -183,9 +183,7 @@ def training_rubric(rubric: Rubric, items: Sequence[TrainingItem]) -> Rubric:
         if scale.pools and pools & set(scale.pools):
             question["pools"] = (*scale.pools, POOL)
             question["required"] = scale.required and pools <= set(scale.pools)
-    words = {
-        name: {code: by_code[name] for code, by_code in platform_words(WORDS).items()} for name in ("title", "about")
-    }
+    words = {name: {code: by_code[name] for code, by_code in packaged(WORDS).items()} for name in ("title", "about")}
     content["pools"][POOL] = {"title": words["title"], "asked": words["about"]}
     return Rubric.model_validate(content)
 

@@ -10,20 +10,21 @@ raters must not learn the group of a text. A data set's items have the words of 
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Protocol
 
-import yaml
 from pydantic import ValidationError
 
 from annotation.questions.entries import ENGLISH, FieldTitles, PoolText
 from annotation.questions.question import Question
 from plumbline.errors import DataError, StudyError, nearest
+from plumbline.exhibits.table import as_markdown
 from plumbline.languages import language_name
 from plumbline.prompts import prompt_folders
-from plumbline.reading import read_yaml
+from plumbline.reading import parse_yaml, read_yaml
 from plumbline.study import Study
 from plumbline.study.base import complaints
 from plumbline.study.human import HUMAN
@@ -37,15 +38,29 @@ HUMAN_GENERAL = "general.yaml"  # shared by tasks of all types that people do
 
 
 @functools.cache
-def platform_words(name: str) -> Mapping[str, Mapping[str, str]]:
-    """The platform's own words in a file of this package, by language."""
-    words: dict[str, dict[str, str]] = yaml.safe_load(files("annotation").joinpath(name).read_text(encoding="utf-8"))
-    return words
+def packaged(name: str) -> Any:
+    """Return the content of a YAML file of this package; nobody may change it."""
+    return parse_yaml(files("annotation").joinpath(name).read_text(encoding="utf-8"))
+
+
+def markdown(template: str, facts: Mapping[str, Any]) -> str:
+    """Fill a Markdown template of this package: what it shows is escaped as text, unless the template calls it safe."""
+    from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 (an extra)
+    from markupsafe import Markup  # noqa: PLC0415 (comes with jinja2)
+
+    environment = Environment(  # noqa: S701 (Markdown, escaped by `finalize`)
+        undefined=StrictUndefined,
+        finalize=lambda value: value if isinstance(value, Markup) else as_markdown(str(value)),
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    text = environment.from_string(files("annotation").joinpath(template).read_text(encoding="utf-8")).render(facts)
+    return re.sub(r"\n{3,}", "\n\n", text).rstrip() + "\n"
 
 
 def words_in(name: str, *languages: str) -> Mapping[str, str]:
     """Return a platform's words in the first of some languages that has them, else in English."""
-    words = platform_words(name)
+    words: Mapping[str, Mapping[str, str]] = packaged(name)
     return next((words[code] for code in languages if code in words), words[ENGLISH])
 
 

@@ -17,34 +17,15 @@ from annotation.imports.tables import AND_ALSO
 from annotation.questions.question import AND, KINDS, Question, labels_of
 from annotation.questions.ranking import ranked, ranks_of
 from annotation.rubric import TAKEN
+from annotation.wordings import packaged
 from plumbline.errors import StudyError
 from plumbline.scales import MOST_POINTS, Continuous, as_number, is_whole
 from plumbline.words import trim
 
-_COUNTING = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_WORDS = packaged("imports/words.yaml")
 _NUMBER = re.compile(r"(?P<number>[+-]?\d{1,9}([.,]\d{1,20})?)\s*(%|/ ?\d{1,3}|out of \d{1,3}|stars?)?")
 _POINT = re.compile(r"(?P<number>[+-]?\d{1,3})\s*(?:[-–—:.)=/(]\s*(?P<words>\D.*)|\s(?P<more>\D.*))")
 _ORDER = re.compile(r"\w[\w-]*( *[>=] *\w[\w-]*)+")
-_EMPTY = {"", "na", "n/a", "nan", "none", "null", "-", "--", "?", "nil"}
-_YES = ("yes", "true", "correct", "same", "good", "acceptable", "agree", "consistent", "relevant", "positive", "1",
-        "ja", "oui", "sí")  # fmt: skip
-# Wordings of whole scales, from the least to the most.
-_WORDINGS = [
-    [point.split("|") for point in scale.split("<")]
-    for scale in (
-        "strongly disagree|completely disagree|totally disagree<disagree|somewhat disagree<neutral|undecided"
-        "|neither agree nor disagree<agree|somewhat agree<strongly agree|completely agree|totally agree",
-        "strongly disagree<disagree<somewhat disagree|slightly disagree<neither agree nor disagree|neutral"
-        "<somewhat agree|slightly agree<agree<strongly agree",
-        "very bad|very poor<bad|poor<fair|okay|ok|average|neutral|acceptable<good<very good|excellent",
-        "poor<fair<good<very good<excellent",
-        "bad<poor<fair<good<excellent",
-        "not at all<slightly|a little<moderately|somewhat<very|quite a bit|very much<extremely|completely",
-        "never<rarely|seldom<sometimes|occasionally<often|frequently<always|very often",
-        "very dissatisfied<dissatisfied<neutral|neither satisfied nor dissatisfied<satisfied<very satisfied",
-        "very unlikely<unlikely<neutral|neither likely nor unlikely<likely<very likely",
-    )
-]
 _RARE, _FAR = 0.01, 3.0  # an answer this rare that widens the scale this much is off it
 _MOST_LABELS = 40
 _MOST_WORDS = 200  # characters of a label
@@ -111,7 +92,7 @@ def read_question(title: str, name: str, cells: pd.Series, scale: AskedScale | N
     """Infer a question from its answers (a category for each distinct one); `scale` is the user's."""
     counts = cells.value_counts()
     texts = {str(text): int(number) for text, number in counts[counts > 0].items()}
-    empty = {text: "no answer" for text in texts if text.casefold() in _EMPTY}
+    empty = {text: "no answer" for text in texts if text.casefold() in _WORDS["no_answer"]}
     texts = {text: number for text, number in texts.items() if text not in empty}
     question = ImportedQuestion(name, title, "text", values={text: text for text in texts}, wrong=empty)
     readings = (reading(question, texts, scale) for reading in (_worded, _ranking, _numbered, _labelled))
@@ -168,7 +149,7 @@ def _wording(texts: Iterable[str], scale: AskedScale | None) -> Sequence[Sequenc
     folded = set(map(_folded, texts))
     fitting = [
         words
-        for words in _WORDINGS
+        for words in _WORDS["scales"]
         if len(folded) > 2
         and folded <= set(itertools.chain(*words))
         and all(len(folded.intersection(point)) < 2 for point in words)
@@ -179,7 +160,7 @@ def _wording(texts: Iterable[str], scale: AskedScale | None) -> Sequence[Sequenc
 def _refuse_reversed(question: ImportedQuestion) -> None:
     """Raise StudyError if the words beside a question's numbers fall while the numbers rise."""
     low, high = question.points[0], question.points[-1]
-    for wording in _WORDINGS:
+    for wording in _WORDS["scales"]:
         ranks = {word: rank for rank, words in enumerate(wording) for word in words}
         points = [(number, text, ranks[_folded(text)]) for number, text in sorted(question.words.items())
                   if _folded(text) in ranks]  # fmt: skip
@@ -205,8 +186,8 @@ def _as_point(text: str) -> tuple[float, str] | None:
     plain = text.replace("\N{MINUS SIGN}", "-")
     if match := _NUMBER.fullmatch(plain):
         return float(match["number"].replace(",", ".")), ""
-    if text.casefold() in _COUNTING:
-        return float(_COUNTING.index(text.casefold())), ""
+    if text.casefold() in _WORDS["numbers"]:
+        return float(_WORDS["numbers"].index(text.casefold())), ""
     if match := _POINT.fullmatch(plain):
         words = trim((match["words"] or match["more"] or "").rstrip(")"))
         return float(match["number"]), words
@@ -314,16 +295,17 @@ def _parts(text: str, mark: str) -> list[str]:
 
 def _label_order(text: str) -> tuple[int, str]:
     """Return a sort key by which labels that mean yes come first, others in alphabetical order."""
-    return (0 if text in _YES else 1, text)
+    return (0 if text in _WORDS["affirmative"] else 1, text)
 
 
 def affirmative(question: ImportedQuestion) -> str:
     """Return the label that means yes; the first label if none is known to mean yes."""
     return next(
-        (name for name, words in question.labels.items() if words.casefold() in _YES), next(iter(question.labels), "")
+        (name for name, words in question.labels.items() if words.casefold() in _WORDS["affirmative"]),
+        next(iter(question.labels), ""),
     )
 
 
 def says_yes(question: ImportedQuestion) -> bool:
     """Return whether a label is known to mean yes."""
-    return any(words.casefold() in _YES for words in question.labels.values())
+    return any(words.casefold() in _WORDS["affirmative"] for words in question.labels.values())

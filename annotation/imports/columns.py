@@ -16,32 +16,14 @@ import pandas as pd
 
 from annotation.imports.options import ROLES
 from annotation.imports.tables import ENTRY, CellTable
+from annotation.wordings import packaged
 from plumbline.errors import StudyError, nearest
 
 SINGLE = ("original", "output", "text", "rater", "question", "time", "started", "seconds", "status", "comment", "truth",
           "language")  # fmt: skip
-#: Names of columns by role, in small letters and digits alone.
-_NAMES: Mapping[str, str] = {
-    "original": "original originaltext orig origsent source sourcetext src input article text1 sentence1",
-    "output": "output outputtext systemoutput transformed hyp hypothesis target simp simpsent paraphrase translation"
-    " summary text2 sentence2",
-    "text": "text displayedtext",
-    "system": "system sys sysname model modelid transformation",
-    "rater": "rater raterid annotator annotatorid worker workerid participant participantid prolificpid email"
-    " emailaddress user userid",
-    "question": "question criterion dimension",
-    "answer": "answer rating score value label response",
-    "time": "time timestamp submitted answeredat enddate",
-    "started": "started startedat",
-    "seconds": "seconds duration",
-    "status": "status",
-    "comment": "comment comments feedback",
-    "truth": "truth gold",
-    "language": "language lang",
-    "unused": "age gender sex nationality country education consent useragent browser os ip ipaddress",
-    "item": "id item itemid sentid segid segmentid task taskid instanceid",
+_BY_NAME: dict[str, str] = {
+    name: role for role, names in packaged("imports/words.yaml")["columns"].items() for name in names.split()
 }
-_BY_NAME = {name: role for role, names in _NAMES.items() for name in names.split()}
 _PERSON = re.compile(
     r"[^@\s]+@[^@\s]+\.[a-zA-Z]+|A[0-9A-Z]{11,14}|[0-9a-f]{24}"
 )  # a mail address, Amazon's, Prolific's
@@ -86,6 +68,11 @@ class Proposal:
     def rates(self) -> bool:
         """Whether the table says who rated, as far as it is known."""
         return bool({"rater", "by_rater", "slot"} & set(self.roles.values()))
+
+    @property
+    def has_wide_answers(self) -> bool:
+        """Whether a column holds the answers of one rater, or about one item."""
+        return bool({"by_rater", "slot", "by_item"} & set(self.roles.values()))
 
     def named(self, role: str) -> list[str]:
         """Return the columns of a role, in the file's order."""

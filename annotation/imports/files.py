@@ -8,7 +8,7 @@ import pandas as pd
 
 from annotation.imports.nested import read_json
 from annotation.imports.sheets import spread
-from annotation.imports.tables import EXCEL, CellTable, TableBuilder, read_csv, read_excel, refuse_no_header, text_of
+from annotation.imports.tables import EXCEL, CellTable, coded_rows, read_csv, read_excel, refuse_no_header, text_of
 from plumbline.errors import DataError
 from plumbline.reading import refuse_no_file
 
@@ -35,14 +35,12 @@ def read_file(path: Path, sheet: str = "") -> list[CellTable]:
 
 def read_frame(name: str, frame: pd.DataFrame) -> CellTable:
     """Return a frame as a table; a row's number in it is its line."""
-    builder = TableBuilder()
     columns = list(map(str, frame.columns))
     if len(set(columns)) < len(columns):
         raise DataError(f"{name}: two columns have the same name; rename one")
     whole = frame.astype(object).where(frame.notna(), None)
     rows = ([text_of(cell) for cell in row] for row in whole.itertuples(index=False, name=None))
-    builder.add_all(columns, enumerate(rows, 1))
-    cells, lines = builder.frame()
+    cells, lines = coded_rows(columns, enumerate(rows, 1))
     if not len(lines):
         raise DataError(f"{name}: has no rows")
     return spread(CellTable(Path(name), "a frame", cells, lines))

@@ -17,17 +17,16 @@ import numpy as np
 import pandas as pd
 
 from annotation.imports.columns import Proposal
-from annotation.imports.tables import CellTable, UnplacedRow, coded
+from annotation.imports.tables import CellTable, UnplacedRow, coded, renamed
 from annotation.imports.times import as_seconds, as_times, month_unsure
+from annotation.wordings import packaged
 from plumbline.errors import DataError
-from plumbline.words import count, count_words, printable_line, shows
+from plumbline.words import count, count_words, printable_line
 
 TEXTS = ("original", "output", "text")
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,8});")
 _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
-_DISCARDED = {"rejected", "returned", "timed-out", "timed out", "timedout", "cancelled", "canceled", "discarded",
-              "skipped", "screened out", "invalid", "spam", "survey preview", "survey test"}  # fmt: skip
-_DRAFT = {"draft", "drafts", "pending", "in progress", "partial", "active", "incomplete", "started", "saved"}
+_STATUSES = packaged("imports/words.yaml")["statuses"]
 _KEYS = ("item", "system", "question", *TEXTS)  # roles of columns by which another file's facts are joined
 JOINT = " | "  # between the parts of an item's id
 
@@ -107,54 +106,48 @@ def _shared_raters(parts: Sequence[pd.DataFrame]) -> list[str]:
 
 def _rows(table: CellTable, proposal: Proposal, notes: list[str]) -> pd.DataFrame:
     """Return a table's answers, a row each, with the facts on item and rater."""
-    cells, single = table.cells, proposal.first
-    base = pd.DataFrame({"file": pd.Categorical([table.path.name] * len(cells)), "line": table.lines})
-    for role in (*TEXTS, "language", "truth"):
-        base[role] = (
-            _texts(cells[single(role)], notes) if single(role) and role in TEXTS else _plain(cells, single(role))
-        )
+    cells, single, number = table.cells, proposal.first, len(table.cells)
+    base = pd.DataFrame({"file": _constant(table.path.name, number), "line": table.lines})
+    for role in (*TEXTS, "language", "truth", "comment"):
+        column = single(role)
+        base[role] = _texts(cells[column], notes) if column and role in TEXTS else _plain(cells, column)
     base["system"], base["item"] = _joined(cells, proposal.named("system")), _joined(cells, proposal.named("item"))
     for column in proposal.named("beside"):
         base[f"beside:{column}"] = _texts(cells[column], notes)
-    base["comment"], base["status"] = _plain(cells, single("comment")), _statuses(cells, single("status"), notes)
+    base["status"] = _statuses(cells, single("status"), notes)
     base["at"], base["seconds"] = _times(table, proposal, notes)
-    base["rater"] = _plain(cells, single("rater"))
-    if proposal.named("by_rater") or proposal.named("slot"):
-        return _melted_raters(base, cells, proposal)
     base["unnamed"] = not single("rater")
-    if not single("rater"):
-        base["rater"] = pd.Categorical([f"{table.path.name} {row}" for row in range(len(table.cells))])
-    if proposal.named("by_item"):
-        return _melted_items(base, cells, proposal)
-    if single("question"):
+    each_row = pd.Categorical([f"{table.path.name} {row}" for row in range(number)])
+    base["rater"] = _plain(cells, single("rater")) if single("rater") else each_row
+    if single("question") and not proposal.has_wide_answers:
         return base.assign(question=_plain(cells, single("question")), cell=_plain(cells, single("answer")))
-    melted = [
-        base.assign(question=pd.Categorical([column] * len(base)), cell=cells[column])
-        for column in proposal.named("answer")
-    ]
-    return _stacked(melted)
+    return _stacked(
+        [
+            base.assign(question=_constant(question, number), cell=cells[column], **facts)
+            for column, question, facts in _wide_answers(proposal, number)
+        ]
+    )
 
 
-def _melted_raters(base: pd.DataFrame, cells: pd.DataFrame, proposal: Proposal) -> pd.DataFrame:
-    melted = []
-    for column in (*proposal.named("by_rater"), *(slots := proposal.named("slot"))):
+def _wide_answers(proposal: Proposal, number: int) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Yield each column of answers of a table with so many rows: its question, and what it says of rater or item."""
+    by_rater, by_item = (*proposal.named("by_rater"), *proposal.named("slot")), proposal.named("by_item")
+    for column in by_rater:
         question, rater = proposal.raters.get(column, ("", column))
-        kind = pd.Categorical([question or "rating"] * len(base))
-        ids = [f"{rater} {row}" if column in slots else rater for row in range(len(base))]
-        unnamed = column in slots
-        melted.append(base.assign(question=kind, cell=cells[column], rater=pd.Categorical(ids), unnamed=unnamed))
-    return _stacked(melted)
-
-
-def _melted_items(base: pd.DataFrame, cells: pd.DataFrame, proposal: Proposal) -> pd.DataFrame:
-    melted = []
-    for column in proposal.named("by_item"):
+        unnamed = proposal.roles[column] == "slot"
+        ids = pd.Categorical([f"{rater} {row}" for row in range(number)]) if unnamed else _constant(rater, number)
+        yield column, question or "rating", {"rater": ids, "unnamed": unnamed}
+    for column in () if by_rater else by_item:
         match = re.fullmatch(r"(?P<question>.*?)\s*\[(?P<item>.+)\]\s*", column)
         question, item = (match["question"], match["item"]) if match else ("rating", column)
-        named = {"text" if match or count_words(item) > 2 else "item": pd.Categorical([item] * len(base))}
-        kind = pd.Categorical([question or "rating"] * len(base))
-        melted.append(base.assign(question=kind, cell=cells[column], **named))
-    return _stacked(melted)
+        role = "text" if match or count_words(item) > 2 else "item"
+        yield column, question or "rating", {role: _constant(item, number)}
+    for column in () if by_rater or by_item else proposal.named("answer"):
+        yield column, column, {}
+
+
+def _constant(text: str, number: int) -> pd.Categorical[Any]:
+    return coded(np.zeros(number, np.int8), [text])
 
 
 def _stacked(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -193,13 +186,6 @@ def _texts(column: pd.Series, notes: list[str]) -> pd.Categorical[Any]:
     return renamed(column.array, texts)
 
 
-def renamed(column: pd.Categorical[Any], texts: Sequence[str]) -> pd.Categorical[Any]:
-    """Return a column with its categories renamed; equal names merge categories."""
-    numbers: dict[str, int] = {}
-    codes = [numbers.setdefault(text, len(numbers)) if shows(text) else -1 for text in texts]
-    return coded(np.array([*codes, -1], np.int32)[column.codes], list(numbers))
-
-
 def _joined(cells: pd.DataFrame, columns: Sequence[str]) -> pd.Categorical[Any]:
     """Join several columns to one id."""
     if len(columns) < 2:
@@ -225,7 +211,10 @@ def _statuses(cells: pd.DataFrame, column: str, notes: list[str]) -> pd.Categori
         return coded(np.zeros(len(cells), np.int8), names)
     array = cells[column].array
     words = [text.casefold().replace("_", " ") for text in array.categories]
-    codes = np.array([2 if word in _DISCARDED else 1 if word in _DRAFT else 0 for word in words] + [0], np.int8)
+    codes = np.array(
+        [2 if word in _STATUSES["discarded"] else 1 if word in _STATUSES["draft"] else 0 for word in words] + [0],
+        np.int8,
+    )
     counts = {
         text: names[code] for text, code in zip(array.categories, codes, strict=False) if code and text != names[code]
     }

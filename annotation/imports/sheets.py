@@ -15,23 +15,16 @@ import pandas as pd
 from pandas.api.types import union_categoricals
 
 from annotation.imports.columns import by_name
-from annotation.imports.matching import group_numbers, renamed
-from annotation.imports.tables import AND_ALSO, CellTable, UnplacedRow, coded, text_of
-from annotation.imports.tool_exports import SHORT, short_answer
+from annotation.imports.matching import group_numbers
+from annotation.imports.tables import AND_ALSO, CellTable, coded, merged, renamed, text_of
+from annotation.imports.tool_exports import NO_ANSWERS, SHORT, short_answer
+from annotation.wordings import packaged
 from plumbline.words import count, count_words
 
-_MTURK = {"WorkerId": "rater", "SubmitTime": "time", "AcceptTime": "started", "WorkTimeInSeconds": "seconds",
-          "AssignmentStatus": "status"}  # fmt: skip
-_PROLIFIC = {"Participant id": "rater", "Status": "status", "Started at": "started", "Completed at": "time",
-             "Time taken": "seconds"}  # fmt: skip
-_QUALTRICS = {"ResponseId": "rater", "EndDate": "time", "Duration (in seconds)": "seconds", "Status": "status",
-              **dict.fromkeys(("StartDate", "RecordedDate", "IPAddress", "Progress", "Finished", "RecipientLastName",
-                               "RecipientFirstName", "RecipientEmail", "ExternalReference", "LocationLatitude",
-                               "LocationLongitude", "DistributionChannel", "UserLanguage"), "unused")}  # fmt: skip
+_WORDS = packaged("imports/words.yaml")
+_FORMS = _WORDS["forms"]
 _WEIGHTS = {"major": 5.0, "minor": 1.0}
 _TURN = re.compile(r"^(?P<before>.*?[A-Za-z])[ _.-]?(?P<turn>\d{1,2})(?P<after>(?:\..*)?)$")
-_TRUTHS = {"true", "1", "yes", "on", "x", "checked"}
-_FALSE = {"false", "0", "no", "off", "", "unchecked"}
 _ASSIGNED = re.compile(r"^(?P<question>.+?)(?P<mark>\.|:::)(?P<label>[^.:]+)$")
 
 
@@ -61,12 +54,10 @@ class MTurkResults(SheetForm):
 
     @classmethod
     def fits(cls, names: Collection[str], table: CellTable) -> bool:
-        """Return whether it has workers, and answers or states of assignments."""
         return "WorkerId" in names and any(name.startswith("Answer.") or name == "AssignmentStatus" for name in names)
 
     @classmethod
     def read(cls, table: CellTable) -> CellTable:
-        """Read answers in one column, in columns of labels, or in JSON."""
         table = _unfolded(_with_task_answers(table))
         table = _ticked(table, [name for name in map(str, table.cells.columns) if name.startswith("Answer.")])
         roles, renamed = dict[str, str](), dict[str, str]()
@@ -76,7 +67,7 @@ class MTurkResults(SheetForm):
                 role = by_name(renamed[name]) if table.values(name) else "unused"
                 roles[renamed[name]] = role if role in ("comment", "unused") else "answer"
             elif not name.startswith("Input."):
-                roles[name] = _MTURK.get(name, "unused")
+                roles[name] = _FORMS["mturk"].get(name, "unused")
         if "WorkTimeInSeconds" in roles:
             roles["AcceptTime"] = "unused"
         comments = [name for name, role in roles.items() if role == "comment"]
@@ -89,13 +80,11 @@ class ProlificSubmissions(SheetForm):
 
     @classmethod
     def fits(cls, names: Collection[str], table: CellTable) -> bool:
-        """Return whether it has submissions and participants."""
         return {"Submission id", "Participant id"} <= set(names)
 
     @classmethod
     def read(cls, table: CellTable) -> CellTable:
-        """Read who submitted when; the answers are elsewhere."""
-        roles = {name: _PROLIFIC.get(name, "unused") for name in map(str, table.cells.columns)}
+        roles = {name: _FORMS["prolific"].get(name, "unused") for name in map(str, table.cells.columns)}
         return replace(table, form="Prolific's submissions", roles=roles)
 
 
@@ -104,12 +93,10 @@ class PotatoTable(SheetForm):
 
     @classmethod
     def fits(cls, names: Collection[str], table: CellTable) -> bool:
-        """Return whether a column is of a label."""
         return any(":::" in name for name in names)
 
     @classmethod
     def read(cls, table: CellTable) -> CellTable:
-        """Join the labels of a question."""
         names = list(map(str, table.cells.columns))
         table = _ticked(table, [name for name in names if ":::" in name])
         answers = [name for name in map(str, table.cells.columns) if name not in names]
@@ -121,23 +108,16 @@ class LabelStudioTable(SheetForm):
 
     @classmethod
     def fits(cls, names: Collection[str], table: CellTable) -> bool:
-        """Return whether it has annotations with their annotators and times."""
         return {"annotation_id", "annotator", "lead_time"} <= set(names)
 
     @classmethod
     def read(cls, table: CellTable) -> CellTable:
-        """Read the answers; spans and boxes are listed."""
         cells, unplaced = table.cells.copy(), list(table.listed)
         for name in (name for name in map(str, cells.columns) if name not in SHORT):
             texts = [_from_json(text) for text in table.values(name)]
-            spans = [number for number, text in enumerate(texts) if text is None]
-            for row in np.flatnonzero(np.isin(cells[name].cat.codes, spans)):
-                reason, line = "spans and boxes are not imported as answers", int(table.lines[row])
-                unplaced.append(UnplacedRow(table.path.name, line, reason, name))
+            unplaced += table.listing(name, [text is None for text in texts], NO_ANSWERS)
             cells[name] = renamed(cells[name].array, [text or "" for text in texts])
-        roles = {"annotator": "rater", "id": "item", "updated_at": "time", "lead_time": "seconds"}
-        roles |= {"annotation_id": "unused", "created_at": "unused"}
-        roles = {name: role for name, role in roles.items() if name in cells}
+        roles = {name: role for name, role in _FORMS["label_studio"].items() if name in cells}
         return replace(table, form="Label Studio (CSV)", cells=cells, listed=tuple(unplaced), roles=roles)
 
 
@@ -149,12 +129,10 @@ class ErrorTable(SheetForm):
 
     @classmethod
     def fits(cls, names: Collection[str], table: CellTable) -> bool:
-        """Return whether it has the category and severity of errors."""
         return {"system", "rater", "category", "severity", "target"} <= {name.casefold() for name in names}
 
     @classmethod
     def read(cls, table: CellTable) -> CellTable:
-        """Sum the weights of a rater's errors in a segment."""
         names = {str(name).casefold(): str(name) for name in table.cells.columns}
         target, category, severity = names["target"], names["category"], names["severity"]
         cells = table.cells.assign(
@@ -186,23 +164,21 @@ class QualtricsResponses(SheetForm):
 
     @classmethod
     def fits(cls, names: Collection[str], table: CellTable) -> bool:
-        """Return whether ids of questions follow the header."""
         return any("ImportId" in str(cell) for row in range(min(2, len(table.cells))) for cell in table.cells.iloc[row])
 
     @classmethod
     def read(cls, table: CellTable) -> CellTable:
-        """Name the questions by their words."""
         marked = next(row for row in range(2) if any("ImportId" in str(cell) for cell in table.cells.iloc[row]))
         start, words = marked + 1, table.cells.iloc[0].astype(object).fillna("").astype(str)
         cells = table.cells.iloc[start:].reset_index(drop=True)
         cells = cells.apply(lambda column: column.cat.remove_unused_categories())
-        roles = {name: role for name, role in _QUALTRICS.items() if name in cells}
+        roles = {name: role for name, role in _FORMS["qualtrics"].items() if name in cells}
         if any(by_name(str(name)) == "rater" for name in cells.columns if name not in roles):
             roles["ResponseId"] = "unused"
         named = _wordings({str(name): str(words[name]) for name in cells.columns if name not in roles and marked})
         named = {name: text for name, text in named.items() if text not in cells}
         if "Finished" in cells and "Status" in cells:
-            unfinished = cells["Finished"].astype(str).str.casefold().isin(_FALSE)
+            unfinished = cells["Finished"].astype(str).str.casefold().isin(_WORDS["unticked"])
             cells["Status"] = pd.Categorical(np.where(unfinished, "incomplete", cells["Status"].astype(object)))
         note = f"skipped {count(start, 'line')} below the header, with the columns' names again"
         return replace(
@@ -252,7 +228,7 @@ def _with_task_answers(table: CellTable) -> CellTable:
     name = "Answer.taskAnswers"
     if name not in table.cells:
         return table
-    parsed, unplaced = list[dict[str, str]](), list(table.listed)
+    parsed = list[dict[str, str]]()
     for text in table.values(name):
         try:
             value = json.loads(text)
@@ -261,19 +237,11 @@ def _with_task_answers(table: CellTable) -> CellTable:
             continue
         parsed.append(_answers_of(value[0] if isinstance(value, list) and value else value))
     codes = table.cells[name].cat.codes.to_numpy()
-    wrong = [code for code, answers in enumerate(parsed) if not answers]
-    for row in np.flatnonzero(np.isin(codes, wrong)):
-        unplaced.append(
-            UnplacedRow(table.path.name, int(table.lines[row]), "no answers can be read from its JSON", name)
-        )
-    questions = list(dict.fromkeys(key for answers in parsed for key in answers))
+    unplaced = table.listing(name, [not answers for answers in parsed], "no answers can be read from its JSON")
     cells = table.cells.drop(columns=name)
-    for question in questions:
-        texts = [answers.get(question, "") for answers in parsed]
-        index = list(dict.fromkeys(text for text in texts if text))
-        numbers = np.array([index.index(text) if text else -1 for text in texts] + [-1], np.int32)
-        cells[f"Answer.{question}"] = coded(numbers[codes], index)
-    return replace(table, cells=cells, listed=tuple(unplaced))
+    for question in dict.fromkeys(key for answers in parsed for key in answers):
+        cells[f"Answer.{question}"] = merged(codes, [answers.get(question, "") for answers in parsed])
+    return replace(table, cells=cells, listed=(*table.listed, *unplaced))
 
 
 def _answers_of(value: Any) -> dict[str, str]:
@@ -306,7 +274,9 @@ def _ticked(table: CellTable, names: Sequence[str]) -> CellTable:
         elif len(labels) > 1 or ":::" in columns[0]:
             whole = pd.Series("", cells.index, object)
             for label, name in labels.items():
-                ticked = cells[name].isin([value for value in table.values(name) if value.casefold() not in _FALSE])
+                ticked = cells[name].isin(
+                    [value for value in table.values(name) if value.casefold() not in _WORDS["unticked"]]
+                )
                 whole[ticked] = whole[ticked].map(lambda text, label=label: f"{text}{AND_ALSO}{label}".strip(AND_ALSO))
             codes, index = pd.factorize(whole.where(whole != ""))
             cells = cells.drop(columns=columns).assign(**{question: coded(codes.astype(np.int32), list(index))})
@@ -314,7 +284,7 @@ def _ticked(table: CellTable, names: Sequence[str]) -> CellTable:
 
 
 def _are_ticks(values: Iterable[str]) -> bool:
-    return {value.casefold() for value in values} <= _TRUTHS | _FALSE
+    return {value.casefold() for value in values} <= {*_WORDS["ticked"], *_WORDS["unticked"]}
 
 
 def _wordings(texts: Mapping[str, str]) -> dict[str, str]:

@@ -26,7 +26,7 @@ import pandas as pd
 from plumbline.errors import DataError, StudyError
 from plumbline.reading import refuse_no_file
 from plumbline.resources import missing
-from plumbline.words import count, trim
+from plumbline.words import count, shows, trim
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 EXCEL = (".xlsx", ".xlsm")
@@ -79,60 +79,45 @@ class CellTable:
         """Return the distinct texts of a column."""
         return list(self.cells[column].cat.categories)
 
-
-class TableBuilder:
-    """Takes rows in; each column keeps its distinct texts and a number for each row."""
-
-    def __init__(self) -> None:
-        self._codes: dict[str, array[int]] = {}
-        self._texts: dict[str, dict[str, int]] = {}
-        self._lines = array("q")
-
-    def add(self, row: Mapping[str, str], line: int) -> None:
-        """Add one row by column; columns that it lacks are empty there."""
-        number = len(self._lines)
-        for name, text in row.items():
-            codes = self._codes.get(name)
-            if codes is None:
-                codes, self._texts[name] = array("i", [-1]) * number, {}
-                self._codes[name] = codes
-            if len(codes) < number:
-                codes.extend(itertools.repeat(-1, number - len(codes)))
-            texts = self._texts[name]
-            codes.append(texts.setdefault(text, len(texts)) if text else -1)
-        self._lines.append(line)
-
-    def add_all(self, header: Sequence[str], rows: Iterable[tuple[int, Sequence[str]]]) -> None:
-        """Add many rows of cells in the order of a header, quickly."""
-        columns = []
-        for name in header:
-            self._codes[name], self._texts[name] = array("i"), {}
-            texts = self._texts[name]
-            columns.append((self._codes[name].append, texts.setdefault, texts.__len__))
-        note = self._lines.append
-        for line, row in rows:
-            note(line)
-            for (append, number, length), text in zip(columns, row, strict=True):
-                append(number(text, length()))
-
-    def frame(self, *, composed: bool = True) -> tuple[pd.DataFrame, np.ndarray]:
-        """Return the columns and the rows' lines; texts are trimmed, in NFC if `composed`, empty ones missing."""
-        lines = np.frombuffer(self._lines, np.int64) if len(self._lines) else np.empty(0, np.int64)
-        columns = {}
-        for name, codes in self._codes.items():
-            codes.extend(itertools.repeat(-1, len(lines) - len(codes)))
-            texts = (trim(text) for text in self._texts[name])
-            columns[name] = _categories(np.frombuffer(codes, np.int32), list(map(_nfc, texts) if composed else texts))
-            self._texts[name] = {}
-        return pd.DataFrame(columns, index=pd.RangeIndex(len(lines))), lines
+    def listing(self, column: str, wrong: Sequence[bool], reason: str) -> Iterator[UnplacedRow]:
+        """Yield the rows whose text in a column is wrong; `wrong` says it for each of its distinct texts."""
+        for row in np.flatnonzero(np.array([*wrong, False])[self.cells[column].cat.codes]):
+            yield UnplacedRow(self.path.name, int(self.lines[row]), reason, column)
 
 
-def _categories(codes: np.ndarray, texts: Sequence[str]) -> pd.Categorical[Any]:
-    """Return numbers of texts as categories; texts that became equal share one."""
+def coded_rows(
+    header: Sequence[str], rows: Iterable[tuple[int, Sequence[str]]], *, composed: bool = True
+) -> tuple[pd.DataFrame, np.ndarray]:
+    """Return numbered rows of cells as columns of categories, and the rows' lines.
+
+    Texts are trimmed, in NFC if `composed`, and empty ones are missing. No row is kept as such, so that a million rows
+    take little memory.
+    """
+    lines = array("q")
+    columns = [(array("i"), dict[str, int]()) for _ in header]
+    takers = [(codes.append, texts.setdefault, texts.__len__) for codes, texts in columns]
+    for line, row in rows:
+        lines.append(line)
+        for (append, number, length), text in zip(takers, row, strict=True):
+            append(number(text, length()))
+    cells = {}
+    for name, (codes, texts) in zip(header, columns, strict=True):
+        trimmed = map(trim, texts)
+        cells[name] = merged(np.array(codes, np.int32), list(map(_nfc, trimmed) if composed else trimmed))
+        texts.clear()
+    return pd.DataFrame(cells, index=pd.RangeIndex(len(lines))), np.array(lines, np.int64)
+
+
+def merged(codes: np.ndarray, texts: Sequence[str]) -> pd.Categorical[Any]:
+    """Return numbers of texts as a column of categories: equal texts share one, and empty ones are missing."""
     numbers: dict[str, int] = {}
-    same = np.fromiter((numbers.setdefault(text, len(numbers)) if text else -1 for text in texts), np.int32, len(texts))
-    same = np.append(same, np.int32(-1))  # what was missing stays so
-    return coded(same[codes], list(numbers))
+    same = [numbers.setdefault(text, len(numbers)) if text else -1 for text in texts]
+    return coded(np.array([*same, -1], np.int32)[codes], list(numbers))
+
+
+def renamed(column: pd.Categorical[Any], texts: Sequence[str]) -> pd.Categorical[Any]:
+    """Return a column with other texts for its categories; those that show nothing are missing."""
+    return merged(column.codes, [text if shows(text) else "" for text in texts])
 
 
 def _nfc(text: str) -> str:
@@ -162,25 +147,33 @@ def read_csv(path: Path, *, composed: bool = True) -> CellTable:
         raise DataError(f"{path}: cannot be read as CSV ({error}); save it again") from None
     bare = separator == "\t" and _has_bare_quotes(path, encoding)
     notes += ("quotation marks are read as part of the texts",) * bare
-    builder, listed = TableBuilder(), list[UnplacedRow]()
+    listed = list[UnplacedRow]()
     with path.open(encoding=encoding, newline="") as file:
         quoting: _Quoting = csv.QUOTE_NONE if bare else csv.QUOTE_MINIMAL
         reader = csv.reader(file, delimiter=separator, quoting=quoting, strict=True)
-        try:
-            header = _header(next((row for row in reader if any(map(str.strip, row))), []), path)
-            start = reader.line_num
-            builder.add_all(header, _whole_rows(reader, path, header, separator, listed))
-        except csv.Error as error:
-            after = max([0, *builder._lines[-1:], *(entry.line for entry in listed[-1:])])
-            raise DataError(
-                f"{path}, lines {after + 1} to {reader.line_num}: cannot be read as CSV ({error}); close the quotation"
-                ' mark, or write it twice ("") within a cell'
-            ) from None
-    cells, lines = builder.frame(composed=composed)
+        rows = _numbered_rows(reader, path)
+        start, names = next(rows, (0, []))
+        header = _header(names, path)
+        cells, lines = coded_rows(header, _full_rows(rows, path, header, separator, listed), composed=composed)
     if not len(lines) and not listed:
         raise DataError(f"{path}: no rows in it, only a header (line {start})")
     kind = "TSV" if separator == "\t" else "CSV"
     return CellTable(path, f"{kind} ({SEPARATORS[separator]})", cells, lines, tuple(listed), notes=notes)
+
+
+def _numbered_rows(reader: Any, path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows that are not blank, each with its last line. Raises DataError for what is no CSV."""
+    line = 0
+    try:
+        for row in reader:
+            if any(map(str.strip, row)):
+                line = reader.line_num
+                yield line, row
+    except csv.Error as error:
+        raise DataError(
+            f"{path}, lines {line + 1} to {reader.line_num}: cannot be read as CSV ({error}); close the quotation"
+            ' mark, or write it twice ("") within a cell'
+        ) from None
 
 
 def _encoding(path: Path) -> tuple[str, tuple[str, ...]]:
@@ -252,31 +245,25 @@ def _header(row: Sequence[str], path: Path) -> list[str]:
     return header
 
 
-def _whole_rows(
-    reader: Any, path: Path, header: Sequence[str], separator: str, listed: list[UnplacedRow]
+def _full_rows(
+    rows: Iterable[tuple[int, list[str]]],
+    path: Path,
+    header: Sequence[str],
+    separator: str,
+    listed: list[UnplacedRow],
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows with as many cells as the header, skip blank ones, and list the others."""
+    """Yield the rows with as many cells as the header, and list the others."""
     width = len(header)
-    for row in reader:
+    for line, row in rows:
         if tuple(header[len(row) :]) == _OF_REVIEWS:
             row.extend([""] * len(_OF_REVIEWS))
-        if len(row) != width:
-            if not any(map(str.strip, row)):
-                continue
-            if len(row) > width and not any(map(str.strip, row[width:])):
-                yield reader.line_num, row[:width]
-                continue
-            also = next((name for mark, name in SEPARATORS.items() if mark != separator and mark in "".join(row)), "")
-            hint = f"; check whether {also} separate the cells" if also and len(row) == 1 else ""
-            listed.append(
-                UnplacedRow(
-                    path.name,
-                    reader.line_num,
-                    f"{count(len(row), 'cell')}, but the header has {width}{hint}",
-                )
-            )
+        if len(row) >= width and not any(map(str.strip, row[width:])):
+            yield line, row[:width]
             continue
-        yield reader.line_num, row
+        also = next((name for mark, name in SEPARATORS.items() if mark != separator and mark in "".join(row)), "")
+        hint = f"; check whether {also} separate the cells" if also and len(row) == 1 else ""
+        reason = f"{count(len(row), 'cell')}, but the header has {width}{hint}"
+        listed.append(UnplacedRow(path.name, line, reason))
 
 
 def refuse_no_header(table: CellTable) -> None:
@@ -333,16 +320,14 @@ def _sheet(path: Path, book: Any, sheet: str) -> CellTable:
         which = f"{len(filled)} sheets with rows ({', '.join(filled)}); name one with --sheet" if filled else "no rows"
         raise DataError(f"{path}: has {which}")
     (name, numbered), *_ = filled.items()
-    header = _header(list(map(_text, numbered[0][1])), path)
-    builder = TableBuilder()
+    header = _header(list(map(text_of, numbered[0][1])), path)
     width = len(header)
-    whole = ((line, [*map(_text, row[:width]), *([""] * (width - len(row)))]) for line, row in numbered[1:])
-    builder.add_all(header, whole)
-    cells, lines = builder.frame()
+    padded = ((line, [*map(text_of, row[:width]), *([""] * (width - len(row)))]) for line, row in numbered[1:])
+    cells, lines = coded_rows(header, padded)
     return CellTable(path, f"Excel, sheet {name!r}", cells, lines)
 
 
-def _text(cell: Any) -> str:
+def text_of(cell: Any) -> str:
     """Return a cell of a spreadsheet, or a value of JSON, as text."""
     if cell is None:
         return ""
@@ -351,6 +336,3 @@ def _text(cell: Any) -> str:
     if isinstance(cell, float) and cell.is_integer():
         return str(int(cell))
     return cell.isoformat() if isinstance(cell, (date, datetime)) else str(cell)
-
-
-text_of = _text

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from annotation.imports.tables import AND_ALSO, CellTable, TableBuilder, UnplacedRow, text_of
+from annotation.imports.tables import AND_ALSO, CellTable, UnplacedRow, coded_rows, text_of
 from plumbline.errors import DataError
 
 Entry = tuple[int, Any]  # the line or number of a record, and its content
@@ -22,6 +22,7 @@ ANSWERS_OF = re.compile(
 )  # names of lists of people's answers
 _ROLES = {"rater": "rater", "question": "question", "answer": "answer", "time": "time", "seconds": "seconds",
           "status": "status", "item": "item", "candidate text": "text"}  # fmt: skip
+NO_ANSWERS = "spans and boxes are not imported as answers"
 _SPANS = "spans are not imported as answers"
 
 
@@ -47,10 +48,9 @@ def joined(labels: Any) -> str:
 
 def table_of(path: Path, form: str, rows: Iterable[tuple[int, Mapping[str, str]]], **facts: Any) -> CellTable:
     """Return rows as a table; `facts` are further fields of `CellTable`. Raises DataError without any row."""
-    builder = TableBuilder()
-    for line, row in rows:
-        builder.add({name.replace(DOT, "."): cell for name, cell in row.items()}, line)
-    cells, lines = builder.frame()
+    named = [(line, {name.replace(DOT, "."): cell for name, cell in row.items()}) for line, row in rows]
+    header = list(dict.fromkeys(name for _, row in named for name in row))
+    cells, lines = coded_rows(header, ((line, [row.get(name, "") for name in header]) for line, row in named))
     if not len(lines):
         unplaced = facts.get("listed", ())
         raise DataError(f"{path}: contains no answers ({form}{', ' + unplaced[0].reason if unplaced else ''})")
@@ -109,7 +109,6 @@ class LabelStudio(ToolExport):
     keys = (frozenset({"annotations", "data"}), frozenset({"completions", "data"}))
 
     def read(self, record: dict[str, Any]) -> None:
-        """Read a task."""
         data = {f"data.{name}": cell for name, cell in flat(record.get("data", {})).items()}
         base = {**data, "item": record.get("id", self.number)}
         if record.get("predictions"):
@@ -199,14 +198,13 @@ class LabelStudioShort(ToolExport):
     keys = (frozenset({"annotation_id", "annotator"}),)
 
     def read(self, record: dict[str, Any]) -> None:
-        """Read an annotation."""
         cells = {name: short_answer(value) for name, value in record.items() if name not in SHORT}
         about = {"item": record.get("id", self.number), "rater": record.get("annotator", "")}
         about |= {"time": record.get("updated_at") or record.get("created_at", "")}
         about |= {"seconds": record.get("lead_time", "")}
         self.add({name: cell for name, cell in cells.items() if cell is not None}, **about)
         for name in (name for name, cell in cells.items() if cell is None):
-            self.list("spans and boxes are not imported as answers", name)
+            self.list(NO_ANSWERS, name)
 
 
 def short_answer(value: Any) -> str | None:
@@ -225,7 +223,6 @@ class ArgillaRecords(ToolExport):
     keys = (frozenset({"fields", "responses"}),)
 
     def read(self, record: dict[str, Any]) -> None:
-        """Read a record."""
         base = {**flat(record.get("fields", {})), "item": record.get("external_id") or record.get("id") or self.number}
         if record.get("suggestions"):
             self._notes["suggestions are not ratings; records that have them"] += 1
@@ -265,14 +262,12 @@ class ArgillaOnHub(ArgillaRecords):
 
     @classmethod
     def wrote(cls, record: Mapping[str, Any]) -> bool:
-        """Return whether a record has such lists."""
         try:
             return bool(_argilla_record(record)["responses"])
         except (TypeError, ValueError):
             return False
 
     def read(self, record: dict[str, Any]) -> None:
-        """Read a row."""
         super().read(_argilla_record(record))
 
 
@@ -310,7 +305,6 @@ class Prodigy(ToolExport):
     _own = ("text", "meta", "options", "accept", "answer", "label", "spans", "tokens", "config")
 
     def read(self, record: dict[str, Any]) -> None:
-        """Read a line."""
         options = {str(option["id"]): option.get("text", option["id"]) for option in record.get("options") or ()}
         about = {
             **flat(record.get("meta") or {}),
@@ -338,7 +332,6 @@ class Potato(ToolExport):
     keys = (frozenset({"label_annotations"}),)
 
     def read(self, record: dict[str, Any]) -> None:
-        """Read an instance."""
         user = record.get("user_id") or record.get("user") or self.path.parent.name
         base = {"text": record.get("displayed_text", record.get("text", "")), "item": record.get("id", self.number)}
         if record.get("span_annotations"):
@@ -361,7 +354,6 @@ class Doccano(ToolExport):
     _own = ("label", "labels", "cats", "annotations", "annotation_approver", "Comments", "text", "data", "id")
 
     def read(self, record: dict[str, Any]) -> None:
-        """Read a line."""
         labels, spans = defaultdict[str, list[str]](list), 0
         for user, label in [*self._annotated(record), *self._listed(record)]:
             if label is None:

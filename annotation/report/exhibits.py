@@ -12,128 +12,39 @@ import pandas as pd
 
 from annotation.names import UNNAMED, listed_raters
 from annotation.questions.entries import worded
-from annotation.questions.rating import COEFFICIENTS
 from annotation.ratings.decisions import decision_words
-from annotation.records import Group, Verdict
+from annotation.records import Verdict
 from annotation.report.material import CampaignMaterial
 from annotation.training import by_trained
+from annotation.verdicts import tables
 from annotation.verdicts.by_task import groups_by_task, verdicts_by_task
 from annotation.verdicts.preregistration import amendments
-from annotation.verdicts.rules import in_own_words, in_words
-from annotation.verdicts.tables import (
-    AT_LEAST,
-    agreement_table,
-    at_least,
-    chance,
-    display,
-    kept_out,
-    label_numbers,
-    label_table,
-    looks_frame,
-    number,
-    pooled,
-    rated,
-    rule_chances,
-    scoped,
-    unbiased_frame,
-    verdict_table,
-    with_interval,
-)
+from annotation.verdicts.rules import in_words
+from annotation.verdicts.tables import display, rated
 from plumbline.exhibits.table import Exhibit
 from plumbline.languages import language_name
 from plumbline.scales import classes_of
 from plumbline.statistics.agreement import number_of_raters
-from plumbline.statistics.estimates import Estimate
 from plumbline.study.base import StudyPart
 from plumbline.study.campaign import AcceptanceSpec, RatersSpec, RuleSpec
 
 
 def verdicts_exhibit(material: CampaignMaterial) -> Exhibit:
-    """Return a row for each verdict: the decision, how close it was, its omissions, and the reasons."""
-    where = "Language, task" if any(verdict.task_type for verdict in material.verdicts) else "Language"
-    (judged, item), rows = material.study.called, []
+    """Return a row for each verdict; of tasks that people do without labels, which another table has."""
     verdicts, tasks = verdicts_by_task(material.tasks, material.verdicts), material.study.judging.does_tasks
-    for verdict in verdicts:
-        row = {judged.capitalize(): display(verdict.transformation, pooled=False), where: _place(verdict)}
-        row["Decision"] = verdict.decision
-        for summary in rated(verdict.questions):
-            row[f"{summary.question.capitalize()} [95%]"] = with_interval(summary.judged())
-        for summary in () if tasks else verdict.questions:  # another table has the answers to tasks
-            for label, name, estimate in label_numbers(summary):
-                what = "" if name == "share" else f", {name}"
-                row[f"{summary.question.capitalize()}: {label}{what}"] = with_interval(estimate)
-        row["P"] = chance(verdict.probability)
-        row |= {
-            f"P: {rule}": chance(rule_chance.probability)
-            for rule, rule_chance in rule_chances(verdict)
-            if len(verdict.result.rules) > 1
-        }
-        row[f"{item}s".capitalize()] = f"{verdict.n_pairs:,}"
-        row["Failed"] = "–" if math.isnan(verdict.failed_share) else f"{verdict.failed_share:.1%}"
-        if any(verdict.review.n_excluded for verdict in material.verdicts):
-            row["With excluded"] = f"{verdict.review.with_excluded or verdict.by_rule} ({verdict.review.n_excluded})"
-        if any(verdict.review.n_withdrawn for verdict in material.verdicts):
-            row["With withdrawn"] = f"{verdict.review.with_withdrawn or verdict.by_rule} ({verdict.review.n_withdrawn})"
-        reasons = [*in_own_words(verdict.reasons, material.study.called), *pooled(verdict), *kept_out(verdict)]
-        row["Reasons"] = "; ".join(reasons)
-        rows.append(row)
-    return Exhibit("verdicts", "Verdicts", verdict_table(verdicts), pd.DataFrame(rows).fillna("–"))
+    return tables.verdicts_exhibit(verdicts, material.study.called, labels=not tasks)
 
 
 def table_two_exhibit(material: CampaignMaterial) -> Exhibit:
-    """Return HTEB's Table 2: a row for each axis, pool and language, and one for all."""
-    rows = []
-    for group in material.groups:
-        row = {"Of": group.level, "Name": group_name(group)}
-        for summary in rated(group.questions):
-            question = summary.question.capitalize()
-            row[f"{question} mean ± SD"] = f"{number(summary.mean)} ± {number(summary.sd)}"
-            row[f"{question} AC2"] = number(summary.ac2.value)
-            row[f"{question} n"] = f"{summary.n_ratings:,}"
-        rows.append(row)
-    caption = "Ratings and agreement (HTEB, Table 2); n counts single ratings"
-    return Exhibit("table_2", caption, agreement_table(material.groups), pd.DataFrame(rows).fillna("–"))
-
-
-def agreement_exhibit(material: CampaignMaterial) -> Exhibit:
-    """Return every coefficient of agreement with its interval, or the reason why it is missing."""
-    full, printed = [], []
-    for group in material.groups:
-        for summary in rated(group.questions):
-            row: dict[str, object] = {"level": group.level, "name": group.name, "question": summary.question}
-            shown = {"Of": group.level, "Name": group_name(group), "Question": summary.question}
-            for name, title in COEFFICIENTS.items():
-                estimate: Estimate = getattr(summary, name)
-                row |= {
-                    f"{name}{end}": getattr(estimate, end[1:] or "value") for end in ("", "_low", "_high", "_reason")
-                }
-                shown[title[0].upper() + title[1:]] = with_interval(estimate)
-            full.append(row)
-            printed.append({**shown, AT_LEAST: at_least(summary)})
-    return Exhibit("agreement", "Agreement with 95% intervals", pd.DataFrame(full), pd.DataFrame(printed))
+    """Return HTEB's Table 2."""
+    return tables.table_two_exhibit(material.groups)
 
 
 def labels_exhibit(material: CampaignMaterial) -> Exhibit:
-    """Return labels' shares, ranks and agreement; texts are only counted. Empty if all questions have scales."""
-    full = label_table(groups_by_task(material.tasks, material.groups))
+    """Return labels' shares, ranks and agreement, or the answers to tasks that people do."""
     if material.study.judging.does_tasks:
-        return _answers_exhibit(full)
-    printed = pd.DataFrame(
-        {
-            "Of": row["level"],
-            "Name": language_name(row["name"]) if row["level"] == "language" else display(row["name"]),
-            "Question": row["question"],
-            "Label": row["label"] or "all",
-            "Number": row["number"],
-            "Value [95%]": with_interval(Estimate(value=row["value"], low=row["low"], high=row["high"])),
-            "n": f"{row['n_ratings']:,}",
-            "Why missing": row["reason"],
-        }
-        for row in full.to_dict("records")
-    )
-    return Exhibit(
-        "labels", "Labels, rankings and texts: shares, ranks and agreement, with 95% intervals", full, printed
-    )
+        return _answers_exhibit(tables.label_table(groups_by_task(material.tasks, material.groups)))
+    return tables.labels_exhibit(material.groups)
 
 
 def _answers_exhibit(full: pd.DataFrame) -> Exhibit:
@@ -144,7 +55,7 @@ def _answers_exhibit(full: pd.DataFrame) -> Exhibit:
             "Task": display(row["question"]),
             **({"Language": language_name(row["name"]) if row["level"] == "language" else "all"} if several else {}),
             "Answer": row["label"],
-            "Share [95%]": with_interval(Estimate(value=row["value"], low=row["low"], high=row["high"])),
+            "Share [95%]": tables.interval_of(row),
             "n": f"{row['n_ratings']:,}",
             "Why no interval": row["reason"],
         }
@@ -152,23 +63,6 @@ def _answers_exhibit(full: pd.DataFrame) -> Exhibit:
     )
     caption = "What people answered: shares of their answers, with 95% intervals over items; n counts answers"
     return Exhibit("labels", caption, full, printed)
-
-
-def missing_agreement(groups: Sequence[Group]) -> list[str]:
-    """Return the reasons why coefficients or intervals are missing: a line for each reason, question and groups."""
-    where: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
-    for group in groups:
-        for summary in rated(group.questions):
-            reasons: dict[str, list[str]] = {}
-            for name, title in COEFFICIENTS.items():
-                if reason := getattr(summary, name).reason:
-                    reasons.setdefault(reason, []).append(title)
-            for reason, titles in reasons.items():
-                where.setdefault((reason, summary.question, tuple(titles)), []).append(group_name(group))
-    return [
-        f"{question}, {', '.join(titles)}, {'all rows' if len(names) == len(groups) else ', '.join(names)}: {reason}"
-        for (reason, question, titles), names in where.items()
-    ]
 
 
 def shares_frame(material: CampaignMaterial) -> pd.DataFrame:
@@ -204,44 +98,6 @@ def means_frame(verdicts: Sequence[Verdict]) -> pd.DataFrame:
         for summary in rated(verdict.questions)
     ]
     return pd.DataFrame(rows, columns=[*of_verdict, *of_question])
-
-
-def looks_exhibit(material: CampaignMaterial) -> Exhibit:
-    """Return the results of looks after blocks: a row for each verdict, rule and look."""
-    full = looks_frame(material.verdicts)
-    printed = pd.DataFrame(
-        [
-            {
-                "": scoped(row["transformation"], row["language"], row["task_type"]),
-                "Question": f"{row['question']} {row['label']}".strip(),
-                "Look": str(row["look"]),
-                f"{material.study.called.item}s".capitalize(): str(row["pairs"]),
-                "Mean [interval]": with_interval(Estimate(value=row["mean"], low=row["low"], high=row["high"])),
-                "Limit": f"{row['limit']:g}",
-            }
-            for row in full.to_dict("records")
-        ]
-    )
-    return Exhibit("looks_after_blocks", "Looks after blocks", full, printed)
-
-
-def unbiased_exhibit(material: CampaignMaterial) -> Exhibit:
-    """Return the means of verdicts that stopped at a look, plain and without the bias of stopping."""
-    full = unbiased_frame(material.verdicts)
-    printed = pd.DataFrame(
-        [
-            {
-                "": scoped(row["transformation"], row["language"], row["task_type"]),
-                "Question": row["question"],
-                f"{material.study.called.item}s".capitalize(): str(row["n_pairs"]),
-                "Plain mean": number(row["mean"]),
-                "Median-unbiased mean [95%]": row["reason"]
-                or with_interval(Estimate(value=row["unbiased"], low=row["low"], high=row["high"])),
-            }
-            for row in full.to_dict("records")
-        ]
-    )
-    return Exhibit("unbiased_means", "Means without the bias of stopping early", full, printed)
 
 
 def _limit(verdict: Verdict, question: str) -> float:
@@ -364,15 +220,6 @@ def exclusions_exhibit(material: CampaignMaterial) -> Exhibit:
 def stamp(at: datetime) -> str:
     """Format a time for people."""
     return f"{at:%Y-%m-%d %H:%M} UTC"
-
-
-def group_name(group: Group) -> str:
-    """Return the name of a row of Table 2."""
-    return language_name(group.name) if group.level == "language" else display(group.name)
-
-
-def _place(verdict: Verdict) -> str:
-    return f"{verdict.language} {verdict.task_type}".strip()
 
 
 _RULES: dict[str, type[StudyPart]] = {"acceptance": AcceptanceSpec, "raters": RatersSpec}

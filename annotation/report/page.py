@@ -20,7 +20,7 @@ from annotation.report.charts import (
     rating_shares,
     shares_in_words,
 )
-from annotation.report.exhibits import means_frame, missing_agreement, shares_frame, stamp
+from annotation.report.exhibits import means_frame, shares_frame, stamp
 from annotation.report.material import CampaignMaterial, read_material
 from annotation.report.methods import INTERVALS, listed, methods
 from annotation.report.raters import judge_exhibits, judges_section
@@ -28,10 +28,17 @@ from annotation.status.status import read_status
 from annotation.status.text import headline
 from annotation.verdicts.doubts import looked_for
 from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.looks import WHY_UNBIASED
 from annotation.verdicts.preregistration import amendments, fixed_text
 from annotation.verdicts.rules import late_lines, unchecked
-from annotation.verdicts.tables import SIMULATED, display, rule_chances
+from annotation.verdicts.tables import (
+    SIMULATED,
+    agreement_exhibit,
+    display,
+    looks_exhibit,
+    looks_frame,
+    rule_chances,
+    unbiased_exhibit,
+)
 from plumbline.exhibits.page import Figure, Section, write_page
 from plumbline.exhibits.table import Exhibit, Table, csv_bytes, write_files
 from plumbline.fields import fields_of
@@ -118,24 +125,6 @@ _ANSWERS = (
     " human-report)."
 )
 SHARES, MEANS = "ratings_by_point", "means"  # files with the numbers of the figures
-_MAKERS = (
-    exhibits.verdicts_exhibit,
-    examples_exhibit,
-    exhibits.table_two_exhibit,
-    exhibits.agreement_exhibit,
-    exhibits.labels_exhibit,
-    exhibits.looks_exhibit,
-    exhibits.unbiased_exhibit,
-    raters.reliability_exhibit,
-    raters.truth_exhibit,
-    exhibits.raters_exhibit,
-    exhibits.signs_exhibit,
-    exhibits.decisions_exhibit,
-    exhibits.exclusions_exhibit,
-    exhibits.rules_exhibit,
-    exhibits.wording_exhibit,
-    exhibits.amendments_exhibit,
-)
 
 
 def write_report(study: Study, now: datetime | None = None) -> Path:
@@ -160,9 +149,28 @@ def write_report(study: Study, now: datetime | None = None) -> Path:
 
 def all_tables(material: CampaignMaterial) -> dict[str, Exhibit]:
     """Return the tables by name, in the page's order; some may be empty."""
-    training = (exhibits.training_exhibit,) if material.trained else ()
-    makers = (*_MAKERS, *training, *((raters.campaigns_exhibit,) if material.crowd else ()))
-    tables = {table.name: table for table in (make(material) for make in makers)}
+    verdicts, called = material.verdicts, material.study.called
+    made = [
+        exhibits.verdicts_exhibit(material),
+        examples_exhibit(material),
+        exhibits.table_two_exhibit(material),
+        agreement_exhibit(material.groups),
+        exhibits.labels_exhibit(material),
+        looks_exhibit(looks_frame(verdicts), called),
+        unbiased_exhibit(verdicts, called),
+        raters.reliability_exhibit(material),
+        raters.truth_exhibit(material),
+        exhibits.raters_exhibit(material),
+        exhibits.signs_exhibit(material),
+        exhibits.decisions_exhibit(material),
+        exhibits.exclusions_exhibit(material),
+        exhibits.rules_exhibit(material),
+        exhibits.wording_exhibit(material),
+        exhibits.amendments_exhibit(material),
+        *([exhibits.training_exhibit(material)] if material.trained else []),
+        *([raters.campaigns_exhibit(material)] if material.crowd else []),
+    ]
+    tables = {table.name: table for table in made}
     # Leave out tables of labels if all questions have scales, and tables of ratings if none has.
     some = (
         "looks_after_blocks",
@@ -243,13 +251,6 @@ def _decided(material: CampaignMaterial, tables: Mapping[str, Exhibit], drawn: M
             f"The rules were changed after the first rating, on {stamp(rule_set.fixed_at)}:"
             f" {'; '.join(what) or 'nothing'}. Reason given: {rule_set.reason}"
         )
-    if any(verdict.review.n_excluded for verdict in material.verdicts):
-        parts.append("“With excluded” is the decision if excluded ratings had counted; their number is in brackets.")
-    if any(verdict.review.n_withdrawn for verdict in material.verdicts):
-        parts.append(
-            f"“With withdrawn” is the decision if withdrawn {material.study.called.item}s had stayed; their number is"
-            " in brackets."
-        )
     parts += _no_chances(material)
     parts.append(
         f"{P_IS} {_P_BY} Failed is the share of {material.study.judging.failed} and were not rated."
@@ -274,14 +275,12 @@ def _no_chances(material: CampaignMaterial) -> list[str]:
 def _table_two(material: CampaignMaterial, tables: Mapping[str, Exhibit], drawn: Mapping[str, pd.DataFrame]) -> Section:
     if not material.groups:
         return Section("Ratings and agreement", ["There are no ratings that count."])
-    missing = missing_agreement(material.groups)
-    parts = ["\n".join(["What is missing, and why:", *missing])] if missing else []
     labels = [tables["labels"].table()] if "labels" in tables else []
     rated = [tables[name].table() for name in ("table_2", "agreement") if name in tables]
     if material.study.judging.does_tasks:
         return Section("What people answered", [_ANSWERS, *labels])
     figures = _share_figures(material, drawn[SHARES]) if SHARES in drawn else []
-    return Section("Ratings and agreement", [*figures, *rated, *parts, *labels])
+    return Section("Ratings and agreement", [*figures, *rated, *labels])
 
 
 def _looks(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> list[Section]:
@@ -290,7 +289,7 @@ def _looks(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> list[Se
         return []
     parts: list[str | Table] = [tables["looks_after_blocks"].table()]
     if "unbiased_means" in tables:
-        parts += [f"{WHY_UNBIASED}.", tables["unbiased_means"].table()]
+        parts.append(tables["unbiased_means"].table())
     return [Section("Looks after blocks", parts)]
 
 

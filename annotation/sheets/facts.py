@@ -6,11 +6,9 @@ words are templates (`answers.yaml`); a text from outside only ever fills them.
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.resources import files
 from typing import Any, Literal
 
 import numpy as np
@@ -33,8 +31,8 @@ from annotation.report.methods import (
 )
 from annotation.sampling.queues import Queue, block_numbers
 from annotation.verdicts.tables import SIMULATED, display, scoped, with_interval
+from annotation.wordings import packaged
 from plumbline.languages import language_name
-from plumbline.reading import parse_yaml
 from plumbline.statistics.agreement import number_of_raters, raw_agreement
 from plumbline.statistics.estimates import stream
 from plumbline.study.crowd import PTEB_COUNTRIES
@@ -78,17 +76,10 @@ class SheetAnswer:
     chosen: tuple[int, ...] = ()  #: options of HEDS's form, from 1
 
 
-@functools.cache
-def sheets_file(name: str) -> Mapping[str, Any]:
-    """Return the content of a YAML file beside this module."""
-    content: dict[str, Any] = parse_yaml(files("annotation.sheets").joinpath(name).read_text(encoding="utf-8"))
-    return content
-
-
 def answers_of(material: CampaignMaterial) -> dict[str, SheetAnswer]:
     """Return all answers but those on criteria, by name: the keys of `ethics`, and those from records."""
     facts = sheet_facts(material)
-    answers = {name: answered(entry, facts) for name, entry in sheets_file("answers.yaml")["answers"].items()}
+    answers = {name: answered(entry, facts) for name, entry in packaged("sheets/answers.yaml")["answers"].items()}
     answers |= {key: _of_people(material, key, facts) for key in QUESTIONS}
     conditions = answers["conditions"]
     if conditions.by != "open":
@@ -108,7 +99,7 @@ def criterion_answers(material: CampaignMaterial) -> dict[str, dict[str, SheetAn
     return {
         scale.name: {
             name: answered(entry, facts | criterion_facts(material, question, scale))
-            for name, entry in sheets_file("answers.yaml")["criterion"].items()
+            for name, entry in packaged("sheets/answers.yaml")["criterion"].items()
         }
         for question, scale in questions
     }
@@ -130,7 +121,7 @@ def answered(entry: str | Mapping[str, str], facts: Mapping[str, Any]) -> SheetA
 
 def _of_people(material: CampaignMaterial, key: str, facts: Mapping[str, Any]) -> SheetAnswer:
     """Return people's answer to a question, what a live campaign's records say of it, or both."""
-    entry = sheets_file("answers.yaml")["crowd"].get(key, "") if facts["live_crowd"] else ""
+    entry = packaged("sheets/answers.yaml")["crowd"].get(key, "") if facts["live_crowd"] else ""
     answer = replace(answered(entry, facts), question=key)
     if key in _OF_RATERS and facts["all_simulated"]:
         answer = SheetAnswer(NOBODY, question=key)
@@ -249,7 +240,7 @@ def _tasks(material: CampaignMaterial) -> dict[str, Any]:
 
 def _languages(codes: Sequence[str]) -> dict[str, Any]:
     """Return the options of languages in the form, and the names of languages without one."""
-    boxes = {code: number for number, code in enumerate(sheets_file("heds.yaml")["languages"], 2)}  # 1: no language
+    boxes = {code: number for number, code in enumerate(packaged("sheets/heds.yaml")["languages"], 2)}  # 1: no language
     options = sorted({boxes.get(code, len(boxes) + 2) for code in codes})
     return {"options": options, "unnamed": [language_name(code) for code in codes if code not in boxes]}
 

@@ -14,7 +14,8 @@ from typing import Any
 
 from annotation.report.material import CampaignMaterial
 from annotation.report.methods import rated_here
-from annotation.sheets.facts import SheetAnswer, criterion_answers, sheets_file
+from annotation.sheets.facts import SheetAnswer, criterion_answers
+from annotation.wordings import packaged
 
 # Fields unknown for imported ratings: how the scale was shown (_SHOWN) and, if items were imported too, the questions.
 _SHOWN = frozenset({"4.3.5"})
@@ -44,7 +45,7 @@ class FormField:
 @functools.cache
 def form() -> tuple[Mapping[str, FormField], str]:
     """Return the questions by number, in order, and the id of the element that lists criteria."""
-    content, fields = sheets_file("heds.yaml"), dict[str, FormField]()
+    content, fields = packaged("sheets/heds.yaml"), dict[str, FormField]()
     names = [f"{number}. {name}" for number, name in enumerate(content["languages"].values(), 1)]
     languages = [content["no_language"], *names, content["other_language"]]
     for number, entry in content["fields"].items():
@@ -57,7 +58,7 @@ def form() -> tuple[Mapping[str, FormField], str]:
 
 def heds_answers(material: CampaignMaterial, answers: Mapping[str, SheetAnswer]) -> HedsAnswers:
     """Return the answers by the question's number, in the form's order, and by criterion (empty outside section 4)."""
-    names, criteria = sheets_file("answers.yaml")["heds"], criterion_answers(material)
+    names, criteria = packaged("sheets/answers.yaml")["heds"], criterion_answers(material)
     unseen = _UNSEEN if material.imported else _SHOWN if not rated_here(material) else frozenset[str]()
     by_number: dict[str, dict[str, SheetAnswer]] = {}
     for number, field in form()[0].items():

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import functools
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.resources import files
-from typing import TYPE_CHECKING, Any
 
 from annotation.preview import preview_html
 from annotation.report.material import CampaignMaterial, read_material
 from annotation.report.methods import rated_here
-from annotation.sheets.facts import SheetAnswer, answers_of, sheets_file, warning
+from annotation.sheets.facts import SheetAnswer, answers_of, warning
 from annotation.sheets.heds import heds_answers, heds_entries, heds_json
 from annotation.verdicts.evidence import Evidence
-from plumbline.exhibits.table import as_markdown, write_files
+from annotation.wordings import markdown, packaged
+from plumbline.exhibits.table import write_files
 from plumbline.store import json_bytes
 from plumbline.study import Study
 from plumbline.study.ethics import QUESTIONS
-
-if TYPE_CHECKING:
-    from jinja2 import Template
 
 FOLDER, PREVIEW = "sheet", "preview.html"
 Questions = Mapping[str, Sequence[tuple[str, SheetAnswer]]]  # with their answers, by section
@@ -67,36 +61,14 @@ def sheet_files(material: CampaignMaterial) -> tuple[dict[str, bytes], list[str]
 def sheet_markdown(title: str, simulated: str, sections: Questions) -> str:
     """Return a sheet as Markdown: a warning, the share answered, the open keys, then questions with answers."""
     answers = _all(sections)
-    text = _template().render(
-        title=title,
-        warning=simulated,
-        counted=_counted(answers),
-        open=_open(answers),
-        ethics=QUESTIONS,
-        sections=sections,
-    )
-    return re.sub(r"\n{3,}", "\n\n", text).rstrip() + "\n"
-
-
-@functools.cache
-def _template() -> Template:
-    """Return the template of a sheet: whatever it shows is escaped as text, unless the template calls it safe."""
-    from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 (extra `report`)
-    from markupsafe import Markup  # noqa: PLC0415 (comes with jinja2)
-
-    def escaped(value: Any) -> str:
-        return value if isinstance(value, Markup) else as_markdown(str(value))
-
-    environment = Environment(  # noqa: S701 (Markdown, escaped by `finalize`)
-        undefined=StrictUndefined, finalize=escaped, trim_blocks=True, lstrip_blocks=True
-    )
-    return environment.from_string(files("annotation.sheets").joinpath("sheet.jinja").read_text(encoding="utf-8"))
+    facts = {"title": title, "warning": simulated, "counted": _counted(answers), "open": _open(answers)}
+    return markdown("sheets/sheet.jinja", facts | {"ethics": QUESTIONS, "sections": sections})
 
 
 def _questions(sheet: str, answers: Mapping[str, SheetAnswer]) -> Questions:
     return {
         section: [(question, answers[name]) for question, name in questions.items()]
-        for section, questions in sheets_file("answers.yaml")[sheet].items()
+        for section, questions in packaged("sheets/answers.yaml")[sheet].items()
     }
 
 

@@ -21,7 +21,7 @@ from annotation.verdicts.counted import never_lines
 from annotation.verdicts.doubts import doubts_text
 from annotation.verdicts.held import raters_named
 from annotation.verdicts.rules import LATE, marks_of
-from annotation.verdicts.tables import SIMULATED, display, looks_text
+from annotation.verdicts.tables import SIMULATED, display, looks_exhibit
 from plumbline import cli
 from plumbline.cli import columns
 from plumbline.records import ARGILLA
@@ -44,7 +44,8 @@ def status_text(status: Status, arguments: str, names: Mapping[str, str] = Mappi
         "\n".join([*status.rules, *status.notes, *(f"WARNING: {line}" for line in status.warnings)]),
     ]
     if len(status.progress):
-        parts += [_progress_text(status), *_blocks_text(status), _rater_text(status, names)]
+        looks = [looks_exhibit(status.looks, study.called).text()] if len(status.looks) else []
+        parts += [_progress_text(status), *filter(None, ["\n".join(status.blocks)]), *looks, _rater_text(status, names)]
     if line := server_line(status):
         parts.append(line)
     if status.sources:
@@ -291,12 +292,6 @@ def _progress_text(status: Status) -> str:
     note = f"{', '.join(answered)}: {item}s with at least that many answers that count."
     note += f" Withdrawn {item}s, and answers to them, are in no other column." if withdrawn else ""
     return f"{columns(header, rows)}\n{note}"
-
-
-def _blocks_text(status: Status) -> list[str]:
-    """Return the progress of blocks and the path of each mean; nothing for a rule without blocks."""
-    lines = "\n".join(status.blocks)
-    return [*([lines] if lines else []), *([looks_text(status.looks)] if len(status.looks) else [])]
 
 
 def _rater_text(status: Status, names: Mapping[str, str]) -> str:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 
 from annotation.questions.question import KINDS, Question
 from annotation.questions.rating import COEFFICIENTS
 from annotation.records import P_IS, Chance, Group, Summary, Verdict
-from annotation.verdicts.looks import decided_after
+from annotation.verdicts.looks import WHY_UNBIASED, decided_after
 from annotation.verdicts.rules import in_own_words, in_words, late_lines, unchecked
 from plumbline.cli import columns
+from plumbline.exhibits.table import Exhibit
 from plumbline.languages import language_name
 from plumbline.statistics.agreement import band
 from plumbline.statistics.estimates import Estimate
@@ -20,24 +23,7 @@ from plumbline.study.subject import PAIRS, ItemNames
 from plumbline.words import count
 
 AT_LEAST = "AC2 and alpha at least"
-_REASONS = 3  # with more reasons why numbers are undefined, only their number is printed
 SIMULATED = "SIMULATED RATINGS, A REHEARSAL: made up to show that the flow works; they measure nothing."
-
-
-def agreement_table(groups: Sequence[Group]) -> pd.DataFrame:
-    """Return Table 2 as a frame, a row for each group: mean, SD, agreement with intervals, and n of each question."""
-    rows = []
-    for group in groups:
-        row: dict[str, object] = {"level": group.level, "name": group.name, "axis": group.axis}
-        for summary in rated(group.questions):
-            row |= _cells(summary)
-            row[f"{summary.question}_sd"] = summary.sd
-            row[f"{summary.question}_n_pairs"] = summary.n_pairs
-            row[f"{summary.question}_n_raters"] = summary.n_raters
-            row[f"{summary.question}_n_ratings"] = summary.n_ratings
-        row["simulated"] = group.simulated
-        rows.append(row)
-    return pd.DataFrame(rows)
 
 
 def verdict_table(verdicts: Sequence[Verdict]) -> pd.DataFrame:
@@ -122,22 +108,6 @@ def _numbers(summary: Summary) -> Iterator[tuple[str, str, Estimate]]:
         yield "", "agreement", summary.ac2
 
 
-def label_text(groups: Sequence[Group]) -> str:
-    """Return shares and ranks of labels and agreement on them, over all; empty if every question has a scale."""
-    table = label_table([group for group in groups if group.level in ("pool", "overall")])
-    rows, notes = [], []
-    for row in table.to_dict("records"):
-        estimate = Estimate(value=row["value"], low=row["low"], high=row["high"])
-        cells = display(row["name"]), row["question"], row["label"] or "all"
-        rows.append([*cells, row["number"], with_interval(estimate), str(row["n_ratings"])])
-        if row["reason"]:
-            notes.append(f"{', '.join(cells)}, {row['number']}: {row['reason']}")
-    if not rows:
-        return ""
-    header = ["", "Question", "Label", "Number", "Value", "n"]
-    return "\n".join([columns(header, rows), *dict.fromkeys(notes)])
-
-
 def _cells(summary: Summary) -> dict[str, object]:
     """Return a question's mean and agreement with intervals, in columns that begin with its name."""
     mean, name = _ends(summary.question, summary.judged()), summary.question
@@ -152,31 +122,80 @@ def _ends(column: str, estimate: Estimate) -> dict[str, object]:
     return {column: estimate.value, f"{column}_low": estimate.low, f"{column}_high": estimate.high}
 
 
-def agreement_text(groups: Sequence[Group], called: ItemNames = PAIRS) -> str:
-    """Return Table 2 in the paper's form (mean ± SD and AC2; pools are indented below axes), then agreement in full.
-
-    `called` are the study's words for its items.
-    """
-    labels, over = label_text(groups), f"with 95% intervals over {called.item}s"
-    parts = [f"Labels, rankings and texts, {over}", labels] if labels else []
-    questions = list(dict.fromkeys(summary.question for group in groups for summary in rated(group.questions)))
-    header = ["", *(f"{question.capitalize()} {what}" for question in questions for what in ("mean±SD", "AC2", "n"))]
-    rows = []
+def table_two_exhibit(groups: Sequence[Group]) -> Exhibit:
+    """Return HTEB's Table 2: a row for each axis, pool and language, and one for all."""
+    full, rows = [], []
     for group in groups:
-        row, by_question = [_row_name(group)], {summary.question: summary for summary in rated(group.questions)}
-        for question in questions:
-            of_group = by_question.get(question)  # not asked about each pool
-            row += ["–"] * 3 if of_group is None else [
-                f"{number(of_group.mean)}±{number(of_group.sd)}", number(of_group.ac2.value), str(of_group.n_ratings),
-            ]  # fmt: skip
+        cells: dict[str, object] = {"level": group.level, "name": group.name, "axis": group.axis}
+        row = {"Of": group.level, "Name": group_name(group)}
+        for summary in rated(group.questions):
+            question = summary.question.capitalize()
+            row[f"{question} mean ± SD"] = f"{number(summary.mean)} ± {number(summary.sd)}"
+            row[f"{question} AC2"] = number(summary.ac2.value)
+            row[f"{question} n"] = f"{summary.n_ratings:,}"
+            numbers = {name: getattr(summary, name) for name in ("sd", "n_pairs", "n_raters", "n_ratings")}
+            cells |= _cells(summary) | {f"{summary.question}_{name}": value for name, value in numbers.items()}
+        full.append(cells | {"simulated": group.simulated})
         rows.append(row)
-    simulated = f"\n{SIMULATED}" if any(group.simulated for group in groups) else ""
-    table = columns(header, rows, "no ratings that count") + simulated
+    caption = "Ratings and agreement (HTEB, Table 2); n counts single ratings"
+    return Exhibit("table_2", caption, pd.DataFrame(full), pd.DataFrame(rows).fillna("–"))
+
+
+def agreement_exhibit(groups: Sequence[Group]) -> Exhibit:
+    """Return every coefficient of agreement with its interval; notes say why numbers are missing."""
+    full, rows = [], []
+    missing: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    for group in groups:
+        for summary in rated(group.questions):
+            cells: dict[str, object] = {"level": group.level, "name": group.name, "question": summary.question}
+            row = {"Of": group.level, "Name": group_name(group), "Question": summary.question}
+            reasons = defaultdict[str, list[str]](list)
+            for name, title in COEFFICIENTS.items():
+                estimate: Estimate = getattr(summary, name)
+                cells |= _ends(name, estimate) | {f"{name}_reason": estimate.reason}
+                row[title[0].upper() + title[1:]] = with_interval(estimate)
+                reasons[estimate.reason].append(title)
+            for reason, titles in reasons.items():
+                missing.setdefault((reason, summary.question, tuple(titles)), []).append(group_name(group))
+            full.append(cells)
+            rows.append({**row, AT_LEAST: at_least(summary)})
+    notes = tuple(
+        f"{question}, {', '.join(titles)}, {'all rows' if len(names) == len(groups) else ', '.join(names)}: {reason}"
+        for (reason, question, titles), names in missing.items()
+        if reason
+    )
+    return Exhibit("agreement", "Agreement with 95% intervals", pd.DataFrame(full), pd.DataFrame(rows), notes)
+
+
+def labels_exhibit(groups: Sequence[Group]) -> Exhibit:
+    """Return labels' shares, ranks and agreement; texts are only counted. Empty if all questions have scales."""
+    full = label_table(groups)
+    printed = pd.DataFrame(
+        {
+            "Of": row["level"],
+            "Name": language_name(row["name"]) if row["level"] == "language" else display(row["name"]),
+            "Question": row["question"],
+            "Label": row["label"] or "all",
+            "Number": row["number"],
+            "Value [95%]": interval_of(row),
+            "n": f"{row['n_ratings']:,}",
+            "Why missing": row["reason"],
+        }
+        for row in full.to_dict("records")
+    )
+    caption = "Labels, rankings and texts: shares, ranks and agreement, with 95% intervals"
+    return Exhibit("labels", caption, full, printed)
+
+
+def agreement_text(groups: Sequence[Group]) -> str:
+    """Return Table 2 and agreement for a terminal; of labels only what is over all, and of each pool."""
     if not groups:
-        return table
-    if not questions:  # nothing is rated on a scale
-        return "\n\n".join(parts) + simulated
-    return "\n\n".join([table, f"Agreement {over}", coefficient_text(groups), *parts])
+        return "no ratings that count"
+    rates = any(rated(group.questions) for group in groups)
+    tables = [table_two_exhibit(groups), agreement_exhibit(groups)] if rates else []
+    labels = labels_exhibit([group for group in groups if group.level in ("pool", "overall")])
+    texts = [table.text() for table in (*tables, *([labels] if len(labels.frame) else []))]
+    return "\n\n".join([*texts, *([SIMULATED] if any(group.simulated for group in groups) else [])])
 
 
 def at_least(summary: Summary) -> str:
@@ -190,60 +209,49 @@ def at_least(summary: Summary) -> str:
     return band(math.nan if any(map(math.isnan, ends)) else min(ends))
 
 
-def coefficient_text(groups: Sequence[Group]) -> str:
-    """Return every coefficient of agreement with its interval, and `at_least` in a word; notes explain missing numbers.
+def group_name(group: Group) -> str:
+    """Return the name of a row of Table 2."""
+    return language_name(group.name) if group.level == "language" else display(group.name)
 
-    If many numbers are missing, one note gives their number and the file with the reasons.
+
+def verdicts_exhibit(verdicts: Sequence[Verdict], called: ItemNames = PAIRS, *, labels: bool = True) -> Exhibit:
+    """Return a row for each verdict: the decision, how close it was, and the reasons.
+
+    `called` are the study's words for its items; `labels` is whether the numbers of labels are printed.
     """
-    rows, notes = [], []
-    for group in groups:
-        for summary in rated(group.questions):
-            estimates, name = KINDS[summary.kind].agreement(summary), summary.question
-            rows.append([_row_name(group), name, *map(with_interval, estimates.values()), at_least(summary)])
-            notes += [f"{display(group.name)}, {name}, {a}: {e.reason}" for a, e in estimates.items() if e.reason]
-    header = ["", "Question", *COEFFICIENTS.values(), AT_LEAST]
-    reasons = list(dict.fromkeys(notes))
-    if len(reasons) > _REASONS:
-        reasons = [f"{len(reasons)} numbers or their intervals are undefined; agreement.json has the reasons."]
-    return "\n".join([columns(header, rows, "no ratings that count"), *reasons])
-
-
-def _row_name(group: Group) -> str:
-    if group.level == "language":
-        return language_name(group.name)
-    return f"  {display(group.name)}" if group.level == "pool" else display(group.name)
+    where = "Language, task" if any(verdict.task_type for verdict in verdicts) else "Language"
+    rows = []
+    for verdict in verdicts:
+        row = {called.judged.capitalize(): display(verdict.transformation, pooled=False)}
+        row |= {where: f"{verdict.language} {verdict.task_type}".strip(), "Decision": verdict.decision}
+        for summary in rated(verdict.questions):
+            row[f"{summary.question.capitalize()} [95%]"] = with_interval(summary.judged())
+        for summary in verdict.questions if labels else ():
+            for label, name, estimate in label_numbers(summary):
+                of_share = "" if name == "share" else f", {name}"
+                row[f"{summary.question.capitalize()}: {label}{of_share}"] = with_interval(estimate)
+        row[f"{called.item}s".capitalize()] = f"{verdict.n_pairs:,}"
+        row["P"] = chance(verdict.probability)
+        if len(verdict.result.rules) > 1:
+            row |= {f"P: {rule}": chance(by_rule.probability) for rule, by_rule in rule_chances(verdict)}
+        row["Failed"] = "–" if math.isnan(verdict.failed_share) else f"{verdict.failed_share:.1%}"
+        reasons = in_own_words(verdict.reasons, called)
+        row["Reasons"] = "; ".join(
+            [*reasons, *pooled(verdict), *_waves(verdict), *_blocks(verdict), *_left_out(verdict)]
+        )
+        rows.append(row)
+    return Exhibit("verdicts", "Verdicts", verdict_table(verdicts), pd.DataFrame(rows).fillna("–"))
 
 
 def verdict_text(verdicts: Sequence[Verdict], called: ItemNames = PAIRS) -> str:
-    """Return the verdicts with their reasons, one a line, in the study's words for its items."""
-    tasks = any(verdict.task_type for verdict in verdicts)
-    rows = [
-        [
-            display(verdict.transformation, pooled=False),
-            f"{verdict.language} {verdict.task_type}".strip(),
-            verdict.decision,
-            str(verdict.n_pairs),
-            chance(verdict.probability),
-            "–" if math.isnan(verdict.failed_share) else f"{verdict.failed_share:.1%}",
-            "; ".join(
-                [
-                    *in_own_words(verdict.reasons, called),
-                    *pooled(verdict),
-                    *_waves(verdict),
-                    *_blocks(verdict),
-                    *_left_out(verdict),
-                ]
-            ),
-        ]
-        for verdict in verdicts
-    ]
-    simulated = f"\n{SIMULATED}" if any(verdict.simulated for verdict in verdicts) else ""
-    simulated += "".join(f"\n{line}" for line in late_lines(verdicts))
-    judged, items = called.judged.capitalize(), f"{called.item}s"
-    where = "Language, task" if tasks else "Language"
-    note = f"\n{unlooked}" if (unlooked := unchecked(verdicts)) else ""
-    header = [judged, where, "Verdict", items.capitalize(), "P", "Failed", "Reason"]
-    return columns(header, rows, f"no {items}") + (f"\n{P_IS}" if verdicts else "") + note + simulated
+    """Return the verdicts with their reasons for a terminal, one a line, in the study's words for its items."""
+    if not verdicts:
+        return f"no {called.item}s"
+    printed = verdicts_exhibit(verdicts, called).printed
+    table = printed[[*printed.columns[:3], f"{called.item}s".capitalize(), "P", "Failed", "Reasons"]]
+    simulated = [SIMULATED] if any(verdict.simulated for verdict in verdicts) else []
+    lines = [columns(list(table.columns), table.to_numpy().tolist()), P_IS, unchecked(verdicts), *simulated]
+    return "\n".join([*filter(None, lines), *late_lines(verdicts)])
 
 
 def looks_frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:
@@ -268,25 +276,20 @@ def looks_frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:
 _OF_LOOKS = ("question", "label", "look", "pairs", "mean", "low", "high", "limit")
 
 
-def looks_text(frame: pd.DataFrame) -> str:
-    """Format looks for a terminal, a line for each verdict and rule.
-
-    Each line has the path of the mean, with the interval at each look.
-    """
-    paths = frame.groupby(["verdict", "question", "label"], sort=False)
-    rows = [
-        [
-            str(verdict),
-            f"{question} {label}".strip(),
-            f"{path['limit'].iloc[0]:g}",
-            "  ".join(
-                f"{row['pairs']}: {with_interval(Estimate(value=row['mean'], low=row['low'], high=row['high']))}"
-                for row in path.to_dict("records")
-            ),
-        ]
-        for (verdict, question, label), path in paths
-    ]
-    return columns(["", "Question", "Limit", "Pairs: mean [interval valid at all looks]"], rows)
+def looks_exhibit(frame: pd.DataFrame, called: ItemNames = PAIRS) -> Exhibit:
+    """Return looks after blocks (`looks_frame`): a row for each verdict, rule and look."""
+    printed = pd.DataFrame(
+        {
+            "": row["verdict"],
+            "Question": f"{row['question']} {row['label']}".strip(),
+            "Look": str(row["look"]),
+            f"{called.item}s".capitalize(): str(row["pairs"]),
+            "Mean [interval valid at all looks]": interval_of(row),
+            "Limit": f"{row['limit']:g}",
+        }
+        for row in frame.to_dict("records")
+    )
+    return Exhibit("looks_after_blocks", "Looks after blocks", frame, printed)
 
 
 def unbiased_frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:
@@ -315,19 +318,21 @@ def unbiased_frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def unbiased_text(frame: pd.DataFrame) -> str:
-    """Return `unbiased_frame` as text for a terminal."""
-    rows = [
-        [
-            scoped(row["transformation"], row["language"], row["task_type"]),
-            row["question"],
-            str(row["n_pairs"]),
-            number(row["mean"]),
-            row["reason"] or with_interval(Estimate(value=row["unbiased"], low=row["low"], high=row["high"])),
-        ]
+def unbiased_exhibit(verdicts: Iterable[Verdict], called: ItemNames = PAIRS) -> Exhibit:
+    """Return the means of verdicts that stopped at a look, plain and without the bias of stopping."""
+    frame = unbiased_frame(verdicts)
+    printed = pd.DataFrame(
+        {
+            "": scoped(row["transformation"], row["language"], row["task_type"]),
+            "Question": row["question"],
+            f"{called.item}s".capitalize(): str(row["n_pairs"]),
+            "Plain mean": number(row["mean"]),
+            "Median-unbiased mean [95%]": row["reason"]
+            or with_interval(Estimate(value=row["unbiased"], low=row["low"], high=row["high"])),
+        }
         for row in frame.to_dict("records")
-    ]
-    return columns(["", "Question", "Pairs", "Plain mean", "Median-unbiased mean [95%]"], rows)
+    )
+    return Exhibit("unbiased_means", "Means without the bias of stopping early", frame, printed, (f"{WHY_UNBIASED}.",))
 
 
 def _waves(verdict: Verdict) -> list[str]:
@@ -380,6 +385,11 @@ def with_interval(estimate: Estimate) -> str:
     if math.isnan(estimate.low):
         return number(estimate.value)
     return f"{number(estimate.value)} [{number(estimate.low)}, {number(estimate.high)}]"
+
+
+def interval_of(row: Mapping[Hashable, Any]) -> str:
+    """Return a row's mean or value with its interval: columns value or mean, low and high."""
+    return with_interval(Estimate(value=row.get("value", row.get("mean")), low=row["low"], high=row["high"]))
 
 
 def display(name: str, *, pooled: bool = True) -> str:

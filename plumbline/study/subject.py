@@ -81,7 +81,6 @@ class Subject(StudyPart):
     takes_all: ClassVar[bool] = False  #: whether all items are drawn, near-duplicates too
     first_command: ClassVar[str] = "sample"  #: the first that makes something
     scored_by: ClassVar[str] = ""  #: the command that scores models; empty where its verdicts are the result
-    table_title: ClassVar[str] = "Answers and agreement"  #: of people's answers in a terminal
     simulation: ClassVar[str] = (
         "their opinions of the items are random, drawn with the seed"  #: how simulated raters answer
     )
@@ -179,7 +178,6 @@ class PairSubject(Subject):
     drawn_from = ("texts.parquet", "transformations")
     scored_by = "evaluate"
     scores = ("scores.parquet", "evaluation")
-    table_title = "Ratings and agreement (HTEB, Table 2)"
     simulation = ""
     refusals: ClassVar[Mapping[str, str]] = {"human-report": Subject.refusals["human-report"]}
 

@@ -101,7 +101,7 @@ def _shows_its_looks(study: Study) -> None:
     assert not status.progress["open"].any()
     text = status_text(status, study.arguments)
     assert "Paraphrasing (en): accepted; decided after block 2 of 3" in text
-    assert len(status.looks) == 2 * 2 * 2 and "Pairs: mean [interval valid at all looks]" in text
+    assert len(status.looks) == 2 * 2 * 2 and "Mean [interval valid at all looks]" in text
     page = write_report(study).read_text(encoding="utf-8")
     assert "Looks after blocks" in page and WHY_UNBIASED.split(",")[0] in page
     path = pd.read_csv(study.folder / "report" / "looks_after_blocks.csv")

@@ -10,7 +10,7 @@ import re
 import pandas as pd
 import pytest
 
-from annotation.imports.columns import _NAMES
+from annotation.wordings import packaged
 from plumbline.resources import ROOT
 from tests.annotation.imports.importing import (
     RATERS,
@@ -148,7 +148,9 @@ def test_records_that_are_not_in_a_list_are_refused(place: Workplace, form: str)
 def test_the_page_lists_every_name_that_sets_a_role() -> None:
     page = (ROOT / "docs" / "import.md").read_text(encoding="utf-8")
     of_role = dict(re.findall(r"^\| `(\w+)` \| (`.*`) \|$", page, re.M))
-    assert {role: re.sub("[`_]", "", names) for role, names in of_role.items()} == _NAMES
+    assert {role: re.sub("[`_]", "", names) for role, names in of_role.items()} == packaged("imports/words.yaml")[
+        "columns"
+    ]
 
 
 @pytest.mark.parametrize(
