@@ -16,7 +16,7 @@ import re
 import shlex
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -61,28 +61,21 @@ def collect_csv(
         rubric = asked_rubric(records)
         refuse_other_sample(records)
         form = _Form(study, rubric, records.shown_by_id, path, columns, pseudonym_key(home))
-        rows = ((path, f"line {line}", form.answer(row, f"{path}, line {line}")) for line, row in form.rows())
-        answers = _checked(rows, records, rubric)
+        answers, lines = dict[tuple[str, str], Answer](), dict[tuple[str, str], int]()
+        advice = of_file(study.command)
+        for line, row in form.rows():
+            where = f"{path}, line {line}"
+            answer = form.answer(row, where)
+            check(answer, where, rubric, records.shown_by_id, advice)
+            key = answer.pair_id, answer.rater_id
+            if key in answers:
+                raise DataError(f"{where}: the same rater and pair as in line {lines[key]}; keep one of the answers")
+            answers[key], lines[key] = answer, line
         if not answers:
             raise DataError(f"{path}: has a header but no answers; correct --csv")
         remember_names(home, study.name, form.names)
-        part = SourcePart(sha256(path.read_bytes()).hexdigest(), answers)
+        part = SourcePart(sha256(path.read_bytes()).hexdigest(), tuple(answers[key] for key in sorted(answers)))
         return keep(records, source, {source: part}, replace=replace)
-
-
-def _checked(rows: Iterable[tuple[Path, str, Answer]], records: CampaignRecords, rubric: Rubric) -> tuple[Answer, ...]:
-    """The answers of files (file, row in it, answer), in order. Raises DataError for what is no rating."""
-    answers, rows_before = dict[tuple[str, str], Answer](), dict[tuple[str, str], str]()
-    advice = of_file(records.study.command)
-    for file, number, answer in rows:
-        check(answer, f"{file}, {number}", rubric, records.shown_by_id, advice)
-        key = answer.pair_id, answer.rater_id
-        if key in answers:
-            raise DataError(
-                f"{file}, {number}: the same rater and pair as in {rows_before[key]}; keep one of the answers"
-            )
-        answers[key], rows_before[key] = answer, number
-    return tuple(answers[key] for key in sorted(answers))
 
 
 def columns_of(questions: Sequence[Question], text: str) -> dict[str, str]:

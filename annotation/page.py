@@ -195,6 +195,7 @@ def hosted_html(
     """
     script, style = _code()
     data = {"task": task, "items": items, "drawn": _drawn(drawing, task, items), "submit_to": submit_to}
+    packed = base64.b64encode(zlib.compress(json.dumps(data, separators=(",", ":")).encode(), 9)).decode()
     policy = f"default-src 'none'; style-src {_hash(style)}; {script_policy()}; base-uri 'none'"
     policy += "" if submit_to else "; form-action 'none'"
     return rate.document(
@@ -203,7 +204,7 @@ def hosted_html(
         str(task["direction"]),
         str(task["words"]["no_script"]),
         head=f'<meta http-equiv="Content-Security-Policy" content="{policy}"><style>{style}</style>',
-        foot=f'<script type="text/plain" id="data">{_packed(data)}</script><script>{script}</script>',
+        foot=f'<script type="text/plain" id="data">{packed}</script><script>{script}</script>',
     )
 
 
@@ -244,8 +245,3 @@ def _lean(source: str) -> str:
 def _hash(source: str) -> str:
     """The name of an inline script or style in a policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()}'"
-
-
-def _packed(data: Mapping[str, Any]) -> str:
-    """Compress the page's data to letters that mean nothing to HTML and XML."""
-    return base64.b64encode(zlib.compress(json.dumps(data, separators=(",", ":")).encode(), 9)).decode()

@@ -123,20 +123,8 @@ class Pricing:
 
 PAIRS, RATERS = (30, 50, 100, 200), (2, 3, 5)
 SIZES = tuple(itertools.product(PAIRS, RATERS))
-COLUMNS = [
-    "rule",
-    "pairs",
-    "raters",
-    "verdict_pairs",
-    "mean",
-    "accepted",
-    "rejected",
-    "undecided",
-    "right",
-    "width",
-    "used",
-]
-COLUMNS += ["ratings", "hours", "dollars"]
+COLUMNS = ["rule", "pairs", "raters", "verdict_pairs", "mean", "accepted", "rejected", "undecided", "right", "width"]
+COLUMNS += ["used", "ratings", "hours", "dollars"]
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,11 @@ from annotation.planning import (
 from annotation.rubric import load_rubric
 from annotation.statistics.summaries import Design
 from annotation.verdicts.rules import in_words
+from annotation.wordings import template
 from plumbline import cli
 from plumbline.study import Study
-from plumbline.study.campaign import AcceptanceSpec, RuleSpec
-from plumbline.study.crowd import EXTRA_PAY, PaySpec
+from plumbline.study.campaign import RuleSpec
+from plumbline.study.crowd import EXTRA_PAY
 
 
 def plan_study(options: argparse.Namespace) -> int:
@@ -37,35 +38,35 @@ def plan_text(study: Study, options: argparse.Namespace) -> str:
     study.refuse_unfit("plan")
     rubric = load_rubric(study)
     design = Design.of(study, rubric)
-    paid = Pricing.of(study, rubric, design).pay
     rule, assumed = design.rule, RatingVariation(options.spread, options.bias, options.noise)
     by_blocks = bool(study.raters.blocks)
-    study_size, item = (study.sample.pairs, study.raters.per_pair), study.called.item
+    study_size, (judged, item) = (study.sample.pairs, study.raters.per_pair), study.called
     sizes = sizes_asked(study_size, options, by_blocks=by_blocks)
     seed = study.sample.seed if options.seed is None else options.seed
-    rules = planned_rules(design)
-    why_not = judged_texts(study, rubric)[1]
     planned = plan(study, sizes, options.means or (), assumed, options.campaigns, seed)
-    how = f"rule {rule.rule}, interval {rule.interval}, "
-    how += "looks after blocks, " if by_blocks else "one look, "
-    how += "all rules" if rule.rules else f"threshold {rule.threshold:g}"
-    tables = [_table(planned[planned["rule"] == in_words(part)], part, item, by_blocks=by_blocks) for part in rules]
-    titled = (line for part, table in zip(rules, tables, strict=True) for line in (in_words(part), table, ""))
-    size = f"The first row has the study's own size: {study_size[0]:,} {item}s and {study_size[1]} raters."
-    unread = f"The languages of the texts are unknown ({why_not}); the plan uses those in the study file."
-    return "\n".join(
-        [
-            f"Plan of study {study.name}: {how}",
-            f"{options.campaigns} simulated campaigns for each size and true mean, seed {seed}",
-            f"Assumed standard deviations, in points: {item}s {assumed.spread:g}, raters' bias {assumed.bias:g},"
-            f" noise {assumed.noise:g}",
-            *([size] if sizes[0] == study_size else []),
-            *([unread] if why_not else []),
-            "",
-            *(titled if rule.rules else (tables[0], "")),
-            *_notes(rule, planned, study, paid),
-        ]
-    )
+    tables = [
+        (in_words(part), _table(planned[planned["rule"] == in_words(part)], part, item, by_blocks=by_blocks))
+        for part in planned_rules(design)
+    ]
+    facts = {
+        "study": study,
+        "rule": rule,
+        "assumed": assumed,
+        "campaigns": options.campaigns,
+        "seed": seed,
+        "judged": judged,
+        "item": item,
+        "of_study": study_size if sizes[0] == study_size else None,
+        "unread": judged_texts(study, rubric)[1],
+        "tables": tables,
+        "means": planned["mean"].tolist(),
+        "shares": any(part.label for part in rule.rules),
+        "pooled": study.judging.transforms and {"translation", "cross_translation"} <= set(study.kinds),
+        "never": bool(planned["right"].isna().any()),
+        "paid": Pricing.of(study, rubric, design).pay,
+        "extra": {n: share for n, share in EXTRA_PAY.items() if n in study.kinds or study.judging.transforms},
+    }
+    return template("plan.jinja").render(facts).rstrip()
 
 
 def sizes_asked(
@@ -78,62 +79,6 @@ def sizes_asked(
     numbers = options.pairs or ([study_size[0]] if by_blocks else PAIRS)
     sizes = [(pairs, raters) for pairs in numbers for raters in options.raters or RATERS]
     return sizes if options.pairs or options.raters else list(dict.fromkeys([study_size, *sizes]))
-
-
-def _of_rules(rule: AcceptanceSpec, item: str) -> list[str]:
-    """Return how to read the rows of several rules."""
-    together = "All rules must accept, so a verdict is accepted less often than by its strictest rule."
-    return [
-        f"A column 'at M' shows the share of right verdicts by the rule alone if the mean, or share, over all {item}s",
-        "and all raters is M: it is right to accept if M meets the limit, and not to accept otherwise. The column at",
-        "the limit itself shows the share of accepted verdicts.",
-        *([together] if len(rule.rules) > 1 else []),
-    ]
-
-
-def _notes(rule: AcceptanceSpec, planned: pd.DataFrame, study: Study, paid: PaySpec) -> list[str]:
-    border = f" The column 'at {rule.threshold:g}' shows the share of accepted verdicts."
-    border = border if rule.threshold in planned["mean"].tolist() else ""
-    judged, item = study.called
-    items = f"{item}s".capitalize()
-    extra = {name: share for name, share in EXTRA_PAY.items() if name in study.kinds or study.judging.transforms}
-    longer = ", ".join(f"{100 * share:g}% more for {name.replace('_', ' ')}" for name, share in extra.items())
-    used = [
-        f"{items} used are the {item}s of a verdict up to the look that decides (looks are after"
-        f" {', '.join(map(str, study.raters.blocks))} {item}s). Ratings, hours and",
-        "dollars are for all blocks; an early decision needs fewer.",
-    ]
-    fixed = [
-        "Verdicts speak for these raters, while the means here are over all raters: with three raters whose bias has a",
-        "standard deviation of 0.25 points, a mean at the limit is accepted in 10 to 12% of campaigns instead of 2.5%.",
-        "`interval: pairs_and_raters`, without blocks, covers raters too.",
-    ]
-    share = " or as a share" if any(part.label for part in rule.rules) else ""
-    every = f"the {judged}" if len(study.kinds) == 1 else f"all {len(study.kinds)} {judged}s"
-    together = study.judging.transforms and {"translation", "cross_translation"} <= set(study.kinds)
-    shared = " (the two translations share their verdict, which has twice as many)" if together else ""
-    never = bool(planned["right"].isna().any())
-    short = [
-        f"A column 'at M' shows the share of right verdicts on a question whose mean over all {item}s and all raters",
-        f"is M: it is right to accept if M is at least {rule.threshold:g}, and not to accept otherwise.{border}",
-    ]
-    return [
-        *(fixed if rule.by_interval and rule.interval == "pairs" else []),
-        *(_of_rules(rule, item) if rule.rules else short),
-        f"Width is that of the 95% interval, in points{share}. {items} are those of each {judged}. Shares are for one",
-        f"verdict, the one with the fewest {item}s{shared}.",
-        *(
-            [f"'never': too few {item}s or raters for any decision (acceptance.min_pairs, min_raters)."]
-            if never
-            else []
-        ),
-        *(used if study.raters.blocks else []),
-        f"Ratings, hours and dollars are for {every}, with {study.called.known} and repeats; ratings are",
-        "answers to required questions. Pay is",
-        f"{paid.hourly:g} dollars an hour at {paid.seconds:g} s {study.called.an_item}"
-        f"{', ' + longer if longer else ''},",
-        "without bonuses (for people who need longer) and without a platform's fees.",
-    ]
 
 
 def _table(planned: pd.DataFrame, judged: RuleSpec, item: str, *, by_blocks: bool) -> str:

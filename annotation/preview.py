@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from annotation.server.plugin.plumbline_argilla.crowd_html import document, entr
 from annotation.server.plugin.plumbline_argilla.crowd_words import said
 from annotation.training import TrainingItem, read_items, training_rubric
 from annotation.verdicts.preregistration import rubric_to_ask
-from annotation.wordings import addressed_lines, rubric_file
+from annotation.wordings import addressed_lines, rubric_file, template
 from plumbline.records import Pair
 from plumbline.store import as_record, atomic
 from plumbline.study import Study
@@ -49,15 +48,11 @@ def preview_html(records: CampaignRecords, most: int = SHOWN) -> str:
 
     Raises DataError or StudyError, such as before sampling.
     """
-    from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 (not needed by most commands)
-
     study, queues = records.study, _queues(records, most)
     rubric, fixed = rubric_to_ask(records)
     items, before = read_items(study, rubric), _before(records, rubric)
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    template = environment.from_string(files("annotation").joinpath(FILE).read_text(encoding="utf-8"))
     texts = {(queue.language, queue.output_language) for queue in queues}
-    return template.render(
+    return template(FILE, autoescape=True).render(
         study=study.name,
         policy=script_policy(),
         item=study.called.item,

@@ -18,9 +18,10 @@ from pydantic import Field
 
 from annotation.campaign_records import CampaignRecords
 from annotation.questions.entries import ENGLISH, worded
-from annotation.questions.question import Question, Value
+from annotation.questions.question import Question
 from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue
+from annotation.subjects import right_answer
 from annotation.wordings import packaged, words_in
 from generation.datasets.tables import read_frame, row_number
 from plumbline.errors import DataError, StudyError, nearest
@@ -147,11 +148,12 @@ def _item(
         output_language = language_code(str(cells.get("output_language") or cells["language"]))
     except StudyError as error:
         raise DataError(f"{where}: {error}") from None
-    right = {
-        name: _right(question, cells[f"{_RIGHT}{name}"], where)
+    answers = {
+        name: right_answer(cells.get(f"{_RIGHT}{name}"), question, f"{where}, {_RIGHT}{name}")
         for name, question in questions.items()
-        if cells.get(f"{_RIGHT}{name}") is not None and question.asked_in(kind.pool)
+        if question.asked_in(kind.pool)
     }
+    right = {name: answer for name, answer in answers.items() if answer is not None}
     if not right:
         raise DataError(f"{where}: no right answer; fill one of {', '.join(_RIGHT + name for name in questions)}")
     why = {name.removeprefix(_WHY): str(text) for name, text in cells.items() if name.startswith(_WHY) and text}
@@ -163,13 +165,6 @@ def _item(
         **texts, model="", generator_hash="", prompt_hash="", expected=json.dumps(right),
     )  # fmt: skip
     return TrainingItem(pair, why)
-
-
-def _right(question: Question, cell: Any, where: str) -> Value:
-    try:
-        return question.right(cell)
-    except ValueError as error:
-        raise DataError(f"{where}, {_RIGHT}{question.name}: {error}") from None
 
 
 def training_rubric(rubric: Rubric, items: Sequence[TrainingItem]) -> Rubric:

@@ -14,7 +14,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import ValidationError
 
@@ -32,6 +32,9 @@ from plumbline.study.judged import VerdictUnit
 from plumbline.study.subject import TEXT, Subject
 from plumbline.study.transformations import EIGHT
 
+if TYPE_CHECKING:
+    from jinja2 import Template
+
 CHECKED_BY = "checked_by"  #: the native speaker who checked a wording; empty for nobody
 CROWD_WORDS = Path(str(files("annotation.crowd").joinpath("words")))  # of the crowd's pages, a file for each language
 HUMAN_GENERAL = "general.yaml"  # shared by tasks of all types that people do
@@ -43,18 +46,23 @@ def packaged(name: str) -> Any:
     return parse_yaml(files("annotation").joinpath(name).read_text(encoding="utf-8"))
 
 
-def markdown(template: str, facts: Mapping[str, Any]) -> str:
-    """Fill a Markdown template of this package: what it shows is escaped as text, unless the template calls it safe."""
+def template(name: str, **settings: Any) -> Template:
+    """Return a template of this package, in which a name without a value is an error; of plain text by default."""
     from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 (an extra)
+
+    settings = {"autoescape": False, "trim_blocks": True, "lstrip_blocks": True} | settings
+    environment = Environment(undefined=StrictUndefined, **settings)  # noqa: S701 (callers escape what is no plain text)
+    return environment.from_string(files("annotation").joinpath(name).read_text(encoding="utf-8"))
+
+
+def markdown(name: str, facts: Mapping[str, Any]) -> str:
+    """Fill a Markdown template of this package: what it shows is escaped as text, unless the template calls it safe."""
     from markupsafe import Markup  # noqa: PLC0415 (comes with jinja2)
 
-    environment = Environment(  # noqa: S701 (Markdown, escaped by `finalize`)
-        undefined=StrictUndefined,
-        finalize=lambda value: value if isinstance(value, Markup) else as_markdown(str(value)),
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    text = environment.from_string(files("annotation").joinpath(template).read_text(encoding="utf-8")).render(facts)
+    def escaped(value: Any) -> str:
+        return value if isinstance(value, Markup) else as_markdown(str(value))
+
+    text = template(name, finalize=escaped).render(facts)
     return re.sub(r"\n{3,}", "\n\n", text).rstrip() + "\n"
 
 
@@ -102,7 +110,7 @@ def with_wordings(rubric: Any, file: Path, languages: Iterable[str]) -> Any:
             )
         words.pop(CHECKED_BY, None)
         if words:  # else the rubric's own file has the language, and this one says who checked it
-            rubric = _added(rubric, words, code, _Place(path))
+            rubric = _added(rubric, words, code, f"{path}:")
     return rubric
 
 
@@ -128,36 +136,24 @@ def unchecked_line(codes: Sequence[str]) -> str:
     return f"No native speaker has checked the wordings that raters see (docs/questions.md): {names}"
 
 
-class _Place:
-    """A position in a file, for messages about it."""
-
-    def __init__(self, path: Path, names: tuple[str, ...] = ()) -> None:
-        self.path, self.names = path, names
-
-    def at(self, name: Any) -> _Place:
-        return _Place(self.path, (*self.names, str(name)))
-
-    def error(self, what: str) -> StudyError:
-        return StudyError(f"{self.path}: {'.'.join(self.names)} {what}".replace(":  ", ": "))
-
-
-def _added(node: Any, words: Any, code: str, path: _Place) -> Any:
+def _added(node: Any, words: Any, code: str, where: str) -> Any:
     """Return a part of a rubric with the words of another language's file in the same places."""
     if _is_wording(node):
         if not isinstance(words, str) or not words.strip():
-            raise path.error("is missing or empty; every wording of the rubric is needed")
+            raise StudyError(f"{where} is missing or empty; every wording of the rubric is needed")
         return {**node, code: words}
     if not isinstance(node, dict) and not _named(node):
         return node  # not a rubric: its reader will report it
     if isinstance(node, list):
-        named = _added({entry["name"]: entry for entry in node}, words, code, path)
+        named = _added({entry["name"]: entry for entry in node}, words, code, where)
         return list(named.values())
     parts = {name: part for name, part in node.items() if _has_wording(part)}
     if not isinstance(words, dict):
-        raise path.error(f"is missing; its parts are: {', '.join(map(str, parts))}")
-    if strange := [name for name in words if name not in parts]:
-        raise path.at(strange[0]).error("has no English wording in the rubric; leave it out")
-    return {**node, **{name: _added(part, words.get(name), code, path.at(name)) for name, part in parts.items()}}
+        raise StudyError(f"{where} is missing; its parts are: {', '.join(map(str, parts))}")
+    inside = f"{where} " if where.endswith(":") else f"{where}."
+    if unknown := [name for name in words if name not in parts]:
+        raise StudyError(f"{inside}{unknown[0]} has no English wording in the rubric; leave it out")
+    return {**node, **{name: _added(part, words.get(name), code, f"{inside}{name}") for name, part in parts.items()}}
 
 
 def _named(node: Any) -> bool:

@@ -268,7 +268,7 @@ def _labelled(text: ImportedQuestion, texts: Mapping[str, int], scale: AskedScal
         words |= {part: part if mark else words.get(part, answer) for part in parts[answer]}
     if len(words) > _MOST_LABELS or any(len(part) > _MOST_WORDS for part in words):
         return None
-    order = sorted(words, key=_label_order)
+    order = sorted(words, key=lambda part: (part not in _WORDS["affirmative"], part))  # yes first
     names = dict(zip(order, distinct([slug(words[part], "label", letter=True) for part in order]), strict=True))
     labels = {names[part]: words[part] for part in order}
     if len(labels) < 2:
@@ -293,19 +293,7 @@ def _parts(text: str, mark: str) -> list[str]:
     return list(dict.fromkeys(part for part in map(_folded, map(trim, text.split(mark))) if part))
 
 
-def _label_order(text: str) -> tuple[int, str]:
-    """Return a sort key by which labels that mean yes come first, others in alphabetical order."""
-    return (0 if text in _WORDS["affirmative"] else 1, text)
-
-
 def affirmative(question: ImportedQuestion) -> str:
-    """Return the label that means yes; the first label if none is known to mean yes."""
-    return next(
-        (name for name, words in question.labels.items() if words.casefold() in _WORDS["affirmative"]),
-        next(iter(question.labels), ""),
-    )
-
-
-def says_yes(question: ImportedQuestion) -> bool:
-    """Return whether a label is known to mean yes."""
-    return any(words.casefold() in _WORDS["affirmative"] for words in question.labels.values())
+    """Return the label that is known to mean yes; empty if there is none."""
+    affirmatives = _WORDS["affirmative"]
+    return next((name for name, words in question.labels.items() if words.casefold() in affirmatives), "")

@@ -212,12 +212,15 @@ def proposal_rows(table: CellTable, proposal: Proposal) -> tuple[list[str], list
             if role == "by_rater"
             else (column, "")
         )
-        lines.append([name[:40], role, why or proposal.reasons[column], *map(_cut, hidden)])
+        lines.append(
+            [
+                name[:40],
+                role,
+                why or proposal.reasons[column],
+                *(cell if len(cell) <= _SHOWN else f"{cell[: _SHOWN - 1]}…" for cell in hidden),
+            ]
+        )
     return header, lines
-
-
-def _cut(cell: str) -> str:
-    return cell if len(cell) <= _SHOWN else f"{cell[: _SHOWN - 1]}…"
 
 
 def unused_lines(proposal: Proposal) -> list[str]:

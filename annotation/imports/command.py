@@ -14,16 +14,17 @@ import pandas as pd
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from annotation.campaign_records import NOT_IMPORTED
+from annotation.campaign_records import NOT_IMPORTED, PAIRS
 from annotation.imports.answers import ImportedQuestion, distinct, question_name, read_question
 from annotation.imports.columns import Proposal, proposal_rows, propose, unused_lines
 from annotation.imports.files import read_file, read_frame
 from annotation.imports.matching import Material, match, without_repeats
 from annotation.imports.options import AskedScale, read_scale
 from annotation.imports.tables import CellTable, UnplacedRow
-from annotation.imports.writing import has_pairs, has_records, lay_out, refuse_sources, write_records, write_study_files
+from annotation.imports.writing import has_pairs, lay_out, write_records, write_study_files
 from annotation.names import named_pseudonym, pseudonym_key, worker_pseudonym
 from annotation.options import home_of
+from annotation.ratings.answers import source_of_file
 from annotation.server import Home
 from generation.flags import identify
 from plumbline import cli
@@ -64,7 +65,8 @@ def import_files(options: argparse.Namespace) -> int:
     )  # fmt: skip
     _refuse_out(request)
     files = list(map(Path, options.files))
-    refuse_sources(files)
+    for file in files:
+        source_of_file(file)  # refuses names of a campaign's own ratings
     tables = itertools.chain.from_iterable(read_file(file, options.sheet) for file in files)
     import_tables(tables, request, home_of(options), print)
     return 0
@@ -130,17 +132,24 @@ def _refuse_out(request: ImportRequest) -> None:
     if out.suffix not in (".yaml", ".yml"):
         raise StudyError(f"--out {out}: a study is a YAML file, such as studies/mine.yaml")
     is_new = request.replace or request.dry_run or not out.exists()
-    if not is_new and has_records(load_study(out, request.exports)):
+    if not is_new and (load_study(out, request.exports).folder / PAIRS.name).exists():
         raise StudyError(f"{out} has records already; choose another name, or replace them with --replace")
 
 
 def import_tables(read: Iterable[CellTable], request: ImportRequest, home: Home, say: Callable[[str], None]) -> None:
     """Print the tables' interpretation, and write the study if nothing is doubtful."""
     tables, folder = list(read), request.out.with_suffix("")
-    _refuse_strange(request.columns, tables)
+    for column, role in request.columns.items():
+        if not any(_of_table({column: role}, table, tables) for table in tables):
+            propose(tables[0], {column: role})  # raises with the nearest
     proposals = [propose(table, _of_table(request.columns, table, tables)) for table in tables]
     for table, proposal in zip(tables, proposals, strict=True):
-        _show(table, proposal, say)
+        say(f"{table.path}: {table.form}, {count(len(table.cells), 'row')}")
+        for line in table.notes:
+            say(f"  {line}")
+        say(cli.columns(*proposal_rows(table, proposal)))
+        for line in unused_lines(proposal):
+            say(f"  {line}")
     _write_columns(request, tables, proposals)
     rated = [proposal.has_answers for proposal in proposals]
     doubts = [doubt for proposal, rates in zip(proposals, rated, strict=True) if rates or not any(rated)
@@ -175,13 +184,12 @@ def _import(request: ImportRequest, home: Home, material: Material, say: Callabl
     study = write_study_files(layout, material, questions, language, request.exports, anew=request.replace)
     pseudonyms = pseudonyms_of(home, study, material)
     number = write_records(study, layout, material, questions, pseudonyms)
-    _write_listed(study, listed)
     raters = len(set(pseudonyms.values())) if material.has_raters else 0
     item = study.called.item
     who = f" by {count(raters, 'rater')}" if raters else ""
     ratings = f"{count(number, 'rating')} of {count(len(material.items), item)}{who}"
     say(f"{study.name}: {ratings} -> {study.file}, {study.folder}")
-    _say_listed(study, listed, say)
+    _list(study, listed, say)
     has_texts = material.items[list(_TEXTS)].notna().any(axis=None)
     in_language = f"{language_name(language)} (if this is wrong, add --language CODE)"
     say(f"  texts: {in_language if has_texts else 'none in the files, so ids replace them'}")
@@ -238,21 +246,6 @@ class _Columns(BaseModel, extra="forbid"):
     language: str | None = None
 
 
-def _refuse_strange(columns: Mapping[str, str], tables: Sequence[CellTable]) -> None:
-    for column, role in columns.items():
-        if not any(_of_table({column: role}, table, tables) for table in tables):
-            propose(tables[0], {column: role})  # raises with the nearest
-
-
-def _show(table: CellTable, proposal: Proposal, say: Callable[[str], None]) -> None:
-    say(f"{table.path}: {table.form}, {count(len(table.cells), 'row')}")
-    for line in table.notes:
-        say(f"  {line}")
-    say(cli.columns(*proposal_rows(table, proposal)))
-    for line in unused_lines(proposal):
-        say(f"  {line}")
-
-
 def _write_columns(request: ImportRequest, tables: Sequence[CellTable], proposals: Sequence[Proposal]) -> None:
     """Write each column's role to a file that users correct and pass back; columns of raters go by number."""
     columns = dict[str, str]()
@@ -274,12 +267,7 @@ def read_questions(
 ) -> tuple[Material, list[ImportedQuestion]]:
     """Return the questions, and the material without cells that are not answers, which are listed."""
     answers = without_repeats(material.answers, listed)
-    titles = [str(title) for title in answers["question"].array.categories]
-    titles = [
-        title
-        for title, number in zip(titles, answers["question"].value_counts().reindex(titles), strict=True)
-        if number
-    ]
+    titles = list(map(str, answers["question"].cat.remove_unused_categories().cat.categories))
     names = distinct([question_name(title) for title in titles])
     if strange := [name for name in scales if name not in titles and name not in names]:
         raise StudyError(f"--scale: no question {strange[0]!r}; the questions are {', '.join(titles)}")
@@ -333,16 +321,11 @@ def _language(material: Material) -> str:
     return str(counts.index[0])
 
 
-def _write_listed(study: Study, listed: Sequence[UnplacedRow]) -> None:
-    frame = pd.DataFrame(
-        [(entry.file, entry.line, entry.column, entry.reason) for entry in listed],
-        columns=["file", "line", "column", "reason"],
-    )
+def _list(study: Study, listed: Sequence[UnplacedRow], say: Callable[[str], None]) -> None:
+    """Write the rows that were not imported to a file, and say how many there are and why."""
+    rows = [(entry.file, entry.line, entry.column, entry.reason) for entry in listed]
     with atomic(study.folder / NOT_IMPORTED) as file:
-        file.write(csv_bytes(frame))
-
-
-def _say_listed(study: Study, listed: Sequence[UnplacedRow], say: Callable[[str], None]) -> None:
+        file.write(csv_bytes(pd.DataFrame(rows, columns=["file", "line", "column", "reason"])))
     if not listed:
         say("  every row was imported")
         return

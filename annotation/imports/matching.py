@@ -358,14 +358,12 @@ def _without_empty(frame: pd.DataFrame, listed: list[UnplacedRow]) -> pd.DataFra
     for reason, lacking in reasons.items():
         mask = lacking & stays
         if mask.any():
-            listed += _listed(frame[mask], reason)
+            places = frame.loc[mask, ["file", "line"]].itertuples(index=False, name=None)
+            questions = frame.loc[mask, "question"].astype(object).fillna("")
+            for (file, line), question in zip(places, questions, strict=True):
+                listed.append(UnplacedRow(str(file), int(line), reason, str(question)))
             stays &= ~mask
     return frame if stays.all() else frame[stays].reset_index(drop=True)
-
-
-def _listed(rows: pd.DataFrame, reason: str) -> Iterator[UnplacedRow]:
-    for file, line, question in rows[["file", "line", "question"]].itertuples(index=False, name=None):
-        yield UnplacedRow(str(file), int(line), reason, "" if question != question else str(question))  # noqa: PLR0124 (NaN)
 
 
 def _items(frame: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -114,7 +115,10 @@ class LabelStudioTable(SheetForm):
     def read(cls, table: CellTable) -> CellTable:
         cells, unplaced = table.cells.copy(), list(table.listed)
         for name in (name for name in map(str, cells.columns) if name not in SHORT):
-            texts = [_from_json(text) for text in table.values(name)]
+            texts = list[str | None](table.values(name))
+            for number, text in enumerate(table.values(name)):
+                with contextlib.suppress(ValueError):  # a text that begins with a bracket
+                    texts[number] = short_answer(json.loads(text)) if text[:1] in "[{" else text
             unplaced += table.listing(name, [text is None for text in texts], NO_ANSWERS)
             cells[name] = renamed(cells[name].array, [text or "" for text in texts])
         roles = {name: role for name, role in _FORMS["label_studio"].items() if name in cells}
@@ -196,7 +200,8 @@ def _unfolded(table: CellTable) -> CellTable:
     numbered = {stem: names for stem, names in stems.items() if len(names) > 1}
     turns = max((frozenset(names) for names in numbered.values()), key=len, default=frozenset[int]())
     whole = {stem: names for stem, names in numbered.items() if set(names) == turns}
-    texts = [stem for stem, names in whole.items() if _wordy(table.cells[next(iter(names.values()))].cat)]
+    columns_by_stem = {stem: table.values(next(iter(names.values()))) for stem, names in whole.items()}
+    texts = [stem for stem, values in columns_by_stem.items() if np.mean([*map(count_words, values[:50])] or [0]) >= 3]
     if not texts or len(texts) == len(whole) or (len(turns) < 3 and len(texts) < 2) or set(whole) & set(table.cells):
         return table
     rest = table.cells.drop(columns=[name for names in whole.values() for name in names.values()])
@@ -210,17 +215,6 @@ def _unfolded(table: CellTable) -> CellTable:
     )
     lines = np.tile(table.lines, len(turns))
     return replace(table, cells=pd.DataFrame(columns), lines=lines, notes=(*table.notes, note))
-
-
-def _from_json(text: str) -> str | None:
-    try:
-        return short_answer(json.loads(text)) if text[:1] in "[{" else text
-    except ValueError:
-        return text
-
-
-def _wordy(column: Any) -> bool:
-    return float(np.mean([count_words(text) for text in column.categories[:50]] or [0])) >= 3
 
 
 def _with_task_answers(table: CellTable) -> CellTable:
@@ -261,10 +255,14 @@ def _answers_of(value: Any) -> dict[str, str]:
 
 def _ticked(table: CellTable, names: Sequence[str]) -> CellTable:
     """Join a question's columns, each a label that is ticked or not, to one column."""
-    groups = defaultdict[str, dict[str, str]](dict)
+    groups, ticks = defaultdict[str, dict[str, str]](dict), {*_WORDS["ticked"], *_WORDS["unticked"]}
     for name in names:
         match = _ASSIGNED.match(name)
-        if match and match["question"] != "Answer" and (match["mark"] == ":::" or _are_ticks(table.values(name))):
+        if (
+            match
+            and match["question"] != "Answer"
+            and (match["mark"] == ":::" or ticks.issuperset(map(str.casefold, table.values(name))))
+        ):
             groups[match["question"]][re.sub(r"^scale_(?=\d+$)", "", match["label"])] = name
     cells = table.cells
     for question, labels in groups.items():
@@ -281,10 +279,6 @@ def _ticked(table: CellTable, names: Sequence[str]) -> CellTable:
             codes, index = pd.factorize(whole.where(whole != ""))
             cells = cells.drop(columns=columns).assign(**{question: coded(codes.astype(np.int32), list(index))})
     return replace(table, cells=cells)
-
-
-def _are_ticks(values: Iterable[str]) -> bool:
-    return {value.casefold() for value in values} <= {*_WORDS["ticked"], *_WORDS["unticked"]}
 
 
 def _wordings(texts: Mapping[str, str]) -> dict[str, str]:

@@ -15,12 +15,12 @@ import pandas as pd
 import yaml
 
 from annotation.campaign_records import PAIRS, SUPPLY, TRUTH, CampaignRecords
-from annotation.imports.answers import ImportedQuestion, affirmative, distinct, says_yes, slug
+from annotation.imports.answers import ImportedQuestion, affirmative, distinct, slug
 from annotation.imports.matching import Material
 from annotation.imports.times import coarse
 from annotation.offering import alone
 from annotation.questions.label import SingleLabelQuestion
-from annotation.ratings.answers import PAUSE, source_of_file, write_ratings
+from annotation.ratings.answers import PAUSE, write_ratings
 from annotation.records import Supply
 from annotation.rubric import load_rubric
 from annotation.sampling.sample import sample_settings
@@ -88,11 +88,6 @@ def _unit_name(name: str) -> str:
     return (
         f"system-{plain}"[:64] if plain in _UNIT or plain.endswith(("_original", "_difference", "_reason")) else plain
     )
-
-
-def has_records(study: Study) -> bool:
-    """Return whether ratings were imported into the study, or its pairs were drawn."""
-    return bool((study.folder / PAIRS.name).exists())
 
 
 def write_study_files(
@@ -233,16 +228,10 @@ def _written(points: tuple[float, ...]) -> Any:
 
 
 def everybody_asked(question: ImportedQuestion, material: Material) -> bool:
-    """Return whether a question was answered with most items."""
+    """Return whether a question was asked in most of the times that a rater answered about an item."""
     counts = material.answers["question"].value_counts()
-    if int((counts > 0).sum()) == 1:
-        return True
-    return int(counts[question.title]) >= _ENOUGH * answer_sets(material)
-
-
-def answer_sets(material: Material) -> int:
-    """Return how many times a rater answered about an item, on one question or several."""
-    return int(_raters_of_items(material).sum())
+    alone = int((counts > 0).sum()) == 1
+    return alone or int(counts[question.title]) >= _ENOUGH * int(_raters_of_items(material).sum())
 
 
 def _study(layout: Layout, material: Material, questions: Sequence[ImportedQuestion], language: str) -> dict[str, Any]:
@@ -255,7 +244,16 @@ def _study(layout: Layout, material: Material, questions: Sequence[ImportedQuest
             {"name": layout.name, "task": "bitext_mining", "path": f"{folder}/texts.parquet", "language": language,
              "columns": {"sentence1": "text", "sentence2": "text"}, "split": "all"}
         ]  # fmt: skip
-        content["transformations"] = [_transformation(layout, unit, folder) for unit in layout.titles]
+        content["transformations"] = [
+            {
+                "name": unit,
+                "axis": GROUP,
+                "outputs": {"path": f"{folder}/outputs/{unit}.parquet"},
+                "source": (title := readable(name)[:200]),
+                "raters": {"title": {"en": title}, "asked": {"en": "What was asked for is not known."}},
+            }
+            for unit, name in layout.titles.items()
+        ]
         content["seeds"] = [SEED]
     else:
         context = {name: column for column, name in beside_names(material).items()}
@@ -263,12 +261,7 @@ def _study(layout: Layout, material: Material, questions: Sequence[ImportedQuest
             "kind": "texts", "path": f"{folder}/texts.parquet", "language": language,
             "groups": list(layout.titles), **({"context": context} if context else {}),
         }  # fmt: skip
-    content["sample"] = {
-        "pairs": largest,
-        "seed": SEED,
-        "controls": 0,
-        "repeats": 0,
-    }
+    content["sample"] = {"pairs": largest, "seed": SEED, "controls": 0, "repeats": 0}
     content["rubric"] = RUBRIC
     content["raters"] = {"per_pair": min(1000, int(raters.max(initial=1)))}
     least_raters = 2 if (raters >= 2).sum() * 2 >= len(items) else 1
@@ -288,38 +281,25 @@ def _raters_of_items(material: Material) -> np.ndarray:
     return np.bincount(together // size, minlength=len(material.items))
 
 
-def _transformation(layout: Layout, unit: str, folder: str) -> dict[str, Any]:
-    return {
-        "name": unit,
-        "axis": GROUP,
-        "outputs": {"path": f"{folder}/outputs/{unit}.parquet"},
-        "source": readable(layout.titles[unit])[:200],
-        "raters": {
-            "title": {"en": readable(layout.titles[unit])[:200]},
-            "asked": {"en": "What was asked for is not known."},
-        },
-    }
-
-
 def _rules(questions: Sequence[ImportedQuestion], material: Material) -> dict[str, Any]:
     """Return the acceptance rules.
 
     For ratings HTEB's threshold (3 on 1 to 5), or the middle of another scale; for labels half of the answers for a
     label that means yes.
     """
-    ratings = [question for question in questions if question.points and everybody_asked(question, material)]
-    labels = [question for question in questions if _has_shares(question) and everybody_asked(question, material)]
+    asked = [question for question in questions if everybody_asked(question, material)]
+    ratings = [question for question in asked if question.points]
+    shares = {question.name: _share_rule(question) for question in asked if _share_rule(question)}
+    yes = [question.name for question in asked if question.name in shares and affirmative(question)]
     shared = _shared_scale(questions)
-    if (
-        shared
-        and not material.lower
-        and len(ratings) == sum(bool(question.points) for question in questions)
-        and not any(map(says_yes, labels))
-    ):
-        return {"threshold": _middle(shared)}
-    rules = [_middling(question, material) for question in ratings]
-    chosen = [question for question in labels if says_yes(question)] or ([] if ratings else labels[:1])
-    rules += [_share_rule(question) for question in chosen]
+    every_rating = len(ratings) == sum(bool(question.points) for question in questions)
+    if shared and not material.lower and every_rating and not yes:
+        return {"threshold": (shared[0] + shared[-1]) / 2}
+    rules: list[dict[str, Any]] = []
+    for question in ratings:
+        end = "at_most" if question.title in material.lower else "at_least"
+        rules.append({"question": question.name, end: (question.points[0] + question.points[-1]) / 2})
+    rules += [shares[name] for name in yes or ([] if ratings else list(shares)[:1])]
     if not rules:
         raise DataError(
             "no question with a scale or labels was answered for most items, so no verdict is possible; name other"
@@ -329,23 +309,12 @@ def _rules(questions: Sequence[ImportedQuestion], material: Material) -> dict[st
 
 
 def _share_rule(question: ImportedQuestion) -> dict[str, Any]:
-    return {"question": question.name, "label": affirmative(question), "at_least": 0.5}
-
-
-def _has_shares(question: ImportedQuestion) -> bool:
-    """Return whether a rule can judge the share of a label."""
-    rule = RuleSpec.model_validate(_share_rule(question))
-    return bool(question.labels) and not question.asked.rule_fault(rule, by_blocks=False, with_agreement=False)
-
-
-def _middling(question: ImportedQuestion, material: Material) -> dict[str, Any]:
-    """Return the rule that a question's mean must be in the better half of its scale."""
-    end = "at_most" if question.title in material.lower else "at_least"
-    return {"question": question.name, end: _middle(question.points)}
-
-
-def _middle(points: Sequence[float]) -> float:
-    return (points[0] + points[-1]) / 2
+    """Return the rule on the share of a label; none for a question whose labels have no shares to judge."""
+    label = affirmative(question) or next(iter(question.labels), "")
+    rule = {"question": question.name, "label": label, "at_least": 0.5}
+    spec = RuleSpec.model_validate(rule)
+    fits = question.labels and not question.asked.rule_fault(spec, by_blocks=False, with_agreement=False)
+    return rule if fits else {}
 
 
 def write_records(
@@ -359,10 +328,14 @@ def write_records(
     data = study.data_files()
     with alone(study):
         with stage(study, "sample", data, [study.folder / PAIRS.name], sample_settings(study.sample, study.judging)):
-            pairs = _pairs(study, layout, material) if layout.is_pairs else _text_pairs(study)
+            if layout.is_pairs:
+                pairs = _pairs(study, layout, material)
+            else:
+                rows = [item.pair(study.kinds[item.group]) for item in read_items(study, load_rubric(study))[0]]
+                pairs = pd.DataFrame([row.model_dump() for row in rows], columns=list(Pair.model_fields))
             Manifest.of(study).write_models(SUPPLY.name, _supplies(pairs, study))
-            for name, rows in (("controls.parquet", []), (PAIRS.name, pairs)):
-                Manifest.of(study).write_table(name, rows, Pair)
+            for name, table in (("controls.parquet", []), (PAIRS.name, pairs)):
+                Manifest.of(study).write_table(name, table, Pair)
         files = [study.folder / PAIRS.name, study.folder / "controls.parquet"]
         with stage(
             study, "collect", files, [study.folder / "ratings.parquet", study.folder / "control_ratings.parquet"]
@@ -424,13 +397,6 @@ def _pairs(study: Study, layout: Layout, material: Material) -> pd.DataFrame:
     )[list(Pair.model_fields)]  # fmt: skip
 
 
-def _text_pairs(study: Study) -> pd.DataFrame:
-    """Return the items of a file of texts as rows of the sample."""
-    items, _ = read_items(study, load_rubric(study))
-    rows = [item.pair(study.kinds[item.group]).model_dump() for item in items]
-    return pd.DataFrame(rows, columns=list(Pair.model_fields))
-
-
 def _ratings(
     pairs: pd.DataFrame, material: Material, questions: Sequence[ImportedQuestion], pseudonyms: Mapping[str, str]
 ) -> pd.DataFrame:
@@ -443,11 +409,8 @@ def _ratings(
         )
     answers = material.answers
     by_title = {question.title: question for question in questions}
-    values, words, names = (
-        np.full(len(answers), np.nan),
-        np.full(len(answers), "", object),
-        np.full(len(answers), "", object),
-    )
+    values = np.full(len(answers), np.nan)
+    words, names = (np.full(len(answers), "", object) for _ in range(2))
     for title, rows in answers.groupby("question", observed=True).indices.items():
         question, cells = by_title[str(title)], answers["cell"].array[rows]
         names[rows] = question.name
@@ -507,9 +470,3 @@ def _seconds(answers: pd.DataFrame, coarse_times: bool) -> np.ndarray:
     known_since = since.where((since > 0) & (since <= PAUSE.total_seconds()) & ~alike)
     both = answers[["rater", "item"]].merge(turns.assign(since=known_since)[["rater", "item", "since"]], how="left")
     return both["since"].to_numpy(float)
-
-
-def refuse_sources(tables: Sequence[Path]) -> None:
-    """Raise DataError for files with names reserved for a campaign's own ratings."""
-    for path in tables:
-        source_of_file(path)

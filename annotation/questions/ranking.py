@@ -25,7 +25,7 @@ from annotation.questions.question import (
 from annotation.records import Coefficient, MeanRank
 from plumbline.statistics.agreement import UNKNOWN_RATERS, Integers, rater_numbers
 from plumbline.statistics.estimates import Estimate, Floats
-from plumbline.statistics.intervals import Mean, over_pairs, over_pairs_and_raters
+from plumbline.statistics.intervals import over_pairs, over_pairs_and_raters
 from plumbline.study.campaign import AcceptanceSpec, RuleSpec
 from plumbline.words import trim
 
@@ -213,15 +213,8 @@ def _mean_over_pairs(values: Floats, least: float) -> Estimate:
 def _mean_rank(rankings: Rankings, ranks: Floats, interval: str) -> Estimate:
     if interval != "pairs" and (rankings.rater < 0).any():
         return Estimate.alone(float(ranks.mean()), UNKNOWN_RATERS)
-    mean = _mean(rankings, ranks, interval)
+    pairs, raters = ((np.bincount(by, weights=ranks), np.bincount(by) * 1.0) for by in (rankings.pair, rankings.rater))
+    mean = over_pairs(*pairs) if interval == "pairs" else over_pairs_and_raters(*pairs, *raters)
     few = TOO_FEW_RATERS if interval != "pairs" else SAME
     reason = "" if not math.isnan(mean.low) else few if rankings.pair.max() else "only one pair, so no interval"
     return Estimate(value=float(mean.value), low=float(mean.low), high=float(mean.high), reason=reason)
-
-
-def _mean(rankings: Rankings, ranks: Floats, interval: str) -> Mean:
-    pairs, raters = (
-        (np.bincount(by, weights=ranks).astype(np.float64), np.bincount(by).astype(np.float64))
-        for by in (rankings.pair, rankings.rater)
-    )
-    return over_pairs(*pairs) if interval == "pairs" else over_pairs_and_raters(*pairs, *raters)

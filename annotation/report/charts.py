@@ -12,11 +12,10 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from annotation.verdicts.tables import display, number, scoped, with_interval
+from annotation.verdicts.tables import display, interval_of, number, scoped
 from plumbline.exhibits.charts import legend_above
 from plumbline.exhibits.palette import NEUTRAL, colours
 from plumbline.scales import classes_of, is_whole, marks
-from plumbline.statistics.estimates import Estimate
 from plumbline.transformations import Axes
 
 DECISIONS = {"accepted": "circle", "undecided": "diamond", "rejected": "cross"}
@@ -47,7 +46,9 @@ def rating_shares(shares: pd.DataFrame, scale: Sequence[float]) -> alt.LayerChar
         dark=shares["value"].map({point: _is_dark(colour) for point, colour in zip(classes, colours, strict=True)}),
     )
     row = alt.Y("name:N", sort=list(dict.fromkeys(bars["name"])), title=None)
-    colour = alt.Color("value:O", title="Rating").scale(domain=classes, range=[_hex(rgb) for rgb in colours])
+    colour = alt.Color("value:O", title="Rating").scale(
+        domain=classes, range=["#{:02x}{:02x}{:02x}".format(*rgb) for rgb in colours]
+    )
     base = alt.Chart(bars)
     parts = base.mark_bar(stroke=NEUTRAL, strokeWidth=0.5).encode(
         x=alt.X("start:Q", title="Share of ratings").scale(domain=[0, 1]).axis(format="%", tickCount=5),
@@ -67,7 +68,7 @@ def rating_shares(shares: pd.DataFrame, scale: Sequence[float]) -> alt.LayerChar
 def shares_in_words(shares: pd.DataFrame) -> str:
     """Describe `rating_shares` in words, for screen readers."""
     parts = []
-    for name, group in zip(dict.fromkeys(_bar_names(shares)), _by_transformation(shares), strict=True):
+    for name, group in shares.assign(name=_bar_names(shares)).groupby("name", sort=False):
         points = ", ".join(
             f"{share:.0%} are {value}" for value, share in zip(group["value"], group["share"], strict=True)
         )
@@ -115,8 +116,7 @@ def means_in_words(means: pd.DataFrame) -> str:
     """Describe `mean_intervals` in words, for screen readers."""
     parts = []
     for name, row in zip(_verdict_names(means), means.to_dict(orient="records"), strict=True):
-        mean = Estimate(value=row["mean"], low=row["low"], high=row["high"])
-        parts.append(f"{name}, mean {with_interval(mean)}")
+        parts.append(f"{name}, mean {interval_of(row)}")
     limits = " and ".join(number(limit) for limit in sorted(means["threshold"].dropna().unique()))
     return f"Threshold {limits}. {'; '.join(parts)}."
 
@@ -139,10 +139,6 @@ def _bar_names(shares: pd.DataFrame) -> list[str]:
     return [f"{display(name, pooled=False)} (n = {total:,})" for name, total in names]
 
 
-def _by_transformation(shares: pd.DataFrame) -> list[pd.DataFrame]:
-    return [group for _, group in shares.groupby("transformation", sort=False)]
-
-
 def _verdict_names(means: pd.DataFrame) -> list[str]:
     """Return the names of verdicts: `Paraphrasing (en): accepted`."""
     places = zip(means["transformation"], means["language"], means["task_type"], means["decision"], strict=True)
@@ -160,7 +156,3 @@ def _is_dark(colour: tuple[int, int, int]) -> bool:
     """Return whether white letters are easier to read on a colour than black ones (weights of ITU-R BT.601)."""
     red, green, blue = colour
     return 0.299 * red + 0.587 * green + 0.114 * blue < 110
-
-
-def _hex(colour: tuple[int, int, int]) -> str:
-    return "#" + "".join(f"{channel:02x}" for channel in colour)

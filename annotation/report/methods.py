@@ -18,7 +18,7 @@ from annotation.counting import dated_words
 from annotation.human.forms import form_of
 from annotation.human.records import HumanTask
 from annotation.ratings.signs import controls_missed
-from annotation.records import Look, Verdict
+from annotation.records import Verdict
 from annotation.report.material import CampaignMaterial
 from annotation.rubric import CHECKS, Rubric
 from annotation.sampling.candidates import NEAR
@@ -217,7 +217,7 @@ def _verdict_facts(material: CampaignMaterial) -> dict[str, Any]:
         "unbiased": bool(material.study.raters.blocks) and len(unbiased_frame(material.verdicts)) > 0,
         "why_unbiased": WHY_UNBIASED,
         "looks": material.looks,
-        "same_basis": not any(itertools.starmap(_other_basis, itertools.pairwise(material.looks))),
+        "same_basis": all(one.rests_on == following.rests_on for one, following in itertools.pairwise(material.looks)),
         "fixed": fixed_text(material.rules, material.every) if material.rules else "",
         "amended": len(amendments(material.rules, material.first)),
         "kinds_agreed": kinds if material.groups else None,
@@ -272,10 +272,6 @@ def _changed(verdicts: Sequence[Verdict], decision: str) -> str:
     """Return how many verdicts would be different by another decision of theirs, in words."""
     changed = [verdict for verdict in verdicts if getattr(verdict.review, decision) not in (None, verdict.by_rule)]
     return f"{len(changed)} of {count(len(verdicts), 'verdict')}" if changed else "no verdict"
-
-
-def _other_basis(before: Look, after: Look) -> bool:
-    return before.rests_on != after.rests_on
 
 
 def other_questions(rubric: Rubric, plain: Collection[str], tasks: Sequence[HumanTask] = ()) -> list[str]:

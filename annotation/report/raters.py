@@ -17,7 +17,7 @@ from annotation.judges.select_generator import family
 from annotation.report.material import CampaignMaterial
 from annotation.report.methods import SOURCE_NAMES
 from annotation.statistics.reliability import reliability_table, truth_table
-from annotation.verdicts.tables import SIMULATED, display, with_interval
+from annotation.verdicts.tables import SIMULATED, display, interval_of, with_interval
 from plumbline.exhibits.page import Section
 from plumbline.exhibits.table import Exhibit, Table
 from plumbline.statistics.estimates import Estimate
@@ -54,10 +54,7 @@ def truth_exhibit(material: CampaignMaterial) -> Exhibit:
 
 def _printed(name: str, caption: str, frame: pd.DataFrame, columns: list[str]) -> Exhibit:
     printed = frame[columns].rename(columns=str.capitalize)
-    printed["Value [95%]"] = [
-        with_interval(Estimate(value=row["value"], low=row["low"], high=row["high"]))
-        for row in frame.to_dict("records")
-    ]
+    printed["Value [95%]"] = list(map(interval_of, frame.to_dict("records")))
     return Exhibit(name, caption, frame, printed.assign(**{"n": frame["n"].map(str), "Why missing": frame["reason"]}))
 
 
@@ -137,11 +134,11 @@ def made_up(outcome: JudgesOutcome) -> list[str]:
     doubtful = [
         f"Some judges rated outputs of their own model, or of one with a related name, and may favour them: {related}."
     ]
-    return [f"Judges: {', '.join(named)}.{recorded}", *(doubtful if related else []), *_simulated(outcome)]
-
-
-def _simulated(outcome: JudgesOutcome) -> list[str]:
-    return [SIMULATED] if outcome.simulated else []
+    return [
+        f"Judges: {', '.join(named)}.{recorded}",
+        *(doubtful if related else []),
+        *([SIMULATED] if outcome.simulated else []),
+    ]
 
 
 def means_exhibit(material: CampaignMaterial, outcome: JudgesOutcome) -> Exhibit:

@@ -45,25 +45,6 @@ NOBODY = "N/A: no person rated. Every rating is simulated (a rehearsal)."
 _ELSEWHERE = "OPEN: Ratings came from files; how they were collected is not on record."
 _OPEN = "OPEN:"  # how the text of an answer begins that leaves its question open
 _OF_RATERS = ("consent", "recruitment", "payment", "experts", "acquainted", "researchers", "characteristics")
-#: The option of HEDS's form for the first word of people's answer.
-_BY_FIRST_WORD = {
-    **{key: {"yes": 1, "no": 2, "n/a": 3} for key in ("experts", "acquainted", "researchers")},
-    **{key: {"no": 1, "yes": 2} for key in ("personal_data", "special_category")},
-    "payment": {"yes": 1, "no": 3, "n/a": 4},
-}
-#: Task of a transformation (option of HEDS 2.3).
-_TASKS = {
-    **dict.fromkeys(("paraphrasing", "backtranslation", "style_change"), 13),
-    **dict.fromkeys(("translation", "cross_translation"), 15),
-    "summarisation": 16,
-}
-_OTHER_TASK = 20
-#: Our own questions by English wording: type of quality, aspect, frame of reference (options of HEDS 4.1).
-_CLASSIFIED = {
-    "Transformation quality: does the new text do what was asked and keep the meaning?": (1, 3, 2),
-    "Fluency: does the new text read as well-formed?": (2, 1, 1),
-    "How similar are the two texts in meaning?": (1, 2, 2),
-}
 
 
 @dataclass(frozen=True)
@@ -127,7 +108,7 @@ def _of_people(material: CampaignMaterial, key: str, facts: Mapping[str, Any]) -
         answer = SheetAnswer(NOBODY, question=key)
     elif own_words := material.study.ethics.get(key, ""):
         answer = SheetAnswer(f"{own_words} {answer.text.removeprefix('yes. ')}".strip(), "people", key)
-    option = _BY_FIRST_WORD.get(key, {}).get(begins(answer.text))
+    option = packaged("sheets/heds.yaml")["by_first_word"].get(key, {}).get(begins(answer.text))
     return replace(answer, chosen=(option,)) if option and answer.by != "open" else answer
 
 
@@ -232,10 +213,11 @@ def _sizes(material: CampaignMaterial) -> str:
 
 def _tasks(material: CampaignMaterial) -> dict[str, Any]:
     names = list(dict.fromkeys(pair.transformation for pair in material.pairs))
+    tasks: dict[str, int] = packaged("sheets/heds.yaml")["tasks"]
     if not material.study.judging.transforms:
-        return {"options": [_OTHER_TASK], "unnamed": []}
-    options = sorted({_TASKS.get(name, _OTHER_TASK) for name in names})
-    return {"options": options, "unnamed": [name for name in names if name not in _TASKS]}
+        return {"options": [tasks["other"]], "unnamed": []}
+    options = sorted({tasks.get(name, tasks["other"]) for name in names})
+    return {"options": options, "unnamed": [name for name in names if name not in tasks]}
 
 
 def _languages(codes: Sequence[str]) -> dict[str, Any]:
@@ -249,12 +231,13 @@ def criterion_facts(material: CampaignMaterial, question: RubricQuestion, scale:
     """Return the facts on one question that raters answer, by their names in the templates."""
     title = worded(question.title, ENGLISH)
     name, colon, _ = title.partition(":")
+    classified: dict[str, list[int]] = packaged("sheets/heds.yaml")["classified"]
     return {
         "kind": scale.kind,
         "title": title,
         # Ours are named before the colon; what a colon means elsewhere is unknown.
-        "name": (None if title not in _CLASSIFIED else name) if colon else "",
-        "classes": _CLASSIFIED.get(title, ()),
+        "name": (None if title not in classified else name) if colon else "",
+        "classes": classified.get(title, ()),
         "definition": _definition(material, question),
         **scale.instrument([worded(words, ENGLISH) for words in question.labels.values()]),
         "agreement": _agreement(material, scale),

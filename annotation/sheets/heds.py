@@ -17,12 +17,6 @@ from annotation.report.methods import rated_here
 from annotation.sheets.facts import SheetAnswer, criterion_answers
 from annotation.wordings import packaged
 
-# Fields unknown for imported ratings: how the scale was shown (_SHOWN) and, if items were imported too, the questions.
-_SHOWN = frozenset({"4.3.5"})
-_UNSEEN = _SHOWN | {
-    *(f"4.{part}.{number}" for part in (1, 2) for number in (1, 2, 3)),
-    *("4.3.1.1", "4.3.2", "4.3.3", "4.3.4", "4.3.6", "4.3.7", "4.3.8"),
-}
 HedsAnswers = Mapping[str, Mapping[str, SheetAnswer]]  # by the question's number, then by criterion
 
 
@@ -59,7 +53,8 @@ def form() -> tuple[Mapping[str, FormField], str]:
 def heds_answers(material: CampaignMaterial, answers: Mapping[str, SheetAnswer]) -> HedsAnswers:
     """Return the answers by the question's number, in the form's order, and by criterion (empty outside section 4)."""
     names, criteria = packaged("sheets/answers.yaml")["heds"], criterion_answers(material)
-    unseen = _UNSEEN if material.imported else _SHOWN if not rated_here(material) else frozenset[str]()
+    unknown_of: dict[str, list[str]] = packaged("sheets/heds.yaml")["unknown"]
+    unseen = [] if rated_here(material) else unknown_of["imported" if material.imported else "ratings_of_files"]
     by_number: dict[str, dict[str, SheetAnswer]] = {}
     for number, field in form()[0].items():
         for criterion, by_name in criteria.items() if field.by_criterion else [("", answers)]:

@@ -137,7 +137,8 @@ def by_rater(ratings: pd.DataFrame, workload: Workload, signs: Sequence[Sign]) -
     open_pairs = _left(answers, workload)
     drafts, discarded = (_counts(answers[answers["status"] == name], "rater_id") for name in ("draft", "discarded"))
     of_rater = Counter(sign.rater_id for sign in signs)
-    answered, last = _counts(submitted, "rater_id"), _last(submitted[~untimed(answers)[submitted.index]])
+    answered, timed = _counts(submitted, "rater_id"), submitted[~untimed(answers)[submitted.index]]
+    last = timed.groupby("rater_id", observed=True)["submitted_at"].max().to_dict()
     rows: list[dict[str, Any]] = [
         {
             "rater_id": rater,
@@ -171,12 +172,6 @@ def _left(answers: pd.DataFrame, workload: Workload) -> dict[str, Counter[str]]:
     for member in workload.members:
         open_pairs[member.rater_id][member.dataset] = number[member.dataset] - done[member.rater_id, member.dataset]
     return open_pairs
-
-
-def _last(submitted: pd.DataFrame) -> dict[Any, datetime]:
-    """Return the time of each rater's last submission."""
-    latest: dict[Any, datetime] = submitted.groupby("rater_id", observed=True)["submitted_at"].max().to_dict()
-    return latest
 
 
 def _counts(frame: pd.DataFrame, by: str | list[str]) -> Counter[Any]:
@@ -244,12 +239,13 @@ def stages_of(
     collected = _stage("collected", study.folder / "ratings.parquet", "collect", noted)
     if published.state == "not yet" and records.collected.ratings.empty:  # of a rehearsal that was removed
         collected = Stage("collected", "not yet")
+    judged = Stage("verdicts", "stale" if outdated else "done", noted.ended("accept"), outdated)
     stages = [
         *_generated(noted),
         _sampled(noted, records, mismatched),
         published,
         collected,
-        _judged(noted, outdated, looked_at=bool(records.looks)),
+        judged if records.looks else Stage("verdicts", "not yet"),
         _stage("report", study.folder / "report" / "index.html", "report", noted),
         _scored(noted),
     ]
@@ -340,12 +336,6 @@ def _published(noted: _StageHistory, ratings: pd.DataFrame) -> Stage:
             "to crowd workers: " + ", ".join(campaign.label for campaign in offered),
         )
     return Stage("published", "not yet", None, "ratings came from files" if len(ratings) else "")
-
-
-def _judged(noted: _StageHistory, outdated: str, *, looked_at: bool) -> Stage:
-    if not looked_at:
-        return Stage("verdicts", "not yet")
-    return Stage("verdicts", "stale" if outdated else "done", noted.ended("accept"), outdated)
 
 
 def _scored(noted: _StageHistory) -> Stage:

@@ -104,7 +104,9 @@ def read_status(
     warnings += _strange(evidence)
     fresh = stages["verdicts"].state == "done"
     reached_now = held if fresh else _found_so_far(evidence, may_judge=not broken)
-    pairs = _pairs(evidence)
+    pairs = by_pair(
+        read.sample, read.of_sample, study.raters_of, study.acceptance.min_raters, read.withdrawn, evidence.unopened()
+    )
     undecided = _undecided(study.acceptance, pairs, reached_now)
     progress = _progress(study, pairs, reached_now, undecided, fresh=fresh)
     if not evidence.offered:  # imported ratings: how many were asked for is unknown
@@ -118,7 +120,12 @@ def read_status(
         rules=rules,
         warnings=tuple(filter(None, warnings)),
         notes=(
-            *(*_waves(evidence), *withdrawn_lines(evidence)),
+            *(
+                f"Sample extended on {wave.at:%Y-%m-%d}: wave {wave.number},"
+                f" {count(wave.pairs, 'pair')} ({wave.reason})."
+                for wave in evidence.waves
+            ),
+            *withdrawn_lines(evidence),
             *flagged_lines(flags for flags in flagged if not flags.doubtful),
             *_wording_notes(evidence, read.pairs),
         ),
@@ -138,7 +145,9 @@ def read_status(
         simulated=bool(ratings["simulated"].any()),
         languages=tuple(dict.fromkeys(chain.from_iterable(_languages(read.pairs)))),
         looks=looks_frame(reached_now),
-        blocks=tuple(_block_lines(evidence)),
+        blocks=tuple(
+            f"{of_group(key)}: {'; '.join([group.decision, *group.lines()])}" for key, group in evidence.blocks.items()
+        ),
         again=_again(evidence, stages["published"], undecided),
     )
 
@@ -150,18 +159,6 @@ def _strange(evidence: Evidence) -> Iterator[str]:
     if number and len(read.pairs):
         again = evidence.study.command("collect")
         yield f"{count(number, 'rated pair is', 'rated pairs are')} not in the sample; run `{again}` again"
-
-
-def _pairs(evidence: Evidence) -> pd.DataFrame:
-    """`by_pair` of the sample."""
-    study, read, out = evidence.study, evidence.collected, evidence.unopened()
-    return by_pair(read.sample, read.of_sample, study.raters_of, study.acceptance.min_raters, read.withdrawn, out)
-
-
-def _block_lines(evidence: Evidence) -> Iterator[str]:
-    """Yield a line on the progress of each verdict's blocks; none without blocks."""
-    for key, group in evidence.blocks.items():
-        yield f"{of_group(key)}: {'; '.join([group.decision, *group.lines()])}"
 
 
 def _wording_notes(evidence: Evidence, pairs: pd.DataFrame) -> list[str]:
@@ -217,14 +214,6 @@ def _rules(evidence: Evidence) -> tuple[tuple[str, ...], str]:
         return tuple(lines), ""
     how = "publish again" if first is None else 'accept with --amend "reason"'
     return tuple(lines), f"{study.file}: the rules differ from those that were fixed: {what}; undo the change, or {how}"
-
-
-def _waves(evidence: Evidence) -> list[str]:
-    """A line for each extension of the sample."""
-    return [
-        f"Sample extended on {wave.at:%Y-%m-%d}: wave {wave.number}, {count(wave.pairs, 'pair')} ({wave.reason})."
-        for wave in evidence.waves
-    ]
 
 
 def _reached(evidence: Evidence) -> tuple[Sequence[Verdict], str]:

@@ -32,15 +32,16 @@ _NAMED = 5  # verdicts that a line names
 _REMARKS = {"simulated": "simulated", "excluded": "excluded", "taken out": "out"}  # on raters, by column
 
 
-def status_text(status: Status, arguments: str, names: Mapping[str, str] = MappingProxyType({})) -> str:
-    """Return the status for a terminal; `arguments` name the study in the advised commands.
+def status_text(status: Status, names: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Return the status for a terminal.
 
     `names` are raters' by pseudonym, as far as this machine's user may see them (`annotation.names`).
     """
     study = status.study
+    warnings = [SIMULATED if status.simulated else "", LATE[status.rules_fixed] if status.rules_fixed else ""]
     parts = [
-        "\n".join([f"Study {study.name} on {status.now:%Y-%m-%d at %H:%M} UTC", *_warnings(status)]),
-        _flow_text(status, arguments),
+        "\n".join([f"Study {study.name} on {status.now:%Y-%m-%d at %H:%M} UTC", *filter(None, warnings)]),
+        _flow_text(status),
         "\n".join([*status.rules, *status.notes, *(f"WARNING: {line}" for line in status.warnings)]),
     ]
     if len(status.progress):
@@ -50,48 +51,44 @@ def status_text(status: Status, arguments: str, names: Mapping[str, str] = Mappi
         parts.append(line)
     if status.sources:
         parts.append(doubts_text(status.doubts, status.study.judging, judged=status.judged))
-    return "\n\n".join([*parts, f"Next: {next_step(status, arguments)}"])
+    return "\n\n".join([*parts, f"Next: {next_step(status)}"])
 
 
-def _warnings(status: Status) -> list[str]:
-    """Return the warnings above all else: simulated ratings, and rules fixed after the ratings."""
-    return [*([SIMULATED] if status.simulated else []), *([LATE[status.rules_fixed]] if status.rules_fixed else [])]
-
-
-def next_step(status: Status, arguments: str) -> str:
+def next_step(status: Status) -> str:
     """Return the next step, in one line with its command."""
     if status.rules_changed and status.sources:
-        return f'plumbline accept {arguments} --amend "reason", or undo the change of the rules'
+        return f'{status.study.command("accept")} --amend "reason", or undo the change of the rules'
     came_whole = bool(status.sources) and status.stages["transformations"].state == "not yet"
-    if came_whole and (step := _rate(status, arguments) or _before_scores(status, arguments)):
+    if came_whole and (step := _rate(status) or _before_scores(status)):
         return step  # an import has pairs and ratings; outputs are needed for scores alone
-    return _make(status, arguments) or _rate(status, arguments) or _judge(status, arguments)
+    return _make(status) or _rate(status) or _judge(status)
 
 
-def _before_scores(status: Status, arguments: str) -> str:
+def _before_scores(status: Status) -> str:
     """Return the command for an import's missing verdicts or report; empty if only scores are left."""
     stages = {name: stage for name, stage in status.stages.items() if name in ("verdicts", "report")}
-    step = _after(replace(status, stages=stages), arguments)
-    return step or (_judge(status, arguments) if status.stages["scores"].state == "done" else "")
+    step = _after(replace(status, stages=stages))
+    return step or (_judge(status) if status.stages["scores"].state == "done" else "")
 
 
-def _make(status: Status, arguments: str) -> str:
+def _make(status: Status) -> str:
     """Return the next step up to a published sample; empty after it."""
     state = {name: stage.state for name, stage in status.stages.items()}
     begun = state["published"] != "not yet" or state["collected"] != "not yet"
     if state["transformations"] != "done" or (state["texts"] == "stale" and status.study.judging.transforms):
-        return f"plumbline generate {arguments}"
+        return status.study.command("generate")
     judging = status.study.judging
     if state["texts"] == "not yet" and not judging.transforms and judging.first_command != "sample":
-        return f"plumbline {judging.first_command} {arguments}"
-    if step := _draw(status, arguments, begun=begun):
+        return status.study.command(judging.first_command)
+    if step := _draw(status, begun=begun):
         return step
     if step := "" if begun else _never(status):
         return step
     refix = status.rules_changed and not status.sources  # they may change before the first rating
     if not begun or refix or state["published"] == "stale":
-        crowd = f", or plumbline crowd plan {arguments} --platform prolific or rehearsal" if _may_crowd(status) else ""
-        return f"plumbline publish {arguments}{crowd}"
+        crowd = f", or {status.study.command('crowd plan')} --platform prolific or rehearsal"
+        may_crowd = status.study.crowd is not None and not status.sources  # workers may still be asked instead
+        return f"{status.study.command('publish')}{crowd if may_crowd else ''}"
     return ""
 
 
@@ -104,14 +101,14 @@ def _never(status: Status) -> str:
     return never_lines(study, groups, offered=begun)[0]
 
 
-def _draw(status: Status, arguments: str, *, begun: bool) -> str:
+def _draw(status: Status, *, begun: bool) -> str:
     """Return the next command towards the study's sample; empty if it is drawn. `begun`: raters may have seen it."""
-    stage, sample = status.stages["sample"], f"plumbline sample {arguments}"
+    stage, sample = status.stages["sample"], status.study.command("sample")
     extend = f'{sample} --extend "reason"'
     if stage.state in ("not yet", "under way"):
         return sample if stage.state == "not yet" else extend
     if status.mismatch:
-        again = f"plumbline generate {arguments}, then {sample}"
+        again = f"{status.study.command('generate')}, then {sample}"
         return status.mismatch.rpartition(";")[2].strip() if begun else again
     if stage.state == "stale" and not begun:
         return sample
@@ -120,62 +117,57 @@ def _draw(status: Status, arguments: str, *, begun: bool) -> str:
     return ""
 
 
-def _may_crowd(status: Status) -> bool:
-    """Return whether crowd workers may still be asked instead of annotators."""
-    return status.study.crowd is not None and not status.sources
-
-
-def _rate(status: Status, arguments: str) -> str:
+def _rate(status: Status) -> str:
     """The next step while ratings come in; empty when verdicts can be or have been reached."""
-    study, collect = status.study, _collect(status, arguments)
+    study, collect = status.study, _collect(status)
     if status.uncollected:
         return f"{collect} ({count(status.uncollected, 'answer')} on the server that are not collected yet)"
     if not status.sources and study.raters.simulated:
-        return f"plumbline simulate {arguments}, then {collect}"
+        return f"{study.command('simulate')}, then {collect}"
     if status.stages["collected"].state != "done":
-        return _first(status, arguments)
+        return _first(status)
     if status.decided and status.stages["verdicts"].state == "done":
         return ""
     if status.to_look_at or (status.unreviewed and status.stages["verdicts"].state != "done"):
-        return _look(status, arguments) if status.to_look_at else _review(status, arguments)
-    return "" if status.decided else _wait(status, arguments)
+        return _review(status)
+    return "" if status.decided else _wait(status)
 
 
-def _first(status: Status, arguments: str) -> str:
+def _first(status: Status) -> str:
     """Return the next command while nothing is collected, or the collected answers are about other pairs."""
-    collect, annotators = _collect(status, arguments), status.stages["published"].annotators
+    collect, annotators = _collect(status), status.stages["published"].annotators
     if status.sources or annotators is None:
         return collect
     if step := _never(status):
         return step
     if not annotators:
-        more = _find(status, arguments)
+        more = _find(status)
         return f"give annotators access: {more}; or, if some have had access since the publication, {collect}"
     return f"wait for the ratings of {count(annotators, 'annotator')} (counted at publication), then {collect}"
 
 
-def _find(status: Status, arguments: str) -> str:
+def _find(status: Status) -> str:
     languages = f" --languages {','.join(status.languages)}" if status.languages else ""
-    return f"plumbline users add NAME{languages}, then plumbline publish {arguments}"
+    return f"plumbline users add NAME{languages}, then {status.study.command('publish')}"
 
 
-def _wait(status: Status, arguments: str) -> str:
+def _wait(status: Status) -> str:
     """Return the next command towards answers that can decide something; empty if none are to come."""
     if step := _never(status):
         return step
     if status.again:
         more = f"offers the pairs of {count(status.again, 'answer')} by excluded raters to others"
-        return f"plumbline publish {arguments} ({more})"
+        return f"{status.study.command('publish')} ({more})"
     missing = sum(group.open for group in status.undecided if not group.lacks(status.study))
     if not missing:
         return ""
     once = not status.study.raters.blocks and status.stages["verdicts"].state == "not yet"
-    after = _after(status, arguments) or "nothing is left to do"
+    after = _after(status) or "nothing is left to do"
     end = f"when no more answers will come{', and only once' if once else ''}: {after}"
     if _nobody_left(status):
         more = f"find more raters for {count(missing, 'answer')}, since the present ones have nothing left to rate"
-        return f"{more}: {_find(status, arguments)} ({end})"
-    return f"wait for {count(missing, 'answer')}; {_collect(status, arguments)} ({end})"
+        return f"{more}: {_find(status)} ({end})"
+    return f"wait for {count(missing, 'answer')}; {_collect(status)} ({end})"
 
 
 def _nobody_left(status: Status) -> bool:
@@ -190,37 +182,32 @@ def _nobody_left(status: Status) -> bool:
     return bool(members.any() and not raters.loc[members & ~raters["excluded"], "open"].sum())
 
 
-def _collect(status: Status, arguments: str) -> str:
+def _collect(status: Status) -> str:
     offered = ledgers(status.study.scratch / LEDGER)
     if offered and ARGILLA not in status.sources:
         live = " --live" if any(mode == "live" for _, mode in offered) else ""
-        return f"plumbline crowd collect {arguments}{live}"
+        return f"{status.study.command('crowd collect')}{live}"
     more = " --csv FILE --columns MAPPING" if status.sources and ARGILLA not in status.sources else ""
-    return f"plumbline collect {arguments}{more}"
+    return f"{status.study.command('collect')}{more}"
 
 
-def _review(status: Status, arguments: str) -> str:
-    return (
-        f"plumbline review {arguments}, then the same with --exclude RATER or --keep RATER, and"
-        f" --reason, for {count(len(status.unreviewed), 'rater')} with signs and no decision yet"
-    )
+def _review(status: Status) -> str:
+    """Return the command that records a look at raters whom verdicts wait for, or else at those with signs."""
+    raters, why = status.to_look_at, "whom verdicts wait for"
+    options = f"--exclude {' '.join(raters_named(raters))} or --keep {' '.join(raters_named(raters))}"
+    if not raters:
+        raters, why = status.unreviewed, "with signs and no decision yet"
+        options = "--exclude RATER or --keep RATER"
+    review = status.study.command("review")
+    return f"{review}, then the same with {options}, and --reason, for {count(len(raters), 'rater')} {why}"
 
 
-def _look(status: Status, arguments: str) -> str:
-    """Return the command that records a look at raters whom verdicts wait for."""
-    raters = " ".join(raters_named(status.to_look_at))
-    return (
-        f"plumbline review {arguments}, then the same with --exclude {raters} or --keep {raters}, and"
-        f" --reason, for {count(len(status.to_look_at), 'rater')} whom verdicts wait for"
-    )
-
-
-def _judge(status: Status, arguments: str) -> str:
+def _judge(status: Status) -> str:
     """The next step from complete ratings on."""
-    if step := _after(status, arguments):
+    if step := _after(status):
         return step
     if status.unreviewed:
-        return _review(status, arguments)
+        return _review(status)
     missing = int(status.progress["open"].sum()) if len(status.progress) else 0
     if status.judged and not status.decided:
         return f"nothing to wait for: no further answer can decide {_undecided(status)}"
@@ -237,7 +224,7 @@ def _undecided(status: Status) -> str:
     return ", ".join(names) if len(names) <= _NAMED else f"{', '.join(names[:_NAMED])} and {len(names) - _NAMED} more"
 
 
-def _after(status: Status, arguments: str) -> str:
+def _after(status: Status) -> str:
     """Return the first command after collecting that has not run on the present ratings; empty if all have."""
     commands = {
         "verdicts": "accept",
@@ -247,11 +234,11 @@ def _after(status: Status, arguments: str) -> str:
     }
     for stage, command in commands.items():
         if stage in status.stages and status.stages[stage].state != "done":
-            return f"plumbline {command} {arguments}"
+            return status.study.command(command)
     return ""
 
 
-def _flow_text(status: Status, arguments: str) -> str:
+def _flow_text(status: Status) -> str:
     rows = []
     for stage in (stage for stage in status.stages.values() if stage.wanted):
         when = f"{stage.at:%Y-%m-%d %H:%M} UTC, {ago(stage.at, status.now)}" if stage.at else ""
@@ -259,7 +246,7 @@ def _flow_text(status: Status, arguments: str) -> str:
     table = columns(["Stage", "State", "When", "Note"], rows)
     if status.stages["collected"].state == "not yet":
         return table
-    return f"{table}\nAnswers given later are not included; collect them with {_collect(status, arguments)}"
+    return f"{table}\nAnswers given later are not included; collect them with {_collect(status)}"
 
 
 def _progress_text(status: Status) -> str:
@@ -360,7 +347,7 @@ def headline(status: Status, verdicts: Sequence[Verdict], *, reported: bool = Fa
             name: replace(stage, state="done") if name == "report" else stage for name, stage in status.stages.items()
         }
         status = replace(status, stages=stages)
-    return in_short(decided(verdicts), status.doubts, next_step(status, status.study.arguments))
+    return in_short(decided(verdicts), status.doubts, next_step(status))
 
 
 def in_short(answer: str, doubts: Sequence[str], step: str) -> tuple[str, ...]:
@@ -406,5 +393,5 @@ def show_status(options: argparse.Namespace) -> int:
     """Print the study's status."""
     study = cli.study_of(options)
     names = known_names(home_of(options), study.name)
-    print(status_text(status_now(study, home_of(options)), study.arguments, names))
+    print(status_text(status_now(study, home_of(options)), names))
     return 0

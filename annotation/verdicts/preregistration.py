@@ -20,7 +20,6 @@ from annotation.records import Fixed, RuleSet
 from annotation.rubric import Rubric
 from plumbline.errors import StudyError
 from plumbline.manifest import Manifest
-from plumbline.study import Study
 from plumbline.words import count
 
 _LONGEST = 80  # characters of a wording that are quoted
@@ -80,22 +79,15 @@ def _part(text: str, start: int) -> str:
     return f"{'...' if start else ''}{text[start:end]}{'...' if len(text) > end else ''}"
 
 
-def rules_of(study: Study, rubric: Rubric) -> dict[str, Any]:
-    """Return the study's rules on judging ratings and raters, with its rubric."""
+def rules_now(records: CampaignRecords) -> dict[str, Any]:
+    """Return the study's present rules on judging ratings and raters, with its rubric."""
+    study = records.study
     return {
         "acceptance": study.acceptance.model_dump(mode="json"),
-        "raters": {
-            "per_pair": study.raters.per_pair,
-            "blocks": list(study.raters.blocks),
-        },
+        "raters": {"per_pair": study.raters.per_pair, "blocks": list(study.raters.blocks)},
         "sample": {"seed": study.sample.seed},
-        "rubric": rubric.model_dump(mode="json"),
+        "rubric": records.rubric.model_dump(mode="json"),
     }
-
-
-def rules_now(records: CampaignRecords) -> dict[str, Any]:
-    """Return the study's present rules (`rules_of`)."""
-    return rules_of(records.study, records.rubric)
 
 
 def first_rating(ratings: pd.DataFrame) -> datetime | None:
@@ -147,7 +139,7 @@ def other_rules(now: Mapping[str, Any], fixed: Sequence[RuleSet], ratings: pd.Da
 
 
 def refuse_other_rules(records: CampaignRecords, now: Mapping[str, Any], ratings: pd.DataFrame) -> None:
-    """Raise StudyError if the study's rules `now` (`rules_of`) differ from those that hold since the first rating.
+    """Raise StudyError if the study's rules `now` (`rules_now`) differ from those that hold since the first rating.
 
     `ratings` are all that were collected.
     """

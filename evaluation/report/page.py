@@ -60,7 +60,7 @@ def headline(results: PaperResults, status: Status, doubts: Sequence[str], missi
     """Return three sentences: the change of scores, doubts, the next step (the missing scores, if there are any)."""
     study = status.study
     step = f"{study.command(COMMAND)}, to compute the missing scores" if missing else ""
-    return in_short(f"{answer(results)}.", doubts, step or next_step(status, study.arguments))
+    return in_short(f"{answer(results)}.", doubts, step or next_step(status))
 
 
 def answer(results: PaperResults) -> str:

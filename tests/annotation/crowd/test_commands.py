@@ -55,8 +55,8 @@ def test_a_campaign_by_commands_alone(
     variant: Make, crowd: Crowd, site: MTurkSite, far: Callable[[Study], Study]
 ) -> None:
     study = far(drawn(variant, crowd=CROWD | {"share": 1.0}))
-    before = status_text(read_status(Evidence.open(study), datetime.now(UTC)), "--study x.yaml")
-    assert "or plumbline crowd plan --study x.yaml --platform prolific or rehearsal" in before
+    before = status_text(read_status(Evidence.open(study), datetime.now(UTC)))
+    assert f"or plumbline crowd plan {study.arguments} --platform prolific or rehearsal" in before
     code, plan, _ = crowd(study, "plan", "--platform", "mturk", "--live")
     # 4 paraphrases and 2 controls at $0.20; 20% of $1.20 for each of two workers are $0.48
     assert code == 0
@@ -86,7 +86,7 @@ def test_a_campaign_by_commands_alone(
     status = crowd(study, "status")[1]
     assert "6 approved" in status and "unsettled" not in status
     assert CampaignRecords.open(study).ratings["rater_id"].nunique() == 2
-    told = status_text(read_status(Evidence.open(study), datetime.now(UTC)), "--study x.yaml")
+    told = status_text(read_status(Evidence.open(study), datetime.now(UTC)))
     assert "to crowd workers: live mturk" in told and "ratings came from files" not in told
     _refuse_ids_outside_the_ledger(study)
 

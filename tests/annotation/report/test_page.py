@@ -110,7 +110,7 @@ def test_its_numbers_are_those_of_the_records(study: Study) -> None:
     )
     accept(study)
     page = Reader(write_report(study))
-    assert page.headings == SECTIONS
+    assert page.headings == [*SECTIONS, "Notes"]
     assert {file.stem for file in (study.folder / "report").glob("*.csv")} == TABLES
     assert page.tags.count("svg") == 4  # two figures for each of the two questions
     assert SIMULATED not in page.words

@@ -118,11 +118,11 @@ def test_raters_by_hand() -> None:
 def at(study: Study) -> tuple[Status, str]:
     """The status at NOW and what to do next; that the text can be made is looked at on the way."""
     status = read_status(Evidence.open(study), NOW)
-    text = status_text(status, ARGUMENTS)
-    following = next_step(status, ARGUMENTS)
+    text = status_text(status)
+    following = next_step(status)
     assert text.endswith(f"Next: {following}")
     assert (SIMULATED in text) == status.simulated
-    return status, following
+    return status, following.replace(study.arguments, ARGUMENTS)
 
 
 def states(status: Status) -> str:
@@ -185,17 +185,17 @@ def test_from_nothing_to_a_published_sample(demo: Study) -> None:
     assert at(demo)[1].startswith(f"{MAIN} simulate {ARGUMENTS}, then {MAIN} collect")
     people = demo.model_copy(update={"raters": demo.raters.model_copy(update={"simulated": ()})})
     assert at(people)[1] == f"{MAIN} collect {ARGUMENTS}"
-    text, every = status_text(read_status(Evidence.open(people), NOW), ARGUMENTS), people.raters.per_pair
+    text, every = status_text(read_status(Evidence.open(people), NOW)), people.raters.per_pair
     assert "No rater is known yet" in text and f"\nBy {every}, By 2+: pairs with at least" in text
     all_needed = people.acceptance.model_copy(update={"min_raters": every})
     alike = people.model_copy(update={"acceptance": all_needed})
-    assert f"\nBy {every}: pairs with at least" in status_text(read_status(Evidence.open(alike), NOW), ARGUMENTS)
+    assert f"\nBy {every}: pairs with at least" in status_text(read_status(Evidence.open(alike), NOW))
     for number, who in ((1, "1 annotator"), (3, "3 annotators")):
         with stage(demo, "publish", [demo.folder / "pairs.parquet"], settings={"annotators": number}):
             pass
         following = f"wait for the ratings of {who} (counted at publication), then {MAIN} collect {ARGUMENTS}"
         assert at(people)[1] == following
-        assert f"published to {who}; no ratings" in status_text(read_status(Evidence.open(people), NOW), ARGUMENTS)
+        assert f"published to {who}; no ratings" in status_text(read_status(Evidence.open(people), NOW))
     with stage(demo, "publish", [demo.folder / "pairs.parquet"], settings={"annotators": 0}):
         pass
     assert at(people)[1].startswith(f"give annotators access: {MAIN} users add NAME")
@@ -227,7 +227,7 @@ def test_outputs_in_the_wrong_language_are_announced_before_and_after_the_sample
     """The sample study itself has 5 of 101 backtranslations that are the original again, which is named."""
     flag(generated, ("wrong_language",), 90)
     for _ in range(2):
-        text = status_text(read_status(Evidence.open(generated), NOW), ARGUMENTS)
+        text = status_text(read_status(Evidence.open(generated), NOW))
         assert (
             "WARNING: paraphrasing, en: 89.1% of the outputs are flagged wrong_language (docs/flags.md); read some"
             in text
@@ -248,7 +248,7 @@ def test_an_unfinished_campaign_shows_no_decision_unless_the_rule_allows_to_look
     fixed = judged_by(generated)
     status, following = at(fixed)
     assert set(status.progress["verdict"]) == {"waiting for 16 answers"} and not status.decided
-    assert not any(word in status_text(status, ARGUMENTS) for word in ("accepted", "rejected", "undecided"))
+    assert not any(word in status_text(status) for word in ("accepted", "rejected", "undecided"))
     assert following.startswith("wait for 128 answers; ") and following.endswith(
         f"(when no more answers will come, and only once: {MAIN} accept {ARGUMENTS})"
     )

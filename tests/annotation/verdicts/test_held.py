@@ -53,7 +53,7 @@ def test_raters_who_read_nothing_decide_nothing(clicked: Study) -> None:
     assert late.startswith("the rules were fixed on ")  # the ratings are made, of a day before
     assert look.startswith("review raters before 8 verdicts can be decided (")
     assert look.endswith("run it with `--exclude` or `--keep a b c --reason WHY`")
-    step = next_step(read_status(Evidence.open(clicked), NOW), clicked.arguments)
+    step = next_step(read_status(Evidence.open(clicked), NOW))
     assert step.startswith(f"plumbline review {clicked.arguments}, then the same with --exclude a b c or")
 
 
