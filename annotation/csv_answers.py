@@ -311,6 +311,5 @@ def _answers(ratings: pd.DataFrame, questions: Sequence[Question], *, words: boo
 
 
 def _meanings(frame: pd.DataFrame, record: type[Record]) -> dict[str, str]:
-    """Return the meaning of each column of a table."""
     meanings = {name: field.description or "" for name, field in record.model_fields.items()} | _MORE
     return {str(name): meanings[str(name)] for name in frame}

@@ -215,7 +215,6 @@ def script_policy() -> str:
 
 @functools.cache
 def _code() -> tuple[str, str]:
-    """Script and style."""
     script = rate.source("rate.js") + files("annotation").joinpath("hosted.js").read_text(encoding="utf-8")
     return _lean(script), _lean(rate.source("rate.css"))
 

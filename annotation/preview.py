@@ -7,7 +7,7 @@ reads the language.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,11 @@ def preview_html(records: CampaignRecords, most: int = SHOWN) -> str:
     rubric, fixed = rubric_to_ask(records)
     items, before = read_items(study, rubric), _before(records, rubric)
     texts = {(queue.language, queue.output_language) for queue in queues}
+    drawn = []
+    for queue, (number, first) in queues.items():
+        drawing, training = drawing_of(study, first), items if study.crowd else ()
+        task = task_of(study, rubric, queue, queue.dataset(study.name), training=training, drawing=drawing)
+        drawn.append(_section(task, items_of(first), number, drawing) | {"before": before.get(queue, "")})
     return template(FILE, autoescape=True).render(
         study=study.name,
         policy=script_policy(),
@@ -61,7 +66,7 @@ def preview_html(records: CampaignRecords, most: int = SHOWN) -> str:
         notes=addressed_lines(study, rubric, texts),
         queues=[
             *_training(study, rubric, by_queue(items), {queue.languages for queue in queues}),
-            *(_shown(study, rubric, queue, queued, items, before.get(queue, "")) for queue, queued in queues.items()),
+            *drawn,
         ],
     )
 
@@ -79,34 +84,16 @@ def _training(
             yield _section(task, known_items(items, rubric), len(items))
 
 
-@dataclass(frozen=True)
-class _QueueSize:
-    """A queue's number of pairs, and the first of them in the order of publication."""
-
-    number: int
-    first: Sequence[Pair]
-
-
-def _queues(records: CampaignRecords, most: int) -> dict[Queue, _QueueSize]:
-    """Return every queue, with records of the pairs that are shown only, as the sample may be large."""
+def _queues(records: CampaignRecords, most: int) -> dict[Queue, tuple[int, list[Pair]]]:
+    """Return the number of pairs of every queue, and the first of them, in the order of publication, as records."""
     records.need(PAIRS, CONTROLS)
     drawn, sizes = records.collected.pairs, {}
     staying = drawn[~drawn["pair_id"].isin(list(records.collected.withdrawn))]
     for queue, group in frames_by_queue(staying):
         first = group.sort_values("pair_id").head(most)
         rows = (dict(zip(first.columns, row, strict=True)) for row in first.itertuples(index=False, name=None))
-        sizes[queue] = _QueueSize(len(group), [as_record(row, Pair) for row in rows])
+        sizes[queue] = len(group), [as_record(row, Pair) for row in rows]
     return sizes
-
-
-def _shown(
-    study: Study, rubric: Rubric, queue: Queue, queued: _QueueSize, items: Sequence[TrainingItem], before: str
-) -> dict[str, Any]:
-    """Return a queue's section of the preview, with the page before it if workers are asked."""
-    drawing = drawing_of(study, queued.first)
-    training = items if study.crowd else ()
-    task = task_of(study, rubric, queue, queue.dataset(study.name), training=training, drawing=drawing)
-    return _section(task, items_of(queued.first), queued.number, drawing) | {"before": before}
 
 
 def _section(

@@ -250,7 +250,12 @@ def load_rubric(study: Study, folder: Path | None = None, tasks: Sequence[HumanT
     if wrong := next(itertools.chain(_unusable(rubric), wrong_fields(rubric, judging, study.kinds)), ""):
         raise StudyError(f"{path}: {wrong}")
     pools = list(dict.fromkeys(kind.pool for kind in study.kinds.values()))
-    if wrong := next(_wrong_rules(rubric, study.acceptance, pools, by_blocks=bool(study.raters.blocks)), ""):
+    wrong_rules = _wrong_own_rules if study.acceptance.rules else _wrong_threshold
+    wrong = next(wrong_rules(rubric, study.acceptance, pools, by_blocks=bool(study.raters.blocks)), "")
+    continuous = [question.name for question in rubric.asked() if isinstance(question.scale, Continuous)]
+    if not wrong and study.acceptance.min_ac2 is not None and continuous:
+        wrong = f"acceptance.min_ac2 needs points, and the scale of {continuous[0]!r} has none; leave it out"
+    if wrong:
         raise StudyError(f"{study.file}: {wrong}")
     return rubric
 
@@ -281,21 +286,11 @@ def _unusable(rubric: Rubric) -> Iterator[str]:
             yield f"{where} is empty; give it a wording"
 
 
-def _wrong_rules(rubric: Rubric, rule: AcceptanceSpec, pools: Sequence[str], *, by_blocks: bool) -> Iterator[str]:
-    """Yield faults of a study's rules: what a question lacks, and questions and pools left out.
+def _wrong_own_rules(rubric: Rubric, rule: AcceptanceSpec, pools: Sequence[str], *, by_blocks: bool) -> Iterator[str]:
+    """Yield faults of a study's own rules: what a question lacks, and questions and pools left out.
 
     `pools` are those that the study has; `by_blocks` is whether the rule looks after blocks.
     """
-    continuous = [question.name for question in rubric.asked() if isinstance(question.scale, Continuous)]
-    if not rule.rules:
-        yield from _wrong_threshold(rubric, rule, pools, by_blocks=by_blocks)
-    else:
-        yield from _wrong_own_rules(rubric, rule, pools, by_blocks=by_blocks)
-    if rule.min_ac2 is not None and continuous:
-        yield f"acceptance.min_ac2 needs points, and the scale of {continuous[0]!r} has none; leave it out"
-
-
-def _wrong_own_rules(rubric: Rubric, rule: AcceptanceSpec, pools: Sequence[str], *, by_blocks: bool) -> Iterator[str]:
     by_name = {question.name: question for question in rubric.asked()}
     for criterion in rule.rules:
         name = criterion.question

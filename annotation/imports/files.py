@@ -1,18 +1,38 @@
-"""Files read by their form, recognised by content: tables of cells, and exports of annotation tools."""
+"""Files read by their form, recognised by content: tables of cells, and JSON of any shape as rows.
+
+JSON gives a row for each answer, or for each rater and item; exports of tools are read by their own classes.
+"""
 
 from __future__ import annotations
 
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
-from annotation.imports.nested import read_json
+from annotation.imports.columns import SINGLE, by_name
 from annotation.imports.sheets import spread
-from annotation.imports.tables import EXCEL, CellTable, coded_rows, read_csv, read_excel, refuse_no_header, text_of
+from annotation.imports.tables import (
+    ENTRY,
+    EXCEL,
+    CellTable,
+    coded_rows,
+    read_csv,
+    read_excel,
+    refuse_no_header,
+    refuse_wide,
+    text_of,
+)
+from annotation.imports.tool_exports import ANSWERS_OF, DOT, TOOLS, Entry, flat, table_of
 from plumbline.errors import DataError
-from plumbline.reading import refuse_no_file
+from plumbline.reading import MalformedError, decoded, parse_json, read_bytes, refuse_no_file
 
 JSON = (".json", ".jsonl", ".ndjson")
+_DEEPEST = 6
+_SPLITS = ("__", "||", "|", "::", "@@")
 
 
 def read_file(path: Path, sheet: str = "") -> list[CellTable]:
@@ -51,3 +71,185 @@ def _begins_like_json(path: Path) -> bool:
     with path.open("rb") as file:
         start = file.read(200).removeprefix(b"\xef\xbb\xbf").lstrip()
     return start[:2] in (b'{"', b"[{", b"[\n", b"[\r") or start[:1] == b"{"
+
+
+def read_json(path: Path) -> list[CellTable]:
+    """Read the tables of a JSON or JSON lines file."""
+    entries, whole = _entries(path)
+    if isinstance(whole, dict):
+        return [_of_mapping(path, whole)]
+    first = next((entry for _, entry in entries if isinstance(entry, dict)), None)
+    if first is None:
+        raise DataError(f"{path}: contains no JSON objects to read as records; export it again")
+    tool = next((tool for tool in TOOLS if tool.wrote(first)), None)
+    return [tool(path).table(entries) if tool else _generic(path, entries)]
+
+
+def _entries(path: Path) -> tuple[list[Entry], Any]:
+    """Return the records of a file, and the whole if it is one object."""
+    try:
+        content = decoded(read_bytes(path))
+    except FileNotFoundError:
+        raise DataError(f"{path}: there is no such file") from None
+    except MalformedError as error:
+        raise DataError(f"{path}: {error}") from None
+    start = content.lstrip()[:1]
+    if start == "[" or (start == "{" and path.suffix.lower() == ".json"):
+        try:
+            whole = parse_json(content)
+        except MalformedError as error:
+            if start == "[":
+                raise DataError(f"{path}: not valid JSON ({error}); export it again") from None
+        else:
+            if isinstance(whole, list):
+                return list(enumerate(whole, 1)), None
+            return [(1, whole)], whole
+    entries = []
+    for line, text in enumerate(content.splitlines(), 1):
+        if not text.strip():
+            continue
+        try:
+            entries.append((line, parse_json(text)))
+        except MalformedError as error:
+            raise DataError(f"{path}, line {line}: not valid JSON ({error}); export it again") from None
+    if not entries:
+        raise DataError(f"{path} is empty; export it again")
+    return entries, None
+
+
+def _of_mapping(path: Path, whole: dict[str, Any]) -> CellTable:
+    """Read a JSON object: answers by rater and item, or a list of records with shared facts."""
+    if _lacks_a_list(whole):
+        raise DataError(
+            f'{path}: its records are not in a list; write them as [{{"id": ...}}, ...], in pandas with'
+            " to_json(orient='records')"
+        )
+    inner = [value for value in whole.values() if isinstance(value, dict)]
+    if inner and len(inner) == len(whole) and all(_scalar(cell) for value in inner for cell in value.values()):
+        return _by_rater(path, whole)
+    lists = {
+        name: value for name, value in whole.items() if isinstance(value, list) and value and isinstance(value[0], dict)
+    }
+    if not lists:
+        return _generic(path, [(1, whole)])
+    name = max(lists, key=lambda key: len(json.dumps(lists[key])))
+    passed_over = [key for key in whole if key != name]
+    note = (f"read from {name!r}; not read: {', '.join(passed_over)}",) if passed_over else ()
+    return _generic(path, list(enumerate(lists[name], 1)), note)
+
+
+def _lacks_a_list(whole: Mapping[str, Any]) -> bool:
+    """Return whether an object holds records by id, or by column as pandas writes them."""
+    inner = [value for value in whole.values() if isinstance(value, dict)]
+    if not inner or len(inner) < len(whole):
+        return set(whole) == {"columns", "index", "data"}
+    shared = set.intersection(*map(set, inner))
+    if not all(_scalar(cell) for value in inner for cell in value.values()):
+        return len(inner) > 1 and bool(shared)
+    if any(by_name(key) in SINGLE for key in shared):
+        return True
+    kinds = {all(isinstance(cell, (int, float, type(None))) for cell in value.values()) for value in inner}
+    numbered = shared == set(map(str, range(len(shared))))
+    return numbered and (len(kinds) > 1 or any(by_name(name) in SINGLE for name in whole))
+
+
+def _scalar(value: Any) -> bool:
+    return value is None or isinstance(value, (str, int, float, bool))
+
+
+def _by_rater(path: Path, whole: Mapping[str, Mapping[str, Any]]) -> CellTable:
+    """Read answers by rater, then by an id that may name item, system and question."""
+    keys = list(next(iter(whole.values())))
+    mark = next((mark for mark in _SPLITS if keys and all(mark in key for key in keys)), "")
+    parts = {key: key.split(mark) for key in {key for value in whole.values() for key in value}} if mark else {}
+    sizes = {len(split) for split in parts.values()}
+    whole_ids = len(sizes) != 1
+
+    def rows() -> Iterator[tuple[int, dict[str, str]]]:
+        number = 0
+        for rater, answers in whole.items():
+            for key, cell in answers.items():
+                number += 1
+                cells = {"id": key} if whole_ids else _id_parts(parts[key])
+                yield number, {"rater": rater, **cells, "answer": text_of(cell)}
+
+    roles = {"id": "item", **{name: name for name in ("rater", "answer", "question", "system", "item")}}
+    return table_of(path, "JSON (answers by rater and id)", rows(), roles=roles)
+
+
+def _id_parts(parts: Sequence[str]) -> dict[str, str]:
+    """Return the parts of an id: the last is the question, the one before it the system."""
+    if len(parts) == 2:
+        return {"item": parts[0], "question": parts[1]}
+    return {"item": "__".join(parts[:-2]), "system": parts[-2], "question": parts[-1]}
+
+
+def _generic(path: Path, entries: Sequence[Entry], notes: tuple[str, ...] = ()) -> CellTable:
+    """Read any records: nested objects give columns, lists of objects and of numbers give rows."""
+    rows = [(line, row) for line, entry in entries for row in _expanded(entry, f"{path.stem} {line}")]
+    counts = Counter(name for _, row in rows for name in row)
+    refuse_wide(path, len(counts))
+    listed = {path for _, entry in entries if isinstance(entry, dict) for path in _listed_numbers(entry)}
+    names = _short_names(set(counts), listed)
+    flat = len(rows) == len(entries)
+    form = ("JSON lines" if path.suffix.lower() != ".json" else "JSON") + ("" if flat else " (nested)")
+    unused = {ENTRY} if flat else set()
+    short = ((line, {names[key]: cell for key, cell in row.items() if key not in unused}) for line, row in rows)
+    roles = {names[path].replace(DOT, "."): "answer" for path in listed if path in names}
+    return table_of(path, form, short, roles=roles, notes=notes)
+
+
+def _expanded(entry: Any, number: str, prefix: str = "", depth: int = 0) -> list[dict[str, str]]:
+    """Return a record as rows: shared facts stand in each row, with the number of the list entry it comes from."""
+    if not isinstance(entry, dict) or depth > _DEEPEST:
+        return []
+    base, rows, numbers = flat(entry, prefix), list[dict[str, str]](), dict[str, list[Any]]()
+    for path, value in _lists(entry, prefix):
+        if any(isinstance(element, dict) for element in value):
+            for position, element in enumerate(value, 1):
+                inner = _expanded(element, f"{number}.{position}", f"{path}.", depth + 1)
+                rows += ({ENTRY: number} | row for row in inner)
+        elif all(isinstance(element, (int, float, type(None))) for element in value) or ANSWERS_OF.search(path):
+            numbers[path] = value
+    for position in range(max(map(len, numbers.values()), default=0)):
+        answers = {path: text_of(value[position]) for path, value in numbers.items() if position < len(value)}
+        rows.append({ENTRY: number} | answers)
+    return [{**base, **row} for row in rows] or [base]
+
+
+def _lists(value: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, list[Any]]]:
+    for key, inner in value.items():
+        if isinstance(inner, dict):
+            yield from _lists(inner, f"{prefix}{str(key).replace('.', DOT)}.")
+        elif isinstance(inner, list) and inner:
+            yield f"{prefix}{str(key).replace('.', DOT)}", inner
+
+
+def _short_names(paths: set[str], preferred: set[str]) -> dict[str, str]:
+    """Shorten columns' paths to their last part, or else to the only part in which they differ."""
+    by_last = defaultdict[str, list[str]](list)
+    for path in sorted(paths):
+        by_last[path.rpartition(".")[2]].append(path)
+    names: dict[str, str] = {}
+    for last, members in by_last.items():
+        split = [path.split(".") for path in members]
+        differing = [
+            number for number, parts in enumerate(zip(*split, strict=False)) if len(set(parts)) == len(members)
+        ]  # fmt: skip
+        for path, parts in zip(members, split, strict=True):
+            if len(members) == 1:
+                inner = len(parts) > 1 and path in preferred and ANSWERS_OF.search(last)
+                names[path] = parts[-2] if inner else last
+            else:
+                names[path] = parts[differing[0]] if len({len(p) for p in split}) == 1 and differing else path
+    twice = {name for name, number in Counter(names.values()).items() if number > 1}
+    return {path: path if name in twice and path not in preferred else name for path, name in names.items()}
+
+
+def _listed_numbers(entry: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """Yield the paths of lists of numbers, which are more likely answers than facts about items."""
+    for path, value in _lists(entry, prefix):
+        if isinstance(value[0], dict):
+            yield from _listed_numbers(value[0], f"{path}.")
+        elif not isinstance(value[0], str) or ANSWERS_OF.search(path):
+            yield path

@@ -318,12 +318,9 @@ def _positions(table: CellTable, lookup: CellTable, keys: Sequence[str], first: 
 
 def _refuse_ambiguous(table: CellTable, numbers: np.ndarray, keys: Sequence[str], column: str) -> None:
     """Raise DataError if rows with the same keys, which share a number, have two values of a column."""
-    _, rows = group_numbers([_as_column(numbers), table.cells[column].array])
-    of_rows = pd.Series(numbers[rows])
-    twice = of_rows[of_rows.duplicated(keep=False)]
-    if twice.empty:
+    rows = _contradicting(numbers, [table.cells[column].array])
+    if not len(rows):
         return
-    rows = rows[(of_rows == twice.iloc[0]).to_numpy()][:2]
     first, second = (
         f"line {table.lines[row]}: {printable_line(str(table.cells[column].iloc[row]))[:80]!r}" for row in rows
     )
@@ -332,8 +329,16 @@ def _refuse_ambiguous(table: CellTable, numbers: np.ndarray, keys: Sequence[str]
                     " the column that tells them apart with --column item=NAME")  # fmt: skip
 
 
+def _contradicting(numbers: np.ndarray, columns: Sequence[pd.Categorical[Any]]) -> np.ndarray:
+    """Return two rows that share a number, from 0 on, and differ in a column; none if there are none."""
+    _, rows = group_numbers([_as_column(numbers), *columns])
+    of_rows = pd.Series(numbers[rows])
+    twice = of_rows[of_rows.duplicated(keep=False) & (of_rows >= 0)]
+    return rows[(of_rows == twice.iloc[0]).to_numpy()][:2] if len(twice) else rows[:0]
+
+
 def _as_column(numbers: np.ndarray) -> pd.Categorical[Any]:
-    """Return rows' numbers, from 0 on, as a column."""
+    """Return rows' numbers as a column; -1 is a missing one."""
     return coded(numbers, list(map(str, range(int(numbers.max(initial=-1)) + 1))))
 
 
@@ -387,11 +392,8 @@ def _items(frame: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray]:
 def _refuse_two_texts(frame: pd.DataFrame, texts: Sequence[str]) -> None:
     """Raise DataError if one id of a system has two texts."""
     ids, _ = group_numbers([frame["system"].array, frame["item"].array])
-    _, every = group_numbers([_as_column(ids), *(frame[name].array for name in texts)])
-    of_ids = pd.Series(ids[every])
-    twice = of_ids[of_ids.duplicated(keep=False) & frame["item"].notna().to_numpy()[every]]
-    if len(twice):
-        rows = every[(of_ids == twice.iloc[0]).to_numpy()][:2]
+    rows = _contradicting(np.where(frame["item"].notna(), ids, -1), [frame[name].array for name in texts])
+    if len(rows):
         shown = list[str]()
         for row in rows:
             cells = frame.iloc[row]

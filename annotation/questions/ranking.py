@@ -213,7 +213,10 @@ def _mean_over_pairs(values: Floats, least: float) -> Estimate:
 def _mean_rank(rankings: Rankings, ranks: Floats, interval: str) -> Estimate:
     if interval != "pairs" and (rankings.rater < 0).any():
         return Estimate.alone(float(ranks.mean()), UNKNOWN_RATERS)
-    pairs, raters = ((np.bincount(by, weights=ranks), np.bincount(by) * 1.0) for by in (rankings.pair, rankings.rater))
+    pairs, raters = (
+        (np.bincount(by, weights=ranks).astype(np.float64), np.bincount(by).astype(np.float64))
+        for by in (rankings.pair, rankings.rater)
+    )
     mean = over_pairs(*pairs) if interval == "pairs" else over_pairs_and_raters(*pairs, *raters)
     few = TOO_FEW_RATERS if interval != "pairs" else SAME
     reason = "" if not math.isnan(mean.low) else few if rankings.pair.max() else "only one pair, so no interval"

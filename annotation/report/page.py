@@ -172,14 +172,7 @@ def all_tables(material: CampaignMaterial) -> dict[str, Exhibit]:
     ]
     tables = {table.name: table for table in made}
     # Leave out tables of labels if all questions have scales, and tables of ratings if none has.
-    some = (
-        "looks_after_blocks",
-        "unbiased_means",
-        "labels",
-        "examples",
-        "reliability",
-        "truth",
-    )
+    some = ("looks_after_blocks", "unbiased_means", "labels", "examples", "reliability", "truth")
     out = {name for name in some if not len(tables[name].frame)}
     out |= set() if material.questions else {"table_2", "agreement"}
     tables |= {table.name: table for table in judge_exhibits(material)}

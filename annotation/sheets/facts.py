@@ -129,6 +129,8 @@ def sheet_facts(material: CampaignMaterial) -> dict[str, Any]:
     """Return the facts of the sheets' templates, by name: those of the methods section, and these."""
     study, bundle, all_simulated = material.study, material.study.bundle, _all_simulated(material)
     inputs, outputs = languages_of(material)
+    rated = set(material.counting["pair_id"].astype(str))
+    sizes = Counter(display(pair.transformation, pooled=False) for pair in material.pairs if pair.pair_id in rated)
     return {
         **methods_facts(material),
         **_text_facts(material),
@@ -143,7 +145,7 @@ def sheet_facts(material: CampaignMaterial) -> dict[str, Any]:
         "here": rated_here(material),
         "bundle": bundle,
         "about": {name: bundle.metadata.get(name, "") for name in CROISSANT_FIELDS},
-        "sizes": _sizes(material),
+        "sizes": "; ".join(f"{name} {number}" for name, number in sizes.items()),
         "tasks": _tasks(material),
         "input_boxes": _languages(inputs),
         "output_boxes": _languages(outputs),
@@ -202,13 +204,6 @@ def _lengths(texts: Sequence[str]) -> str:
         if words
         else "the sample is empty"
     )
-
-
-def _sizes(material: CampaignMaterial) -> str:
-    """Count the rated items of each group; empty if no rating counts."""
-    rated = set(material.counting["pair_id"].astype(str))
-    counts = Counter(display(pair.transformation, pooled=False) for pair in material.pairs if pair.pair_id in rated)
-    return "; ".join(f"{name} {number}" for name, number in counts.items())
 
 
 def _tasks(material: CampaignMaterial) -> dict[str, Any]:

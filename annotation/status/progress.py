@@ -265,7 +265,6 @@ def _stage(name: str, path: Path, command: str, noted: _StageHistory) -> Stage:
 
 
 def _generated(noted: _StageHistory) -> tuple[Stage, Stage]:
-    """Texts and transformations."""
     if not noted.study.judging.transforms:
         return _given(noted), Stage("transformations", "done", None, "none: nothing is transformed", wanted=False)
     outputs = noted.entries.get("generation", {}).get("outputs", {})

@@ -257,23 +257,16 @@ def rules_fixed(fixed: Sequence[RuleSet], ratings: pd.DataFrame, *, offered: boo
     since = rules.fixed_at if changes(began.rules, rules.rules) else began.fixed_at
     submitted = ratings[ratings["status"] == "submitted"]
     of_files = submitted[imported(submitted)]
-    at, chosen = (
-        f"the rules were fixed on {since:%Y-%m-%d at %H:%M} UTC",
-        "the rules may have been chosen to fit the ratings",
-    )
+    at = f"the rules were fixed on {since:%Y-%m-%d at %H:%M} UTC"
+    chosen = "the rules may have been chosen to fit the ratings"
     if first < since:
         return "late", f"{at}, after the first rating ({_bound(ratings)}{first:%Y-%m-%d, %H:%M} UTC): {chosen}"
     if len(of_files) and not offered:
-        elsewhere = (
-            f"{_were(len(of_files))} imported from files into a campaign that never offered the sample to raters"
-        )
+        number = count(len(of_files), "rating was", "ratings were")
+        elsewhere = f"{number} imported from files into a campaign that never offered the sample to raters"
         so = "it counts" if len(of_files) == 1 else "they count"
         return "late", f"{at}; {elsewhere}, so {so} as given earlier: {chosen}"
     if unknown := int(untimed(of_files).sum()):
-        timeless = f"{_were(unknown)} imported later from a file without times"
+        timeless = f"{count(unknown, 'rating was', 'ratings were')} imported later from a file without times"
         return "unknown", f"{at}; {timeless}, and may be older than the rules"
     return "", ""
-
-
-def _were(number: int) -> str:
-    return count(number, "rating was", "ratings were")

@@ -87,25 +87,20 @@ def label_table(groups: Sequence[Group]) -> pd.DataFrame:
     coefficient), value, low, high, reason, n_ratings. Texts have one row, which says that they are not compared.
     """
     columns_ = ["level", "name", "question", "kind", "label", "number", "value", "low", "high", "reason", "n_ratings"]
+    titles = {"first": "ranked first", "rank": "mean rank"}
     rows = [
         [group.level, group.name, summary.question, summary.kind, label, what, estimate.value, estimate.low,
          estimate.high, estimate.reason, summary.n_ratings]
         for group in groups
         for summary in group.questions
         if not KINDS[summary.kind].has_points
-        for label, what, estimate in _numbers(summary)
+        for label, what, estimate in [
+            *((label, titles.get(name, name), estimate) for label, name, estimate in label_numbers(summary)),
+            *((part.label, part.name, part.estimate) for part in summary.coefficients),
+            *([] if summary.shares else [("", "agreement", summary.ac2)]),
+        ]
     ]  # fmt: skip
     return pd.DataFrame(rows, columns=columns_)
-
-
-def _numbers(summary: Summary) -> Iterator[tuple[str, str, Estimate]]:
-    """Yield (label, kind of number, number) of a question without a scale."""
-    for label, name, estimate in label_numbers(summary):
-        yield label, {"first": "ranked first", "rank": "mean rank"}.get(name, name), estimate
-    for coefficient in summary.coefficients:
-        yield coefficient.label, coefficient.name, coefficient.estimate
-    if not summary.shares:
-        yield "", "agreement", summary.ac2
 
 
 def _cells(summary: Summary) -> dict[str, object]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from annotation.rubric import load_rubric
 from annotation.sampling.queues import in_order
 from annotation.statistics.summaries import Design
 from annotation.verdicts.verdicts import verdicts
+from plumbline.records import Pair
 from plumbline.statistics.agreement import Answers, gwet_ac2
 from plumbline.statistics.estimates import stream
 from plumbline.statistics.group_sequential import Blocks, looks
@@ -140,6 +141,13 @@ BY_BOUND = {"rule": "lower_bound"}
 OVER_RATERS = BY_BOUND | {"interval": "pairs_and_raters"}
 
 
+def answered(pairs: Sequence[Pair], **answers: Any) -> pd.DataFrame:
+    """The answers of three raters to each pair."""
+    frame = pd.DataFrame({"pair_id": [one.pair_id for one in pairs for _ in range(3)], **answers})
+    about = {"transformation": "paraphrasing", "language": "en", "submitted_at": START, "simulated": True}
+    return frame.assign(rater_id=[f"rater-{i}" for i in range(3)] * len(pairs), **about)
+
+
 @pytest.mark.parametrize(
     ("rule", "n", "mean"),
     [
@@ -156,18 +164,7 @@ def test_plans_decide_as_verdicts_do(rule: dict[str, Any], n: int, mean: float) 
     pairs = sorted((pair(i) for i in range(size[0])), key=lambda one: sequence_order.index(one.pair_id))
     decisions = []
     for campaign in simulated(RatingVariation(), size, mean, SCALE, 30, np.random.default_rng(4)):
-        frame = pd.DataFrame(
-            {
-                "pair_id": [one.pair_id for one in pairs for _ in range(3)],
-                "transformation": "paraphrasing",
-                "language": "en",
-                "rater_id": [f"rater-{i}" for i in range(3)] * len(pairs),
-                "question": "quality",
-                "value": campaign.ravel(),
-                "submitted_at": START,
-                "simulated": True,
-            }
-        )
+        frame = answered(pairs, question="quality", value=campaign.ravel())
         decisions += [one.decision for one in verdicts(pairs, frame, own, 1)]
     assert planned.accepted * 30 == pytest.approx(decisions.count("accepted"))
     assert planned.undecided * 30 == pytest.approx(decisions.count("undecided"))
@@ -215,19 +212,8 @@ def test_plans_decide_shares_as_verdicts_do(rule: dict[str, Any], share: float) 
     planned = outlook(own, RatingVariation(), (25, 3), share, 30, np.random.default_rng(4))
     decisions = []
     for campaign in simulated(RatingVariation(), (25, 3), share, (0, 1), 30, np.random.default_rng(4)):
-        frame = pd.DataFrame(
-            {
-                "pair_id": [one.pair_id for one in pairs for _ in range(3)],
-                "transformation": "paraphrasing",
-                "language": "en",
-                "rater_id": [f"rater-{i}" for i in range(3)] * len(pairs),
-                "question": "sound",
-                "value": pd.array([None] * 75, "Int64"),
-                "answer": np.where(campaign.ravel() == 1, "odd", "natural"),
-                "submitted_at": START,
-                "simulated": True,
-            }
-        )
+        answers = np.where(campaign.ravel() == 1, "odd", "natural")
+        frame = answered(pairs, question="sound", value=pd.array([None] * 75, "Int64"), answer=answers)
         decisions += [one.decision for one in verdicts(pairs, frame, own, None)]
     assert planned.accepted * 30 == pytest.approx(decisions.count("accepted"))
     assert planned.undecided * 30 == pytest.approx(decisions.count("undecided"))
