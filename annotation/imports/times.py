@@ -79,8 +79,8 @@ def _month_and_day(parts: dict[str, str], *, day_first: bool) -> tuple[int, int]
     if "first" not in parts:
         month = parts["month"]
         return int(month) if month.isdecimal() else _WORDS["months"].index(month.casefold()) + 1, int(parts["day"])
-    first, other = int(parts["first"]), int(parts["other"])
-    return (other, first) if first > 12 or (day_first and other <= 12) else (first, other)
+    first, second = int(parts["first"]), int(parts["other"])
+    return (second, first) if first > 12 or (day_first and second <= 12) else (first, second)
 
 
 def _offset(parts: dict[str, str]) -> timedelta:

@@ -287,10 +287,10 @@ def _rules(questions: Sequence[ImportedQuestion], material: Material) -> dict[st
     For ratings HTEB's threshold (3 on 1 to 5), or the middle of another scale; for labels half of the answers for a
     label that means yes.
     """
-    asked = [question for question in questions if everybody_asked(question, material)]
-    ratings = [question for question in asked if question.points]
-    shares = {question.name: _share_rule(question) for question in asked if _share_rule(question)}
-    yes = [question.name for question in asked if question.name in shares and affirmative(question)]
+    common = [question for question in questions if everybody_asked(question, material)]
+    ratings = [question for question in common if question.points]
+    shares = {question.name: _share_rule(question) for question in common if _share_rule(question)}
+    yes = [question.name for question in common if question.name in shares and affirmative(question)]
     shared = _shared_scale(questions)
     every_rating = len(ratings) == sum(bool(question.points) for question in questions)
     if shared and not material.lower and every_rating and not yes:

@@ -217,7 +217,7 @@ def _verdict_facts(material: CampaignMaterial) -> dict[str, Any]:
         "unbiased": bool(material.study.raters.blocks) and len(unbiased_frame(material.verdicts)) > 0,
         "why_unbiased": WHY_UNBIASED,
         "looks": material.looks,
-        "same_basis": all(one.rests_on == following.rests_on for one, following in itertools.pairwise(material.looks)),
+        "same_basis": all(look.rests_on == later.rests_on for look, later in itertools.pairwise(material.looks)),
         "fixed": fixed_text(material.rules, material.every) if material.rules else "",
         "amended": len(amendments(material.rules, material.first)),
         "kinds_agreed": kinds if material.groups else None,

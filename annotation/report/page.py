@@ -150,7 +150,7 @@ def write_report(study: Study, now: datetime | None = None) -> Path:
 def all_tables(material: CampaignMaterial) -> dict[str, Exhibit]:
     """Return the tables by name, in the page's order; some may be empty."""
     verdicts, called = material.verdicts, material.study.called
-    made = [
+    candidates = [
         exhibits.verdicts_exhibit(material),
         examples_exhibit(material),
         exhibits.table_two_exhibit(material),
@@ -170,7 +170,7 @@ def all_tables(material: CampaignMaterial) -> dict[str, Exhibit]:
         *([exhibits.training_exhibit(material)] if material.trained else []),
         *([raters.campaigns_exhibit(material)] if material.crowd else []),
     ]
-    tables = {table.name: table for table in made}
+    tables = {table.name: table for table in candidates}
     # Leave out tables of labels if all questions have scales, and tables of ratings if none has.
     some = ("looks_after_blocks", "unbiased_means", "labels", "examples", "reliability", "truth")
     out = {name for name in some if not len(tables[name].frame)}

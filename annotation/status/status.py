@@ -32,7 +32,7 @@ from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import amendment_lines, first_rating, fixed_text, other_rules
 from annotation.verdicts.tables import looks_frame, of_group
 from annotation.wordings import addressed_lines
-from generation.output_statistics import flagged_lines, flagged_outputs
+from generation.output_statistics import FlagCount, flagged_lines, flagged_outputs
 from plumbline.errors import DataError, StudyError
 from plumbline.manifest import RecordFile
 from plumbline.records import ARGILLA
@@ -119,16 +119,7 @@ def read_status(
         stages=stages,
         rules=rules,
         warnings=tuple(filter(None, warnings)),
-        notes=(
-            *(
-                f"Sample extended on {wave.at:%Y-%m-%d}: wave {wave.number},"
-                f" {count(wave.pairs, 'pair')} ({wave.reason})."
-                for wave in evidence.waves
-            ),
-            *withdrawn_lines(evidence),
-            *flagged_lines(flags for flags in flagged if not flags.doubtful),
-            *_wording_notes(evidence, read.pairs),
-        ),
+        notes=_notes(evidence, read.pairs, flagged),
         progress=progress,
         raters=by_rater(ratings, _asked(evidence), found_signs),
         trained=by_trained(read_trained(evidence)),
@@ -161,12 +152,18 @@ def _strange(evidence: Evidence) -> Iterator[str]:
         yield f"{count(number, 'rated pair is', 'rated pairs are')} not in the sample; run `{again}` again"
 
 
-def _wording_notes(evidence: Evidence, pairs: pd.DataFrame) -> list[str]:
-    """Return which wordings nobody has checked or somebody has changed, and which signs could not be checked."""
-    return [
+def _notes(evidence: Evidence, pairs: pd.DataFrame, flagged: Sequence[FlagCount]) -> tuple[str, ...]:
+    """Return facts that need no action: on the sample, its outputs and wordings, and signs that were not checked."""
+    return (
+        *(
+            f"Sample extended on {wave.at:%Y-%m-%d}: wave {wave.number}, {count(wave.pairs, 'pair')} ({wave.reason})."
+            for wave in evidence.waves
+        ),
+        *withdrawn_lines(evidence),
+        *flagged_lines(flags for flags in flagged if not flags.doubtful),
         *addressed_lines(evidence.study, evidence.rubric, _languages(pairs)),
         *(f"Sign that could not be checked: {line}." for line in evidence.unlooked),
-    ]
+    )
 
 
 def _again(evidence: Evidence, published: Stage, undecided: Sequence[Ahead]) -> int:
