@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import get_args
 
 import numpy as np
 import pandas as pd
@@ -12,24 +13,11 @@ from plumbline.statistics.reliability import Form, icc, z_scores
 from plumbline.study import ROOT
 
 PEOPLE = ROOT.parent / "shared" / "data" / "people" / "simplicity_da"
-SHROUT_FLEISS = [[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]]
-#: Of Shrout and Fleiss (1979), Table 4; their intervals as R's psych 2.4 prints them.
-PRINTED: dict[Form, tuple[float, float, float]] = {
-    "1": (0.17, -0.13, 0.72), "2": (0.29, 0.02, 0.76), "3": (0.71, 0.34, 0.95),
-    "1k": (0.44, -0.88, 0.91), "2k": (0.62, 0.07, 0.93), "3k": (0.91, 0.68, 0.99),
-}  # fmt: skip
 
 
 def long(table: list[list[float]]) -> pd.DataFrame:
     rows = [(item, rater, value) for item, row in enumerate(table) for rater, value in enumerate(row)]
     return pd.DataFrame(rows, columns=["pair_id", "rater_id", "value"])
-
-
-@pytest.mark.parametrize("form", PRINTED)
-def test_correlations_are_those_of_shrout_and_fleiss(form: Form) -> None:
-    estimate = icc(long(SHROUT_FLEISS), form)
-    assert (estimate.value, estimate.low, estimate.high) == pytest.approx(PRINTED[form], abs=0.0051)
-    assert estimate.n == 6 and not estimate.reason
 
 
 @pytest.mark.parametrize("form", ["1", "1k"])
@@ -66,7 +54,7 @@ def test_what_has_no_correlation_says_why(table: list[list[float]], form: Form, 
 
 
 def test_raters_who_agree_fully_correlate_fully() -> None:
-    for form in PRINTED:
+    for form in get_args(Form):
         estimate = icc(long([[1, 1], [2, 2], [4, 4]]), form)
         assert estimate.value == 1 and math.isnan(estimate.low) and "spread is unknown" in estimate.reason
 
