@@ -85,7 +85,10 @@ def find_flags(original: str, output: str, kind: Transformation, *, language: st
         "json_fragment": output.startswith(("{", "[")),
         "reasoning_leak": _leaks_reasoning(original, output),
         "prefix_leak": _PREFIX.match(_plain(output)) is not None and _PREFIX.match(_plain(original)) is None,
-        "wrong_language": language is not None and _in_wrong_language(original, output, kind, language),
+        # If that is the original's language, an original that is ruled out to be in it too excuses the output.
+        "wrong_language": language is not None
+        and rules_out(output, language)
+        and (kind.translates or not rules_out(original, language)),
         **_lengths(count_words(original), count_words(output)),
     }
     return tuple(flag for flag in FLAGS if present[flag] and flag in kind.flags)
@@ -117,16 +120,6 @@ def _leaks_reasoning(original: str, output: str) -> bool:
 def _plain(text: str) -> str:
     """Return the text with straight apostrophes."""
     return text.replace("’", "'")
-
-
-def _in_wrong_language(original: str, output: str, kind: Transformation, language: str) -> bool:
-    """Return whether the output is surely not in its expected language.
-
-    If that is the original's language and the original is ruled out to be in it too, the output is not flagged.
-    """
-    if not rules_out(output, language):
-        return False
-    return kind.translates or not rules_out(original, language)
 
 
 def _lengths(before: int, after: int) -> dict[Flag, bool]:
@@ -162,6 +155,7 @@ _CODES = {label: code for code, label in MODEL_LABELS.items()}
 # probability below which a language is ruled out.
 CONFIDENCE = 0.35
 IMPOSSIBLE = 0.03
+_ADDRESS = re.compile("://|@|^www\\.")  # of the web or of mail, or a handle: the same in every language
 LEAST_LETTERS = 10  # in bytes of UTF-8, in which the model reads: ten letters of English, five Arabic, four Chinese
 READ = 2000  # characters: enough to identify the language of any text
 
@@ -196,16 +190,11 @@ def _best(probabilities: dict[str, float]) -> str | None:
 
 def _probabilities(text: str) -> dict[str, float]:
     """Return the probability of each language and of NO_LANGUAGE; empty if there is too little to read."""
-    words = " ".join(word for word in text[:READ].split() if not _is_address(word))
+    words = " ".join(word for word in text[:READ].split() if not _ADDRESS.search(word))
     letters = "".join(filter(str.isalpha, words))
     if len(letters.encode(errors="ignore")) < LEAST_LETTERS:
         return {}
     return {_CODES.get(label, label): probability for label, probability in _model().rank(words)}
-
-
-def _is_address(word: str) -> bool:
-    """Return whether a word is a web or mail address or a handle: these are the same in every language."""
-    return "://" in word or "@" in word or word.startswith("www.")
 
 
 @functools.cache

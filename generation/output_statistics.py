@@ -31,7 +31,6 @@ from plumbline.store import BATCH, as_record, read_batches
 from plumbline.study import Study
 from plumbline.study.transformations import Transformation
 
-UNDEFINED = "–"
 GROUP = ["generator", "transformation", "seed", "dataset", "language"]
 _STATUSES = ("ok", "failed", "unanswered")
 NAMED = 0.02  # larger shares are listed
@@ -133,11 +132,6 @@ def not_counted(studies: Sequence[Study]) -> list[str]:
     """Return a line that names the studies' transformations that no generator made; none if there are none."""
     names = [name for study in studies for name, kind in study.transforming.items() if kind.made_by != "generator"]
     return [f"Not counted, as no generator made them: {', '.join(dict.fromkeys(names))}."] if names else []
-
-
-def shown(value: float, digits: int = 1, sign: str = "") -> str:
-    """Return a number of a printed table; `sign` is "+" to show a plus."""
-    return UNDEFINED if np.isnan(value) else format(value, f"{sign}z,.{digits}f")
 
 
 def _generators(study: Study) -> Iterator[Study]:

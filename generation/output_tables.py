@@ -22,11 +22,11 @@ from rapidfuzz.distance import Levenshtein
 
 from generation import output_statistics
 from generation.flags import KNOWN
-from generation.output_statistics import OutputMeasure, shown
+from generation.output_statistics import OutputMeasure
 from plumbline import cli
 from plumbline.error_types import FLAGS, LABELS
 from plumbline.errors import DataError
-from plumbline.exhibits.table import write_csv
+from plumbline.exhibits.table import number, write_csv
 from plumbline.study import Study, load_study
 from plumbline.study.transformations import EIGHT, Transformation
 from plumbline.transformations import AXES, axes_in_order, in_order, total_axes
@@ -88,7 +88,7 @@ def _printed_rates(table: pd.DataFrame, by: str) -> str:
     rows = []
     for row in table.to_dict(orient="records"):
         name = row["generator"] + (" *" if row["generator"] in incomplete else "")
-        rates = [shown(row[rate]) for rate in RATES]
+        rates = [number(row[rate], 1) for rate in RATES]
         counts = [f"{row[count]:,}" for count in ("n", "failed", "unanswered")]
         rows.append([name, *([row[by]] if by else []), *rates, *counts])
     return cli.columns(header, rows)
@@ -104,7 +104,7 @@ def _notes_on_rates(table: pd.DataFrame, options: argparse.Namespace) -> list[st
     ]
     shares = table["language_told"].dropna()
     if len(shares):
-        span = " to ".join(dict.fromkeys([shown(shares.min()), shown(shares.max())]))
+        span = " to ".join(dict.fromkeys([number(shares.min(), 1), number(shares.max(), 1)]))
         notes.append(
             f"Wrong Lang. is checked for {span}% of n: outputs expected in a language that the identifier supports."
         )
@@ -244,10 +244,10 @@ def _printed_lengths(table: pd.DataFrame) -> str:
     for row in table.to_dict(orient="records"):
         name = row["name"] if row["name"] in (row["axis"], OVERALL) else f"  {row['name']}"
         values = [("original", 1), ("words", 1), ("ratio", 2), ("failed", 1), ("unanswered", 1), ("distance", 2)]
-        cells = [shown(row[column], digits) for column, digits in values]
+        cells = [number(row[column], digits) for column, digits in values]
         digits_of = dict(values)
         if several:
-            cells += [shown(row[f"{column}_difference"], digits_of[column], "+") for column in _DIFFERENCES]
+            cells += [number(row[f"{column}_difference"], digits_of[column], "+") for column in _DIFFERENCES]
         rows.append([name, row["generator"], *cells])
     return cli.columns(header, rows)
 

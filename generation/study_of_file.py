@@ -125,11 +125,12 @@ def study_text(
 ) -> str:
     """Return the study as YAML, with comments on what may be changed; `size` is texts in all and by language."""
     here = Path(os.path.relpath(path.resolve(), target.parent.resolve())).as_posix()
+    note = "  # where the column `language` is empty" if set(size[1]) - set(language_pair(language)) else ""
     dataset = [
         f"name: {name}",
         f"task: {guessed.task}  # {guessed.why}",
         f"path: {_quoted(here)}",
-        f"language: {language}{_default_note(language, size[1])}",
+        f"language: {language}{note}",
     ]
     mapped = {what: column for what, column in guessed.columns.items() if what not in ("output", column)}
     if guessed.task == "bitext_mining" and "text" in guessed.columns:
@@ -174,11 +175,6 @@ def study_text(
             "",
         ]
     )
-
-
-def _default_note(language: str, texts: Mapping[str, int]) -> str:
-    """Return a comment if the file's column `language` names a language that is not the default."""
-    return "  # where the column `language` is empty" if set(texts) - set(language_pair(language)) else ""
 
 
 def _transformations(here: str, guessed: Guess) -> list[str]:

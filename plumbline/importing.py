@@ -37,19 +37,16 @@ else:
 
 
 def refuse_strangers() -> None:
-    """End a command with status 2 if one of the names is another project's package."""
-    if _is_command():
+    """End a command with status 2 if one of the names is another project's package.
+
+    Other programs than our commands may import our packages as they like.
+    """
+    script = "".join(sys.argv[:1]).rpartition(os.sep)[2]
+    if script in SCRIPTS or started_module(sys.orig_argv).partition(".")[0] in PACKAGES:
         for name in PACKAGES[1:]:
             if stranger := _stranger(name):
                 print(f"error: {stranger}", file=sys.stderr)
                 sys.exit(2)
-
-
-def _is_command() -> bool:
-    """Tell whether this process runs a command of ours. Other programs may import our packages as they like."""
-    module = started_module(sys.orig_argv)
-    script = "".join(sys.argv[:1]).rpartition(os.sep)[2]
-    return script in SCRIPTS or module.partition(".")[0] in PACKAGES
 
 
 def _stranger(name: str) -> str:

@@ -166,17 +166,15 @@ def _changed(frame: pd.DataFrame, path: Path) -> pd.Series[Any]:
     return pd.Series(rows, index=frame.index, dtype=object)
 
 
-def _finite(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-
-
 def _relevance(frame: pd.DataFrame, path: Path) -> pd.Series[Any]:
     """Return lists of numbers, one for each machine summary."""
     rows = []
     for row, values, summaries in zip(frame.index, frame["relevance"], frame["machine_summaries"], strict=True):
         wanted = len(summaries)
         cells = values if isinstance(values, list) else []
-        if len(cells) != wanted or not all(map(_finite, cells)):
+        if len(cells) != wanted or not all(
+            _numeric(cell) and not isinstance(cell, str) and math.isfinite(cell) for cell in cells
+        ):
             raise DataError(
                 f"{path}: row {row_number(row)}, field 'relevance' is not a list of {wanted} numbers, one"
                 " for each machine summary"

@@ -223,6 +223,7 @@ class ChatServer(Chat):
 
     def _body(self, message: str, attempt: Attempt, labels: Sequence[str] = ()) -> bytes:
         """Return a request's body in ASCII: texts may hold lone surrogates, which JSON can escape and UTF-8 cannot."""
+        schema = {"name": "answer", "strict": True, "schema": dict(self.schema or {})}
         request = {
             "model": self.spec.model,
             "messages": [{"role": "user", "content": message}],
@@ -231,7 +232,7 @@ class ChatServer(Chat):
             "max_tokens": attempt.sampling.max_tokens,
             "seed": attempt.seed,
             **({"max_tokens": 1, "logprobs": True, "top_logprobs": TOP} if labels else {}),
-            **({"response_format": held_to(self.schema)} if self.schema else {}),
+            **({"response_format": {"type": "json_schema", "json_schema": schema}} if self.schema else {}),
             **self.extra,
         }
         return json.dumps(request).encode()
@@ -356,11 +357,6 @@ class ChatServer(Chat):
             )
         line = ": ".join(filter(None, (f"status {status}", words)))
         return ServiceError(f"{url}: {line}") if status in FOR_ALL else TextRefusedError(line)
-
-
-def held_to(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a request that hold the answer to a JSON schema."""
-    return {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": dict(schema)}}
 
 
 def _joined(content: Any) -> Any:

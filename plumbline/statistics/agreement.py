@@ -185,7 +185,8 @@ def gwet_ac2(answers: Answers) -> Estimate:
         return Estimate.undefined(reason)
     counts = answers.counts
     points = counts.shape[1]
-    weights = _ordinal_weights(points)
+    apart = np.abs(np.subtract.outer(np.arange(points), np.arange(points)))
+    weights = 1 - (apart + 1) * apart / (points * (points - 1))  # 1 on the diagonal, 0 between the ends of the scale
     shares = counts / answers.ratings[:, None]
     spread = 1 - shares.mean(axis=0)
     return _corrected(answers, weights, weights.sum() / (points * (points - 1)) * (shares @ spread))
@@ -210,13 +211,6 @@ def _corrected(answers: Answers, weights: Floats, per_pair: Floats) -> Estimate:
         return Estimate.alone(value, EVEN)
     half = float(quantile(np.array([pairs - 1.0]))[0]) * error
     return Estimate(value=value, low=value - half, high=min(1.0, value + half))
-
-
-def _ordinal_weights(points: int) -> Floats:
-    """Return how far two points agree: 1 on the diagonal, 0 between the ends of the scale."""
-    apart = np.abs(np.subtract.outer(np.arange(points), np.arange(points)))
-    weights: Floats = 1 - (apart + 1) * apart / (points * (points - 1))
-    return weights
 
 
 def krippendorff_alpha(answers: Answers, generator: np.random.Generator | None) -> Estimate:

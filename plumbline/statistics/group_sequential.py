@@ -309,7 +309,11 @@ class _Campaign:
             name: path.until(stay).then(_path(self._seen(name, stay, reach), limits[stay:], self._criteria[name]))
             for name, path in taken.items()
         }
-        outcomes = {look: self._decision(paths, look) for look in range(stay + 1, reach + 1) if self._may(look)}
+        outcomes = {
+            look: self._decision(paths, look)
+            for look in range(stay + 1, reach + 1)
+            if not self._able or self._able[look - 1]
+        }
         n_looks = next((look for look, outcome in outcomes.items() if outcome != "undecided"), reach)
         paths = {name: path.until(n_looks) for name, path in paths.items()}
         stands = (decision or self._decision(paths, n_looks)) if decided and not changed else "undecided"
@@ -320,10 +324,6 @@ class _Campaign:
             max((int(path.pairs[-1]) for path in paths.values() if n_looks), default=0),
             outcomes.get(n_looks, stands),
         )
-
-    def _may(self, look: int) -> bool:
-        """Tell whether a look (from 1) may decide."""
-        return not self._able or self._able[look - 1]
 
     def _seen(self, name: str, start: int, stop: int) -> list[Floats]:
         """Return the pairs' means of a question that count at these looks."""

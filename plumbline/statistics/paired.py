@@ -514,15 +514,10 @@ def letter_display(names: Sequence[str], different: Collection[tuple[str, str]])
         for column in columns:
             together = first in column and second in column
             split += [column - {first}, column - {second}] if together else [column]
-        columns = _absorbed(split)
+        unique = list(dict.fromkeys(split))
+        columns = [column for column in unique if not any(column < wider for wider in unique)]
     columns.sort(key=lambda column: [name not in column for name in names])
     return {name: "".join(_letter(i) for i, column in enumerate(columns) if name in column) for name in names}
-
-
-def _absorbed(columns: Sequence[frozenset[str]]) -> list[frozenset[str]]:
-    """Return the columns that lie within no other, each once."""
-    unique = list(dict.fromkeys(columns))
-    return [column for column in unique if not any(column < wider for wider in unique)]
 
 
 def _letter(number: int) -> str:

@@ -96,12 +96,10 @@ class Subject(StudyPart):
 
     def file_of(self, study: Folders) -> Path | None:
         """The file whose rows are its items; None where they are no rows of a file."""
-        del study
         return None
 
     def missing_file(self, study: Folders, path: Path) -> str:
         """Return what to do if the file does not exist."""
-        del study
         return f"subject: no file {path}; correct `path` in the study"
 
     @property
@@ -124,12 +122,10 @@ class Subject(StudyPart):
 
         The first that the rubric has is taken.
         """
-        del group, task
         return []
 
     def sizes(self, unit: str) -> tuple[int, int] | None:
         """The items and raters that a unit has of its own; None where it has those of the study."""
-        del unit
         return None
 
     def units(self, datasets: Sequence[DatasetSpec], keys: Collection[str]) -> Mapping[str, VerdictUnit]:
