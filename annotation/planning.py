@@ -27,6 +27,7 @@ from annotation.verdicts.looks import criterion_of
 from annotation.verdicts.rules import in_words, outcomes
 from generation.datasets.loading import texts_in
 from plumbline.errors import PlumblineError, StudyError
+from plumbline.importing import scipy
 from plumbline.scales import Continuous, is_whole, nearest_points
 from plumbline.statistics.agreement import Answers
 from plumbline.statistics.estimates import Floats, stream
@@ -279,25 +280,23 @@ def simulated(
 
 def rated_mean(latent: float, deviation: float, scale: Sequence[float]) -> float:
     """The mean of normal values that were rounded to the scale's points, or kept between the ends of one without."""
-    from scipy import stats  # noqa: PLC0415 (half a second, of which other commands have no need)
-
     if isinstance(scale, Continuous):  # the integral of P(value > t) between the ends
         low, high = ((latent - end) / deviation for end in scale)
-        integrals = [z * stats.norm.cdf(z) + stats.norm.pdf(z) for z in (low, high)]
+        integrals = [z * scipy.stats.norm.cdf(z) + scipy.stats.norm.pdf(z) for z in (low, high)]
         return float(scale[0] + deviation * (integrals[0] - integrals[1]))
     points = np.array(scale, np.float64)  # a rating is the lowest point plus the steps that the value is above
     steps = np.diff(points)
-    return float(points[0] + (steps * stats.norm.cdf((latent - points[:-1] - steps / 2) / deviation)).sum())
+    return float(points[0] + (steps * scipy.stats.norm.cdf((latent - points[:-1] - steps / 2) / deviation)).sum())
 
 
 def latent_mean(mean: float, deviation: float, scale: Sequence[float]) -> float:
     """The inverse of `rated_mean`. Raises StudyError for a mean that ratings on the scale cannot have."""
-    from scipy import optimize  # noqa: PLC0415 (as above)
-
     if deviation <= 0 or not scale[0] < mean < scale[-1]:
         raise StudyError(f"ratings that vary cannot have a mean of {mean:g} on a scale from {scale[0]} to {scale[-1]}")
     reach = 20 * deviation
-    return float(optimize.brentq(lambda m: rated_mean(m, deviation, scale) - mean, scale[0] - reach, scale[-1] + reach))
+    return float(
+        scipy.optimize.brentq(lambda m: rated_mean(m, deviation, scale) - mean, scale[0] - reach, scale[-1] + reach)
+    )
 
 
 def plan(

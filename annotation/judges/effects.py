@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from annotation.judges.records import checked
+from plumbline.importing import scipy
 from plumbline.scales import nearest_points
 from plumbline.statistics.agreement import Answers, gwet_ac2
 from plumbline.statistics.estimates import Estimate, Floats
@@ -145,9 +146,7 @@ def pearson(x: Floats, y: Floats) -> float:
 
 def spearman(x: Floats, y: Floats) -> float:
     """Spearman's rho, ties with average ranks; NaN as for `pearson`."""
-    from scipy import stats  # noqa: PLC0415 (half a second; who only reads goes without)
-
-    return pearson(stats.rankdata(x), stats.rankdata(y)) if len(x) else math.nan
+    return pearson(scipy.stats.rankdata(x), scipy.stats.rankdata(y)) if len(x) else math.nan
 
 
 def ac2_of(x: Floats, y: Floats, scale: Sequence[float]) -> float:

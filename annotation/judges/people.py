@@ -20,6 +20,7 @@ import pandas as pd
 
 from annotation.judges.effects import ac2_of, mean_with_interval, pearson, spearman
 from plumbline.frames import filled, need, numbers, once, that_count
+from plumbline.importing import scipy
 from plumbline.scales import nearest_points
 from plumbline.statistics.agreement import rater_numbers
 from plumbline.statistics.estimates import Floats
@@ -171,8 +172,6 @@ def alternative_test(ratings: pd.DataFrame, scores: pd.Series, epsilon: float = 
 
     Source: Calderon, Reichart and Dror 2025, ACL, pages 16051-16081, section 3.
     """
-    from scipy import stats  # noqa: PLC0415 (half a second; who only reads goes without)
-
     differences = _differences(ratings, scores)
     if len(differences) < 2:
         table = pd.DataFrame(columns=["rater_id", "n", "judge_closer", "rater_closer", "p", "test", "better"])
@@ -182,7 +181,7 @@ def alternative_test(ratings: pd.DataFrame, scores: pd.Series, epsilon: float = 
     closer = [(len(judge), judge.mean(), rater.mean()) for judge, rater in differences.values()]
     table = pd.DataFrame(closer, columns=["n", "judge_closer", "rater_closer"])
     table.insert(0, "rater_id", list(differences))
-    better = stats.false_discovery_control(p_values, method="by") <= FALSE_DISCOVERIES
+    better = scipy.stats.false_discovery_control(p_values, method="by") <= FALSE_DISCOVERIES
     table = table.assign(p=p_values, test=tests, better=better)
     omega = float(better.mean())
     return AlternativeTest(epsilon, omega, float(table["judge_closer"].mean()), omega >= PASSES, table, "")
@@ -211,14 +210,12 @@ def _differences(ratings: pd.DataFrame, scores: pd.Series) -> dict[str, tuple[Fl
 
 def _p_value(d: Floats, epsilon: float) -> tuple[float, str]:
     """Return one rater's p of mean(d) < epsilon, and the name of the test."""
-    from scipy import stats  # noqa: PLC0415 (half a second; who only reads goes without)
-
     n = len(d)
     if n >= FEWEST_ITEMS and np.ptp(d) == 0:
         return (0.0 if d[0] < epsilon else 1.0), "value"
     if n >= FEWEST_ITEMS:
         t = (d.mean() - epsilon) / (d.std(ddof=1) / math.sqrt(n))
-        return float(stats.t.cdf(t, n - 1)), "t"
+        return float(scipy.stats.t.cdf(t, n - 1)), "t"
     return exact_p(int((d > 0).sum()), int((d < 0).sum()), n, epsilon), "exact"
 
 
@@ -233,8 +230,6 @@ def exact_p(closer: int, farther: int, n: int, epsilon: float) -> float:
     Source: the unconditional exact test of noninferiority for paired shares; Hsueh, Liu and Chen 2001, Biometrics 57,
     478-483, with the estimate of Nam 1997, Biometrics 53, 1422-1430.
     """
-    from scipy import stats  # noqa: PLC0415 (half a second; who only reads goes without)
-
     plus, minus = (places.ravel() for places in np.indices((n + 1, n + 1)))
     plus, minus = plus[plus + minus <= n], minus[plus + minus <= n]
     # The likeliest share of -1 where mean(d) is epsilon: the larger root of 2nq^2 - bq - minus epsilon (1 - epsilon).
@@ -246,4 +241,4 @@ def exact_p(closer: int, farther: int, n: int, epsilon: float) -> float:
     beside = np.linspace(0, (1 - epsilon) / 2, _SHARES)[:, None]
     shares = np.stack([beside + epsilon, beside, 1 - epsilon - 2 * beside], axis=-1).clip(0, 1)
     results = np.stack([plus, minus, n - plus - minus], axis=-1)[extreme]
-    return min(1.0, float(stats.multinomial.pmf(results, n, shares).sum(axis=1).max()))
+    return min(1.0, float(scipy.stats.multinomial.pmf(results, n, shares).sum(axis=1).max()))

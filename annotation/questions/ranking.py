@@ -23,6 +23,7 @@ from annotation.questions.question import (
     labels_of,
 )
 from annotation.records import Coefficient, MeanRank
+from plumbline.importing import scipy
 from plumbline.statistics.agreement import UNKNOWN_RATERS, Integers, rater_numbers
 from plumbline.statistics.estimates import Estimate, Floats
 from plumbline.statistics.intervals import over_pairs, over_pairs_and_raters
@@ -139,12 +140,10 @@ class Rankings:
 
     @classmethod
     def of(cls, ratings: pd.DataFrame, labels: Sequence[str]) -> Rankings:
-        from scipy import stats  # noqa: PLC0415 (half a second; who only reads verdicts goes without)
-
         pair, rater = pd.factorize(ratings["pair_id"])[0].astype(np.int64), rater_numbers(ratings["rater_id"])
         which, texts = pd.factorize(ratings["answer"].astype(str))
         places = [[ranks_of(answer)[label] for label in labels] for answer in texts]
-        ranks = stats.rankdata(np.array(places, np.float64).reshape(-1, len(labels)), axis=1)
+        ranks = scipy.stats.rankdata(np.array(places, np.float64).reshape(-1, len(labels)), axis=1)
         return cls(pair, rater, ranks[which])
 
     def by_pair(self, values: Floats) -> Floats:

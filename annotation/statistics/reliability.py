@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from annotation.questions.question import Question
+from plumbline.importing import scipy
 from plumbline.statistics.agreement import UNKNOWN_RATERS, Answers, number_of_raters
 from plumbline.statistics.estimates import Estimate, Floats
 from plumbline.statistics.reliability import Form, icc, z_scores
@@ -40,9 +41,7 @@ def misses_too_many(controls: Mapping[str, tuple[int, int]], attentive: float) -
 
 def _probability(missed: int, n: int, rate: float) -> float:
     """Return the probability of at least this number of misses at a rate."""
-    from scipy.special import bdtrc  # noqa: PLC0415 (takes a while)
-
-    return float(bdtrc(missed - 1, n, rate)) if missed else 1.0
+    return float(scipy.special.bdtrc(missed - 1, n, rate)) if missed else 1.0
 
 
 def vary(answers: Answers) -> bool:
@@ -63,8 +62,6 @@ def telling_apart(answers: Answers) -> float:
 
     It tests whether alpha is above 0, without resampling.
     """
-    from scipy.special import fdtrc  # noqa: PLC0415 (takes a while)
-
     if answers.raters is None:
         return math.nan
     several = np.bincount(answers.pair)[answers.pair] >= 2
@@ -80,7 +77,7 @@ def telling_apart(answers: Answers) -> float:
     between, within = float((middle**2).sum()), float(((residual - middle) ** 2).sum())
     if within < _NOTHING:
         return 0.0 if between > _NOTHING else 1.0
-    return float(fdtrc(between_df, within_df, between / between_df / (within / within_df)))
+    return float(scipy.special.fdtrc(between_df, within_df, between / between_df / (within / within_df)))
 
 
 def _means(values: Floats, by: NDArray[np.int64]) -> Floats:
@@ -90,11 +87,9 @@ def _means(values: Floats, by: NDArray[np.int64]) -> Floats:
 
 def _groups(pair: NDArray[np.int64], rater: NDArray[np.int64], pairs: int, raters: int) -> int:
     """Return the number of groups of raters that share no pair with each other."""
-    from scipy.sparse import coo_array  # noqa: PLC0415 (takes a while)
-    from scipy.sparse.csgraph import connected_components  # noqa: PLC0415
-
     size = pairs + raters
-    return int(connected_components(coo_array((np.ones(len(pair)), (pair, rater + pairs)), (size, size)), False)[0])
+    edges = scipy.sparse.coo_array((np.ones(len(pair)), (pair, rater + pairs)), (size, size))
+    return int(scipy.sparse.csgraph.connected_components(edges, False)[0])
 
 
 def reliability_table(ratings: pd.DataFrame, questions: Sequence[str]) -> pd.DataFrame:

@@ -17,6 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from plumbline.errors import StudyError
+from plumbline.importing import scipy
 from plumbline.statistics.estimates import Estimate, Floats
 from plumbline.statistics.paired import row_correlations, spearman_interval
 from plumbline.statistics.rankings import kendall_interval, kendall_rows, points_of
@@ -59,14 +60,12 @@ class Coverage:
 
     def cheapest(self) -> Bools:
         """Return the cheapest selection that meets every need (an integer programme, solved by scipy's HiGHS)."""
-        from scipy import optimize  # noqa: PLC0415 (half a second)
-
         least = self.required.astype(np.float64)
-        bounds = optimize.Bounds(least, np.ones(len(least)))
+        bounds = scipy.optimize.Bounds(least, np.ones(len(least)))
         # A free task still costs a little, or all free tasks would be included.
         cost = self.cost / max(float(self.cost.max()), _SAME) + _SAME
-        rows = [optimize.LinearConstraint(self.met.astype(np.float64), 1, math.inf)] if len(self.met) else []
-        solution = optimize.milp(cost, constraints=rows, integrality=np.ones(len(least), np.int64), bounds=bounds)
+        rows = [scipy.optimize.LinearConstraint(self.met.astype(np.float64), 1, math.inf)] if len(self.met) else []
+        solution = scipy.optimize.milp(cost, constraints=rows, integrality=np.ones(len(least), np.int64), bounds=bounds)
         if not solution.success:
             raise RuntimeError(f"no cheapest selection was found: {solution.message}")
         chosen: Bools = solution.x > 0.5
@@ -188,9 +187,7 @@ def predictability(scores: Floats, predicted: Floats) -> tuple[Floats, Floats]:
 
     Both are NaN for a task on which all models have the same score.
     """
-    from scipy import stats  # noqa: PLC0415 (half a second)
-
-    rho = row_correlations(stats.rankdata(scores, axis=0).T, stats.rankdata(predicted, axis=0).T)
+    rho = row_correlations(scipy.stats.rankdata(scores, axis=0).T, scipy.stats.rankdata(predicted, axis=0).T)
     variance = scores.var(axis=0)
     error = np.full(len(variance), np.nan)
     np.divide(((scores - predicted) ** 2).mean(axis=0), variance, out=error, where=np.ptp(scores, axis=0) > 0)
@@ -282,12 +279,12 @@ def borda_means(task_scores: Floats, selections: NDArray[np.bool_]) -> Floats:
 
 def agreements(scores: Floats, selections: Bools) -> tuple[Floats, Floats]:
     """Return rho and tau of each selection (row) with all tasks, over these models."""
-    from scipy import stats  # noqa: PLC0415 (half a second)
-
     all_points = points_of(scores)
     means = borda_means(all_points, selections)
     whole = borda_means(all_points, np.ones((1, scores.shape[1]), np.bool_))
-    rho = row_correlations(stats.rankdata(means, axis=1), np.broadcast_to(stats.rankdata(whole), means.shape))
+    rho = row_correlations(
+        scipy.stats.rankdata(means, axis=1), np.broadcast_to(scipy.stats.rankdata(whole), means.shape)
+    )
     return rho, kendall_rows(means, np.broadcast_to(whole, means.shape))
 
 

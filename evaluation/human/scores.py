@@ -21,6 +21,7 @@ from evaluation.human.answers import (
     trivial,
 )
 from evaluation.human.metrics import Metric
+from plumbline.importing import scipy
 from plumbline.statistics.estimates import Bootstrap, Estimate, Floats, draw_counts, jackknife
 from plumbline.statistics.intervals import adding_raters, known
 from plumbline.statistics.paired import holm
@@ -77,9 +78,7 @@ class ScoreResamples:
             return math.nan
         if self.smooth:
             return self._bootstrap.p
-        from scipy import special  # noqa: PLC0415 (all of `scipy.stats` takes half a second)
-
-        return float(2 * special.stdtr(self.n - 1, -abs(self.value) / math.sqrt(self.spread)))
+        return float(2 * scipy.special.stdtr(self.n - 1, -abs(self.value) / math.sqrt(self.spread)))
 
     @property
     def spread(self) -> float:

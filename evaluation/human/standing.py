@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from plumbline.frames import filled, numbers, once
+from plumbline.importing import scipy
 from plumbline.statistics.estimates import Estimate
 from plumbline.statistics.paired import spearman_interval
 
@@ -157,11 +158,9 @@ def shared_difficulty(wide: pd.DataFrame, people: str, model: str, rng: np.rando
     percentile bootstrap over pairs, p is scipy's, from the t distribution. Pairs that one of the two lacks do not
     count.
     """
-    from scipy import stats  # noqa: PLC0415 (half a second)
-
     both = wide[[people, model]].dropna().to_numpy(np.float64)
     rho = spearman_interval(both[:, 0], both[:, 1], rng=rng)
-    return rho, math.nan if math.isnan(rho.value) else float(stats.spearmanr(both[:, 0], both[:, 1]).pvalue)
+    return rho, math.nan if math.isnan(rho.value) else float(scipy.stats.spearmanr(both[:, 0], both[:, 1]).pvalue)
 
 
 def _models(wide: pd.DataFrame, people: str) -> pd.DataFrame:

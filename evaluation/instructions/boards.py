@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from evaluation.instructions.grid import Grid
 from evaluation.instructions.spread import moments, quantile
 from evaluation.tables.comparisons import board
+from plumbline.importing import scipy
 from plumbline.statistics.estimates import Floats
 from plumbline.statistics.rankings import kendall, points_of, ranks_of
 
@@ -96,8 +97,6 @@ def mean_over_wordings(scores: Floats) -> dict[str, Floats]:
     divided by the square of their number; the quantile is Student's with Satterthwaite's degrees of freedom. NaN if a
     task has fewer than 2 wordings or no score, and if no task's wordings differ: their spread is unknown.
     """
-    from scipy import stats  # noqa: PLC0415 (half a second)
-
     n, mean, sd = moments(scores)
     defined = (n >= 2).all(axis=1) & (sd > 0).any(axis=1)
     some = np.maximum(n, 2)
@@ -105,7 +104,7 @@ def mean_over_wordings(scores: Floats) -> dict[str, Floats]:
     error2, total = parts.sum(axis=1), np.maximum(n.shape[1], 1)
     freedom = np.full(len(error2), np.inf)
     np.divide(error2**2, (parts**2 / (some - 1)).sum(axis=1), out=freedom, where=error2 > 0)
-    half = stats.t.ppf(0.975, freedom) * np.sqrt(error2) / total
+    half = scipy.stats.t.ppf(0.975, freedom) * np.sqrt(error2) / total
     value = mean.mean(axis=1)
     low, high = (np.where(defined, value + sign * half, np.nan) for sign in (-1, 1))
     return {"wordings_mean": value, "wordings_low": low, "wordings_high": high}

@@ -29,6 +29,7 @@ from evaluation.tasks.kinds import KINDS, SubsetScores
 from evaluation.tasks.protocols import METRICS, Protocol
 from generation.datasets.dataset import Dataset
 from plumbline.errors import DataError
+from plumbline.importing import scipy
 from plumbline.statistics.resampled_measures import Measure
 
 if TYPE_CHECKING:
@@ -129,7 +130,6 @@ def silent_mteb() -> Iterator[None]:
     than the study names.
     """
     import datasets  # noqa: PLC0415
-    from scipy.stats import ConstantInputWarning  # noqa: PLC0415
     from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning  # noqa: PLC0415
 
     evaluators: list[Any] = [importlib.import_module(f"mteb._evaluators.text.{name}") for name in _BARS]
@@ -141,7 +141,7 @@ def silent_mteb() -> Iterator[None]:
         evaluator.tqdm = functools.partial(bar, disable=True)
     try:
         with warnings.catch_warnings():
-            for expected in (ConstantInputWarning, ConvergenceWarning, UndefinedMetricWarning):
+            for expected in (scipy.stats.ConstantInputWarning, ConvergenceWarning, UndefinedMetricWarning):
                 warnings.simplefilter("ignore", expected)
             warnings.filterwarnings("ignore", message=_EXPECTED)
             # For texts without a label and without a prediction; mteb corrects the number afterwards.
