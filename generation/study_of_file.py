@@ -125,21 +125,20 @@ def study_text(
 ) -> str:
     """Return the study as YAML, with comments on what may be changed; `size` is texts in all and by language."""
     here = Path(os.path.relpath(path.resolve(), target.parent.resolve())).as_posix()
-    note = "  # where the column `language` is empty" if set(size[1]) - set(language_pair(language)) else ""
+    texts, languages = size
+    note = "  # where the column `language` is empty" if set(languages) - set(language_pair(language)) else ""
     dataset = [
         f"name: {name}",
         f"task: {guessed.task}  # {guessed.why}",
         f"path: {_quoted(here)}",
         f"language: {language}{note}",
+        *(["split: all"] if guessed.task in ("sts", "pair_classification", "bitext_mining", "clustering") else []),
     ]
     mapped = {what: column for what, column in guessed.columns.items() if what not in ("output", column)}
     if guessed.task == "bitext_mining" and "text" in guessed.columns:
         mapped = {"sentence1": guessed.columns["text"], "sentence2": guessed.columns["text"]}
     if mapped:
         dataset.append(f"columns: {{{', '.join(f'{what}: {_quoted(column)}' for what, column in mapped.items())}}}")
-    if guessed.task in ("sts", "pair_classification", "bitext_mining", "clustering"):
-        dataset.append("split: all")
-    texts, languages = size
     pairs = min(MOST, texts)
     least = max(1, min(20, pairs // len(languages), *languages.values()))
     return "\n".join(
