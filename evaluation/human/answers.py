@@ -105,7 +105,6 @@ class ScorerAnswers:
     in_mean: ClassVar[bool] = False  #: whether the mean of raters has it
     model: ClassVar[bool] = False  #: whether people are compared with it
     all_metrics: ClassVar[bool] = True  #: whether it is scored by all metrics, not only the main one
-    can_abstain: ClassVar[bool] = False
 
     def read(self, task: TaskItems, metric: Metric) -> Floats | None:
         """Return the values that a metric reads of each item, NaN without one; None if they are unknown.
@@ -119,14 +118,14 @@ class ScorerAnswers:
 class RaterScorer(ScorerAnswers):
     """A person."""
 
-    kind, single, in_mean, can_abstain = "rater", True, True, True
+    kind, single, in_mean = "rater", True, True
 
 
 @dataclass(frozen=True)
 class LanguageModelScorer(ScorerAnswers):
     """A language model that answered as raters do."""
 
-    kind, single, model, can_abstain = "llm", True, True, True
+    kind, single, model = "llm", True, True
 
 
 @dataclass(frozen=True)
@@ -220,7 +219,7 @@ def aggregate(
     by_item = zip(*(rater.values for rater in raters), strict=True)
     answers = ([answer for answer in each if answer is not None] for each in by_item)
     values = tuple(question.joint(each, first=ties == "first") if each else None for each in answers)
-    return JointScorer(values=values, missing=sum(value is None for value in values))
+    return JointScorer(values=values)
 
 
 def trivial(task: TaskItems, rng: np.random.Generator) -> list[ScorerAnswers]:

@@ -30,15 +30,15 @@ from plumbline.manifest import stage
 from plumbline.study import Study
 
 _BLUE, _ORANGE, _GREEN = COLOURS.values()
-_KINDS = {"rater": "A rater", PEOPLE: "Raters' mean", "aggregate": "Raters together", "model": "A model",
-          "llm": "A language model", "trivial": "Without reading"}  # fmt: skip
-_LOOK = {
-    "A rater": ("circle", _ORANGE),
-    "Raters' mean": ("diamond", _ORANGE),
-    "Raters together": ("triangle-up", _ORANGE),
-    "A model": ("circle", _BLUE),
-    "A language model": ("square", _GREEN),
-    "Without reading": ("cross", NEUTRAL),
+_EMBEDDING = "A model"
+#: The name of each kind of scorer with its shape and colour.
+_KINDS = {
+    "rater": ("A rater", "circle", _ORANGE),
+    PEOPLE: ("Raters' mean", "diamond", _ORANGE),
+    "aggregate": ("Raters together", "triangle-up", _ORANGE),
+    EMBEDS: (_EMBEDDING, "circle", _BLUE),
+    "llm": ("A language model", "square", _GREEN),
+    "trivial": ("Without reading", "cross", NEUTRAL),
 }
 _TIMES_100 = "Score times 100"
 _AGAINST = {"over_best": "Best model", "over_median": "Median model"}
@@ -65,19 +65,14 @@ def ranges(material: HumanMaterial) -> Chart:
     scores = material.main[material.main["scorer_kind"].isin(_KINDS) & material.main["score"].notna()]
     scores = scores[scores.index.isin(material.compared.index) | (scores["scorer_kind"] == "rater")]
     frame = scores[["where", "scorer", "score"]].assign(
-        kind=scores["scorer_kind"].map(_KINDS),
+        kind=[_KINDS[kind][0] for kind in scores["scorer_kind"]],
         score=100 * scores["score"],
-        order=scores["scorer_kind"].map(list(_KINDS).index),
     )
     row = rows("where", frame["where"].unique())
-    looks = {name: look for name, look in _LOOK.items() if name in set(frame["kind"])}
-    kinds = Kinds(
-        "kind",
-        {name: colour for name, (_, colour) in looks.items()},
-        {name: shape for name, (shape, _) in looks.items()},
-        {"symbolOpacity": 1},
-    )
-    reach = spans(frame[frame["kind"] == _KINDS[EMBEDS]], "score", _TIMES_100, row, _BLUE)
+    colours = {name: colour for name, _, colour in _KINDS.values()}
+    kinds = Kinds("kind", colours, {name: shape for name, shape, _ in _KINDS.values()}, {"symbolOpacity": 1})
+    kinds = kinds.of(frame["kind"])
+    reach = spans(frame[frame["kind"] == _EMBEDDING], "score", _TIMES_100, row, _BLUE)
     hover = tips("where:N", "kind:N", "scorer:N", "score:Q:.2f")
     points = dots(frame, across_of("score", _TIMES_100, zero=False), row, kinds, tooltip=hover, size=70)
     return layered([reach, *points], frame["where"].nunique())

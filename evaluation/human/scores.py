@@ -323,7 +323,7 @@ class _MetricScores:
                 f"{where}: {n_left_out} of {n_items} items {are} left out, as not every compared scorer has a score on"
                 f" {them} (items without a score, by scorer: {lacking})"
             )
-        for scorer in (reading.scorer for reading in self._readings if reading.scorer.can_abstain):
+        for scorer in (reading.scorer for reading in self._readings):
             lacks = [f"abstained on {scorer.abstained}"] if scorer.abstained else []
             lacks += [f"has no answer to {scorer.missing}"] if scorer.missing else []
             if lacks:

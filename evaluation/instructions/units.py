@@ -158,37 +158,19 @@ def plan(study: Study, *, include_unaccepted: bool = False) -> list[PromptUnit]:
         raise StudyError(f"{study.file}: no models to score; add `evaluation` with `models`")
     wordings = read_wordings(study)
     decisions = {} if include_unaccepted and unlabelled(study.folder) else labelled(Evidence.open(study), wordings)
-    return [
-        unit
-        for spec, dataset in zip(study.datasets, iter_datasets(study), strict=True)
-        for unit in _units(
-            dataset,
-            content_id(spec, dataset),
-            wordings,
-            decisions,
-            unusable=scoring.unusable(dataset, study.evaluation.protocol),
-            include_unaccepted=include_unaccepted,
-        )
-    ]
-
-
-def _units(
-    dataset: Dataset,
-    content: str,
-    wordings: Sequence[Instruction],
-    decisions: Mapping[str, WordingLabel],
-    *,
-    unusable: str,
-    include_unaccepted: bool,
-) -> Iterator[PromptUnit]:
-    yield PromptUnit(dataset, content, DEFAULT, None, unusable)
-    yield PromptUnit(dataset, content, NONE, "", unusable)
-    for wording in wordings:
-        if wording.serves(dataset.name, dataset.task):
+    units = list[PromptUnit]()
+    for spec, dataset in zip(study.datasets, iter_datasets(study), strict=True):
+        of_dataset = dataset, content_id(spec, dataset)
+        unusable = scoring.unusable(dataset, study.evaluation.protocol)
+        units += [PromptUnit(*of_dataset, DEFAULT, None, unusable), PromptUnit(*of_dataset, NONE, "", unusable)]
+        for wording in wordings:
+            if not wording.serves(dataset.name, dataset.task):
+                continue
             decided = decisions.get(wording.prompt_id, WordingLabel())
             refused = "" if decided.accepted or include_unaccepted else f"not accepted: {decided.reason}"
             of_wording = wording.prompt_id, wording.text, unusable or refused, wording.source
-            yield PromptUnit(dataset, content, *of_wording, decided.label, decided.simulated)
+            units.append(PromptUnit(*of_dataset, *of_wording, decided.label, decided.simulated))
+    return units
 
 
 @functools.cache

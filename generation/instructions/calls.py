@@ -152,8 +152,11 @@ def read_reply(answer: str, number: int) -> tuple[str, ...]:
     >>> read_reply('{"prompts": ["Find it", "What is sought?"]}', 2)
     ('Find it', 'What is sought?')
     """
+    text = answer.strip()
+    if text.startswith("```") and text.endswith("```"):  # the code fence that models put around JSON
+        text = text[3:-3].strip().removeprefix("json")
     try:
-        reply = parse_json(_json_of(answer))
+        reply = parse_json(text)
     except MalformedError as error:
         raise InvalidReplyError(f"not JSON: {error}") from None
     wordings = reply.get(KEY) if isinstance(reply, dict) else None
@@ -184,11 +187,3 @@ def wording(text: str) -> str:
 def _stays(before: str, sign: str) -> bool:
     """Return whether a character may be in a wording: visible ones, blanks, and joiners in scripts that need them."""
     return sign.isprintable() or unicodedata.category(sign) == "Zs" or (sign in _JOINERS and not before.isascii())
-
-
-def _json_of(answer: str) -> str:
-    """Return the answer without the code fence that models put around JSON."""
-    text = answer.strip()
-    if text.startswith("```") and text.endswith("```"):
-        text = text[3:-3].strip().removeprefix("json")
-    return text
