@@ -7,7 +7,7 @@ elsewhere shows everybody the same order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,28 +59,20 @@ def drawing_of(study: Study, pairs: Sequence[Pair]) -> OrderDrawing | None:
     pool = pairs[0].pool
     task = next(task for task in read_tasks(study) if task.task == pool)
     seed = identity("order-of-raters-v1", study.sample.seed, pool, pairs[0].language, pairs[0].output_language)
-    if form_of(task).apart:
+    form = form_of(task)
+    if form.apart:  # raters see the records of a query together
         items = read_records(study.folder / ITEMS, HumanItem, study.command(_COMMAND))
-        return OrderDrawing(seed, groups=groups_of(items, task))
+        of_task = [item for item in items if item.task == task.task]
+        groups = {record: identity("query-v1", pool, item.item)[:32] for item in of_task for record in item.records}
+        return OrderDrawing(seed, groups=groups)
     numbers = {len(field.value) for pair in pairs for field in fields_of(pair) if field.name == FIELD}
     if len(numbers) != 1:
         return OrderDrawing(seed)
-    (number,) = numbers
-    return OrderDrawing(seed, number, *named(task, number))
-
-
-def named(task: HumanTask, number: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the questions about one candidate each, and the labels that each name a candidate."""
-    places = tuple(f"d{position}" for position in range(1, number + 1))
-    questions = form_of(task).questions()
+    (number,), questions = numbers, form.questions()
     about = tuple(question.name for question in questions if question.position)[:number]
-    return about, places if any(set(places) <= set(question.labels) for question in questions) else ()
-
-
-def groups_of(items: Iterable[HumanItem], task: HumanTask) -> dict[str, str]:
-    """Return the query of each record of a task whose candidates have a record each."""
-    of_task = [item for item in items if item.task == task.task]
-    return {record: identity("query-v1", item.task, item.item)[:32] for item in of_task for record in item.records}
+    labels = tuple(f"d{position}" for position in range(1, number + 1))
+    name_candidates = any(set(labels) <= set(question.labels) for question in questions)
+    return OrderDrawing(seed, number, about, labels if name_candidates else ())
 
 
 _COMMAND = "sample"
@@ -121,4 +113,4 @@ def _asked_of(tasks: Sequence[HumanTask], items: Sequence[HumanItem]) -> dict[tu
         task.task: [*(getattr(task, name) for name in _ASKED), form_of(task).at_once and task.content_hash]
         for task in tasks
     }
-    return {(item.task, item.item): (item, by_name[item.task]) for item in items}
+    return {(item.task, item.item): (item, by_name.get(item.task)) for item in items}

@@ -29,6 +29,7 @@ from generation.instructions.calls import (
     tasks_of,
 )
 from generation.instructions.wordings import (
+    COMMAND,
     REMOVED,
     REPLIES,
     Instruction,
@@ -49,8 +50,6 @@ from plumbline.store import only_one, read_records, write_json
 from plumbline.study import Study
 from plumbline.study.subject import INSTRUCTIONS
 from plumbline.study.subjects import InstructionsSubject
-
-COMMAND = "instructions"
 
 
 class Replies(AnswerTable[Call, Reply]):
@@ -89,10 +88,6 @@ class Replies(AnswerTable[Call, Reply]):
                 "attempts": outcome.attempts, "model": spec.model, "finished_at": datetime.now(UTC),
             }
         )  # fmt: skip
-
-    def by_key(self) -> dict[str, Reply]:
-        """Return the replies in the table."""
-        return {reply.key: reply for reply in read_records(self.path, Reply, self._command)}
 
 
 class WordingChatClient(Client):
@@ -213,7 +208,7 @@ def word_instructions(study: Study, *, again: bool = False) -> WordingRun:
                 counts.update(asyncio.run(table.ask()))
             else:
                 table.settle()
-            replies = table.by_key()
+            replies = {reply.key: reply for reply in read_records(table.path, Reply, study.command(COMMAND))}
         finally:
             table.close()
         machines = [
