@@ -14,13 +14,20 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+_EXAMPLES = """examples:
+  plumbline judge run --study studies/demo.yaml
+  plumbline judge gold --study studies/pteb_judges.yaml
+  plumbline judge check --study studies/demo.yaml
+  plumbline judge select --study studies/hteb_generators.yaml"""
+
+
 def add_judge_actions(judging: argparse.ArgumentParser) -> None:
     """Add the actions of `judge`, with examples."""
-    judging.epilog, judging.formatter_class = _examples(), argparse.RawDescriptionHelpFormatter
+    judging.epilog, judging.formatter_class = _EXAMPLES, argparse.RawDescriptionHelpFormatter
     actions = judging.add_subparsers(metavar="ACTION", required=True)
 
     def action(name: str, run: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
-        example = next(line.strip() for line in _examples().splitlines() if f"judge {name}" in line)
+        example = next(line.strip() for line in _EXAMPLES.splitlines() if f"judge {name}" in line)
         added = actions.add_parser(name, help=text, description=text, epilog=f"example: {example}")
         added.set_defaults(run=run)
         cli.add_study_options(added)
@@ -31,7 +38,20 @@ def add_judge_actions(judging: argparse.ArgumentParser) -> None:
         _run,
         "have the study's judges rate outputs, or its models do people's tasks; resumes where it stopped",
     )
-    _add_running(running)
+    running.add_argument(
+        "--generator",
+        metavar="MODEL",
+        help="judge the outputs of one of the study's `candidates`, not those of the study's generator",
+    )
+    running.add_argument(
+        "--outputs",
+        type=cli.count,
+        default=0,
+        metavar="N",
+        help="how many outputs of each transformation to rate, the sample's included (default: as many as before, and"
+        " at least twice sample.pairs)",
+    )
+    _add_asking(running)
     _add_asking(action("gold", _gold, "have judges score pairs that have gold scores, and compare the scores (PTEB)"))
     selecting = action("select", _select, "choose the generator among the study's candidates (HTEB, PTEB)")
     selecting.add_argument(
@@ -53,32 +73,6 @@ def add_judge_actions(judging: argparse.ArgumentParser) -> None:
         help="margin of the alternative annotator test, from 0 to 1: how far a judge's success rate may be below a"
         " rater's (default: 0.1, for crowd workers)",
     )
-
-
-def _examples() -> str:
-    return (
-        "examples:\n  plumbline judge run --study studies/demo.yaml\n"
-        "  plumbline judge gold --study studies/pteb_judges.yaml\n"
-        "  plumbline judge check --study studies/demo.yaml\n"
-        "  plumbline judge select --study studies/hteb_generators.yaml"
-    )
-
-
-def _add_running(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--generator",
-        metavar="MODEL",
-        help="judge the outputs of one of the study's `candidates`, not those of the study's generator",
-    )
-    parser.add_argument(
-        "--outputs",
-        type=cli.count,
-        default=0,
-        metavar="N",
-        help="how many outputs of each transformation to rate, the sample's included (default: as many as before, and"
-        " at least twice sample.pairs)",
-    )
-    _add_asking(parser)
 
 
 def _share(value: str) -> float:

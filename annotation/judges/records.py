@@ -27,11 +27,26 @@ class JudgedPair(Pair):
     )
 
 
-class Judgement(Record):
-    """One answer of one judge to one question on one pair (`judgements/<judge>.parquet`)."""
+class PromptedAnswer(Record):
+    """One answer of a language model to one prompt."""
 
     KEY = ("key",)
-    key: str = Field(description="identity: hash of judge, prompt, question and pair")
+    key: str = Field(description="identity: hash of model, prompt and what it is about")
+    text: str = Field(description="the answer as received; for a judge's `expected` its first token")
+    status: Literal["ok", "failed", "unanswered"] = Field(
+        description="failed: the answer cannot be read; unanswered: no answer was received, and the next run asks again"
+    )
+    reason: str = Field(description="why the answer cannot be read, or was not received; empty otherwise")
+    attempts: int = Field(description="number of answers received")
+    model: str = Field(description="the language model")
+    kind: str = Field(description="the model's kind; `recorded` models were not asked")
+    prompt_hash: str = Field(description="hash of the prompt without the texts")
+    finished_at: datetime = Field(description="when the answer was received, UTC")
+
+
+class Judgement(PromptedAnswer):
+    """One answer of one judge to one question on one pair (`judgements/<judge>.parquet`)."""
+
     pair_id: str = Field(description="id of the pair, as in `pairs.parquet`")
     question: str = Field(description="name of the question, such as quality or similarity")
     score: Number = Field(description="the score, on the question's scale; NaN if there is none")
@@ -41,40 +56,18 @@ class Judgement(Record):
     label_mass: Number = Field(
         default=math.nan, description="for `expected`: probability that the first token is a point; NaN otherwise"
     )
-    text: str = Field(description="the answer as received; for `expected` its first token")
-    status: Literal["ok", "failed", "unanswered"] = Field(
-        description="failed: the answer is not a score; unanswered: no answer was received, and the next run asks again"
-    )
-    reason: str = Field(description="why there is no score; empty otherwise")
-    attempts: int = Field(description="number of answers received")
-    model: str = Field(description="the judge's model")
-    kind: str = Field(description="the judge's kind; `recorded` judges were not asked")
     judge_hash: str = Field(description="hash of the judge's model, revision, sampling and way of reading answers")
-    prompt_hash: str = Field(description="hash of the prompt without the texts")
-    finished_at: datetime = Field(description="when the answer was received, UTC")
 
 
-class ModelAnswer(Record):
+class ModelAnswer(PromptedAnswer):
     """One answer of a language model that does people's tasks (`human/models/<model>.parquet`)."""
 
-    KEY = ("key",)
-    key: str = Field(description="identity: hash of model, prompt and items")
     task: str = Field(description="the task's name in the study")
     pair_ids: tuple[str, ...] = Field(
         description="ids of the items that the model was shown, as in `pairs.parquet`; for clustering all items"
     )
     answers: str = Field(description="JSON: the answers by pair id and question; empty if the reply cannot be read")
-    text: str = Field(description="the answer as received")
-    status: Literal["ok", "failed", "unanswered"] = Field(
-        description="failed: the reply is not an answer; unanswered: no reply was received, and the next run asks again"
-    )
-    reason: str = Field(description="why there is no answer; empty otherwise")
-    attempts: int = Field(description="number of answers received")
-    model: str = Field(description="the language model")
-    kind: str = Field(description="the model's kind; `recorded` models were not asked")
     annotator_hash: str = Field(description="hash of the model, its revision, sampling and seed")
-    prompt_hash: str = Field(description="hash of the prompt without the texts")
-    finished_at: datetime = Field(description="when the answer was received, UTC")
 
 
 class SelectedFrom(Record):

