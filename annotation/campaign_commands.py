@@ -155,8 +155,7 @@ def publish_pairs(options: argparse.Namespace) -> int:
     new, datasets, workspaces = sum(done.new.values()), len(done.new), ", ".join(done.admission.readers)
     sent = count(new, f"new {study.called.item}")
     print(f"{study.name}: {sent} published in {count(datasets, 'dataset')}; workspaces: {workspaces}")
-    changed = [*done.corrections(), *done.withdrawals(), *done.replacements(), *done.opened()]
-    for line in [*changed, *training_lines(training)]:
+    for line in [*done.lines(), *training_lines(training)]:
         print(f"  {line}")
     if done.admission.out:
         print(f"  taken out of the study, since raters.people does not name them: {', '.join(done.admission.out)};"

@@ -66,30 +66,24 @@ class Publication:
     unopened: frozenset[str] = frozenset()  #: pairs, controls and repeats that raters do not get (yet)
     spared: int = 0  #: pairs of later blocks that were removed because an earlier block has decided
 
-    def opened(self) -> list[str]:
-        """Return lines on the progress of each verdict's blocks."""
-        lines = [f"{of_group(key)}: {'; '.join(group.lines())}" for key, group in self.blocks.items()]
-        out = f"removed because a look at an earlier block has decided: {count(self.spared, 'unanswered record')}"
-        return [*lines, *([out] if self.spared else [])]
-
-    def withdrawals(self) -> list[str]:
-        """Return lines on the withdrawn pairs."""
-        gone = f"unanswered withdrawn pairs removed from Argilla: {self.taken_out}"
-        stay = f"withdrawn pairs that stay in Argilla because they have answers or drafts: {self.answered}"
-        return [line for line, number in ((gone, self.taken_out), (stay, self.answered)) if number]
-
-    def replacements(self) -> list[str]:
-        """Return lines on the answers of excluded raters."""
-        aside = f"answers of excluded raters set aside, so that others are asked for these pairs: {self.aside}"
-        back = f"answers that count again in Argilla because their raters are no longer excluded: {self.back}"
-        return [line for line, number in ((aside, self.aside), (back, self.back)) if number]
-
-    def corrections(self) -> list[str]:
-        """Return a line for each correction, with its datasets."""
+    def lines(self) -> list[str]:
+        """Return lines on what changed in Argilla, and on the progress of each verdict's blocks."""
         by_change: dict[str, list[str]] = {}
         for name, what in self.corrected.items():
             by_change.setdefault(what, []).append(name)
-        return [f"corrected in unanswered datasets: {what} ({', '.join(names)})" for what, names in by_change.items()]
+        numbers = {
+            "unanswered withdrawn pairs removed from Argilla": self.taken_out,
+            "withdrawn pairs that stay in Argilla because they have answers or drafts": self.answered,
+            "answers of excluded raters set aside, so that others are asked for these pairs": self.aside,
+            "answers that count again in Argilla because their raters are no longer excluded": self.back,
+        }
+        out = f"removed because a look at an earlier block has decided: {count(self.spared, 'unanswered record')}"
+        return [
+            *(f"corrected in unanswered datasets: {what} ({', '.join(names)})" for what, names in by_change.items()),
+            *(f"{what}: {number}" for what, number in numbers.items() if number),
+            *(f"{of_group(key)}: {'; '.join(group.lines())}" for key, group in self.blocks.items()),
+            *([out] if self.spared else []),
+        ]
 
 
 def publish(

@@ -258,13 +258,13 @@ def test_a_corrected_wording_reaches_the_datasets_while_nobody_has_answered(
     study = published_study(argilla, variant, "corrected", transformations=["paraphrasing"])
     dataset_id = dataset(study, argilla)
     words = reworded(study, rubric_name, word=" (mended)")
-    (line,) = publish(words, argilla).corrections()
+    (line,) = publish(words, argilla).lines()
     assert line.startswith("corrected in unanswered datasets: the wording of the question 'quality': ")
     assert (
         "meaning? (1 = another " in line and "meaning? (mended) (1 = another " in line and "; the guidelines: " in line
     )
     assert line.endswith("(corrected-paraphrasing-EN)")
-    assert not publish(words, argilla).corrections()
+    assert not publish(words, argilla).lines()
     assert dataset(study, argilla) == dataset_id
     assert "(mended) (1 = another meaning" in asked(argilla, dataset_id)[0]
     seven = reworded(study, rubric_name, scale=7)

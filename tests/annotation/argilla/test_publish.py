@@ -81,7 +81,7 @@ def test_an_excluded_raters_pairs_are_offered_again_and_the_answers_stay(argilla
     before = of(CampaignRecords.open(study).ratings, study, users["ada"])
     assert not pending(argilla, users["cy"], dataset(study, argilla))  # Argilla hides what is complete
     done = publish(study, argilla)
-    assert done.aside == 4 and any("others are asked for these pairs: 4" in line for line in done.replacements())
+    assert done.aside == 4 and any("others are asked for these pairs: 4" in line for line in done.lines())
     assert len(pending(argilla, users["cy"], dataset(study, argilla))) == 4
     assert not pending(argilla, users["ada"], dataset(study, argilla))  # who was excluded is not asked again
     assert publish(study, argilla).aside == 0  # once is enough
