@@ -18,6 +18,7 @@ import secrets
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from annotation.server.home import Home, changing, make_folder, write_private
 from plumbline.errors import DataError, StudyError
 from plumbline.identity import identity
 from plumbline.reading import read_json
@@ -27,13 +28,9 @@ from plumbline.words import printable_line
 if TYPE_CHECKING:
     import pandas as pd
 
-    from annotation.server import Home
-
 
 def remember_names(home: Home, study_name: str, names: Mapping[str, str]) -> None:
     """Add names by pseudonym to the home's file on a study, which only its user can read. Raises DataError."""
-    from annotation.server.home import changing, make_folder, write_private  # noqa: PLC0415 (brings its HTTP client along)
-
     if not names:
         return
     make_folder(home)
@@ -125,8 +122,6 @@ def worker_pseudonym(key: bytes, study_name: str, platform: str, worker: str) ->
 
 def pseudonym_key(home: Home) -> bytes:
     """The secret that pseudonyms of raters who have no account are made with; drawn when first asked for."""
-    from annotation.server.home import changing, make_folder, write_private  # noqa: PLC0415 (as above)
-
     make_folder(home)
     file = home.path / "pseudonyms.key"
     with changing(home):
