@@ -159,9 +159,9 @@ def configured() -> Connection | None:
     except ValueError as error:
         raise ServiceError(f"ARGILLA_API_URL, ARGILLA_API_KEY: {error}") from None
     if bool(url) != bool(key):
-        names = ("ARGILLA_API_URL", "ARGILLA_API_KEY")
-        present, missing = names if url else reversed(names)
-        raise ServiceError(f"{present} is set but {missing} is not; set both, or neither for the local server")
+        no_key = "ARGILLA_API_URL is set but ARGILLA_API_KEY is not"
+        no_url = "ARGILLA_API_KEY is set but ARGILLA_API_URL is not"
+        raise ServiceError(f"{no_key if url else no_url}; set both, or neither for the local server")
     return Connection(url.rstrip("/"), key) if url else None
 
 
