@@ -15,25 +15,29 @@ from pathlib import Path
 
 from plumbline.interrupt import PACKAGES, SCRIPTS, started_module
 
-__all__ = ["HERE", "lazily", "refuse_strangers", "scipy"]
+__all__ = ["HERE", "datasets", "lazily", "refuse_strangers", "scipy"]
 
 HERE = Path(__file__).resolve().parents[1]
 
 
-class _SciPy:
-    """SciPy, whose parts are loaded on first use: `scipy.stats` takes half a second, and judges need no SciPy."""
+class _OnDemand:
+    """A package that is imported when something of it is first used: some take seconds, or are of optional extras."""
 
-    def __getattr__(self, part: str) -> object:
-        if part.startswith("_"):  # which tools ask of any object
-            raise AttributeError(part)
-        return importlib.import_module(f"scipy.{part}")
+    def __init__(self, package: str) -> None:
+        self._package = package
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("_"):  # which tools ask of any object
+            raise AttributeError(name)
+        return getattr(importlib.import_module(self._package), name)
 
 
 TYPE_CHECKING = False  # true for type checkers, as in `plumbline`
 if TYPE_CHECKING:
+    import datasets
     import scipy
 else:
-    scipy = _SciPy()
+    datasets, scipy = map(_OnDemand, ("datasets", "scipy"))
 
 
 def refuse_strangers() -> None:

@@ -38,6 +38,7 @@ from generation.datasets.mteb_tasks import MtebTask
 from plumbline import cli
 from plumbline.errors import DataError, StudyError
 from plumbline.exhibits.table import Exhibit, cell, csv_bytes, json_file, numbers, write_files
+from plumbline.importing import datasets
 from plumbline.records import Text
 from plumbline.statistics.estimates import Estimate, stream
 from plumbline.statistics.paired import spearman_interval
@@ -167,7 +168,6 @@ def pool(dataset: Dataset, queries: Sequence[str], rankings: Mapping[str, Rankin
 
 
 def _stratified(name: str, labels: Sequence[Any], number: int, seed: int) -> list[int]:
-    from datasets import DatasetDict  # noqa: PLC0415
     from mteb.abstasks.abstask import AbsTask  # noqa: PLC0415 (takes seconds)
 
     from generation.datasets.mteb_loading import quiet  # noqa: PLC0415
@@ -175,7 +175,7 @@ def _stratified(name: str, labels: Sequence[Any], number: int, seed: int) -> lis
     rows = in_memory({"label": list(map(str, labels)), "place": list(range(len(labels)))})
     try:
         with quiet():
-            drawn = AbsTask.stratified_subsampling(DatasetDict({"test": rows}), seed, n_samples=number)
+            drawn = AbsTask.stratified_subsampling(datasets.DatasetDict({"test": rows}), seed, n_samples=number)
     except ValueError as error:  # scikit-learn's: a label with one document, or too few for one of each
         reason = str(error).strip().rstrip(".")
         raise DataError(f"data set {name!r} cannot be drawn by label ({reason}); use --draw uniform") from None

@@ -24,6 +24,7 @@ from generation.datasets.local import TableDataset
 from generation.datasets.mteb_loading import in_memory, instruction_data, search_data
 from generation.datasets.mteb_registry import BITEXT, gold_column, text_columns
 from generation.datasets.mteb_tasks import MtebTask
+from plumbline.importing import datasets
 from plumbline.languages import with_script
 from plumbline.statistics.estimates import Floats
 from plumbline.statistics.resampled_measures import Measure, mean, precision, rho, v_measure, weighted_f1
@@ -396,7 +397,6 @@ class Clustering(_LabelledTexts):
 
     def of_mteb(self, dataset: MtebTask, task: Any, protocol: Protocol) -> Any:
         """Return the task, by `paper` in mteb's original class: a subset's texts as one set, once a level of labels."""
-        from datasets import DatasetDict  # noqa: PLC0415
         from mteb.abstasks.clustering_legacy import AbsTaskClusteringLegacy  # noqa: PLC0415
 
         if protocol == "mteb" or isinstance(task, AbsTaskClusteringLegacy):
@@ -407,7 +407,9 @@ class Clustering(_LabelledTexts):
         legacy_task.hf_subsets = list(task.hf_subsets)
         legacy_task.filter_eval_splits(task.eval_splits)
         legacy_task.dataset = {
-            subset: DatasetDict({split: in_memory(_sets(part, texts, labels)) for split, part in parts.items()})
+            subset: datasets.DatasetDict(
+                {split: in_memory(_sets(part, texts, labels)) for split, part in parts.items()}
+            )
             for subset, parts in task.dataset.items()
         }
         legacy_task.data_loaded = True
@@ -576,9 +578,7 @@ def _numbered(frames: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
 
 
 def _split(frames: Mapping[str, pd.DataFrame]) -> Any:
-    from datasets import DatasetDict  # noqa: PLC0415
-
-    return DatasetDict({name: in_memory(frame.to_dict(orient="list")) for name, frame in frames.items()})
+    return datasets.DatasetDict({name: in_memory(frame.to_dict(orient="list")) for name, frame in frames.items()})
 
 
 def _with(task: Any, attributes: Mapping[str, Any]) -> Any:

@@ -29,7 +29,7 @@ from evaluation.tasks.kinds import KINDS, SubsetScores
 from evaluation.tasks.protocols import METRICS, Protocol
 from generation.datasets.dataset import Dataset
 from plumbline.errors import DataError
-from plumbline.importing import scipy
+from plumbline.importing import datasets, scipy
 from plumbline.statistics.resampled_measures import Measure
 
 if TYPE_CHECKING:
@@ -129,7 +129,6 @@ def silent_mteb() -> Iterator[None]:
     NaN is reported), that no scored row has a label of the train split, and that mteb has a newer version of a task
     than the study names.
     """
-    import datasets  # noqa: PLC0415
     from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning  # noqa: PLC0415
 
     evaluators: list[Any] = [importlib.import_module(f"mteb._evaluators.text.{name}") for name in _BARS]

@@ -18,9 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from generation.datasets.mteb_registry import BITEXT, gold_column, task_of, text_columns
 from plumbline.errors import DataError, PlumblineError, ServiceError, StudyError, nearest
 from plumbline.identity import identity
+from plumbline.importing import datasets
 from plumbline.study.datasets import SEARCHES, TRAINED, DatasetSpec, TaskType
 
 if TYPE_CHECKING:
@@ -112,13 +115,11 @@ def _read(task: Any) -> None:
 
 def _read_candidates(task: Any) -> None:
     """Load reranking as rows with a query and two lists: mteb's layout until 2025."""
-    from datasets import load_dataset  # noqa: PLC0415
-
     (split,) = task.eval_splits
     data = {}
     for subset in task.hf_subsets:
         name = subset if task.metadata.is_multilingual else None
-        rows = load_dataset(name=name, split=split, **task.metadata.dataset)
+        rows = datasets.load_dataset(name=name, split=split, **task.metadata.dataset)
         if not _CANDIDATES.issubset(rows.column_names):
             raise DataError(
                 f"the data need the columns query, positive and negative, but have {', '.join(rows.column_names)}"
@@ -130,13 +131,11 @@ def _read_candidates(task: Any) -> None:
 
 def _read_changed(task: Any, split: str) -> None:
     """Load the passages that instructions change, which mteb would fetch from the hub for each scoring."""
-    from datasets import load_dataset  # noqa: PLC0415
-
     source = task.metadata.dataset
     for subset in task.hf_subsets:
         name = f"qrel_diff-{subset.removeprefix('eng-')}" if task.metadata.is_multilingual else "qrel_diff"
         try:
-            rows = load_dataset(source["path"], name, split="qrel_diff", revision=source["revision"])
+            rows = datasets.load_dataset(source["path"], name, split="qrel_diff", revision=source["revision"])
             changed = dict(zip(rows["query-id"], rows["corpus-ids"], strict=True))
         except Exception as error:  # as in `_read`
             raise _explained(task, error) from None
@@ -151,23 +150,19 @@ def _has_sets(task: Any) -> bool:
 
 def _read_sets(task: Any) -> None:
     """Load clustering as rows of whole sets, for a class that expects one text per row."""
-    from datasets import DatasetDict, load_dataset  # noqa: PLC0415
-
     columns = (task.input_column_name, task.label_column_name)
-    parts = load_dataset(**task.metadata.dataset)
+    parts = datasets.load_dataset(**task.metadata.dataset)
     flat = {name: {column: list(itertools.chain(*rows[column])) for column in columns} for name, rows in parts.items()}
-    task.dataset = DatasetDict({name: in_memory(rows) for name, rows in flat.items()})
+    task.dataset = datasets.DatasetDict({name: in_memory(rows) for name, rows in flat.items()})
     task.dataset_transform()
     task.data_loaded = True
 
 
 def _explained(task: Any, error: Exception) -> PlumblineError:
     """Return the one-line error for data that could not be loaded."""
-    from datasets.exceptions import DatasetNotFoundError  # noqa: PLC0415
-
     source = task.metadata.dataset
     what = (str(error).strip() or type(error).__name__).splitlines()[0]
-    if isinstance(error, DatasetNotFoundError):
+    if isinstance(error, datasets.exceptions.DatasetNotFoundError):
         return StudyError(
             f"{what} The study has `path` {source['path']} and `revision` {source['revision']}; correct them"
         )
@@ -189,8 +184,6 @@ def _arrange(spec: DatasetSpec, task: Any, kind: TaskType, split: str) -> None:
         _split_sides(task)
     elif not task.metadata.is_multilingual and "default" not in task.dataset:
         task.dataset = {"default": task.dataset}
-    from datasets import DatasetDict  # noqa: PLC0415
-
     splits = [split, task.train_split] if kind in TRAINED else [split]
     arranged: dict[str, dict[str, Any]] = {}
     for subset in task.hf_subsets:
@@ -201,7 +194,7 @@ def _arrange(spec: DatasetSpec, task: Any, kind: TaskType, split: str) -> None:
             if name not in present:
                 raise StudyError(f"subset {subset!r} of the data has no split {name!r}; {nearest(name, list(present))}")
         parts = {name: _part(spec, task, kind, present[name]) for name in dict.fromkeys(splits)}
-        arranged[subset] = parts if kind in SEARCHES else DatasetDict(parts)
+        arranged[subset] = parts if kind in SEARCHES else datasets.DatasetDict(parts)
     task.dataset = arranged
 
 
@@ -225,9 +218,7 @@ def _part(spec: DatasetSpec, task: Any, kind: TaskType, part: Any) -> Any:
         if len(part["queries"]) and not isinstance(part["queries"][0]["text"], str):
             raise StudyError("its queries are conversations, which Plumbline cannot transform; choose another task")
         return part
-    from datasets import Dataset as Rows  # noqa: PLC0415
-
-    if not isinstance(part, Rows):
+    if not isinstance(part, datasets.Dataset):
         raise StudyError("its two sides are lists of different lengths; use a later version of the task")
     for column, name in spec.columns.items():
         if name not in part.column_names:
@@ -248,21 +239,17 @@ def _cache_of(task: Any) -> Iterator[None]:
 
     Offline, `datasets` would otherwise take its newest copy of a repository, whatever the revision.
     """
-    from datasets import config  # noqa: PLC0415
-
-    source, cache = task.metadata.dataset, config.HF_DATASETS_CACHE
-    config.HF_DATASETS_CACHE = Path(cache) / f"{source['path'].replace('/', '--')}@{source['revision']}"
+    source, cache = task.metadata.dataset, datasets.config.HF_DATASETS_CACHE
+    datasets.config.HF_DATASETS_CACHE = Path(cache) / f"{source['path'].replace('/', '--')}@{source['revision']}"
     try:
         yield
     finally:
-        config.HF_DATASETS_CACHE = cache
+        datasets.config.HF_DATASETS_CACHE = cache
 
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
     """Keep the libraries' messages and bars off the screen: the commands print their own."""
-    import datasets  # noqa: PLC0415
-
     logs = [logging.getLogger(name) for name in ("mteb", "datasets", "huggingface_hub.repocard")]
     levels, bars = [log.level for log in logs], datasets.is_progress_bar_enabled()
     for log in logs:
@@ -282,15 +269,12 @@ def in_memory(columns: Mapping[Any, Iterable[Any]]) -> Any:
 
     `Dataset.from_dict` pickles the whole table for its fingerprint, which takes six times as long for 50 rows.
     """
-    import pyarrow as pa  # noqa: PLC0415
-    from datasets import Dataset  # noqa: PLC0415
-
     table = pa.table({name: list(column) for name, column in columns.items()})
     stream = pa.BufferOutputStream()
     with pa.ipc.new_stream(stream, table.schema) as writer:
         writer.write_table(table)
     fingerprint = hashlib.blake2b(stream.getvalue(), digest_size=8).hexdigest()
-    return Dataset(table, fingerprint=fingerprint)
+    return datasets.Dataset(table, fingerprint=fingerprint)
 
 
 def search_data(frame: pd.DataFrame) -> dict[str, Any]:

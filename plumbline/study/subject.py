@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -16,6 +16,9 @@ from plumbline.study.base import StudyPart
 from plumbline.study.datasets import DatasetSpec, Texts, texts_of
 from plumbline.study.judged import VerdictUnit
 from plumbline.words import count
+
+if TYPE_CHECKING:
+    from plumbline.study import Study
 
 TEXT = "text"  # the field that holds a row's text
 INSTRUCTIONS = "instructions/prompts.parquet"  # the wordings of instructions, in a study's folder
@@ -26,23 +29,6 @@ class ItemGroup(VerdictUnit):
     """Items that get a verdict together: the texts of one source, or the items of one data set."""
 
     queue: str = Field(default="", description="the queue that its items share with other groups' items")
-
-
-class Folders(Protocol):
-    """The folders of a study's files, and its commands."""
-
-    @property
-    def folder(self) -> Path:
-        """Its records."""
-        ...
-
-    def resolve(self, path: str) -> Path:
-        """A path of the study file."""
-        ...
-
-    def command(self, name: str) -> str:
-        """A command to paste."""
-        ...
 
 
 class ItemNames(NamedTuple):
@@ -94,11 +80,11 @@ class Subject(StudyPart):
         "training": "training uses pairs of transformations, but the study has another subject; leave it out",
     }
 
-    def file_of(self, study: Folders) -> Path | None:
+    def file_of(self, study: Study) -> Path | None:
         """The file whose rows are its items; None where they are no rows of a file."""
         return None
 
-    def missing_file(self, study: Folders, path: Path) -> str:
+    def missing_file(self, study: Study, path: Path) -> str:
         """Return what to do if the file does not exist."""
         return f"subject: no file {path}; correct `path` in the study"
 

@@ -14,7 +14,10 @@ from plumbline.study.base import Code, Line, Name, refuse_duplicates
 from plumbline.study.datasets import DatasetName, DatasetSpec, Texts
 from plumbline.study.human import HumanSubject
 from plumbline.study.judged import NAME, JudgedName, VerdictUnit
-from plumbline.study.subject import INSTRUCTIONS, TEXT, Folders, ItemGroup, ItemNames, Subject
+from plumbline.study.subject import INSTRUCTIONS, TEXT, ItemGroup, ItemNames, Subject
+
+if TYPE_CHECKING:
+    from plumbline.study import Study
 
 Context = Literal["task_type", "description", "language"]
 
@@ -102,7 +105,7 @@ class TextsSubject(RowSubject):
         """The column of each row's group; empty if all rows are one group."""
         return "group" if len(self.groups) > 1 else ""
 
-    def file_of(self, study: Folders) -> Path:
+    def file_of(self, study: Study) -> Path:
         """Return the path of its texts."""
         return study.resolve(self.path)
 
@@ -181,11 +184,11 @@ class InstructionsSubject(RowSubject):
         """The groups that get a verdict: the wordings of each context, and people's."""
         return (*(f"from_{name}" for name in self.contexts), *(["from_people"] if self.prompts else []))
 
-    def file_of(self, study: Folders) -> Path:
+    def file_of(self, study: Study) -> Path:
         """Return the path of its wordings."""
         return study.folder / INSTRUCTIONS
 
-    def missing_file(self, study: Folders, path: Path) -> str:
+    def missing_file(self, study: Study, path: Path) -> str:
         """Return the command that writes the wordings."""
         return f"{path} does not exist yet; run `{study.command(self.first_command)}` first"
 
