@@ -39,7 +39,7 @@ _EDGES = (
 
 def main() -> None:
     """Draw the page that the address names."""
-    study, why = _study()
+    study, reason = _study()
     left_out = _left_out(study) if study else set[str]()  # if the study cannot be read, every page keeps its address
     entries = [
         st.Page(partial(_draw, address), title=title, url_path=address)
@@ -51,7 +51,7 @@ def main() -> None:
     st.html(f"<style>{_EDGES}</style>")
     if study is None:
         st.title("Plumbline", anchor=False)
-        complain(why)
+        complain(reason)
         return
     try:
         st.text(": ".join(filter(None, (study.name, study.description))))

@@ -87,7 +87,7 @@ def complain(line: str, *, not_yet: bool = False, what: str = "This cannot be sh
 def figure(
     name: str,
     chart: alt.TopLevelMixin,
-    says: str,
+    text: str,
     *,
     alt_text: str = "",
     paper: Callable[[], alt.TopLevelMixin] | None = None,
@@ -96,8 +96,8 @@ def figure(
 
     `paper` draws the chart of the SVG, if it differs from the page's (dark text on white, whole names).
     """
-    st.altair_chart(unchecked(fitted(chart)), width="stretch", alt=alt_text or says)
-    st.caption(says)
+    st.altair_chart(unchecked(fitted(chart)), width="stretch", alt=alt_text or text)
+    st.caption(text)
     download_svg(name, paper or (lambda: chart))
 
 
@@ -164,24 +164,24 @@ def exhibit(study_name: str, table: Exhibit, *, captioned: bool = True, **option
         return
     if captioned:
         st.text(table.caption)
-    shown, name = read_by_people(table.printed), file_name(study_name, table.name)
-    options.setdefault("height", "content" if len(shown) <= _LONG else "auto")
-    options["column_config"] = at_the_right(shown) | options.get("column_config", {})
-    st.dataframe(shown, hide_index=True, alt=name.replace("-", " "), **options)
+    printed, name = read_by_people(table.printed), file_name(study_name, table.name)
+    options.setdefault("height", "content" if len(printed) <= _LONG else "auto")
+    options["column_config"] = at_the_right(printed) | options.get("column_config", {})
+    st.dataframe(printed, hide_index=True, alt=name.replace("-", " "), **options)
     download_csv(name, table.frame)
     lines(table.notes)
 
 
-def at_the_right(shown: pd.DataFrame) -> dict[str, Any]:
+def at_the_right(printed_table: pd.DataFrame) -> dict[str, Any]:
     """Return the configuration that aligns columns of printed numbers at the right, like other numbers."""
-    printed = [name for name in shown.columns if not pd.api.types.is_numeric_dtype(shown[name])]
-    numbers = [name for name in printed if any(shown[name]) and is_numeric(map(str, shown[name]))]
+    printed = [name for name in printed_table.columns if not pd.api.types.is_numeric_dtype(printed_table[name])]
+    numbers = [name for name in printed if any(printed_table[name]) and is_numeric(map(str, printed_table[name]))]
     return {name: st.column_config.Column(alignment="right") for name in numbers}
 
 
-def file_name(study_name: str, what: str) -> str:
+def file_name(study_name: str, title: str) -> str:
     """Return the file name of a table or figure."""
-    return f"{study_name}-{what}".replace("_", "-").replace(" ", "-").lower()
+    return f"{study_name}-{title}".replace("_", "-").replace(" ", "-").lower()
 
 
 #: The reports: folder, command, and the record without which the command has nothing to show.

@@ -36,12 +36,12 @@ def marked(original: str, transformed: str) -> tuple[str, str]:
     first, second = _TOKEN.findall(original), _TOKEN.findall(transformed)
     if len(first) + len(second) > 2 * LONGEST:
         return _box(escape(original)), _box(escape(transformed))
-    gone, new = [], []
-    for what, start, end, begin, finish in SequenceMatcher(None, first, second, autojunk=False).get_opcodes():
-        before, after = escape("".join(first[start:end])), escape("".join(second[begin:finish]))
-        gone.append(before if what == "equal" or not before else f'<del style="{_GONE}">{before}</del>')
-        new.append(after if what == "equal" or not after else f'<ins style="{_NEW}">{after}</ins>')
-    return _box("".join(gone)), _box("".join(new))
+    first_parts, second_parts = [], []
+    for change, start, end, begin, finish in SequenceMatcher(None, first, second, autojunk=False).get_opcodes():
+        removed, after = escape("".join(first[start:end])), escape("".join(second[begin:finish]))
+        first_parts.append(removed if change == "equal" or not removed else f'<del style="{_GONE}">{removed}</del>')
+        second_parts.append(after if change == "equal" or not after else f'<ins style="{_NEW}">{after}</ins>')
+    return _box("".join(first_parts)), _box("".join(second_parts))
 
 
 def _text(column: Any, name: str, content: str) -> None:
@@ -84,9 +84,9 @@ def closed() -> int:
 
 def open_chosen(reader: CampaignReader) -> None:
     """Open the pair that was chosen, or that the page's address names, until it is closed."""
-    pair_id, before = st.session_state.pop(CHOSEN, (None, 0))
+    pair_id, n_closed = st.session_state.pop(CHOSEN, (None, 0))
     # If closing the pair interrupts a run, Streamlit reports its choice once more, which must not open the pair again.
-    if pair_id is not None and before == closed():
+    if pair_id is not None and n_closed == closed():
         st.query_params[ADDRESS] = pair_id
     if ADDRESS in st.query_params:
         _show(reader, st.query_params[ADDRESS])

@@ -89,8 +89,11 @@ class RankedModels:
         counts = ", ".join(f"{kind} {list(self.types.values()).count(kind)}" for kind in self.kinds)
         counted = "subsets" if self.rule.by_subset else "tasks"
         lines = [*self.scores.remarks, f"{counted}: {counts}; Mean of types: the mean of the types' means"]
-        lines += [f"{kind} uses {what}, with the same weight in means as other types" for kind, what in _CHANGES.items()
-                 if kind in self.kinds and len(self.kinds) > 1]  # fmt: skip
+        lines += [
+            f"{kind} uses {metric}, with the same weight in means as other types"
+            for kind, metric in _CHANGES.items()
+            if kind in self.kinds and len(self.kinds) > 1
+        ]
         lines += ["models with a * have scores that are not comparable"] * bool(self.scores.marked)
         lines += board_notes(self.table, n, counted)
         lines += self._separation()
@@ -141,9 +144,9 @@ def of_scores(
 
 def rankable(scores: Scores, gaps: str) -> Scores:
     """Return the scores without gaps, as from `closed`. Raises DataError if no model is left."""
-    whole = closed(scores, gaps)
-    if whole.frame.size:
-        return whole
+    complete = closed(scores, gaps)
+    if complete.frame.size:
+        return complete
     n_models, n_tasks = closed(scores, "keep").frame.shape
     if not n_models:
         raise DataError("no model has a score; nothing can be ranked")
@@ -190,7 +193,9 @@ def _of_files(options: argparse.Namespace) -> RankedModels:
     scores, facts, _ = read(options, by_subset=rule.by_subset)
     frame = scores.frame.rename(index={name: slash(str(name)) for name in scores.frame.index})
     families = {slash(name): family for name, family in scores.families.items()}
-    incomparable = {task: {slash(name): why for name, why in of.items()} for task, of in scores.incomparable.items()}
+    incomparable = {
+        task: {slash(name): reason for name, reason in of.items()} for task, of in scores.incomparable.items()
+    }
     scores = replace(scores, frame=frame, families=families, incomparable=incomparable)
     scores = rankable(scores, options.gaps)
     types = {str(name): str(kind) for name, kind in facts["type"].items()}

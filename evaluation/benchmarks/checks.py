@@ -61,9 +61,9 @@ class ScoreChecks:
         protocol = self._evaluation.protocol
         scores = known_scores(self._scores, task.unit, self._models, protocol) if task.unit is not None else {}
         if not scores:
-            why = self._unscored(task)
+            reason = self._unscored(task)
             for check in _SCORED:
-                yield undefined(check, why)
+                yield undefined(check, reason)
             return
         yield self._random(task, scores)
         yield near_perfect(scores)
@@ -71,8 +71,8 @@ class ScoreChecks:
 
     def _unscored(self, task: CheckedTask) -> str:
         """Return why no model has a score, and what to do about it."""
-        if why := scoring.unusable(task.dataset, self._evaluation.protocol):
-            return f"the task cannot be scored: {why}"
+        if reason := scoring.unusable(task.dataset, self._evaluation.protocol):
+            return f"the task cannot be scored: {reason}"
         if not self._scores.empty and task.unit is not None:
             keys = [task.unit.unit_id(self._evaluation.protocol, model) for model in self._models]
             rows = self._scores[self._scores["unit_id"].isin(keys) & (self._scores["dataset"] == task.dataset.name)]

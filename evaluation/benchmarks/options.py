@@ -124,8 +124,8 @@ def board(parser: argparse.ArgumentParser) -> None:
 def add_source_options(parser: argparse.ArgumentParser) -> None:
     """Add the options for the source of scores and their selection."""
     add = parser.add_argument
-    what = "source of scores: a benchmark (from mteb's result cache), a folder of mteb's result files, or a table"
-    add("--from", dest="source", type=cli.no_address, required=True, metavar="WHAT", help=what)
+    text = "source of scores: a benchmark (from mteb's result cache), a folder of mteb's result files, or a table"
+    add("--from", dest="source", type=cli.no_address, required=True, metavar="WHAT", help=text)
     add("--benchmark", default="", metavar="NAME", help="for a folder or a table: use only the tasks of this benchmark")
     add("--languages", type=_list, default=(), metavar="CODES",
         help="only tasks and subsets in these languages, such as dan,swe")  # fmt: skip

@@ -220,11 +220,11 @@ def split(scores: Scores, share: float, seed: int) -> np.ndarray[tuple[int], np.
     families = pd.Series([scores.families[name] for name in names])
     sizes = families.value_counts().sort_index()
     most = round(share * len(names))
-    held: set[str] = set()
+    drawn: set[str] = set()
     n_held = 0
     for family in stream(seed, "held-out models").permutation(np.array(sizes.index, dtype=object)):
         if n_held + sizes[family] <= most:
-            held.add(str(family))
+            drawn.add(str(family))
             n_held += int(sizes[family])
     if n_held < LEAST_MODELS or len(names) - n_held < LEAST_MODELS:
         raise DataError(
@@ -232,7 +232,7 @@ def split(scores: Scores, share: float, seed: int) -> np.ndarray[tuple[int], np.
             f" choose by and {LEAST_MODELS} held out, but --held-out {share:g} would hold out {n_held}; add models,"
             " name smaller families, or change --held-out"
         )
-    return families.isin(held).to_numpy(bool)
+    return families.isin(drawn).to_numpy(bool)
 
 
 RULE = "for each task the registered revision is used, or else the result of the newest mteb version"
@@ -296,10 +296,10 @@ def of_results(
     logging.getLogger("mteb").setLevel(logging.ERROR)  # it tells of every missing split
     cache, names = mteb.ResultCache(_home(folder) if folder else None), [task.metadata.name for task in tasks]
     paths = cache.get_cache_paths(tasks=names, require_model_meta=False)
-    where = str(folder or cache.cache_path)
+    source = str(folder or cache.cache_path)
     if not paths:
         fill = "name another folder" if folder else "fill mteb's cache with mteb.ResultCache().download_from_remote()"
-        raise DataError(f"{where}: no result files of these {len(names)} tasks (MODEL/REVISION/TASK.json); {fill}")
+        raise DataError(f"{source}: no result files of these {len(names)} tasks (MODEL/REVISION/TASK.json); {fill}")
     results = _loaded(cache, paths, names)
     revisions = Counter(name for name, _ in {(model.model_name, str(model.model_revision)) for model in results})
     several = sum(number > 1 for number in revisions.values())
@@ -315,7 +315,7 @@ def of_results(
     notes = [_MEAN_OF_SUBSET if by_subset else _MEAN]
     if several:
         notes.append(f"{count(several, 'model')} {'has' if several == 1 else 'have'} several revisions: {RULE}")
-    files = {where: identity("results-v1", hashes)}
+    files = {source: identity("results-v1", hashes)}
     return Scores(frame, families(list(frame.index)), files, tuple(notes), incomparable=incomparable)
 
 
@@ -331,8 +331,8 @@ def _read(
             origin = str(result.dataset_revision or ""), str(result.mteb_version or "")
             origins.setdefault(result.task_name, {})[model.model_name] = origin
             for column, parts in _parts(result, by_subset).items():
-                where = f"results of {model.model_name} for {column}"
-                row[column] = float(np.mean([main_score(part, where) for part in parts.values()]))
+                label = f"results of {model.model_name} for {column}"
+                row[column] = float(np.mean([main_score(part, label) for part in parts.values()]))
             progress()
     return table, origins
 
@@ -371,16 +371,16 @@ def _parts(result: Any, by_subset: bool) -> dict[str, dict[tuple[str, str], dict
     return parts
 
 
-def main_score(part: Mapping[str, Any], where: str) -> float:
+def main_score(part: Mapping[str, Any], results: str) -> float:
     """Return the main score of an entry of a result file; a missing one (null) is undefined.
 
-    Raises DataError for what is no number; `where` names the results. Raises KeyError for an entry without the field.
+    Raises DataError for what is no number; `results` names these. Raises KeyError for an entry without the field.
     """
     score = part["main_score"]
     if score is None:
         return float("nan")
     if isinstance(score, bool) or not isinstance(score, int | float) or math.isinf(score):
-        raise DataError(f"{where}: main_score {score!r:.60} is no number; fetch the file again")
+        raise DataError(f"{results}: main_score {score!r:.60} is no number; fetch the file again")
     return float(score)
 
 
@@ -458,9 +458,9 @@ def families(names: Sequence[str]) -> dict[str, str]:
     registered = _base_models() if any("/" in slash(name) for name in names) else {}
     family_of = {}
     for name in names:
-        root, seen = slash(name), set[str]()
-        while (base := registered.get(root)) and base not in seen:
-            seen.add(root)
+        root, bases = slash(name), set[str]()
+        while (base := registered.get(root)) and base not in bases:
+            bases.add(root)
             root = base
         family_of[name] = root.split("/")[0] if "/" in root else name
     return family_of

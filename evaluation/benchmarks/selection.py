@@ -121,9 +121,9 @@ def select(
     `scores` without gaps (`scores.whole`), `facts` of the same tasks in their order. Raises StudyError and DataError.
     """
     needs = checked(facts, request)
-    held = split(scores, request.held_out, request.seed)
+    held_out = split(scores, request.held_out, request.seed)
     matrix = scores.array
-    kept_scores, held_scores = matrix[~held], matrix[held]
+    kept_scores, held_scores = matrix[~held_out], matrix[held_out]
     # A task that is constant among the choosing models cannot be predicted, so it is never removed.
     flat = np.ptp(kept_scores, axis=0) == 0
     removable = replace(needs, required=needs.required | flat)
@@ -142,13 +142,13 @@ def select(
         random = way.random(size, RANDOM, stream(request.seed, "random selections", f"{size:.9g}"))
         rngs = [stream(request.seed, "interval", measure) for measure in ("rho", "tau")]
         judged[name] = TaskSelection(chosen, size, needs.price(chosen), agreement(held_scores, chosen, random, rngs))
-    return BenchmarkSelection(request, scores, facts, needs, held, trace, judged)
+    return BenchmarkSelection(request, scores, facts, needs, held_out, trace, judged)
 
 
 def answer(selection: BenchmarkSelection) -> str:
     """Return the answer in one line."""
     main = selection.main
-    n, n_all, held = int(main.chosen.sum()), len(main.chosen), int(selection.held.sum())
+    n, n_all, n_held = int(main.chosen.sum()), len(main.chosen), int(selection.held.sum())
     tau = main.agreement.tau
     if n == n_all:
         needs, budget = selection.coverage, selection.request.budget
@@ -158,7 +158,7 @@ def answer(selection: BenchmarkSelection) -> str:
     if math.isnan(tau.value):
         return f"{n} of {n_all} tasks were chosen; whether they keep the ranking is unknown: {tau.reason}."
     return (
-        f"{n} of {n_all} tasks were chosen. Agreement of their ranking of {held} held-out models with that by all"
+        f"{n} of {n_all} tasks were chosen. Agreement of their ranking of {n_held} held-out models with that by all"
         f" tasks: tau {correlation(tau)}, rho {correlation(main.agreement.rho)}. {against_random(main)}"
     )
 

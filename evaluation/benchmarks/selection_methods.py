@@ -37,13 +37,13 @@ class Coverage:
 
     def __post_init__(self) -> None:
         if not self.met.any(axis=1).all():
-            lacking = self.needs[int(np.argmin(self.met.any(axis=1)))]
-            raise ValueError(f"no task meets {lacking}")
+            unmet = self.needs[int(np.argmin(self.met.any(axis=1)))]
+            raise ValueError(f"no task meets {unmet}")
 
     def may_go(self, chosen: Bools) -> Bools:
         """Return which chosen tasks may be removed: not required, and no need is met by them alone."""
-        alone = self.met[:, chosen].sum(axis=1) == 1
-        free: Bools = chosen & ~self.required & ~self.met[alone].any(axis=0)
+        single = self.met[:, chosen].sum(axis=1) == 1
+        free: Bools = chosen & ~self.required & ~self.met[single].any(axis=0)
         return free
 
     def holds(self, chosen: Bools) -> bool:
@@ -175,11 +175,11 @@ def left_out_predictions(scores: Floats) -> Floats:
 
 def refitted(scores: Floats, model: int, task: int) -> float:
     """Return one prediction by a fit without the model, which the closed forms replace."""
-    others = np.delete(np.arange(scores.shape[1]), task)
+    predictors = np.delete(np.arange(scores.shape[1]), task)
     rest = np.delete(scores, model, axis=0)
     mean = rest.mean(axis=0)
-    weights = np.linalg.lstsq(rest[:, others] - mean[others], rest[:, task] - mean[task], rcond=None)[0]
-    return float(mean[task] + (scores[model, others] - mean[others]) @ weights)
+    weights = np.linalg.lstsq(rest[:, predictors] - mean[predictors], rest[:, task] - mean[task], rcond=None)[0]
+    return float(mean[task] + (scores[model, predictors] - mean[predictors]) @ weights)
 
 
 def predictability(scores: Floats, predicted: Floats) -> tuple[Floats, Floats]:
@@ -263,9 +263,9 @@ class RankingAgreement:
         return None if np.isnan(shares).any() else max(shares) < BEATS
 
 
-def as_good(value: float, others: Floats) -> float:
+def as_good(value: float, values: Floats) -> float:
     """Return the share of values that are at least `value`, to 9 digits; NaN if undefined."""
-    defined = others[np.isfinite(others)]
+    defined = values[np.isfinite(values)]
     if not len(defined) or not np.isfinite(value):
         return float("nan")
     return float((np.round(defined, _SUM_DIGITS) >= round(value, _SUM_DIGITS)).mean())
@@ -281,11 +281,11 @@ def agreements(scores: Floats, selections: Bools) -> tuple[Floats, Floats]:
     """Return rho and tau of each selection (row) with all tasks, over these models."""
     all_points = points_of(scores)
     means = borda_means(all_points, selections)
-    whole = borda_means(all_points, np.ones((1, scores.shape[1]), np.bool_))
+    full = borda_means(all_points, np.ones((1, scores.shape[1]), np.bool_))
     rho = row_correlations(
-        scipy.stats.rankdata(means, axis=1), np.broadcast_to(scipy.stats.rankdata(whole), means.shape)
+        scipy.stats.rankdata(means, axis=1), np.broadcast_to(scipy.stats.rankdata(full), means.shape)
     )
-    return rho, kendall_rows(means, np.broadcast_to(whole, means.shape))
+    return rho, kendall_rows(means, np.broadcast_to(full, means.shape))
 
 
 def agreement(scores: Floats, chosen: Bools, random: Bools, rngs: Sequence[np.random.Generator]) -> RankingAgreement:
@@ -295,9 +295,9 @@ def agreement(scores: Floats, chosen: Bools, random: Bools, rngs: Sequence[np.ra
     keep the points of the whole set of models. `rngs`: one for each interval.
     """
     all_points = points_of(scores)
-    subset, whole = borda_means(all_points, np.array([chosen, np.ones_like(chosen)]))
-    rho = spearman_interval(subset, whole, n_resamples=RESAMPLES, rng=rngs[0])
-    tau = kendall_interval(subset, whole, n_resamples=RESAMPLES, rng=rngs[1])
+    subset, full = borda_means(all_points, np.array([chosen, np.ones_like(chosen)]))
+    rho = spearman_interval(subset, full, n_resamples=RESAMPLES, rng=rngs[0])
+    tau = kendall_interval(subset, full, n_resamples=RESAMPLES, rng=rngs[1])
     return RankingAgreement(rho, tau, *agreements(scores, random))
 
 
@@ -340,7 +340,7 @@ def _correlation(chosen: Bools, covariance: Floats) -> float:
 
 def _climb(chosen: Bools, covariance: Floats, coverage: Coverage, budget: float) -> Bools:
     """Make the best change repeatedly until none helps."""
-    now = _correlation(chosen, covariance)
+    current = _correlation(chosen, covariance)
     while True:
         gains = _after_each_change(chosen, covariance)
         price, cost = coverage.price(chosen), np.append(coverage.cost, 0.0)
@@ -349,7 +349,7 @@ def _climb(chosen: Bools, covariance: Floats, coverage: Coverage, budget: float)
         moved = False
         for change in np.argsort(-gains, axis=None, kind="stable"):
             out, into = divmod(int(change), len(cost))
-            if not gains[out, into] > now + _LEAST:
+            if not gains[out, into] > current + _LEAST:
                 break
             trial = chosen.copy()
             if out < len(chosen):
@@ -357,7 +357,7 @@ def _climb(chosen: Bools, covariance: Floats, coverage: Coverage, budget: float)
             if into < len(chosen):
                 trial[into] = True
             if coverage.holds(trial):
-                chosen, now, moved = trial, float(gains[out, into]), True
+                chosen, current, moved = trial, float(gains[out, into]), True
                 break
         if not moved:
             return chosen

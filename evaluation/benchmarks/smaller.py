@@ -150,7 +150,7 @@ def pool(dataset: Dataset, queries: Sequence[str], rankings: Mapping[str, Rankin
     }
     judged_passages = judged.union(*pools.values())
     query_set = set(queries)
-    whole = dataclasses.replace(dataset, passages=True)
+    with_passages = dataclasses.replace(dataset, passages=True)
 
     def keep(text: Text, cell: str) -> str | None:
         return cell if _bare(text, search.subset) in (query_set if text.field == "query" else judged_passages) else None
@@ -162,7 +162,7 @@ def pool(dataset: Dataset, queries: Sequence[str], rankings: Mapping[str, Rankin
         f"{len(judged_passages):,} of {len(search.passages):,} passages: {len(judged):,} judged ones, and"
         f" the first {depth:,} of each model for each query ({drawn_by_model})",
     ]
-    small = dataclasses.replace(whole.replaced(keep), passages=dataset.passages)
+    small = dataclasses.replace(with_passages.replaced(keep), passages=dataset.passages)
     sizes = {"queries": len(search.queries), "passages": len(search.passages)}
     return Smaller(small, sizes, {"queries": len(queries), "passages": len(judged_passages)}, how)
 
@@ -360,9 +360,9 @@ def _made(study: Study, options: argparse.Namespace) -> tuple[Smaller, Holding, 
         smaller, pooled = _pooled(host, unit.dataset, options)
     records = EvaluationRecords.open(study)
     scores = records.scores if records.has(SCORES) else pd.DataFrame()
-    whole = known_scores(scores, unit, Model.all_of(host), study.evaluation.protocol)
-    with tqdm(total=len(whole), desc="scoring", unit="model", delay=1, leave=False) as bar:
-        return smaller, holding(host, smaller.dataset, whole, pooled, options.seed, bar.update), pooled
+    scores_before = known_scores(scores, unit, Model.all_of(host), study.evaluation.protocol)
+    with tqdm(total=len(scores_before), desc="scoring", unit="model", delay=1, leave=False) as bar:
+        return smaller, holding(host, smaller.dataset, scores_before, pooled, options.seed, bar.update), pooled
 
 
 def _pooled(host: ModelHost, dataset: Dataset, options: argparse.Namespace) -> tuple[Smaller, list[str]]:
@@ -385,8 +385,8 @@ def answer(holds: Holding) -> str:
     """Return the answer in one sentence."""
     n = len(holds.scores)
     if math.isnan(holds.tau.value):
-        why = holds.tau.reason if n else "no model of the study has a score on the whole data set; evaluate it first"
-        return f"Whether the smaller data set ranks models like the whole one is unknown: {why}."
+        reason = holds.tau.reason if n else "no model of the study has a score on the whole data set; evaluate it first"
+        return f"Whether the smaller data set ranks models like the whole one is unknown: {reason}."
     tau, rho = map(correlation, (holds.tau, holds.rho))
     return f"Agreement between the rankings of {n} models on the smaller and the whole data set: tau {tau}, rho {rho}."
 
@@ -448,9 +448,11 @@ def _search(contents: Contents) -> dict[str, str]:
     """
     parts = {part.what: part for part in contents.scored}
     (search,) = contents.searches
-    before = ""
-    while not search.ignores_own_id and search.passages.intersection(before + query for query in search.queries):
-        before += "query-"
+    prefix_of_queries = ""
+    while not search.ignores_own_id and search.passages.intersection(
+        prefix_of_queries + query for query in search.queries
+    ):
+        prefix_of_queries += "query-"
     sides = {
         name: _lines(
             [
@@ -458,10 +460,10 @@ def _search(contents: Contents) -> dict[str, str]:
                 for item, texts in zip(parts[name].items, parts[name].texts, strict=True)
             ]
         )
-        for name, prefix in (("queries", before), ("passages", ""))
+        for name, prefix in (("queries", prefix_of_queries), ("passages", ""))
     }
     judged = "".join(
-        f"{before}{query}\t{passage}\t{value}\n"
+        f"{prefix_of_queries}{query}\t{passage}\t{value}\n"
         for query in search.queries
         for passage, value in search.relevant[query].items()
         if passage in search.passages

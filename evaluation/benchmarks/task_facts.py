@@ -62,9 +62,9 @@ def numbers_of(frame: pd.DataFrame, name: str, path: Path) -> Floats:
     cells = frame[name]
     empty = cells.isna() | (cells.astype(str).str.strip() == "")
     values = pd.to_numeric(cells.where(~empty), errors="coerce").to_numpy(np.float64, na_value=np.nan)
-    wrong = ~np.isfinite(values) & ~empty.to_numpy(bool)
-    if wrong.any():
-        row = int(wrong.argmax())
+    invalid = ~np.isfinite(values) & ~empty.to_numpy(bool)
+    if invalid.any():
+        row = int(invalid.argmax())
         raise DataError(f"{path}: row {row_number(row)}, field {name!r} is not a number: {cells.iloc[row]!r}")
     return values
 
@@ -89,17 +89,17 @@ def _sizes(task: Any) -> tuple[float, float]:
     statistics = task.metadata.descriptive_stats
     texts = characters = 0.0
     for split in task.eval_splits:
-        whole = (statistics or {}).get(split)
-        if whole is None:
+        of_split = (statistics or {}).get(split)
+        if of_split is None:
             return float("nan"), float("nan")
-        parts = whole.get("hf_subset_descriptive_stats") or {}
+        parts = of_split.get("hf_subset_descriptive_stats") or {}
         subsets = [parts[name] for name in task.hf_subsets if name in parts]
         if len(subsets) < len(
             task.hf_subsets
         ):  # only statistics of the whole exist, which apply unless the task was narrowed
             if set(task.hf_subsets) != set(task.metadata.hf_subsets):
                 return float("nan"), float("nan")
-            subsets = [whole]
+            subsets = [of_split]
         for part in subsets:
             part_characters = _characters(part)
             texts += part["num_samples"]
@@ -140,11 +140,11 @@ def costs(facts: pd.DataFrame, unit: str) -> Floats:
     column = "seconds" if unit == "minutes" else unit
     amounts = facts[column].to_numpy(np.float64)
     if np.isnan(amounts).any():
-        lacking = list(facts.index[np.isnan(amounts)])
-        where = "mteb does not measure time" if unit == "minutes" else "mteb's statistics lack them"
+        unknown = list(facts.index[np.isnan(amounts)])
+        reason = "mteb does not measure time" if unit == "minutes" else "mteb's statistics lack them"
         raise DataError(
-            f"--budget N {unit}: the {column} of task {lacking[0]!r}{_and_others(lacking)} are unknown"
-            f" ({where}); list them in a table with the columns task, {column}, and name the table with --tasks FILE"
+            f"--budget N {unit}: the {column} of task {unknown[0]!r}{_and_others(unknown)} are unknown"
+            f" ({reason}); list them in a table with the columns task, {column}, and name the table with --tasks FILE"
         )
     return amounts / 60 if unit == "minutes" else amounts
 

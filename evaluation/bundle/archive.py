@@ -96,16 +96,16 @@ class Archive:
 
     def charge(self, name: str, cells: int, size: int) -> None:
         """Count a table's memory. Raises DataError if all tables need more than a bundle of this size may use."""
-        before = self._charged.get(name, (0, 0))
-        self._charged[name] = after = max(before[0], cells), max(before[1], size)
-        self._cells -= after[0] - before[0]
-        self._unpacked -= after[1] - before[1]
+        charged = self._charged.get(name, (0, 0))
+        self._charged[name] = after = max(charged[0], cells), max(charged[1], size)
+        self._cells -= after[0] - charged[0]
+        self._unpacked -= after[1] - charged[1]
         if self._cells < 0 or self._unpacked < 0:
             raise self.bad(f"needs more memory for {name} than a bundle of its size may use")
 
-    def bad(self, what: str) -> DataError:
+    def bad(self, fault: str) -> DataError:
         """Return the error about this file."""
-        return DataError(f"{self.path} {what}; {AGAIN}")
+        return DataError(f"{self.path} {fault}; {AGAIN}")
 
     def _pieces(self, name: str, limit: int) -> Iterator[bytes]:
         if name not in self._members:

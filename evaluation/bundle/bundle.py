@@ -188,15 +188,15 @@ class Bundle:
 
     def _refuse_others(self, pairs: Sequence[pa.Table], rated: Sequence[pa.Table]) -> None:
         """Raise DataError for ratings of other pairs, or outside their question's scale."""
-        where = self.path / records.RATINGS
+        file = self.path / records.RATINGS
         pair_ids = {pair_id for table in pairs for pair_id in table["pair_id"].to_pylist()}
         if unknown := {pair_id for table in rated for pair_id in table["pair_id"].to_pylist()} - pair_ids:
-            raise DataError(f"{where} has ratings of pair {min(unknown)}, which is not among the pairs; {AGAIN}")
+            raise DataError(f"{file} has ratings of pair {min(unknown)}, which is not among the pairs; {AGAIN}")
         for question in self.rubric.rating_names():
             values = rated[0].filter(pc.equal(rated[0]["question"], question))["value"].drop_null()
             points = [value for value in pc.unique(values).to_pylist() if not math.isnan(value)]
             if off := sorted(set(points) - set(self.rubric.scale_of(question))):
-                raise DataError(f"{where} has a rating {off[0]:g} for {question!r}, outside its scale; {AGAIN}")
+                raise DataError(f"{file} has a rating {off[0]:g} for {question!r}, outside its scale; {AGAIN}")
 
     def models(self, name: str, model: type[M]) -> list[M]:
         """Return the records of a JSON file. Raises DataError for a damaged one."""

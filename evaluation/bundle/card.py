@@ -60,30 +60,32 @@ def write_cards(facts: BundleFacts, folder: Path, tasks: Sequence[TaskDraft], le
     """Write both files for the tables and tasks in a folder; return what Croissant lacks, a line each."""
     configurations = [*_configurations(folder)]
     (folder / records.CARD).write_text(_card(facts, configurations, tasks, left_out), encoding="utf-8")
-    metadata, lacking = croissant(facts, configurations, folder)
+    metadata, missing = croissant(facts, configurations, folder)
     (folder / records.CROISSANT).write_bytes(json_bytes(metadata))
-    return [f"{records.CROISSANT} lacks {name}: set {key} in the study" for name, key in lacking]
+    return [f"{records.CROISSANT} lacks {name}: set {key} in the study" for name, key in missing]
 
 
 def _configurations(folder: Path) -> list[Configuration]:
     """Return the tables in a folder, outputs first."""
 
-    def configuration(name: str, what: str, splits: Mapping[str, Sequence[Path]], record: type[Record] | None) -> None:
+    def configuration(
+        name: str, description: str, splits: Mapping[str, Sequence[Path]], record: type[Record] | None
+    ) -> None:
         files = [pq.ParquetFile(path) for path in itertools.chain(*splits.values())]
         names = {split: [path.relative_to(folder).as_posix() for path in paths] for split, paths in splits.items()}
         rows = sum(file.metadata.num_rows for file in files)
         if rows:  # the library fails on empty ones
-            configurations.append(Configuration(name, what, names, files[0].schema_arrow, rows, record))
+            configurations.append(Configuration(name, description, names, files[0].schema_arrow, rows, record))
 
     configurations = list[Configuration]()
-    for name, pattern, record, what in _TABLES:
-        configuration(name, what, {"test": sorted(folder.glob(pattern))}, record)
+    for name, pattern, record, description in _TABLES:
+        configuration(name, description, {"test": sorted(folder.glob(pattern))}, record)
     for dataset in sorted(folder.glob("data/*")):
         parts = {path.stem: [path] for path in sorted(dataset.iterdir())}
         rows = {part: files for part, files in parts.items() if part in ("train", "test")}
         for suffix, splits in [("", rows), *((f"-{part}", {"test": parts[part]}) for part in parts.keys() - rows)]:
-            what = f"{suffix[1:] or 'rows'} of the data set {dataset.name}, untransformed"
-            configuration(f"data-{dataset.name}{suffix}", what, splits, None)
+            description = f"{suffix[1:] or 'rows'} of the data set {dataset.name}, untransformed"
+            configuration(f"data-{dataset.name}{suffix}", description, splits, None)
     return configurations
 
 
@@ -194,8 +196,8 @@ def _section(configuration: Configuration) -> str:
         }
         for field in configuration.schema
     ]
-    what = as_markdown(configuration.what[0].upper() + configuration.what[1:])
-    return f"### {configuration.name}\n\n{what}. {configuration.rows:,} rows.\n\n{_table(columns)}"
+    description = as_markdown(configuration.what[0].upper() + configuration.what[1:])
+    return f"### {configuration.name}\n\n{description}. {configuration.rows:,} rows.\n\n{_table(columns)}"
 
 
 def _table(rows: Sequence[Mapping[str, str]]) -> str:
@@ -251,8 +253,8 @@ def croissant(
         "distribution": [_file_object(folder, file) for _, file in files],
         "recordSet": [_record_set(table, file) for table, file in files],
     }
-    lacking = [name for name, value in wanted.items() if not value]
-    keys = [(name, "bundle.licence" if name == "license" else f"bundle.metadata.{name}") for name in lacking]
+    missing = [name for name, value in wanted.items() if not value]
+    keys = [(name, "bundle.licence" if name == "license" else f"bundle.metadata.{name}") for name in missing]
     return {name: value for name, value in about.items() if value}, keys
 
 

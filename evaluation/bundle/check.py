@@ -32,10 +32,10 @@ def open_checked(path: Path, step: Callable[[], object] = lambda: None) -> Bundl
     return bundle
 
 
-def refuse(bundle: Bundle, wrong: Iterable[Fault]) -> None:
+def refuse(bundle: Bundle, faults_of_bundle: Iterable[Fault]) -> None:
     """Raise DataError with the first fault, if there is any."""
-    for file, what in wrong:
-        raise DataError(f"{bundle.path}: {file} {what}; {AGAIN}")
+    for file, fault in faults_of_bundle:
+        raise DataError(f"{bundle.path}: {file} {fault}; {AGAIN}")
 
 
 def faults(bundle: Bundle, step: Callable[[], object] = lambda: None) -> Iterator[Fault]:

@@ -52,12 +52,12 @@ def export_study(options: argparse.Namespace) -> int:
 
 def inspect(options: argparse.Namespace) -> int:
     """Run `bundle inspect`: check a bundle and print its contents."""
-    bundle, wrong = _checked(options.bundle)
-    if not wrong:
+    bundle, found_faults = _checked(options.bundle)
+    if not found_faults:
         print(f"bundle {bundle.identity}", *bundle.facts.warnings, sep="\n")
         print(f"\n{_claims(bundle)}\n\n{_contents(bundle)}\n")
-    print(_checks(bundle, wrong))
-    refuse(bundle, wrong)
+    print(_checks(bundle, found_faults))
+    refuse(bundle, found_faults)
     return 0
 
 
@@ -65,8 +65,8 @@ def evaluate(options: argparse.Namespace) -> int:
     """Run `bundle evaluate`: score models on what people accepted."""
     if not (options.model or options.study):
         raise StudyError("name the models to score: --model NAME, or --study FILE for those of your study")
-    bundle, wrong = _checked(options.bundle)
-    refuse(bundle, wrong)
+    bundle, found_faults = _checked(options.bundle)
+    refuse(bundle, found_faults)
     models = specs(bundle, options.model, models_of(options.study) if options.study else {})
     exports = place(options.exports, "--exports") if options.exports else working("exports")
     study = bundle.study(models)
@@ -141,7 +141,7 @@ def _contents(bundle: Bundle) -> str:
 
 def _checks(bundle: Bundle, faults: Sequence[Fault]) -> str:
     """Return the checks and their results, one per line."""
-    lines = [printable_line(f"wrong  {file} {what}") for file, what in faults] or [
+    lines = [printable_line(f"wrong  {file} {fault}") for file, fault in faults] or [
         f"ok     {len(bundle.sums)} files match SHA256SUMS",
         "ok     verdicts, means and agreement match the values computed again from the ratings",
     ]

@@ -82,22 +82,24 @@ def evaluate_bundle(
     return BundleEvaluation(study, outcome, scores, makers.assign(model=makers["model"] + MAKERS), n_left_out)
 
 
-def like_for_like(scores: pd.DataFrame, others: pd.DataFrame) -> tuple[pd.DataFrame, int]:
+def like_for_like(scores: pd.DataFrame, makers: pd.DataFrame) -> tuple[pd.DataFrame, int]:
     """Return (the other scores measured like these, the number of the remaining ones)."""
     planned = scores.assign(
         status=scores["status"].replace("failed", "evaluated")
     )  # a failed model must not exclude the same scores of others
     conditions = set(planned[list(_ALIKE)].itertuples(index=False, name=None))
-    rows = others[list(_ALIKE)].itertuples(index=False, name=None)
-    alike = np.fromiter((row in conditions for row in rows), bool, len(others))  # an empty list would choose columns
-    return others[alike], len(others) - int(alike.sum())
+    rows = makers[list(_ALIKE)].itertuples(index=False, name=None)
+    comparable = np.fromiter(
+        (row in conditions for row in rows), bool, len(makers)
+    )  # an empty list would choose columns
+    return makers[comparable], len(makers) - int(comparable.sum())
 
 
-def _as_scored(scores: pd.DataFrame, others: pd.DataFrame) -> list[str]:
+def _as_scored(scores: pd.DataFrame, makers: pd.DataFrame) -> list[str]:
     """Return the models of other scores that were scored here with equal results, to show them once."""
     names = ["model", "model_revision", "dataset", "transformation", "seed", "score"]
     here = set(scores[names].dropna().itertuples(index=False, name=None))
-    defined = others[names].dropna()
+    defined = makers[names].dropna()
     by_model = {str(model): set(part.itertuples(index=False, name=None)) for model, part in defined.groupby("model")}
     return [model for model, rows in by_model.items() if rows <= here]
 
@@ -126,9 +128,9 @@ def specs(bundle: Bundle, names: Sequence[str], of_user: Mapping[str, dict[str, 
 def _whole(name: str, places: Iterable[Collection[str]]) -> str:
     """Return a model's name with its owner's, from the first place that has it, or the name itself."""
     for models in places:
-        for whole, short in short_names(models).items():
-            if name in (whole, short):
-                return whole
+        for full, short in short_names(models).items():
+            if name in (full, short):
+                return full
     return name
 
 

@@ -97,10 +97,10 @@ def export(
         writer = _BundleWriter(study, evidence, folder, comments)
         writer.write(step)
         tasks, left_out = write_study_tasks(writer.source, writer.facts, evidence.pairs, folder)
-        lacking = card.write_cards(writer.facts, folder, tasks, left_out)
+        missing = card.write_cards(writer.facts, folder, tasks, left_out)
         with atomic(out, checked, public=True) as file:
             pack(folder, file)
-    return BundleExport(bundles[-1], tasks, [*(f"no task for mteb: {line}" for line in left_out), *lacking])
+    return BundleExport(bundles[-1], tasks, [*(f"no task for mteb: {line}" for line in left_out), *missing])
 
 
 class _BundleWriter:
@@ -214,21 +214,21 @@ class _BundleWriter:
             self._write_table(name, tables.of_frame(frame, record))
 
     def _write_verdicts(self) -> None:
-        seen = self._evidence
+        evidence = self._evidence
         verdicts = []
         for verdict in self._conclusion.verdicts:
             origin = verdict.origin.model_copy(update={"model": _name_of(verdict.origin.model)})
             verdicts.append(verdict.model_copy(update={"origin": origin}))
         by_name: dict[str, BaseModel | Sequence[BaseModel]] = {
-            records.RUBRIC: seen.rubric,
-            "decisions.json": seen.decided,
-            "offered_again.json": seen.offered_again,
-            "offered.json": seen.offerings,
-            "block_looks.json": seen.block_looks,
-            "rules.json": seen.rules,
-            "looks.json": seen.looks,
-            "waves.json": seen.waves,
-            "sample.json": seen.supply,
+            records.RUBRIC: evidence.rubric,
+            "decisions.json": evidence.decided,
+            "offered_again.json": evidence.offered_again,
+            "offered.json": evidence.offerings,
+            "block_looks.json": evidence.block_looks,
+            "rules.json": evidence.rules,
+            "looks.json": evidence.looks,
+            "waves.json": evidence.waves,
+            "sample.json": evidence.supply,
             records.VERDICTS: verdicts,
             records.AGREEMENT: self._conclusion.groups,
         }

@@ -127,17 +127,17 @@ class SharedItems:
     def of(cls, units: Sequence[ScoreUnit], seed: int) -> SharedItems:
         """Choose the items of a data set's units."""
         dataset = units[0].dataset
-        lost = frozenset().union(*(unit.lost for unit in units))
-        texts = [text for text in dataset.texts() if text.field != "passage" and text.text_id not in lost]
+        failed = frozenset().union(*(unit.lost for unit in units))
+        texts = [text for text in dataset.texts() if text.field != "passage" and text.text_id not in failed]
         incomplete = {
-            _item(text) for text in dataset.texts() if text.text_id in lost and _is_scored(text) and not _nested(text)
+            _item(text) for text in dataset.texts() if text.text_id in failed and _is_scored(text) and not _nested(text)
         }
         names = list(dict.fromkeys(_item(text) for text in texts if _is_scored(text)))
         complete = [name for name in names if name not in incomplete]
         flawed = frozenset().union(*(_flawed(texts, unit) for unit in units))
         good = [name for name in complete if name not in flawed]
         positions = stream(seed, "mteb", units[0].name).permutation(len(good))[:MOST]
-        return cls(frozenset(good[position] for position in positions), lost, len(complete) - len(good), len(good))
+        return cls(frozenset(good[position] for position in positions), failed, len(complete) - len(good), len(good))
 
     def data(self, unit: ScoreUnit) -> Dataset:
         """Return the data set of a unit with only these items."""
@@ -172,11 +172,11 @@ def _flawed(texts: Sequence[Text], unit: ScoreUnit) -> set[str]:
     for text in texts:
         if _is_scored(text):
             by_item.setdefault(_item(text), []).append(change(text, text.text) or "")
-    flawed, seen = set[str](), set[tuple[str, ...]]()
+    flawed, earlier = set[str](), set[tuple[str, ...]]()
     for item, words in by_item.items():
-        if any(len(word) < SHORTEST for word in words) or tuple(words) in seen or trained.intersection(words):
+        if any(len(word) < SHORTEST for word in words) or tuple(words) in earlier or trained.intersection(words):
             flawed.add(item)
-        seen.add(tuple(words))
+        earlier.add(tuple(words))
     return flawed
 
 
@@ -335,7 +335,7 @@ def _table(rows: Any) -> pa.Table:
 def _search_tables(draft: TaskDraft, subset: str, parts: Mapping[str, Any]) -> dict[str, dict[str, pa.Table]]:
     (scored,) = draft.task.eval_splits
     part = parts[scored]
-    before = "" if subset == "default" else f"{subset}-"
+    prefix = "" if subset == "default" else f"{subset}-"
     queries = set(part["queries"]["id"])
     judged = [
         {"query-id": query, "corpus-id": passage, "score": value}
@@ -344,13 +344,13 @@ def _search_tables(draft: TaskDraft, subset: str, parts: Mapping[str, Any]) -> d
         for passage, value in judgements.items()
     ]
     tables = {
-        f"{before}corpus": _table(part["corpus"]),
-        f"{before}queries": _table(part["queries"]),
-        f"{before}qrels" if before else "default": pa.Table.from_pylist(judged),
+        f"{prefix}corpus": _table(part["corpus"]),
+        f"{prefix}queries": _table(part["queries"]),
+        f"{prefix}qrels" if prefix else "default": pa.Table.from_pylist(judged),
     }
     if part["top_ranked"]:
         ranked = [{"query-id": query, "corpus-ids": list(part["top_ranked"][query])} for query in sorted(queries)]
-        tables[f"{before}top_ranked"] = pa.Table.from_pylist(ranked)
+        tables[f"{prefix}top_ranked"] = pa.Table.from_pylist(ranked)
     return {config: {"test": table} for config, table in tables.items()}
 
 

@@ -178,10 +178,10 @@ class BundleSource:
         """Raise DataError if a position has another text than the one transformed."""
         file = records.texts_of(dataset.name)
         table = self.bundle.table(file, Text)
-        due = zip(*(table[name].to_pylist() for name in ("split", "item", "field", "text_id")), strict=True)
+        expected = zip(*(table[name].to_pylist() for name in ("split", "item", "field", "text_id")), strict=True)
         for text in dataset.texts():
-            if next(due, None) != (text.split, text.item, text.field, text.text_id):
-                where = f"{text.split} split, item {text.item}, {text.field}"
-                raise DataError(f"data set {dataset.name!r}: {where} differs from {file}; {_OTHER}")
-        if next(due, None) is not None:
+            if next(expected, None) != (text.split, text.item, text.field, text.text_id):
+                position = f"{text.split} split, item {text.item}, {text.field}"
+                raise DataError(f"data set {dataset.name!r}: {position} differs from {file}; {_OTHER}")
+        if next(expected, None) is not None:
             raise DataError(f"data set {dataset.name!r} lacks texts of {file}; {_OTHER}")

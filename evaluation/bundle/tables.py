@@ -36,7 +36,7 @@ def of_frame(frame: pd.DataFrame, record: type[Record]) -> pa.Table:
     return pa.Table.from_pandas(frame[schema.names], schema=schema, preserve_index=False)
 
 
-def from_parquet(content: bytes, where: Path, charge: Callable[[int, int], None], columns: Sequence[str]) -> pa.Table:
+def from_parquet(content: bytes, path: Path, charge: Callable[[int, int], None], columns: Sequence[str]) -> pa.Table:
     """Return these columns (all if empty) of a Parquet file; `charge` is called with cells and bytes before they exist.
 
     Raises DataError for a damaged file, and the errors of `charge`.
@@ -62,7 +62,7 @@ def from_parquet(content: bytes, where: Path, charge: Callable[[int, int], None]
                 charge(pc.sum(pc.count_substring_regex(table[field.name], r"[\[{,]")).as_py() or 0, 0)
         return table
     except (pa.ArrowException, OSError, KeyError) as error:
-        raise DataError(f"{where} is damaged ({error}); {AGAIN}") from None
+        raise DataError(f"{path} is damaged ({error}); {AGAIN}") from None
 
 
 def _refuse_type(kind: pa.DataType) -> None:
@@ -98,19 +98,19 @@ def _written_out(column: pa.Array) -> int:
 
 
 def checked(
-    content: bytes, where: Path, record: type[Record], charge: Callable[[int, int], None], columns: Sequence[str] = ()
+    content: bytes, path: Path, record: type[Record], charge: Callable[[int, int], None], columns: Sequence[str] = ()
 ) -> pa.Table:
     """Return a table of records, with columns, types and keys checked as in a study's own."""
-    whole = arrow_schema(record)
-    schema = pa.schema([whole.field(name) for name in columns or whole.names])
-    table = from_parquet(content, where, charge, schema.names)
+    full = arrow_schema(record)
+    schema = pa.schema([full.field(name) for name in columns or full.names])
+    table = from_parquet(content, path, charge, schema.names)
     present = [name for name in schema.names if name in table.schema.names]
     if missing := [name for name in schema.names if record.model_fields[name].is_required() and name not in present]:
-        raise DataError(f"{where} lacks column {missing[0]!r}; {AGAIN}")
+        raise DataError(f"{path} lacks column {missing[0]!r}; {AGAIN}")
     schema = with_decimals_of(schema, record, table.schema)
-    table = cast_table(table.select(present), schema, record, where, "plumbline bundle export")
+    table = cast_table(table.select(present), schema, record, path, "plumbline bundle export")
     if set(record.KEY) <= set(schema.names):
-        refuse_duplicate_keys(table, record, where)
+        refuse_duplicate_keys(table, record, path)
     return table
 
 
@@ -130,7 +130,7 @@ def dataset_tables(dataset: TableDataset) -> Iterator[tuple[str, pa.Table]]:
         yield rows_of(dataset.name, "qrels"), pa.table(qrels, schema=types)
 
 
-def dataset_of(spec: DatasetSpec, revision: str, members: Mapping[str, pa.Table], where: Path) -> TableDataset:
+def dataset_of(spec: DatasetSpec, revision: str, members: Mapping[str, pa.Table], path: Path) -> TableDataset:
     """Return a local data set from its tables, by their names without folder and ending."""
     try:
         splits = {name: _frame(members[name]) for name in ("train", "test") if name in members}
@@ -155,7 +155,7 @@ def dataset_of(spec: DatasetSpec, revision: str, members: Mapping[str, pa.Table]
             pass  # checks that everything scored can be read
         return dataset
     except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise DataError(f"{where}: data set {spec.name!r} is incomplete ({error})") from None
+        raise DataError(f"{path}: data set {spec.name!r} is incomplete ({error})") from None
 
 
 def _cells(frame: pd.DataFrame) -> pa.Table:

@@ -131,9 +131,9 @@ class EmbeddingStore:
         rows = self._read(np.array([stored[key].row for key in distinct], dtype=np.int64))
         written = np.array([stored[key].digest for key in distinct], dtype=np.int64)
         stored_keys = [stored[key].key for key in distinct]
-        wrong = np.flatnonzero(digests(self._model, stored_keys, rows) != written)
-        if len(wrong):
-            self._forget([stored_keys[index] for index in wrong])
+        damaged = np.flatnonzero(digests(self._model, stored_keys, rows) != written)
+        if len(damaged):
+            self._forget([stored_keys[index] for index in damaged])
             raise RowsLost(f"{self.folder}: embeddings changed on disk after they were written; check the disk")
         self.engines.update(row.engine for row in stored.values() if row.engine)
         if distinct == list(keys):
@@ -198,10 +198,10 @@ class EmbeddingStore:
                 f"{self.folder.parent}: the disk is too small: one data set needs {wanted / 1e9:.1f} GB of embeddings,"
                 f" and all may take {self._limit / 1e9:.1f} GB"
             )
-        others = [path for path in self.folder.parent.iterdir() if path.is_dir() and path != self.folder]
-        others.sort(key=lambda path: path.stat().st_mtime)
-        while _size(self.folder.parent) + wanted > self._limit and others:
-            _remove(others.pop(0))
+        folders = [path for path in self.folder.parent.iterdir() if path.is_dir() and path != self.folder]
+        folders.sort(key=lambda path: path.stat().st_mtime)
+        while _size(self.folder.parent) + wanted > self._limit and folders:
+            _remove(folders.pop(0))
         if _size(self.folder.parent) + wanted <= self._limit:
             return False
         self._begin_anew()
@@ -251,9 +251,9 @@ class EmbeddingStore:
         if doubt:
             self._doubted(doubt)
 
-    def _doubted(self, why: str) -> None:
+    def _doubted(self, reason: str) -> None:
         """Empty the store, and say why."""
-        _say(f"{self.folder}: {why}; the folder is deleted, and its texts are encoded again")
+        _say(f"{self.folder}: {reason}; the folder is deleted, and its texts are encoded again")
         self._begin_anew()
 
     def _doubt(self) -> str:
@@ -268,10 +268,10 @@ class EmbeddingStore:
 
     def _drop_cut_off(self) -> int:
         """Drop rows beyond the end of the file; return the position after the last row."""
-        whole = os.fstat(self._file.fileno()).st_size // (4 * (self._fact("dimensions") or 1))
+        n_rows = os.fstat(self._file.fileno()).st_size // (4 * (self._fact("dimensions") or 1))
         cut = (
             "FROM keys WHERE typeof(place) <> 'integer' OR typeof(digest) <> 'integer'"
-            f" OR place NOT BETWEEN 0 AND {whole - 1}"
+            f" OR place NOT BETWEEN 0 AND {n_rows - 1}"
         )
         (rows,) = self._keys.execute(f"SELECT count(*) {cut}").fetchone()
         if rows:
@@ -370,9 +370,9 @@ def keys_of(texts: Iterable[str], prompt: str, role: str) -> list[bytes]:
     """Return the store's key of each text: 16 bytes of a hash over prompt, text, and role if that counts."""
     start, keys = hashlib.sha256(f"{prompt}\0{role}\0".encode()), []
     for text in texts:
-        whole = start.copy()
-        whole.update(text.encode())
-        keys.append(bytes(whole.digest()[:16]))
+        digest = start.copy()
+        digest.update(text.encode())
+        keys.append(bytes(digest.digest()[:16]))
     return keys
 
 

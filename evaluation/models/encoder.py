@@ -101,8 +101,8 @@ class Encoder:
         """Return the model's prompt for a call of mteb, as `embed` takes it, and note it in `prompts`."""
         role = str(prompt_type.value) if prompt_type is not None else ""
         prompt, source = self.model.prompt_of(task_metadata, hf_split, hf_subset, prompt_type, self._of_study)
-        if before := self.model.before(prompt):
-            self.prompts[role or "text"] = f"{before!r} ({source})"
+        if prefix := self.model.before(prompt):
+            self.prompts[role or "text"] = f"{prefix!r} ({source})"
         return prompt
 
     def embed(self, texts: Sequence[str], *, prompt: str | None = None, role: str = "") -> Embeddings:
@@ -138,15 +138,15 @@ class Encoder:
 
     def _complete(self, texts: Sequence[str], prompt: str, role: str) -> bool:
         """Encode the texts missing in the store; return False if the store was emptied to make room."""
-        lacking, had = dict[str, None](), False
+        new, had = dict[str, None](), False
         for first in range(0, len(texts), _PIECE):
             some = texts[first : first + _PIECE]
             keys = keys_of(some, prompt, role)
             missing = self._store.missing(keys)
             had = had or not missing.issuperset(keys)
-            lacking |= dict.fromkeys(text for text, key in zip(some, keys, strict=True) if key in missing)
+            new |= dict.fromkeys(text for text, key in zip(some, keys, strict=True) if key in missing)
         # Batches have similar lengths, and a lack of memory shows at once.
-        wanted = sorted(lacking, key=lambda text: (-len(text), text))
+        wanted = sorted(new, key=lambda text: (-len(text), text))
         self._choose_engine(wanted, prompt, role)
         stored = False
         for first in range(0, len(wanted), self._chunk):
@@ -206,13 +206,13 @@ class Encoder:
                 vectors = self.model.embed(texts, prompt=prompt, role=role, batch_size=self._batch_size)
                 break
             except (RuntimeError, ValueError, IndexError) as error:  # torch's errors
-                what = str(error).strip().splitlines() or [type(error).__name__]
-                lacks = lacks_memory(what[0])
+                message = str(error).strip().splitlines() or [type(error).__name__]
+                lacks = lacks_memory(message[0])
                 if lacks and self._batch_size > 1:
                     self._batch_size //= 2  # for all later texts too, which would not fit either
                     continue
                 raise ServiceError(
-                    f"model {self._name!r} cannot encode: {what[0]}"
+                    f"model {self._name!r} cannot encode: {message[0]}"
                     + ("; try evaluation.precision float16, or another GPU (CUDA_VISIBLE_DEVICES)" if lacks else "")
                 ) from error
         return self._checked(texts, vectors)

@@ -136,13 +136,13 @@ class SentenceTransformerModel(TextModel):
         ):  # torch's errors: encoding without the engine reports them
             self._unpacked()
             return ""
-        apart, faster = agreement(plain, rows), min(packed_seconds) < min(seconds)
-        if not (apart.holds and faster):
+        gap, faster = agreement(plain, rows), min(packed_seconds) < min(seconds)
+        if not (gap.holds and faster):
             self._unpacked()
         return (
             f"linear layers {'' if self.engine else 'do not '}run on {ENGINE}: on {len(some)} texts it is"
-            f" {'' if faster else 'not '}faster than torch, cosines of embeddings are at least 1 - {apart.cosine:.0e},"
-            f" similarities differ by at most {apart.similarity:.0e}"
+            f" {'' if faster else 'not '}faster than torch, cosines of embeddings are at least 1 - {gap.cosine:.0e},"
+            f" similarities differ by at most {gap.similarity:.0e}"
         )
 
     def _unpacked(self) -> None:
@@ -225,7 +225,7 @@ class Agreement(NamedTuple):
         return self.cosine <= _COSINE and self.similarity <= _SIMILARITY
 
 
-def agreement(plain: Embeddings, others: Embeddings) -> Agreement:
+def agreement(plain: Embeddings, packed: Embeddings) -> Agreement:
     """Return how far two tables of embeddings (the same texts by dimensions) are from each other.
 
     The distance is infinite if an embedding is not finite, or has length 0.
@@ -234,14 +234,14 @@ def agreement(plain: Embeddings, others: Embeddings) -> Agreement:
     >>> agreement(np.eye(2, dtype=np.float32), np.eye(2, dtype=np.float32)).holds
     True
     """
-    first, second = np.asarray(plain, np.float64), np.asarray(others, np.float64)
+    first, second = np.asarray(plain, np.float64), np.asarray(packed, np.float64)
     lengths = [np.linalg.norm(rows, axis=1) for rows in (first, second)]
     if not all(np.isfinite(length).all() and length.all() for length in lengths):
         return Agreement(np.inf, np.inf)
     first, second = first / lengths[0][:, None], second / lengths[1][:, None]
     cosines = (first * second).sum(axis=1)
-    apart = np.abs(first @ first.T - second @ second.T).max(), np.abs(lengths[1] / lengths[0] - 1).max()
-    return Agreement(max(0.0, 1 - float(cosines.min())), float(max(apart)))
+    differences = np.abs(first @ first.T - second @ second.T).max(), np.abs(lengths[1] / lengths[0] - 1).max()
+    return Agreement(max(0.0, 1 - float(cosines.min())), float(max(differences)))
 
 
 def runs(sizes: Sequence[int], threads: int, most: int) -> list[tuple[list[int], int]]:

@@ -78,12 +78,12 @@ class MtebModel(PromptingModel):
         """
         prompt_type, model_template = call["prompt_type"], getattr(self._model, "instruction_template", None)
         if text and not template and model_template is not None and self._instructed:
-            before = str(self._model.format_instruction(text, prompt_type))
+            prefix = str(self._model.format_instruction(text, prompt_type))
         else:
-            before = in_template(text, template)
-        apart = [] if self._instructed or not routed(self._model.model) else [str(getattr(prompt_type, "value", ""))]
-        name = json.dumps([before, *apart])
-        self._ways[name] = Way(dict(call), before)
+            prefix = in_template(text, template)
+        roles = [] if self._instructed or not routed(self._model.model) else [str(getattr(prompt_type, "value", ""))]
+        name = json.dumps([prefix, *roles])
+        self._ways[name] = Way(dict(call), prefix)
         return name
 
     def how(self, way: str) -> Way:
@@ -107,16 +107,16 @@ class MtebModel(PromptingModel):
 
     def _encode(self, way: Way, batches: Any, **options: Any) -> Any:
         """Encode by a `Way`, and leave the model unchanged."""
-        model, call, before = self._model, way.call, way.before
-        if before is None:
+        model, call, prefix = self._model, way.call, way.before
+        if prefix is None:
             return model.encode(batches, **call, **options)
         if self._instructed:  # `prompts_dict` cannot express no prompt: the task's own would be used
-            model.get_task_instruction = lambda *_: before
+            model.get_task_instruction = lambda *_: prefix
             try:
                 return model.encode(batches, **call, **options)
             finally:
                 del model.get_task_instruction
-        default_prompts, model.model_prompts = model.model_prompts, {call["task_metadata"].name: before}
+        default_prompts, model.model_prompts = model.model_prompts, {call["task_metadata"].name: prefix}
         try:
             return model.encode(batches, **call, **options)
         finally:

@@ -225,8 +225,8 @@ class ServerModel(TextModel):
         hint = "; a text may be too long, or evaluation.batch_size too large" if status in (400, 413, 422) else ""
         return self._error(f"status {status}{tries}: {words}{hint}")
 
-    def _error(self, what: str) -> ServiceError:
-        return ServiceError(f"model {self._spec.name!r} at {self._spec.base_url}: {what}")
+    def _error(self, fault: str) -> ServiceError:
+        return ServiceError(f"model {self._spec.name!r} at {self._spec.base_url}: {fault}")
 
 
 def _parsed(content: bytes) -> Any:

@@ -84,7 +84,7 @@ def delta_map(table: pd.DataFrame, names: int = NAMES) -> alt.LayerChart:
     transformation. Models' names longer than `names` pixels are cut, as in `axis_shifts`.
 
     """
-    shown = table.assign(
+    labelled = table.assign(
         name=table["transformation"].map(_named),
         label=[
             ("–" if math.isnan(value) else f"{value:+.1f}".replace("-", "−")) + ("*" if refused else "")
@@ -92,9 +92,9 @@ def delta_map(table: pd.DataFrame, names: int = NAMES) -> alt.LayerChart:
         ],
         included_rejected=table["included_rejected"].astype(bool),
     )
-    reach = float(shown["difference"].abs().max()) or 1.0
+    reach = float(labelled["difference"].abs().max()) or 1.0
     order = [_named(name) for name in in_order(table["transformation"].unique())]
-    grid = alt.Chart(shown).encode(
+    grid = alt.Chart(labelled).encode(
         x=heads("name", order),
         y=rows("model", table["model"].drop_duplicates(), names),
         tooltip=tips("model:N", "name:N", "difference:Q:+.2f"),
@@ -115,7 +115,7 @@ def shift_intervals(table: pd.DataFrame) -> alt.LayerChart:
 
     """
     table = table[table["shift"].notna()]
-    shown = table.assign(
+    labelled = table.assign(
         label=[
             f"{_named(row['name'])} ({p_value(row['p_holm'])}, |Δ| {number(row['median_absolute'])})"
             for row in table.to_dict(orient="records")
@@ -131,10 +131,10 @@ def shift_intervals(table: pd.DataFrame) -> alt.LayerChart:
         "series",
         dict(zip(names, [*colours(axes).values(), NEUTRAL], strict=True)),
         dict(zip(names, [*shapes(axes).values(), "cross"], strict=True)),
-    ).of(shown["series"])
+    ).of(labelled["series"])
     across = alt.X("shift:Q", title="Shift (points)").axis(tickCount=8)
-    layers = dots(shown, across, rows("label", shown["label"], limit=360), kinds, Interval())
-    return alt.LayerChart(layer=[upright(0.0), *layers], width=WIDTH * 2 // 3, height=ROW * len(shown))
+    layers = dots(labelled, across, rows("label", labelled["label"], limit=360), kinds, Interval())
+    return alt.LayerChart(layer=[upright(0.0), *layers], width=WIDTH * 2 // 3, height=ROW * len(labelled))
 
 
 def drops(table: pd.DataFrame) -> alt.LayerChart:
@@ -167,15 +167,15 @@ def axis_sizes(table: pd.DataFrame) -> alt.FacetChart:
 
     """
     ordering = table["ordering"].map(lambda names: " > ".join(map(display, names.split(" > "))))
-    shown = table.assign(name=table["axis"].map(display), ordering=ordering)
+    labelled = table.assign(name=table["axis"].map(display), ordering=ordering)
     axes = axes_in_order(table["axis"].unique())
     kinds = Kinds("name", dict(zip(map(display, axes), colours(axes).values(), strict=True)), {})
     bars = (
-        alt.Chart(shown)
+        alt.Chart(labelled)
         .mark_bar()
         .encode(
             x=alt.X("size:Q", title="Size of the difference, axes summed (points)"),
-            y=rows("model", shown["model"].unique()),
+            y=rows("model", labelled["model"].unique()),
             color=kinds.colour,
             order=alt.Order("rank:Q"),
             tooltip=tips("model:N", "name:N", "size:Q:.2f"),
@@ -183,7 +183,7 @@ def axis_sizes(table: pd.DataFrame) -> alt.FacetChart:
         .properties(width=WIDTH, height={"step": ROW * 2 // 3})
     )
     header = alt.Header(labelAngle=0, labelOrient="top", labelAnchor="start")
-    panel = alt.Row("ordering:N", title=None, sort=list(shown["ordering"].unique())).header(header)
+    panel = alt.Row("ordering:N", title=None, sort=list(labelled["ordering"].unique())).header(header)
     figure: alt.FacetChart = bars.facet(row=panel).resolve_scale(y="independent")
     return figure
 

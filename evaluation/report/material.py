@@ -165,8 +165,8 @@ def refuse_outrun(study: Study, scores: pd.DataFrame, verdicts: Sequence[Verdict
     """Raise DataError if scores rest on verdicts or settings that have changed since."""
     settings = {"protocol": study.evaluation.protocol, "precision": study.evaluation.precision}
     makers = {name: maker_of(study.generator, kind).hash for name, kind in study.transforming.items()}
-    if why := _other_settings(scores, settings, makers) or _other_verdicts(scores, verdicts):
-        raise DataError(f"{study.folder / 'scores.parquet'}: {why}; run `{study.command(COMMAND)}` again")
+    if change := _other_settings(scores, settings, makers) or _other_verdicts(scores, verdicts):
+        raise DataError(f"{study.folder / 'scores.parquet'}: {change}; run `{study.command(COMMAND)}` again")
 
 
 def _other_verdicts(scores: pd.DataFrame, verdicts: Sequence[Verdict]) -> str:
@@ -180,11 +180,15 @@ def _other_verdicts(scores: pd.DataFrame, verdicts: Sequence[Verdict]) -> str:
             and verdict.language in row["language"].split(", ")
             and verdict.task_type in ("", row["task_type"])
         ]
-        now = min(decisions, key=_DECISIONS.index, default="without a verdict")
+        decision = min(decisions, key=_DECISIONS.index, default="without a verdict")
         was = "accepted" if row["status"] == "evaluated" else row["reason"].split(":")[0]
-        if row["transformation"] == ORIGINAL or was not in _DECISIONS or (was == "accepted") == (now == "accepted"):
+        if (
+            row["transformation"] == ORIGINAL
+            or was not in _DECISIONS
+            or (was == "accepted") == (decision == "accepted")
+        ):
             continue
-        return f"{row['transformation']} ({row['language']}) was {was} when the file was written and is {now} now"
+        return f"{row['transformation']} ({row['language']}) was {was} when the file was written and is {decision} now"
     return ""
 
 
@@ -198,8 +202,8 @@ def _other_settings(scores: pd.DataFrame, settings: Mapping[str, str], makers: M
     hashes = scores.groupby("transformation", sort=False)["generator_hash"]
     noted += [("generator", values, makers[str(name)]) for name, values in hashes if name in makers]
     for name, values, value in noted:
-        if others := sorted(set(values) - {"", value}):
-            return f"computed with {name} {others[0][:8]!r}, but the study now has {value[:8]!r}"
+        if outdated := sorted(set(values) - {"", value}):
+            return f"computed with {name} {outdated[0][:8]!r}, but the study now has {value[:8]!r}"
     return ""
 
 
@@ -242,12 +246,12 @@ def other_prompts(evaluation: StudyEvaluation, others: Sequence[StudyEvaluation]
 def _notes(evaluation: StudyEvaluation, compared: StudyEvaluation, names: tuple[str, str], option: str) -> list[str]:
     """Return the other study's notes, and the settings that differ. Raises StudyError for different protocols."""
     first, second = names
-    settings, others = evaluation.study.evaluation, compared.study.evaluation
+    settings, of_compared = evaluation.study.evaluation, compared.study.evaluation
     lines = {
-        name: f"{second} was evaluated with `{name}: {getattr(others, name)}`,"
+        name: f"{second} was evaluated with `{name}: {getattr(of_compared, name)}`,"
         f" {first} with `{name}: {getattr(settings, name)}`"
         for name in _SETTINGS
-        if getattr(settings, name) != getattr(others, name)
+        if getattr(settings, name) != getattr(of_compared, name)
     }
     if "protocol" in lines:
         raise StudyError(f"{option}: {lines['protocol']}; scores of two protocols cannot be compared")

@@ -105,8 +105,8 @@ def _left_out(scores: pd.DataFrame) -> list[str]:
         n_refused, all_of_it = (
             frame.loc[frame["transformation"] == name, "dataset"].nunique() for frame in (refused, scores)
         )
-        where = "" if n_refused == all_of_it else f" on {n_refused} of {count(all_of_it, 'data set')}"
-        lines.append(f"{display(name, pooled=False)}{where}")
+        scope = "" if n_refused == all_of_it else f" on {n_refused} of {count(all_of_it, 'data set')}"
+        lines.append(f"{display(name, pooled=False)}{scope}")
     carried = scores.loc[scores["reason"].str.contains(CARRIED_OVER, regex=False), "dataset"].unique()
     return [
         *([f"left out of all totals, as no verdict accepts them: {', '.join(lines)}"] if lines else []),
@@ -207,9 +207,9 @@ def about(study: Study) -> str:
 def axes_of_total(kinds: Mapping[str, VerdictUnit]) -> str:
     """Return, in words, the axes whose mean is the total, and those reported beside it."""
     axes = total_axes(kinds, (kind.axis for kind in kinds.values()))
-    others = [kind.axis for kind in kinds.values() if kind.axis not in axes]
-    beside = f", with {' and '.join(map(display, dict.fromkeys(others)))} reported separately" if others else ""
-    return f"{'the three axes' if axes == AXES else ', '.join(map(display, axes))}{beside}"
+    separate = [kind.axis for kind in kinds.values() if kind.axis not in axes]
+    more = f", with {' and '.join(map(display, dict.fromkeys(separate)))} reported separately" if separate else ""
+    return f"{'the three axes' if axes == AXES else ', '.join(map(display, axes))}{more}"
 
 
 def _known(choices: Choices, scores: pd.DataFrame, short: Mapping[str, str]) -> Choices:
@@ -314,9 +314,9 @@ def all_exhibits(material: ReportMaterial, choices: Choices) -> dict[str, Exhibi
         exhibits.append(paper_tables.axes(results, include_rejected=True))
         exhibits.append(paper_tables.transformations(results, include_rejected=True))
     if choices.translation:
-        others = tuple(m for m in results.scores["model"].unique() if m not in choices.multilingual)
+        english = tuple(m for m in results.scores["model"].unique() if m not in choices.multilingual)
         groups = (
-            {"English-only": others, "Multilingual": choices.multilingual} if choices.multilingual else {"": others}
+            {"English-only": english, "Multilingual": choices.multilingual} if choices.multilingual else {"": english}
         )
         exhibits.append(paper_tables.translated(results, *choices.translation, groups))
     exhibits += [
@@ -341,13 +341,13 @@ def all_figures(material: ReportMaterial, exhibits: Mapping[str, Exhibit]) -> di
         )
         if table in _FIGURES and not nothing:
             draw, caption = _FIGURES[table]
-            says = "; INCLUDING TRANSFORMATIONS THAT NO VERDICT ACCEPTS" if name.endswith(_REFUSED) else ""
-            figures[name] = figure(draw(frame), caption + says)
+            remark = "; INCLUDING TRANSFORMATIONS THAT NO VERDICT ACCEPTS" if name.endswith(_REFUSED) else ""
+            figures[name] = figure(draw(frame), caption + remark)
     for number, (model, part) in enumerate(material.rated.groupby("model", sort=False), 1):
         of_model = material.correlations[material.correlations["model"] == model]
         panels = drift_charts.drift_figure(part, of_model, question=material.question, scale=material.scale)
-        says = f"; {undrawn}" if (undrawn := drift_charts.left_undrawn(part)) else ""
-        says += "; SIMULATED ratings" if bool(part["simulated"].any()) else ""
-        caption = f"{model}: drift against mean {material.question} (HTEB, Figure 3){says}"
+        remark = f"; {undrawn}" if (undrawn := drift_charts.left_undrawn(part)) else ""
+        remark += "; SIMULATED ratings" if bool(part["simulated"].any()) else ""
+        caption = f"{model}: drift against mean {material.question} (HTEB, Figure 3){remark}"
         figures[f"drift_{number}"] = figure(panels, caption)
     return figures

@@ -68,8 +68,8 @@ class PaperResults:
         """Notes on the axes that the total rests on, if they are not HTEB's."""
         if self.axes.are_htebs:
             return []
-        others = [axis for axis in self.axes.shown if axis not in self.axes.of_total]
-        without = f", without {', '.join(others)}" if others else ""
+        separate = [axis for axis in self.axes.shown if axis not in self.axes.of_total]
+        without = f", without {', '.join(separate)}" if separate else ""
         return [f"Total: the mean over {', '.join(self.axes.of_total)}{without}"]
 
 
@@ -94,8 +94,8 @@ def moved(score: str, difference: str, original: str = "original") -> Cell:
     """Return a column of scores times 100 (`changed`) with their difference in points, if they have one."""
 
     def with_difference(row: Row) -> str:
-        shown = changed(row[score], row[difference], row[original])
-        return shown if math.isnan(row[difference]) else f"{shown} ({points(row[difference])})"
+        text = changed(row[score], row[difference], row[original])
+        return text if math.isnan(row[difference]) else f"{text} ({points(row[difference])})"
 
     return with_difference
 
@@ -108,10 +108,10 @@ def changed(value: float, difference: float, original: float) -> str:
 
 
 def exhibit(
-    name: str, caption: str, frame: pd.DataFrame, columns: Mapping[str, Cell] | pd.DataFrame, why: Iterable[str] = ()
+    name: str, caption: str, frame: pd.DataFrame, columns: Mapping[str, Cell] | pd.DataFrame, notes: Iterable[str] = ()
 ) -> Exhibit:
-    """Return an exhibit with notes on what it lacks (`why`), in the displayed names of transformations and axes."""
-    table = Exhibit.of(name, caption, frame, columns, map(_worded, why))
+    """Return an exhibit with `notes` on what it lacks, in the displayed names of transformations and axes."""
+    table = Exhibit.of(name, caption, frame, columns, map(_worded, notes))
     compared = any(_ARROW in text for _, cells in table.printed.items() for text in cells)
     return replace(table, notes=(*table.notes, _OWN_ORIGINALS)) if compared else table
 
@@ -154,8 +154,8 @@ def axes(results: PaperResults, *, include_rejected: bool = False) -> Exhibit:
     records = frame.to_dict(orient="records")
     rows = pd.DataFrame([*records, {"model": "Average", "included_rejected": "", **average}])
     caption = "Scores times 100 by axis; in brackets the difference in points from the original score of the same items"
-    why = [*results.of_total, *_axis_notes(records, heads)]
-    table = exhibit("axes", caption, frame, printed(rows, columns), why)
+    notes = [*results.of_total, *_axis_notes(records, heads)]
+    table = exhibit("axes", caption, frame, printed(rows, columns), notes)
     return _with_refused(table) if include_rejected else table
 
 
@@ -166,9 +166,9 @@ def _axis_notes(rows: Sequence[Row], heads: Mapping[str, str]) -> list[str]:
     """
     models_by_reason: dict[tuple[str, str], list[str]] = {}
     for row in rows:
-        why = {head: row[f"{name}_reason"] for name, head in heads.items()}
-        alike = len(set(why.values())) == 1
-        for head, reason in [("", *set(why.values()))] if alike else why.items():
+        by_head = {head: row[f"{name}_reason"] for name, head in heads.items()}
+        same = len(set(by_head.values())) == 1
+        for head, reason in [("", *set(by_head.values()))] if same else by_head.items():
             models_by_reason.setdefault((head, reason), []).append(row["model"])
     notes = []
     for (head, reason), models in models_by_reason.items():
@@ -197,8 +197,8 @@ def transformations(results: PaperResults, *, include_rejected: bool = False) ->
     columns: dict[str, Cell] = {"Model": "model"}
     columns |= {named(name): difference(name) for name in in_order(frame["transformation"].unique())}
     caption = "Difference in points from the original score of the same items, by transformation"
-    why = reasons(map(named, frame["transformation"]), frame["reason"])
-    table = exhibit("transformations", caption, frame, printed(frame.drop_duplicates("model"), columns), why)
+    notes = reasons(map(named, frame["transformation"]), frame["reason"])
+    table = exhibit("transformations", caption, frame, printed(frame.drop_duplicates("model"), columns), notes)
     return _with_refused(table) if include_rejected else table
 
 
@@ -207,8 +207,8 @@ def split_half(results: PaperResults) -> Exhibit:
     frame = tables.split_half_table(results.scores, results.seed)
     columns: dict[str, Cell] = {"Axis": cell("axis", display), "rho": numbers("rho", sign="+"), "Splits": "n_splits"}
     caption = "Split-half reliability: median of Spearman's rho over splits of the data sets, stratified by task"
-    why = reasons(map(display, frame["axis"]), frame["reason"])
-    return exhibit("split_half", caption, frame, columns | COUNTS, why)
+    notes = reasons(map(display, frame["axis"]), frame["reason"])
+    return exhibit("split_half", caption, frame, columns | COUNTS, notes)
 
 
 def kendall(results: PaperResults) -> Exhibit:
@@ -226,8 +226,8 @@ def kendall(results: PaperResults) -> Exhibit:
         "On each data set models are ranked by transformed scores; an axis's score is the mean over its"
         " transformations. SD: the sample standard deviation over data sets"
     )
-    why = (how, *results.of_total, *reasons(map(head, frame["name"]), frame["reason"]))
-    return exhibit("kendall", caption, frame, {"Of": cell("name", head), "tau ± SD": tau, **COUNTS}, why)
+    notes = (how, *results.of_total, *reasons(map(head, frame["name"]), frame["reason"]))
+    return exhibit("kendall", caption, frame, {"Of": cell("name", head), "tau ± SD": tau, **COUNTS}, notes)
 
 
 def shifts(results: PaperResults) -> Exhibit:
@@ -261,9 +261,9 @@ def ranking(results: PaperResults, *, transformed: bool) -> Exhibit:
     which = "axis-balanced transformed scores" if transformed else "original scores"
     name = "ranking_transformed" if transformed else "ranking_original"
     n_datasets = int(frame["n_datasets"].max()) if len(frame) else 0
-    says = [_AVERAGED, *board_notes(frame, n_datasets)]
-    why = (*says, *(results.of_total if transformed else ()), *reasons(frame["model"], frame["reason"]))
-    return exhibit(name, f"Models ranked by {which}, times 100", frame, board_columns(frame, tasks, named), why)
+    on_board = [_AVERAGED, *board_notes(frame, n_datasets)]
+    notes = (*on_board, *(results.of_total if transformed else ()), *reasons(frame["model"], frame["reason"]))
+    return exhibit(name, f"Models ranked by {which}, times 100", frame, board_columns(frame, tasks, named), notes)
 
 
 def sizes(results: PaperResults) -> Exhibit:
@@ -281,8 +281,8 @@ def drift(correlations: pd.DataFrame, question: str = "quality") -> Exhibit:
     caption = (
         f"Spearman's rho between a pair's drift (1 - cos) and its mean {question}, with bootstrap interval over pairs"
     )
-    why = reasons(map(named, correlations["transformation"]), correlations["reason"])
-    return exhibit("drift_correlations", caption, correlations, columns, why)
+    notes = reasons(map(named, correlations["transformation"]), correlations["reason"])
+    return exhibit("drift_correlations", caption, correlations, columns, notes)
 
 
 def left_out(results: PaperResults) -> Exhibit:
@@ -339,14 +339,16 @@ def translated(results: PaperResults, original: str, translation: str, groups: M
     frame = tables.translation_table(tables.dataset_totals(results.scores), original, translation, groups)
     columns: dict[str, Cell] = {"Group": "group", "Model": "model"}
     for name, prefix in ((original, ""), (translation, "translated_")):
-        score, difference, whole = (f"{prefix}{part}" for part in ("score", "difference", "original"))
-        columns[f"{name} Orig."] = numbers(whole, times=100)
-        columns[f"{name} {_total_head(results)}"] = moved(score, difference, whole)
+        score, difference, untransformed = (f"{prefix}{part}" for part in ("score", "difference", "original"))
+        columns[f"{name} Orig."] = numbers(untransformed, times=100)
+        columns[f"{name} {_total_head(results)}"] = moved(score, difference, untransformed)
     caption = f"{original} and its translation {translation}: scores times 100, differences in points"
     return exhibit("translation", caption, frame, columns)
 
 
-def _dataset_parts(results: PaperResults, totals: pd.DataFrame, name: str, head: str, what: str) -> list[Exhibit]:
+def _dataset_parts(
+    results: PaperResults, totals: pd.DataFrame, name: str, head: str, scores_name: str
+) -> list[Exhibit]:
     """Return a table for every few models; the last has the mean difference over all models (PTEB's column Average)."""
     averages = tables.dataset_averages(totals).assign(dataset="Average", task_type="")
     both = pd.concat([totals, averages], ignore_index=True)
@@ -366,11 +368,11 @@ def _dataset_parts(results: PaperResults, totals: pd.DataFrame, name: str, head:
         if number_of == len(parts):
             columns["Mean difference"] = lambda row: points(differences[row["dataset"]])
         suffix, part_of = (f"_{number_of}", f" (part {number_of} of {len(parts)})") if len(parts) > 1 else ("", "")
-        caption = f"Data sets, original and {what} times 100 ± SD over runs{part_of}"
+        caption = f"Data sets, original and {scores_name} times 100 ± SD over runs{part_of}"
         of_models = totals[totals["model"].isin(mine)]
-        why = (*(results.of_total if name == "datasets" else ()), *reasons(of_models["dataset"], of_models["reason"]))
+        notes = (*(results.of_total if name == "datasets" else ()), *reasons(of_models["dataset"], of_models["reason"]))
         frame = both[both["model"].isin(mine)]
-        exhibits.append(exhibit(name + suffix, caption, frame, printed(rows, columns), why))
+        exhibits.append(exhibit(name + suffix, caption, frame, printed(rows, columns), notes))
     return exhibits
 
 

@@ -45,8 +45,8 @@ def accepted_alone(rows: pd.DataFrame, scores: pd.DataFrame) -> Exhibit:
         "Scores times 100 on items of accepted pairs only, and the difference in points from the original score, beside"
         " the difference on all items of the same data sets"
     )
-    why = reasons(map(named, frame["transformation"]), frame["reason"])
-    return exhibit("accepted_pairs", caption, frame, columns, (*([_SPREAD] if why else []), *why))
+    notes = reasons(map(named, frame["transformation"]), frame["reason"])
+    return exhibit("accepted_pairs", caption, frame, columns, (*([_SPREAD] if notes else []), *notes))
 
 
 def differences(results: PaperResults) -> Exhibit:
@@ -108,8 +108,8 @@ def generators(
         "Scores times 100 under two generators; in brackets the difference in points from the original score; change:"
         f" the difference under {second} minus the difference under {first}"
     )
-    why = [*results.of_total, *reasons(map(named, frame["name"]), frame["reason"]), *notes]
-    return exhibit("generators", caption, frame, columns, why)
+    every_note = [*results.of_total, *reasons(map(named, frame["name"]), frame["reason"]), *notes]
+    return exhibit("generators", caption, frame, columns, every_note)
 
 
 def lengths(frame: pd.DataFrame) -> Exhibit:
@@ -153,10 +153,10 @@ def prompts(
         " points from the original score; change: this difference minus the difference under"
         f" {next(iter(scores))}"
     )
-    why = reasons(
+    notes_of_rows = reasons(
         (f"{named(name)}, {by}" for name, by in zip(frame["name"], frame["prompts"], strict=True)), frame["reason"]
     )
-    return exhibit("prompts", caption, frame, columns, [*why, *notes])
+    return exhibit("prompts", caption, frame, columns, [*notes_of_rows, *notes])
 
 
 def nauc(rows: pd.DataFrame) -> Exhibit:
@@ -169,17 +169,20 @@ def nauc(rows: pd.DataFrame) -> Exhibit:
         "Data sets": "n_datasets",
         "Queries": numbers("n_queries", 0),
     }
-    others = tables.not_searches(rows)
+    left_out = tables.not_searches(rows)
     least = min((int(n) for n in rows["n"] if n), default=_FEW)
     few = [f"Few queries ({least} in a data set): nAUC is sensitive to each query"] if least < _FEW else []
-    why = [
+    notes = [
         _NAUC,
         *few,
-        *(f"{', '.join(n for n in others if others[n] == why)}: {why}" for why in dict.fromkeys(others.values())),
+        *(
+            f"{', '.join(n for n in left_out if left_out[n] == notes)}: {notes}"
+            for notes in dict.fromkeys(left_out.values())
+        ),
         *reasons(map(named, frame["transformation"]), frame["reason"]),
     ]
     caption = "Quality of models' confidence for finding the queries to leave unanswered"
-    return exhibit("abstention", caption, frame, columns, why)
+    return exhibit("abstention", caption, frame, columns, notes)
 
 
 def _nauc(name: str) -> Cell:
@@ -187,7 +190,7 @@ def _nauc(name: str) -> Cell:
 
     def with_original(row: Row) -> str:
         value = interval(row[f"nauc_{name}"], row[f"nauc_low_{name}"], row[f"nauc_high_{name}"], sign="+")
-        beside = number(row[f"nauc_original_{name}"], sign="+")
-        return value if row["transformation"] == ORIGINAL else f"{value} ({beside})"
+        of_original = number(row[f"nauc_original_{name}"], sign="+")
+        return value if row["transformation"] == ORIGINAL else f"{value} ({of_original})"
 
     return with_original

@@ -64,8 +64,8 @@ def shift_table(scores: pd.DataFrame) -> pd.DataFrame:
         rows.append({"name": axis, "axis": axis, "method": "", **spread})
         for name in transformations_of(scores, axis):
             part = mine[mine["transformation"] == name]
-            before, after = (100 * part[column].to_numpy(float) for column in ("original", "score"))
-            tested = _tested(after, before, hodges_lehmann(after, before), note)
+            originals, transformed = (100 * part[column].to_numpy(float) for column in ("original", "score"))
+            tested = _tested(transformed, originals, hodges_lehmann(transformed, originals), note)
             if part.empty:
                 tested["reason"] = NOTHING
             rows.append({"name": name, "axis": axis, **_spread(part), **tested})
@@ -90,9 +90,9 @@ def baseline_table(scores: pd.DataFrame, baseline: str, *, seed: int | None, n_r
     unit = ["dataset"] if seed is None else ["dataset", "seed"]
     keys = [*unit, "axis", "transformation"]
     cells = counted.groupby(["model", *keys], sort=False)["score"].mean().unstack("model")
-    others = [model for model in scores["model"].drop_duplicates() if model != baseline]
+    models = [model for model in scores["model"].drop_duplicates() if model != baseline]
     rows = []
-    for model in others:
+    for model in models:
         both = cells.reindex(columns=[baseline, model]).dropna()
         by_axis = both.groupby([*unit, "axis"], sort=False).mean()
         means = by_axis.groupby(unit, sort=False).mean()
@@ -102,8 +102,8 @@ def baseline_table(scores: pd.DataFrame, baseline: str, *, seed: int | None, n_r
         else:
             rng = stream(seed, "baseline", baseline, model)
             estimate = hodges_lehmann_bootstrap(first, second, n_resamples=n_resamples, rng=rng)
-        lost = len(cells) - len(both)
-        note = f"without {lost} of {len(cells)} scores, which one of the two models lacks" if lost else ""
+        n_missing = len(cells) - len(both)
+        note = f"without {n_missing} of {len(cells)} scores, which one of the two models lacks" if n_missing else ""
         rows.append({"model": model, **_tested(first, second, estimate, note)})
     table = pd.DataFrame(rows, columns=["model", *_COLUMNS])
     table["p_holm"] = holm(table["p"].to_numpy(float))
@@ -194,18 +194,18 @@ def separation_table(grid: pd.DataFrame, *, seed: int) -> pd.DataFrame:
     are in no pair.
     """
     points, scores = borda_points(grid)
-    whole = points[np.isfinite(scores).all(axis=1)]
-    whole = whole[np.argsort(-whole.sum(axis=1), kind="stable")]
-    apart = {
-        "alone": told_apart_singly(whole, rng=stream(seed, "pairs told apart")),
-        "together": told_apart(whole),
+    complete = points[np.isfinite(scores).all(axis=1)]
+    complete = complete[np.argsort(-complete.sum(axis=1), kind="stable")]
+    differing = {
+        "alone": told_apart_singly(complete, rng=stream(seed, "pairs told apart")),
+        "together": told_apart(complete),
     }
-    first, second = np.triu_indices(len(whole), 1)
+    first, second = np.triu_indices(len(complete), 1)
     of_pairs = {"neighbours": second == first + 1, "all": first >= 0, "first": first == 0}
     rows = []
     for name, chosen in of_pairs.items():
         pair = first[chosen], second[chosen]
-        counts = {how: int((matrix[pair] | matrix.T[pair]).sum()) for how, matrix in apart.items()}
+        counts = {how: int((matrix[pair] | matrix.T[pair]).sum()) for how, matrix in differing.items()}
         rows.append({"pairs": name, "n": int(chosen.sum()), **counts})
     return pd.DataFrame(rows)
 
@@ -276,8 +276,8 @@ def ranking_table(scores: pd.DataFrame, *, transformed: bool, seed: int | None =
     table = board(grid[list(task_of.index)], {str(name): str(kind) for name, kind in task_of.items()}, seed=seed)
     n_scored, n_datasets = grid.shape[1], totals["dataset"].nunique()
     if n_scored < n_datasets:
-        lacking = f"{n_scored} of {n_datasets} data sets have scores"
-        table["reason"] = ["; ".join(filter(None, [lacking, reason])) for reason in table["reason"]]
+        gap = f"{n_scored} of {n_datasets} data sets have scores"
+        table["reason"] = ["; ".join(filter(None, [gap, reason])) for reason in table["reason"]]
     return table
 
 
@@ -286,9 +286,13 @@ def _tau_of_total(shared: pd.DataFrame, note: str, axes: Axes) -> dict[str, obje
     keys = ["dataset", "model", "axis"]
     by_axis = shared.groupby(keys, sort=False, as_index=False)[["score", "original"]].mean()
     balanced = by_axis[by_axis.groupby("dataset")["axis"].transform("nunique") == len(axes.of_total)]
-    lost = by_axis["dataset"].nunique() - balanced["dataset"].nunique()
-    lacking = f"without {lost} of {by_axis['dataset'].nunique()} data sets, which lack an axis" if lost else ""
-    return _tau(axes.total, "", balanced, "; ".join(filter(None, [lacking, note])))
+    n_incomplete = by_axis["dataset"].nunique() - balanced["dataset"].nunique()
+    gap = (
+        f"without {n_incomplete} of {by_axis['dataset'].nunique()} data sets, which lack an axis"
+        if n_incomplete
+        else ""
+    )
+    return _tau(axes.total, "", balanced, "; ".join(filter(None, [gap, note])))
 
 
 def _tau(name: str, axis: str, part: pd.DataFrame, note: str) -> dict[str, object]:

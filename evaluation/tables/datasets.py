@@ -65,8 +65,8 @@ def dataset_totals(
     n_cells = cells["there"].reindex(table.index, fill_value=0)
     undefined = cells["why"].reindex(table.index, fill_value="")
     table["reason"] = [
-        why or _reason(bool(lacking), count, len(wanted))
-        for lacking, count, why in zip(table["score"].isna(), n_cells, undefined, strict=True)
+        reason or _reason(bool(without_score), count, len(wanted))
+        for without_score, count, reason in zip(table["score"].isna(), n_cells, undefined, strict=True)
     ]
     return table.reset_index()
 
@@ -162,9 +162,9 @@ def accepted_table(rows: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     """
     counted = rows[rows["status"] == "evaluated"]
     units = ["model", "dataset", "transformation", "seed"]
-    whole = with_originals(scores, scores)
-    whole = whole.assign(difference_all=100 * (whole["score"] - whole["original"]))
-    joined = counted.merge(whole[[*units, "difference_all"]], on=units, how="left")
+    on_all_items = with_originals(scores, scores)
+    on_all_items = on_all_items.assign(difference_all=100 * (on_all_items["score"] - on_all_items["original"]))
+    joined = counted.merge(on_all_items[[*units, "difference_all"]], on=units, how="left")
     joined = joined.assign(difference=100 * (joined["score"] - joined["original"]))
     records = [
         _transformation(dict(zip(_KEYS, key, strict=True)), part) for key, part in joined.groupby(_KEYS, sort=False)
@@ -178,11 +178,11 @@ def _transformation(key: Mapping[str, object], part: pd.DataFrame) -> dict[str, 
     scored = part[part["difference"].notna()]
     numbers = ["original", "score", "difference", "difference_all"]
     means = scored.groupby("dataset", sort=False)[numbers].mean(skipna=False).mean(skipna=False)
-    lost = part[part["difference"].isna()]
-    reasons = f"no difference for {len(lost)} of {len(part)} data sets and seeds" if len(lost) else ""
-    if len(lost):
-        nearest = lost.iloc[int(lost["n"].argmax())]
-        among = ", which has the most items of these" if len(lost) > 1 else ""
+    undefined = part[part["difference"].isna()]
+    reasons = f"no difference for {len(undefined)} of {len(part)} data sets and seeds" if len(undefined) else ""
+    if len(undefined):
+        nearest = undefined.iloc[int(undefined["n"].argmax())]
+        among = ", which has the most items of these" if len(undefined) > 1 else ""
         reasons = f"{reasons}; on {nearest['dataset']}{among}: {nearest['reason']}"
     return {
         **key,
@@ -260,13 +260,13 @@ def drift_by_quality(
     means["mean_quality"] = means["mean_quality"].astype(float)
     names = ["pair_id", "transformation", "axis", "language", "output_language", "original", "transformed"]
     # Each text once in memory: Arrow's strings would be copied for every model.
-    shown = pairs[names].merge(means, on="pair_id").astype({"original": object, "transformed": object})
-    places = pd.Index(shown["pair_id"]).get_indexer(drift["pair_id"])
+    rated = pairs[names].merge(means, on="pair_id").astype({"original": object, "transformed": object})
+    places = pd.Index(rated["pair_id"]).get_indexer(drift["pair_id"])
     rows = np.argsort(places, kind="stable")[(places < 0).sum() :]  # by pair, then in the given order
     moved = drift.iloc[rows][["model", "drift"]].reset_index(drop=True)
-    kinds = shown["transformation"].to_numpy(object)[places[rows]]
+    kinds = rated["transformation"].to_numpy(object)[places[rows]]
     order = in_order(moved[["model"]].assign(transformation=kinds)).index
-    of_pairs = shown.iloc[places[rows][order]].reset_index(drop=True)
+    of_pairs = rated.iloc[places[rows][order]].reset_index(drop=True)
     frame = of_pairs.assign(
         model=moved["model"].array[order],
         drift=moved["drift"].array[order],
@@ -316,7 +316,7 @@ def abstention_table(rows: pd.DataFrame) -> pd.DataFrame:
     """
     records = []
     for key, part in rows[(rows["status"] == "evaluated") & (rows["n"] > 0)].groupby(_KEYS, sort=False):
-        first, lost = part[part["confidence"] == CONFIDENCES[0]], part[part["reason"] != ""]
+        first, undefined = part[part["confidence"] == CONFIDENCES[0]], part[part["reason"] != ""]
         naucs: dict[str, float] = {}
         for name in CONFIDENCES:
             naucs |= {f"nauc{which}_{name}": value for which, value in _nauc(part[part["confidence"] == name]).items()}
@@ -326,7 +326,7 @@ def abstention_table(rows: pd.DataFrame) -> pd.DataFrame:
                 "n_datasets": first["dataset"].nunique(),
                 "n_queries": int(first["n"].sum()),
                 **naucs,
-                "reason": "; ".join(dict.fromkeys(lost["dataset"] + ": " + lost["reason"])),
+                "reason": "; ".join(dict.fromkeys(undefined["dataset"] + ": " + undefined["reason"])),
             }
         )
     table = pd.DataFrame(records, columns=[*_KEYS, "n_datasets", "n_queries", *_NAUCS, *_ENDS, "reason"])
@@ -348,5 +348,5 @@ def _nauc(rows: pd.DataFrame) -> dict[str, float]:
 
 def not_searches(rows: pd.DataFrame) -> dict[str, str]:
     """Return the data sets without abstention, with reasons."""
-    lost = rows[(rows["n"] == 0) & (rows["reason"] != "")].drop_duplicates("dataset")
-    return dict(zip(lost["dataset"], lost["reason"], strict=True))
+    unsearched = rows[(rows["n"] == 0) & (rows["reason"] != "")].drop_duplicates("dataset")
+    return dict(zip(unsearched["dataset"], unsearched["reason"], strict=True))

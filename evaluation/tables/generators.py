@@ -32,7 +32,7 @@ def generator_table(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     - first_difference), n_datasets, n_models, reason, included_rejected (whether any of the second's scores is one of
     those). Means are over data sets and models, then over transformations, then over axes (METHOD: HTEB, 2.3).
     """
-    both, lost = _shared(first, second)
+    both, notes = _shared(first, second)
     if both.empty:
         return pd.DataFrame(columns=_COLUMNS)
     axes = Axes.of(both)
@@ -45,11 +45,11 @@ def generator_table(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
             continue
         values = {column: means[axis] for column, means in pooled.items()}
         undefined = "an axis has no score in both studies" if total and np.isnan(values["first"]) else ""
-        reason = "; ".join(filter(None, [undefined, lost]))
+        reason = "; ".join(filter(None, [undefined, notes]))
         rows.append(_row(axis, "" if total else axis, mine, values, reason))
         for name in [] if total else in_order(mine["transformation"].unique()):
             part = mine[mine["transformation"] == name]
-            rows.append(_row(name, axis, part, part[_NUMBERS].mean(skipna=False).to_dict(), lost))
+            rows.append(_row(name, axis, part, part[_NUMBERS].mean(skipna=False).to_dict(), notes))
     return pd.DataFrame(rows, columns=_COLUMNS)
 
 
@@ -65,12 +65,12 @@ def _shared(first: pd.DataFrame, second: pd.DataFrame) -> tuple[pd.DataFrame, st
     both = both.merge(added, on=_CELL, suffixes=("_1", "_2"))
     for number, side in enumerate(_SIDES, 1):
         both = both.rename(columns={f"score_{number}": side, f"difference_{number}": f"{side}_difference"})
-    lost = [len(rows) - len(common) for rows in paired]
+    dropped = [len(rows) - len(common) for rows in paired]
     failed = [int(pair["n_failed"].sum()) for pair in pairs]
     notes = [
-        f"left out: {count(lost[0], 'score')} of the first study and {lost[1]:,} of the second that the studies do not"
-        " share, or that are undefined in one"
-    ] * any(lost)
+        f"left out: {count(dropped[0], 'score')} of the first study and {dropped[1]:,} of the second that the studies"
+        " do not share, or that are undefined in one"
+    ] * any(dropped)
     if any(failed):
         notes.append(f"failed outputs: {count(failed[0], 'item')} of the first study and {failed[1]:,} of the second")
     return both.assign(change=both["second_difference"] - both["first_difference"]), "; ".join(notes)
@@ -137,8 +137,8 @@ def prompt_table(
     counts = ["n_judged", "n_judges", "n_datasets", "n_models"]
     table[counts] = table[counts].fillna(0).astype(int)
     table["included_rejected"] = table["included_rejected"].eq(True)
-    why = zip(table["similarity"].isna(), table["score"].isna(), strict=True)
-    table["reason"] = ["; ".join([NOT_JUDGED] * judged + [NOT_SCORED] * score) for judged, score in why]
+    undefined = zip(table["similarity"].isna(), table["score"].isna(), strict=True)
+    table["reason"] = ["; ".join([NOT_JUDGED] * judged + [NOT_SCORED] * score) for judged, score in undefined]
     return table.reset_index()[_PROMPT_COLUMNS]
 
 
@@ -171,8 +171,8 @@ def _similarities(judgements: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     for name, judged in every.groupby("transformation") if len(every) else ():
         wide = judged.pivot_table("score", _PLACE, [*_JUDGE, "prompts"])
         studies = pd.Series(1, wide.columns).groupby(level=_JUDGE).sum()
-        alike = studies.index[studies == len(judgements)]
-        wide = wide.loc[:, [column[:-1] in alike for column in wide.columns]].dropna()
+        shared = studies.index[studies == len(judgements)]
+        wide = wide.loc[:, [column[:-1] in shared for column in wide.columns]].dropna()
         if wide.empty:
             continue
         by_judge = wide.mean().groupby(level=["judge_hash", "prompts"]).mean()

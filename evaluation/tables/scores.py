@@ -65,15 +65,15 @@ def with_originals(counted: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     Added columns: original (on the same items), original_all (on the whole data set), why (what is undefined,
     or "").
     """
-    whole = originals(scores).rename(columns={"original": "original_all"})
-    rows = counted.merge(whole, on=["model", "dataset", "task_type"], how="left")
+    on_all_items = originals(scores).rename(columns={"original": "original_all"})
+    rows = counted.merge(on_all_items, on=["model", "dataset", "task_type"], how="left")
     dropped = (rows["n_failed"] > 0).to_numpy(bool)
     same = rows["original_score"] if "original_score" in rows else pd.Series(np.nan, index=rows.index)
     rows["original"] = np.where(dropped, same.to_numpy(float), rows["original_all"].to_numpy(float))
     undefined = rows[["score", "original"]].isna().any(axis=1).to_numpy(bool)
-    unsaid = np.where(rows["score"].isna(), NO_SCORE, np.where(dropped, NO_SAME_ITEMS, NO_ORIGINAL))
-    why = np.where(rows["reason"].str.contains("undefined"), rows["reason"], unsaid)
-    return rows.assign(why=np.where(undefined, why, ""))
+    missing = np.where(rows["score"].isna(), NO_SCORE, np.where(dropped, NO_SAME_ITEMS, NO_ORIGINAL))
+    reasons = np.where(rows["reason"].str.contains("undefined"), rows["reason"], missing)
+    return rows.assign(why=np.where(undefined, reasons, ""))
 
 
 def paired_scores(counted: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
@@ -97,8 +97,8 @@ def shared_scores(scores: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     models = defined.groupby(keys)["model"].transform("nunique")
     shared = defined[models == defined["model"].nunique()]
     total, shared_n = (len(some.drop_duplicates(keys)) for some in (rows, shared))
-    what = "data sets x transformations" + (" x seeds" if rows["seed"].nunique() > 1 else "")
-    return averaged(shared), f"without {total - shared_n} of {total} {what}, which some models lack" * (
+    units = "data sets x transformations" + (" x seeds" if rows["seed"].nunique() > 1 else "")
+    return averaged(shared), f"without {total - shared_n} of {total} {units}, which some models lack" * (
         shared_n < total
     )
 
@@ -147,8 +147,10 @@ def checked_scores(scores: pd.DataFrame) -> pd.DataFrame:
         scores = scores.assign(axis=scores["transformation"].map(axes))
     htebs = scores["transformation"].isin([ORIGINAL, *TRANSFORMATIONS])
     _refuse_others(scores.loc[htebs, "axis"], (ORIGINAL, *AXES), "axis")
-    if strange := sorted(set(scores.loc[~htebs, "axis"]) & {ORIGINAL, *AXES, *TRANSFORMATIONS}):
-        raise ValueError(f"scores: axis {strange[0]!r} is only for HTEB's transformations; give others their own axis")
+    if taken_axes := sorted(set(scores.loc[~htebs, "axis"]) & {ORIGINAL, *AXES, *TRANSFORMATIONS}):
+        raise ValueError(
+            f"scores: axis {taken_axes[0]!r} is only for HTEB's transformations; give others their own axis"
+        )
     _refuse_others(scores["status"], _STATUSES, "status")
     once(scores, Score.KEY, "scores")
     return scores
@@ -170,15 +172,15 @@ def _on_scale(column: pd.Series) -> Floats:
     scores = numbers(column, "scores")
     if (off := np.abs(scores) > 1 + _ROUNDING).any():
         verb = "is" if off.sum() == 1 else "are"
-        what = f"{scores[off.argmax()]:g} is not between -1 and 1 ({off.sum()} of {len(off)} scores {verb} not)"
-        raise ValueError(f"scores: {what}; divide percentages by 100")
+        fault = f"{scores[off.argmax()]:g} is not between -1 and 1 ({off.sum()} of {len(off)} scores {verb} not)"
+        raise ValueError(f"scores: {fault}; divide percentages by 100")
     return scores
 
 
-def _refuse_others(column: pd.Series, allowed: Iterable[str], what: str) -> None:
+def _refuse_others(column: pd.Series, allowed: Iterable[str], kind: str) -> None:
     names = list(allowed)
-    if strange := [name for name in column.unique() if name not in names]:
-        raise ValueError(f"scores: unknown {what} {strange[0]!r}; {nearest(str(strange[0]), names)}")
+    if unknown := [name for name in column.unique() if name not in names]:
+        raise ValueError(f"scores: unknown {kind} {unknown[0]!r}; {nearest(str(unknown[0]), names)}")
 
 
 TOTAL = HTEB_TOTAL
@@ -238,25 +240,27 @@ def axis_table(
     first = counts.drop_duplicates(["model", "dataset"])  # each model and data set with the original's score
     whole_scores = dict(iter(first.groupby("model", sort=False)["original_all"]))
     models = scores["model"].drop_duplicates()
-    values, *beside = (axis_means(paired, name, axes).reindex(models) for name in ("score", "original", "difference"))
-    why = failures(scores)
+    values, *of_same_items = (
+        axis_means(paired, name, axes).reindex(models) for name in ("score", "original", "difference")
+    )
+    reasons = failures(scores)
     marks = marks_of(verdicts)
     wanted = {axis: transformations_of(scores, axis) for axis in axes.shown}
     rows = []
     for model in models:
         mine = parts.get(model, by_transformation.head(0))
-        whole = whole_scores.get(model, first["original_all"].head(0))
-        row: dict[str, object] = {"model": model, "n_datasets": len(whole), "n_failed": int(mine["n_failed"].sum())}
-        row["original"] = float(whole.mean(skipna=False))
+        of_model = whole_scores.get(model, first["original_all"].head(0))
+        row: dict[str, object] = {"model": model, "n_datasets": len(of_model), "n_failed": int(mine["n_failed"].sum())}
+        row["original"] = float(of_model.mean(skipna=False))
         for name in axes.names:
             row[name] = values.at[model, name]
-            row |= {f"{name}_{end}": table.at[model, name] for end, table in zip(_BESIDE, beside, strict=True)}
+            row |= {f"{name}_{end}": table.at[model, name] for end, table in zip(_BESIDE, of_same_items, strict=True)}
         for axis in axes.shown:
             part = mine[mine["axis"] == axis]
-            row[f"{axis}_reason"] = why.get(model) or _coverage(part, first["dataset"].nunique(), wanted[axis])
+            row[f"{axis}_reason"] = reasons.get(model) or _coverage(part, first["dataset"].nunique(), wanted[axis])
         of_total = {axis: wanted[axis] for axis in axes.of_total}
         row |= {
-            f"{axes.total}_reason": why.get(model) or _lacking(row, axes.of_total) or _incomplete(mine, of_total),
+            f"{axes.total}_reason": reasons.get(model) or _lacking(row, axes.of_total) or _incomplete(mine, of_total),
             "included_rejected": ", ".join(mine.loc[mine["included_rejected"].astype(bool), "transformation"]),
             **marks,
         }
@@ -329,10 +333,10 @@ def _failed(scores: pd.DataFrame) -> pd.DataFrame:
     failed = scores[(scores["n_failed"] > 0) & scores["status"].isin(SCORED)]
     failed = failed.drop_duplicates(["dataset", "transformation", "seed"])  # the same for all models
     counts = failed.groupby("transformation")["n_failed"].transform("sum")
-    what = failed["n_kept_out"].map(lambda n: "failed or were kept out of the sample" if n else "failed")
+    causes = failed["n_kept_out"].map(lambda n: "failed or were kept out of the sample" if n else "failed")
     reasons = [
-        f"{count(n, 'item')} whose outputs {why} {'was' if n == 1 else 'were'} dropped"
-        for n, why in zip(counts, what, strict=True)
+        f"{count(n, 'item')} whose outputs {cause} {'was' if n == 1 else 'were'} dropped"
+        for n, cause in zip(counts, causes, strict=True)
     ]
     return failed.assign(reason=reasons)
 
@@ -364,9 +368,9 @@ def _coverage(part: pd.DataFrame, n_datasets: int, wanted: Sequence[str]) -> str
 
 def _lacking(row: Mapping[str, Any], axes: Sequence[str]) -> str:
     """Return the axes without a score, or else without a difference, which leave the total without one; "" if none."""
-    for what, end in (("score", ""), ("difference", "_difference")):
+    for name, end in (("score", ""), ("difference", "_difference")):
         if undefined := [axis for axis in axes if pd.isna(row[axis + end])]:
-            return f"no {what} for: {', '.join(undefined)}"
+            return f"no {name} for: {', '.join(undefined)}"
     return ""
 
 

@@ -135,12 +135,12 @@ class TaskScorer:
 
     def unusable(self, dataset: Dataset, protocol: Protocol) -> str:
         """Return why a data set's labels give no score; empty if they can."""
-        for where, labels in dataset.labels():
+        for split, labels in dataset.labels():
             distinct = set(labels)
             if not distinct:
-                return f"there are no rows in {where}"
+                return f"there are no rows in {split}"
             if len(distinct) < 2:
-                return f"all rows of {where} have the label {labels[0]!r}: {dataset.task} needs two labels"
+                return f"all rows of {split} have the label {labels[0]!r}: {dataset.task} needs two labels"
         return ""
 
     def parts(self, task: Any) -> list[TextPart]:
@@ -161,10 +161,10 @@ class TaskScorer:
         """Return why a score cannot be split into items; empty if it can."""
         return self.no_items
 
-    def watch(self, task: Any, seen: dict[str, Any]) -> None:
+    def watch(self, task: Any, noted: dict[str, Any]) -> None:
         """Note, by subset, what the task measures of items and does not write to its file of predictions."""
 
-    def predictions(self, folder: Path, split: str, seen: Mapping[str, Any]) -> Mapping[str, Any]:
+    def predictions(self, folder: Path, split: str, noted: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the model's predictions by subset, from the file that mteb wrote."""
         (file,) = folder.glob("*.json")
         subsets = json.loads(file.read_text(encoding="utf-8")).items()
@@ -467,22 +467,22 @@ class _PassageSearch(TaskScorer):
 
         return search(encoder)
 
-    def watch(self, task: Any, seen: dict[str, Any]) -> None:
+    def watch(self, task: Any, noted: dict[str, Any]) -> None:
         """Note mteb's measures of each query, by subset."""
         measured = task.task_specific_scores
 
-        def note(scores: Any, *others: Any, hf_subset: str, **named: Any) -> Any:
-            seen[hf_subset] = {
+        def note(scores: Any, *values: Any, hf_subset: str, **named: Any) -> Any:
+            noted[hf_subset] = {
                 query: {name: metrics[key] for name, key in _OF_QUERIES.items() if key in metrics}
                 for query, metrics in scores.items()
             }
-            return measured(scores, *others, hf_subset=hf_subset, **named)
+            return measured(scores, *values, hf_subset=hf_subset, **named)
 
         task.task_specific_scores = note
 
-    def predictions(self, folder: Path, split: str, seen: Mapping[str, Any]) -> Mapping[str, Any]:
+    def predictions(self, folder: Path, split: str, noted: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the measures that were noted."""
-        return seen
+        return noted
 
     def items(self, task: Any, rows: Any, outputs: Any) -> SubsetScores | None:
         """Return each query's metric, in the order of their ids."""

@@ -81,10 +81,10 @@ class Nearest:
         return similarities
 
 
-def settled_first(measure: Callable[..., Any], scores: Any, *others: Any) -> Any:
+def settled_first(measure: Callable[..., Any], scores: Any, *values: Any) -> Any:
     """Return mteb's measures of pairs, from settled similarities."""
     rankings = {name: settled(scores[name]).tolist() for name in _RANKED if scores[name] is not None}
-    return measure({**scores, **rankings}, *others)
+    return measure({**scores, **rankings}, *values)
 
 
 def of_summaries(kind: Callable[..., Any], *args: Any, **options: Any) -> Any:
@@ -131,8 +131,8 @@ def scores(y_test: Sequence[int], y_pred: NDArray[np.integer]) -> Any:
     true = np.asarray(y_test[:])
     classes = np.unique(true)
     if len(classes) == 2 and 1 not in classes:
-        others = np.setdiff1d(y_pred, classes)
-        order = np.concatenate([classes, others])
+        absent = np.setdiff1d(y_pred, classes)
+        order = np.concatenate([classes, absent])
         by_label = np.argsort(order)
         true, y_pred = (by_label[np.searchsorted(order[by_label], labels)] for labels in (true, y_pred))
     return of_mteb._calculate_scores(of_mteb, true, y_pred)

@@ -53,11 +53,11 @@ def unusable(dataset: Dataset, protocol: Protocol) -> str:
     """Return why a data set cannot have a score under a protocol, in one line; empty if it can."""
     kind = KINDS[dataset.task]
     for subset, items in dataset.sizes().items():
-        where = f" in subset {subset!r}" if subset not in ("", "default") else ""
+        subset_name = f" in subset {subset!r}" if subset not in ("", "default") else ""
         if not items:
-            return f"there is nothing to score{where}"
+            return f"there is nothing to score{subset_name}"
         if items < kind.least:
-            return f"there is only one pair{where}: Spearman's rho needs two"
+            return f"there is only one pair{subset_name}: Spearman's rho needs two"
     return kind.unusable(dataset, protocol)
 
 
@@ -178,25 +178,25 @@ def measured(
     kind = KINDS[dataset.task]
     if reason := kind.not_of_items(protocol):
         return evaluate_task(dataset, encoder, protocol, batch_size), Items(reason=reason)
-    tasks, seen = list[Any](), dict[str, Any]()
+    tasks, noted = list[Any](), dict[str, Any]()
 
     def watch(task: Any) -> None:
         tasks.append(task)
-        kind.watch(task, seen)
+        kind.watch(task, noted)
 
     with tempfile.TemporaryDirectory(prefix="plumbline-") as folder:
         result = evaluate_task(dataset, encoder, protocol, batch_size, prepare=watch, predictions=Path(folder))
         (split,) = result.scores
-        outputs = kind.predictions(Path(folder), split, seen)
+        outputs = kind.predictions(Path(folder), split, noted)
     parts = []
     for subset in tasks[0].hf_subsets:
         part = kind.items(tasks[0], tasks[0].dataset[subset][split], outputs.get(subset, {}))
         if part is None or part.gold.shape[:1] != part.predictions.shape[:1]:
             return result, Items(reason="mteb does not report the model's result on each item")
         parts.append(part)
-    whole = float(np.mean([part.score(kind.measure) for part in parts]))
+    combined = float(np.mean([part.score(kind.measure) for part in parts]))
     score = main_score(dataset, result)
-    if math.isnan(score) or abs(whole - score) > _SAME:
-        why = f"{METRICS[dataset.task]} combined from items is {whole:.4f}, but mteb's is {score:.4f}"
+    if math.isnan(score) or abs(combined - score) > _SAME:
+        why = f"{METRICS[dataset.task]} combined from items is {combined:.4f}, but mteb's is {score:.4f}"
         return result, Items(reason=why)
     return result, Items(tuple(parts), kind.measure)

@@ -128,8 +128,8 @@ class ScoreReader(CampaignReader):
         self, question: str, model: str, *, language: str = "", task: str = ""
     ) -> tuple[pd.DataFrame, pd.DataFrame]:
         """`evaluation.tables.drift_by_quality` and `drift_correlations` of one model."""
-        whole = self.drifts(question, language, task)
-        of_model = whole[whole["model"] == model].reset_index(drop=True)
+        drifts = self.drifts(question, language, task)
+        of_model = drifts[drifts["model"] == model].reset_index(drop=True)
         return of_model, drift_correlations(of_model, self.study.sample.seed)
 
     @cached(*OF_PEOPLE)
@@ -137,21 +137,21 @@ class ScoreReader(CampaignReader):
         """People and models on the same items."""
         material = read_material(HumanRecords.open(self.study))
         figures = all_figures(material)
-        shown = {name: drawn for name, drawn in figures.items() if name in ("ranges", "gaps")}
+        main_figures = {name: drawn for name, drawn in figures.items() if name in ("ranges", "gaps")}
         sentences, doubts = answer_of_people(material), doubts_of_people(material)
         tables = [people_tables.ceiling(material), people_tables.agreement(material)]
-        return ReportParts(sentences, doubts, tables, shown, SIMULATED if material.simulated else "")
+        return ReportParts(sentences, doubts, tables, main_figures, SIMULATED if material.simulated else "")
 
     @cached(*PROMPTED)
     def wordings(self) -> ReportParts:
         """How scores and ranks change with the wording of instructions."""
-        records, where = StudyRecords.open(self.study), self.study.folder / PROMPTED[0]
-        analysis = analyse(study_scores(records), Settings(seed=self.study.sample.seed), where=where)
+        records, path = StudyRecords.open(self.study), self.study.folder / PROMPTED[0]
+        analysis = analyse(study_scores(records), Settings(seed=self.study.sample.seed), where=path)
         figures = wording_charts.all_figures(analysis)
-        shown = {name: drawn for name, drawn in figures.items() if name in ("ranks", "inflation")}
+        main_figures = {name: drawn for name, drawn in figures.items() if name in ("ranks", "inflation")}
         tables = [wording_page.recommended(analysis), wording_page.inflation(analysis)]
         sentences, doubts = wording_page.headline(analysis), wording_page.doubts(analysis)
-        return ReportParts(sentences, doubts, tables, shown, SIMULATED_LABELS if analysis.simulated else "")
+        return ReportParts(sentences, doubts, tables, main_figures, SIMULATED_LABELS if analysis.simulated else "")
 
     def _with_short_names(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Models by their short names, the same in all records."""

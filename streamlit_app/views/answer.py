@@ -138,9 +138,9 @@ def _rules(reader: StudyReader) -> None:
     heading("Rules and looks at results")
     for line in rules:
         st.text(line)
-    for changed, what in reader.amendments():
+    for changed, changes in reader.amendments():
         st.warning(f"The rules were changed after the first rating, on {changed.fixed_at:%Y-%m-%d at %H:%M} UTC.")
-        st.text(f"{changed.reason} ({'; '.join(what)})")
+        st.text(f"{changed.reason} ({'; '.join(changes)})")
     rows = [
         {
             "When": f"{look.at:%Y-%m-%d %H:%M} UTC",

@@ -36,13 +36,13 @@ def _progress(reader: CampaignReader) -> None:
         raise NotYetError(f"no pairs are drawn yet; run `{study.command(SAMPLE)}`")
     heading("Progress")
     simulated, item = " of SIMULATED raters" if status.simulated else "", study.called.item
-    says = (
+    text = (
         f"Answers{simulated} that count, against {study.raters.per_pair} wanted for each {item}; an answer is one"
         f" rater's submission for one {item}. Answers given since the last collection are not included."
     )
     kinds = [study.kinds.get(name) or EIGHT.get(name) for name in progress["transformation"]]
     axes = [kind.axis if kind else "not in the study" for kind in kinds]
-    figure(f"{reader.name}-progress", progress_bars(progress.assign(axis=axes)), says)
+    figure(f"{reader.name}-progress", progress_bars(progress.assign(axis=axes)), text)
     items = f"{item}s".capitalize()
     columns: dict[str, Cell] = {
         study.called.judged.capitalize(): cell("transformation", lambda name: display(name, pooled=False)),
@@ -71,19 +71,22 @@ def progress_bars(progress: pd.DataFrame) -> alt.LayerChart:
     order = {name: position for position, name in enumerate(in_order(progress["transformation"].unique()))}
     axes = Axes.of(progress).shown
     # A categorical column would be sorted in the order of its categories.
-    shown = progress.sort_values("transformation", key=lambda names: names.astype(object).map(order), kind="stable")
-    shown = shown.assign(
-        row=[scoped(name, language) for name, language in zip(shown["transformation"], shown["language"], strict=True)],
-        axis=shown["axis"].map(display),
+    ordered = progress.sort_values("transformation", key=lambda names: names.astype(object).map(order), kind="stable")
+    ordered = ordered.assign(
+        row=[
+            scoped(name, language)
+            for name, language in zip(ordered["transformation"], ordered["language"], strict=True)
+        ],
+        axis=ordered["axis"].map(display),
     )
     inks = dict(zip(map(display, axes), colours(axes).values(), strict=True))
     kinds = Kinds("axis", inks, {})
     hover = tips("row:N", "counting:Q", "wanted:Q", "open:Q", "complete:Q", "pairs:Q")
-    base = alt.Chart(shown).encode(y=rows("row", shown["row"], limit=220), tooltip=hover)
+    base = alt.Chart(ordered).encode(y=rows("row", ordered["row"], limit=220), tooltip=hover)
     answers = alt.X("wanted:Q", title="Answers (pale: wanted)").axis(tickMinStep=1)
     wanted = base.mark_bar(color=NEUTRAL, opacity=0.3).encode(x=answers)
     counted = base.mark_bar(height={"band": 0.5}).encode(x=alt.X("counting:Q"), color=kinds.colour)
-    return alt.LayerChart(layer=[wanted, counted], width=WIDTH * 2 // 3, height=_ROW * len(shown))
+    return alt.LayerChart(layer=[wanted, counted], width=WIDTH * 2 // 3, height=_ROW * len(ordered))
 
 
 def _raters(reader: CampaignReader) -> None:

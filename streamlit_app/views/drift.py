@@ -58,8 +58,8 @@ def draw(reader: ScoreReader) -> None:
         + limits(simulated=bool(frame["simulated"].any()), n=most, what="pairs in each panel")
     )
     drawn = drawn_points(frame)
-    if says := left_undrawn(frame):
-        st.caption(f"{says}.")
+    if remark := left_undrawn(frame):
+        st.caption(f"{remark}.")
     scale = load_rubric(reader.study).scale_of(question)
     ends = scale[0], scale[-1]
     _panels(drawn, correlations, question, ends)

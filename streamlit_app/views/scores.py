@@ -65,8 +65,8 @@ def _models(reader: ScoreReader) -> None:
     if not groups:
         st.caption("No model has a score.")
         return
-    if why := reader.outrun():
-        complain(why, what="These scores are no longer valid")
+    if reason := reader.outrun():
+        complain(reason, what="These scores are no longer valid")
     group = filtered("Data sets", groups, "group")
     st.text(reader.answer())
     drawn = (partial(_drawn, reader, group, *part) for part in _DRAWN)
@@ -96,7 +96,7 @@ def _drawn(
     title: str,
     make: Callable[..., Exhibit],
     draw_it: Callable[..., Chart],
-    says: str,
+    text: str,
 ) -> None:
     """Draw a table with its chart, unless it is empty."""
     table = reader.scored(make, group)
@@ -105,7 +105,7 @@ def _drawn(
     heading(title)
     chart = partial(draw_it, table.frame)
     name = file_name(reader.name, f"{table.name} {group}".strip())
-    figure(name, chart(NAMES), says + _limits(reader, int(table.frame["n_datasets"].max())), paper=chart)
+    figure(name, chart(NAMES), text + _limits(reader, int(table.frame["n_datasets"].max())), paper=chart)
     exhibit(reader.name, table)
 
 

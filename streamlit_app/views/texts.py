@@ -62,15 +62,15 @@ def draw(reader: ScoreReader) -> None:
 
 def _table(reader: ScoreReader, table: pd.DataFrame) -> None:
     judged, item = reader.study.called
-    shown = table.head(MOST).assign(kind=[display(name, pooled=False) for name in table["transformation"].head(MOST)])
-    filled = [name for name in _COLUMNS if name in shown and shown[name].notna().any() and (shown[name] != "").any()]
-    ids, key = list(shown["pair_id"]), pair.fresh("texts")
+    rows = table.head(MOST).assign(kind=[display(name, pooled=False) for name in table["transformation"].head(MOST)])
+    filled = [name for name in _COLUMNS if name in rows and rows[name].notna().any() and (rows[name] != "").any()]
+    ids, key = list(rows["pair_id"]), pair.fresh("texts")
     st.dataframe(
-        shown,
+        rows,
         hide_index=True,
         column_order=filled,
         column_config=_COLUMNS | {"kind": judged.capitalize()},
-        height=600 if len(shown) > 15 else "content",
+        height=600 if len(rows) > 15 else "content",
         key=key,
         on_select=partial(pair.choose_row, key, ids, pair.closed()),
         selection_mode="single-row",

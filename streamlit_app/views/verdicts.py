@@ -83,30 +83,30 @@ def _verdicts(reader: CampaignReader) -> None:
 def _rule(verdict: Verdict) -> str:
     if verdict.result.rules:
         return "people's answers meet the study's rules (see each verdict's reasons)"
-    what = (
+    condition = (
         "people's mean rating"
         if verdict.result.rule == "mean"
         else "the lower end of the interval of people's mean rating"
     )
-    return f"{what} on each question is at least {verdict.result.threshold:g}"
+    return f"{condition} on each question is at least {verdict.result.threshold:g}"
 
 
 def _means(reader: CampaignReader, scale: Sequence[float], question: str) -> None:
     means = reader.means()
     means = means[means["question"] == question]
     heading("Means against the threshold")
-    says = f"Mean {question} of each verdict with its 95% interval; the dashed line is the threshold."
+    text = f"Mean {question} of each verdict with its 95% interval; the dashed line is the threshold."
     name, chart = f"{reader.name}-means-{question}", mean_intervals(means, scale)
-    figure(name, chart, says + _limits(reader), alt_text=means_in_words(means))
+    figure(name, chart, text + _limits(reader), alt_text=means_in_words(means))
 
 
 def _shares(reader: CampaignReader, scale: Sequence[float], question: str) -> None:
     shares = reader.shares()
     shares = shares[shares["question"] == question]
     heading("Ratings given")
-    says = f"{question.capitalize()}: how often each point was given; n counts single ratings that count."
+    text = f"{question.capitalize()}: how often each point was given; n counts single ratings that count."
     name, chart = f"{reader.name}-shares-{question}", rating_shares(shares, scale)
-    figure(name, chart, says + _limits(reader), alt_text=shares_in_words(shares))
+    figure(name, chart, text + _limits(reader), alt_text=shares_in_words(shares))
 
 
 def _agreement(reader: CampaignReader) -> None:

@@ -32,7 +32,7 @@ def test_the_command_prints_tables_and_notes_its_stage(study: Study, loader: Loa
     assert (done.returncode, done.stderr) == (0, "")
     assert "INCLUDING TRANSFORMATIONS THAT NO VERDICT ACCEPTS" in done.stdout
     assert "[not accepted]" in done.stdout
-    assert f"Translation, included rejected: rejected: {REJECTED} [sts, requests]" in done.stdout
+    assert f"Translation, included rejected: rejected: {REJECTED} (all data sets)" in done.stdout
     assert "0 scores computed, 12 already stored" in done.stdout
     entry = json_of(study.folder / "manifest.json")["stages"]["evaluation"]
     assert set(entry["outputs"]) == {"scores.parquet", "drift.parquet", "accepted_scores.parquet"}
