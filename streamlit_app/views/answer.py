@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 import streamlit as st
@@ -125,7 +125,8 @@ def _stages(reader: StudyReader) -> None:
         for stage in status.stages.values()
         if stage.wanted
     ]
-    exhibit(reader.name, _as_printed("stages", rows), captioned=False)
+    frame = pd.DataFrame(rows)
+    exhibit(reader.name, Exhibit("stages", "", frame, frame), captioned=False)
     for line in status.warnings:
         complain(line, what="This needs care")
 
@@ -152,9 +153,5 @@ def _rules(reader: StudyReader) -> None:
     ]
     if rows:
         st.caption("Computing verdicts from new ratings or by new rules is a look at results.")
-        exhibit(reader.name, _as_printed("looks", rows), captioned=False)
-
-
-def _as_printed(name: str, rows: Sequence[Mapping[str, object]]) -> Exhibit:
-    frame = pd.DataFrame(rows)
-    return Exhibit(name, "", frame, frame)
+        frame = pd.DataFrame(rows)
+        exhibit(reader.name, Exhibit("looks", "", frame, frame), captioned=False)

@@ -69,34 +69,25 @@ def _models(reader: ScoreReader) -> None:
         complain(reason, what="These scores are no longer valid")
     group = filtered("Data sets", groups, "group")
     st.text(reader.answer())
-    drawn = (partial(_drawn, reader, group, *part) for part in _DRAWN)
-    sections(*drawn, partial(_tables, reader, group), partial(_left_out, reader))
+    sections(*(partial(part, reader, group) for part in (_axes, _transformations, _tables)), partial(_left_out, reader))
 
 
-_DRAWN: tuple[tuple[str, Callable[..., Exhibit], Callable[..., Chart], str], ...] = (
-    (
-        "By axis (HTEB, Tables 14 and 15)",
-        paper_tables.axes,
-        charts.axis_shifts,
+def _axes(reader: ScoreReader, group: str) -> None:
+    text = (
         "Each model's scores on the original texts and, by axis, on the transformed ones; the total is the mean of the"
-        " axes. A tick is the original score on an axis's own data sets and items, if it does not cover all.",
-    ),
-    (
-        "By transformation (HTEB, Figure 6)",
-        paper_tables.transformations,
-        charts.delta_map,
-        "Mean difference in points from the original score of the same items.",
-    ),
-)
+        " axes. A tick is the original score on an axis's own data sets and items, if it does not cover all."
+    )
+    _drawn(reader, group, "By axis (HTEB, Tables 14 and 15)", paper_tables.axes, charts.axis_shifts, text)
+
+
+def _transformations(reader: ScoreReader, group: str) -> None:
+    text = "Mean difference in points from the original score of the same items."
+    make, draw_it = paper_tables.transformations, charts.delta_map
+    _drawn(reader, group, "By transformation (HTEB, Figure 6)", make, draw_it, text)
 
 
 def _drawn(
-    reader: ScoreReader,
-    group: str,
-    title: str,
-    make: Callable[..., Exhibit],
-    draw_it: Callable[..., Chart],
-    text: str,
+    reader: ScoreReader, group: str, title: str, make: Callable[..., Exhibit], draw_it: Callable[..., Chart], text: str
 ) -> None:
     """Draw a table with its chart, unless it is empty."""
     table = reader.scored(make, group)
