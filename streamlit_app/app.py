@@ -39,7 +39,11 @@ _EDGES = (
 
 def main() -> None:
     """Draw the page that the address names."""
-    study, reason = _study()
+    study, reason = None, ""
+    try:
+        study = opened()
+    except (PlumblineError, OSError) as error:
+        reason = str(error)
     left_out = _left_out(study) if study else set[str]()  # if the study cannot be read, every page keeps its address
     entries = [
         st.Page(partial(_draw, address), title=title, url_path=address)
@@ -73,14 +77,6 @@ def main() -> None:
 def _draw(address: str) -> None:
     view = import_module(f"streamlit_app.views.{address}")
     sections(lambda: view.draw(view.READER(opened())))
-
-
-def _study() -> tuple[Study | None, str]:
-    """Return the study and an empty string, or None and the reason why it cannot be read."""
-    try:
-        return opened(), ""
-    except (PlumblineError, OSError) as error:
-        return None, str(error)
 
 
 def _left_out(study: Study) -> set[str]:

@@ -228,25 +228,26 @@ def download_csv(name: str, frame: pd.DataFrame) -> None:
 
 
 def download_svg(name: str, draw: Callable[[], alt.TopLevelMixin]) -> None:
-    """Draw the button for a figure's SVG, which is made on demand; without the package for it, the button says so."""
+    """Draw the button for a figure's SVG, which is made on demand; without the package for it, the button says so.
+
+    The figure has margins: text may be wider in a viewer than in the layout, and would be cut off.
+    """
+
+    def content() -> bytes:
+        from altair import Undefined  # noqa: PLC0415 (the first page goes without)
+
+        chart: Any = draw()
+        return svg(chart.properties(padding=_MARGINS) if chart.padding is Undefined else chart).encode()
+
     installed = importlib.util.find_spec("vl_convert") is not None
     label = "Download as SVG" if installed else f"SVG needs the extra `report`: {installing('report')}"
-    _download(label, lambda: svg(_on_paper(draw())).encode(), f"{name}.svg", "image/svg+xml", disabled=not installed)
+    _download(label, content, f"{name}.svg", "image/svg+xml", disabled=not installed)
 
 
 def _download(label: str, content: Callable[[], bytes], file: str, mime: str, *, disabled: bool = False) -> None:
     st.download_button(
         label, content, file, mime, key=f"download-{file}", on_click="ignore", icon=_ICON, disabled=disabled
     )
-
-
-def _on_paper(chart: alt.TopLevelMixin) -> alt.TopLevelMixin:
-    """Return the chart with margins: text may be wider in a viewer than in the layout, and would be cut off."""
-    from altair import Undefined  # noqa: PLC0415 (the first page goes without)
-
-    drawing: Any = chart
-    padded: alt.TopLevelMixin = drawing.properties(padding=_MARGINS) if drawing.padding is Undefined else chart
-    return padded
 
 
 def limits(
