@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     )
     from evaluation.models.embeddings import drift
     from evaluation.scoring import evaluate
-    from evaluation.tables import axis_table
+    from evaluation.tables.scores import axis_table
     from plumbline.statistics.paired import hodges_lehmann, wilcoxon
     from plumbline.statistics.rankings import borda, rank_intervals
 
@@ -55,6 +55,6 @@ __getattr__, __dir__ = lazily(
         "evaluation.models.embeddings": ["drift"],
         "plumbline.statistics.paired": ["hodges_lehmann", "wilcoxon"],
         "plumbline.statistics.rankings": ["borda", "rank_intervals"],
-        "evaluation.tables": ["axis_table"],
+        "evaluation.tables.scores": ["axis_table"],
     },
 )

@@ -32,7 +32,7 @@ from annotation.ratings.decisions import decide, withdraw
 from annotation.records import Summary, Verdict
 from annotation.rubric import load_rubric
 from annotation.verdicts.acceptance import accept
-from evaluation.tables import drift_by_quality
+from evaluation.tables.datasets import drift_by_quality
 from plumbline.frames import that_count
 from plumbline.study import Study
 from tests.annotation.ratings.test_review import rate

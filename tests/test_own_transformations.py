@@ -12,7 +12,7 @@ import yaml
 from annotation.campaign_records import CampaignRecords
 from annotation.options import HOME_VARIABLE
 from evaluation.records import EvaluationRecords
-from evaluation.tables import axis_table
+from evaluation.tables.scores import axis_table
 from plumbline.study import ROOT, Study, load_study
 from tests.commands import here
 from tests.concluded import concluded

@@ -34,7 +34,7 @@ _SAME = 1e-9  # scores that differ by less differ only by rounding
 
 
 def axis_shifts(table: pd.DataFrame, names: int = NAMES) -> alt.LayerChart:
-    """Return HTEB's Figure 4: each model's original, axes and total on one line, from `evaluation.tables.axis_table`.
+    """Return HTEB's Figure 4: each model's original, axes and total on one line, from `axis_table`.
 
     A tick in an axis's colour marks the original score on the axis's data sets and items, if the axis does not cover
     all. Models' names longer than `names` pixels are cut; tooltips have them whole.
@@ -62,7 +62,7 @@ def axis_shifts(table: pd.DataFrame, names: int = NAMES) -> alt.LayerChart:
 
 
 def size_lines(table: pd.DataFrame) -> alt.FacetChart:
-    """Return HTEB's Figure 5: scores by model size, a panel a family, from `evaluation.tables.size_table`."""
+    """Return HTEB's Figure 5: scores by model size, a panel a family, from `size_table`."""
     axes = Axes.of_columns(table)
     series = _series(table, axes, "family", "parameters", "model")
     chart = lines(
@@ -109,7 +109,7 @@ def delta_map(table: pd.DataFrame, names: int = NAMES) -> alt.LayerChart:
 
 
 def shift_intervals(table: pd.DataFrame) -> alt.LayerChart:
-    """Return HTEB's Figure 7: Hodges-Lehmann shifts with 95% intervals, from `evaluation.tables.shift_table`.
+    """Return HTEB's Figure 7: Hodges-Lehmann shifts with 95% intervals, from `shift_table`.
 
     Shifts that are not significant at 5% after Holm's correction are grey. Rows without a shift are left out.
 
@@ -138,7 +138,7 @@ def shift_intervals(table: pd.DataFrame) -> alt.LayerChart:
 
 
 def drops(table: pd.DataFrame) -> alt.LayerChart:
-    """Return HTEB's Figure 9: a point a data set, model and transformation, from `evaluation.tables.drop_table`.
+    """Return HTEB's Figure 9: a point a data set, model and transformation, from `drop_table`.
 
     Lines are the mean drops of the settings.
 
@@ -161,7 +161,7 @@ def drops(table: pd.DataFrame) -> alt.LayerChart:
 
 
 def axis_sizes(table: pd.DataFrame) -> alt.FacetChart:
-    """Return HTEB's Figures 10 and 11: the axes' effects, a bar a model, from `evaluation.tables.profile_table`.
+    """Return HTEB's Figures 10 and 11: the axes' effects, a bar a model, from `profile_table`.
 
     Parts of a bar go from the model's largest effect to its smallest. Models with the same order share a panel.
 

@@ -49,7 +49,7 @@ def drift_panel(
 ) -> alt.Chart:
     """Return one panel of Figure 3: a point a pair, mean rating against drift. Tooltips have both texts.
 
-    `points` and `correlation` are a transformation's rows of `evaluation.tables.drift_by_quality` and
+    `points` and `correlation` are a transformation's rows of `evaluation.tables.datasets.drift_by_quality` and
     `drift_correlations` for one model. `letters` is the subtitle's colour, which a page's theme does not set.
     `chosen` is a selection of points, which the caller adds to the chart; other points fade.
 

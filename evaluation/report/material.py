@@ -12,12 +12,12 @@ from annotation.judges.records import JudgedPair
 from annotation.records import Verdict
 from annotation.verdicts.rules import late_lines
 from annotation.verdicts.tables import SIMULATED
-from evaluation import tables
 from evaluation.display import short_names
 from evaluation.models.encoder import ModelHost
 from evaluation.records import COMMAND, SCORES, EvaluationRecords
 from evaluation.report import sensitivity_tables
 from evaluation.report.paper_tables import PaperResults, left_out_lines
+from evaluation.tables.datasets import drift_by_quality, drift_correlations
 from generation.jobs import maker_of
 from generation.output_statistics import incomparable, labels, tally
 from generation.output_tables import length_table, lengths_measure
@@ -102,7 +102,7 @@ def read_material(
 
     question = next(iter(records.rubric.rating_names()), "")
     scale = records.rubric.scale_of(question) if question else (0, 0)  # without a question nothing is drawn
-    rated = tables.drift_by_quality(
+    rated = drift_by_quality(
         records.sample,
         records.collected.plain_ratings,
         shortened(records.drift),
@@ -114,7 +114,7 @@ def read_material(
         names,
         warnings([verdict for part in every for verdict in part.verdicts]),
         rated,
-        tables.drift_correlations(rated, results.seed),
+        drift_correlations(rated, results.seed),
         question,
         (scale[0], scale[-1]),
         shortened(records.accepted_scores),

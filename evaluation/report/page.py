@@ -19,7 +19,6 @@ from annotation.status.status import Status, read_status
 from annotation.status.text import in_short, next_step
 from annotation.verdicts.rules import late_lines
 from annotation.verdicts.tables import display
-from evaluation import tables
 from evaluation.display import points
 from evaluation.gate import CARRIED_OVER
 from evaluation.models.encoder import ModelHost
@@ -27,6 +26,8 @@ from evaluation.records import ABSTENTION, ACCEPTED_SCORES, COMMAND, DRIFT, SCOR
 from evaluation.report import charts, drift_charts, paper_tables, sensitivity_tables
 from evaluation.report.material import ReportMaterial, failed_models, missing_scores, read_material
 from evaluation.report.paper_tables import SIGNIFICANT, PaperResults
+from evaluation.tables.comparisons import kendall_table, shift_table
+from evaluation.tables.scores import axis_table
 from plumbline import cli
 from plumbline.errors import StudyError, nearest
 from plumbline.exhibits.charts import Chart, figure
@@ -69,7 +70,7 @@ def answer(results: PaperResults) -> str:
     Each mean is over the models that have the total's difference, or, if none has, a difference on the axis.
 
     """
-    frame, axes = tables.axis_table(results.scores, results.verdicts), results.axes
+    frame, axes = axis_table(results.scores, results.verdicts), results.axes
     scored = frame[frame[f"{axes.total}_difference"].notna()]
     if scored.empty:
         axis_changes = [_of_axis(frame, axis) for axis in axes.shown]
@@ -116,7 +117,7 @@ def _left_out(scores: pd.DataFrame) -> list[str]:
 
 def _chance(results: PaperResults) -> list[str]:
     """Return sentences on transformations whose shift is not significant."""
-    frame = tables.shift_table(results.scores)
+    frame = shift_table(results.scores)
     shifts = frame[frame["shift"].notna()]
     lines = []
     for n, part in shifts[~(shifts["p_holm"] < SIGNIFICANT)].groupby("n", sort=False):
@@ -129,7 +130,7 @@ def _chance(results: PaperResults) -> list[str]:
 
 def _order(results: PaperResults) -> str:
     """Return a clause on how well models keep their order, or "" if there are too few models."""
-    frame = tables.kendall_table(results.scores)
+    frame = kendall_table(results.scores)
     row = frame[frame["name"] == results.axes.total].iloc[0]
     if row["n_models"] < _RANKED or pd.isna(row["tau"]):
         return ""

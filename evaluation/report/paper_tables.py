@@ -11,8 +11,10 @@ import pandas as pd
 
 from annotation.records import Verdict
 from annotation.verdicts.tables import display
-from evaluation import tables
 from evaluation.display import board_columns, board_notes, hundred, points
+from evaluation.tables.comparisons import baseline_table, kendall_table, ranking_table, shift_table, split_half_table
+from evaluation.tables.datasets import dataset_averages, dataset_totals, size_table, translation_table
+from evaluation.tables.scores import axis_table, left_out_table, transformation_table
 from plumbline.exhibits.table import (
     UNDEFINED,
     Cell,
@@ -142,7 +144,7 @@ _TEST: dict[str, Cell] = {"n": "n", "Test": cell("method", word)}
 
 def axes(results: PaperResults, *, include_rejected: bool = False) -> Exhibit:
     """Return HTEB's Tables 14 and 15: original, axes and total by model, and their averages."""
-    frame = tables.axis_table(results.scores, results.verdicts, include_rejected=include_rejected)
+    frame = axis_table(results.scores, results.verdicts, include_rejected=include_rejected)
     heads = results.heads
     columns: dict[str, Cell] = {
         "Model": lambda row: row["model"] + (REFUSED if row["included_rejected"] else ""),
@@ -180,7 +182,7 @@ def _axis_notes(rows: Sequence[Row], heads: Mapping[str, str]) -> list[str]:
 
 def transformations(results: PaperResults, *, include_rejected: bool = False) -> Exhibit:
     """Return HTEB's Figure 6 as a table: differences by model and transformation."""
-    frame = tables.transformation_table(results.scores, include_rejected=include_rejected)
+    frame = transformation_table(results.scores, include_rejected=include_rejected)
     cells = {(row["model"], row["transformation"]): row for row in frame.to_dict(orient="records")}
 
     def difference(name: str) -> Cell:
@@ -204,7 +206,7 @@ def transformations(results: PaperResults, *, include_rejected: bool = False) ->
 
 def split_half(results: PaperResults) -> Exhibit:
     """Return HTEB's Table 3."""
-    frame = tables.split_half_table(results.scores, results.seed)
+    frame = split_half_table(results.scores, results.seed)
     columns: dict[str, Cell] = {"Axis": cell("axis", display), "rho": numbers("rho", sign="+"), "Splits": "n_splits"}
     caption = "Split-half reliability: median of Spearman's rho over splits of the data sets, stratified by task"
     notes = reasons(map(display, frame["axis"]), frame["reason"])
@@ -213,7 +215,7 @@ def split_half(results: PaperResults) -> Exhibit:
 
 def kendall(results: PaperResults) -> Exhibit:
     """Return HTEB's Table 4."""
-    frame = tables.kendall_table(results.scores)
+    frame = kendall_table(results.scores)
 
     def head(name: str) -> str:
         return _TAU_HEADS.get(name) or named(name)
@@ -232,7 +234,7 @@ def kendall(results: PaperResults) -> Exhibit:
 
 def shifts(results: PaperResults) -> Exhibit:
     """Return HTEB's Figure 7 as a table."""
-    frame = tables.shift_table(results.scores)
+    frame = shift_table(results.scores)
     caption = (
         "Hodges-Lehmann shift in points with 95% interval (not corrected), Wilcoxon's p corrected by Holm's method, and"
         " median absolute difference"
@@ -243,7 +245,7 @@ def shifts(results: PaperResults) -> Exhibit:
 
 def against_baseline(results: PaperResults, baseline: str, *, pooled: bool) -> Exhibit:
     """Return PTEB's Table 7 (runs pooled) or 14 (runs averaged)."""
-    frame = tables.baseline_table(results.scores, baseline, seed=results.seed if pooled else None)
+    frame = baseline_table(results.scores, baseline, seed=results.seed if pooled else None)
     unit = "over pairs of data set and run, bootstrap interval" if pooled else "over data sets, runs averaged first"
     caption = (
         f"{baseline} against each model: Hodges-Lehmann shift in points (a negative shift favours the model of the row)"
@@ -256,7 +258,7 @@ def against_baseline(results: PaperResults, baseline: str, *, pooled: bool) -> E
 
 def ranking(results: PaperResults, *, transformed: bool) -> Exhibit:
     """Return MMTEB's Table 2: Borda ranks and means, with intervals over data sets."""
-    frame = tables.ranking_table(results.scores, transformed=transformed, seed=results.seed)
+    frame = ranking_table(results.scores, transformed=transformed, seed=results.seed)
     tasks = [name for name in results.scores["task_type"].unique() if name in frame.columns]
     which = "axis-balanced transformed scores" if transformed else "original scores"
     name = "ranking_transformed" if transformed else "ranking_original"
@@ -268,7 +270,7 @@ def ranking(results: PaperResults, *, transformed: bool) -> Exhibit:
 
 def sizes(results: PaperResults) -> Exhibit:
     """Return HTEB's Figure 5 as a table; empty if no family has two sizes."""
-    frame = tables.size_table(results.scores)
+    frame = size_table(results.scores)
     columns: dict[str, Cell] = {"Model": "model", "Million parameters": cell("parameters", lambda n: f"{n:g}")}
     scores = {"Original": "original"} | {head: name for name, head in results.heads.items()}
     columns |= {head: numbers(name, times=100) for head, name in scores.items()}
@@ -295,16 +297,16 @@ def left_out(results: PaperResults) -> Exhibit:
         "Seeds": "seeds",
     }
     caption = "Left out, failed, or included despite the verdict"
-    return Exhibit.of("left_out", caption, tables.left_out(results.scores), columns)
+    return Exhibit.of("left_out", caption, left_out_table(results.scores), columns)
 
 
 def left_out_lines(scores: pd.DataFrame) -> list[str]:
-    """Return a line for each row of `tables.left_out`."""
+    """Return a line for each row of `left_out_table`."""
     every = set(scores["dataset"])
     return [
         f"{named(row['transformation'])}, {row['status'].replace('_', ' ')}: {row['reason']}"
         f" ({'all data sets' if set(row['datasets'].split(', ')) == every else row['datasets']})"
-        for row in tables.left_out(scores).to_dict(orient="records")
+        for row in left_out_table(scores).to_dict(orient="records")
     ]
 
 
@@ -313,7 +315,7 @@ MODELS_BESIDE = 4  # models a table of data sets, as in the paper
 
 def datasets(results: PaperResults) -> list[Exhibit]:
     """Return HTEB's Tables 17 to 21, a few models a table; without an axis-balanced total PTEB's Tables 6, 9 and 10."""
-    totals = tables.dataset_totals(results.scores)
+    totals = dataset_totals(results.scores)
     if totals["score"].notna().any():
         return _dataset_parts(results, totals, "datasets", _total_head(results), "axis-balanced scores")
     counted = results.scores[(results.scores["status"] == "evaluated") & (results.scores["transformation"] != ORIGINAL)]
@@ -322,7 +324,7 @@ def datasets(results: PaperResults) -> list[Exhibit]:
         for name in in_order(counted["transformation"].unique())
         for part in _dataset_parts(
             results,
-            tables.dataset_totals(results.scores, name),
+            dataset_totals(results.scores, name),
             f"datasets_{name}",
             "Transf.",
             f"scores on {named(name)}",
@@ -336,7 +338,7 @@ def _total_head(results: PaperResults) -> str:
 
 def translated(results: PaperResults, original: str, translation: str, groups: Mapping[str, Sequence[str]]) -> Exhibit:
     """Return HTEB's Table 16: a data set and its translation, by groups of models."""
-    frame = tables.translation_table(tables.dataset_totals(results.scores), original, translation, groups)
+    frame = translation_table(dataset_totals(results.scores), original, translation, groups)
     columns: dict[str, Cell] = {"Group": "group", "Model": "model"}
     for name, prefix in ((original, ""), (translation, "translated_")):
         score, difference, untransformed = (f"{prefix}{part}" for part in ("score", "difference", "original"))
@@ -350,7 +352,7 @@ def _dataset_parts(
     results: PaperResults, totals: pd.DataFrame, name: str, head: str, scores_name: str
 ) -> list[Exhibit]:
     """Return a table for every few models; the last has the mean difference over all models (PTEB's column Average)."""
-    averages = tables.dataset_averages(totals).assign(dataset="Average", task_type="")
+    averages = dataset_averages(totals).assign(dataset="Average", task_type="")
     both = pd.concat([totals, averages], ignore_index=True)
     cells = {(row["dataset"], row["model"]): row for row in both.to_dict(orient="records")}
     differences = both.groupby("dataset")["difference"].mean()

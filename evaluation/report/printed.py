@@ -8,11 +8,11 @@ import pandas as pd
 
 from annotation.records import Verdict
 from annotation.verdicts.rules import late_lines
-from evaluation import tables
 from evaluation.display import short_names
 from evaluation.records import EvaluationRecords
 from evaluation.report import paper_tables
 from evaluation.report.paper_tables import PaperResults
+from evaluation.tables.datasets import drift_by_quality, drift_correlations
 
 _SIMULATED = "The verdicts rest on SIMULATED ratings: these numbers measure nothing."
 
@@ -47,7 +47,7 @@ def _drift(records: EvaluationRecords, drift: pd.DataFrame, ratings: pd.DataFram
     study, question = records.study, records.question
     if not question:
         return "Drift (1 - cos) cannot be compared with ratings: no question of the rubric has a scale"
-    frame = tables.drift_by_quality(records.sample, ratings, drift, per_pair=study.raters.per_pair, question=question)
+    frame = drift_by_quality(records.sample, ratings, drift, per_pair=study.raters.per_pair, question=question)
     if frame.empty:
         return "no drift was computed" if drift.empty else "no pair has a drift and a rating that counts"
-    return paper_tables.drift(tables.drift_correlations(frame, study.sample.seed), question).text()
+    return paper_tables.drift(drift_correlations(frame, study.sample.seed), question).text()

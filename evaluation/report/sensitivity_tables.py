@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from annotation.verdicts.tables import display
-from evaluation import tables
 from evaluation.report.paper_tables import COUNTS, NAMED, OF, P_HOLM, REFUSED, PaperResults, exhibit, moved, named
+from evaluation.tables.comparisons import difference_table
+from evaluation.tables.datasets import abstention_table, accepted_table, drop_table, not_searches, profile_table
+from evaluation.tables.generators import generator_table, prompt_table
 from plumbline.exhibits.table import Cell, Exhibit, Row, cell, estimates, interval, number, numbers, printed, reasons
 from plumbline.statistics.abstention import CONFIDENCES
 from plumbline.transformations import ORIGINAL
@@ -30,7 +32,7 @@ _SPREAD = (
 
 def accepted_alone(rows: pd.DataFrame, scores: pd.DataFrame) -> Exhibit:
     """Return scores on the items of accepted pairs only."""
-    frame = tables.accepted_table(rows, scores)
+    frame = accepted_table(rows, scores)
     columns = {
         "Model": "model",
         **NAMED,
@@ -51,7 +53,7 @@ def accepted_alone(rows: pd.DataFrame, scores: pd.DataFrame) -> Exhibit:
 
 def differences(results: PaperResults) -> Exhibit:
     """Return the differences between models, by the paired bootstrap."""
-    frame = tables.difference_table(results.scores, results.seed)
+    frame = difference_table(results.scores, results.seed)
     columns = {
         "Model": "first",
         "Against": "second",
@@ -67,7 +69,7 @@ def differences(results: PaperResults) -> Exhibit:
 
 def drops(results: PaperResults) -> Exhibit:
     """Return HTEB's Figure 9 as a table: mean drops by setting; the file has all points."""
-    frame = tables.drop_table(results.scores)
+    frame = drop_table(results.scores)
     means = frame.groupby("setting", sort=False)["drop"].agg(["mean", "size"]).reset_index()
     columns = {"Texts": "setting", "Mean drop": numbers("mean", sign="+"), "Points": "size"}
     caption = "Mean drop in points from the original score, over data sets, models and transformations"
@@ -76,7 +78,7 @@ def drops(results: PaperResults) -> Exhibit:
 
 def profiles(results: PaperResults) -> Exhibit:
     """Return HTEB's Figures 10 and 11 as a table."""
-    frame = tables.profile_table(results.scores)
+    frame = profile_table(results.scores)
     sizes = frame.pivot(index=["model", "ordering"], columns="axis", values="size")
     rows = sizes.reindex(pd.MultiIndex.from_frame(frame[["model", "ordering"]]).unique()).reset_index()
     columns: dict[str, Cell] = {
@@ -92,7 +94,7 @@ def generators(
     results: PaperResults, second_scores: pd.DataFrame, labels: tuple[str, str], notes: Sequence[str]
 ) -> Exhibit:
     """Return HTEB's Table 22: this study's scores beside those with another generator."""
-    frame, total = tables.generator_table(results.scores, second_scores), results.axes.total
+    frame, total = generator_table(results.scores, second_scores), results.axes.total
     first, second = labels
     if len(frame) and frame["included_rejected"].any():
         second += REFUSED
@@ -134,7 +136,7 @@ def prompts(
     notes: Sequence[str],
 ) -> Exhibit:
     """Return PTEB's Table 12: similarity, edits and scores under several prompts of one generator."""
-    frame = tables.prompt_table(scores, lengths_of, judgements)
+    frame = prompt_table(scores, lengths_of, judgements)
     columns = {
         "Transformation": cell("name", named),
         "Prompts": lambda row: f"{row['prompts']}{REFUSED * row['included_rejected']}",
@@ -161,7 +163,7 @@ def prompts(
 
 def nauc(rows: pd.DataFrame) -> Exhibit:
     """Return nAUC by model and transformation, beside the originals'."""
-    frame = tables.abstention_table(rows)
+    frame = abstention_table(rows)
     columns = {
         "Model": "model",
         **NAMED,
@@ -169,7 +171,7 @@ def nauc(rows: pd.DataFrame) -> Exhibit:
         "Data sets": "n_datasets",
         "Queries": numbers("n_queries", 0),
     }
-    left_out = tables.not_searches(rows)
+    left_out = not_searches(rows)
     least = min((int(n) for n in rows["n"] if n), default=_FEW)
     few = [f"Few queries ({least} in a data set): nAUC is sensitive to each query"] if least < _FEW else []
     notes = [

@@ -284,7 +284,7 @@ def axis_means(paired: pd.DataFrame, column: str, axes: Axes) -> pd.DataFrame:
     return table
 
 
-def left_out(scores: pd.DataFrame) -> pd.DataFrame:
+def left_out_table(scores: pd.DataFrame) -> pd.DataFrame:
     """Return what was left out, failed, is undefined, or was included despite its verdict or by one carried over.
 
     Columns: transformation, status, reason, datasets (comma-separated), seeds (comma-separated). Equal rows

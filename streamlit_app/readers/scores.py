@@ -25,8 +25,7 @@ from evaluation.records import COMMAND, EvaluationRecords
 from evaluation.report.material import notes_of, refuse_outrun
 from evaluation.report.page import answer
 from evaluation.report.paper_tables import PaperResults
-from evaluation.tables import drift_by_quality, drift_correlations
-from evaluation.tables.datasets import ENGLISH, OTHERS
+from evaluation.tables.datasets import ENGLISH, OTHERS, drift_by_quality, drift_correlations
 from plumbline.errors import DataError
 from plumbline.exhibits.page import Figure
 from plumbline.exhibits.table import Exhibit
@@ -116,7 +115,7 @@ class ScoreReader(CampaignReader):
 
     @cached(*_MEASURED)
     def drifts(self, question: str, language: str = "", task: str = "") -> pd.DataFrame:
-        """`evaluation.tables.drift_by_quality` of all models; an empty language or task stands for all."""
+        """`evaluation.tables.datasets.drift_by_quality` of all models; an empty language or task stands for all."""
         chosen = self.pairs()
         for column, value in (("language", language), ("task_type", task)):
             chosen = chosen[chosen[column] == value] if value else chosen
@@ -127,7 +126,7 @@ class ScoreReader(CampaignReader):
     def against_ratings(
         self, question: str, model: str, *, language: str = "", task: str = ""
     ) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """`evaluation.tables.drift_by_quality` and `drift_correlations` of one model."""
+        """`evaluation.tables.datasets.drift_by_quality` and `drift_correlations` of one model."""
         drifts = self.drifts(question, language, task)
         of_model = drifts[drifts["model"] == model].reset_index(drop=True)
         return of_model, drift_correlations(of_model, self.study.sample.seed)

@@ -15,12 +15,12 @@ from scipy import stats
 
 from annotation.records import Verdict
 from evaluation import measures as beside
-from evaluation import tables
 from evaluation.measures import Abstaining, Queries
 from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.records import EvaluationRecords
 from evaluation.report import sensitivity_tables
 from evaluation.sources import Folder
+from evaluation.tables.datasets import abstention_table, not_searches
 from evaluation.tasks import scoring
 from evaluation.tasks.kinds import KINDS
 from evaluation.units import Model, plan_units
@@ -171,29 +171,27 @@ def test_originals_of_the_same_queries_stand_beside(study: Study) -> None:
 
 def test_tables_of_it(study: Study) -> None:
     rows = measured(study)
-    table = tables.abstention_table(rows)
+    table = abstention_table(rows)
     assert table["transformation"].tolist() == ["original", "paraphrasing", "translation"]
     assert table["n_queries"].tolist() == [12, 12, 11] and (table["n_datasets"] == 1).all()
-    assert tables.not_searches(rows) == {"sts": KINDS["sts"].no_abstention}
+    assert not_searches(rows) == {"sts": KINDS["sts"].no_abstention}
     first = rows[rows["confidence"] == "diff1"].iloc[:1]
     error, nauc = first["nauc_error"].iloc[0], first["nauc"].iloc[0]
     ends = table[["nauc_low_diff1", "nauc_high_diff1"]].iloc[0]
     assert error > 0 and ends.tolist() == pytest.approx([nauc - 1.959964 * error, min(nauc + 1.959964 * error, 1)])
     # Two data sets: the root of the summed squares, halved; two seeds of one share their queries: the mean.
     both = pd.concat([rows.iloc[:3], first.assign(dataset="other", nauc_error=0.3)])
-    assert tables.abstention_table(both)["nauc_low_diff1"].iloc[0] == pytest.approx(
+    assert abstention_table(both)["nauc_low_diff1"].iloc[0] == pytest.approx(
         nauc - 1.959964 * math.hypot(error, 0.3) / 2
     )
     seeds = pd.concat([rows.iloc[:3], first.assign(seed=2, nauc_error=0.3)])
-    assert tables.abstention_table(seeds)["nauc_low_diff1"].iloc[0] == pytest.approx(
-        nauc - 1.959964 * (error + 0.3) / 2
-    )
+    assert abstention_table(seeds)["nauc_low_diff1"].iloc[0] == pytest.approx(nauc - 1.959964 * (error + 0.3) / 2)
     shown = sensitivity_tables.nauc(rows)
     assert f"sts: {KINDS['sts'].no_abstention}" in shown.notes and any(
         note.startswith("Few queries (11") for note in shown.notes
     )
     assert shown.printed["Transformation"].tolist() == ["Original", "Paraphrasing", "Translation"]
-    assert tables.abstention_table(rows.iloc[:0]).empty
+    assert abstention_table(rows.iloc[:0]).empty
 
 
 def test_a_study_that_does_not_ask_has_none(study: Study) -> None:

@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evaluation import tables
 from evaluation.models.encoder import Encoder
 from evaluation.records import EvaluationRecords
 from evaluation.report.material import notes_of
 from evaluation.report.page import FOLDER, write_report
 from evaluation.report.printed import report
 from evaluation.scoring import evaluate
+from evaluation.tables.scores import axis_table, left_out_table
 from plumbline.errors import DataError, ServiceError
 from plumbline.manifest import Manifest
 from plumbline.records import Rating
@@ -112,9 +112,9 @@ def test_a_model_that_fails_is_a_row_with_its_reason(study: Study, chosen: tuple
     mine = scores[scores["model"] == "one"]
     assert len(mine) == 6 and set(mine["status"]) == {"failed"} and set(mine["reason"]) == {WHY}
     assert mine["score"].isna().all() and (mine["unit_id"] == "").all()
-    axes = tables.axis_table(scores).set_index("model").loc["one"]
+    axes = axis_table(scores).set_index("model").loc["one"]
     assert np.isnan(axes["original"]) and axes["hteb_total_reason"] == axes["language_reason"] == WHY
-    listed = tables.left_out(scores)
+    listed = left_out_table(scores)
     assert listed[listed["status"] == "failed"][["transformation", "reason"]].values.tolist() == [
         ["everything", f"one: {WHY}"]
     ]

@@ -11,11 +11,13 @@ import pytest
 from scipy.stats import spearmanr
 from sklearn.linear_model import LogisticRegression
 
-from evaluation import tables
 from evaluation.records import EvaluationRecords
 from evaluation.report.material import SAME_ITEMS, notes_of
 from evaluation.scoring import evaluate
-from evaluation.tables.scores import whole_data_sets
+from evaluation.tables.comparisons import difference_table, kendall_table, ranking_table, shift_table
+from evaluation.tables.datasets import dataset_averages, dataset_totals, drop_table, profile_table
+from evaluation.tables.generators import generator_table
+from evaluation.tables.scores import TOTAL, axis_table, transformation_table, whole_data_sets
 from evaluation.tasks import scoring
 from evaluation.texts import Outputs, same_items, transformed
 from evaluation.units import UNDEFINED_ORIGINAL
@@ -91,7 +93,7 @@ def test_an_original_that_is_undefined_on_the_same_items_says_so(
         evaluate(study, models=["one"], load=loader)
         row = rows(study, "sts").loc["translation"]
         assert math.isnan(row["original_score"]) and row["reason"] == UNDEFINED_ORIGINAL
-        table = tables.transformation_table(EvaluationRecords.open(study).scores).set_index("transformation")
+        table = transformation_table(EvaluationRecords.open(study).scores).set_index("transformation")
         assert table.loc["translation", "reason"] == UNDEFINED_ORIGINAL
 
 
@@ -155,21 +157,21 @@ def dropped() -> pd.DataFrame:
 def test_every_difference_is_from_the_same_items() -> None:
     """Against whole originals all of these would be 15 points further down."""
     scores = dropped()
-    by_name = tables.transformation_table(scores).set_index(["model", "transformation"])
+    by_name = transformation_table(scores).set_index(["model", "transformation"])
     assert by_name.loc["m", "difference"].tolist() == pytest.approx([-1, -2, -3])
     assert by_name.loc[("m", "paraphrasing"), ["original", "original_all"]].tolist() == pytest.approx([0.65, 0.8])
-    axes = tables.axis_table(scores).set_index("model").loc["m"]
-    assert [axes[f"{axis}_difference"] for axis in (*AXES, tables.TOTAL)] == pytest.approx([-1, -2, -3, -2])
+    axes = axis_table(scores).set_index("model").loc["m"]
+    assert [axes[f"{axis}_difference"] for axis in (*AXES, TOTAL)] == pytest.approx([-1, -2, -3, -2])
     assert axes["original"] == pytest.approx(0.8) and axes["length_original"] == pytest.approx(0.65)
-    totals = tables.dataset_totals(scores).set_index(["model", "dataset"])
+    totals = dataset_totals(scores).set_index(["model", "dataset"])
     assert totals.loc[("m", "b"), ["original", "original_same", "difference"]].tolist() == pytest.approx([0.8, 0.5, -2])
-    averages = tables.dataset_averages(totals.reset_index()).set_index("model")
+    averages = dataset_averages(totals.reset_index()).set_index("model")
     assert averages.loc["m", ["original", "difference"]].tolist() == pytest.approx([0.8, -2])
-    shifts = tables.shift_table(scores).set_index("name")
+    shifts = shift_table(scores).set_index("name")
     assert shifts.loc["expansion", ["shift", "median_absolute"]].tolist() == pytest.approx([-2, 2])
-    assert tables.drop_table(scores).groupby("transformation")["drop"].max()["translation"] == pytest.approx(3)
-    assert tables.profile_table(scores)["size"].max() == pytest.approx(3)
-    of_generators = tables.generator_table(scores, scores).set_index("name")
+    assert drop_table(scores).groupby("transformation")["drop"].max()["translation"] == pytest.approx(3)
+    assert profile_table(scores)["size"].max() == pytest.approx(3)
+    of_generators = generator_table(scores, scores).set_index("name")
     assert of_generators.loc["expansion", ["original", "first_difference"]].tolist() == pytest.approx([0.75, -2])
     assert "12 items" not in of_generators.loc["expansion", "reason"]
     assert "18 items of the first study" in of_generators.loc["expansion", "reason"]
@@ -180,9 +182,9 @@ def test_tau_compares_rankings_on_the_same_items() -> None:
     scores = dropped()
     of_k = (scores["model"] == "k") & (scores["dataset"] == "b") & (scores["transformation"] != "original")
     scores.loc[of_k, ["original_score", "score"]] = [0.6, 0.59]
-    table = tables.kendall_table(scores).set_index("name")
+    table = kendall_table(scores).set_index("name")
     assert table.loc["expansion", "tau"] == 1
-    assert tables.ranking_table(scores, transformed=False)["model"].tolist() == ["m", "k"]
+    assert ranking_table(scores, transformed=False)["model"].tolist() == ["m", "k"]
 
 
 def test_the_report_says_that_items_were_dropped() -> None:
@@ -202,9 +204,9 @@ def test_models_are_compared_on_transformations_and_seeds_that_both_have() -> No
         assert set(zip(left["model"], left["dataset"], strict=True)) == {
             (model, dataset) for model in "mk" for dataset in "ab" if (model, dataset) != (lone, "a")
         }
-        row = tables.difference_table(some, 0).iloc[0]
+        row = difference_table(some, 0).iloc[0]
         assert row["n"] == 1
-        ranks = tables.ranking_table(some, transformed=True).set_index("model")
+        ranks = ranking_table(some, transformed=True).set_index("model")
         assert ranks.loc[lone, "n_datasets"] == 1 and math.isnan(ranks.loc[lone, "mean"])
 
 
@@ -212,15 +214,15 @@ def test_a_mean_over_something_undefined_is_nan_and_says_why() -> None:
     scores = dropped()
     one = (scores["model"] == "m") & (scores["dataset"] == "a") & (scores["transformation"] == "expansion")
     scores.loc[one, ["score", "reason"]] = [math.nan, "the metric is undefined: all gold values are equal"]
-    table = tables.transformation_table(scores).set_index(["model", "transformation"])
+    table = transformation_table(scores).set_index(["model", "transformation"])
     assert math.isnan(table.loc[("m", "expansion"), "score"]) and "undefined" in table.loc[("m", "expansion"), "reason"]
-    axes = tables.axis_table(scores).set_index("model")
+    axes = axis_table(scores).set_index("model")
     assert (
         math.isnan(axes.loc["m", "length"]) and "expansion: the metric is undefined" in axes.loc["m", "length_reason"]
     )
     assert axes.loc["m", "hteb_total_reason"] == "no score for: length" and not math.isnan(axes.loc["k", "hteb_total"])
     seeds = scores[one].assign(seed=2, score=0.7, reason="")
-    both = tables.transformation_table(pd.concat([scores, seeds])).set_index(["model", "transformation"])
+    both = transformation_table(pd.concat([scores, seeds])).set_index(["model", "transformation"])
     assert math.isnan(both.loc[("m", "expansion"), "score"])  # one of its two seeds
-    shared = tables.shift_table(scores).set_index("name")
+    shared = shift_table(scores).set_index("name")
     assert shared.loc["expansion", "n"] == 1 and "without 1 of 6 data sets" in shared.loc["expansion", "reason"]

@@ -15,7 +15,7 @@ import streamlit as st
 
 from annotation.campaign_records import CampaignRecords
 from evaluation.records import EvaluationRecords
-from evaluation.tables import drift_by_quality, drift_correlations
+from evaluation.tables.datasets import drift_by_quality, drift_correlations
 from plumbline.__main__ import run
 from plumbline.errors import DataError
 from plumbline.records import Pair

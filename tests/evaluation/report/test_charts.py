@@ -11,15 +11,9 @@ import pandas as pd
 import pytest
 
 from evaluation.report import charts, drift_charts
-from evaluation.tables import (
-    axis_table,
-    drift_correlations,
-    drop_table,
-    profile_table,
-    shift_table,
-    size_table,
-    transformation_table,
-)
+from evaluation.tables.comparisons import shift_table
+from evaluation.tables.datasets import drift_correlations, drop_table, profile_table, size_table
+from evaluation.tables.scores import axis_table, transformation_table
 from plumbline.exhibits.page import svg
 from plumbline.exhibits.palette import NEUTRAL
 from plumbline.transformations import TRANSFORMATIONS

@@ -22,7 +22,7 @@ from annotation.verdicts.verdicts import verdicts as annotation_verdicts
 from evaluation.records import AcceptedScore
 from evaluation.report.material import StudyEvaluation, other_prompts
 from evaluation.report.page import FOLDER, Choices, write_report
-from evaluation.tables import axis_table
+from evaluation.tables.scores import axis_table
 from plumbline.__main__ import run
 from plumbline.errors import DataError, StudyError
 from plumbline.exhibits import page as exhibits

@@ -9,18 +9,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evaluation.tables import (
+from evaluation.tables.comparisons import (
     baseline_table,
-    dataset_averages,
-    dataset_totals,
     difference_table,
     kendall_table,
     ranking_table,
     shift_table,
-    size_table,
     split_half_table,
-    translation_table,
 )
+from evaluation.tables.datasets import dataset_averages, dataset_totals, size_table, translation_table
 from tests.evaluation.made_scores import made_scores, score_row
 
 REJECTED = {"status": "left_out", "reason": "rejected: too low"}

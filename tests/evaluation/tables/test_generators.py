@@ -5,8 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from evaluation.tables import prompt_table
-from evaluation.tables.generators import NOT_JUDGED, NOT_SCORED
+from evaluation.tables.generators import NOT_JUDGED, NOT_SCORED, prompt_table
 from tests.evaluation.made_scores import made_scores
 
 # PTEB, Table 12: score and edit distance by prompt (all-mpnet-base-v2, one run).

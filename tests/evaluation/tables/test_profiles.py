@@ -7,12 +7,8 @@ import pandas as pd
 import pytest
 
 from evaluation.records import AcceptedScore
-from evaluation.tables import (
-    accepted_table,
-    drop_table,
-    generator_table,
-    profile_table,
-)
+from evaluation.tables.datasets import accepted_table, drop_table, profile_table
+from evaluation.tables.generators import generator_table
 from plumbline.transformations import TRANSFORMATIONS
 from tests.evaluation.made_scores import made_scores, score_row
 

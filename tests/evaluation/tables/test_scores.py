@@ -10,24 +10,18 @@ import pandas as pd
 import pytest
 from scipy.stats import spearmanr
 
-from evaluation.tables import (
-    axis_table,
+from evaluation.tables.comparisons import (
+    OVERALL,
     baseline_table,
-    dataset_totals,
     difference_table,
-    drift_by_quality,
-    drift_correlations,
-    drop_table,
-    generator_table,
     kendall_table,
-    left_out,
-    profile_table,
     ranking_table,
     shift_table,
     split_half_table,
-    transformation_table,
 )
-from evaluation.tables.comparisons import OVERALL
+from evaluation.tables.datasets import dataset_totals, drift_by_quality, drift_correlations, drop_table, profile_table
+from evaluation.tables.generators import generator_table
+from evaluation.tables.scores import axis_table, left_out_table, transformation_table
 from plumbline.study import Study
 from plumbline.transformations import AXES, TRANSFORMATIONS, Axes
 from tests.evaluation.conftest import verdict
@@ -113,7 +107,7 @@ def test_what_was_left_out_and_what_is_undefined_is_listed(scores: pd.DataFrame)
         score_row("m", "a", "expansion", math.nan, seed=2, **_REJECTED),
         score_row("m", "c", "original", math.nan, reason="undefined"),
     ]
-    table = left_out(pd.concat([scores, pd.DataFrame(more)]))
+    table = left_out_table(pd.concat([scores, pd.DataFrame(more)]))
     assert table.to_dict(orient="records") == [
         {
             "transformation": "expansion",
@@ -135,7 +129,7 @@ def test_failed_outputs_are_counted_in_every_table_and_said_once_for_all_models(
     by_name = transformation_table(scores).set_index("transformation")["n_failed"]
     assert by_name.to_dict() == {"paraphrasing": 2 + 1 + 4, "backtranslation": 5, "expansion": 0, "translation": 0}
     assert axis_table(scores)["n_failed"].tolist() == [7 + 5]
-    table = left_out(pd.concat([scores, scores.assign(model="other")])).set_index("transformation")
+    table = left_out_table(pd.concat([scores, scores.assign(model="other")])).set_index("transformation")
     assert table.loc["paraphrasing"].to_dict() == {
         "status": "evaluated",
         "reason": "7 items whose outputs failed were dropped",

@@ -6,15 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evaluation.tables import (
-    TOTAL,
-    axis_table,
-    baseline_table,
-    dataset_averages,
-    dataset_totals,
-    ranking_table,
-    translation_table,
-)
+from evaluation.tables.comparisons import baseline_table, ranking_table
+from evaluation.tables.datasets import dataset_averages, dataset_totals, translation_table
+from evaluation.tables.scores import TOTAL, axis_table
 from plumbline.transformations import AXES, TRANSFORMATIONS
 from tests.evaluation.made_scores import made_scores, printed, score_row
 from tests.plumbline.statistics.test_paired import PTEB
