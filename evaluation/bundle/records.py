@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field
 
-from annotation.records import Verdict
+from annotation.records import P_IS, Verdict
 from annotation.verdicts.rules import late_lines, unchecked
+from annotation.verdicts.tables import rated, verdicts_exhibit
 from plumbline.exhibits.table import UNDEFINED, Exhibit, number
-from plumbline.languages import language_name
 from plumbline.records import Record
 from plumbline.study.base import Line, StudyPart
 
@@ -216,20 +216,11 @@ class BundleFacts:
     @property
     def decisions(self) -> Exhibit:
         """The verdicts, with the means and the agreement behind them, and the reasons."""
-        rows = [
-            {
-                "Transformation": verdict.transformation,
-                "Language": language_name(verdict.language) + (f" ({verdict.task_type})" if verdict.task_type else ""),
-                "Decision": verdict.decision,
-                "Pairs": number(verdict.n_pairs, 0),
-                **{
-                    f"{summary.question.capitalize()}{head}": number(value)
-                    for summary in verdict.questions
-                    for head, value in (("", summary.mean), (" AC2", summary.ac2.value))
-                },
-                "Reasons": "; ".join(verdict.reasons),
-            }
+        table = verdicts_exhibit(self.verdicts)
+        agreement = pd.DataFrame(
+            {f"{summary.question.capitalize()} AC2": number(summary.ac2.value) for summary in rated(verdict.questions)}
             for verdict in self.verdicts
-        ]
-        frame = pd.DataFrame(rows).fillna(UNDEFINED)
-        return Exhibit.of("verdicts", "Verdicts", frame, frame, filter(None, [unchecked(self.verdicts)]))
+        )
+        printed = table.printed.join(agreement.fillna(UNDEFINED))
+        printed = printed[[*(name for name in printed if name != "Reasons"), *(["Reasons"] if len(printed) else [])]]
+        return replace(table, printed=printed, notes=tuple(filter(None, [P_IS, unchecked(self.verdicts)])))
