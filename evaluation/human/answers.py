@@ -100,7 +100,6 @@ class ScorerAnswers:
     missing: int = 0
     reason: str = ""  #: why scores, or results on items, are missing
     kind: ClassVar[str]  #: in tables
-    single: ClassVar[bool] = False  #: whether it is compared if it answered enough items
     joint: ClassVar[bool] = False  #: whether the others are compared on its items
     in_mean: ClassVar[bool] = False  #: whether the mean of raters has it
     model: ClassVar[bool] = False  #: whether people are compared with it
@@ -118,14 +117,14 @@ class ScorerAnswers:
 class RaterScorer(ScorerAnswers):
     """A person."""
 
-    kind, single, in_mean = "rater", True, True
+    kind, in_mean = "rater", True
 
 
 @dataclass(frozen=True)
 class LanguageModelScorer(ScorerAnswers):
     """A language model that answered as raters do."""
 
-    kind, single, model = "llm", True, True
+    kind, model = "llm", True
 
 
 @dataclass(frozen=True)
@@ -162,7 +161,7 @@ class EmbeddingScorer(ScorerAnswers):
 
     item_values: Floats | None = None
     beside: Mapping[str, Floats] = field(default_factory=dict)
-    kind, single, model = "model", True, True
+    kind, model = "model", True
 
     def read(self, task: TaskItems, metric: Metric) -> Floats | None:
         """Return the program's values; clusters give all metrics."""

@@ -183,7 +183,7 @@ class Metric:
     """
 
     name: str
-    measure: Measure
+    measure: Measure = mean
     smooth: bool = True
     least: float = 0.0
     per_item: ClassVar[bool] = False  #: whether an item has a value of its own, and the score is their mean
@@ -198,8 +198,6 @@ class Metric:
 class ItemMetric(Metric):
     """A mean over items of `of_item(right, answer)`, of labels and marks; an item with NaN does not count."""
 
-    name: str
-    measure: Measure = mean
     of_item: Callable[[Any, Any], float] = field(kw_only=True)
     per_item: ClassVar[bool] = True
 
@@ -214,8 +212,6 @@ class ItemMetric(Metric):
 class RowMetric(Metric):
     """A mean over items with several candidates; `of_rows` has a row for each of many items with equally many."""
 
-    name: str
-    measure: Measure = mean
     of_rows: Callable[[Floats, Floats], Floats] = field(kw_only=True)
     per_item: ClassVar[bool] = True
 

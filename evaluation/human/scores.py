@@ -205,9 +205,9 @@ class _MetricScores:
         self._resamples = self._on_common()
 
     def _compared(self, reading: _ScorerValues) -> bool:
-        """Return whether a scorer has answered enough of the scorable items."""
-        scorable = self._scorable
-        return bool(reading.scorer.single and scorable.any() and reading.answered[scorable].mean() >= SHARE)
+        """Return whether a rater or model has answered enough of the scorable items."""
+        scorable, single = self._scorable, reading.scorer.in_mean or reading.scorer.model
+        return bool(single and scorable.any() and reading.answered[scorable].mean() >= SHARE)
 
     def _on_common(self) -> dict[tuple[str, str], ScoreResamples]:
         """Resample together each scorer that has all common items, and the mean of raters."""

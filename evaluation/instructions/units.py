@@ -184,11 +184,8 @@ WRITE_SECONDS = 10.0
 
 
 class InstructionScore(PromptScore):
-    """A row of the table, with its identity."""
+    """A row of the table, with what computed it."""
 
-    unit_id: str = Field(
-        default="", description="hash of everything that affects the score; scores with the same hash are reused"
-    )
     versions: str = Field(default="", description="packages that computed the score, with their versions")
 
 
@@ -231,8 +228,7 @@ class PromptResults:
 
     def _of(self, model: Model, unit: PromptUnit, failures: Mapping[str, str]) -> Iterator[InstructionScore]:
         """Yield a unit's rows: its scores with the present label, or the reason for none."""
-        unit_id = self._unit_id(unit, model)
-        measured = () if unit.reason else self._rows.get(unit_id, ())
+        measured = () if unit.reason else self._rows.get(self._unit_id(unit, model), ())
         reason = unit.reason or failures.get(model.name, "")
         for fields in measured or (unit.unscored(reason) if reason else ()):
             yield InstructionScore.model_validate(
@@ -241,7 +237,7 @@ class PromptResults:
                     "metric": METRICS[unit.dataset.task], "prompt_id": unit.prompt_id, "text": unit.text or "",
                     "source": unit.source, "label": unit.label, "simulated": unit.simulated,
                     "dataset_revision": unit.dataset.revision, "run": run_id(self._evaluation),
-                    "unit_id": unit_id if measured else "", **fields,
+                    **fields,
                     "revision": model.revision or fields.get("revision") or UNKNOWN,
                 }
             )  # fmt: skip
