@@ -12,8 +12,8 @@ import streamlit as st
 from annotation.records import Verdict
 from annotation.status.text import headline
 from annotation.verdicts.doubts import doubts_text
-from annotation.verdicts.tables import display, number, rated
-from plumbline.exhibits.table import Exhibit
+from annotation.verdicts.tables import display, rated
+from plumbline.exhibits.table import Exhibit, number
 from plumbline.transformations import in_order
 from streamlit_app import server
 from streamlit_app.elements import DECISIONS, complain, exhibit, heading, link, sections
