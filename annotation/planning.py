@@ -350,7 +350,9 @@ def plan(
             cost = pricing.price(math.ceil(pairs * study.raters.blocks[-1] / of_verdict), raters)
         words, in_stream = in_words(rule), [in_words(rule)] if study.acceptance.rules else []
         alone = replace(design, rule=design.rule.model_copy(update={"rules": (rule,)})) if in_stream else design
-        for mean in [mean for mean in means if _on_scale(mean, design, rule)] or _around(design, rule):
+        near = [round(rule.limit + away, 10) for away in design.asked(rule.question).away]
+        chosen = [mean for mean in means if _on_scale(mean, design, rule)]
+        for mean in chosen or [mean for mean in near if _on_scale(mean, design, rule)]:
             generator = stream(seed, "plan", str(pairs), str(raters), f"{mean:g}", *in_stream)
             prospect = outlook(alone, assumed, (of_verdict, raters), mean, campaigns, generator)
             costs = {"ratings": cost.ratings, "hours": cost.hours, "dollars": cost.dollars}
@@ -376,12 +378,6 @@ def _sizes(sizes: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
                 f"a size is (pairs of each transformation, raters of each pair), each 1 or more, not {size!r}"
             )
     return [(int(pairs), int(raters)) for pairs, raters in pairs_and_raters]
-
-
-def _around(design: Design, rule: RuleSpec) -> list[float]:
-    """True means or shares to try: around the rule's limit, on its scale."""
-    means = [round(rule.limit + away, 10) for away in design.asked(rule.question).away]
-    return [mean for mean in means if _on_scale(mean, design, rule)]
 
 
 def _on_scale(mean: float, design: Design, rule: RuleSpec) -> bool:

@@ -72,7 +72,9 @@ def lay_out(file: Path, material: Material) -> Layout:
     is_pairs = has_pairs(material) and not items.duplicated(["system", "original"]).any()
     systems = items["system"].astype(object).where(items["system"].notna(), "outputs" if is_pairs else "items")
     names = list(dict.fromkeys(systems))
-    slugs = distinct([_unit_name(str(name)) for name in names])
+    slugs = [slug(str(name), "system", letter=True) for name in names]
+    reserved = [name in _UNIT or name.endswith(("_original", "_difference", "_reason")) for name in slugs]
+    slugs = distinct([f"system-{s}"[:64] if marked else s for s, marked in zip(slugs, reserved, strict=True)])
     named = dict(zip(names, slugs, strict=True))
     titles = {unit: str(name) for name, unit in named.items()}
     return Layout(file, slug(file.stem, "study"), is_pairs, list(systems.map(named)), titles)
@@ -81,13 +83,6 @@ def lay_out(file: Path, material: Material) -> Layout:
 def has_pairs(material: Material) -> bool:
     """Return whether the files hold originals and outputs."""
     return bool(material.items["original"].notna().any() and material.items["output"].notna().any())
-
-
-def _unit_name(name: str) -> str:
-    plain = slug(name, "system", letter=True)
-    return (
-        f"system-{plain}"[:64] if plain in _UNIT or plain.endswith(("_original", "_difference", "_reason")) else plain
-    )
 
 
 def write_study_files(

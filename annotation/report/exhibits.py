@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -89,21 +88,16 @@ def shares_frame(material: CampaignMaterial) -> pd.DataFrame:
 
 def means_frame(verdicts: Sequence[Verdict]) -> pd.DataFrame:
     """Return the means that were judged: a row for each verdict and question."""
-    of_verdict = ["transformation", "language", "task_type", "axis", "decision", "threshold"]
+    of_verdict = ["transformation", "language", "task_type", "axis", "decision"]
     of_question = ["question", "mean", "low", "high", "interval", "interval_reason"]
-    rows = [
-        [*(getattr(verdict, name) for name in of_verdict[:-1]), _limit(verdict, summary.question)]
-        + [getattr(summary, name) for name in of_question]
-        for verdict in verdicts
-        for summary in rated(verdict.questions)
-    ]
-    return pd.DataFrame(rows, columns=[*of_verdict, *of_question])
-
-
-def _limit(verdict: Verdict, question: str) -> float:
-    """Return the threshold of a question's mean; NaN if no rule is about it."""
-    limits = [rule.limit for rule in verdict.result.rules if rule.question == question and not rule.label]
-    return limits[0] if limits else verdict.result.threshold
+    rows = []
+    for verdict in verdicts:
+        limits = {rule.question: rule.limit for rule in reversed(verdict.result.rules) if not rule.label}
+        for summary in rated(verdict.questions):
+            row = {name: getattr(verdict, name) for name in of_verdict}
+            row["threshold"] = limits.get(summary.question, verdict.result.threshold)
+            rows.append(row | {name: getattr(summary, name) for name in of_question})
+    return pd.DataFrame(rows, columns=[*of_verdict, "threshold", *of_question])
 
 
 def raters_exhibit(material: CampaignMaterial) -> Exhibit:
@@ -235,16 +229,12 @@ def rules_exhibit(material: CampaignMaterial) -> Exhibit:
         fields = _RULES[part].model_fields if part in _RULES else {}
         for name, value in settings.items():
             meaning = fields[name].description if name in fields else ""
-            rows.append((f"{part}.{name}", _worded(name, value), meaning or ""))
+            words = "none" if value is None else str(value)
+            if name == "rules":
+                words = "; ".join(in_words(RuleSpec.model_validate(rule)) for rule in value)
+            rows.append((f"{part}.{name}", words, meaning or ""))
     frame = pd.DataFrame(rows, columns=["rule", "value", "meaning"])
     return Exhibit("rules", "Rules as fixed", frame, frame.set_axis(["Rule", "Value", "Meaning"], axis=1))
-
-
-def _worded(name: str, value: Any) -> str:
-    if name != "rules":
-        return "none" if value is None else str(value)
-    rules = [RuleSpec.model_validate(rule) for rule in value]
-    return "; ".join(map(in_words, rules))
 
 
 def wording_exhibit(material: CampaignMaterial) -> Exhibit:

@@ -28,7 +28,6 @@ from plumbline.records import ARGILLA
 from plumbline.words import count
 
 DASH = "–"
-_NAMED = 5  # verdicts that a line names
 _REMARKS = {"simulated": "simulated", "excluded": "excluded", "taken out": "out"}  # on raters, by column
 
 
@@ -322,14 +321,8 @@ def ago(then: datetime, now: datetime) -> str:
     return f"{minutes // 60} h ago" if minutes < 48 * 60 else f"{minutes // (24 * 60)} days ago"
 
 
-_NAMED = 6  # languages and tasks with one decision, above which their number is given
-_SAID: tuple[tuple[Outcome, str], ...] = (
-    ("accepted", "Accepted"),
-    ("rejected", "rejected"),
-    ("undecided", "undecided"),
-)
-
-
+_NAMED = 6  # languages, tasks or verdicts, above which their number is given
+_WORDS: Mapping[Outcome, str] = {"accepted": "Accepted", "rejected": "rejected", "undecided": "undecided"}
 _LATE = {
     "": "",
     "late": "By rules that were fixed after the ratings: ",
@@ -360,12 +353,6 @@ def in_short(answer: str, doubts: Sequence[str], step: str) -> tuple[str, ...]:
     )
 
 
-def _places(by_outcome: Mapping[str, Sequence[str]], outcome: str) -> str:
-    """Return the languages and tasks with an outcome; of many their number."""
-    names = by_outcome[outcome]
-    return ", ".join(names) if len(names) <= _NAMED else f"{len(names)} of {sum(map(len, by_outcome.values()))}"
-
-
 def decided(verdicts: Sequence[Verdict]) -> str:
     """Return the accepted, rejected and undecided transformations.
 
@@ -378,11 +365,12 @@ def decided(verdicts: Sequence[Verdict]) -> str:
         of[verdict.transformation][verdict.decision].append(f"{verdict.language} {verdict.task_type}".strip())
     parts = []
     late = _LATE[str(marks_of(verdicts)["rules_fixed"])]
-    for outcome, word in _SAID:
+    for outcome, word in _WORDS.items():
         names = []
         for name, by_outcome in of.items():
-            if outcome in by_outcome:
-                where = "" if len(by_outcome) == 1 else f" ({_places(by_outcome, outcome)})"
+            if places := by_outcome.get(outcome):
+                number = f"{len(places)} of {sum(map(len, by_outcome.values()))}"
+                where = f" ({', '.join(places) if len(places) <= _NAMED else number})" if len(by_outcome) > 1 else ""
                 names.append(f"{display(name, pooled=False)}{where}")
         if names or outcome == "accepted":
             parts.append(f"{word}: {', '.join(names) or 'nothing'}")
