@@ -23,12 +23,11 @@ from annotation.report.charts import (
 from annotation.report.exhibits import means_frame, shares_frame, stamp
 from annotation.report.material import CampaignMaterial, read_material
 from annotation.report.methods import INTERVALS, listed, methods
-from annotation.report.raters import judge_exhibits, judges_section
 from annotation.status.status import read_status
 from annotation.status.text import headline
 from annotation.verdicts.doubts import looked_for
 from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.preregistration import amendments, fixed_text
+from annotation.verdicts.preregistration import amendment_lines, amendments, fixed_text
 from annotation.verdicts.rules import late_lines, unchecked
 from annotation.verdicts.tables import (
     SIMULATED,
@@ -169,13 +168,13 @@ def all_tables(material: CampaignMaterial) -> dict[str, Exhibit]:
         exhibits.amendments_exhibit(material),
         *([exhibits.training_exhibit(material)] if material.trained else []),
         *([raters.campaigns_exhibit(material)] if material.crowd else []),
+        *([raters.means_exhibit(material, material.judges)] if material.judges is not None else []),
     ]
     tables = {table.name: table for table in candidates}
     # Leave out tables of labels if all questions have scales, and tables of ratings if none has.
     some = ("looks_after_blocks", "unbiased_means", "labels", "examples", "reliability", "truth")
     out = {name for name in some if not len(tables[name].frame)}
     out |= set() if material.questions else {"table_2", "agreement"}
-    tables |= {table.name: table for table in judge_exhibits(material)}
     return {name: table for name, table in tables.items() if name not in out}
 
 
@@ -194,7 +193,7 @@ def sections(
         _about(material),
         _doubtful(material),
         _decided(material, tables, drawn),
-        *judges_section(material, [table for name, table in tables.items() if name.startswith("judges_")]),
+        *raters.judges_section(material, tables),
         *([Section("Examples", [_EXAMPLES, tables["examples"].table()])] if "examples" in tables else []),
         Section("Methods", methods(material), folded=True),
         _table_two(material, tables, drawn),
@@ -239,30 +238,19 @@ def _decided(material: CampaignMaterial, tables: Mapping[str, Exhibit], drawn: M
         else []
     )
     parts += [note] if (note := unchecked(material.verdicts)) else []
-    for rule_set, what in amendments(material.rules, material.first):
-        parts.append(
-            f"The rules were changed after the first rating, on {stamp(rule_set.fixed_at)}:"
-            f" {'; '.join(what) or 'nothing'}. Reason given: {rule_set.reason}"
-        )
-    parts += _no_chances(material)
+    parts += amendment_lines(material.rules, material.first)
+    parts += dict.fromkeys(
+        f"No P of {rule}: {chance.reason}."
+        for verdict in material.verdicts
+        for rule, chance in rule_chances(verdict)
+        if chance.reason
+    )
     parts.append(
         f"{P_IS} {_P_BY} Failed is the share of {material.study.judging.failed} and were not rated."
         f" {material.study.called.item.capitalize()}s are those with enough raters. All intervals are 95% intervals."
     )
     figures = _mean_figures(material, drawn[MEANS]) if MEANS in drawn else []
     return Section("What was decided", [*parts, *figures, tables["verdicts"].table()])
-
-
-def _no_chances(material: CampaignMaterial) -> list[str]:
-    """Return why rules have no P, a line for each reason."""
-    missing: dict[str, None] = {}
-    for verdict in material.verdicts:
-        missing |= {
-            f"No P of {rule}: {rule_chance.reason}.": None
-            for rule, rule_chance in rule_chances(verdict)
-            if rule_chance.reason
-        }
-    return list(missing)
 
 
 def _table_two(material: CampaignMaterial, tables: Mapping[str, Exhibit], drawn: Mapping[str, pd.DataFrame]) -> Section:

@@ -6,7 +6,7 @@ The section on judges comes after people's verdicts, compares with them, and nam
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import pandas as pd
 
@@ -103,21 +103,14 @@ _ABOUT_JUDGES = (
 )
 
 
-def judge_exhibits(material: CampaignMaterial) -> list[Exhibit]:
-    """Return the tables on judges; none if no judges are compared with the verdicts."""
-    if material.judges is None:
-        return []
-    return [means_exhibit(material, material.judges)]
-
-
-def judges_section(material: CampaignMaterial, tables: Sequence[Exhibit]) -> list[Section]:
+def judges_section(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> list[Section]:
     """Return the section; none without judges, and only a line if their records cannot be read."""
     outcome = material.judges
     if outcome is None:
         why = material.judges_left_out
         return [Section("Judges beside people", [f"Judges are left out: {why}"])] if why else []
-    parts: list[str | Table] = [_ABOUT_JUDGES + PEOPLE_DECIDE, *made_up(outcome)]
-    return [Section("Judges beside people", [*parts, *(table.table() for table in tables)])]
+    parts: list[str | Table] = [_ABOUT_JUDGES + PEOPLE_DECIDE, *made_up(outcome), tables["judges_means"].table()]
+    return [Section("Judges beside people", parts)]
 
 
 def made_up(outcome: JudgesOutcome) -> list[str]:

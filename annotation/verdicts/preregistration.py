@@ -214,8 +214,8 @@ def amendments(fixed: Sequence[RuleSet], first: datetime | None) -> list[tuple[R
 def amendment_lines(fixed: Sequence[RuleSet], first: datetime | None) -> list[str]:
     """Return a line for each change of the rules after the first rating."""
     return [
-        f"Amended after the first rating, on {rule_set.fixed_at:%Y-%m-%d at %H:%M} UTC: {rule_set.reason}"
-        f" ({'; '.join(what)})."
+        f"The rules were amended after the first rating, on {rule_set.fixed_at:%Y-%m-%d at %H:%M} UTC:"
+        f" {rule_set.reason} ({'; '.join(what)})."
         for rule_set, what in amendments(fixed, first)
     ]
 

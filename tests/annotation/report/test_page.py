@@ -222,7 +222,7 @@ def test_an_amended_study_says_so_at_the_top_and_among_the_rules(study: Study) -
     accept(amended, SCRIPT)
     page = Reader(write_report(amended))
     told = page.words[: page.words.index("Verdicts (")]
-    assert "changed after the first rating" in told and f"Reason given: {SCRIPT}" in told
+    assert "The rules were amended after the first rating, on" in told and f"UTC: {SCRIPT}" in told
     row = table(study, "amendments").to_dict("records")[0]
     assert row["changes"] == "acceptance.threshold 3.0, now 2.0"
     assert table(study, "rules").set_index("rule").loc["acceptance.threshold", "value"] == "2.0"
