@@ -331,15 +331,11 @@ def _refuse_ambiguous(table: CellTable, numbers: np.ndarray, keys: Sequence[str]
 
 def _contradicting(numbers: np.ndarray, columns: Sequence[pd.Categorical[Any]]) -> np.ndarray:
     """Return two rows that share a number, from 0 on, and differ in a column; none if there are none."""
-    _, rows = group_numbers([_as_column(numbers), *columns])
+    names = list(map(str, range(int(numbers.max(initial=-1)) + 1)))
+    _, rows = group_numbers([coded(numbers, names), *columns])
     of_rows = pd.Series(numbers[rows])
     twice = of_rows[of_rows.duplicated(keep=False) & (of_rows >= 0)]
     return rows[(of_rows == twice.iloc[0]).to_numpy()][:2] if len(twice) else rows[:0]
-
-
-def _as_column(numbers: np.ndarray) -> pd.Categorical[Any]:
-    """Return rows' numbers as a column; -1 is a missing one."""
-    return coded(numbers, list(map(str, range(int(numbers.max(initial=-1)) + 1))))
 
 
 def _without_empty(frame: pd.DataFrame, listed: list[UnplacedRow]) -> pd.DataFrame:
