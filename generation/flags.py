@@ -111,10 +111,10 @@ def _is_ellipsis(output: str) -> bool:
 
 def _leaks_reasoning(original: str, output: str) -> bool:
     """Return whether the output has a marker that the original lacks."""
-    before, after = _plain(original), _plain(output)
-    if any(marker.search(after) and not marker.search(before) for marker in _REASONING):
+    source, answer = _plain(original), _plain(output)
+    if any(marker.search(answer) and not marker.search(source) for marker in _REASONING):
         return True
-    return _I_WILL.search(after) is not None and _FIRST_PERSON.search(before) is None
+    return _I_WILL.search(answer) is not None and _FIRST_PERSON.search(source) is None
 
 
 def _plain(text: str) -> str:

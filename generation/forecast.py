@@ -51,13 +51,13 @@ def _row(plan: Plan, name: str, units: Sequence[Unit], characters: int) -> tuple
     """
     texts = sum(unit.todo for unit in units)
     sent = received = 0.0
-    before = 1.0
+    factor = 1.0
     for number, prompt in enumerate(plan.prompts[name], 1):
-        sent += texts * len(prompt.text) + characters * before
+        sent += texts * len(prompt.text) + characters * factor
         last = number == len(plan.prompts[name])
         kind = plan.kinds[name] if last else EIGHT.get(prompt.name)
-        before = kind.growth if kind else 1.0
-        received += characters * before
+        factor = kind.growth if kind else 1.0
+        received += characters * factor
     finished = sum(unit.wanted for unit in units) - texts
     requests = texts * len(plan.prompts[name])
     return finished, texts, requests, round(sent / CHARACTERS_A_TOKEN), round(received / CHARACTERS_A_TOKEN)

@@ -146,8 +146,8 @@ class OutputsFiles(Generator):
         """Return the file's output. Raises TextFailedError if it has none."""
         output = self._outputs[job.transformation].get(job.text)
         if output is None or not shows(output):
-            what = "does not have this text" if output is None else "has an empty output for it"
-            raise TextFailedError(f"the file of outputs {what}")
+            lack = "does not have this text" if output is None else "has an empty output for it"
+            raise TextFailedError(f"the file of outputs {lack}")
         return GenerationOutcome(output, None, output, repeatable=False)
 
 

@@ -114,8 +114,8 @@ def recorded_language(file: PublishedFile, published: PublishedText, source: str
     rule's. `source` is the text's language (a code), for records without a label.
     """
     label = published.label or source
-    seen = None if by_rule else identify(published.output)
-    return seen if seen in _choices(file, label) else _drawn(file, published.number, label)
+    identified = None if by_rule else identify(published.output)
+    return identified if identified in _choices(file, label) else _drawn(file, published.number, label)
 
 
 def follows_rule(file: PublishedFile, texts: Iterable[PublishedText], source: str) -> bool:
@@ -128,9 +128,9 @@ def follows_rule(file: PublishedFile, texts: Iterable[PublishedText], source: st
         return True
     votes = []
     for text in texts:
-        label, seen = text.label or source, identify(text.output)
-        if seen in _choices(file, label):
-            votes.append(seen == _drawn(file, text.number, label))
+        label, identified = text.label or source, identify(text.output)
+        if identified in _choices(file, label):
+            votes.append(identified == _drawn(file, text.number, label))
     return 2 * sum(votes) >= len(votes)
 
 
@@ -153,13 +153,13 @@ def _drawn(file: PublishedFile, number: int, label: str) -> str:
 
 def _column(schema: pa.Schema, file: PublishedFile) -> str:
     """Return the name of the column of outputs."""
-    others: list[str] = [name for name in schema.names if name != ORIGINAL]
-    if ORIGINAL not in schema.names or len(others) != 1 or not others[0].endswith(f"_seed_{file.seed}"):
+    columns: list[str] = [name for name in schema.names if name != ORIGINAL]
+    if ORIGINAL not in schema.names or len(columns) != 1 or not columns[0].endswith(f"_seed_{file.seed}"):
         raise DataError(
             f"{file.path} has the columns {', '.join(schema.names)}; HTEB's files have {ORIGINAL!r} and one that"
             f" ends in '_seed_{file.seed}'"
         )
-    return others[0]
+    return columns[0]
 
 
 def _names(schema: pa.Schema, file: PublishedFile) -> list[str]:
@@ -329,10 +329,10 @@ class Recordings:
         outputs = [output for _, drawn, output in recorded if drawn == language]
         if not outputs:
             way = "into" if self._kind.translates else "through"
-            others = dict.fromkeys(repr(drawn) for _, drawn, _ in recorded)
+            languages = dict.fromkeys(repr(drawn) for _, drawn, _ in recorded)
             raise TextUnansweredError(
                 f"no recording for {name} {way} {language!r} with seed {seed}, only {way}"
-                f" {', '.join(others)}: HTEB's program draws its own languages (see settings.languages)"
+                f" {', '.join(languages)}: HTEB's program draws its own languages (see settings.languages)"
             )
         return next(filter(str.strip, outputs), "")
 

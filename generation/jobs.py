@@ -119,11 +119,11 @@ class Plan:
 
     def jobs(self, texts: Iterable[Text], transformation: str, seed: int) -> Iterator[Job]:
         """Yield the distinct jobs of one unit, in the texts' order: equal texts are transformed once."""
-        seen: set[str] = set()
+        keys: set[str] = set()
         for text in texts:
             job = self.job(text, transformation, seed)
-            if job.key not in seen:
-                seen.add(job.key)
+            if job.key not in keys:
+                keys.add(job.key)
                 yield job
 
     @functools.cached_property
@@ -179,9 +179,9 @@ def _source(function: str) -> Path:
     for number in range(1, len(parts) + 1):
         spec = _spec(".".join(parts[:number]), places)
         if spec is None:
-            what = ".".join(parts[:number])
+            missing = ".".join(parts[:number])
             raise StudyError(
-                f"function {function!r}: no module {what!r} is installed; install its package, or correct the name"
+                f"function {function!r}: no module {missing!r} is installed; install its package, or correct the name"
             )
         places = list(spec.submodule_search_locations or [])
     path = Path(spec.origin or "") if spec else Path()

@@ -63,10 +63,10 @@ def _language(value: str) -> str:
 
 
 def _column(value: str) -> tuple[str, str]:
-    what, _, name = value.partition("=")
-    if what not in NAMES or not name:
+    field, _, name = value.partition("=")
+    if field not in NAMES or not name:
         raise argparse.ArgumentTypeError(f"{value!r} is not WHAT=NAME, where WHAT is one of {', '.join(NAMES)}")
-    return what, name
+    return field, name
 
 
 def _name(value: str) -> str:

@@ -28,23 +28,23 @@ async def make_output(plan: Plan, generator: Generator, job: Job) -> Transformed
 
     Raises ServiceError if no text can succeed.
     """
-    seen: list[tuple[GenerationOutcome, tuple[Flag, ...], list[Flag]]] = []
+    results: list[tuple[GenerationOutcome, tuple[Flag, ...], list[Flag]]] = []
 
     def is_bad(outcome: GenerationOutcome) -> bool:
         flags = _flags(plan, job, outcome, by_language=False)  # identifying a language is slow
-        seen.append((outcome, flags, _wrong(plan, job, flags)))
-        return bool(seen[-1][2]) or outcome.cut_off
+        results.append((outcome, flags, _wrong(plan, job, flags)))
+        return bool(results[-1][2]) or outcome.cut_off
 
     first = Attempt(1, job.seed, plan.study.generator.sampling)
     ended = await ask_until(functools.partial(generator.transform, job), is_bad, first)
-    again = ended.status or len(seen) > 1
-    first_flags = _flags(plan, job, seen[0][0], by_language=True) if seen and again else ()
+    again = ended.status or len(results) > 1
+    first_flags = _flags(plan, job, results[0][0], by_language=True) if results and again else ()
     if ended.status:
         return _record(
             plan, job, status=ended.status, reason=ended.reason, first_flags=first_flags, attempts=ended.attempts
         )
-    outcome, flags, wrong = seen[-1]
-    reason = _reason(wrong, outcome, ended.last)
+    outcome, flags, faults = results[-1]
+    reason = _reason(faults, outcome, ended.last)
     return _record(
         plan,
         job,
@@ -84,11 +84,11 @@ def _flags(plan: Plan, job: Job, outcome: GenerationOutcome, *, by_language: boo
 
 def _wrong(plan: Plan, job: Job, flags: Sequence[Flag]) -> list[Flag]:
     """Return the error types that deserve another attempt; one that the original has too is not the output's fault."""
-    wrong = [flag for flag in flags if flag in _AGAIN]
-    if not wrong:
+    faults = [flag for flag in flags if flag in _AGAIN]
+    if not faults:
         return []
     of_original = find_flags(job.text, job.text, plan.kinds[job.transformation], language=job.source_language)
-    return [flag for flag in wrong if flag not in of_original]
+    return [flag for flag in faults if flag not in of_original]
 
 
 def _reason(wrong: Sequence[Flag], outcome: GenerationOutcome, attempt: Attempt) -> str:

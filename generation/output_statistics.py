@@ -104,9 +104,9 @@ def tally(studies: Sequence[Study], measure: OutputMeasure) -> pd.DataFrame:
         for study, unit_group in itertools.groupby(units, key=lambda unit: unit[0]):
             plan = Plan(study)
             for _, name, transformation, seed in unit_group:
-                before = bar.n
+                start = bar.n
                 unit = _tally_unit(plan, transformation, seed, measure, bar)
-                bar.update(before + counts[study.name] - bar.n)
+                bar.update(start + counts[study.name] - bar.n)
                 frames.append(unit.assign(generator=name, transformation=transformation, seed=seed))
     columns = [*GROUP, "texts", *_STATUSES, *measure.names]
     return pd.concat(frames, ignore_index=True)[columns]
@@ -290,11 +290,11 @@ def _usable(table: pa.Table, made_by: tuple[str, str]) -> tuple[list[str], list[
 def flagged_lines(counts: Iterable[FlagCount]) -> list[str]:
     """Return a warning for each share above `DOUBTFUL`, then a line of all others above `NAMED`, largest first."""
     named = sorted((count for count in counts if count.share > NAMED), key=lambda count: -count.share)
-    others = [
+    minor = [
         f"{count.share:.1%} of {count.transformation}, {count.language}, {count.flag}"
         f"{' (kept out)' if count.kept_out else ''}"
         for count in named
         if not count.doubtful
     ]
-    line = f"outputs flagged with an error type (docs/flags.md): {'; '.join(others)}"
-    return [*(f"WARNING: {count}" for count in named if count.doubtful), *([line] if others else [])]
+    line = f"outputs flagged with an error type (docs/flags.md): {'; '.join(minor)}"
+    return [*(f"WARNING: {count}" for count in named if count.doubtful), *([line] if minor else [])]

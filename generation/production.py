@@ -39,10 +39,10 @@ def generate(study: Study, *, again: bool = False, cluster: str = "", allow_code
     """
     plan = Plan(study)
     busy = f"another run is generating for {study.name!r}"
-    with contextlib.ExitStack() as held:
-        held.enter_context(only_one(study.scratch / ".generation.lock", busy))
+    with contextlib.ExitStack() as locks:
+        locks.enter_context(only_one(study.scratch / ".generation.lock", busy))
         take_over(study.journal_file(name, seed) for name in study.transformations for seed in study.seeds)
-        units = held.enter_context(planned(plan, again=again))
+        units = locks.enter_context(planned(plan, again=again))
         counts, todo = _left(plan, units, allow_code=allow_code)
         for unit in units:
             if not unit.todo:
@@ -63,11 +63,11 @@ def generate_shard(study: Study, shard: Shard, *, again: bool = False, allow_cod
     plan = Plan(study)
     busy = f"a run without --shard is generating for {study.name!r}"
     twice = f"another run is generating shard {shard.number}/{shard.of} of {study.name!r}"
-    with contextlib.ExitStack() as held:
-        held.enter_context(only_one(study.scratch / ".generation.lock", busy, shared=True))
-        held.enter_context(only_one(study.scratch / f".generation.{shard.name}.lock", twice))
-        folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="plumbline-")))
-        units = held.enter_context(planned(plan, again=again, texts=folder / "texts.parquet", shard=shard))
+    with contextlib.ExitStack() as locks:
+        locks.enter_context(only_one(study.scratch / ".generation.lock", busy, shared=True))
+        locks.enter_context(only_one(study.scratch / f".generation.{shard.name}.lock", twice))
+        folder = Path(locks.enter_context(tempfile.TemporaryDirectory(prefix="plumbline-")))
+        units = locks.enter_context(planned(plan, again=again, texts=folder / "texts.parquet", shard=shard))
         counts, todo = _left(plan, units, allow_code=allow_code)
         return counts + _generate(plan, todo, allow_code=allow_code) if todo else counts
 

@@ -111,8 +111,8 @@ def load_outputs(kind: Transformation) -> dict[str, str]:
     outputs: dict[str, str] = {}
     for row, cells in zip(frame.index, zip(*(frame[column] for column in columns), strict=True), strict=True):
         text, output = ("" if cell is None or cell != cell else cell for cell in cells)  # noqa: PLR0124 (NaN)
-        if wrong := next((cell for cell in (text, output) if not isinstance(cell, str)), None):
-            raise DataError(f"{path}: row {row_number(row)} holds {wrong!r:.60}, which is not text; correct it")
+        if invalid := next((cell for cell in (text, output) if not isinstance(cell, str)), None):
+            raise DataError(f"{path}: row {row_number(row)} holds {invalid!r:.60}, which is not text; correct it")
         if outputs.setdefault(nfc(text), output) != output:
             raise DataError(f"{path}: row {row_number(row)} has a second output for {text[:60]!r}; keep only one")
     lists = [text for text, output in outputs.items() if _is_list(output) and not _is_list(text)]

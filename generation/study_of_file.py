@@ -94,10 +94,10 @@ def guess(frame: pd.DataFrame, named: Mapping[str, str], path: Path) -> Guess:
     """Return the guess for a file; `named` are the user's columns. Raises DataError if it is unclear."""
     header = [str(name) for name in frame.columns]
     columns = dict(named)
-    for what, names in NAMES.items():
+    for field, names in NAMES.items():
         matches = [name for name in header if name.strip().lower() in names and name not in columns.values()]
-        if what not in columns and matches:
-            columns[what] = min(matches, key=lambda name: names.index(name.strip().lower()))
+        if field not in columns and matches:
+            columns[field] = min(matches, key=lambda name: names.index(name.strip().lower()))
     for form in _FORMS:
         if form.fits(frame, columns):
             return Guess({name: columns[name] for name in form.columns if name in columns}, form.task, form.why)
@@ -134,11 +134,11 @@ def study_text(
         f"language: {language}{note}",
         *(["split: all"] if guessed.task in ("sts", "pair_classification", "bitext_mining", "clustering") else []),
     ]
-    mapped = {what: column for what, column in guessed.columns.items() if what not in ("output", column)}
+    mapped = {field: column for field, column in guessed.columns.items() if field not in ("output", column)}
     if guessed.task == "bitext_mining" and "text" in guessed.columns:
         mapped = {"sentence1": guessed.columns["text"], "sentence2": guessed.columns["text"]}
     if mapped:
-        dataset.append(f"columns: {{{', '.join(f'{what}: {_quoted(column)}' for what, column in mapped.items())}}}")
+        dataset.append(f"columns: {{{', '.join(f'{field}: {_quoted(column)}' for field, column in mapped.items())}}}")
     pairs = min(MOST, texts)
     least = max(1, min(20, pairs // len(languages), *languages.values()))
     return "\n".join(
@@ -249,7 +249,7 @@ def begin(options: argparse.Namespace) -> tuple[Study, Guess, str]:
 def run(options: argparse.Namespace) -> int:
     """Write the study, and print the guesses."""
     study, guessed, language = begin(options)
-    print(f"{', '.join(f'{what}: column {column!r}' for what, column in guessed.columns.items())}")
+    print(f"{', '.join(f'{field}: column {column!r}' for field, column in guessed.columns.items())}")
     if not _KNOWN & {column.strip().lower() for column in guessed.columns.values()}:
         print(f"the first line of {options.file} is read as column names, not as a text")
     print(f"task: {guessed.task} ({guessed.why}); language: {language}")

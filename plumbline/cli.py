@@ -83,8 +83,8 @@ def run(main: Callable[[], int | None]) -> None:
     except OSError as error:
         if error.errno not in _FOLDER_TROUBLE:
             raise
-        where = f" ({error.filename})" if error.filename else ""
-        status = _complain(f"{error.strerror}{where}; free some space or choose another folder, then run again", 2)
+        folder = f" ({error.filename})" if error.filename else ""
+        status = _complain(f"{error.strerror}{folder}; free some space or choose another folder, then run again", 2)
     finally:
         interrupt.end(status)
     sys.exit(status)
@@ -100,8 +100,8 @@ def _write_guarded(write: Callable[[str], int], bars: bool, text: str) -> int:
     """Write a text without control characters; with `bars`, carriage returns around a line stay."""
     if bars and text.startswith("\r"):
         line = text.strip("\r")
-        before, _, after = text.partition(line) if line else (text, "", "")
-        write(f"{before}{printable(line)}{after}")
+        start, _, end = text.partition(line) if line else (text, "", "")
+        write(f"{start}{printable(line)}{end}")
     else:
         write(printable(text))
     return len(text)
@@ -216,11 +216,11 @@ def columns(header: Sequence[str], rows: Sequence[Sequence[str]], empty: str = "
     ]
 
     def line(cells: Sequence[str]) -> str:
-        shown = (
+        padded = (
             cell.ljust(width) if aligned_left else cell.rjust(width)
             for cell, width, aligned_left in zip(cells, widths, wordy, strict=True)
         )
-        return "  ".join(shown).rstrip()
+        return "  ".join(padded).rstrip()
 
     return "\n".join([line(header), line(["-" * width for width in widths]), *map(line, rows)])
 

@@ -82,8 +82,8 @@ def _refuse_incomplete() -> None:
 
 def _call(*words: str) -> list[str]:
     """Return a command line for this Python, with this process's module path."""
-    alone = [] if str(Path.cwd()) in sys.path else ["-P"]
-    return [sys.executable, *alone, "-m", "plumbline", *words]
+    options = [] if str(Path.cwd()) in sys.path else ["-P"]
+    return [sys.executable, *options, "-m", "plumbline", *words]
 
 
 def _in_turn(parts: dict[str, list[Command]], study: Study) -> int:
@@ -100,13 +100,13 @@ def _in_turn(parts: dict[str, list[Command]], study: Study) -> int:
             print(f"== {title} ...", end="", flush=True)
             begun = time.monotonic()
             for command in commands:
-                before = log.seek(0, os.SEEK_END)
+                start = log.seek(0, os.SEEK_END)
                 if status := _wait_for(command, log):
-                    log.seek(before)
-                    why = log.read().strip().splitlines()[-1:]  # the last line says why the command ended
-                    print(f"\n{''.join(why)}\nfull log: {log.name}", file=sys.stderr)
+                    log.seek(start)
+                    reason = log.read().strip().splitlines()[-1:]  # the last line says why the command ended
+                    print(f"\n{''.join(reason)}\nfull log: {log.name}", file=sys.stderr)
                     return status
-                log.seek(before)
+                log.seek(start)
                 name = command[command.index("plumbline") + 1]
                 tables += [section(log.read(), SHOWN[name])] if name in SHOWN else []
             print(f" {time.monotonic() - begun:.0f} s", flush=True)
@@ -119,9 +119,9 @@ def _wait_for(command: Command, log: TextIO) -> int:
 
     On a terminal its progress bars are shown.
     """
-    seen = sys.stderr.isatty()
-    bars = {"TQDM_LEAVE": ""} if seen else {"TQDM_DISABLE": "1"}
-    with subprocess.Popen(command, stdout=log, stderr=None if seen else log, env={**os.environ, **bars}) as process:
+    tty = sys.stderr.isatty()
+    bars = {"TQDM_LEAVE": ""} if tty else {"TQDM_DISABLE": "1"}
+    with subprocess.Popen(command, stdout=log, stderr=None if tty else log, env={**os.environ, **bars}) as process:
         while True:
             try:
                 return process.wait()
@@ -162,12 +162,12 @@ def outcome(study: Study) -> str:
     file = study.folder / "verdicts.json"
     verdicts: list[dict[str, Any]] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else []
     accepted = [_named(verdict) for verdict in verdicts if verdict["decision"] == "accepted"]
-    others = [
+    unaccepted = [
         f"{_named(verdict)} is {verdict['decision']}: {'; '.join(verdict['reasons'])}"
         for verdict in verdicts
         if verdict["decision"] != "accepted"
     ]
-    return f"Accepted: {', '.join(accepted) or 'nothing'}{''.join(f'; {line}' for line in others)}."
+    return f"Accepted: {', '.join(accepted) or 'nothing'}{''.join(f'; {line}' for line in unaccepted)}."
 
 
 def _named(verdict: dict[str, Any]) -> str:

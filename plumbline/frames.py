@@ -82,8 +82,8 @@ def numbers(column: pd.Series, what: str) -> NDArray[np.float64]:
     if getattr(column.dtype, "kind", "O") in _NO_NUMBERS:  # NumPy would convert them to numbers
         raise ValueError(f"{what}: column {column.name!r} must hold numbers, not {column.dtype}")
     values = pd.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan)
-    if (strange := np.isnan(values) & column.notna().to_numpy(bool)).any():
-        raise ValueError(f"{what}: {column.iloc[int(strange.argmax())]!r} in column {column.name!r} is not a number")
+    if (invalid := np.isnan(values) & column.notna().to_numpy(bool)).any():
+        raise ValueError(f"{what}: {column.iloc[int(invalid.argmax())]!r} in column {column.name!r} is not a number")
     return values
 
 
@@ -103,15 +103,15 @@ def marked(ratings: pd.DataFrame) -> pd.DataFrame:
     whether a rating counts.
     """
     if "status" in ratings and (
-        strange := [status for status in ratings["status"].unique() if status not in _STATUSES]
+        invalid := [status for status in ratings["status"].unique() if status not in _STATUSES]
     ):
-        raise ValueError(f"ratings: unknown status {strange[0]!r}; {nearest(str(strange[0]), list(_STATUSES))}")
+        raise ValueError(f"ratings: unknown status {invalid[0]!r}; {nearest(str(invalid[0]), list(_STATUSES))}")
     for name in filter(ratings.columns.__contains__, _REASONS):
         reasons = ratings[name].astype(object)
         ratings = ratings.assign(**{name: reasons.where(reasons.notna(), "")})
-        if strange := [mark for mark in ratings[name].unique() if not isinstance(mark, str)]:
-            why = "must hold the reason why a rating does not count, or be empty if it counts"
-            raise ValueError(f"ratings: column {name!r} {why}, not {strange[0]!r}")
+        if invalid := [mark for mark in ratings[name].unique() if not isinstance(mark, str)]:
+            rule = "must hold the reason why a rating does not count, or be empty if it counts"
+            raise ValueError(f"ratings: column {name!r} {rule}, not {invalid[0]!r}")
     if "surplus" in ratings and not ratings["surplus"].isin([True, False]).all():
         raise ValueError("ratings: column 'surplus' must hold true or false")
     return ratings

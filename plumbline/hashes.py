@@ -38,8 +38,8 @@ def packed(hashes: Sequence[str], where: str) -> Packed:
     except ValueError:
         keys = np.empty(0, "S16")
     if len(keys) != len(hashes) or set(map(len, hashes)) - {32}:
-        wrong = next(text for text in hashes if not _DIGITS.fullmatch(text))
-        raise DataError(f"{where}: {wrong[:40]!r} is not 32 hexadecimal digits; restore the file from a copy")
+        invalid = next(text for text in hashes if not _DIGITS.fullmatch(text))
+        raise DataError(f"{where}: {invalid[:40]!r} is not 32 hexadecimal digits; restore the file from a copy")
     return keys
 
 
@@ -162,10 +162,10 @@ class KeyedTable:
         counts: Callable[[pa.Table], NDArray[np.bool_]] | None = None,
     ) -> None:
         self._path, self._record, self._made_by = path, record, made_by
-        held = contextlib.ExitStack()
-        self._file: pq.ParquetFile = held.enter_context(open_parquet(path, made_by))
-        self._index: Any = held.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 (the stack closes it)
-        self._closed = weakref.finalize(self, held.close)
+        stack = contextlib.ExitStack()
+        self._file: pq.ParquetFile = stack.enter_context(open_parquet(path, made_by))
+        self._index: Any = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 (the stack closes it)
+        self._closed = weakref.finalize(self, stack.close)
         meta = self._file.metadata
         sizes = [meta.row_group(group).num_rows for group in range(meta.num_row_groups)]
         self._starts = np.cumsum([0, *sizes])
@@ -193,22 +193,22 @@ class KeyedTable:
         """Yield these rows in pieces, in file order: positions in `rows`, and the rows there."""
         order = np.argsort(rows, kind="stable")
         ends = np.searchsorted(rows[order], self._starts)
-        due: list[int] = []
+        pending: list[int] = []
         for group, (first, end) in enumerate(pairwise(ends.tolist())):
             if first < end:
-                due.append(group)
-            full = sum(int(self._starts[group + 1] - self._starts[group]) for group in due) >= _AT_ONCE
-            if due and (full or group == len(ends) - 2):
-                some = order[int(ends[due[0]]) : int(ends[due[-1] + 1])]
-                yield some, self._groups(due, columns).take(self._within(rows[some], due))
-                due = []
+                pending.append(group)
+            full = sum(int(self._starts[group + 1] - self._starts[group]) for group in pending) >= _AT_ONCE
+            if pending and (full or group == len(ends) - 2):
+                some = order[int(ends[pending[0]]) : int(ends[pending[-1] + 1])]
+                yield some, self._groups(pending, columns).take(self._within(rows[some], pending))
+                pending = []
 
     def _within(self, rows: NDArray[np.int64], groups: Sequence[int]) -> NDArray[np.int64]:
         """Return the positions of rows in a table of these row groups."""
         firsts = self._starts[list(groups)]
-        before = np.cumsum([0, *(self._starts[[group + 1 for group in groups]] - firsts)])
+        offsets = np.cumsum([0, *(self._starts[[group + 1 for group in groups]] - firsts)])
         group_of_row = np.searchsorted(firsts, rows, side="right") - 1
-        return np.asarray(rows - firsts[group_of_row] + before[group_of_row], np.int64)
+        return np.asarray(rows - firsts[group_of_row] + offsets[group_of_row], np.int64)
 
     def _groups(self, groups: Sequence[int], columns: Sequence[str]) -> pa.Table:
         schema = asked_of(self._file, self._path, self._record, self._made_by, columns)
@@ -226,13 +226,13 @@ class KeyedTable:
             mask = counts(piece) if counts else np.ones(piece.num_rows, np.bool_)
             keys.append(packed(piece["key"].to_pylist(), str(self._path)))
             places.append(np.where(mask, first + np.arange(piece.num_rows), -1))
-        whole, rows = np.concatenate(keys), np.concatenate(places)
-        order = np.argsort(whole, kind="stable")
-        whole = whole[order]
-        if (whole[1:] == whole[:-1]).any():
+        every, rows = np.concatenate(keys), np.concatenate(places)
+        order = np.argsort(every, kind="stable")
+        every = every[order]
+        if (every[1:] == every[:-1]).any():
             refuse_duplicate_keys(self._groups(range(len(self._starts) - 1), ["key"]), self._record, self._path)
-        self._rows, self._counting = len(whole), int((rows >= 0).sum())
-        self._index.write(whole.tobytes())
+        self._rows, self._counting = len(every), int((rows >= 0).sum())
+        self._index.write(every.tobytes())
         self._index.write(rows[order].tobytes())
         self._index.flush()
 

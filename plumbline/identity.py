@@ -22,9 +22,9 @@ def prefix(*parts: Any) -> Any:
 
 def identity_from(start: Any, last: Any) -> str:
     """Return the identity of the parts given to `prefix` and one more: `identity(*parts, last)`."""
-    whole = start.copy()
-    whole.update(f"{canonical(last)}]".encode())
-    digits: str = whole.hexdigest()[:32]
+    digest = start.copy()
+    digest.update(f"{canonical(last)}]".encode())
+    digits: str = digest.hexdigest()[:32]
     return digits
 
 

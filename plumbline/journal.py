@@ -129,9 +129,9 @@ def _refuse_other(row: dict[str, Any], record: type[Record], where: str) -> None
     try:
         record.model_validate(row)
     except ValidationError as error:
-        what = first_complaint(error)
+        fault = first_complaint(error)
         raise DataError(
-            f"{where}: not a {record.__name__} ({what}); move the journal to another folder, then run again"
+            f"{where}: not a {record.__name__} ({fault}); move the journal to another folder, then run again"
         ) from None
 
 

@@ -195,9 +195,9 @@ class Manifest:
 
         same, data = self._as_noted(name, look)
         if not same:
-            what = _REPLACED if path.exists() else "is gone"
-            says = "restore it from a copy: it proves what was decided, and when"
-            raise DataError(f"{path} {what}; {says}")
+            fault = _REPLACED if path.exists() else "is gone"
+            advice_line = "restore it from a copy: it proves what was decided, and when"
+            raise DataError(f"{path} {fault}; {advice_line}")
         return as_models(data, path, model, advice or f"run `{made_by}` again")
 
     def write_table(self, name: str, rows: Iterable[Record] | pd.DataFrame, record: type[Record]) -> None:
@@ -209,10 +209,10 @@ class Manifest:
 
         def noted(temporary: Path) -> bool:
             nonlocal new
-            before, new = _table_content(path), file_hash(temporary)
-            if before == new and self._kept().get(name) == [new]:
+            previous, new = _table_content(path), file_hash(temporary)
+            if previous == new and self._kept().get(name) == [new]:
                 return False
-            self._note(name, [before, new])
+            self._note(name, [previous, new])
             return True
 
         write_table(path, rows, record, noted)
@@ -254,10 +254,10 @@ class Manifest:
 
     def _refuse_unnoted(self, name: str, hashes: Mapping[str, list[str]]) -> None:
         if (self.folder / name).exists() and name not in hashes:
-            what = f"has no entry for {name} (is it from another copy?)"
+            fault = f"has no entry for {name} (is it from another copy?)"
             if not self.path.exists():
-                what = f"is missing, but {name} exists"
-            raise DataError(f"{self.path} {what}; restore it from a copy: {_SHOWS}")
+                fault = f"is missing, but {name} exists"
+            raise DataError(f"{self.path} {fault}; restore it from a copy: {_SHOWS}")
 
     def _as_noted(self, name: str, look: Callable[[], tuple[str, T]]) -> tuple[bool, T]:
         """Tell whether a file is the noted one; also return what `look` finds in it.
@@ -267,8 +267,8 @@ class Manifest:
         """
         hashes, (content, data) = self._noted(name, self.content), look()
         while content not in hashes:
-            before, hashes = hashes, self._noted(name)
-            if hashes == before:
+            previous, hashes = hashes, self._noted(name)
+            if hashes == previous:
                 self._refuse_unnoted(name, self._kept())
                 return False, data
             content, data = look()

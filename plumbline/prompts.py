@@ -126,13 +126,13 @@ def _folders(transformation: Transformation, variant: str) -> list[Path]:
 
 def _refuse_unfilled(prompt: Prompt, transformation: Transformation, *, drawn: bool) -> None:
     """Raise StudyError for a variable that nothing fills, and for a missing variable that the prompt needs."""
-    where = f"prompt {prompt.name!r} of {transformation.name}"
-    strange = [name for name in prompt.variables if name not in FILLED]
-    if strange:
-        raise StudyError(f"{where}: unknown variable {{{strange[0]}}}; allowed are {{{'} and {'.join(FILLED)}}}")
+    location = f"prompt {prompt.name!r} of {transformation.name}"
+    unknown = [name for name in prompt.variables if name not in FILLED]
+    if unknown:
+        raise StudyError(f"{location}: unknown variable {{{unknown[0]}}}; allowed are {{{'} and {'.join(FILLED)}}}")
     for name in FILLED if drawn else FILLED[:1]:
         if name not in prompt.variables:
-            raise StudyError(f"{where} lacks {{{name}}}; add it where the model should read it")
+            raise StudyError(f"{location} lacks {{{name}}}; add it where the model should read it")
 
 
 def prompt_hash(prompts: tuple[Prompt, ...]) -> str:

@@ -186,37 +186,37 @@ def _look_through(text: str) -> None:
     within: list[_Level] = [(None, 0)]
     event: Any  # PyYAML's stubs know neither marks nor values
     for event in yaml.parse(text, Loader=_Loader):
-        where = f"line {event.start_mark.line + 1}"
+        location = f"line {event.start_mark.line + 1}"
         if isinstance(event, yaml.CollectionEndEvent):
             anchor, size = within.pop()
-            _add(within, anchor, size, sizes, where)
+            _add(within, anchor, size, sizes, location)
         elif isinstance(event, yaml.AliasEvent):
             if event.anchor not in sizes:
-                raise MalformedError(f"{where}: *{event.anchor} has no complete anchor before it; correct it")
-            _add(within, None, sizes[event.anchor], sizes, where)
+                raise MalformedError(f"{location}: *{event.anchor} has no complete anchor before it; correct it")
+            _add(within, None, sizes[event.anchor], sizes, location)
         elif isinstance(event, yaml.NodeEvent):
             tag = getattr(event, "tag", None)
             if tag not in (None, "!"):
-                raise MalformedError(f"{where}: tags such as {tag} are not supported; write the value alone")
+                raise MalformedError(f"{location}: tags such as {tag} are not supported; write the value alone")
             if isinstance(event, yaml.CollectionStartEvent):
                 within.append((event.anchor, 1))
                 if len(within) > DEEPEST:
-                    raise MalformedError(f"{where}: nested too deep")
+                    raise MalformedError(f"{location}: nested too deep")
                 continue
             value = getattr(event, "value", "")
             if "\0" in value or not _encodes(value):
-                raise MalformedError(f"{where}: holds a null character or half a surrogate pair; remove it")
-            _add(within, event.anchor, 1, sizes, where)
+                raise MalformedError(f"{location}: holds a null character or half a surrogate pair; remove it")
+            _add(within, event.anchor, 1, sizes, location)
 
 
 def _add(within: list[_Level], anchor: str | None, size: int, sizes: dict[str, int], where: str) -> None:
     """Add the values of a collection that ended to its anchor and its parent."""
     if anchor is not None:
         sizes[anchor] = size
-    outer, before = within[-1]
-    if before + size > MOST:
+    outer, values = within[-1]
+    if values + size > MOST:
         raise MalformedError(f"{where}: more than {MOST} values with aliases expanded; shorten the file")
-    within[-1] = (outer, before + size)
+    within[-1] = (outer, values + size)
 
 
 _TAG = "tag:yaml.org,2002:"
@@ -226,15 +226,15 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
     """PyYAML's safe loader (LibYAML's, if available) that refuses repeated keys."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen: set[Any] = set()
+        keys: set[Any] = set()
         for key_node, _ in node.value:
             if key_node.tag == f"{_TAG}merge":
                 continue
             key = self.construct_object(key_node, deep=True)
-            if isinstance(key, Hashable) and key in seen:
+            if isinstance(key, Hashable) and key in keys:
                 raise yaml.constructor.ConstructorError(None, None, f"key {key!r} appears twice", key_node.start_mark)
             if isinstance(key, Hashable):
-                seen.add(key)
+                keys.add(key)
         mapping: dict[Hashable, Any] = super().construct_mapping(node, deep=deep)
         return mapping
 

@@ -17,8 +17,8 @@ def schema() -> str:
     """The JSON Schema of study files."""
     from plumbline.study import Study  # noqa: PLC0415 (`--help` needs none of it)
 
-    whole = Study.model_json_schema()
-    return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **whole}, indent=1) + "\n"
+    study_schema = Study.model_json_schema()
+    return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **study_schema}, indent=1) + "\n"
 
 
 def schema_options(parser: argparse.ArgumentParser) -> None:

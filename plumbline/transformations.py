@@ -33,8 +33,8 @@ def total_axes(transformations: Iterable[str], axes: Iterable[str]) -> tuple[str
     axes of the results.
     """
     present = tuple(axes_in_order(axes))
-    missing, others = set(AXES) - set(present), set(present) - set(AXES)
-    if any(name in TRANSFORMATIONS for name in transformations) and not (missing and others):
+    missing, further = set(AXES) - set(present), set(present) - set(AXES)
+    if any(name in TRANSFORMATIONS for name in transformations) and not (missing and further):
         return AXES
     return present or AXES
 

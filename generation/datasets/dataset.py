@@ -208,8 +208,8 @@ def items_of(dataset: Dataset, candidates: int) -> Iterator[DatasetItem]:
         else:
             item.fields[text.field] = text.text
     for search in dataset.searches():
-        if search.item in items and (shown := chosen(search, candidates)):
-            items[search.item].fields[CANDIDATES] = shown
+        if search.item in items and (passages := chosen(search, candidates)):
+            items[search.item].fields[CANDIDATES] = passages
             items[search.item].output_language = search.languages[1]
     yield from items.values()
 
@@ -222,6 +222,6 @@ def chosen(search: QueryPassages, most: int) -> list[str]:
 
     texts = {name: nfc(text) for name, text in search.passages.items()}
     relevant = sorted({texts[name] for name in search.relevant}, key=order)
-    others = sorted(set(texts.values()) - set(relevant), key=order)
-    number = min(len(relevant), max(most // 2, most - len(others)))
-    return sorted([*relevant[:number], *others[: most - number]], key=order)
+    rest = sorted(set(texts.values()) - set(relevant), key=order)
+    number = min(len(relevant), max(most // 2, most - len(rest)))
+    return sorted([*relevant[:number], *rest[: most - number]], key=order)

@@ -48,9 +48,9 @@ def _judged(path: Path, queries: Mapping[str, str], corpus: Mapping[str, str]) -
         if query == passage and int(relevance) > 0:
             raise DataError(f"{where}: query and passage share the id {query!r}, so the passage counts as the query and"
                             " is never its result; give queries other ids than passages")  # fmt: skip
-        before = qrels.setdefault(query, {}).setdefault(passage, int(relevance))
-        if before != int(relevance):
-            raise DataError(f"{where}: {query!r} and {passage!r} have relevance {relevance} here, {before} further up;"
+        first = qrels.setdefault(query, {}).setdefault(passage, int(relevance))
+        if first != int(relevance):
+            raise DataError(f"{where}: {query!r} and {passage!r} have relevance {relevance} here, {first} further up;"
                             " keep one")  # fmt: skip
     if not qrels:
         raise DataError(f"{path}: no query has a relevance judgement")
@@ -329,8 +329,8 @@ def _renamed(frame: pd.DataFrame, spec: DatasetSpec, path: Path) -> pd.DataFrame
             hint = nearest(name, [str(label) for label in frame.columns])
             if len(frame.columns) == 1 and any(mark in str(frame.columns[0]) for mark in (";", "\t", ",")):
                 hint = "the file has a single column: separate columns by commas in a .csv, by tabs in a .tsv"
-            what = f"{name!r} ('train' or 'test' in each row)" if column == "split" else repr(name)
-            raise DataError(f"{path}: no column {what}, which {spec.task_type} needs; {hint} (`columns` maps names)")
+            named = f"{name!r} ('train' or 'test' in each row)" if column == "split" else repr(name)
+            raise DataError(f"{path}: no column {named}, which {spec.task_type} needs; {hint} (`columns` maps names)")
     chosen = [column for column in dict.fromkeys(allowed) if spec.columns.get(column, column) in frame]
     return pd.DataFrame({column: frame[spec.columns.get(column, column)] for column in chosen})
 
@@ -373,8 +373,8 @@ def _languages(column: pd.Series[Any], spec: DatasetSpec, path: Path) -> pd.Seri
             language = first if first == second else f"{first}-{second}"
             refuse_pair(spec.task_type, language)
         except (StudyError, ValueError) as error:
-            where = row_number(row) if isinstance(row, int) else repr(row)
-            raise DataError(f"{path}: row {where}, field 'language': {error}") from None
+            number = row_number(row) if isinstance(row, int) else repr(row)
+            raise DataError(f"{path}: row {number}, field 'language': {error}") from None
         return language
 
     return pd.Series([code(row, value) for row, value in column.items()], index=column.index, dtype=object)

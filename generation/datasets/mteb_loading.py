@@ -161,17 +161,17 @@ def _read_sets(task: Any) -> None:
 def _explained(task: Any, error: Exception) -> PlumblineError:
     """Return the one-line error for data that could not be loaded."""
     source = task.metadata.dataset
-    what = (str(error).strip() or type(error).__name__).splitlines()[0]
+    message = (str(error).strip() or type(error).__name__).splitlines()[0]
     if isinstance(error, datasets.exceptions.DatasetNotFoundError):
         return StudyError(
-            f"{what} The study has `path` {source['path']} and `revision` {source['revision']}; correct them"
+            f"{message} The study has `path` {source['path']} and `revision` {source['revision']}; correct them"
         )
     if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
         return ServiceError(
-            f"{source['path']} cannot be loaded from the hub: {what}; connect to the hub and load it once"
+            f"{source['path']} cannot be loaded from the hub: {message}; connect to the hub and load it once"
         )
     return DataError(
-        f"mteb cannot read {source['path']} at revision {source['revision']}: {type(error).__name__}: {what};"
+        f"mteb cannot read {source['path']} at revision {source['revision']}: {type(error).__name__}: {message};"
         " remove `path` and `revision` to use mteb's own"
     )
 
@@ -285,17 +285,17 @@ def search_data(frame: pd.DataFrame) -> dict[str, Any]:
     queries: dict[str, str] = {}
     corpus: dict[str, str] = {}
     judged: dict[str, dict[str, int]] = {}
-    for number, (query_text, right, wrong) in enumerate(
+    for number, (query_text, relevant, irrelevant) in enumerate(
         zip(frame["query"], frame["positive"], frame["negative"], strict=True)
     ):
-        if not len(right) or not len(wrong):
+        if not len(relevant) or not len(irrelevant):
             continue
         query = f"q{number}"
         queries[query], judged[query] = query_text, {}
-        texts = [*right, *wrong]
+        texts = [*relevant, *irrelevant]
         for index, (passage, text) in enumerate(zip(passage_names(query, texts), texts, strict=True)):
             corpus[passage] = text
-            judged[query][passage] = int(index < len(right))
+            judged[query][passage] = int(index < len(relevant))
     return {
         "queries": in_memory({"id": list(queries), "text": list(queries.values())}),
         "corpus": in_memory({"id": list(corpus), "text": list(corpus.values())}),
@@ -327,20 +327,20 @@ def instruction_data(frame: pd.DataFrame) -> dict[str, Any]:
     for query, query_text in zip(single["queries"]["id"], single["queries"]["text"], strict=True):
         row = frame.iloc[int(query.removeprefix("q"))]
         relevance = single["relevant_docs"][query]
-        lost = [
+        irrelevant = [
             _passage(query, index, text)
             for index, (text, changes) in enumerate(zip(row["positive"], row["changed"], strict=True))
             if changes
         ]
-        if not lost:
+        if not irrelevant:
             continue
-        changed[query] = lost
+        changed[query] = irrelevant
         for version, instruction in (("og", row["instruction"]), ("changed", row["changed_instruction"])):
             name = f"{query}-{version}"
             for column, value in zip(queries, (name, query_text, instruction), strict=True):
                 queries[column].append(value)
             judged[name] = {
-                passage: 0 if version == "changed" and passage in lost else value
+                passage: 0 if version == "changed" and passage in irrelevant else value
                 for passage, value in relevance.items()
             }
             ranked[name] = list(relevance)

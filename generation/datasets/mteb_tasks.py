@@ -102,14 +102,14 @@ class MtebTask(Dataset):
             return
         split = self.loaded.splits()[0][1]
         for subset, parts in task.dataset.items():
-            where = f"split {split!r}" if len(task.dataset) == 1 else f"split {split!r} of subset {subset!r}"
+            location = f"split {split!r}" if len(task.dataset) == 1 else f"split {split!r} of subset {subset!r}"
             labels = parts[split][task.label_column_name]
             if self._nested(parts[split]):
-                yield where, [label for row in labels for label in row]
+                yield location, [label for row in labels for label in row]
             elif self.task == "multilabel_classification":
-                yield where, [", ".join(sorted(map(str, row))) for row in labels]
+                yield location, [", ".join(sorted(map(str, row))) for row in labels]
             else:
-                yield where, [str(label) for label in labels]
+                yield location, [str(label) for label in labels]
 
     @property
     def _searches(self) -> bool:
@@ -217,7 +217,7 @@ def _narrow(part: dict[str, Any], corpus: Any) -> None:
     relevant = {
         query: [name for name, value in judgements.items() if value > 0] for query, judgements in judged.items()
     }
-    lost = {query for query, wanted in relevant.items() if wanted and not passages.intersection(wanted)}
+    unanswerable = {query for query, wanted in relevant.items() if wanted and not passages.intersection(wanted)}
     part["corpus"] = corpus
     part["relevant_docs"] = {
         q: {p: v for p, v in judgements.items() if p in passages} for q, judgements in judged.items()
@@ -226,7 +226,7 @@ def _narrow(part: dict[str, Any], corpus: Any) -> None:
         part["top_ranked"] = {
             query: [name for name in names if name in passages] for query, names in part["top_ranked"].items()
         }
-    rows = [row for row, query in enumerate(part["queries"]["id"]) if query not in lost]
+    rows = [row for row, query in enumerate(part["queries"]["id"]) if query not in unanswerable]
     part["queries"] = part["queries"].select(rows)
 
 
@@ -234,10 +234,10 @@ def _paired(part: dict[str, Any]) -> dict[str, Any]:
     """Drop queries that lost their other instruction, or all passages that it changes."""
     queries, passages = set(part["queries"]["id"]), set(part["corpus"]["id"])
     changed = {query: [name for name in names if name in passages] for query, names in part["changed"].items()}
-    whole = {query for query, names in changed.items() if names and {f"{query}-og", f"{query}-changed"} <= queries}
+    complete = {query for query, names in changed.items() if names and {f"{query}-og", f"{query}-changed"} <= queries}
     ids = [query.removesuffix("-og").removesuffix("-changed") for query in part["queries"]["id"]]
-    part["queries"] = part["queries"].select([row for row, query in enumerate(ids) if query in whole])
-    part["changed"] = {query: names for query, names in changed.items() if query in whole}
+    part["queries"] = part["queries"].select([row for row, query in enumerate(ids) if query in complete])
+    part["changed"] = {query: names for query, names in changed.items() if query in complete}
     remaining = set(part["queries"]["id"])
     for name in ("relevant_docs", "top_ranked"):
         part[name] = {query: judged for query, judged in part[name].items() if query in remaining}

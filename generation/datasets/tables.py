@@ -88,9 +88,9 @@ def json_rows(path: Path) -> Iterator[dict[str, Any]]:
 def numbers(column: pd.Series[Any], path: Path) -> pd.Series[Any]:
     """Return a column as numbers; refuse cells that are not numbers."""
     values = pd.to_numeric(column.astype(object).where(column.map(_numeric)), errors="coerce").astype(float)
-    wrong = ~np.isfinite(values.to_numpy(float))
-    if wrong.any():
-        row = values.index[wrong][0]
+    undefined = ~np.isfinite(values.to_numpy(float))
+    if undefined.any():
+        row = values.index[undefined][0]
         cell = column[row]
         missing = cell is None or (isinstance(cell, float) and math.isnan(cell))
         trouble = "is missing; add a number or remove the row" if missing else f"is not a number: {cell!r}"
@@ -130,8 +130,8 @@ def texts_of(value: Any, path: Path, row: Any, column: str) -> list[str]:
         raise DataError(f"{path}: row {row_number(row)}, field {column!r} is not a list of texts")
     for text in value:
         if not isinstance(text, str):
-            where = f"{path}: row {row_number(row)}, field {column!r}"
-            raise DataError(f"{where} holds {text!r}, which is not text; list the texts themselves")
+            location = f"{path}: row {row_number(row)}, field {column!r}"
+            raise DataError(f"{location} holds {text!r}, which is not text; list the texts themselves")
         refuse_empty(text, path, row, column)
     return value
 
@@ -160,8 +160,8 @@ def _changed(frame: pd.DataFrame, path: Path) -> pd.Series[Any]:
     for row, changed, positive in zip(frame.index, frame["changed"], frame["positive"], strict=True):
         foreign = [text for text in texts_of(changed, path, row, "changed") if text not in positive]
         if foreign:
-            where = f"{path}: row {row_number(row)}, field 'changed'"
-            raise DataError(f"{where} holds a text that is not in 'positive': {foreign[0][:60]!r}")
+            location = f"{path}: row {row_number(row)}, field 'changed'"
+            raise DataError(f"{location} holds a text that is not in 'positive': {foreign[0][:60]!r}")
         rows.append([text in changed for text in positive])
     return pd.Series(rows, index=frame.index, dtype=object)
 

@@ -69,7 +69,7 @@ def write_page(path: Path, title: str, warning: str, sections: Sequence[Section]
     template = environment.from_string(files("plumbline.exhibits").joinpath("page.html").read_text(encoding="utf-8"))
     tables = [part for section in sections for part in section.parts if isinstance(part, Table)]
     notes = list(dict.fromkeys(note for table in tables for note in table.notes))
-    shown = [
+    blocks = [
         {
             "heading": section.heading,
             "id": re.sub(r"[^a-z0-9]+", "-", section.heading.lower()).strip("-"),
@@ -79,7 +79,7 @@ def write_page(path: Path, title: str, warning: str, sections: Sequence[Section]
         for section in sections
     ]
     with atomic(path) as file:
-        file.write(template.render(title=title, warning=warning, sections=shown, notes=notes).encode())
+        file.write(template.render(title=title, warning=warning, sections=blocks, notes=notes).encode())
 
 
 @dataclass(frozen=True)
@@ -172,14 +172,14 @@ def _spans(numbers: Sequence[int]) -> list[tuple[int, int]]:
 
 def _shown_parts(parts: Sequence[str | Table | Figure], notes: Sequence[str]) -> list[dict[str, object]]:
     """Return the blocks of a section for the template; figures that follow one another are one block."""
-    shown: list[dict[str, object]] = []
+    blocks: list[dict[str, object]] = []
     for are_figures, run in groupby(parts, lambda part: isinstance(part, Figure)):
         if are_figures:
             figures = [part for part in run if isinstance(part, Figure)]
-            shown.append({"kind": "figures", "open": figures[:OPEN], "folded": figures[OPEN:]})
+            blocks.append({"kind": "figures", "open": figures[:OPEN], "folded": figures[OPEN:]})
         else:
-            shown += [_shown(part, notes) for part in run if not isinstance(part, Figure)]
-    return shown
+            blocks += [_shown(part, notes) for part in run if not isinstance(part, Figure)]
+    return blocks
 
 
 def _shown(part: str | Table, notes: Sequence[str]) -> dict[str, object]:

@@ -25,5 +25,5 @@ def shapes(axes: Iterable[str]) -> dict[str, str]:
 
 def _with_own(htebs: Mapping[str, str], of_study: tuple[str, ...], axes: Iterable[str]) -> dict[str, str]:
     names = list(dict.fromkeys(axes))
-    others = [axis for axis in names if axis not in htebs]
-    return {axis: htebs.get(axis) or of_study[others.index(axis) % len(of_study)] for axis in names}
+    further = [axis for axis in names if axis not in htebs]
+    return {axis: htebs.get(axis) or of_study[further.index(axis) % len(of_study)] for axis in names}

@@ -182,8 +182,8 @@ class Exhibit:
         heads, rows = list(map(str, self.printed.columns)), self.printed.to_numpy().tolist()
         lines = columns(heads, rows, empty)
         if _width(lines) > _TERMINAL:
-            first, *others = zip(heads, *rows, strict=True)
-            lines = min(lines, columns(first, others), key=_width)
+            first, *rest = zip(heads, *rows, strict=True)
+            lines = min(lines, columns(first, rest), key=_width)
         return "\n".join([self.caption, lines, *(f"  {note}" for note in self.notes)])
 
     def files(self, folder: str = "tables/") -> dict[str, bytes]:
@@ -214,8 +214,8 @@ class Exhibit:
         table = "\n".join(self._pages() if long else self._float())
         packages = ["array", "booktabs", "longtable" if long else "graphicx"]
         letters = sorted(set(_LATIN.findall(table)))
-        says = f"% and XeLaTeX or LuaLaTeX with a font for these letters: {''.join(letters)}\n" if letters else ""
-        return f"% needs \\usepackage{{{','.join(packages)}}}\n{says}{table}\n"
+        engines = f"% and XeLaTeX or LuaLaTeX with a font for these letters: {''.join(letters)}\n" if letters else ""
+        return f"% needs \\usepackage{{{','.join(packages)}}}\n{engines}{table}\n"
 
     def _float(self) -> list[str]:
         """Return lines of LaTeX: a table on one page."""
@@ -394,22 +394,22 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
     DataError before anything is written if a folder has a file's name or a file a folder's, or if a name leads out of
     the folder: names may come from records that others wrote.
     """
-    if strange := next((name for name in files if not _below(name)), ""):
-        raise DataError(f"{folder}: {strange[:100]!a} is not a valid name for a report's file; correct that name")
+    if invalid := next((name for name in files if not _below(name)), ""):
+        raise DataError(f"{folder}: {invalid[:100]!a} is not a valid name for a report's file; correct that name")
     for name in () if is_remote(folder) else (LIST, *files):
         _refuse_unfit(folder, name)
-    before = _listed(folder)
-    now = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+    previous = _listed(folder)
+    current = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
     # Listed first: a report that is killed leaves no file that the next one does not know.
-    write_json(folder / LIST, before | now)
+    write_json(folder / LIST, previous | current)
     for name, content in files.items():
         with atomic(folder / name) as file:
             file.write(content)
-    for name in before.keys() - now.keys():
+    for name in previous.keys() - current.keys():
         path = folder / name
-        if path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == before[name]:
+        if path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == previous[name]:
             path.unlink()
-    write_json(folder / LIST, now)
+    write_json(folder / LIST, current)
 
 
 def _listed(folder: Path) -> dict[str, str]:

@@ -225,8 +225,8 @@ async def all_through(
             await work(job)
 
     try:
-        async with asyncio.TaskGroup() as beside:  # a failing disk ends the whole run, not only the syncing
-            syncing = beside.create_task(sync_always(journals))
+        async with asyncio.TaskGroup() as outer:  # a failing disk ends the whole run, not only the syncing
+            syncing = outer.create_task(sync_always(journals))
             async with asyncio.TaskGroup() as group:
                 for _ in range(workers):
                     group.create_task(worker())

@@ -183,8 +183,8 @@ class WorkerPool:
         except self.ray.exceptions.RayTaskError as error:
             cause = error.cause
         except self.ray.exceptions.RayError as error:
-            why = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            line = f"node {slot.address}: a worker died (killed, or out of memory?): {why}; see Ray's logs there"
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            line = f"node {slot.address}: a worker died (killed, or out of memory?): {reason}; see Ray's logs there"
             raise WorkerDiedError(line) from None
         if isinstance(cause, (TextFailedError, DataError)):
             raise cause

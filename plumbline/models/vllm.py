@@ -176,9 +176,9 @@ class VllmEngine(Chat):
         """Return the token of a label at the start of an answer. Raises StudyError if it takes several."""
         if label not in self._label_tokens:
             tokenizer = self._engine.get_tokenizer()
-            before = tokenizer.apply_chat_template([{"role": "user", "content": "."}], tokenize=False, **self._template)
-            plain = tokenizer.encode(before, add_special_tokens=False)
-            tokens = tokenizer.encode(before + label, add_special_tokens=False)
+            prefix = tokenizer.apply_chat_template([{"role": "user", "content": "."}], tokenize=False, **self._template)
+            plain = tokenizer.encode(prefix, add_special_tokens=False)
+            tokens = tokenizer.encode(prefix + label, add_special_tokens=False)
             if tokens[:-1] != plain:
                 number = (
                     f"{len(tokens) - len(plain)} tokens" if len(tokens) > len(plain) + 1 else "not a token by itself"
@@ -295,9 +295,9 @@ def _printing_to(file: int) -> Iterator[None]:
     finally:
         for stream in screen:
             stream.flush()
-        for stream_number, before in zip((1, 2), copies, strict=True):
-            os.dup2(before, stream_number)
-            os.close(before)
+        for stream_number, copy in zip((1, 2), copies, strict=True):
+            os.dup2(copy, stream_number)
+            os.close(copy)
 
 
 def _line(error: BaseException) -> str:

@@ -151,12 +151,12 @@ def _curves(confidence: Floats, metric: Floats, drawn: Floats) -> Floats:
     starts = np.flatnonzero(np.diff(confidence[order], prepend=-np.inf))  # queries of equal confidence
     sizes = np.add.reduceat(drawn[:, order], starts, axis=1)
     sums = np.add.reduceat(drawn[:, order] * metric[order], starts, axis=1)
-    upto, lost, row = sizes.cumsum(axis=1), sums.cumsum(axis=1), np.arange(len(drawn))
+    upto, dropped, row = sizes.cumsum(axis=1), sums.cumsum(axis=1), np.arange(len(drawn))
     columns = []
-    for gone in (_gone(rate, n) for rate in RATES):
-        at = (upto <= gone).sum(axis=1)  # the group that is dropped in part; all groups before it are dropped
-        share = (gone - upto[row, at] + sizes[row, at]) / sizes[row, at]
-        columns.append((lost[:, -1] - lost[row, at] + (1 - share) * sums[row, at]) / (n - gone))
+    for unanswered in (_gone(rate, n) for rate in RATES):
+        at = (upto <= unanswered).sum(axis=1)  # the group that is dropped in part; all groups before it are dropped
+        share = (unanswered - upto[row, at] + sizes[row, at]) / sizes[row, at]
+        columns.append((dropped[:, -1] - dropped[row, at] + (1 - share) * sums[row, at]) / (n - unanswered))
     return np.stack(columns, axis=1)
 
 

@@ -185,8 +185,8 @@ def gwet_ac2(answers: Answers) -> Estimate:
         return Estimate.undefined(reason)
     counts = answers.counts
     points = counts.shape[1]
-    apart = np.abs(np.subtract.outer(np.arange(points), np.arange(points)))
-    weights = 1 - (apart + 1) * apart / (points * (points - 1))  # 1 on the diagonal, 0 between the ends of the scale
+    distance = np.abs(np.subtract.outer(np.arange(points), np.arange(points)))
+    weights = 1 - (distance + 1) * distance / (points * (points - 1))  # 1 for equal points, 0 for the scale's ends
     shares = counts / answers.ratings[:, None]
     spread = 1 - shares.mean(axis=0)
     return _corrected(answers, weights, weights.sum() / (points * (points - 1)) * (shares @ spread))
@@ -465,8 +465,8 @@ def _alike(answers: Answers) -> Integers:
     """Return how many ordered combinations of two ratings of each pair are equal."""
     if isinstance(answers.scale, Continuous):  # a matrix of pairs by points would have as many points as ratings
         cells, counts = np.unique(answers.pair * len(answers.levels) + answers.point, return_counts=True)
-        alike: Integers = np.bincount(cells // len(answers.levels), counts * (counts - 1)).astype(np.int64)
-        return alike
+        equal: Integers = np.bincount(cells // len(answers.levels), counts * (counts - 1)).astype(np.int64)
+        return equal
     counts = answers.counts
     ordered: Integers = np.einsum("ij,ij->i", counts, counts) - answers.ratings
     return ordered
@@ -558,15 +558,15 @@ def mean_kappa(answers: Answers) -> Estimate:
     defined = ~np.isnan(kappas)
     if not defined.any():
         return Estimate.undefined("no two raters varied, so chance agreement is complete")
-    whole, weight = float((shared * kappas)[defined].sum()), float(shared[defined].sum())
+    total, weight = float((shared * kappas)[defined].sum()), float(shared[defined].sum())
     # Without a pair, each two who rated it have one pair less and another kappa, or none if nothing varies any more.
-    gone = np.isnan(without)
-    change = np.where(gone, 0, (shared[couple] - 1) * without) - (shared * kappas)[couple]
-    loss = np.where(gone, shared[couple], 1)
+    undefined = np.isnan(without)
+    change = np.where(undefined, 0, (shared[couple] - 1) * without) - (shared * kappas)[couple]
+    loss = np.where(undefined, shared[couple], 1)
     keep = defined[couple]
     with np.errstate(invalid="ignore", divide="ignore"):  # a pair without which no two raters are left is no sample
-        left_out = (whole + np.bincount(pair, np.where(keep, change, 0))) / (weight - np.bincount(pair, loss * keep))
-    kappa = jackknife(whole / weight, left_out[np.isfinite(left_out)], ends=(-math.inf, 1.0))
+        left_out = (total + np.bincount(pair, np.where(keep, change, 0))) / (weight - np.bincount(pair, loss * keep))
+    kappa = jackknife(total / weight, left_out[np.isfinite(left_out)], ends=(-math.inf, 1.0))
     if math.isnan(kappa.low):
         return Estimate.alone(kappa.value, _no_spread(answers, couple, first, second))
     return kappa

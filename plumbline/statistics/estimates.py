@@ -306,14 +306,14 @@ def bca(
     (0.75, 0.51, 0.9)
     """
     n = int(counts.sum())
-    whole = counts @ features
-    statistic_value = float(statistic(whole[None])[0])
+    total = counts @ features
+    statistic_value = float(statistic(total[None])[0])
     if rng is None:
         return Estimate.alone(statistic_value if math.isnan(value) else value, NOT_RESAMPLED)
     draws = draw_counts(rng, n, RESAMPLES, counts / n, at_once=RESAMPLES * len(counts))
     defined = bootstrap(lambda drawn: statistic(drawn @ features), draws, value=statistic_value, n=n).distribution
     defined = defined[~np.isnan(defined)]
-    left_out = statistic(whole - features)  # the jackknife, a row for each kind of unit
+    left_out = statistic(total - features)  # the jackknife, a row for each kind of unit
     value = statistic_value if math.isnan(value) else value
     if len(defined) < (1 - _TAIL) * RESAMPLES or np.ptp(defined) < _EQUAL or np.isnan(left_out).any():
         return Estimate.alone(value, SCARCE)

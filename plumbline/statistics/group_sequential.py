@@ -130,8 +130,8 @@ class Path:
     def outcome(self, look: int, criterion: Criterion) -> str:
         """Return a look's outcome (from 1): accepted, rejected or undecided."""
         above, below = (p[look - 1] <= self.levels[look - 1] for p in (self.above, self.below))
-        held, missed = (above, below) if criterion.side == "at_least" else (below, above)
-        return "accepted" if held else "rejected" if missed else "undecided"
+        accepts, rejects = (above, below) if criterion.side == "at_least" else (below, above)
+        return "accepted" if accepts else "rejected" if rejects else "undecided"
 
 
 _NO_LOOKS = Path(np.empty(0, dtype=np.int64), *[np.empty(0)] * 6)
@@ -337,10 +337,10 @@ class _Campaign:
 
     def _differs(self, path: Path, name: str) -> bool:
         """Tell whether pairs or means of earlier looks have changed."""
-        now = self._seen(name, 0, len(path.pairs))
+        current = self._seen(name, 0, len(path.pairs))
         return any(
             len(values) != pairs or (pairs > 0 and abs(values.mean() - mean) > _ROUNDING)
-            for values, pairs, mean in zip(now, path.pairs, path.means, strict=True)
+            for values, pairs, mean in zip(current, path.pairs, path.means, strict=True)
         )
 
     def _levels(self, taken: Mapping[str, Path], looks: int, *, changed: bool) -> Floats:
@@ -350,8 +350,8 @@ class _Campaign:
             limits = self._blocks.increments()[:looks]
         else:
             limits = self._blocks.levels(looks, pairs)
-        before = next((path.levels for path in taken.values()), limits[:0])
-        return np.append(before, limits[len(before) :])
+        earlier = next((path.levels for path in taken.values()), limits[:0])
+        return np.append(earlier, limits[len(earlier) :])
 
     def _reached(self, path: Path, *, changed: bool) -> float:
         """Return P for a mean of at least the limit at the last look of a path."""
@@ -696,9 +696,9 @@ def outcomes(seen: Sequence[Sequence[Floats]], limits: Floats, criteria: Sequenc
         for values, criterion in zip(questions, criteria, strict=True):
             limit, (bottom, top) = criterion.limit, criterion.scale
             above, below = p_above(values, limit, bottom) <= level, p_above(-values, -limit, -top) <= level
-            held, missed = (above, below) if criterion.side == "at_least" else (below, above)
-            holds.append(held)
-            fails.append(missed)
+            accepts, rejects = (above, below) if criterion.side == "at_least" else (below, above)
+            holds.append(accepts)
+            fails.append(rejects)
         by_look.append(np.where(np.any(fails, axis=0), -1, np.where(np.all(holds, axis=0), 1, 0)))
     return np.stack(by_look, axis=1)
 
@@ -742,11 +742,11 @@ def stage_wise(p: float, pairs: Sequence[int], limits: Floats) -> float:
     """
     if (np.diff(pairs, prepend=0) <= 0).any():
         return float(np.sum(limits[:-1]) + p)
-    scores, before = _Scores(np.array(pairs) / pairs[-1]), 0.0
+    scores, crossed = _Scores(np.array(pairs) / pairs[-1]), 0.0
     for bound in -scipy.special.ndtri(np.asarray(limits)[:-1]):
-        before += scores.above(bound)
+        crossed += scores.above(bound)
         scores.go_on(-math.inf, bound)
-    return before + scores.above(-scipy.special.ndtri(p))
+    return crossed + scores.above(-scipy.special.ndtri(p))
 
 
 def unbiased_of(
@@ -849,13 +849,13 @@ class _Scores:
 
     def go_on(self, low: float, high: float) -> None:
         """Continue to the next look with scores between these bounds."""
-        share, before = self._shares[self._look], self._before
+        share, previous = self._shares[self._look], self._before
         middle = self._drift * math.sqrt(share)
         start = max(low, middle - _REACH)
         half = max(min(high, middle + _REACH) - start, 0.0) / 2
         nodes, weights = _nodes()
         points = start + half * (1 + nodes)
-        slope = math.sqrt(share / (2 * math.pi * (share - before)))
+        slope = math.sqrt(share / (2 * math.pi * (share - previous)))
         density = slope * np.exp(-(self._steps(points[:, None]) ** 2) / 2) @ self._masses
         self._points, self._masses = points, half * weights * density
         self._look += 1
@@ -866,7 +866,7 @@ class _Scores:
 
     def _steps(self, z: Floats | float) -> Floats:
         """Return what pairs since the previous look must add for a score of z, in standard errors."""
-        share, before = self._shares[self._look], self._before
-        step = share - before
-        wanted: Floats = z * math.sqrt(share) - self._points * math.sqrt(before) - self._drift * step
+        share, previous = self._shares[self._look], self._before
+        step = share - previous
+        wanted: Floats = z * math.sqrt(share) - self._points * math.sqrt(previous) - self._drift * step
         return wanted / math.sqrt(step)

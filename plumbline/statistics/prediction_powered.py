@@ -114,13 +114,13 @@ def powered(
     (True, True)
     """
     people = over_pairs(rated.sums, rated.counts)
-    shown = over_pairs_and_raters(rated.sums, rated.counts, *raters) if raters else people
+    people_mean = over_pairs_and_raters(rated.sums, rated.counts, *raters) if raters else people
     n, published = len(rated.counts), formula == "published"
     slope, without = _slopes(rated, pool)
-    before = float(spread_over_pairs(rated.sums, rated.counts))
+    variance = float(spread_over_pairs(rated.sums, rated.counts))
     rho = _correlation(rated.sums / rated.counts, rated.scores)
     if slope == 0 or n < 4:
-        return PoweredMean(shown, shown, 0.0, rho, float(n) if before > 0 else math.nan)
+        return PoweredMean(people_mean, people_mean, 0.0, rho, float(n) if variance > 0 else math.nan)
     strata = max(rated.strata.max(), pool.strata.max(initial=0)) + 1
     here, pool_n = (np.bincount(sample.strata, minlength=strata) for sample in (rated, pool))
     share = (1.0 if published else _SHARE) * pool_n / np.maximum(here + pool_n, 1)
@@ -134,8 +134,8 @@ def powered(
     powered_mean = known(value, np.array(spread), np.array(math.inf if published else n - 2.0))
     if raters:
         powered_mean = adding_raters(powered_mean, np.array(spread), *raters)
-    worth = n * before / spread if spread > 0 else math.nan
-    return PoweredMean(shown, powered_mean, slope, rho, worth)
+    worth = n * variance / spread if spread > 0 else math.nan
+    return PoweredMean(people_mean, powered_mean, slope, rho, worth)
 
 
 def _spread_of_pool(rated: RatedPairs, pool: Pool, lam: Floats, means: Floats, *, published: bool) -> float:
@@ -159,10 +159,10 @@ def _slopes(rated: RatedPairs, pool: Pool) -> tuple[float, Floats]:
     weights = (rated.counts / rated.counts.mean()) ** 2 * away[:n]
     products = weights * rated.sums / rated.counts
     total, counts = rated.sums.sum(), rated.counts.sum()
-    whole = float(products.sum() - total / counts * weights.sum()) / n
-    others = (total - rated.sums) / (counts - rated.counts)  # people's mean with each pair left out
-    without = (products.sum() - products - others * (weights.sum() - weights)) / (n - 1)
-    return whole / variance, without / variance
+    slope = float(products.sum() - total / counts * weights.sum()) / n
+    mean_without = (total - rated.sums) / (counts - rated.counts)  # people's mean with each pair left out
+    without = (products.sum() - products - mean_without * (weights.sum() - weights)) / (n - 1)
+    return slope / variance, without / variance
 
 
 def unlike(rated: RatedPairs, pool: Pool) -> float:
@@ -188,9 +188,9 @@ def unlike(rated: RatedPairs, pool: Pool) -> float:
     strata = int(max(rated.strata.max(), pool.strata.max(initial=0))) + 1
     number = np.bincount(pool.strata, minlength=strata)
     means = np.bincount(pool.strata, pool.scores, minlength=strata) / np.maximum(number, 1)
-    beside = number[rated.strata] > 0
-    away = (rated.scores - means[rated.strata])[beside]
-    shares = np.bincount(rated.strata[beside], minlength=strata) / max(len(away), 1)
+    pooled = number[rated.strata] > 0
+    away = (rated.scores - means[rated.strata])[pooled]
+    shares = np.bincount(rated.strata[pooled], minlength=strata) / max(len(away), 1)
     within = float(((pool.scores - means[pool.strata]) ** 2).sum()) / max(len(pool.scores) - int((number > 0).sum()), 1)
     if within < 1e-12 or not len(away):
         return math.nan

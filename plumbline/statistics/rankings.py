@@ -116,19 +116,19 @@ def kendall_rows(first: Floats, second: Floats) -> Floats:
     x, y = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if x.shape[1] > _FEW:
         return np.array([kendall(x_row, y_row).value for x_row, y_row in zip(x, y, strict=True)])
-    before, after = np.triu_indices(x.shape[1], 1)
-    rows = max(1, _AT_ONCE // max(1, len(before)))
-    taus = [_tau_b(x[k : k + rows], y[k : k + rows], before, after) for k in range(0, len(x), rows)]
+    first_of, second_of = np.triu_indices(x.shape[1], 1)
+    rows = max(1, _AT_ONCE // max(1, len(first_of)))
+    taus = [_tau_b(x[k : k + rows], y[k : k + rows], first_of, second_of) for k in range(0, len(x), rows)]
     return np.concatenate([np.empty(0), *taus])
 
 
 def _tau_b(x: Floats, y: Floats, before: NDArray[np.intp], after: NDArray[np.intp]) -> Floats:
     """Return tau-b of each row: concordant pairs less discordant ones, scaled for ties."""
     signs = [(side[:, before] > side[:, after]).astype(np.int8) - (side[:, before] < side[:, after]) for side in (x, y)]
-    apart = [np.abs(side).sum(axis=1, dtype=np.int64) for side in signs]
+    untied = [np.abs(side).sum(axis=1, dtype=np.int64) for side in signs]
     same_order = (signs[0] * signs[1]).sum(axis=1, dtype=np.int64)
     with np.errstate(invalid="ignore"):  # zero by zero if a row is constant
-        tau = np.clip(same_order / np.sqrt(apart[0]) / np.sqrt(apart[1]), -1, 1)
+        tau = np.clip(same_order / np.sqrt(untied[0]) / np.sqrt(untied[1]), -1, 1)
     defined: Floats = np.where(np.isfinite(x).all(axis=1) & np.isfinite(y).all(axis=1), tau, np.nan)
     return defined
 
@@ -358,15 +358,15 @@ def rank_intervals(scores: pd.DataFrame, *, n_resamples: int = 10_000, rng: np.r
     points, grid = borda_points(scores)
     n_models, n_tasks = grid.shape
     count, ranks = points.sum(axis=1), ranks_of(points.sum(axis=1))
-    whole = np.isfinite(grid).all(axis=1) & (n_tasks > 0)
-    ranked = whole & (n_tasks >= LEAST_TASKS)
-    mean = np.where(whole, grid.sum(axis=1) / max(n_tasks, 1), np.nan)
+    complete = np.isfinite(grid).all(axis=1) & (n_tasks > 0)
+    ranked = complete & (n_tasks >= LEAST_TASKS)
+    mean = np.where(complete, grid.sum(axis=1) / max(n_tasks, 1), np.nan)
     every = n_resamples * n_tasks
     draws = draw_counts(rng, n_tasks, n_resamples, at_once=every) if ranked.any() else iter(())
     resamples = next(draws, np.zeros((0, n_tasks))).astype(np.float64)
     low, high = _ends(points, ranked, resamples)
     mean_low, mean_high = (end / max(n_tasks, 1) for end in _ends(grid, ranked, resamples))
-    apart = told_apart(np.where(ranked[:, None], points, np.nan))
+    better = told_apart(np.where(ranked[:, None], points, np.nan))
     shown = ranked & (n_models > 1)
     single_low, single_high = _rank_ends(resamples @ points.T, _tail(n_tasks), shown)
     columns = {
@@ -374,14 +374,14 @@ def rank_intervals(scores: pd.DataFrame, *, n_resamples: int = 10_000, rng: np.r
         "borda_low": low,
         "borda_high": high,
         "rank": ranks,
-        "rank_low": np.where(shown, 1 + apart.sum(axis=0), np.nan),
-        "rank_high": np.where(shown, n_models - apart.sum(axis=1), np.nan),
+        "rank_low": np.where(shown, 1 + better.sum(axis=0), np.nan),
+        "rank_high": np.where(shown, n_models - better.sum(axis=1), np.nan),
         "rank_single_low": single_low,
         "rank_single_high": single_high,
         "mean": mean,
         "mean_low": mean_low,
         "mean_high": mean_high,
-        "group": _groups(apart, np.flatnonzero(shown)[np.argsort(ranks[shown], kind="stable")]),
+        "group": _groups(better, np.flatnonzero(shown)[np.argsort(ranks[shown], kind="stable")]),
         "reason": _reasons(grid, ranked & np.isnan(low)),
     }
     return pd.DataFrame(columns, index=scores.index)
@@ -504,9 +504,9 @@ def _reasons(grid: Floats, flat: Bools) -> list[str]:
     """Return why a model has no interval; empty if it has one."""
     n_models, n_tasks = grid.shape
     reasons = []
-    for lacking, same in zip(n_tasks - np.isfinite(grid).sum(axis=1), flat, strict=True):
-        if lacking:
-            reasons.append(f"lacks {lacking} of {n_tasks} scores: it gets no points there, and no interval")
+    for missing, same in zip(n_tasks - np.isfinite(grid).sum(axis=1), flat, strict=True):
+        if missing:
+            reasons.append(f"lacks {missing} of {n_tasks} scores: it gets no points there, and no interval")
         elif n_tasks < LEAST_TASKS:
             reasons.append(f"an interval needs at least {LEAST_TASKS} tasks, not {n_tasks}")
         elif n_models == 1:

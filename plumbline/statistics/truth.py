@@ -169,7 +169,7 @@ def dawid_skene(
         logs = np.tile(np.log(np.maximum(beliefs.mean(axis=0), _LEAST)), (len(votes.items), 1))
         np.add.at(logs, votes.item, np.log(np.maximum(confusion, _LEAST))[votes.rater, :, votes.label])
         likely = np.exp(logs - logs.max(axis=1, keepdims=True))
-        before, beliefs = beliefs, likely / likely.sum(axis=1, keepdims=True)
-        if np.abs(beliefs - before).max() <= _STILL:
+        previous, beliefs = beliefs, likely / likely.sum(axis=1, keepdims=True)
+        if np.abs(beliefs - previous).max() <= _STILL:
             return votes.truth(beliefs, iteration)
     return votes.truth(beliefs, iterations, converged=False)

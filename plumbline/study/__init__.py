@@ -305,8 +305,8 @@ def load_study(file: str | Path, exports: str | Path | None = None) -> Study:
     try:
         data = read_yaml(path := Path(file))
     except FileNotFoundError:
-        where = f"samples: {resource('studies')}" if IN_CHECKOUT else "`plumbline studies` copies samples to studies/"
-        raise StudyError(f"no study file {file} on this machine; {where}") from None
+        hint = f"samples: {resource('studies')}" if IN_CHECKOUT else "`plumbline studies` copies samples to studies/"
+        raise StudyError(f"no study file {file} on this machine; {hint}") from None
     except DataError as error:
         raise StudyError(str(error)) from None
     if not isinstance(data, dict):

@@ -146,10 +146,10 @@ def first_complaint(error: ValidationError) -> str:
 
 def _complaint(error: ErrorDetails) -> str:
     of_kind = error["loc"][-1:] == ("kind",)
-    where = ".".join(map(str, _plain(error["loc"][:-1] if of_kind else error["loc"])))
-    what = _in_words(error["type"], error, of_kind)
-    what = what if len(what) <= LONGEST else f"{what[:LONGEST]} ..."
-    return f"{where}: {what}" if where else what
+    location = ".".join(map(str, _plain(error["loc"][:-1] if of_kind else error["loc"])))
+    fault = _in_words(error["type"], error, of_kind)
+    fault = fault if len(fault) <= LONGEST else f"{fault[:LONGEST]} ..."
+    return f"{location}: {fault}" if location else fault
 
 
 def _in_words(fault: str, error: ErrorDetails, of_kind: bool) -> str:
@@ -196,8 +196,8 @@ def _of_their_own(errors: list[ErrorDetails]) -> list[ErrorDetails]:
 
 def _plain(location: tuple[int | str, ...]) -> Iterator[int | str]:
     """Yield a place as the study file has it, without the kinds that pydantic adds."""
-    for before, part in zip((None, *location), location, strict=False):
-        if not (part in _KINDS and before == "subject"):
+    for previous, part in zip((None, *location), location, strict=False):
+        if not (part in _KINDS and previous == "subject"):
             yield part
 
 

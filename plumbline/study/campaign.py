@@ -89,7 +89,7 @@ class RatersSpec(StudyPart):
     @field_validator("blocks")
     @classmethod
     def _rising(cls, value: tuple[int, ...]) -> tuple[int, ...]:
-        if any(later <= before for before, later in itertools.pairwise(value)):
+        if any(later <= earlier for earlier, later in itertools.pairwise(value)):
             raise ValueError(
                 f"{list(value)} is not ascending; write the total of pairs after each block, such as [20, 40, 60]"
             )

@@ -153,8 +153,8 @@ class HumanSubject(Subject):
 
 def refuse_one_name(names: Collection[str], models: Iterable[ModelSpec]) -> None:
     """Raise ValueError for a language model with the name of an embedding model: tables list both by name."""
-    if taken := [model.name for model in models if model.name in names]:
-        raise ValueError(f"judges: {taken[0]!r} is also the name of an embedding model; rename one of them")
+    if shared := [model.name for model in models if model.name in names]:
+        raise ValueError(f"judges: {shared[0]!r} is also the name of an embedding model; rename one of them")
 
 
 def with_human(data: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str, Any]:
@@ -168,8 +168,8 @@ def with_human(data: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str,
     except ValidationError as error:
         faults = (f"subject.{fault}" for fault in complaints(error))
         raise StudyError(*(re.sub(r"^subject\.models", "judges", fault) for fault in faults)) from None
-    if beside := [name for name in _REFUSED if name in data]:
-        raise StudyError(f"{beside[0]}: does not apply to subject human; take it out")
+    if refused := [name for name in _REFUSED if name in data]:
+        raise StudyError(f"{refused[0]}: does not apply to subject human; take it out")
     listed = data.get("datasets", [])
     if not isinstance(listed, list):
         return {**data, "subject": subject}  # which `datasets` complains of

@@ -120,8 +120,8 @@ class Transformation(VerdictUnit):
     def _whole(self) -> Transformation:
         ways = [way for way in ("calls", "function", "outputs") if getattr(self, way)]
         if len(ways) != 1:
-            what = f"has {' and '.join(ways)}" if ways else "has no source of outputs"
-            raise ValueError(f"{what}; give it one of `calls`, `function` and `outputs`")
+            fault = f"has {' and '.join(ways)}" if ways else "has no source of outputs"
+            raise ValueError(f"{fault}; give it one of `calls`, `function` and `outputs`")
         if (self.draw == "none") == bool(self.languages):
             raise ValueError("`draw` (text or run) and `languages` go together; give both or neither")
         if self.languages and (self.outputs or self.language):
@@ -169,8 +169,8 @@ class Transformation(VerdictUnit):
         """The error types that its outputs can have."""
         if self.error_types is not None:
             return frozenset(self.error_types)
-        others = set(FLAGS) - _LENGTHS - set(() if self.calls else _OF_MODELS)
-        return frozenset({*others, *_OF_LENGTH[self.length]})
+        general = set(FLAGS) - _LENGTHS - set(() if self.calls else _OF_MODELS)
+        return frozenset({*general, *_OF_LENGTH[self.length]})
 
     @functools.cached_property
     def translates(self) -> bool:
@@ -199,16 +199,16 @@ class Transformation(VerdictUnit):
         """
         if self.draw == "none":
             return None
-        others = [language for language in self.languages if language != source]
-        if not others:
+        further = [language for language in self.languages if language != source]
+        if not further:
             raise StudyError(
                 f"languages: {self.name!r} has the only target {self.languages[0]}, but some texts are already in it;"
                 " add another language"
             )
         if self.draw == "text":
-            return draw_from(others, self.name, seed, text)
+            return draw_from(further, self.name, seed, text)
         drawn = draw_from(self.languages, self.name, seed, dataset)
-        return drawn if drawn != source else draw_from(others, self.name, seed, dataset)
+        return drawn if drawn != source else draw_from(further, self.name, seed, dataset)
 
     def call_languages(self, source: str, drawn: str | None) -> tuple[str, ...]:
         """The language that each call is told to answer in, in order (codes); without calls the output's alone."""
@@ -308,20 +308,20 @@ def refuse_mixed_up(custom: Mapping[str, Transformation]) -> None:
     """Raise StudyError for names and axes that would change HTEB's numbers, or give one name two meanings."""
     axes = {kind.axis for kind in EIGHT.values()}
     for name, kind in custom.items():
-        where = f"transformation {name!r}"
+        location = f"transformation {name!r}"
         if name in EIGHT:
-            raise StudyError(f"{where} is one of HTEB's eight; give yours another name")
+            raise StudyError(f"{location} is one of HTEB's eight; give yours another name")
         if name in axes or kind.axis in axes:
-            what = f"its axis {kind.axis!r}" if kind.axis in axes else "its name"
+            reserved = f"its axis {kind.axis!r}" if kind.axis in axes else "its name"
             raise StudyError(
-                f"{where}: {what} is reserved, because HTEB's own transformations have an axis of that name;"
+                f"{location}: {reserved} is reserved, because HTEB's own transformations have an axis of that name;"
                 " choose another"
             )
         if kind.axis in EIGHT or kind.axis in custom:
-            raise StudyError(f"{where}: its axis {kind.axis!r} is also a transformation's name; rename one of them")
+            raise StudyError(f"{location}: its axis {kind.axis!r} is also a transformation's name; rename one of them")
         partner = custom.get(kind.rated_with)
         if kind.rated_with and (partner is None or partner is kind or partner.rated_with or partner.axis != kind.axis):
             raise StudyError(
-                f"{where}: rated_with {kind.rated_with!r} must be another of the study's own transformations, on the"
+                f"{location}: rated_with {kind.rated_with!r} must be another of the study's own transformations, on the"
                 " same axis and without rated_with"
             )
