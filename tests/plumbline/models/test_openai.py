@@ -19,9 +19,9 @@ from tests.generation.helpers import LETTERS, server, small_study
 from tests.stubs import Asked, ChatStub, Reply, Script, answers, last_line, refuses, says, upper
 
 
-def for_bread(reply: Reply, times: int = 99) -> Script:
-    """Answer well, but give this to the text `bread` the first so many times."""
-    return lambda asked: reply if last_line(asked) == "bread" and asked.times <= times else upper(asked)
+def for_bread(reply: Reply) -> Script:
+    """Answer well, but give this to the text `bread`."""
+    return lambda asked: reply if last_line(asked) == "bread" else upper(asked)
 
 
 def rows(study: Study) -> dict[str, TransformedText]:
@@ -55,19 +55,6 @@ SLOW = {"length too large", "time-out", "trickle"}
 @pytest.fixture(autouse=True)
 def _no_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(servers, "FIRST_DELAY", 0.001)
-
-
-@pytest.mark.parametrize("fault", PASSING)
-def test_a_passing_fault_is_tried_again_and_no_text_is_lost_or_doubled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
-) -> None:
-    monkeypatch.setattr(openai, "TIMEOUT", 0.7 if fault in SLOW else 30.0)
-    times = 1 if fault in SLOW else 2
-    with ChatStub(for_bread(PASSING[fault], times)) as stub:
-        study = small_study(tmp_path, generator=server(stub.url))
-        assert generate(study)["ok"] == len(LETTERS)
-    assert {text: row.output for text, row in rows(study).items()} == {text: text.upper() for text in LETTERS}
-    assert Counter(last_line(asked) for asked in stub.asked) == {**dict.fromkeys(LETTERS, 1), "bread": times + 1}
 
 
 def test_of_a_mix_of_all_faults_no_text_is_lost_or_doubled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

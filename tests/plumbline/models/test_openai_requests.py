@@ -189,11 +189,6 @@ def test_any_text_gets_there_whole(tmp_path: Path, text: str) -> None:
     assert (answer, waits) == (Completion("True"), [])
 
 
-def test_an_attempt_says_its_own_seed_and_sampling(tmp_path: Path) -> None:
-    answer, _ = ask(tmp_path, lambda asked: says(f"{asked.body['seed']} {asked.body['max_tokens']}"), "apple")
-    assert answer == Completion("5 9")
-
-
 def test_what_was_thought_is_not_the_answer_and_a_cut_one_is_told(tmp_path: Path) -> None:
     message = {"role": "assistant", "content": None, "reasoning_content": "hm"}
     thought = answers({"choices": [{"message": message, "finish_reason": "length"}]})
