@@ -37,9 +37,9 @@ def answered(
     columns = ["pair_id", "rater_id", "question", "answer", "seconds", "simulated", "order"]
     for name, frame in ratings.items():
         counting = that_count(frame)
-        whole = counting if "order" in counting else counting.assign(order="")
+        with_order = counting if "order" in counting else counting.assign(order="")
         raters = answers_by_task.setdefault(name, {})
-        for (pair_id, rater), group in whole[columns].groupby(["pair_id", "rater_id"], sort=True, observed=True):
+        for (pair_id, rater), group in with_order[columns].groupby(["pair_id", "rater_id"], sort=True, observed=True):
             answers = dict(zip(group["question"].astype(str), group["answer"].astype(str), strict=True))
             raters.setdefault(str(rater), {})[str(pair_id)] = RaterAnswers(
                 answers, float(group["seconds"].iloc[0]), order_of(str(group["order"].iloc[0]))

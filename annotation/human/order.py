@@ -89,11 +89,11 @@ def drop_answers(study: Study, tasks: Sequence[HumanTask], items: Sequence[Human
     """
     manifest, same, answers = Manifest.of(study), dict[tuple[str, str], object](), None
     try:
-        before = manifest.models(TASKS, HumanTask, study.command(_COMMAND))
-        if before == list(tasks):
+        drawn_before = manifest.models(TASKS, HumanTask, study.command(_COMMAND))
+        if drawn_before == list(tasks):
             return
         manifest.refuse_replaced(ITEMS, _COMMAND)
-        same = _asked_of(before, read_records(study.folder / ITEMS, HumanItem, _COMMAND))
+        same = _asked_of(drawn_before, read_records(study.folder / ITEMS, HumanItem, _COMMAND))
         if (study.folder / MODEL_ANSWERS).exists():
             answers = manifest.frame(MODEL_ANSWERS, HumanAnswer, "")
     except DataError:

@@ -89,8 +89,8 @@ def within_items(
     values = [_within(answers) for answers in answered]
     defined = np.array([value for value in values if not math.isnan(value)])
     shared = any(sum(answer is not None for answer in answers) > 1 for answers in answered)
-    why = "no item has two raters whose answers vary" if shared else "no item has two raters"
-    return {"Spearman within items": (_mean_over_items(defined, why, number, rng), BOOTSTRAP)}
+    reason = "no item has two raters whose answers vary" if shared else "no item has two raters"
+    return {"Spearman within items": (_mean_over_items(defined, reason, number, rng), BOOTSTRAP)}
 
 
 def _within(each: Sequence[Floats | None]) -> float:
@@ -105,14 +105,14 @@ def _within(each: Sequence[Floats | None]) -> float:
     return float(defined.mean()) if len(defined) else math.nan
 
 
-def _mean_over_items(values: Floats, lacking: str, number: int, rng: np.random.Generator) -> Estimate:
-    """Return a mean over items with its bootstrap interval; `lacking` is the reason if no item has a value."""
+def _mean_over_items(values: Floats, no_values: str, number: int, rng: np.random.Generator) -> Estimate:
+    """Return a mean over items with its bootstrap interval; `no_values` is the reason if no item has a value."""
     n = len(values)
     if not n:
-        return Estimate.undefined(lacking)
+        return Estimate.undefined(no_values)
     if n == 1 or np.ptp(values) < 1e-12:
-        why = "the mean is over only one item, so there is no interval" if n == 1 else ALIKE
-        return Estimate.alone(float(values.mean()), why, n)
+        reason = "the mean is over only one item, so there is no interval" if n == 1 else ALIKE
+        return Estimate.alone(float(values.mean()), reason, n)
     draws = draw_indices(rng, n, number)
     return bootstrap(lambda rows: values[rows].mean(axis=1), draws, value=float(values.mean()), n=n).percentile()
 
@@ -129,8 +129,8 @@ def pairwise(
     shared = np.logical_or.reduce([both for both, _ in twos]) if twos else np.zeros(0, bool)
     n = int(shared.sum())
     if not twos:
-        why = "there is only one rater" if len(columns) < 2 else f"no two raters share {SHARED} items"
-        return Estimate.undefined(why, n)
+        reason = "there is only one rater" if len(columns) < 2 else f"no two raters share {SHARED} items"
+        return Estimate.undefined(reason, n)
 
     def mean_of(counts: Floats) -> Floats:
         each = np.stack([of(counts[:, both]) for both, of in twos])

@@ -64,8 +64,8 @@ def compare(parts: Sequence[TaskPart], *, seed: int) -> HumanTables:
     """
     some = [part for part in parts if part.sample.units]
     if not some:
-        why = "; ".join(_left_out(parts))
-        raise DataError("people saw no item that can be scored" + (f" ({why})" if why else ""))
+        reasons = "; ".join(_left_out(parts))
+        raise DataError("people saw no item that can be scored" + (f" ({reasons})" if reasons else ""))
     number = enough_resamples(len(some), 0.05, 1000)
     compared = [_compared(part, number, seed) for part in some]
 
@@ -99,8 +99,8 @@ def _compared(part: TaskPart, number: int, seed: int) -> HumanTables:
     language = given_by(task, by_unit(sample, part.annotators), LanguageModelScorer)
     models = [_given(name, result, task) for name, result in part.results.items()]
 
-    def rng(what: str) -> np.random.Generator:
-        return stream(seed, "human", what, sample.task.task, sample.subset, sample.language)
+    def rng(purpose: str) -> np.random.Generator:
+        return stream(seed, "human", purpose, sample.task.task, sample.subset, sample.language)
 
     scored = score(task, people, [*language, *models], n_resamples=number, rng=rng("scores"))
     agreed = agreement(task, people, n_resamples=number, rng=rng("agreement"))

@@ -76,9 +76,9 @@ def _on_clusters(scores: pd.DataFrame) -> list[str]:
     return [OF_N_ITEMS] if (scores["metric"] == V_MEASURE).any() else []
 
 
-def _left_out(wide: pd.DataFrame, why: str) -> str:
+def _left_out(wide: pd.DataFrame, reason: str) -> str:
     number = wide.attrs.get("left_out", 0)
-    return f"{count(number, 'task')} {'is' if number == 1 else 'are'} left out, {why}" if number else ""
+    return f"{count(number, 'task')} {'is' if number == 1 else 'are'} left out, {reason}" if number else ""
 
 
 def all_exhibits(material: HumanMaterial) -> dict[str, Exhibit]:
@@ -94,7 +94,7 @@ def all_exhibits(material: HumanMaterial) -> dict[str, Exhibit]:
 def ceiling(material: HumanMaterial) -> Exhibit:
     """Return for each task the scores of people, models and trivial answers, and the raters' agreement."""
     answering = bool((material.main["scorer_kind"] == ANSWERS_TOO).any())
-    whole = pd.DataFrame([_ceiling_row(material, *task) for task in with_ami(material.scores, "where")])
+    table = pd.DataFrame([_ceiling_row(material, *task) for task in with_ami(material.scores, "where")])
     columns: dict[str, Cell] = {
         "Task": "where", "Metric": "metric", "Items": "n_items", "Raters": "raters",
         "Raters' mean [95%]": hundredfold_with_ends("raters_mean"),
@@ -124,12 +124,12 @@ def ceiling(material: HumanMaterial) -> Exhibit:
         *reasons(of_people["where"] + ", " + of_people["scorer"].str.replace("_", " "), of_people["reason"]),
         *material.notes,
     ]
-    frame = whole.drop(columns=["together_low", "together_high", "measure"])
+    frame = table.drop(columns=["together_low", "together_high", "measure"])
     caption = "People and models on the same items, scores times 100"
-    return _exhibit(material, "ceiling", caption, frame, printed(whole, columns), notes)
+    return _exhibit(material, "ceiling", caption, frame, printed(table, columns), notes)
 
 
-def _ceiling_row(material: HumanMaterial, where: str, every: pd.DataFrame) -> dict[str, object]:
+def _ceiling_row(material: HumanMaterial, task_name: str, every: pd.DataFrame) -> dict[str, object]:
     """Return the numbers of one task by one metric."""
     compared = every[every["compared"]]
     scored = compared[compared["score"].notna()]
@@ -143,9 +143,9 @@ def _ceiling_row(material: HumanMaterial, where: str, every: pd.DataFrame) -> di
     def value(rows: pd.DataFrame, name: str = "score") -> float:
         return float(rows[name].iloc[0]) if len(rows) else math.nan
 
-    alike = first_of(material.agreement, where)
+    agreed = first_of(material.agreement, task_name)
     return {
-        "where": where, "metric": every["metric"].iloc[0],
+        "where": task_name, "metric": every["metric"].iloc[0],
         "n_items": int(compared["n_items"].max()) if len(compared) else 0,
         "raters": int((every["scorer_kind"] == "rater").sum()), "raters_mean": value(people),
         "low": value(people, "low"), "high": value(people, "high"), "aggregate": value(together), "best": value(best),
@@ -153,10 +153,10 @@ def _ceiling_row(material: HumanMaterial, where: str, every: pd.DataFrame) -> di
         "median": float(embedding["score"].median()) if len(embedding) else math.nan,
         "best_language_model": value(annotator), "trivial": value(line),
         "trivial_line": line["scorer"].iloc[0] if len(line) else "",
-        "agreement": math.nan if alike is None else float(alike["value"]),
-        "agreement_flag": "" if alike is None else flag(alike["measure"], alike["value"]),
+        "agreement": math.nan if agreed is None else float(agreed["value"]),
+        "agreement_flag": "" if agreed is None else flag(agreed["measure"], agreed["value"]),
         "together_low": value(together, "low"), "together_high": value(together, "high"),
-        "measure": "" if alike is None else alike["measure"],
+        "measure": "" if agreed is None else agreed["measure"],
     }  # fmt: skip
 
 
@@ -278,7 +278,9 @@ def other_metrics(material: HumanMaterial) -> Exhibit:
 
 def apart(material: HumanMaterial) -> Exhibit:
     """Return the items that people and the best model answer most differently."""
-    frames = [differing(material, str(where), items) for where, items in material.items.groupby("where", sort=False)]
+    frames = [
+        differing(material, str(task_name), items) for task_name, items in material.items.groupby("where", sort=False)
+    ]
     shown = [part for rows in frames for part in (rows.head(MOST_ITEMS), rows.iloc[MOST_ITEMS:].tail(MOST_ITEMS))]
     columns: dict[str, Cell] = {
         "Task": "where",
@@ -319,7 +321,7 @@ def difficulty(material: HumanMaterial) -> Exhibit:
 def tasks(material: HumanMaterial) -> Exhibit:
     """Return the questions and items of each task."""
     n_items = Counter(task for task, _ in material.texts)
-    whole = pd.DataFrame(
+    table = pd.DataFrame(
         [{**task.model_dump(), "asked": task.asked, "n_items": n_items[task.task]} for task in material.tasks.values()]
     )
     columns: dict[str, Cell] = {
@@ -327,16 +329,16 @@ def tasks(material: HumanMaterial) -> Exhibit:
         "Languages": lambda row: ", ".join(row["languages"]), "Items' hash": lambda row: row["content_hash"][:12],
         "Candidates": lambda row: str(row["candidates"] or NONE),
     }  # fmt: skip
-    frame = whole[["task", "content_hash", "n_items"]]
+    frame = table[["task", "content_hash", "n_items"]]
     caption = "Tasks that people did: questions, items and candidates"
-    return _exhibit(material, "tasks", caption, frame, printed(whole, columns))
+    return _exhibit(material, "tasks", caption, frame, printed(table, columns))
 
 
 def as_hume(material: HumanMaterial) -> Exhibit:
     """Return people's scores, intervals, agreement and stars exactly as HUME computes them."""
     main = material.main
-    alone = (main["scorer_kind"] == "rater") & ~main.index.isin(material.compared.index)
-    counted = alone & main["task_type"].isin(AGGREGATED)  # whose answers are part of the joint score
+    single_raters = (main["scorer_kind"] == "rater") & ~main.index.isin(material.compared.index)
+    counted = single_raters & main["task_type"].isin(AGGREGATED)  # whose answers are part of the joint score
     paper = table_8(main[main.index.isin(material.compared.index) | counted], material.agreement)
     keys = ["task", "subset", "language"]
     frame = paper.merge(main[[*keys, "where"]].drop_duplicates(keys), on=keys, how="left")
@@ -348,7 +350,7 @@ def as_hume(material: HumanMaterial) -> Exhibit:
         "Agreement": lambda row: NONE if math.isnan(row["agreement"]) else f"{row['measure']} {row['agreement']:.2f}",
         "Best model": best_model,
     }  # fmt: skip
-    out = ", ".join(main.loc[alone & ~counted, "where"].unique())
+    out = ", ".join(main.loc[single_raters & ~counted, "where"].unique())
     notes = (
         "As in HUME's Table 8, only for comparison: Wilson's interval for accuracies, Fisher's for correlations,"
         " otherwise the range of raters; a star if the best model's score lies outside this interval or range."

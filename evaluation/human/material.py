@@ -104,9 +104,9 @@ def _line(fields: str) -> str:
     return " | ".join(" ".join(text.split()) for text in texts)
 
 
-def first_of(agreement: pd.DataFrame, where: str) -> pd.Series | None:
+def first_of(agreement: pd.DataFrame, task_name: str) -> pd.Series | None:
     """Return the first measure of a task's agreement."""
-    rows = agreement[agreement["where"] == where]
+    rows = agreement[agreement["where"] == task_name]
     return rows.iloc[0] if len(rows) else None
 
 
@@ -151,7 +151,7 @@ def _differ(material: HumanMaterial) -> str:
 
 
 def _agree(material: HumanMaterial) -> str:
-    first = [first_of(material.agreement, str(where)) for where in material.main["where"].unique()]
+    first = [first_of(material.agreement, str(task_name)) for task_name in material.main["where"].unique()]
     flags = [flag(row["measure"], row["value"]) for row in first if row is not None]
     if not flags:
         return ""
@@ -173,8 +173,12 @@ def doubts(material: HumanMaterial) -> list[str]:
             " items and therefore wide intervals"
         )
     raters = material.main[material.main["scorer_kind"] == "rater"].groupby("where")["scorer"].nunique()
-    if alone := [str(where) for where in material.main["where"].unique() if raters.get(where, 0) < _FEW_RATERS]:
-        lines.append(f"tasks with only one rater, so that people's score is that of one person: {', '.join(alone)}")
+    if single_raters := [
+        str(task_name) for task_name in material.main["where"].unique() if raters.get(task_name, 0) < _FEW_RATERS
+    ]:
+        lines.append(
+            f"tasks with only one rater, so that people's score is that of one person: {', '.join(single_raters)}"
+        )
     by_task = material.main[material.main["scorer_kind"].isin(("trivial", PEOPLE))].pivot_table(
         "score", "where", "scorer_kind", "max"
     )
@@ -184,13 +188,13 @@ def doubts(material: HumanMaterial) -> list[str]:
     return [*lines, *material.notes]
 
 
-def differing(material: HumanMaterial, where: str, items: pd.DataFrame) -> pd.DataFrame:
+def differing(material: HumanMaterial, task_name: str, items: pd.DataFrame) -> pd.DataFrame:
     """Return a task's items by people's mean score minus its best embedding model's, without equal ones.
 
     Columns: where, item, text, right, said, best_model, people, model, apart.
     """
     shared = material.compared
-    scores = shared[(shared["where"] == where) & (shared["scorer_kind"] == "model") & shared["score"].notna()]
+    scores = shared[(shared["where"] == task_name) & (shared["scorer_kind"] == "model") & shared["score"].notna()]
     people = items[items["scorer_kind"] == "rater"]
     if scores.empty or people.empty:
         return pd.DataFrame()
@@ -204,7 +208,7 @@ def differing(material: HumanMaterial, where: str, items: pd.DataFrame) -> pd.Da
     votes = people.groupby("item")["answer"].agg(_votes)
     task, names = str(items["task"].iloc[0]), table["item"]
     facts = {
-        "where": where, "item": names, "text": [material.texts.get((task, str(item)), "") for item in names],
+        "where": task_name, "item": names, "text": [material.texts.get((task, str(item)), "") for item in names],
         "right": names.map(gold), "said": names.map(votes), "best_model": best,
     }  # fmt: skip
     return pd.DataFrame(facts).join(table[["people", "model", "apart"]])

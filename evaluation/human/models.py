@@ -161,13 +161,13 @@ def score_models(
     """
     scores, outcome = ModelScores.of(host), JobOutcome()
     scorable = [sample for sample in samples if not unusable(sample.dataset, sample.kind.protocol(scores.protocol))]
-    due = {model.name: [sample for sample in scorable if scores.stored(model, sample) is None] for model in models}
-    n_due = sum(map(len, due.values()))
+    missing = {model.name: [sample for sample in scorable if scores.stored(model, sample) is None] for model in models}
+    n_due = sum(map(len, missing.values()))
     outcome.kept = len(scorable) * len(models) - n_due
     jobs = [
-        ModelJob(model, [partial(scores.scored, model, sample) for sample in due[model.name]])
+        ModelJob(model, [partial(scores.scored, model, sample) for sample in missing[model.name]])
         for model in models
-        if due[model.name]
+        if missing[model.name]
     ]
 
     def save(_: ModelJob, result: tuple[str, ModelMade]) -> bool:

@@ -283,8 +283,8 @@ class SearchQuestion(SummaryQuestion):
 def codes_of(right: Sequence[Any], labels: Sequence[str | None]) -> Floats:
     """Return labels as numbers, the same for gold and all scorers; labels that are never right come last."""
     right_labels = sorted({label for label in right if label is not None})
-    others = sorted({label for label in labels if label is not None} - set(right_labels))
-    codes = {label: float(number) for number, label in enumerate([*right_labels, *others])}
+    never_right = sorted({label for label in labels if label is not None} - set(right_labels))
+    codes = {label: float(number) for number, label in enumerate([*right_labels, *never_right])}
     return np.array([math.nan if label is None else codes[label] for label in labels])
 
 

@@ -109,7 +109,7 @@ def lines_of(compared: HumanTables) -> list[str]:
             best = scored.sort_values("score", ascending=False, kind="stable").head(1)
             named = zip(best["score"].tolist(), best["scorer"], strict=True)
             line += "".join(f", {words} {hundred(value)} ({name})" for value, name in named)
-        where = ", ".join(filter(None, (str(language), str(subset))))
+        languages = ", ".join(filter(None, (str(language), str(subset))))
         items = max(compared_rows["n_items"], default=0)
-        lines.append(f"{task} ({where}), {every['metric'].iloc[0]} times 100 over {count(items, 'item')}: {line}")
+        lines.append(f"{task} ({languages}), {every['metric'].iloc[0]} times 100 over {count(items, 'item')}: {line}")
     return [*lines, *compared.notes]

@@ -212,15 +212,15 @@ class _MetricScores:
     def _on_common(self) -> dict[tuple[str, str], ScoreResamples]:
         """Resample together each scorer that has all common items, and the mean of raters."""
         common = self._common
-        whole = [reading for reading in self._readings if reading.answered[common].all()]
-        answers = [reading.values[..., common] for reading in whole]
+        complete = [reading for reading in self._readings if reading.answered[common].all()]
+        answers = [reading.values[..., common] for reading in complete]
         pooled = self._metric.per_item and bool(self._raters)
         if pooled:
             answers.append(_item_means(np.stack([rater.values[common] for rater in self._raters])))
         if not common.any() or not answers:
             return {}
         drawn = resampled(self._metric, self._gold[common], answers, self._number, self._rng)
-        resamples = {reading.key: score for reading, score in zip(whole, drawn, strict=False)}
+        resamples = {reading.key: score for reading, score in zip(complete, drawn, strict=False)}
         of_raters = [resamples[rater.key] for rater in self._raters if rater.key in resamples]
         if pooled:
             resamples[_MEAN] = drawn[-1]
@@ -250,11 +250,11 @@ class _MetricScores:
         if _MEAN in self._resamples:
             yield self._mean_row()
         elif self._raters:
-            why = f"no rater answered all of the {n} compared items"
-            why = why if n else "no item was answered by every compared scorer"
-            yield self._row(MeanScorer(), Estimate.undefined(why, n))
-        if self._raters and (why := self._task.question.no_joint):
-            yield self._row(JointScorer(), Estimate.undefined(why, n))
+            explanation = f"no rater answered all of the {n} compared items"
+            explanation = explanation if n else "no item was answered by every compared scorer"
+            yield self._row(MeanScorer(), Estimate.undefined(explanation, n))
+        if self._raters and (explanation := self._task.question.no_joint):
+            yield self._row(JointScorer(), Estimate.undefined(explanation, n))
         items = int(self._scorable.sum())
         for reading in self._readings:  # those who lack common items are scored on their own items
             scored = reading.answered & self._scorable
@@ -264,12 +264,12 @@ class _MetricScores:
                 undefined = Estimate.undefined(f"answered none of {items} items")
                 yield self._row(reading.scorer, undefined, compared=False)
                 continue
-            why = f"scored on the {scored.sum()} of {items} items that it answered, and left out of comparisons"
+            explanation = f"scored on the {scored.sum()} of {items} items that it answered, and left out of comparisons"
             if reading.scorer.in_mean and self._metric.per_item:
-                why += "; the answers count in the mean of raters"
+                explanation += "; the answers count in the mean of raters"
             answers = [reading.values[..., scored]]
             (resamples,) = resampled(self._metric, self._gold[scored], answers, self._number, self._rng)
-            yield self._row(reading.scorer, resamples.interval, over_items, why, compared=False)
+            yield self._row(reading.scorer, resamples.interval, over_items, explanation, compared=False)
 
     def _mean_row(self) -> dict[str, object]:
         """Return the mean of raters, with an interval over raters too if there are three."""
@@ -298,8 +298,8 @@ class _MetricScores:
                 first, second = self._resamples.get((people, people)), self._resamples.get(model.key)
                 if first is None or second is None:
                     without = words if first is None else model.scorer.scorer
-                    why = f"{without} has no score on the items that all compared scorers answered"
-                    estimate, p = Estimate.undefined(why, int(self._common.sum())), math.nan
+                    explanation = f"{without} has no score on the items that all compared scorers answered"
+                    estimate, p = Estimate.undefined(explanation, int(self._common.sum())), math.nan
                 else:
                     difference = first - second
                     estimate, p = difference.interval, difference.p
@@ -311,23 +311,23 @@ class _MetricScores:
     def notes(self) -> Iterator[str]:
         """Yield a line for each omission of a task."""
         task, n_items = self._task, len(self._task.items)
-        where = f"{task.name} ({task.language})" if task.language else task.name
-        if lost := n_items - int(self._scorable.sum()):
-            have = "it has" if lost == 1 else "they have"
-            yield f"{where}: {lost} of {n_items} items cannot be scored, as {have} no gold or no relevant candidate"
+        name = f"{task.name} ({task.language})" if task.language else task.name
+        if no_gold := n_items - int(self._scorable.sum()):
+            have = "it has" if no_gold == 1 else "they have"
+            yield f"{name}: {no_gold} of {n_items} items cannot be scored, as {have} no gold or no relevant candidate"
         if n_left_out := int(self._scorable.sum() - self._common.sum()):
             missing = [(reading, int((self._scorable & ~reading.answered).sum())) for reading in self._needed]
-            lacking = ", ".join(f"{reading.scorer.scorer} {number}" for reading, number in missing if number)
+            by_scorer = ", ".join(f"{reading.scorer.scorer} {number}" for reading, number in missing if number)
             are, them = ("is", "it") if n_left_out == 1 else ("are", "them")
             yield (
-                f"{where}: {n_left_out} of {n_items} items {are} left out, as not every compared scorer has a score on"
-                f" {them} (items without a score, by scorer: {lacking})"
+                f"{name}: {n_left_out} of {n_items} items {are} left out, as not every compared scorer has a score on"
+                f" {them} (items without a score, by scorer: {by_scorer})"
             )
         for scorer in (reading.scorer for reading in self._readings):
             lacks = [f"abstained on {scorer.abstained}"] if scorer.abstained else []
             lacks += [f"has no answer to {scorer.missing}"] if scorer.missing else []
             if lacks:
-                yield f"{where}: {scorer.scorer} {' and '.join(lacks)} of {n_items} items"
+                yield f"{name}: {scorer.scorer} {' and '.join(lacks)} of {n_items} items"
 
 
 def _ends(estimate: Estimate, interval: str | None = None) -> dict[str, object]:

@@ -37,9 +37,9 @@ def pairs_by_scorer(scores: pd.DataFrame, *, complete: bool = True) -> pd.DataFr
     wide = scored.pivot(index=PAIR, columns="scorer", values="score")
     order = pd.MultiIndex.from_frame(scores[PAIR].drop_duplicates())
     wide = wide.loc[order, list(dict.fromkeys(scores["scorer"]))]
-    whole = wide.dropna() if complete else wide
-    whole.attrs["left_out"] = len(wide) - len(whole)
-    return whole
+    counted = wide.dropna() if complete else wide
+    counted.attrs["left_out"] = len(wide) - len(counted)
+    return counted
 
 
 def with_ami(scores: pd.DataFrame, by: str | list[str]) -> Iterator[tuple[Any, pd.DataFrame]]:
@@ -98,9 +98,9 @@ def wins(wide: pd.DataFrame, people: str, by: str | list[str] = "") -> pd.DataFr
     rows = []
     for group in dict.fromkeys(groups):
         for against, how in AGAINST.items():
-            apart = (wide[people] - models.agg(how, axis=1))[groups == group]
-            won, tied = int((apart > 1e-12).sum()), int((apart.abs() <= 1e-12).sum())
-            rows.append((group, against, won, tied, len(apart), won / len(apart)))
+            lead = (wide[people] - models.agg(how, axis=1))[groups == group]
+            won, tied = int((lead > 1e-12).sum()), int((lead.abs() <= 1e-12).sum())
+            rows.append((group, against, won, tied, len(lead), won / len(lead)))
     return pd.DataFrame(rows, columns=["group", "against", "wins", "ties", "n", "share"])
 
 
@@ -207,8 +207,8 @@ def paper_interval(task_type: str, value: float, n: int, raters: Sequence[float]
     """
     if task_type not in AGGREGATED and len(raters) > 1:
         low, high = min(raters), max(raters)
-        alike = "all raters have the same score, so their range says nothing"
-        span = Estimate(value=value, low=low, high=high, n=n) if low < high else Estimate.alone(value, alike, n)
+        no_range = "all raters have the same score, so their range says nothing"
+        span = Estimate(value=value, low=low, high=high, n=n) if low < high else Estimate.alone(value, no_range, n)
         return span, "range of raters"
     limits: Callable[[float, int], tuple[float, float]]
     if task_type in _CORRELATED:

@@ -83,13 +83,13 @@ class Settings:
 
 @dataclass(frozen=True)
 class Analysis:
-    """Marked scores, all wordings (`whole`), and the analysed ones (`grid`): accepted, of one source.
+    """Marked scores, `all_wordings`, and the analysed ones (`grid`): accepted, of one source.
 
     Tables are computed when they are first used.
     """
 
     marked: pd.DataFrame
-    whole: Grid
+    all_wordings: Grid
     grid: Grid
     settings: Settings
     source: str
@@ -123,17 +123,17 @@ class Analysis:
     @cached_property
     def origins(self) -> pd.DataFrame:
         """People's accepted wordings against machines'."""
-        return source_tests(self.whole.accepted(), seed=self.settings.seed)
+        return source_tests(self.all_wordings.accepted(), seed=self.settings.seed)
 
     @cached_property
     def gate(self) -> pd.DataFrame:
         """Results with accepted wordings, and with all."""
-        return gate_table(self.whole.of_source(self.source))
+        return gate_table(self.all_wordings.of_source(self.source))
 
     @property
     def simulated(self) -> bool:
         """True if labels are simulated."""
-        return self.whole.simulated
+        return self.all_wordings.simulated
 
     @property
     def holes(self) -> int:
@@ -154,36 +154,38 @@ def analyse(
     named = short_names(set(scores["model"]))
     try:
         marked_scores = marked(scores, settings.tasks, settings.parts)
-        whole = grid_of(marked_scores, named.__getitem__)
+        all_wordings = grid_of(marked_scores, named.__getitem__)
     except DataError as error:
         raise DataError(f"{where}: {error}") from None
-    source = settings.source or ("machine" if "machine" in whole.sources else "all")
-    source = "" if source == "all" or not whole.sources else source
-    if source and source not in whole.sources:
-        raise StudyError(f"{where}: no wording has the source {source!r}; sources are: {', '.join(whole.sources)}")
+    source = settings.source or ("machine" if "machine" in all_wordings.sources else "all")
+    source = "" if source == "all" or not all_wordings.sources else source
+    if source and source not in all_wordings.sources:
+        raise StudyError(
+            f"{where}: no wording has the source {source!r}; sources are: {', '.join(all_wordings.sources)}"
+        )
     try:
-        grid = DEFAULTS[settings.defaults].grid(whole.accepted().of_source(source).with_wordings())
+        grid = DEFAULTS[settings.defaults].grid(all_wordings.accepted().of_source(source).with_wordings())
     except StudyError as error:
         raise StudyError(f"{where}: {error}") from None
     if (~np.isnan(grid.scores)).sum(axis=-1).max(initial=0) < spread.LEAST:
         raise StudyError(f"{where}: no task has 2 accepted wordings, so nothing can be compared")
-    on_basis = _notes_on_basis(marked_scores, whole, grid, source, settings)
-    return Analysis(marked_scores, whole, grid, settings, source, (*notes, *on_basis))
+    on_basis = _notes_on_basis(marked_scores, all_wordings, grid, source, settings)
+    return Analysis(marked_scores, all_wordings, grid, settings, source, (*notes, *on_basis))
 
 
-def _notes_on_basis(scores: pd.DataFrame, whole: Grid, grid: Grid, source: str, settings: Settings) -> list[str]:
+def _notes_on_basis(scores: pd.DataFrame, all_wordings: Grid, grid: Grid, source: str, settings: Settings) -> list[str]:
     """Return notes on the basis of the numbers, and what they lack."""
     notes = []
-    if not whole.gated:
+    if not all_wordings.gated:
         notes.append("nobody has labelled the wordings, so all wordings count")
-    elif n_without := _scored_without(whole, "label"):
+    elif n_without := _scored_without(all_wordings, "label"):
         notes.append(f"left out: {count(n_without, 'wording')} without a label")
-    if source and len(whole.sources) > 1:
+    if source and len(all_wordings.sources) > 1:
         notes.append(f"only wordings with source {source} are analysed (--source); a separate table has other wordings")
-    if source and (n_without := _scored_without(whole, "source")):
+    if source and (n_without := _scored_without(all_wordings, "source")):
         notes.append(f"left out: {count(n_without, 'wording')} without a source (--source all includes them)")
     notes += _note_on_parts(scores)
-    if empty := sorted({*whole.tasks, *whole.models} - {*grid.tasks, *grid.models}):
+    if empty := sorted({*all_wordings.tasks, *all_wordings.models} - {*grid.tasks, *grid.models}):
         names = f"{', '.join(empty[:_MOST_NAMED])}{' ...' if len(empty) > _MOST_NAMED else ''}"
         notes.append(f"tasks and models left out, as none of their wordings counts: {names}")
     notes += DEFAULTS[settings.defaults].notes(grid, settings.holes)
@@ -245,9 +247,9 @@ def distribution_table(grid: Grid) -> pd.DataFrame:
     uncompared = default.isna() | (table["n"] < spread.LEAST)
     inflated, deflated = default > table["upper_quartile"], default < table["lower_quartile"]
     table["verdict"] = np.select([uncompared, inflated, deflated], ["", "inflated", "deflated"], "typical")
-    why = map(spread.variation_reason, table["n"], table["mean"])
+    reason = map(spread.variation_reason, table["n"], table["mean"])
     no_default = np.where(default.isna(), "no default from the wordings' run and part", "")
-    table["reason"] = ["; ".join(filter(None, both)) for both in zip(why, no_default, strict=True)]
+    table["reason"] = ["; ".join(filter(None, both)) for both in zip(reason, no_default, strict=True)]
     return table
 
 
@@ -320,7 +322,7 @@ def _why(of_share: str, of_ecdf: str) -> str:
     if of_share == of_ecdf:
         return of_share
     reason_of = {"default above median": of_share, "default's median percentile": of_ecdf}
-    return "; ".join(f"{name} has no interval, as {why}" for name, why in reason_of.items() if why)
+    return "; ".join(f"{name} has no interval, as {reason}" for name, reason in reason_of.items() if reason)
 
 
 def gate_table(grid: Grid) -> pd.DataFrame:

@@ -55,9 +55,9 @@ def chosen_boards(grid: Grid, holes: str = "mteb") -> pd.DataFrame:
     """
     best, worst = np.fmax(quantile(grid.scores, 1.0), grid.default), np.fmin(quantile(grid.scores, 0.0), grid.default)
     parts = [_board(grid, grid.default, DEFAULTS, "", holes)]
-    for scenario, others in ((AGAINST_DEFAULTS, grid.default), (AGAINST_WORST, worst)):
+    for scenario, rivals in ((AGAINST_DEFAULTS, grid.default), (AGAINST_WORST, worst)):
         for number, model in enumerate(grid.models):
-            scores = others.copy()
+            scores = rivals.copy()
             scores[number] = best[number]
             parts.append(_board(grid, scores, scenario, model, holes))
     return pd.concat(parts, ignore_index=True)
@@ -81,9 +81,9 @@ def recommended_board(grid: Grid, holes: str = "mteb", *, seed: int) -> pd.DataF
     over = mean_over_wordings(grid.scores)
     of_default, default_ranks = ranked(grid.default, holes)
     known_ranks = np.where(np.isnan(grid.default).all(axis=1), np.nan, default_ranks)
-    beside = pd.DataFrame({"model": list(grid.models), **over, "default_rank": known_ranks})
-    beside["default_mean"] = grid.default.mean(axis=1)
-    ranking = table.merge(beside, on="model", how="left", sort=False)
+    of_defaults = pd.DataFrame({"model": list(grid.models), **over, "default_rank": known_ranks})
+    of_defaults["default_mean"] = grid.default.mean(axis=1)
+    ranking = table.merge(of_defaults, on="model", how="left", sort=False)
     counted = ranking.set_index("model").loc[list(grid.models), "borda"].to_numpy(np.float64)
     ranking.attrs["tau"] = kendall(counted, of_default).value
     return ranking

@@ -66,7 +66,7 @@ def shown(analysis: Analysis) -> tuple[list[str], list[str], str]:
     models = _most(table, "model", MOST_MODELS, analysis.grid.models)
     tasks = _most(table[table["model"].isin(models)], "task", MOST_TASKS, analysis.grid.tasks)
     both = ((models, analysis.grid.models, "models"), (tasks, analysis.grid.tasks, "tasks"))
-    lacks = [f"the {len(present)} of {len(every)} {what}" for present, every, what in both if len(present) < len(every)]
+    lacks = [f"the {len(present)} of {len(every)} {noun}" for present, every, noun in both if len(present) < len(every)]
     return models, tasks, f"; shown: {' and '.join(lacks)} whose scores vary most" if lacks else ""
 
 

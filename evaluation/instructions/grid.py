@@ -75,10 +75,10 @@ def _refuse_unknown(scores: pd.DataFrame, tasks: Sequence[str], parts: Parts) ->
         raise DataError("no wording has a score, only defaults; prompt sensitivity needs at least 2 wordings per task")
 
 
-def _mark(scores: pd.DataFrame, which: Any, why: pd.Series | str) -> None:
+def _mark(scores: pd.DataFrame, which: Any, reason: pd.Series | str) -> None:
     """Mark rows that are not marked yet."""
     unmarked = which & (scores[WHY] == "")
-    scores.loc[unmarked, WHY] = why[unmarked] if isinstance(why, pd.Series) else why
+    scores.loc[unmarked, WHY] = reason[unmarked] if isinstance(reason, pd.Series) else reason
 
 
 def _mark_others(scores: pd.DataFrame, group: list[str], fields: tuple[str, ...]) -> None:
@@ -119,10 +119,10 @@ def _mark_same_texts(scores: pd.DataFrame) -> None:
 
 def reasons(scores: pd.DataFrame) -> pd.DataFrame:
     """Return the reasons of rows that do not count (without values), n, and an example (model, task, prompt)."""
-    aside = scores[scores[WHY] != ""]
-    why = aside[WHY].str.replace(_DIFFERS, r"another \1 than that of the wordings that count", regex=True)
-    example = aside["model"] + ", " + aside["task"] + ", " + aside["prompt_id"]
-    rows = pd.DataFrame({"reason": why, "example": example})
+    uncounted = scores[scores[WHY] != ""]
+    reason = uncounted[WHY].str.replace(_DIFFERS, r"another \1 than that of the wordings that count", regex=True)
+    example = uncounted["model"] + ", " + uncounted["task"] + ", " + uncounted["prompt_id"]
+    rows = pd.DataFrame({"reason": reason, "example": example})
     counts = rows.groupby("reason", sort=False).agg(n=("example", "size"), example=("example", "first")).reset_index()
     return counts.sort_values("n", ascending=False, kind="stable", ignore_index=True)
 

@@ -280,7 +280,7 @@ def _ranks(analysis: Analysis) -> str:
     best = board.iloc[0]
     mean, low, high = (hundred(best[f"wordings_{name}"]) for name in ("mean", "low", "high"))
     ends = "" if math.isnan(best["wordings_low"]) else f" [{low}, {high}]"
-    accepted = "accepted wordings" if analysis.whole.gated else "all wordings"
+    accepted = "accepted wordings" if analysis.all_wordings.gated else "all wordings"
     sentence = f"By the recommended score, the mean over {accepted}, {best['model']} has {mean}{ends}"
     if len(board) < 2:
         return f"{sentence}; a single model has no rank."

@@ -82,82 +82,82 @@ def study_scores(records: StudyRecords) -> pd.DataFrame:
     return checked_scores(frame, records.study.folder / SCORES)
 
 
-def checked_scores(frame: pd.DataFrame, where: Path) -> pd.DataFrame:
-    """Return a long table with all columns of `PromptScore` in order and type; `where` names it in errors.
+def checked_scores(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """Return a long table with all columns of `PromptScore` in order and type; `path` names it in errors.
 
     model, task, score and prompt_id (or the prompt itself: prompt or text) are required; other missing columns are
     empty. Unknown columns are dropped. Raises DataError for cells that are not scores, unknown sources and labels,
     duplicate rows, and a prompt id with two texts. A row of the source `default` is one of the default.
     """
-    frame = _named(frame, where).reset_index(drop=True)
+    frame = _named(frame, path).reset_index(drop=True)
     fields = PromptScore.model_fields
     columns: dict[str, Any] = {
         name: _words(frame[name]) if name in frame else field.default for name, field in fields.items()
     }
-    scores = columns["score"] = numbers_of(frame, "score", where)
+    scores = columns["score"] = numbers_of(frame, "score", path)
     _refuse(
-        np.abs(scores) > 1 + _ROUNDING, where,
+        np.abs(scores) > 1 + _ROUNDING, path,
         lambda row: f": {scores[row]:g} is not between -1 and 1; divide percentages by 100",
     )  # fmt: skip
     if "seed" in frame:
-        seeds = np.nan_to_num(numbers_of(frame, "seed", where))
+        seeds = np.nan_to_num(numbers_of(frame, "seed", path))
         faulty = (seeds != np.floor(seeds)) | (np.abs(seeds) > _MOST_SEED)
-        _refuse(faulty, where, lambda row: f": seed {seeds[row]:g} is not a whole number of at most 15 digits")
+        _refuse(faulty, path, lambda row: f": seed {seeds[row]:g} is not a whole number of at most 15 digits")
         columns["seed"] = seeds.astype(np.int64)
     if "simulated" in frame:
         truths = columns["simulated"].str.strip().str.lower()
-        _refuse_unknown(truths, ("true", "1", "yes", "false", "0", "no", ""), where)
+        _refuse_unknown(truths, ("true", "1", "yes", "false", "0", "no", ""), path)
         columns["simulated"] = truths.isin(("true", "1", "yes"))
     checked = pd.DataFrame(columns, index=frame.index)
     defaults = checked["source"].isin(NO_WORDINGS)  # other tables mark non-wordings in this way
     checked.loc[defaults & is_wording(checked["prompt_id"]), "prompt_id"] = DEFAULT
     checked.loc[defaults, "source"] = ""
     for name in ("source", "label"):
-        _refuse_unknown(checked[name], get_args(fields[name].annotation), where)
+        _refuse_unknown(checked[name], get_args(fields[name].annotation), path)
     for name in ("model", "task", "prompt_id"):
-        _refuse(checked[name].str.strip() == "", where, f" has no {name}; fill it in")
+        _refuse(checked[name].str.strip() == "", path, f" has no {name}; fill it in")
     ids = checked["prompt_id"]
     names = ids.str.strip().str.lower()
     _refuse(  # `Default` and the like would count as wordings
-        names.isin(NO_WORDINGS) & (names != ids), where,
+        names.isin(NO_WORDINGS) & (names != ids), path,
         lambda row: f": prompt_id {ids[row]!r} differs from {names[row]!r} only in case or blanks; write"
         f" {names[row]!r}, or give the wording another id",
     )  # fmt: skip
-    _refuse_twice(checked, where)
-    _refuse_two_texts(checked, where)
+    _refuse_twice(checked, path)
+    _refuse_two_texts(checked, path)
     return checked
 
 
-def _refuse(faulty: Any, where: Path, why: Callable[[int], str] | str) -> None:
-    """Raise DataError for the first faulty row; `why`, which may depend on its position, follows its number."""
+def _refuse(faulty: Any, path: Path, reason: Callable[[int], str] | str) -> None:
+    """Raise DataError for the first faulty row; `reason`, which may depend on its position, follows its number."""
     for row in np.flatnonzero(faulty)[:1].tolist():
-        raise DataError(f"{where}: row {row_number(row)}{why if isinstance(why, str) else why(row)}")
+        raise DataError(f"{path}: row {row_number(row)}{reason if isinstance(reason, str) else reason(row)}")
 
 
-def _refuse_unknown(column: pd.Series, allowed: Sequence[str], where: Path) -> None:
+def _refuse_unknown(column: pd.Series, allowed: Sequence[str], path: Path) -> None:
     choices = [choice for choice in allowed if choice]
     _refuse(
-        ~column.isin(allowed), where,
+        ~column.isin(allowed), path,
         lambda row: f": {column.name} {column[row]!r} is unknown; {nearest(column[row], choices)}",
     )  # fmt: skip
 
 
-def _named(frame: pd.DataFrame, where: Path) -> pd.DataFrame:
+def _named(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
     """Return the table with our names of columns."""
     frame = frame.rename(columns={old: new for old, new in _OTHER_NAMES.items() if new not in frame})
     if "prompt_id" not in frame and "text" in frame:
         texts = _words(frame["text"])
         advice = "write `none` for no prompt, `default` for the model's own"
-        _refuse(texts.str.strip() == "", where, f" has no prompt; {advice}")
+        _refuse(texts.str.strip() == "", path, f" has no prompt; {advice}")
         named = {text: text if text in NO_WORDINGS else identity("prompt-v1", text)[:12] for text in texts.unique()}
         frame = frame.assign(prompt_id=texts.map(named), text=texts.where(~texts.isin(NO_WORDINGS), ""))
     if missing := [name for name in PromptScore.NEEDED if name not in frame]:
         present = ", ".join(map(str, frame.columns))[:300]
         raise DataError(
-            f"{where}: no column {missing[0]!r}; the table needs {', '.join(PromptScore.NEEDED)}, but has {present}"
+            f"{path}: no column {missing[0]!r}; the table needs {', '.join(PromptScore.NEEDED)}, but has {present}"
         )
     if frame.empty:
-        raise DataError(f"{where}: no rows")
+        raise DataError(f"{path}: no rows")
     return frame
 
 
@@ -168,15 +168,15 @@ def _words(column: pd.Series) -> pd.Series:
     return pd.Series(texts[codes], index=column.index, name=column.name, dtype=object)
 
 
-def _refuse_twice(frame: pd.DataFrame, where: Path) -> None:
+def _refuse_twice(frame: pd.DataFrame, path: Path) -> None:
     twice = frame.duplicated(list(PromptScore.KEY))
     if twice.any():
         row = frame.loc[twice].iloc[0]
         named = ", ".join(f"{name} {row[name]}" for name in PromptScore.KEY if row[name] not in ("", 0))
-        raise DataError(f"{where}: two scores of {named}; keep one, or distinguish them by run, split, subset or seed")
+        raise DataError(f"{path}: two scores of {named}; keep one, or distinguish them by run, split, subset or seed")
 
 
-def _refuse_two_texts(frame: pd.DataFrame, where: Path) -> None:
+def _refuse_two_texts(frame: pd.DataFrame, path: Path) -> None:
     """Raise DataError for a wording's id with two texts, sources or labels."""
     worded = frame.loc[~frame["prompt_id"].isin(NO_WORDINGS), ["task", "prompt_id", "text", "source", "label"]]
     once = worded.drop_duplicates()
@@ -184,10 +184,10 @@ def _refuse_two_texts(frame: pd.DataFrame, where: Path) -> None:
     if twice.any():
         row = once.loc[twice].iloc[0]
         of_prompt = once[(once["task"] == row["task"]) & (once["prompt_id"] == row["prompt_id"])]
-        what = next(name for name in ("text", "source", "label") if of_prompt[name].nunique() > 1)
-        values = " and ".join(repr(text) for text in of_prompt[what].unique()[:2])
+        fact = next(name for name in ("text", "source", "label") if of_prompt[name].nunique() > 1)
+        values = " and ".join(repr(text) for text in of_prompt[fact].unique()[:2])
         raise DataError(
-            f"{where}: prompt {row['prompt_id']!r} of task {row['task']} has two {what}s ({values}); give each its own"
+            f"{path}: prompt {row['prompt_id']!r} of task {row['task']} has two {fact}s ({values}); give each its own"
             " id"
         )
 
@@ -295,9 +295,9 @@ def _notes(rows: list[dict[str, Any]], skipped: list[str]) -> Iterator[str]:
             f" than a prompt ({skipped[0]}{', ...' if len(skipped) > 1 else ''})"
         )
     texts = {row["text"] for row in rows if row.get("text")}
-    if lost := sorted(text for text in texts if _LOST.search(text)):
+    if mixed := sorted(text for text in texts if _LOST.search(text)):
         yield (
-            f"{len(lost)} of {len(texts)} prompts {'has' if len(lost) == 1 else 'have'} characters that mteb's folder"
-            f" names replace, as in {json.dumps(lost[0], ensure_ascii=False)}: two prompts that differ only in"
+            f"{len(mixed)} of {len(texts)} prompts {'has' if len(mixed) == 1 else 'have'} characters that mteb's folder"
+            f" names replace, as in {json.dumps(mixed[0], ensure_ascii=False)}: two prompts that differ only in"
             " such characters share a folder, so one may have received the other prompt's scores"
         )

@@ -176,8 +176,8 @@ def _over_tasks(
         return Estimate.undefined("no task has both wordings and a default")
     value = float(reduce(values))
     if n < LEAST or np.ptp(values) == 0:
-        why = "a single task has no interval over tasks" if n < LEAST else "the value is the same on every task"
-        return Estimate.alone(value, why, n)
+        reason = "a single task has no interval over tasks" if n < LEAST else "the value is the same on every task"
+        return Estimate.alone(value, reason, n)
     return Bootstrap(value, n, resampled(values, n_resamples, rng)).percentile()
 
 
@@ -283,12 +283,12 @@ def _median_places(n: int, m: int) -> tuple[NDArray[np.int64], Floats]:
     ways: dict[tuple[int, tuple[int, ...], tuple[int, ...]], int] = {(0, (), ()): 1}
     for position in range(n + m):
         after: dict[tuple[int, tuple[int, ...], tuple[int, ...]], int] = {}
-        for (taken, first, second), number in ways.items():
-            if taken < n:
-                key = (taken + 1, (*first, position) if taken in of_first else first, second)
+        for (n_first, first, second), number in ways.items():
+            if n_first < n:
+                key = (n_first + 1, (*first, position) if n_first in of_first else first, second)
                 after[key] = after.get(key, 0) + number
-            if position - taken < m:
-                key = (taken, first, (*second, position) if position - taken in of_second else second)
+            if position - n_first < m:
+                key = (n_first, first, (*second, position) if position - n_first in of_second else second)
                 after[key] = after.get(key, 0) + number
         ways = after
     places = [[first[0], first[-1], second[0], second[-1]] for _, first, second in ways]

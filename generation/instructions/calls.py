@@ -81,8 +81,8 @@ def tasks_of(
 def type_words() -> Mapping[TaskType, str]:
     """Return a sentence for each type on what its tasks do."""
     words: dict[TaskType, str] = read_yaml(FOLDER / "task_types.yaml")
-    if lost := set(get_args(TaskType)) - set(words):
-        raise StudyError(f"{FOLDER / 'task_types.yaml'}: no sentence for {min(lost)!r}; add it")
+    if missing := set(get_args(TaskType)) - set(words):
+        raise StudyError(f"{FOLDER / 'task_types.yaml'}: no sentence for {min(missing)!r}; add it")
     return words
 
 
@@ -108,13 +108,13 @@ def calls_of(subject: InstructionsSubject, tasks: Sequence[DatasetDescription], 
         for task in tasks:
             described.setdefault(task.task_type if of_type else task.name, task)
         for dataset in described.values():
-            *others, last = dataset.languages
+            *all_but_last, last = dataset.languages
             values = {
                 "number": str(number),
                 "wording_language": language_name(subject.language),
                 "task": dataset.type_words,
                 "description": dataset.description,
-                "text_languages": f"{', '.join(others)} and {last}" if others else last,
+                "text_languages": f"{', '.join(all_but_last)} and {last}" if all_but_last else last,
             }
             message = template.render({name: value for name, value in values.items() if name in template.variables})
             key = identity("instructions-v1", maker, message, number, subject.seed)
@@ -184,6 +184,6 @@ def wording(text: str) -> str:
     return line
 
 
-def _stays(before: str, sign: str) -> bool:
+def _stays(previous: str, sign: str) -> bool:
     """Return whether a character may be in a wording: visible ones, blanks, and joiners in scripts that need them."""
-    return sign.isprintable() or unicodedata.category(sign) == "Zs" or (sign in _JOINERS and not before.isascii())
+    return sign.isprintable() or unicodedata.category(sign) == "Zs" or (sign in _JOINERS and not previous.isascii())

@@ -99,18 +99,18 @@ class WordingChatClient(Client):
 
     async def answer(self, call: Call, attempt: Attempt) -> Completion:
         """Return the model's answer; a model that refuses the schema is asked without it."""
-        held = self.chat.schema
+        wanted_schema = self.chat.schema
         try:
             return await self.chat.ask(call.message, attempt)
         except TextRefusedError as error:
-            if held is None:
+            if wanted_schema is None:
                 raise
             refused = error
         self.chat.schema = None
         try:
             answer = await self.chat.ask(call.message, attempt)
         except BaseException:
-            self.chat.schema = held  # the schema was not the reason
+            self.chat.schema = wanted_schema  # the schema was not the reason
             raise
         if not self.warned:
             print(f"{self.name} accepts no JSON schema ({refused}); its answers are checked after they arrive")

@@ -101,10 +101,10 @@ def distances(texts: Sequence[str]) -> NDArray[np.float64]:
     return np.asarray(cdist(texts, texts, scorer=Levenshtein.normalized_distance, dtype=np.float64))
 
 
-def clusters(apart: NDArray[np.float64], near: float) -> list[list[int]]:
+def clusters(matrix: NDArray[np.float64], near: float) -> list[list[int]]:
     """Cluster by average linkage (UPGMA), merging at a distance of at most `near`; return each cluster's members.
 
-    `apart` is the matrix of distances.
+    `matrix` has the distances.
 
     >>> clusters(distances(["Find texts", "Find text", "Sort this"]), 0.1)
     [[0, 1], [2]]
@@ -112,9 +112,9 @@ def clusters(apart: NDArray[np.float64], near: float) -> list[list[int]]:
     from scipy.cluster.hierarchy import fcluster, linkage  # noqa: PLC0415 (half a second)
     from scipy.spatial.distance import squareform  # noqa: PLC0415 (half a second)
 
-    if len(apart) < 2:
-        return [[index] for index in range(len(apart))]
-    labels = fcluster(linkage(squareform(apart), "average"), near, "distance")
+    if len(matrix) < 2:
+        return [[index] for index in range(len(matrix))]
+    labels = fcluster(linkage(squareform(matrix), "average"), near, "distance")
     return [np.flatnonzero(labels == label).tolist() for label in dict.fromkeys(labels)]
 
 
@@ -124,14 +124,14 @@ def stand_ins(texts: Sequence[str], near: float, stays: int = 0) -> list[int]:
     A cluster keeps its medoid, the text with the least sum of distances to the others, the first of several. The first
     `stays` texts are always kept: in a cluster with some of them, the nearest replaces each of the others.
     """
-    apart, stand = distances(texts), list(range(len(texts)))
-    for members in clusters(apart, near):
+    matrix, stand = distances(texts), list(range(len(texts)))
+    for members in clusters(matrix, near):
         fixed = [member for member in members if member < stays]
-        within = apart[np.ix_(members, members)].sum(axis=1)
+        within = matrix[np.ix_(members, members)].sum(axis=1)
         standing = fixed or [members[int(within.argmin())]]
         for member in members:
             if member not in standing:
-                stand[member] = standing[int(apart[member, standing].argmin())]
+                stand[member] = standing[int(matrix[member, standing].argmin())]
     return stand
 
 
@@ -223,18 +223,18 @@ def by_people(file: Path, key: str, group: str, tasks: Sequence[DatasetDescripti
     by_type = {task.task_type: ("", task.task_type, task.type_words) for task in tasks}
     tasks_by_name = by_type | {task.name: (task.name, task.task_type, task.words) for task in tasks}
     for row, cells in zip(frame.index, frame.to_dict("records"), strict=True):
-        where, name = f"{file}: row {row_number(row)}", str(cells["task"]).strip()
+        row_name, name = f"{file}: row {row_number(row)}", str(cells["task"]).strip()
         if name not in tasks_by_name:
             raise DataError(
-                f"{where}, field 'task': the study has no data set or task type {name[:60]!r};"
+                f"{row_name}, field 'task': the study has no data set or task type {name[:60]!r};"
                 f" {nearest(name, [*(task.name for task in tasks), *by_type])}"
             )
         try:
             text = wording(str(cells["prompt"]))
         except InvalidReplyError as error:
-            raise DataError(f"{where}, field 'prompt': {error}") from None
+            raise DataError(f"{row_name}, field 'prompt': {error}") from None
         right = str(cells["label"]).strip() if key == "known" else ""
         if key == "known" and right not in LABELS:
-            raise DataError(f"{where}, field 'label': {right[:60]!r} is not a label; {nearest(right, list(LABELS))}")
+            raise DataError(f"{row_name}, field 'label': {right[:60]!r} is not a label; {nearest(right, list(LABELS))}")
         task, task_type, words = tasks_by_name[name]
         yield worded(text, group, generator="", task=task, task_type=task_type, task_words=words, right=right)
