@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -181,24 +181,26 @@ def gwet_ac2(answers: Answers) -> Estimate:
     """
     if isinstance(answers.scale, Continuous):
         return Estimate.undefined(_NO_POINTS)
-    if reason := _nothing_to_tell(answers):
-        return Estimate.undefined(reason)
-    counts = answers.counts
-    points = counts.shape[1]
+    points = len(answers.levels)
     distance = np.abs(np.subtract.outer(np.arange(points), np.arange(points)))
     weights = 1 - (distance + 1) * distance / (points * (points - 1))  # 1 for equal points, 0 for the scale's ends
-    shares = counts / answers.ratings[:, None]
-    spread = 1 - shares.mean(axis=0)
-    return _corrected(answers, weights, weights.sum() / (points * (points - 1)) * (shares @ spread))
+    total = weights.sum() / (points * (points - 1))
+    return _corrected(answers, weights, lambda shares: total * (shares @ (1 - shares.mean(axis=0))))
 
 
-def _corrected(answers: Answers, weights: Floats, per_pair: Floats) -> Estimate:
-    """Agreement beyond chance by `weights` of two points, with each pair's chance agreement, as for `gwet_ac2`."""
+def _corrected(answers: Answers, weights: Floats, chance: Callable[[Floats], Floats]) -> Estimate:
+    """Agreement beyond chance by `weights` of two points, as for `gwet_ac2`.
+
+    `chance` gives each pair's chance agreement by the shares of its ratings on each point.
+    """
+    if reason := _nothing_to_tell(answers):
+        return Estimate.undefined(reason)
     counts = answers.counts
     pairs = len(counts)
     ratings = answers.ratings
     several = ratings >= 2
     agreed = (counts * (counts @ weights - 1)).sum(axis=1) / np.maximum(ratings * (ratings - 1), 1)
+    per_pair = chance(counts / ratings[:, None])
     by_chance = per_pair.mean()
     if math.isclose(by_chance, 1):
         return Estimate.undefined("chance agreement is complete, so agreement is undefined")
@@ -326,12 +328,8 @@ def ac1(answers: Answers) -> Estimate:
     >>> round(ac1(answers).value, 3)
     0.588
     """
-    if reason := _nothing_to_tell(answers):
-        return Estimate.undefined(reason)
-    counts = answers.counts
-    shares = counts / answers.ratings[:, None]
-    chance = shares @ (1 - shares.mean(axis=0)) / (counts.shape[1] - 1)
-    return _corrected(answers, np.eye(counts.shape[1]), chance)
+    points = len(answers.levels)
+    return _corrected(answers, np.eye(points), lambda shares: shares @ (1 - shares.mean(axis=0)) / (points - 1))
 
 
 def fleiss_kappa(answers: Answers) -> Estimate:
@@ -351,11 +349,7 @@ def fleiss_kappa(answers: Answers) -> Estimate:
     >>> round(fleiss_kappa(answers).value, 3)
     0.564
     """
-    if reason := _nothing_to_tell(answers):
-        return Estimate.undefined(reason)
-    counts = answers.counts
-    shares = counts / answers.ratings[:, None]
-    return _corrected(answers, np.eye(counts.shape[1]), shares @ shares.mean(axis=0))
+    return _corrected(answers, np.eye(len(answers.levels)), lambda shares: shares @ shares.mean(axis=0))
 
 
 def nominal_alpha(answers: Answers, generator: np.random.Generator) -> Estimate:

@@ -87,11 +87,6 @@ class VllmSettings(StudyPart):
         return self
 
     @property
-    def gpus(self) -> int:
-        """The number of GPUs that the engine holds."""
-        return int(self.arguments()["tensor_parallel_size"] * self.arguments()["data_parallel_size"])
-
-    @property
     def batch(self) -> int:
         """The number of texts that the engine's copies decode at once."""
         return int(self.arguments()["max_num_seqs"] * self.arguments()["data_parallel_size"])
@@ -232,7 +227,8 @@ class VllmSpec(EngineSpec):
     @property
     def gpus(self) -> int:
         """The number of GPUs that the engine holds."""
-        return self.settings.gpus
+        arguments = self.settings.arguments()
+        return int(arguments["tensor_parallel_size"] * arguments["data_parallel_size"])
 
     def identity(self, sampling: Sampling | None = None) -> list[Any]:
         """Return the settings that change its answers: arguments that only vLLM knows may be among them."""
