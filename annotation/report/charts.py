@@ -12,9 +12,10 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from annotation.verdicts.tables import display, interval_of, number, scoped
+from annotation.verdicts.tables import display, interval_of, scoped
 from plumbline.exhibits.charts import legend_above
 from plumbline.exhibits.palette import NEUTRAL, colours
+from plumbline.exhibits.table import number
 from plumbline.scales import classes_of, is_whole, marks
 from plumbline.transformations import Axes
 

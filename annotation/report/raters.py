@@ -17,10 +17,9 @@ from annotation.judges.select_generator import family
 from annotation.report.material import CampaignMaterial
 from annotation.report.methods import SOURCE_NAMES
 from annotation.statistics.reliability import reliability_table, truth_table
-from annotation.verdicts.tables import SIMULATED, display, interval_of, with_interval
+from annotation.verdicts.tables import SIMULATED, display, interval_of
 from plumbline.exhibits.page import Section
-from plumbline.exhibits.table import Exhibit, Table
-from plumbline.statistics.estimates import Estimate
+from plumbline.exhibits.table import Exhibit, Table, interval
 
 _ABOUT = (
     "ICC(1) is the reliability of a single rating, ICC(1, k) that of the mean of a pair's k ratings. ICC(2) treats the"
@@ -156,5 +155,4 @@ def means_exhibit(material: CampaignMaterial, outcome: JudgesOutcome) -> Exhibit
 
 
 def _intervals(frame: pd.DataFrame, column: str, ends: tuple[str, str] = ("low", "high")) -> list[str]:
-    rows = frame[[column, *ends]].itertuples(index=False, name=None)
-    return [with_interval(Estimate(value=value, low=low, high=high)) for value, low, high in rows]
+    return [interval(*row) for row in frame[[column, *ends]].itertuples(index=False, name=None)]

@@ -17,7 +17,8 @@ from annotation.records import Decision, Sign, Verdict
 from annotation.sampling.queues import SCOPES
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.held import look_lines
-from annotation.verdicts.tables import display, number, rated, scoped, wrong
+from annotation.verdicts.tables import display, rated, scoped, wrong
+from plumbline.exhibits.table import number
 from plumbline.study.subject import Subject
 from plumbline.words import count
 

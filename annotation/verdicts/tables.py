@@ -15,7 +15,7 @@ from annotation.records import P_IS, Chance, Group, Summary, Verdict
 from annotation.verdicts.looks import WHY_UNBIASED, decided_after
 from annotation.verdicts.rules import in_own_words, in_words, late_lines, unchecked
 from plumbline.cli import columns
-from plumbline.exhibits.table import Exhibit
+from plumbline.exhibits.table import Exhibit, interval, number
 from plumbline.languages import language_name
 from plumbline.statistics.agreement import band
 from plumbline.statistics.estimates import Estimate
@@ -322,8 +322,7 @@ def unbiased_exhibit(verdicts: Iterable[Verdict], called: ItemNames = PAIRS) -> 
             "Question": row["question"],
             f"{called.item}s".capitalize(): str(row["n_pairs"]),
             "Plain mean": number(row["mean"]),
-            "Median-unbiased mean [95%]": row["reason"]
-            or with_interval(Estimate(value=row["unbiased"], low=row["low"], high=row["high"])),
+            "Median-unbiased mean [95%]": row["reason"] or interval(row["unbiased"], row["low"], row["high"]),
         }
         for row in frame.to_dict("records")
     )
@@ -377,14 +376,12 @@ def chance(value: float) -> str:
 
 def with_interval(estimate: Estimate) -> str:
     """Return a number with its interval, if it has one."""
-    if math.isnan(estimate.low):
-        return number(estimate.value)
-    return f"{number(estimate.value)} [{number(estimate.low)}, {number(estimate.high)}]"
+    return interval(estimate.value, estimate.low, estimate.high)
 
 
 def interval_of(row: Mapping[Hashable, Any]) -> str:
     """Return a row's mean or value with its interval: columns value or mean, low and high."""
-    return with_interval(Estimate(value=row.get("value", row.get("mean")), low=row["low"], high=row["high"]))
+    return interval(row.get("value", row.get("mean")), row["low"], row["high"])
 
 
 def display(name: str, *, pooled: bool = True) -> str:
@@ -417,8 +414,3 @@ def wrong(within: float, questions: Collection[Question]) -> str:
     off = next((name for name, on_scale in words.items() if on_scale), "")
     others = [name for name in words if name not in (off, "")]
     return f"{others[0]} (on a scale: {off})" if off and others else "".join([off, *others[:1]])
-
-
-def number(value: float) -> str:
-    """Format a number with two digits, without a sign if these are zero; an undefined number is a dash."""
-    return "–" if math.isnan(value) else f"{value:z.2f}"
