@@ -60,7 +60,7 @@ def entrance(room_id: str, room: Mapping[str, Any], ticket: str) -> HTMLResponse
 def resume(room_id: str, room: Mapping[str, Any], left: int, ticket: str) -> HTMLResponse:
     """Return the page for participants who have begun before, with the way to the rest."""
     body = (
-        f"<p>{_left(room, left)}</p>{contact(room)}"
+        f"<p>{shown(room, 'left_one' if left == 1 else 'left_many', n=left)}</p>{contact(room)}"
         f'<form method="post" action="/crowd/enter/{escape(room_id)}">'
         f'<input type="hidden" name="ticket" value="{escape(ticket)}">'
         f"<p><button>{shown(room, 'go_on')}</button></p></form>"
@@ -109,10 +109,6 @@ def too_few_rated(room: Mapping[str, Any], rated: int, least: int) -> HTMLRespon
 def refusal(status: int, words: str) -> HTMLResponse:
     """Return a page with the reason for a refusal."""
     return page("This page cannot be opened", f"<p>{escape(words)}</p>", status)
-
-
-def _left(room: Mapping[str, Any], left: int) -> str:
-    return shown(room, "left_one" if left == 1 else "left_many", n=left)
 
 
 def pairs_page(room: Mapping[str, Any]) -> str:

@@ -24,21 +24,29 @@ from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept, answers_lines, write_answers
 from plumbline.fields import fields_of
 from plumbline.manifest import Manifest
+from plumbline.study import Study
 from tests.annotation.campaigns import answer, pending
 from tests.annotation.crowd import campaigns
 from tests.annotation.crowd.prolific.prolific_site import PlaceError, prolific_site
 from tests.annotation.human.studies import study_of
 
 PID = "6" * 24
+NAMES = ["search", *(f"search-{place}" for place in range(2, 7))]
+
+
+def drawn(folder: Path, raters: int, **changes: object) -> Study:
+    """A drawn task of three queries with six candidates each, for so many participants."""
+    study = study_of(
+        folder, {"dataset": "search", "items": 3, "raters": raters, "candidates": 6},
+        crowd={**campaigns.CROWD, "address": "https://argilla.example.org"},
+        acceptance={"min_pairs": 2, "min_raters": 1}, **changes,
+    )  # fmt: skip
+    draw_sample(study)
+    return study
 
 
 def test_a_participant_sees_an_order_of_their_own_and_is_paid(argilla: Argilla, tmp_path: Path) -> None:
-    study = study_of(
-        tmp_path, {"dataset": "search", "items": 3, "raters": 1, "candidates": 6}, name="prolific-tasks",
-        crowd={**campaigns.CROWD, "address": "https://argilla.example.org"},
-        acceptance={"min_pairs": 2, "min_raters": 1},
-    )  # fmt: skip
-    draw_sample(study)
+    study = drawn(tmp_path, 1, name="prolific-tasks")
     rooms = ArgillaRooms(study, "live", campaigns.KEY, argilla)
     with prolific_site() as site:
         step = partial(campaigns.step, study, site, rooms=rooms)
@@ -76,12 +84,7 @@ def test_a_participant_sees_an_order_of_their_own_and_is_paid(argilla: Argilla, 
 
 
 def test_who_is_rejected_or_returns_is_replaced_and_nobody_is_paid_or_counted_twice(tmp_path: Path) -> None:
-    study = study_of(
-        tmp_path, {"dataset": "search", "items": 3, "raters": 2, "candidates": 6},
-        crowd={**campaigns.CROWD, "address": "https://argilla.example.org"},
-        acceptance={"min_pairs": 2, "min_raters": 1},
-    )  # fmt: skip
-    draw_sample(study)
+    study = drawn(tmp_path, 2)
     texts = {pair.pair_id: list(fields_of(pair)[1].value) for pair in CampaignRecords.open(study).shown}
     with prolific_site() as site:
         step = partial(campaigns.step, study, site)
@@ -90,13 +93,12 @@ def test_who_is_rejected_or_returns_is_replaced_and_nobody_is_paid_or_counted_tw
 
         def join(pid: str, order: str, best: str) -> str:
             """A participant answers all items: `best` is what candidates are given that are of use."""
-            names = ["search", *(f"search-{place}" for place in range(2, 7))]
             rater = worker_pseudonym(campaigns.KEY, study.name, "prolific", pid)
             site.rooms.given[room, rater] = [
                 Answer(
                     pair_id=pair_id, submitted_at=f"2026-03-01T10:0{turn}:00+00:00", order=order, turn=turn,
                     values={name: best if str(text).endswith("is here.") else "g0"
-                            for name, text in zip(names, own, strict=True)},
+                            for name, text in zip(NAMES, own, strict=True)},
                 )
                 for turn, (pair_id, own) in enumerate(texts.items(), 1)
             ]  # fmt: skip
@@ -138,13 +140,7 @@ def test_who_is_rejected_or_returns_is_replaced_and_nobody_is_paid_or_counted_tw
 
 
 def test_an_excluded_participants_place_is_opened_again_and_costs_what_it_did(tmp_path: Path) -> None:
-    study = study_of(
-        tmp_path, {"dataset": "search", "items": 3, "raters": 2, "candidates": 6},
-        crowd={**campaigns.CROWD, "address": "https://argilla.example.org"},
-        acceptance={"min_pairs": 2, "min_raters": 1},
-    )  # fmt: skip
-    draw_sample(study)
-    names = ["search", *(f"search-{place}" for place in range(2, 7))]
+    study = drawn(tmp_path, 2)
     with prolific_site() as site:
         step = partial(campaigns.step, study, site)
         step(lambda campaign: campaign.launch(0))
@@ -157,7 +153,7 @@ def test_an_excluded_participants_place_is_opened_again_and_costs_what_it_did(tm
                 Answer(
                     pair_id=pair.pair_id,
                     submitted_at=f"2026-03-01T10:0{turn}:00+00:00",
-                    values=dict.fromkeys(names, "g0"),
+                    values=dict.fromkeys(NAMES, "g0"),
                 )
                 for turn, pair in enumerate(CampaignRecords.open(study).shown, 1)
             ]
