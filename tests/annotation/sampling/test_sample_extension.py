@@ -14,6 +14,7 @@ from annotation.campaign_records import CampaignRecords
 from annotation.offering import ARGILLA, begin_offering, refuse_other_sample
 from annotation.rubric import load_rubric
 from annotation.sampling.candidates import NEAR, overlap, words_of
+from annotation.sampling.origin import mismatch
 from annotation.sampling.sample import draw_sample, extend_sample
 from generation.production import generate, read_transformed
 from plumbline.errors import StudyError
@@ -115,6 +116,20 @@ def test_a_sample_from_outputs_that_were_exchanged_does_not_grow(variant: Make) 
     generate(larger(variant, 14))
     with pytest.raises(StudyError, match=r"outputs of paraphrasing \(sample_sts, en, seed 1337\) changed after"):
         extend_sample(larger(variant, 14), "the data set again")
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"prompt_hash": "f" * 32}, "were made by another generator or other prompts than the study has now"),
+        ({"generator_kind": "openai"}, "come from a generator of kind openai, but the study's is now of kind recorded"),
+        ({"transformation": "expansion"}, "expansion were made by another generator"),
+    ],
+)
+def test_a_sample_says_why_it_is_no_longer_the_studys(variant: Make, change: dict[str, str], says: str) -> None:
+    records = CampaignRecords.open(offered(variant))
+    assert mismatch(records, records.shown) == ""
+    assert says in mismatch(records, [pair.model_copy(update=change) for pair in records.pairs])
 
 
 def test_it_grows_again(variant: Make) -> None:
