@@ -163,7 +163,8 @@ def load_function(function: str) -> Function:
     try:
         attribute = getattr(importlib.import_module(module), name, None)
     except (Exception, SystemExit) as error:  # whatever its code raises
-        raise StudyError(f"function {function!r}: its module cannot be imported ({_said(error)})") from None
+        line = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}".removesuffix(": ")
+        raise StudyError(f"function {function!r}: its module cannot be imported ({line})") from None
     if not callable(attribute):
         raise StudyError(f"function {function!r}: {module} has no function {name!r}; correct it in the study")
     loaded: Function = attribute
@@ -203,7 +204,3 @@ def _spec(name: str, places: list[str] | None) -> ModuleSpec | None:
         if spec is not None:
             return spec
     return None
-
-
-def _said(error: BaseException) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}".removesuffix(": ")

@@ -97,7 +97,8 @@ def tally(studies: Sequence[Study], measure: OutputMeasure) -> pd.DataFrame:
         for study, name in zip(studies, names, strict=True)
         for t, seed in _units(study.transforming, study.seeds)
     ]
-    counts = {study.name: _count(study.folder / "texts.parquet", study.command(COMMAND)) for study in studies}
+    texts = {study.name: (study.folder / "texts.parquet", Text, study.command(COMMAND)) for study in studies}
+    counts = {name: sum(batch.num_rows for batch in read_batches(*table, ["split"])) for name, table in texts.items()}
     frames = []
     total = sum(counts[study.name] for study, *_ in units)
     with tqdm(total=total, unit="text", desc="counting", unit_scale=True, leave=False) as bar:
@@ -149,10 +150,6 @@ def _units(kinds: Mapping[str, Transformation], seeds: Sequence[int]) -> list[tu
     """Return the units that a generator makes: no functions or files of outputs."""
     names = [name for name, kind in kinds.items() if kind.made_by == "generator"]
     return [(transformation, seed) for transformation in names for seed in seeds]
-
-
-def _count(path: Path, command: str) -> int:
-    return sum(batch.num_rows for batch in read_batches(path, Text, command, ["split"]))
 
 
 def _texts_hash(path: Path, command: str) -> str:
