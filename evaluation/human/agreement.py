@@ -166,8 +166,7 @@ def difficulty(scores: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
     """
     scored = scores[scores["scorer_kind"].isin((PEOPLE, "llm")) & scores["score"].notna()]
     names = scored.loc[scored["scorer_kind"] == "llm", "scorer"].unique()
-    if "subset" in scored:  # which may be several of one task and language
-        scored = scored.assign(task=scored["task"] + " " + scored["subset"])
+    scored = scored.assign(task=scored["task"] + " " + scored["subset"])  # of a task and language may be several
     rows = []
     for name in names:
         both = scored[(scored["scorer"] == name) | (scored["scorer_kind"] == PEOPLE)]

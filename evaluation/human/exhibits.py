@@ -10,8 +10,8 @@ from functools import partial
 import pandas as pd
 
 from annotation.verdicts.tables import SIMULATED
-from evaluation.human.agreement import band, flag
-from evaluation.human.material import ANSWERS_TOO, EMBEDS, MODELS, NONE, PEOPLE, HumanMaterial, differing, first_of
+from evaluation.human.agreement import PEOPLE, band, flag
+from evaluation.human.material import ANSWERS_TOO, EMBEDS, MODELS, HumanMaterial, differing, first_of
 from evaluation.human.standing import (
     AGGREGATED,
     V_MEASURE,
@@ -27,6 +27,7 @@ from evaluation.human.standing import (
 )
 from evaluation.report.paper_tables import p_cell
 from plumbline.exhibits.table import (
+    UNDEFINED,
     Cell,
     Exhibit,
     Row,
@@ -103,7 +104,7 @@ def ceiling(material: HumanMaterial) -> Exhibit:
         **({"Best language model": hundredfold("best_language_model")} if answering else {}),
         "Without reading": hundredfold("trivial"),
         "Agreement": lambda row: (
-            NONE
+            UNDEFINED
             if math.isnan(row["agreement"])
             else f"{row['measure']} {row['agreement']:.2f}{' !' if row['agreement_flag'] == 'problematic' else ''}"
         ),
@@ -327,7 +328,7 @@ def tasks(material: HumanMaterial) -> Exhibit:
     columns: dict[str, Cell] = {
         "Task": "task", "Data": "source", "Type": cell("task_type", spaced), "Asked": "asked", "Items": "n_items",
         "Languages": lambda row: ", ".join(row["languages"]), "Items' hash": lambda row: row["content_hash"][:12],
-        "Candidates": lambda row: str(row["candidates"] or NONE),
+        "Candidates": lambda row: str(row["candidates"] or UNDEFINED),
     }  # fmt: skip
     frame = table[["task", "content_hash", "n_items"]]
     caption = "Tasks that people did: questions, items and candidates"
@@ -347,7 +348,9 @@ def as_hume(material: HumanMaterial) -> Exhibit:
         "Items": numbers("n", 0),
         "Raters": "raters", "Answers": "answers",
         "People [interval]": hundredfold_with_ends("people"), "Interval": "interval",
-        "Agreement": lambda row: NONE if math.isnan(row["agreement"]) else f"{row['measure']} {row['agreement']:.2f}",
+        "Agreement": lambda row: (
+            UNDEFINED if math.isnan(row["agreement"]) else f"{row['measure']} {number(row['agreement'])}"
+        ),
         "Best model": best_model,
     }  # fmt: skip
     out = ", ".join(main.loc[single_raters & ~counted, "where"].unique())
@@ -385,7 +388,7 @@ def by_types(material: HumanMaterial) -> list[Exhibit]:
         "Type": lambda row: "all" if row["type"] == "overall" else row["type"].replace("_", " "), "Tasks": "n",
         "People": hundredfold("people"), **{model: hundredfold(model) for model in answering},
         "Best embedding model": lambda row: (
-            f"{hundred(row['best'])} ({row['best_model']})" if row["best_model"] else NONE
+            f"{hundred(row['best'])} ({row['best_model']})" if row["best_model"] else UNDEFINED
         ),
     }  # fmt: skip
     notes = (

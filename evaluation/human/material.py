@@ -12,15 +12,14 @@ import pandas as pd
 from annotation.human.records import HumanTask
 from annotation.verdicts.tables import SIMULATED
 from evaluation.display import short_names
-from evaluation.human.agreement import flag
+from evaluation.human.agreement import PEOPLE, flag
 from evaluation.human.records import COMMAND, SCORES, TABLES, HumanRecords, HumanTables
 from evaluation.human.standing import gaps, pairs_by_scorer, rank
 from plumbline.errors import DataError
+from plumbline.exhibits.table import UNDEFINED
 from plumbline.words import count
 
-NONE = "–"
 PLACE = ["task", "subset", "language"]
-PEOPLE = "raters_mean"
 EMBEDS, ANSWERS_TOO = "model", "llm"
 MODELS = (ANSWERS_TOO, EMBEDS)
 
@@ -216,4 +215,7 @@ def differing(material: HumanMaterial, task_name: str, items: pd.DataFrame) -> p
 
 def _votes(answers: pd.Series) -> str:
     counts = answers[answers != ""].value_counts()
-    return "; ".join(f"{answer} ({number})" if number > 1 else str(answer) for answer, number in counts.items()) or NONE
+    return (
+        "; ".join(f"{answer} ({number})" if number > 1 else str(answer) for answer, number in counts.items())
+        or UNDEFINED
+    )

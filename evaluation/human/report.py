@@ -7,8 +7,9 @@ from pathlib import Path
 
 from annotation.human.records import ITEMS
 from annotation.verdicts.tables import SIMULATED
+from evaluation.human.agreement import PEOPLE
 from evaluation.human.exhibits import all_exhibits
-from evaluation.human.material import EMBEDS, PEOPLE, HumanMaterial, doubts, headline, read_material
+from evaluation.human.material import EMBEDS, HumanMaterial, doubts, headline, read_material
 from evaluation.human.records import FILES, HumanRecords
 from plumbline import cli
 from plumbline.exhibits.charts import (

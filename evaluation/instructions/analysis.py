@@ -135,11 +135,6 @@ class Analysis:
         """True if labels are simulated."""
         return self.all_wordings.simulated
 
-    @property
-    def holes(self) -> int:
-        """The number of missing defaults on the boards' tasks."""
-        return int(np.isnan(self.grid.default).sum())
-
 
 def analyse(
     scores: pd.DataFrame, settings: Settings, notes: tuple[str, ...] = (), where: Path | str = "scores"

@@ -76,7 +76,7 @@ def recommended(analysis: Analysis) -> Exhibit:
         " reflect the choice of tasks",
         f"Kendall's tau-b with the defaults' board: {number(frame.attrs['tau'])}",
         f"Some defaults are missing; for the defaults' ranks {HOLES[analysis.settings.holes]}"
-        if analysis.holes
+        if np.isnan(analysis.grid.default).any()
         else "",
         _SHARED,
     ]

@@ -47,7 +47,7 @@ def test_a_default_of_other_data_is_marked_and_never_matched() -> None:
         found = marked(frame.assign(**{column: frame[column].mask(defaults, value)}))
         assert found.loc[defaults, "why"].unique().tolist() == [says] and (found.loc[~defaults, "why"] == "").all()
     one = made(frame.assign(split=frame["split"].mask(defaults, "validation")))
-    assert one.holes == 18 and (one.distribution["verdict"] == "").all()
+    assert np.isnan(one.grid.default).sum() == 18 and (one.distribution["verdict"] == "").all()
     assert "The defaults' positions are unknown" in headline(one)[1]
     assert any("18 of 18 defaults" in line for line in doubts(one))
     assert one.recommended["default_rank"].isna().all() and "from the ranks by defaults" not in headline(one)[2]
