@@ -15,7 +15,7 @@ from pathlib import Path
 
 from plumbline.interrupt import PACKAGES, SCRIPTS, started_module
 
-__all__ = ["HERE", "datasets", "lazily", "refuse_strangers", "scipy"]
+__all__ = ["HERE", "datasets", "langcodes", "lazily", "refuse_strangers", "scipy"]
 
 HERE = Path(__file__).resolve().parents[1]
 
@@ -35,9 +35,10 @@ class _OnDemand:
 TYPE_CHECKING = False  # true for type checkers, as in `plumbline`
 if TYPE_CHECKING:
     import datasets
+    import langcodes
     import scipy
 else:
-    datasets, scipy = map(_OnDemand, ("datasets", "scipy"))
+    datasets, langcodes, scipy = map(_OnDemand, ("datasets", "langcodes", "scipy"))
 
 
 def refuse_strangers() -> None:

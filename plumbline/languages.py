@@ -11,10 +11,8 @@ import difflib
 import functools
 import re
 
-import langcodes
-from langcodes.data_dicts import LANGUAGE_ALPHA3
-
 from plumbline.errors import LanguageError
+from plumbline.importing import langcodes
 
 # code: (English name, ISO 639-3 codes that mean it)
 _TABLE: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -154,5 +152,6 @@ def _hint(text: str, subtag: str) -> str:
     try:
         return f"did you mean {langcodes.find(text).language!r}?"
     except LookupError:
-        near = difflib.get_close_matches(subtag, [*_CODE, *LANGUAGE_ALPHA3, *LANGUAGE_ALPHA3.values()], n=1, cutoff=0.5)
+        codes = langcodes.data_dicts.LANGUAGE_ALPHA3
+        near = difflib.get_close_matches(subtag, [*_CODE, *codes, *codes.values()], n=1, cutoff=0.5)
     return f"did you mean {near[0]!r}?" if near else "use a BCP 47 code such as 'en' or 'de'"
