@@ -25,18 +25,18 @@ from pathlib import Path
 import pandas as pd
 
 from annotation import server
-from annotation.campaign_records import RATINGS, CampaignData, CampaignRecords
-from annotation.counting import counting_ratings, dated_words, untimed
+from annotation.campaign.counting import counting_ratings, dated_words, untimed
+from annotation.campaign.names import is_pseudonym, named_pseudonym, pseudonym_key, remember_names
+from annotation.campaign.offering import alone, refuse_other_sample
+from annotation.campaign.records import RATINGS, CampaignData, CampaignRecords
+from annotation.campaign.rubric import Rubric
 from annotation.imports.tables import read_csv
 from annotation.imports.times import as_time
-from annotation.names import is_pseudonym, named_pseudonym, pseudonym_key, remember_names
-from annotation.offering import alone, refuse_other_sample
 from annotation.questions.question import Question
+from annotation.questions.wordings import markdown
 from annotation.ratings.answers import Answer, SourcePart, check, keep, of_file, source_of_file
-from annotation.rubric import Rubric
 from annotation.verdicts.preregistration import asked_rubric
 from annotation.verdicts.tables import SIMULATED
-from annotation.wordings import markdown
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.exhibits.table import csv_bytes, write_files
 from plumbline.records import REHEARSAL, SOURCES, Pair, Rating, Record
@@ -51,9 +51,9 @@ def collect_csv(
     """Add a file's answers to the ratings of other sources; return the sample's ratings.
 
     The file's name is their source: the same file again replaces what it gave before. Raters' names stay out of the
-    records: pseudonyms are made with a key that only `home` has, which remembers the names (`annotation.names`).
-    Without a column for it the time is the file's, and how long answers took is unknown. Raises DataError with file
-    and line for what is no rating of this study.
+    records: pseudonyms are made with a key that only `home` has, which remembers the names
+    (`annotation.campaign.names`). Without a column for it the time is the file's, and how long answers took is unknown.
+    Raises DataError with file and line for what is no rating of this study.
     """
     source = source_of_file(path)
     with alone(study):

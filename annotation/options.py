@@ -273,7 +273,7 @@ def users(parser: argparse.ArgumentParser) -> None:
     def action(name: str, text: str, study_help: str = "", *, required: bool = False) -> argparse.ArgumentParser:
         example = next(line.strip() for line in examples.splitlines() if f"users {name}" in line)
         added = actions.add_parser(name, help=text, description=text, epilog=f"example: {example}")
-        added.set_defaults(run=cli.handler(f"annotation.annotators:{name}_users"))
+        added.set_defaults(run=cli.handler(f"annotation.commands.annotators:{name}_users"))
         add_data_option(added)
         if study_help:
             added.add_argument("--study", metavar="FILE", required=required, help=study_help)

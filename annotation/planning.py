@@ -16,13 +16,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from annotation.campaign.rubric import Rubric, load_rubric
+from annotation.campaign.subjects import read_items
 from annotation.crowd import pay
 from annotation.questions.means import MeanOfAnswers
-from annotation.rubric import Rubric, load_rubric
 from annotation.sampling.controls import ControlDesign
 from annotation.sampling.queues import ends_of
 from annotation.statistics.summaries import Design
-from annotation.subjects import read_items
 from annotation.verdicts.looks import criterion_of
 from annotation.verdicts.rules import in_words, outcomes
 from generation.datasets.loading import texts_in

@@ -8,84 +8,14 @@ from typing import Any, Literal
 
 from pydantic import AwareDatetime, Field
 
+from annotation.questions.summary import Chance, Summary
 from plumbline.records import Number, Record
-from plumbline.statistics.estimates import Estimate
 from plumbline.study.campaign import RuleSpec
 from plumbline.study.subject import Subject
 from plumbline.words import count
 
 Outcome = Literal["accepted", "rejected", "undecided"]
 Fixed = Literal["", "late", "unknown"]  # whether rules were fixed after the first rating; empty: before it
-
-
-class Share(Record):
-    """The share of answers to a question that have a label, or rank it first."""
-
-    label: str = Field(description="the label")
-    share: Estimate = Field(description="the label's share; interval as of the mean")
-    unbiased: Estimate | None = Field(
-        default=None, description="for a rule by blocks: share without the bias of stopping early, with its interval"
-    )
-
-
-class MeanRank(Record):
-    """A label's mean rank in the rankings of a question, 1 for first; tied labels share the mean of their ranks."""
-
-    label: str = Field(description="the label")
-    rank: Estimate = Field(description="the label's mean rank; interval over pairs")
-
-
-class Coefficient(Record):
-    """Agreement on answers that are no points of a scale."""
-
-    name: str = Field(description="AC1, Fleiss' kappa, alpha (nominal), alpha (MASI); for rankings tau-b, W")
-    label: str = Field(
-        default="", description="with several labels: the label whose yes/no answers are compared; empty for all labels"
-    )
-    estimate: Estimate = Field(description="the coefficient, with its interval")
-
-
-class Summary(Record):
-    """The ratings of one question within one group, as HTEB's Table 2 reports them. NaN is null in the file."""
-
-    question: str = Field(description="name of the question, such as quality or fluency")
-    n_pairs: int = Field(description="pairs with at least one rating that counts")
-    n_raters: int | None = Field(
-        description="raters with at least one rating that counts; missing if a file does not name them"
-    )
-    n_ratings: int = Field(description="ratings that count")
-    mean: Number = Field(description="mean over single ratings")
-    sd: Number = Field(description="sample standard deviation over single ratings")
-    low: Number = Field(description="lower end of the mean's 95% interval")
-    high: Number = Field(description="upper end of the mean's 95% interval")
-    interval: Literal["pairs", "pairs_and_raters", "blocks"] = Field(
-        description="what the interval covers. pairs: the sampling of pairs; pairs_and_raters: of pairs and raters;"
-        " blocks: of pairs, valid at the looks after all blocks together"
-    )
-    interval_reason: str = Field(description="the reason why there is no interval; empty if there is one")
-    probability: Number = Field(description="P for the threshold; NaN if undefined")
-    ac2: Estimate = Field(description="Gwet's AC2 with ordinal weights; interval over pairs")
-    alpha: Estimate = Field(description="Krippendorff's alpha, ordinal; BCa bootstrap")
-    kappa: Estimate = Field(description="mean of Cohen's kappa over all pairs of raters, squared weights; jackknife")
-    raw: Estimate = Field(description="share of equal ratings among all couples of ratings of a pair; BCa bootstrap")
-    kind: str = Field(
-        default="rating", description="the question's kind; only ratings have means, AC2, alpha and kappa"
-    )
-    unbiased: Estimate | None = Field(
-        default=None,
-        description="for a rule by blocks: median-unbiased mean, without the bias of stopping early, with interval",
-    )
-    shares: tuple[Share, ...] = Field(
-        default=(), description="for labels and rankings: the share of answers that give each label, or rank it first"
-    )
-    ranks: tuple[MeanRank, ...] = Field(default=(), description="for rankings: each label's mean rank")
-    coefficients: tuple[Coefficient, ...] = Field(default=(), description="for labels and rankings: agreement")
-
-    def judged(self, label: str = "") -> Estimate:
-        """Return the number that a rule judges: the mean, or the share of a label."""
-        if not label:
-            return Estimate(value=self.mean, low=self.low, high=self.high, reason=self.interval_reason)
-        return next(share.share for share in self.shares if share.label == label)
 
 
 class Group(Record):
@@ -97,13 +27,6 @@ class Group(Record):
     transformations: tuple[str, ...] = Field(description="the transformations whose ratings the row includes")
     simulated: bool = Field(description="true if any of its ratings is simulated")
     questions: tuple[Summary, ...] = Field(description="one summary for each question")
-
-
-class Chance(Record):
-    """The P of one rule (`P_IS`)."""
-
-    probability: Number = Field(description="P; NaN if undefined")
-    reason: str = Field(default="", description="the reason why there is no P; else empty")
 
 
 #: The definition of P in tables, reports, pages and documents.

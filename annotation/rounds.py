@@ -22,8 +22,8 @@ from annotation.argilla.client import Argilla, ArgillaUser, DatasetListing, atta
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import Publication, publish
 from annotation.argilla.training import publish_training
-from annotation.campaign_records import CONTROLS, PAIRS, CampaignRecords
-from annotation.names import account_pseudonym, remember_names
+from annotation.campaign.names import account_pseudonym, remember_names
+from annotation.campaign.records import CONTROLS, PAIRS, CampaignRecords
 from annotation.sampling.queues import SCOPES, queues_of
 from annotation.verdicts.counted import Place
 from annotation.verdicts.looks import BlockProgress

@@ -22,7 +22,7 @@ from annotation.argilla.accounts import published
 from annotation.argilla.client import attach
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.records import CampaignRecords
 from annotation.server import Home, ensure_user, running
 from benchmarks.registry import Measurement, benchmark
 from benchmarks.server import quiet

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from annotation.campaign_records import CampaignData, CampaignRecords
+from annotation.campaign.records import CampaignData, CampaignRecords
 from annotation.ratings.answers import write_ratings
 from annotation.records import Member
 from annotation.verdicts.evidence import Evidence

@@ -13,7 +13,7 @@ from annotation import server
 from annotation.argilla import accounts
 from annotation.argilla.accounts import admit_annotators
 from annotation.argilla.client import attach, reach
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.records import CampaignRecords
 from annotation.options import add_data_option, home_of
 from benchmarks.browser import browser, dashboard, settle
 from evaluation.records import EvaluationRecords

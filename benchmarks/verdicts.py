@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from annotation.counting import counting_ratings
+from annotation.campaign.counting import counting_ratings
 from annotation.statistics.summaries import Design, table_two
 from annotation.verdicts.counted import with_enough
 from annotation.verdicts.verdicts import judged_sample, pair_means

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 import pandas as pd
 from pydantic import Field
 
-from annotation.campaign_records import RATINGS, without_categories
+from annotation.campaign.records import RATINGS, without_categories
 from annotation.verdicts.conclusion import Conclusion, looked_at
 from annotation.verdicts.evidence import Evidence
 from plumbline.manifest import RecordFile, StudyRecords

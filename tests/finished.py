@@ -10,9 +10,9 @@ from typing import Any
 import yaml
 
 from annotation.argilla.simulate import answering
-from annotation.campaign_records import CampaignRecords
-from annotation.names import account_pseudonym
-from annotation.offering import begin_offering
+from annotation.campaign.names import account_pseudonym
+from annotation.campaign.offering import begin_offering
+from annotation.campaign.records import CampaignRecords
 from annotation.ratings.answers import Answer, SourcePart, keep
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept

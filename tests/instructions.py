@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import yaml
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.records import CampaignRecords
 from annotation.ratings.answers import write_ratings
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept

@@ -15,8 +15,9 @@ import pandas as pd
 import pytest
 
 from annotation import Design, ac2, alpha, judge, kappa, mean_interval
-from annotation.campaign_records import CampaignRecords
-from annotation.counting import counting_ratings
+from annotation.campaign.counting import counting_ratings
+from annotation.campaign.records import CampaignRecords
+from annotation.campaign.rubric import load_rubric
 from annotation.human.answers import answered
 from annotation.human.records import HumanItem, HumanTask, TaskInstructions
 from annotation.judges.check import length_effects
@@ -27,10 +28,10 @@ from annotation.judges.people import (
     pair_means,
     with_each_rater,
 )
+from annotation.questions.summary import Summary
 from annotation.ratings.answers import write_ratings
 from annotation.ratings.decisions import decide, withdraw
-from annotation.records import Summary, Verdict
-from annotation.rubric import load_rubric
+from annotation.records import Verdict
 from annotation.verdicts.acceptance import accept
 from evaluation.tables.datasets import drift_by_quality
 from plumbline.frames import that_count

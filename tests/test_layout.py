@@ -90,6 +90,15 @@ def test_folders_and_modules_import_each_other_without_circles(package: str) -> 
         )
 
 
+def test_annotation_has_at_most_ten_floors() -> None:
+    pairs = set(neighbours("annotation")["annotation"])
+    floors = 0
+    while pairs:  # what nothing imports is the top floor
+        pairs = {(one, other) for one, other in pairs if one in {imported for _, imported in pairs}}
+        floors += 1
+    assert floors + 1 <= 10
+
+
 #: The server that knows nothing of Plumbline, and what Plumbline adds to it.
 EMBEDDED, PLUGIN = ROOT / "packages" / "argilla-embedded", ROOT / "annotation" / "server" / "plugin"
 

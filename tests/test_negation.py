@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from annotation.counting import counting_ratings
-from annotation.rubric import load_rubric
+from annotation.campaign.counting import counting_ratings
+from annotation.campaign.rubric import load_rubric
 from annotation.sampling.sample import draw_sample
 from annotation.statistics.summaries import Design
 from annotation.verdicts.verdicts import verdicts

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.records import CampaignRecords
 from annotation.options import HOME_VARIABLE
 from evaluation.records import EvaluationRecords
 from evaluation.tables.scores import axis_table

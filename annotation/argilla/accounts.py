@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from annotation.argilla.client import SIMULATED, Argilla, ArgillaUser, DatasetListing, configured
-from annotation.campaign_records import CampaignRecords
-from annotation.names import WORKER, account_pseudonym
-from annotation.offering import ARGILLA
+from annotation.campaign.names import WORKER, account_pseudonym
+from annotation.campaign.offering import ARGILLA
+from annotation.campaign.records import CampaignRecords
 from annotation.sampling.queues import Queue, queues_of
 from annotation.server import OWNER, Connection, Home, credentials, ensure_user, make_folder
 from annotation.server.home import call, changing, forget, new_user, probe, remember, write_private

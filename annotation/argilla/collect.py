@@ -15,12 +15,12 @@ from annotation.argilla.accounts import named_raters, published
 from annotation.argilla.client import Argilla, DatasetListing
 from annotation.argilla.responses import Orders, answer_of
 from annotation.argilla.training_answers import collect_training
-from annotation.campaign_records import CampaignRecords
-from annotation.names import account_pseudonym
-from annotation.offering import alone, refuse_other_sample
+from annotation.campaign.names import account_pseudonym
+from annotation.campaign.offering import alone, refuse_other_sample
+from annotation.campaign.records import CampaignRecords
+from annotation.campaign.rubric import Rubric
 from annotation.ratings.answers import EARLIEST, Answer, SourcePart, check, fault_of, is_time, keep, last_snapshot
 from annotation.records import Member
-from annotation.rubric import Rubric
 from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import DataError, StudyError
 from plumbline.identity import identity

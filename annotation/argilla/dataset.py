@@ -17,14 +17,14 @@ from tqdm import tqdm
 
 from annotation.argilla.client import Argilla
 from annotation.argilla.responses import COMMENT, MARK, drawn_orders, is_marked
+from annotation.campaign.rubric import MOST_LABELS, Rubric
 from annotation.human.order import OrderDrawing
-from annotation.page import ANSWERING_WORDS, about
+from annotation.page.task import ANSWERING_WORDS, about
 from annotation.questions.entries import worded
 from annotation.questions.question import ArgillaOptions
-from annotation.rubric import MOST_LABELS, Rubric
+from annotation.questions.wordings import ANSWERING, ASKED, words_in
 from annotation.sampling.queues import Queue
 from annotation.verdicts.preregistration import from_to
-from annotation.wordings import ANSWERING, ASKED, words_in
 from plumbline.fields import Kind as FieldKind
 from plumbline.fields import fields_of
 from plumbline.records import Pair
@@ -240,7 +240,7 @@ def answered(argilla: Argilla, dataset_id: str) -> bool:
     return any(record.get("responses") for record in argilla.records(dataset_id))
 
 
-TASK = "rate"  # in a dataset's metadata: the rating page's task (`annotation.page.task_of`)
+TASK = "rate"  # in a dataset's metadata: the rating page's task (`annotation.page.task.task_of`)
 
 
 def give_task(

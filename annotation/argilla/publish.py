@@ -24,18 +24,18 @@ from annotation.argilla.dataset import (
     send_pairs,
 )
 from annotation.argilla.responses import COMMENT, said_in
-from annotation.counting import excluded_raters
+from annotation.campaign.counting import excluded_raters
+from annotation.campaign.names import account_pseudonym
+from annotation.campaign.offering import alone, begin_offering, refuse_other_sample
+from annotation.campaign.rubric import Rubric
 from annotation.human.order import OrderDrawing, drawing_of
-from annotation.names import account_pseudonym
-from annotation.offering import alone, begin_offering, refuse_other_sample
-from annotation.page import task_of
+from annotation.page.task import task_of
+from annotation.page.training import TrainingItem, read_items
 from annotation.ratings.answers import Answer, last_snapshot
 from annotation.ratings.decisions import note_again
-from annotation.rubric import Rubric
 from annotation.sampling.origin import mismatch
 from annotation.sampling.queues import Queue, queues_of
 from annotation.server import Connection
-from annotation.training import TrainingItem, read_items
 from annotation.verdicts.counted import Place
 from annotation.verdicts.evidence import Evidence, write_looks
 from annotation.verdicts.looks import BlockProgress

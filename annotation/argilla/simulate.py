@@ -23,12 +23,12 @@ from annotation import server
 from annotation.argilla.accounts import admit, published, workspaces_of
 from annotation.argilla.client import SIMULATED, Argilla, ArgillaUser, DatasetListing
 from annotation.argilla.training_answers import training_datasets
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.offering import alone
+from annotation.campaign.records import CampaignRecords
+from annotation.campaign.rubric import CHECKS, Rubric
 from annotation.human.simulated import rehearsal_of
-from annotation.offering import alone
+from annotation.page.training import POOL, TrainingItem, read_items, training_rubric
 from annotation.questions.question import Question, Value
-from annotation.rubric import CHECKS, Rubric
-from annotation.training import POOL, TrainingItem, read_items, training_rubric
 from annotation.verdicts.preregistration import asked_rubric
 from generation.generators import RecordedOutputs
 from generation.production import read_transformed

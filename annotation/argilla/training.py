@@ -15,19 +15,19 @@ from annotation.argilla.client import Argilla, DatasetListing
 from annotation.argilla.dataset import Words, answered, give_task, record_of
 from annotation.argilla.publish import ExtraField, create_dataset, has_rating_page
 from annotation.argilla.training_answers import by_queue
-from annotation.offering import alone
-from annotation.page import known_items, task_of
-from annotation.questions.entries import worded
-from annotation.rubric import Rubric
-from annotation.sampling.queues import Queue, workspace_name
-from annotation.training import (
+from annotation.campaign.offering import alone
+from annotation.campaign.rubric import Rubric
+from annotation.page.task import known_items, task_of
+from annotation.page.training import (
     TrainingItem,
     folded,
     read_items,
     solution,
     training_rubric,
 )
-from annotation.wordings import ASKED
+from annotation.questions.entries import worded
+from annotation.questions.wordings import ASKED
+from annotation.sampling.queues import Queue, workspace_name
 from plumbline.study import Study
 from plumbline.words import count
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from annotation.argilla.accounts import named_raters
 from annotation.argilla.client import Argilla, DatasetListing
-from annotation.campaign_records import CampaignRecords
-from annotation.names import account_pseudonym
-from annotation.rubric import Rubric
+from annotation.campaign.names import account_pseudonym
+from annotation.campaign.records import CampaignRecords
+from annotation.campaign.rubric import Rubric
+from annotation.page.training import POOL, TRAINED, TrainingItem, TrainingResult, read_items
 from annotation.sampling.queues import Queue, workspace_name
-from annotation.training import POOL, TRAINED, TrainingItem, TrainingResult, read_items
 from plumbline.fields import expected_of
 from plumbline.store import write_json
 

@@ -13,8 +13,8 @@ from typing import Any, Literal, Self
 
 from pydantic import Field
 
+from annotation.campaign.offering import Mode
 from annotation.crowd.platform import Decision, Offer, Platform, PlatformOffer, RefusedError, Submission
-from annotation.offering import Mode
 from plumbline.errors import DataError
 from plumbline.records import Record
 from plumbline.store import read_json, write_json

@@ -22,17 +22,17 @@ from typing import Any
 
 from tqdm import tqdm
 
-from annotation.campaign_records import CampaignRecords
-from annotation.counting import excluded_raters
+from annotation.campaign.counting import excluded_raters
+from annotation.campaign.names import worker_pseudonym
+from annotation.campaign.offering import Mode
+from annotation.campaign.records import CampaignRecords
+from annotation.campaign.rubric import Rubric
 from annotation.crowd import pay
 from annotation.crowd.batches import Batch, make_batches
 from annotation.crowd.ledger import BatchOffer, Ledger, Work, refuse_lost_batches
 from annotation.crowd.operations import EXTENDED, Kind, Operation
 from annotation.crowd.platform import NoMoneyError, Offer, Platform, PlatformOffer, RefusedError, crowd_of
-from annotation.names import worker_pseudonym
-from annotation.offering import Mode
 from annotation.ratings.decisions import note_again
-from annotation.rubric import Rubric
 from annotation.verdicts.evidence import Evidence, write_looks
 from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import DataError, StudyError

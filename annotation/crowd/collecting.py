@@ -16,7 +16,9 @@ from pathlib import Path
 import pandas as pd
 from tqdm import tqdm
 
-from annotation.campaign_records import (
+from annotation.campaign.names import worker_pseudonym
+from annotation.campaign.offering import CampaignName
+from annotation.campaign.records import (
     AGREEMENT,
     BLOCK_LOOKS,
     DECISIONS,
@@ -25,15 +27,13 @@ from annotation.campaign_records import (
     VERDICTS,
     CampaignRecords,
 )
+from annotation.campaign.rubric import Rubric
 from annotation.crowd.campaign import CrowdCampaign
 from annotation.crowd.judging import finish
 from annotation.crowd.ledger import Ledger, Work, refuse_lost_batches
 from annotation.crowd.mturk.form import read_archive
 from annotation.human.records import ANSWERS
-from annotation.names import worker_pseudonym
-from annotation.offering import CampaignName
 from annotation.ratings.answers import Answer, SourcePart, check, keep, source_of_file
-from annotation.rubric import Rubric
 from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import DataError, StudyError
 from plumbline.manifest import Manifest

@@ -12,15 +12,8 @@ import shlex
 import sys
 from collections.abc import Iterator
 
-from annotation.campaign_records import CampaignRecords
-from annotation.crowd import collecting, judging, pay, summary
-from annotation.crowd.campaign import CrowdCampaign
-from annotation.crowd.ledger import Ledger, refuse_lost_campaign
-from annotation.crowd.platform import Opening, platform_class
-from annotation.crowd.prolific.workspaces import read_refused, release
-from annotation.crowd.rehearsal import REHEARSAL_FILE
-from annotation.names import is_pseudonym, pseudonym_key, worker_pseudonym
-from annotation.offering import (
+from annotation.campaign.names import is_pseudonym, pseudonym_key, worker_pseudonym
+from annotation.campaign.offering import (
     LEDGER,
     CampaignName,
     Mode,
@@ -30,6 +23,13 @@ from annotation.offering import (
     refuse_other_offering,
     words_changed,
 )
+from annotation.campaign.records import CampaignRecords
+from annotation.crowd import collecting, judging, pay, summary
+from annotation.crowd.campaign import CrowdCampaign
+from annotation.crowd.ledger import Ledger, refuse_lost_campaign
+from annotation.crowd.platform import Opening, platform_class
+from annotation.crowd.prolific.workspaces import read_refused, release
+from annotation.crowd.rehearsal import REHEARSAL_FILE
 from annotation.options import home_of
 from annotation.sampling.origin import mismatch
 from annotation.verdicts.counted import ahead_of_sample, never_lines, size_line

@@ -21,11 +21,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.offering import LEDGER, CampaignName, Mode, ledgers
+from annotation.campaign.records import CampaignRecords
 from annotation.crowd.batches import Batch
 from annotation.crowd.operations import OPERATIONS, Kind, Operation
 from annotation.crowd.platform import NoMoneyError, RefusedError, Submission
-from annotation.offering import LEDGER, CampaignName, Mode, ledgers
 from plumbline.errors import DataError, StudyError
 from plumbline.records import REHEARSAL
 from plumbline.store import make_folder

@@ -23,7 +23,9 @@ from urllib.parse import urlencode
 
 import pandas as pd
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.names import worker_pseudonym
+from annotation.campaign.offering import Mode
+from annotation.campaign.records import CampaignRecords
 from annotation.crowd.account import AccountOffer, AccountPlatform
 from annotation.crowd.pay import amount
 from annotation.crowd.platform import Check, Offer, Opening, RefusedError, State, Submission
@@ -35,8 +37,6 @@ from annotation.crowd.prolific.workspaces import (
     refuse_unshowable,
     room_of,
 )
-from annotation.names import worker_pseudonym
-from annotation.offering import Mode
 from annotation.ratings.answers import Answer
 from plumbline.errors import DataError, StudyError
 from plumbline.exhibits.table import write_csv

@@ -1,21 +1,21 @@
 """Pages for crowd workers: the words around the rating page, the consent, and MTurk's page.
 
-A worker on MTurk rates a batch on the rating page in one HTML file (`annotation.page.hosted_html`). MTurk takes it as
-an HTMLQuestion, of at most 65,535 bytes (its API reference, HTMLQuestion).
+A worker on MTurk rates a batch on the rating page in one HTML file (`annotation.page.task.hosted_html`). MTurk takes it
+as an HTMLQuestion, of at most 65,535 bytes (its API reference, HTMLQuestion).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from annotation.campaign.rubric import Rubric
 from annotation.crowd.platform import Offer
 from annotation.human.order import drawing_of
-from annotation.page import direction, hosted_html, items_of, task_of, words_of
+from annotation.page.task import direction, hosted_html, items_of, task_of, words_of
+from annotation.page.training import WORDS, TrainingItem, plain, read_items, solution, solved
 from annotation.questions.entries import ENGLISH
-from annotation.rubric import Rubric
+from annotation.questions.wordings import words_in
 from annotation.sampling.queues import Queue
-from annotation.training import WORDS, TrainingItem, plain, read_items, solution, solved
-from annotation.wordings import words_in
 from plumbline.errors import StudyError
 from plumbline.fields import fields_of
 from plumbline.study import Study

@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import ClassVar, Literal, Self
 
 from annotation import server
-from annotation.campaign_records import PAIRS, CampaignRecords
+from annotation.campaign.offering import CampaignName, Mode
+from annotation.campaign.records import PAIRS, CampaignRecords
+from annotation.campaign.rubric import Rubric
 from annotation.crowd.batches import Batch
 from annotation.crowd.pay import rounded_up
-from annotation.offering import CampaignName, Mode
 from annotation.ratings.answers import Answer
-from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue, queues_of
 from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import ServiceError, StudyError

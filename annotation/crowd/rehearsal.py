@@ -20,12 +20,12 @@ import numpy as np
 from pydantic import Field
 
 from annotation.argilla.simulate import answering
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.offering import offered_to_raters
+from annotation.campaign.records import CampaignRecords
 from annotation.crowd.account import AccountOffer, AccountPlatform
 from annotation.crowd.platform import Offer, Opening, RefusedError, Submission
 from annotation.human.forms import Skill
 from annotation.human.simulated import rehearsal_of
-from annotation.offering import offered_to_raters
 from annotation.questions.question import Value
 from annotation.ratings.answers import Answer
 from plumbline.errors import StudyError

@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from annotation.campaign.offering import LEDGER, CampaignName, Mode, ledgers
 from annotation.crowd import pay
 from annotation.crowd.campaign import CrowdCampaign, next_batches, pairs_of
 from annotation.crowd.judging import cases, on_rules
 from annotation.crowd.ledger import BatchOffer, Ledger, refuse_lost_batches, refuse_lost_campaign
 from annotation.crowd.platform import Offer, Submission, crowd_of, platform_class
-from annotation.offering import LEDGER, CampaignName, Mode, ledgers
 from annotation.verdicts.evidence import Evidence
 from plumbline.cli import columns
 from plumbline.study import Study

@@ -10,7 +10,7 @@ from typing import Any
 
 from annotation.human.forms import filled, form_of
 from annotation.human.records import HumanTask, TaskInstructions
-from annotation.wordings import HUMAN_GENERAL, human_file, with_wordings
+from annotation.questions.wordings import HUMAN_GENERAL, human_file, with_wordings
 from plumbline.errors import DataError, StudyError
 from plumbline.reading import read_yaml
 from plumbline.study import Study

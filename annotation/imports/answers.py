@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 
 import pandas as pd
 
+from annotation.campaign.rubric import TAKEN
 from annotation.imports.options import AskedScale
 from annotation.imports.tables import AND_ALSO
 from annotation.questions.question import AND, KINDS, Question, labels_of
 from annotation.questions.ranking import ranked, ranks_of
-from annotation.rubric import TAKEN
-from annotation.wordings import packaged
+from annotation.questions.wordings import packaged
 from plumbline.errors import StudyError
 from plumbline.scales import MOST_POINTS, Continuous, as_number, is_whole
 from plumbline.words import trim

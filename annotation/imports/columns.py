@@ -16,7 +16,7 @@ import pandas as pd
 
 from annotation.imports.options import ROLES
 from annotation.imports.tables import ENTRY, CellTable
-from annotation.wordings import packaged
+from annotation.questions.wordings import packaged
 from plumbline.errors import StudyError, nearest
 
 SINGLE = ("original", "output", "text", "rater", "question", "time", "started", "seconds", "status", "comment", "truth",

@@ -14,7 +14,8 @@ import pandas as pd
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from annotation.campaign_records import NOT_IMPORTED, PAIRS
+from annotation.campaign.names import named_pseudonym, pseudonym_key, worker_pseudonym
+from annotation.campaign.records import NOT_IMPORTED, PAIRS
 from annotation.imports.answers import ImportedQuestion, distinct, question_name, read_question
 from annotation.imports.columns import Proposal, proposal_rows, propose, unused_lines
 from annotation.imports.files import read_file, read_frame
@@ -22,7 +23,6 @@ from annotation.imports.matching import Material, match, without_repeats
 from annotation.imports.options import AskedScale, read_scale
 from annotation.imports.tables import CellTable, UnplacedRow
 from annotation.imports.writing import has_pairs, lay_out, write_records, write_study_files
-from annotation.names import named_pseudonym, pseudonym_key, worker_pseudonym
 from annotation.options import home_of
 from annotation.ratings.answers import source_of_file
 from annotation.server import Home

@@ -19,7 +19,7 @@ import pandas as pd
 from annotation.imports.columns import Proposal
 from annotation.imports.tables import CellTable, UnplacedRow, coded, renamed
 from annotation.imports.times import as_seconds, as_times, month_unsure
-from annotation.wordings import packaged
+from annotation.questions.wordings import packaged
 from plumbline.errors import DataError
 from plumbline.words import count, count_words, printable_line
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pandas as pd
 
-from annotation.wordings import packaged
+from annotation.questions.wordings import packaged
 from plumbline.errors import DataError
 
 _WORDS = packaged("imports/words.yaml")

@@ -14,17 +14,17 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from annotation.campaign_records import PAIRS, SUPPLY, TRUTH, CampaignRecords
+from annotation.campaign.offering import alone
+from annotation.campaign.records import PAIRS, SUPPLY, TRUTH, CampaignRecords
+from annotation.campaign.rubric import load_rubric
+from annotation.campaign.subjects import read_items
 from annotation.imports.answers import ImportedQuestion, affirmative, distinct, slug
 from annotation.imports.matching import Material
 from annotation.imports.times import coarse
-from annotation.offering import alone
 from annotation.questions.label import SingleLabelQuestion
 from annotation.ratings.answers import PAUSE, write_ratings
 from annotation.records import Supply
-from annotation.rubric import load_rubric
 from annotation.sampling.sample import sample_settings
-from annotation.subjects import read_items
 from generation.jobs import Plan
 from plumbline.errors import DataError, StudyError
 from plumbline.exhibits.table import csv_bytes

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
+from annotation.campaign.rubric import Rubric
 from annotation.human.forms import TaskForm, form_of
 from annotation.human.records import HumanItem, HumanTask
 from annotation.human.types import NONE
@@ -24,7 +25,6 @@ from annotation.judges.prompts import shown, spoken
 from annotation.questions.entries import RubricQuestion, worded
 from annotation.questions.question import AND
 from annotation.questions.ranking import YES, ranked
-from annotation.rubric import Rubric
 from plumbline.fields import fields_of
 from plumbline.identity import identity
 from plumbline.models.chat import Completion

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.records import CampaignRecords
+from annotation.campaign.rubric import load_rubric
 from annotation.human.forms import RaterAnswers, form_of
 from annotation.human.records import ITEMS, MODEL_ANSWERS, TASKS, HumanAnswer, HumanItem
 from annotation.human.simulated import read_items
@@ -19,7 +20,6 @@ from annotation.judges.pool import COMMAND
 from annotation.judges.prompts import RecordedJudgeAnswers, recording_hashes
 from annotation.judges.records import ModelAnswer
 from annotation.judges.run import JudgeRun, PromptedAnswers, ask_each, forecast, named
-from annotation.rubric import load_rubric
 from plumbline.errors import StudyError, TextUnansweredError
 from plumbline.identity import identity
 from plumbline.journal import record_lines

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from annotation.counting import counting_ratings
+from annotation.campaign.counting import counting_ratings
 from annotation.judges.effects import between_judges, length_ratios, length_slope
 from annotation.judges.outcome import JudgesOutcome, outcome_of
 from annotation.judges.people import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from annotation.counting import counting_ratings
+from annotation.campaign.counting import counting_ratings
 from annotation.judges.outcome import read_judging
 from annotation.judges.people import far_ratings
 from annotation.judges.records import checked

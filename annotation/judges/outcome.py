@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from annotation.campaign_records import CampaignRecords
-from annotation.counting import counting_ratings, dealt_with
+from annotation.campaign.counting import counting_ratings, dealt_with
+from annotation.campaign.records import CampaignRecords
 from annotation.judges.powered import Judging, powered_means
 from annotation.records import Verdict
 from annotation.verdicts.counted import basis

@@ -12,10 +12,10 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.records import CampaignRecords
+from annotation.campaign.rubric import load_rubric
 from annotation.judges.records import JudgedPair
 from annotation.records import Supply
-from annotation.rubric import load_rubric
 from annotation.sampling.candidates import Candidate, Candidates, DuplicateIndex, Groups, SampleSource
 from annotation.sampling.sample import PoolDrawing, compared
 from generation.jobs import Plan

@@ -19,9 +19,9 @@ from typing import Annotated, Any, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
+from annotation.campaign.rubric import Rubric
 from annotation.judges.records import JudgedPair
 from annotation.questions.entries import worded
-from annotation.rubric import Rubric
 from plumbline.errors import DataError, StudyError, TextUnansweredError, nearest
 from plumbline.fields import PAIR, fields_of, kept
 from plumbline.file_hashes import cached_file_hash

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 import pandas as pd
 
+from annotation.campaign.rubric import load_rubric
 from annotation.judges.pool import COMMAND, draw_judged, read_judged
 from annotation.judges.prompts import (
     JudgeClient,
@@ -31,7 +32,6 @@ from annotation.judges.prompts import (
     read_text,
 )
 from annotation.judges.records import JudgedPair, Judgement, ModelAnswer
-from annotation.rubric import load_rubric
 from generation.forecast import CHARACTERS_A_TOKEN, duration
 from plumbline import cli
 from plumbline.errors import StudyError, nearest

@@ -12,7 +12,7 @@ import pandas as pd
 
 from annotation.questions.means import MeanOfAnswers
 from annotation.questions.question import AND, LEFT_OUT, Question, Value, labels_of
-from annotation.records import Coefficient, Share
+from annotation.questions.summary import Coefficient, Share
 from plumbline.errors import nearest
 from plumbline.statistics.agreement import (
     UNKNOWN_RATERS,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from annotation.records import Chance
+from annotation.questions.summary import Chance
 from plumbline.statistics.agreement import UNKNOWN_RATERS, Answers
 from plumbline.statistics.estimates import Estimate, Floats
 from plumbline.statistics.group_sequential import ALPHA, FEW, FEWEST, reached, repeated_interval

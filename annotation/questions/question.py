@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from annotation.records import Summary
+from annotation.questions.summary import Summary
 from plumbline.statistics.agreement import Answers, number_of_raters, rater_numbers
 from plumbline.statistics.estimates import Estimate, Floats
 from plumbline.study.campaign import AcceptanceSpec, RuleSpec, SimulatedRater

@@ -22,7 +22,7 @@ from annotation.questions.question import (
     Value,
     labels_of,
 )
-from annotation.records import Coefficient, MeanRank
+from annotation.questions.summary import Coefficient, MeanRank
 from plumbline.importing import scipy
 from plumbline.statistics.agreement import UNKNOWN_RATERS, Integers, rater_numbers
 from plumbline.statistics.estimates import Estimate, Floats

@@ -21,10 +21,10 @@ from typing import Any
 
 import pandas as pd
 
-from annotation.campaign_records import CONTROL_RATINGS, RATINGS, CampaignRecords
-from annotation.counting import marked, withdrawals
+from annotation.campaign.counting import marked, withdrawals
+from annotation.campaign.records import CONTROL_RATINGS, RATINGS, CampaignRecords
+from annotation.campaign.rubric import Rubric
 from annotation.questions.question import Question, Value
-from annotation.rubric import Rubric
 from plumbline.errors import DataError
 from plumbline.manifest import Manifest
 from plumbline.reading import parse_json
@@ -168,7 +168,7 @@ def keep(
 def write_ratings(records: CampaignRecords, answers: pd.DataFrame) -> None:
     """Write all answers: those of the sample, and those of controls and repeats in a file of their own.
 
-    The marks beside them (`annotation.counting.MARKS`) are for readers of the files; no command reads them.
+    The marks beside them (`annotation.campaign.counting.MARKS`) are for readers of the files; no command reads them.
     """
     withdrawn, per_pair = withdrawals(records.decided, records.controls), records.study.raters.per_pair
     ratings = marked(answers, records.decided, per_pair, withdrawn, records.answers_again)

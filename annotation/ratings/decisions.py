@@ -10,8 +10,8 @@ from types import MappingProxyType
 
 import pandas as pd
 
-from annotation.campaign_records import AGAIN, DECISIONS, CampaignRecords
-from annotation.names import named
+from annotation.campaign.names import named
+from annotation.campaign.records import AGAIN, DECISIONS, CampaignRecords
 from annotation.ratings.answers import write_ratings
 from annotation.records import Decision, OfferedAgain, Sign
 from plumbline.errors import StudyError, nearest

@@ -8,9 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-from annotation.campaign_records import CampaignRecords
-from annotation.counting import counting_ratings, stays
-from annotation.names import named
+from annotation.campaign.counting import counting_ratings, stays
+from annotation.campaign.names import named
+from annotation.campaign.records import CampaignRecords
 from annotation.ratings.decisions import decision_words
 from annotation.records import Sign, Verdict
 from plumbline.cli import columns

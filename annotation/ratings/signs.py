@@ -16,11 +16,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 import numpy as np
 import pandas as pd
 
-from annotation.counting import rows_of
-from annotation.names import UNNAMED, listed_raters
+from annotation.campaign.counting import rows_of
+from annotation.campaign.names import UNNAMED, listed_raters
+from annotation.campaign.rubric import CHECKS
 from annotation.questions.question import Value
 from annotation.records import Sign
-from annotation.rubric import CHECKS
 from plumbline.fields import columns_read
 from plumbline.scales import EQUAL
 from plumbline.study.campaign import QualityLimits

@@ -9,12 +9,12 @@ from datetime import datetime
 import numpy as np
 import pandas as pd
 
-from annotation.names import UNNAMED, listed_raters
+from annotation.campaign.names import UNNAMED, listed_raters
+from annotation.page.training import by_trained
 from annotation.questions.entries import worded
 from annotation.ratings.decisions import decision_words
 from annotation.records import Verdict
 from annotation.report.material import CampaignMaterial
-from annotation.training import by_trained
 from annotation.verdicts import tables
 from annotation.verdicts.by_task import groups_by_task, verdicts_by_task
 from annotation.verdicts.preregistration import amendments

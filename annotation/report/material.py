@@ -11,15 +11,15 @@ from typing import Any
 
 import pandas as pd
 
-from annotation.campaign_records import NOT_IMPORTED, TRUTH
-from annotation.counting import counting_ratings
+from annotation.campaign.counting import counting_ratings
+from annotation.campaign.records import NOT_IMPORTED, TRUTH
+from annotation.campaign.rubric import Rubric
 from annotation.crowd.summary import CrowdSummary, read_summaries
 from annotation.human.records import HumanTask
 from annotation.human.tasks import read_tasks
 from annotation.judges.outcome import JudgesOutcome, read_outcome
+from annotation.page.training import TrainingResult, read_trained
 from annotation.records import Decision, Group, Look, RuleSet, Sign, Supply, Verdict, Wave
-from annotation.rubric import Rubric
-from annotation.training import TrainingResult, read_trained
 from annotation.verdicts.conclusion import looked_at
 from annotation.verdicts.doubts import after_ratings, doubts_of
 from annotation.verdicts.evidence import Evidence

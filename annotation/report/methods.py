@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from annotation.counting import dated_words
+from annotation.campaign.counting import dated_words
+from annotation.campaign.rubric import CHECKS, Rubric
 from annotation.human.forms import form_of
 from annotation.human.records import HumanTask
+from annotation.questions.wordings import addressed_lines
 from annotation.ratings.signs import controls_missed
 from annotation.records import Verdict
 from annotation.report.material import CampaignMaterial
-from annotation.rubric import CHECKS, Rubric
 from annotation.sampling.candidates import NEAR
 from annotation.verdicts.by_task import answers_of
 from annotation.verdicts.looks import WHY_UNBIASED
 from annotation.verdicts.preregistration import amendments, fixed_text
 from annotation.verdicts.rules import unchecked
 from annotation.verdicts.tables import display, unbiased_frame, wrong
-from annotation.wordings import addressed_lines
 from generation.jobs import generator_hash
 from plumbline.languages import language_name
 from plumbline.records import REHEARSAL, SANDBOX

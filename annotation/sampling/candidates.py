@@ -26,9 +26,9 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from annotation.campaign.rubric import Rubric
+from annotation.campaign.subjects import SubjectItem, read_items
 from annotation.records import Supply
-from annotation.rubric import Rubric
-from annotation.subjects import SubjectItem, read_items
 from generation.jobs import COMMAND, Plan, refuse_other_outputs
 from generation.output_statistics import FlagCount
 from plumbline.errors import DataError, StudyError

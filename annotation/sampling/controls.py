@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from annotation.rubric import Rubric
+from annotation.campaign.rubric import Rubric
 from annotation.sampling.candidates import overlap, words_of
 from annotation.sampling.queues import SCOPES, Queue, most_repeats, queues_of
 from plumbline.identity import identity

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from annotation.campaign_records import CampaignRecords
-from annotation.subjects import read_items
+from annotation.campaign.records import CampaignRecords
+from annotation.campaign.subjects import read_items
 from generation.jobs import COMMAND, Plan
 from plumbline.errors import PlumblineError
 from plumbline.fields import fields_of

@@ -14,18 +14,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from annotation.campaign_records import CONTROLS, PAIRS, SUPPLY, WAVES, CampaignRecords
+from annotation.campaign.offering import alone, is_complete, offered, refuse_other_sample
+from annotation.campaign.records import CONTROLS, PAIRS, SUPPLY, WAVES, CampaignRecords
+from annotation.campaign.rubric import Rubric, load_rubric
+from annotation.campaign.subjects import shown
 from annotation.human.order import drop_answers
 from annotation.human.records import ITEMS, TASKS, HumanItem, HumanTask
 from annotation.human.tasks import prepared, refuse_other_tasks
-from annotation.offering import alone, is_complete, offered, refuse_other_sample
 from annotation.records import Supply, Wave
-from annotation.rubric import Rubric, load_rubric
 from annotation.sampling.candidates import Candidate, Candidates, DuplicateIndex, Groups, SampleSource, Turns, words_of
 from annotation.sampling.controls import ControlDesign
 from annotation.sampling.origin import mismatch
 from annotation.sampling.queues import Queue, block_numbers, queues_of
-from annotation.subjects import shown
 from generation.jobs import Plan
 from plumbline.errors import StudyError
 from plumbline.fields import fields_of

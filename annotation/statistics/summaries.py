@@ -1,7 +1,7 @@
 """Means, spread and agreement of ratings: pure functions from a frame of ratings to records.
 
 A frame of ratings is `ratings.parquet`: one row for each pair, rater and question.
-`annotation.counting.counting_ratings` alone decides which ratings count; everything else takes its result.
+`annotation.campaign.counting.counting_ratings` alone decides which ratings count; everything else takes its result.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_string_dtype
 
+from annotation.campaign.rubric import Rubric
 from annotation.questions.question import Question
 from annotation.questions.rating import RatingQuestion
-from annotation.records import Group, Summary, TakenLook
-from annotation.rubric import Rubric
+from annotation.questions.summary import Summary
+from annotation.records import Group, TakenLook
 from plumbline.scales import points_of
 from plumbline.statistics.agreement import (
     rater_numbers,

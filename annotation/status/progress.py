@@ -19,10 +19,10 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from annotation.campaign_records import CampaignRecords
-from annotation.counting import asked_again, counting_ratings, rows_of, untimed
-from annotation.names import listed_raters
-from annotation.offering import LEDGER, is_complete, ledgers
+from annotation.campaign.counting import asked_again, counting_ratings, rows_of, untimed
+from annotation.campaign.names import listed_raters
+from annotation.campaign.offering import LEDGER, is_complete, ledgers
+from annotation.campaign.records import CampaignRecords
 from annotation.records import Member, Sign
 from annotation.sampling.sample import sample_settings
 from annotation.verdicts.preregistration import changes

@@ -17,21 +17,21 @@ import pandas as pd
 
 from annotation import server
 from annotation.argilla.accounts import ServerAnswers, answered_now
-from annotation.campaign_records import CampaignData, CampaignRecords
-from annotation.counting import asked_again
+from annotation.campaign.counting import asked_again
+from annotation.campaign.records import CampaignData, CampaignRecords
+from annotation.page.training import by_trained, read_trained
+from annotation.questions.wordings import addressed_lines
 from annotation.records import Decision, Fixed, Member, Sign, Verdict
 from annotation.sampling.candidates import flagged_supply
 from annotation.sampling.origin import mismatch
 from annotation.sampling.queues import SCOPES, frames_by_queue
 from annotation.status.progress import Stage, Workload, by_pair, by_rater, by_transformation, stages_of
-from annotation.training import by_trained, read_trained
 from annotation.verdicts.conclusion import Conclusion, looked_at
 from annotation.verdicts.counted import Ahead, ahead, never_lines
 from annotation.verdicts.doubts import doubts_of, withdrawn_lines
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import amendment_lines, first_rating, fixed_text, other_rules
 from annotation.verdicts.tables import looks_frame, of_group
-from annotation.wordings import addressed_lines
 from generation.output_statistics import FlagCount, flagged_lines, flagged_outputs
 from plumbline.errors import DataError, StudyError
 from plumbline.manifest import RecordFile

@@ -11,8 +11,8 @@ from types import MappingProxyType
 
 import pandas as pd
 
-from annotation.names import known_names, named
-from annotation.offering import LEDGER, ledgers
+from annotation.campaign.names import known_names, named
+from annotation.campaign.offering import LEDGER, ledgers
 from annotation.options import home_of
 from annotation.records import Outcome, Verdict
 from annotation.status.progress import PEOPLE_REPORT
@@ -34,7 +34,7 @@ _REMARKS = {"simulated": "simulated", "excluded": "excluded", "taken out": "out"
 def status_text(status: Status, names: Mapping[str, str] = MappingProxyType({})) -> str:
     """Return the status for a terminal.
 
-    `names` are raters' by pseudonym, as far as this machine's user may see them (`annotation.names`).
+    `names` are raters' by pseudonym, as far as this machine's user may see them (`annotation.campaign.names`).
     """
     study = status.study
     warnings = [SIMULATED if status.simulated else "", LATE[status.rules_fixed] if status.rules_fixed else ""]

@@ -9,7 +9,9 @@ from datetime import UTC, datetime
 
 import pandas as pd
 
-from annotation.campaign_records import (
+from annotation.campaign.counting import counting_ratings, stays
+from annotation.campaign.offering import refuse_other_sample
+from annotation.campaign.records import (
     AGREEMENT,
     LOOKS,
     PAIR_MEANS,
@@ -17,13 +19,11 @@ from annotation.campaign_records import (
     VERDICTS,
     CampaignRecords,
 )
-from annotation.counting import counting_ratings, stays
 from annotation.human.answers import answered, lines_of
 from annotation.human.forms import form_of
 from annotation.human.records import ANSWERS, HumanAnswer, HumanTask
 from annotation.human.simulated import read_items
 from annotation.human.tasks import read_tasks
-from annotation.offering import refuse_other_sample
 from annotation.ratings.answers import write_ratings
 from annotation.records import Group, Look, PairMean, Verdict
 from annotation.verdicts.conclusion import Conclusion, rests_on

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from annotation.human.forms import form_of
 from annotation.human.records import HumanTask
-from annotation.records import Group, Share, Summary, Verdict
+from annotation.questions.summary import Share, Summary
+from annotation.records import Group, Verdict
 from plumbline.statistics.estimates import Estimate
 
 

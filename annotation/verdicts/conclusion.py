@@ -11,8 +11,8 @@ from typing import Any
 
 import pandas as pd
 
-from annotation.campaign_records import CONTROL_RATINGS, LOOKS, PAIRS, RATINGS, RULES, CampaignRecords
-from annotation.counting import counting_ratings
+from annotation.campaign.counting import counting_ratings
+from annotation.campaign.records import CONTROL_RATINGS, LOOKS, PAIRS, RATINGS, RULES, CampaignRecords
 from annotation.ratings.decisions import identity_of
 from annotation.records import Group, Verdict
 from annotation.statistics.summaries import table_two

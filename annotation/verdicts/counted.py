@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from annotation.counting import Dealt
+from annotation.campaign.counting import Dealt
 from annotation.questions.question import Question
 from annotation.sampling.queues import SCOPES, in_order
 from annotation.sampling.sample import COMMAND
@@ -42,7 +42,7 @@ def basis(sample: pd.DataFrame, ratings: pd.DataFrame, design: Design, dealt: De
     """Return the ratings of the pairs that verdicts rest on.
 
     `sample` has a row for each pair (pair_id, pool, language, task_type, wave), `ratings` are those that count, `dealt`
-    says which pairs need not be waited for (`annotation.counting.dealt_with`); no rating is of a withdrawn pair.
+    says which pairs need not be waited for (`campaign.counting.dealt_with`); no rating is of a withdrawn pair.
     """
     answered = answers(ratings, design)
     if not design.blocks:

@@ -11,7 +11,7 @@ import typing
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from annotation.counting import stays
+from annotation.campaign.counting import stays
 from annotation.ratings.signs import COMMENTS, controls_missed
 from annotation.records import Decision, Sign, Verdict
 from annotation.sampling.queues import SCOPES

@@ -8,9 +8,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Self
 
-from annotation.campaign_records import BLOCK_LOOKS, PAIRS, RATINGS, SUPPLY, CampaignRecords
-from annotation.counting import counting_ratings, dealt_with, imported, stays
-from annotation.offering import offered_to_raters
+from annotation.campaign.counting import counting_ratings, dealt_with, imported, stays
+from annotation.campaign.offering import offered_to_raters
+from annotation.campaign.records import BLOCK_LOOKS, PAIRS, RATINGS, SUPPLY, CampaignRecords
 from annotation.ratings.signs import find_signs, not_looked_at
 from annotation.records import Fixed, Sign, TakenLook
 from annotation.sampling.queues import SCOPES, block_numbers

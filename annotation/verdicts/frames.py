@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from annotation.counting import counting_ratings
+from annotation.campaign.counting import counting_ratings
 from annotation.records import Verdict
 from annotation.statistics.frames import on_scale
 from annotation.statistics.summaries import Design

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from annotation.counting import counting_ratings, dealt_with
+from annotation.campaign.counting import counting_ratings, dealt_with
 from annotation.questions.means import MeanOfAnswers
 from annotation.ratings.decisions import answers_hash
 from annotation.ratings.signs import controls_by_kind

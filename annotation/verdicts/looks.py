@@ -15,8 +15,9 @@ from datetime import datetime
 import numpy as np
 import pandas as pd
 
-from annotation.counting import Dealt
-from annotation.records import BlockLook, Chance, Outcome, TakenLook
+from annotation.campaign.counting import Dealt
+from annotation.questions.summary import Chance
+from annotation.records import BlockLook, Outcome, TakenLook
 from annotation.sampling.queues import ends_of
 from annotation.statistics.summaries import Design, compact, summarise
 from annotation.verdicts.rules import lacking, rules_for

@@ -14,10 +14,10 @@ from typing import Any
 
 import pandas as pd
 
-from annotation.campaign_records import RULES, CampaignRecords
-from annotation.counting import imported, untimed
+from annotation.campaign.counting import imported, untimed
+from annotation.campaign.records import RULES, CampaignRecords
+from annotation.campaign.rubric import Rubric
 from annotation.records import Fixed, RuleSet
-from annotation.rubric import Rubric
 from plumbline.errors import StudyError
 from plumbline.manifest import Manifest
 from plumbline.words import count

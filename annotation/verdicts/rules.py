@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotation.questions.question import KINDS
-from annotation.records import Fixed, Summary, Verdict
+from annotation.questions.summary import Summary
+from annotation.records import Fixed, Verdict
 from plumbline.statistics.estimates import Estimate, Floats
 from plumbline.study.campaign import AcceptanceSpec, RuleSpec
 from plumbline.study.subject import ItemNames

@@ -11,7 +11,8 @@ import pandas as pd
 
 from annotation.questions.question import KINDS, Question
 from annotation.questions.rating import COEFFICIENTS
-from annotation.records import P_IS, Chance, Group, Summary, Verdict
+from annotation.questions.summary import Chance, Summary
+from annotation.records import P_IS, Group, Verdict
 from annotation.verdicts.looks import WHY_UNBIASED, decided_after
 from annotation.verdicts.rules import in_own_words, in_words, late_lines, unchecked
 from plumbline.cli import columns

@@ -13,9 +13,10 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from annotation.counting import Dealt, counting_ratings, dealt_with, stays
+from annotation.campaign.counting import Dealt, counting_ratings, dealt_with, stays
 from annotation.questions.means import MeanOfAnswers
-from annotation.records import Chance, RuleResult, Summary, Supply, Verdict
+from annotation.questions.summary import Chance, Summary
+from annotation.records import RuleResult, Supply, Verdict
 from annotation.sampling.queues import SCOPES
 from annotation.statistics.summaries import Design, coded, compact, summarise
 from annotation.verdicts.counted import Basis, Place, answers, basis
@@ -128,7 +129,7 @@ def verdicts(
     `pairs` are those of the sample, `ratings` those that count. A transformation is judged on its pool's ratings
     (translation and cross_translation are rated as one): all of them, those in its language, or those of its language
     and task, as the rule's scope says. Only pairs that count (`verdicts.counted`) enter. `dealt` says which pairs need
-    not be waited for (`annotation.counting.dealt_with`). `seed` is as for `judged_sample`.
+    not be waited for (`annotation.campaign.counting.dealt_with`). `seed` is as for `judged_sample`.
     """
     key, sample = SCOPES[design.rule.scope], sample_frame(pairs)
     rests = basis(sample, ratings, design, dealt)

@@ -19,7 +19,7 @@ from typing import Any
 import pandas as pd
 from tqdm import tqdm
 
-from annotation.campaign_records import LOOKS
+from annotation.campaign.records import LOOKS
 from evaluation.benchmarks.contents import THRESHOLDS, CheckedTask, Finding, contents_of, found, undefined
 from evaluation.benchmarks.data_checks import check_contents
 from evaluation.models.encoder import Encoder, ModelHost

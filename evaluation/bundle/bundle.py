@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ValidationError
 
-from annotation.campaign_records import CampaignData
+from annotation.campaign.records import CampaignData
+from annotation.campaign.rubric import Rubric
 from annotation.records import Decision, Look, OfferedAgain, Offering, RuleSet, Supply, TakenLook, Verdict, Wave
-from annotation.rubric import Rubric
 from annotation.verdicts.conclusion import Conclusion
 from annotation.verdicts.evidence import Evidence
 from evaluation.bundle import records, tables

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import BaseModel
 
-from annotation.names import is_pseudonym
+from annotation.campaign.names import is_pseudonym
 from annotation.records import PairMean
 from annotation.verdicts.conclusion import looked_at
 from evaluation.bundle import card, records, tables

@@ -24,7 +24,8 @@ import yaml
 from mteb.abstasks.task_metadata import TaskDomain, TaskMetadata
 from mteb.types import Licenses
 
-from annotation.records import Summary, Verdict
+from annotation.questions.summary import Summary
+from annotation.records import Verdict
 from annotation.verdicts.tables import rated
 from evaluation.bundle.records import CARD, BundleFacts
 from evaluation.sources import OutputSource

@@ -9,7 +9,7 @@ from typing import Literal
 import pandas as pd
 from pydantic import Field
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.records import CampaignRecords
 from annotation.human.records import ANSWERS, MODEL_ANSWERS, HumanAnswer, HumanItem, HumanTask
 from annotation.human.simulated import read_items
 from annotation.human.tasks import read_tasks, subject_of

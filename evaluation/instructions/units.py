@@ -12,10 +12,10 @@ from pathlib import Path
 
 from pydantic import Field
 
-from annotation.campaign_records import LOOKS
-from annotation.counting import counting_ratings
+from annotation.campaign.counting import counting_ratings
+from annotation.campaign.records import LOOKS
+from annotation.campaign.subjects import RowReader
 from annotation.questions.label import SingleLabelQuestion
-from annotation.subjects import RowReader
 from annotation.verdicts.conclusion import looked_at
 from annotation.verdicts.evidence import Evidence
 from evaluation.instructions.scores import ACCEPTABLE, DEFAULT, NONE, SCORES, Label, PromptScore

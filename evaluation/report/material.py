@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from annotation.campaign_records import PAIRS
+from annotation.campaign.records import PAIRS
 from annotation.judges.records import JudgedPair
 from annotation.records import Verdict
 from annotation.verdicts.rules import late_lines

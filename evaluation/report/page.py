@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from annotation.campaign_records import LOOKS, PAIRS, RATINGS
+from annotation.campaign.records import LOOKS, PAIRS, RATINGS
 from annotation.status.status import Status, read_status
 from annotation.status.text import in_short, next_step
 from annotation.verdicts.rules import late_lines

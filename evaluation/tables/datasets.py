@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from annotation.counting import counting_ratings
+from annotation.campaign.counting import counting_ratings
 from evaluation.tables.scores import (
     axis_table,
     counting_scores,

@@ -1,7 +1,7 @@
 """The base of subjects that people judge, and the subject of a study that names none: pairs of transformations.
 
 A study's subject is `Study.judging`. A new kind is a class in `plumbline.study.subjects`, and a reader of its items
-(`annotation.subjects.READERS`).
+(`annotation.campaign.subjects.READERS`).
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 import pandas as pd
 import streamlit as st
 
-from annotation.campaign_records import CampaignData, CampaignRecords
+from annotation.campaign.records import CampaignData, CampaignRecords
 from annotation.records import Look, RuleSet, Sign, Verdict
 from annotation.sampling.sample import COMMAND as SAMPLE
 from annotation.status.status import Status, read_status

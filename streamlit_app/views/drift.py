@@ -8,7 +8,7 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
-from annotation.rubric import load_rubric
+from annotation.campaign.rubric import load_rubric
 from annotation.verdicts.tables import display
 from evaluation.report import paper_tables
 from evaluation.report.drift_charts import LETTERS, caption, drawn_points, drift_figure, drift_panels, left_undrawn

@@ -8,10 +8,10 @@ from functools import partial
 
 import streamlit as st
 
+from annotation.campaign.rubric import load_rubric
 from annotation.records import P_IS, Verdict
 from annotation.report import exhibits
 from annotation.report.charts import mean_intervals, means_in_words, rating_shares, shares_in_words
-from annotation.rubric import load_rubric
 from annotation.verdicts.rules import unchecked
 from annotation.verdicts.tables import scoped
 from streamlit_app.elements import (

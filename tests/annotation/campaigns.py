@@ -10,7 +10,7 @@ from annotation.argilla.accounts import published
 from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.records import CampaignRecords
 from annotation.sampling.queues import Queue
 from annotation.sampling.sample import draw_sample
 from generation.production import generate

@@ -14,7 +14,7 @@ from typing import Any
 
 from playwright.sync_api import Page, Route, expect
 
-from annotation.page import direction, rating_words
+from annotation.page.task import direction, rating_words
 from annotation.server.plugin.plumbline_argilla import rate
 
 URL = "http://rate.test/"

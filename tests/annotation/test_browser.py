@@ -14,10 +14,10 @@ from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
 from annotation.argilla.dataset import Words
 from annotation.argilla.publish import publish
-from annotation.rubric import load_rubric
+from annotation.campaign.rubric import load_rubric
+from annotation.questions.wordings import ASKED
 from annotation.sampling.queues import Queue
 from annotation.sampling.sample import draw_sample
-from annotation.wordings import ASKED
 from generation.production import generate
 from plumbline.records import Pair
 from plumbline.study import Study

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from annotation import server
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.records import CampaignRecords
 from annotation.csv_answers import _Form, collect_csv, column_mapping
 from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import DataError

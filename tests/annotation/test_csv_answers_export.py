@@ -10,11 +10,11 @@ from pathlib import Path
 import pandas as pd
 
 from annotation import server
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.names import named_pseudonym
+from annotation.campaign.records import CampaignRecords
+from annotation.campaign.rubric import load_rubric
 from annotation.csv_answers import collect_csv, columns_of, export
-from annotation.names import named_pseudonym
 from annotation.ratings.answers import Answer, SourcePart, keep
-from annotation.rubric import load_rubric
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
 from generation.production import generate

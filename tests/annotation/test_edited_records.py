@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 import yaml
 
-from annotation import rubric
-from annotation.campaign_records import CampaignRecords
-from annotation.offering import ARGILLA, begin_offering
+from annotation.campaign import rubric
+from annotation.campaign.offering import ARGILLA, begin_offering
+from annotation.campaign.records import CampaignRecords
+from annotation.campaign.rubric import load_rubric
 from annotation.ratings.decisions import decide
 from annotation.records import RuleSet
 from annotation.report.page import write_report
-from annotation.rubric import load_rubric
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.conclusion import looked_at

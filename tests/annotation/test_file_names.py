@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from annotation import server
-from annotation.annotators import Letter, write_letters
-from annotation.campaign_records import CampaignRecords
-from annotation.names import known_names, remember_names
+from annotation.campaign.names import known_names, remember_names
+from annotation.campaign.records import CampaignRecords
+from annotation.commands.annotators import Letter, write_letters
 from annotation.ratings.answers import Answer, SourcePart, keep
 from annotation.sampling.sample import draw_sample
 from evaluation.benchmarks.checks import _rows_file

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from annotation.page import hosted_html, items_of, rating_words, task_of
-from annotation.rubric import Rubric, load_rubric
+from annotation.campaign.rubric import Rubric, load_rubric
+from annotation.page.task import hosted_html, items_of, rating_words, task_of
 from annotation.sampling.queues import Queue
 from annotation.server.plugin.plumbline_argilla import rate
 from plumbline.study import Study

@@ -13,11 +13,11 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from annotation.campaign.rubric import load_rubric
+from annotation.commands.planning import plan_text
 from annotation.planning import Outlook, Price, Pricing, RatingVariation, outlook, plan, simulated
-from annotation.planning_command import plan_text
 from annotation.questions.label import SingleLabelQuestion
 from annotation.questions.rating import RatingQuestion
-from annotation.rubric import load_rubric
 from annotation.sampling.queues import in_order
 from annotation.statistics.summaries import Design
 from annotation.verdicts.verdicts import verdicts

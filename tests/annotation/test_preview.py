@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from annotation.campaign_records import CampaignRecords
-from annotation.page import task_of
+from annotation.campaign.records import CampaignRecords
+from annotation.campaign.rubric import load_rubric
+from annotation.page.task import task_of
 from annotation.preview import FILE, preview_html, write_preview
-from annotation.rubric import load_rubric
 from annotation.sampling.queues import queues_of
 from annotation.sampling.sample import draw_sample
 from generation.production import generate

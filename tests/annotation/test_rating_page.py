@@ -18,10 +18,10 @@ from annotation.argilla.accounts import published
 from annotation.argilla.client import Argilla, attach
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.names import account_pseudonym
+from annotation.campaign.records import CampaignRecords
 from annotation.human.records import ANSWERS, HumanAnswer
 from annotation.human.simulated import read_items
-from annotation.names import account_pseudonym
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept, answers_lines
 from plumbline.fields import fields_of

@@ -22,8 +22,8 @@ from annotation.argilla import publish as publishing
 from annotation.argilla.accounts import published
 from annotation.argilla.client import Argilla, connect
 from annotation.argilla.simulate import simulate
-from annotation.campaign_records import CampaignRecords
-from annotation.names import account_pseudonym
+from annotation.campaign.names import account_pseudonym
+from annotation.campaign.records import CampaignRecords
 from annotation.ratings.decisions import decide
 from annotation.report.page import write_report
 from annotation.rounds import BlockOpener, noted_studies, put_out, take_in

@@ -12,8 +12,8 @@ import yaml
 
 from annotation.argilla.client import Argilla
 from annotation.argilla.publish import publish
-from annotation.campaign_records import CampaignRecords
-from annotation.rubric import LIMIT, Rubric, load_rubric
+from annotation.campaign.records import CampaignRecords
+from annotation.campaign.rubric import LIMIT, Rubric, load_rubric
 from plumbline.errors import StudyError
 from plumbline.prompts import PROMPTS
 from plumbline.study import Study
@@ -112,7 +112,7 @@ def test_what_argilla_would_not_take_is_refused_before_the_rules_are_fixed(
     (tmp_path / "pteb.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
     own = {"acceptance": {"threshold": 1.0, "min_pairs": 1}}
     study = small(variant, "much", rubric="pteb", transformations=["paraphrasing"], **own)
-    monkeypatch.setattr("annotation.campaign_records.load_rubric", lambda study: load_rubric(study, tmp_path))
+    monkeypatch.setattr("annotation.campaign.records.load_rubric", lambda study: load_rubric(study, tmp_path))
     with pytest.raises(StudyError, match=f"Argilla cannot show rubric .*{said}"):
         publish(study, cast("Argilla", SimpleNamespace(connection=None)))  # one elsewhere, which nobody asks
     assert not CampaignRecords.open(study).rules

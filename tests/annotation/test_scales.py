@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from annotation import server
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.records import CampaignRecords
 from annotation.csv_answers import collect_csv
 from annotation.report.page import write_report
 from annotation.verdicts.acceptance import accept

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import yaml
 
-from annotation.campaign_records import CampaignRecords
-from annotation.offering import begin_offering
+from annotation.campaign.offering import begin_offering
+from annotation.campaign.records import CampaignRecords
+from annotation.campaign.rubric import load_rubric
 from annotation.planning import Pricing
-from annotation.rubric import load_rubric
 from annotation.sampling.sample import draw_sample, extend_sample
 from annotation.statistics.summaries import Design
 from plumbline.errors import DataError
@@ -22,7 +22,7 @@ from plumbline.fields import fields_of
 from plumbline.records import Pair
 from plumbline.store import read_frame
 from plumbline.study import ROOT, Study, load_study
-from tests.annotation.subjects import CHAT, ask, rows, rubric, texts
+from tests.annotation.campaign.subjects import CHAT, ask, rows, rubric, texts
 from tests.commands import here
 
 

@@ -7,14 +7,14 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
+from annotation.campaign.rubric import load_rubric
 from annotation.crowd.page import examples_html, question_html
 from annotation.crowd.prolific.workspaces import shown_first
+from annotation.page.training import read_items
 from annotation.questions.label import SingleLabelQuestion
 from annotation.questions.rating import RatingQuestion
-from annotation.rubric import load_rubric
 from annotation.sampling.queues import Queue
 from annotation.server.plugin.plumbline_argilla.crowd_html import entrance_body
-from annotation.training import read_items
 from plumbline.study import ROOT, load_study
 from plumbline.study.campaign import QualityLimits
 from tests.annotation.campaigns import Make

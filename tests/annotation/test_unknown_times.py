@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from annotation import server
-from annotation.campaign_records import CampaignRecords
-from annotation.counting import untimed
+from annotation.campaign.counting import untimed
+from annotation.campaign.records import CampaignRecords
 from annotation.csv_answers import collect_csv, export
 from annotation.ratings.review import review_text
 from annotation.sampling.sample import draw_sample

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from annotation.campaign_records import CampaignRecords
-from annotation.rubric import load_rubric
+from annotation.campaign.records import CampaignRecords
+from annotation.campaign.rubric import load_rubric
+from annotation.questions.wordings import addressed_lines
 from annotation.verdicts.preregistration import changes, fix_rules, rules_now
-from annotation.wordings import addressed_lines
 from plumbline.errors import StudyError
 from plumbline.prompts import PROMPTS
 from plumbline.study import Study
@@ -31,7 +31,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "prompts" / "rubrics"
     (folder / "mine").mkdir(parents=True)
     shutil.copy(RUBRICS / "pteb.yaml", folder / "mine.yaml")
-    monkeypatch.setattr("annotation.wordings.prompt_folders", lambda: [tmp_path / "prompts"])
+    monkeypatch.setattr("annotation.questions.wordings.prompt_folders", lambda: [tmp_path / "prompts"])
     return folder / "mine"
 
 

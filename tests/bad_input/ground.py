@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.records import CampaignRecords
 from evaluation.models.encoder import Encoder, ModelHost
 from plumbline import __main__, cli
 from plumbline.study import ROOT, load_study

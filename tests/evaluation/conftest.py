@@ -18,7 +18,7 @@ import pytest
 import yaml
 from sklearn.feature_extraction.text import HashingVectorizer
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.records import CampaignRecords
 from annotation.records import Look, Origin, PairMean, RuleResult, Supply, Verdict
 from annotation.verdicts.acceptance import accept
 from evaluation.models.embeddings import Embeddings

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.records import CampaignRecords
 from evaluation.sources import Folder
 from evaluation.units import ScoreUnit, plan_units
 from generation.production import read_transformed

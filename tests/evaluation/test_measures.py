@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.records import CampaignRecords
 from annotation.records import PairMean
 from evaluation import measures as beside
 from evaluation.measures import (

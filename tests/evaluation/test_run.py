@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 from mteb.results import TaskResult
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.records import CampaignRecords
 from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.records import EvaluationRecords
 from evaluation.results import path_of

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.records import CampaignRecords
 from evaluation.records import EvaluationRecords
 from evaluation.scoring import evaluate
 from evaluation.sources import Folder

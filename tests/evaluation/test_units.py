@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.records import CampaignRecords
 from annotation.sampling.sample import extend_sample
 from annotation.verdicts.acceptance import accept
 from evaluation import gate, sources, texts

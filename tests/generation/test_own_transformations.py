@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from annotation.rubric import load_rubric
+from annotation.campaign.rubric import load_rubric
 from generation.forecast import forecast
 from generation.jobs import Plan, load_function, source_hash
 from generation.production import generate, read_transformed

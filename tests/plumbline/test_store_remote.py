@@ -15,7 +15,7 @@ import pytest
 import requests
 from moto.server import ThreadedMotoServer
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.records import CampaignRecords
 from annotation.sampling.sample import draw_sample
 from evaluation.benchmarks.options import add_source_options
 from generation.datasets.tables import read_frame

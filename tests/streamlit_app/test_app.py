@@ -16,10 +16,10 @@ import streamlit as st
 import yaml
 from streamlit.testing.v1 import AppTest
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.offering import LEDGER
+from annotation.campaign.records import CampaignRecords
 from annotation.crowd.batches import Batch
 from annotation.crowd.ledger import BatchOffer, Ledger
-from annotation.offering import LEDGER
 from annotation.records import RuleSet
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.preregistration import rules_now

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 import streamlit as st
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.records import CampaignRecords
 from evaluation.records import EvaluationRecords
 from evaluation.tables.datasets import drift_by_quality, drift_correlations
 from plumbline.__main__ import run

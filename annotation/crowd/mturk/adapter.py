@@ -17,7 +17,8 @@ from functools import cached_property
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.offering import Mode
+from annotation.campaign.records import CampaignRecords
 from annotation.crowd.mturk.form import STATES, Sheet, fields_of_xml, submission_of
 from annotation.crowd.page import question_xml
 from annotation.crowd.pay import amount, rounded_up
@@ -34,7 +35,6 @@ from annotation.crowd.platform import (
     crowd_of,
     found_or_made,
 )
-from annotation.offering import Mode
 from annotation.questions.entries import ENGLISH, worded
 from annotation.ratings.answers import Answer
 from annotation.sampling.queues import Queue

@@ -24,12 +24,12 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from annotation.campaign.rubric import Rubric
 from annotation.crowd.page import COMMENT, DISCARDED, SECONDS
 from annotation.crowd.platform import State, Submission
 from annotation.questions.question import Question, Value
 from annotation.questions.text import without_controls
 from annotation.ratings.answers import Answer
-from annotation.rubric import Rubric
 from plumbline.errors import DataError
 from plumbline.reading import read_text
 from plumbline.study.base import refuse_duplicates

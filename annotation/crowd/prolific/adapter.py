@@ -17,7 +17,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, Self
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.names import worker_pseudonym
+from annotation.campaign.offering import Mode
+from annotation.campaign.records import CampaignRecords
 from annotation.crowd import pay
 from annotation.crowd.page import consent_of
 from annotation.crowd.platform import (
@@ -34,8 +36,6 @@ from annotation.crowd.platform import (
 )
 from annotation.crowd.prolific.api import Api, plain, shortened, submission_of, token_of
 from annotation.crowd.prolific.workspaces import ArgillaRooms, crowd_with_address, refuse_unshowable
-from annotation.names import worker_pseudonym
-from annotation.offering import Mode
 from annotation.questions.entries import ENGLISH, worded
 from annotation.ratings.answers import Answer
 from annotation.sampling.queues import Queue

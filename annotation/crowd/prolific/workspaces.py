@@ -27,18 +27,18 @@ from annotation.argilla.client import Argilla, connect
 from annotation.argilla.dataset import Words
 from annotation.argilla.publish import fill
 from annotation.argilla.responses import Orders, answer_of, time_of
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.names import WORKER
+from annotation.campaign.offering import CampaignName, Mode
+from annotation.campaign.records import CampaignRecords
+from annotation.campaign.rubric import Rubric
 from annotation.crowd.page import consent_of, examples_html, prolific_words
 from annotation.crowd.platform import Offer, Opening, crowd_of
 from annotation.human.order import drawing_of
-from annotation.names import WORKER
-from annotation.offering import CampaignName, Mode
-from annotation.page import direction, task_of
+from annotation.page.task import direction, task_of
+from annotation.page.training import read_items
 from annotation.ratings.answers import PAUSE, Answer, is_time
-from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue
 from annotation.server.home import PRIVATE_FOLDER, changing, write_private
-from annotation.training import read_items
 from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.identity import identity

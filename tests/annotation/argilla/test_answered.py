@@ -11,7 +11,7 @@ from annotation import server
 from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
-from annotation.campaign_records import CampaignData
+from annotation.campaign.records import CampaignData
 from annotation.status.status import Status, read_status, with_server
 from annotation.status.text import next_step, status_text
 from annotation.verdicts.evidence import Evidence

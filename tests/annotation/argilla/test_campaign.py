@@ -18,11 +18,11 @@ from annotation.argilla.client import Argilla, connect
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
 from annotation.argilla.simulate import simulate, simulated_answer
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.names import WORKER
+from annotation.campaign.records import CampaignRecords
+from annotation.campaign.rubric import load_rubric
 from annotation.judges.pool import draw_judged
 from annotation.judges.run import judge
-from annotation.names import WORKER
-from annotation.rubric import load_rubric
 from annotation.sampling.sample import extend_sample
 from plumbline.errors import ServiceError, StudyError
 from plumbline.prompts import PROMPTS

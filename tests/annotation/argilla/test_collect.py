@@ -23,12 +23,12 @@ from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
 from annotation.argilla.simulate import simulate
-from annotation.campaign_records import CampaignRecords
-from annotation.counting import counting_ratings
-from annotation.names import WORKER
+from annotation.campaign.counting import counting_ratings
+from annotation.campaign.names import WORKER
+from annotation.campaign.records import CampaignRecords
+from annotation.campaign.rubric import load_rubric
 from annotation.ratings.answers import Answer, SourcePart, keep
 from annotation.ratings.decisions import decide, withdraw
-from annotation.rubric import load_rubric
 from annotation.status.status import read_members
 from annotation.verdicts.acceptance import accept
 from plumbline.errors import DataError, ServiceError

@@ -19,11 +19,11 @@ from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
 from annotation.argilla.responses import Orders
 from annotation.argilla.simulate import simulate
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.names import account_pseudonym
+from annotation.campaign.records import CampaignRecords
 from annotation.human.records import ANSWERS, UNKNOWN, HumanAnswer
 from annotation.human.simulated import read_items, rehearsal_of
 from annotation.human.tasks import read_tasks
-from annotation.names import account_pseudonym
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept, answers_lines
 from plumbline.fields import fields_of

@@ -14,7 +14,7 @@ from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
 from annotation.argilla.simulate import simulate
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.records import CampaignRecords
 from annotation.preview import preview_html
 from annotation.report.exhibits import labels_exhibit
 from annotation.report.page import write_report

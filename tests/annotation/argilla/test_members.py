@@ -14,7 +14,7 @@ from annotation.argilla.accounts import published, workspaces_of
 from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.records import CampaignRecords
 from annotation.status.status import read_members
 from plumbline.errors import StudyError
 from plumbline.study import Study

@@ -11,7 +11,7 @@ import yaml
 from streamlit.testing.v1 import AppTest
 
 from annotation import server
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.records import CampaignRecords
 from annotation.options import HOME_VARIABLE
 from evaluation.records import EvaluationRecords
 from plumbline.study import ROOT, Study, load_study

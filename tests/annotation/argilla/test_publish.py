@@ -10,13 +10,13 @@ import pandas as pd
 import pytest
 
 from annotation import server
-from annotation.annotators import invite
 from annotation.argilla.accounts import published
 from annotation.argilla.client import Argilla, ArgillaUser
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
-from annotation.campaign_records import CampaignRecords
-from annotation.names import account_pseudonym
+from annotation.campaign.names import account_pseudonym
+from annotation.campaign.records import CampaignRecords
+from annotation.commands.annotators import invite
 from annotation.ratings.answers import last_snapshot
 from annotation.ratings.decisions import decide
 from annotation.status.status import read_status

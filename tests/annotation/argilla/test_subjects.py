@@ -16,7 +16,7 @@ from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
 from annotation.argilla.simulate import simulate
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.records import CampaignRecords
 from annotation.crowd.batches import make_batches
 from annotation.crowd.platform import Offer
 from annotation.crowd.prolific.workspaces import ArgillaRooms
@@ -29,8 +29,8 @@ from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import fix_rules
 from plumbline.study import ROOT, Study, load_study
 from streamlit_app.readers.campaign import CampaignReader
+from tests.annotation.campaign.subjects import CHAT, ask, rubric, texts
 from tests.annotation.campaigns import answer, rater
-from tests.annotation.subjects import CHAT, ask, rubric, texts
 from tests.concluded import concluded
 from tests.streamlit_app.conftest import go_to
 

@@ -16,14 +16,14 @@ from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
 from annotation.argilla.simulate import simulate
 from annotation.argilla.training import ENOUGH, publish_training
-from annotation.campaign_records import CampaignRecords
-from annotation.names import account_pseudonym
+from annotation.campaign.names import account_pseudonym
+from annotation.campaign.records import CampaignRecords
+from annotation.campaign.rubric import load_rubric
+from annotation.page.training import by_trained, read_items, read_trained
 from annotation.report.material import read_material
 from annotation.report.page import all_tables
-from annotation.rubric import load_rubric
 from annotation.status.status import read_status
 from annotation.status.text import status_text
-from annotation.training import by_trained, read_items, read_trained
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
 from plumbline.study import ROOT, Study

@@ -16,13 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.offering import LEDGER
+from annotation.campaign.records import CampaignRecords
 from annotation.crowd import judging
 from annotation.crowd.campaign import CrowdCampaign
 from annotation.crowd.collecting import collect
 from annotation.crowd.ledger import Ledger
 from annotation.crowd.platform import Platform, UncertainError
-from annotation.offering import LEDGER
 from plumbline.errors import PlumblineError
 from plumbline.study import Study
 from tests.annotation.crowd import campaigns

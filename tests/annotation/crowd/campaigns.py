@@ -8,7 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.names import worker_pseudonym
+from annotation.campaign.offering import LEDGER, Mode, begin_offering
+from annotation.campaign.records import CampaignRecords
+from annotation.campaign.rubric import load_rubric
 from annotation.crowd import judging
 from annotation.crowd.campaign import CrowdCampaign, Launch
 from annotation.crowd.collecting import collect
@@ -17,11 +20,8 @@ from annotation.crowd.mturk.adapter import MTurk
 from annotation.crowd.platform import Platform
 from annotation.crowd.prolific.adapter import Prolific
 from annotation.crowd.prolific.workspaces import ArgillaRooms
-from annotation.names import worker_pseudonym
-from annotation.offering import LEDGER, Mode, begin_offering
 from annotation.questions.question import Value
 from annotation.ratings.answers import Answer
-from annotation.rubric import load_rubric
 from annotation.sampling.sample import draw_sample
 from generation.production import generate
 from plumbline.study import Study

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.records import CampaignRecords
 from annotation.crowd.batches import Batch
 from annotation.crowd.platform import Offer
 from plumbline.identity import identity

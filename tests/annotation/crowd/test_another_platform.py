@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.offering import LEDGER
+from annotation.campaign.records import CampaignRecords
+from annotation.campaign.rubric import load_rubric
 from annotation.crowd import judging
 from annotation.crowd.collecting import collect
 from annotation.crowd.ledger import Ledger
 from annotation.crowd.platform import CLASSES
 from annotation.crowd.summary import read_summaries
-from annotation.offering import LEDGER
-from annotation.rubric import load_rubric
 from plumbline.study import ROOT
 from tests.annotation.campaigns import Make
 from tests.annotation.crowd.campaigns import drawn, honest, run

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.records import CampaignRecords
 from annotation.crowd.batches import Batch, make_batches
 from annotation.sampling.queues import Queue, block_numbers
 from annotation.sampling.sample import draw_sample

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.offering import LEDGER, CampaignName
+from annotation.campaign.records import CampaignRecords
 from annotation.crowd import judging
 from annotation.crowd.campaign import CrowdCampaign
 from annotation.crowd.collecting import collect
@@ -14,7 +15,6 @@ from annotation.crowd.ledger import Ledger
 from annotation.crowd.mturk.adapter import MTurk
 from annotation.crowd.platform import Platform
 from annotation.crowd.summary import plan_text
-from annotation.offering import LEDGER, CampaignName
 from annotation.sampling.queues import block_numbers
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from annotation.campaign_records import CampaignRecords
-from annotation.counting import dealt_with
+from annotation.campaign.counting import dealt_with
+from annotation.campaign.offering import LEDGER, CampaignName
+from annotation.campaign.records import CampaignRecords
 from annotation.crowd import judging, pay
 from annotation.crowd.batches import Batch
 from annotation.crowd.campaign import Launch, next_batches
@@ -17,7 +18,6 @@ from annotation.crowd.ledger import Ledger, Work
 from annotation.crowd.mturk.adapter import MTurk
 from annotation.crowd.platform import RefusedError
 from annotation.crowd.summary import plan_text, read_summaries, summary_text
-from annotation.offering import LEDGER, CampaignName
 from annotation.ratings.decisions import decide, withdraw
 from annotation.sampling.sample import extend_sample
 from annotation.verdicts.evidence import Evidence

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.offering import LEDGER, CampaignName
+from annotation.campaign.records import CampaignRecords
 from annotation.crowd.commands import lacking
-from annotation.offering import LEDGER, CampaignName
 from annotation.status.status import read_status
 from annotation.status.text import status_text
 from annotation.verdicts.evidence import Evidence

@@ -19,10 +19,10 @@ from playwright.sync_api import Page, expect
 
 from annotation import server
 from annotation.argilla.client import Argilla
+from annotation.campaign.names import worker_pseudonym
+from annotation.campaign.rubric import load_rubric
 from annotation.crowd.platform import Offer
 from annotation.crowd.prolific.workspaces import ArgillaRooms, Room, rooms_file
-from annotation.names import worker_pseudonym
-from annotation.rubric import load_rubric
 from annotation.server.plugin.plumbline_argilla.crowd_files import Newcomers
 from argilla_embedded.recent import Recent
 from plumbline.study import Study

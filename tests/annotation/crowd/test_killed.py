@@ -11,9 +11,9 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.offering import LEDGER
+from annotation.campaign.records import CampaignRecords
 from annotation.crowd.ledger import Ledger
-from annotation.offering import LEDGER
 from plumbline.study import Study
 from tests.annotation.campaigns import Make
 from tests.annotation.crowd.campaigns import CROWD, drawn

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from annotation.campaign.offering import Mode, ledgers
 from annotation.crowd.ledger import Ledger, Operation
 from annotation.crowd.platform import RefusedError, UncertainError
-from annotation.offering import Mode, ledgers
 from plumbline.errors import DataError
 
 

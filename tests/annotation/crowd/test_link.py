@@ -24,15 +24,15 @@ from pydantic import ValidationError
 
 from annotation import server
 from annotation.argilla.client import Argilla
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.names import worker_pseudonym
+from annotation.campaign.offering import LEDGER, begin_offering
+from annotation.campaign.records import CampaignRecords
 from annotation.crowd import judging
 from annotation.crowd.campaign import CrowdCampaign
 from annotation.crowd.collecting import collect
 from annotation.crowd.ledger import Ledger
 from annotation.crowd.link import LinkPlatform, read_participants
 from annotation.crowd.prolific.workspaces import ArgillaRooms, Progress, read_rooms, room_of, rooms_file
-from annotation.names import worker_pseudonym
-from annotation.offering import LEDGER, begin_offering
 from annotation.server.backup import backup, restore
 from plumbline import __main__ as commands
 from plumbline import cli

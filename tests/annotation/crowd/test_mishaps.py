@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.names import worker_pseudonym
+from annotation.campaign.offering import LEDGER, CampaignName, ledgers
+from annotation.campaign.records import CampaignRecords
 from annotation.crowd import judging
 from annotation.crowd.campaign import CrowdCampaign, LimitError
 from annotation.crowd.collecting import collect, collect_archive
 from annotation.crowd.ledger import Ledger
 from annotation.crowd.platform import NoMoneyError, RefusedError, UncertainError
 from annotation.crowd.summary import plan_text, read_summaries
-from annotation.names import worker_pseudonym
-from annotation.offering import LEDGER, CampaignName, ledgers
 from annotation.ratings.decisions import decide
 from plumbline.errors import DataError, StudyError
 from plumbline.study import Study

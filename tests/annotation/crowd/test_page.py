@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from annotation.crowd.page import prolific_words
-from annotation.page import direction
+from annotation.page.task import direction
 from annotation.server.plugin.plumbline_argilla import crowd_pages as pages
 
 ROOM: dict[str, Any] = {

@@ -10,13 +10,13 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from annotation.campaign_records import BLOCK_LOOKS, CampaignRecords
+from annotation.campaign.offering import LEDGER
+from annotation.campaign.records import BLOCK_LOOKS, CampaignRecords
 from annotation.crowd import judging
 from annotation.crowd.campaign import CrowdCampaign
 from annotation.crowd.collecting import collect
 from annotation.crowd.ledger import Ledger
 from annotation.crowd.rehearsal import MadeUpCrowd, worker_of
-from annotation.offering import LEDGER
 from annotation.report.page import write_report
 from annotation.status.progress import stages_of
 from annotation.verdicts.acceptance import accept

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.records import CampaignRecords
+from annotation.campaign.rubric import load_rubric
 from annotation.human.forms import Skill, form_of
 from annotation.human.simulated import read_items, rehearsal_of
 from annotation.human.tasks import read_tasks
 from annotation.judges.annotator_messages import AnnotatorMessage, EachForm, Instructions
-from annotation.rubric import load_rubric
 from plumbline.study import Study
 from plumbline.study.campaign import SimulatedRater
 

@@ -12,13 +12,13 @@ import pytest
 from pydantic import ValidationError
 
 from annotation.argilla.dataset import record_of
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.records import CampaignRecords
+from annotation.campaign.rubric import LIMIT, load_rubric
 from annotation.human.simulated import read_items
 from annotation.human.tasks import read_tasks, task_lines
 from annotation.human.types import METRICS, TASK_KINDS
-from annotation.rubric import LIMIT, load_rubric
+from annotation.questions.wordings import addressed_lines
 from annotation.sampling.sample import draw_sample
-from annotation.wordings import addressed_lines
 from evaluation.tasks import protocols
 from generation.datasets.scored import ScoredItem
 from plumbline.errors import PlumblineError

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from annotation.campaign.subjects import shown
 from annotation.human.tasks import prepare
 from annotation.human.types import TASK_KINDS, TaskSource
 from annotation.human.wording import InstructionFiles
-from annotation.subjects import shown
 from evaluation.human.sampled import sampled
 from generation.datasets.scored import label_words, scored_items
 from plumbline.study.datasets import DatasetSpec

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.records import CampaignRecords
 from annotation.human.records import ANSWERS, MODEL_ANSWERS, HumanAnswer
 from annotation.human.tasks import read_tasks
 from annotation.sampling.sample import draw_sample, sample_settings

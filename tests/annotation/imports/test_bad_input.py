@@ -10,7 +10,7 @@ import re
 import pandas as pd
 import pytest
 
-from annotation.wordings import packaged
+from annotation.questions.wordings import packaged
 from plumbline.resources import ROOT
 from tests.annotation.imports.importing import (
     RATERS,

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pandas as pd
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.records import CampaignRecords
 from annotation.status.status import read_status
 from annotation.verdicts.evidence import Evidence
 from generation.production import read_transformed

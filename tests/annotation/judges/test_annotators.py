@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.records import CampaignRecords
 from annotation.human.forms import form_of
 from annotation.human.records import MODEL_ANSWERS, HumanAnswer
 from annotation.human.simulated import read_items

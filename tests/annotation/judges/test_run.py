@@ -13,11 +13,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from annotation.campaign.rubric import load_rubric
 from annotation.judges.gold import gold_pairs
 from annotation.judges.pool import draw_judged, read_judged
 from annotation.judges.prompts import JudgePrompt
 from annotation.judges.run import judge, questionnaires, read_judgements
-from annotation.rubric import load_rubric
 from annotation.sampling.sample import draw_sample
 from generation.production import generate
 from plumbline.errors import DataError, ServiceError, StudyError

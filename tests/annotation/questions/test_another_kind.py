@@ -12,10 +12,10 @@ import pytest
 
 from annotation.argilla.dataset import Words
 from annotation.argilla.simulate import simulated_answer
+from annotation.campaign.rubric import load_rubric
 from annotation.crowd.mturk.form import Sheet
-from annotation.page import task_of
+from annotation.page.task import task_of
 from annotation.questions.question import KINDS, Question
-from annotation.rubric import load_rubric
 from annotation.sampling.queues import Queue
 from annotation.statistics.summaries import Design, summarise
 from annotation.verdicts.rules import decide

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from annotation.campaign.rubric import load_rubric
 from annotation.questions.ranking import RankingQuestion, ranked, ranks_of
-from annotation.rubric import load_rubric
 from annotation.statistics.summaries import Design
 from plumbline.errors import StudyError
 from tests.annotation.campaigns import Make

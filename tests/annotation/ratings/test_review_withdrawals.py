@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from annotation.campaign_records import CampaignRecords
-from annotation.counting import counting_ratings
+from annotation.campaign.counting import counting_ratings
+from annotation.campaign.records import CampaignRecords
 from annotation.ratings.decisions import decide, withdraw
 from annotation.status.status import read_status
 from annotation.status.text import status_text

@@ -9,12 +9,12 @@ from typing import Any
 
 import pandas as pd
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.records import CampaignRecords
+from annotation.campaign.rubric import load_rubric
 from annotation.records import Decision, Look, Origin, Review, RuleSet, Supply, Verdict
 from annotation.report.exhibits import rules_exhibit
 from annotation.report.material import CampaignMaterial
 from annotation.report.methods import methods
-from annotation.rubric import load_rubric
 from annotation.verdicts.preregistration import rules_now
 from generation.jobs import generator_hash
 from plumbline.records import Pair

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 from playwright.sync_api import Page
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.records import CampaignRecords
 from annotation.ratings.decisions import decide
 from annotation.report.material import read_material
 from annotation.report.page import examples, write_report

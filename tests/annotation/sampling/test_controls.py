@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.records import CampaignRecords
 from annotation.sampling.candidates import overlap, words_of
 from annotation.sampling.controls import UNRELATED, all_but_unchanged
 from annotation.sampling.queues import Queue, queues_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.records import CampaignRecords
 from annotation.sampling.queues import Queue, block_numbers, in_order
 from annotation.sampling.sample import draw_sample
 from generation.production import generate

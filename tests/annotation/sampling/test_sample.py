@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.records import CampaignRecords
 from annotation.planning import plan
 from annotation.sampling.candidates import NEAR, Candidate, Lengths, Turns, flagged_supply, overlap, words_of
 from annotation.sampling.sample import draw_sample

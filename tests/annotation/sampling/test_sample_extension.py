@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from annotation.campaign_records import CampaignRecords
-from annotation.offering import ARGILLA, begin_offering, refuse_other_sample
-from annotation.rubric import load_rubric
+from annotation.campaign.offering import ARGILLA, begin_offering, refuse_other_sample
+from annotation.campaign.records import CampaignRecords
+from annotation.campaign.rubric import load_rubric
 from annotation.sampling.candidates import NEAR, overlap, words_of
 from annotation.sampling.origin import mismatch
 from annotation.sampling.sample import draw_sample, extend_sample

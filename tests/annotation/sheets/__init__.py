@@ -1,1 +1,1 @@
-"""Tests of annotation.sheets."""
+"""Tests of annotation.report.sheets."""

@@ -16,16 +16,16 @@ import pytest
 from jinja2 import UndefinedError
 from langcodes.data_dicts import LANGUAGE_ALPHA3
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.records import CampaignRecords
 from annotation.crowd.summary import CrowdSummary
 from annotation.questions.label import SingleLabelQuestion
 from annotation.questions.question import Question
 from annotation.questions.ranking import RankingQuestion
 from annotation.questions.rating import RatingQuestion, SliderQuestion
 from annotation.report.material import CampaignMaterial
-from annotation.sheets.facts import NOBODY, answered, answers_of
-from annotation.sheets.heds import HedsAnswers, form, heds_answers, heds_json
-from annotation.sheets.writing import write_sheets
+from annotation.report.sheets.facts import NOBODY, answered, answers_of
+from annotation.report.sheets.heds import HedsAnswers, form, heds_answers, heds_json
+from annotation.report.sheets.writing import write_sheets
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.tables import SIMULATED
 from generation.production import generate

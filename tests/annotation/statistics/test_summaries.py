@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from annotation.counting import counting_ratings
-from annotation.records import Group, Summary
+from annotation.campaign.counting import counting_ratings
+from annotation.questions.summary import Summary
+from annotation.records import Group
 from annotation.statistics.summaries import Design, compact, summarise, table_two
 from annotation.verdicts.tables import at_least
 from plumbline.statistics.agreement import band

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.records import CampaignRecords
 from annotation.verdicts.preregistration import fix_rules
 from plumbline.manifest import Manifest
 from plumbline.study import Study

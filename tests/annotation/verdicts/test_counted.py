@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from annotation.counting import dealt_with
+from annotation.campaign.counting import dealt_with
 from annotation.sampling.queues import in_order
 from annotation.statistics.summaries import Design, table_two
 from annotation.verdicts.counted import with_enough

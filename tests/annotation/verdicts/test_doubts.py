@@ -8,13 +8,13 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.records import CampaignRecords
+from annotation.campaign.rubric import load_rubric
 from annotation.ratings.decisions import decide
 from annotation.records import Verdict
 from annotation.report.material import read_material
 from annotation.report.methods import methods
 from annotation.report.page import write_report
-from annotation.rubric import load_rubric
 from annotation.sampling.sample import draw_sample, extend_sample
 from annotation.status.status import read_status
 from annotation.status.text import status_text

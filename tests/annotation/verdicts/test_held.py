@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.records import CampaignRecords
 from annotation.ratings.answers import write_ratings
 from annotation.ratings.decisions import decide
 from annotation.statistics.reliability import misses_too_many, telling_apart, vary

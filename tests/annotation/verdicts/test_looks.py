@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from annotation.campaign_records import CampaignRecords
-from annotation.counting import Dealt, dealt_with
+from annotation.campaign.counting import Dealt, dealt_with
+from annotation.campaign.records import CampaignRecords
 from annotation.questions.label import SingleLabelQuestion
 from annotation.records import Verdict
 from annotation.sampling.queues import in_order

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.records import CampaignRecords
 from annotation.ratings.decisions import decide
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.preregistration import (

@@ -12,12 +12,12 @@ import pandas as pd
 import pytest
 
 from annotation import server
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.offering import begin_offering
+from annotation.campaign.records import CampaignRecords
+from annotation.campaign.rubric import load_rubric
 from annotation.csv_answers import collect_csv, export
-from annotation.offering import begin_offering
 from annotation.records import RuleSet
 from annotation.report.page import write_report
-from annotation.rubric import load_rubric
 from annotation.sampling.sample import draw_sample
 from annotation.status.status import read_status
 from annotation.status.text import headline

@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 
 from annotation.questions.label import MultiLabelQuestion, SingleLabelQuestion
-from annotation.records import Chance, Verdict
+from annotation.questions.summary import Chance
+from annotation.records import Verdict
 from annotation.statistics.summaries import Design, summarise
 from annotation.verdicts.counted import answers
 from annotation.verdicts.rules import decide, rules_for

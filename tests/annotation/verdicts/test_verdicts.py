@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from annotation.counting import counting_ratings
+from annotation.campaign.counting import counting_ratings
 from annotation.planning import rated_mean
 from annotation.records import P_IS
 from annotation.statistics.summaries import Design

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.records import CampaignRecords
 from annotation.verdicts.acceptance import accept
 from evaluation.bundle.export import export
 from evaluation.scoring import evaluate

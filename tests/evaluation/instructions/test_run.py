@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.records import CampaignRecords
 from evaluation.instructions import run as forecasts
 from evaluation.instructions.run import _about_wordings, evaluate_instructions
 from evaluation.instructions.scores import SCORES, read_scores

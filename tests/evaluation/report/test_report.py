@@ -13,10 +13,10 @@ import pandas as pd
 import pytest
 from playwright.sync_api import Page
 
-from annotation.campaign_records import CampaignRecords
-from annotation.counting import counting_ratings
+from annotation.campaign.counting import counting_ratings
+from annotation.campaign.records import CampaignRecords
+from annotation.campaign.rubric import load_rubric
 from annotation.records import Verdict
-from annotation.rubric import load_rubric
 from annotation.statistics.summaries import Design
 from annotation.verdicts.verdicts import verdicts as annotation_verdicts
 from evaluation.records import AcceptedScore

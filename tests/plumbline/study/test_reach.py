@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
+from annotation.campaign.rubric import load_rubric
 from annotation.planning import judged_texts
-from annotation.rubric import load_rubric
 from plumbline.errors import StudyError
 from plumbline.study import ROOT, Study, load_study
 from plumbline.study.reach import known_texts, verdict_sizes

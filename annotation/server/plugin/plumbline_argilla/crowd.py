@@ -92,7 +92,7 @@ class RefusedError(Exception):
 
 
 def pseudonym(key: bytes, study: str, platform: str, worker: str) -> str:
-    """Return the same pseudonym as the platform's `annotation.names.worker_pseudonym`."""
+    """Return the same pseudonym as the platform's `annotation.campaign.names.worker_pseudonym`."""
     digest = hmac.new(key, "\0".join((study, platform, worker)).encode(), hashlib.sha256)
     return f"{WORKER}{digest.hexdigest()[:12]}"
 

@@ -1,7 +1,7 @@
 "use strict";
 // The rating page: one item after another out of a store, each answer back into it.
 //
-// start(task, store): `task` is what all items share (annotation/page.py); `store` has
+// start(task, store): `task` is what all items share (annotation/page/task.py); `store` has
 //   key                               whose work it is (study, queue, rater): unsent answers stay in the browser under it;
 //                                     empty where nothing may stay
 //   rater                             whose session it is, where it spans several queues

@@ -10,9 +10,9 @@ from typing import Any
 import boto3
 import pytest
 
+from annotation.campaign.offering import Mode
 from annotation.crowd.mturk.adapter import ENDPOINTS, MTurk
 from annotation.crowd.platform import NoMoneyError, RefusedError, Submission, UncertainError
-from annotation.offering import Mode
 from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.study import Study
 from tests.annotation.crowd.made_offers import TEXTS, make_offer

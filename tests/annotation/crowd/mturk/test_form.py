@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from annotation.campaign.rubric import load_rubric
 from annotation.crowd.mturk.form import Sheet, fields_of_xml
 from annotation.questions.text import LONGEST, without_controls
-from annotation.rubric import load_rubric
 from plumbline.errors import DataError
 from plumbline.study import Study
 from tests.annotation.crowd.mturk.mturk_site import answer_xml

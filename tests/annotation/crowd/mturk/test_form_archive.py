@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from annotation.campaign.rubric import load_rubric
 from annotation.crowd.mturk.form import COLUMNS, Archived, read_archive
-from annotation.rubric import load_rubric
 from plumbline.errors import DataError
 from plumbline.study import Study
 

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from annotation.crowd.mturk.adapter import MTurk
 from annotation.crowd.platform import Offer
-from annotation.page import rating_words
+from annotation.page.task import rating_words
 from annotation.ratings.answers import Answer
 from plumbline.study import Study
 from tests.annotation.crowd.made_offers import TEXTS, make_offer

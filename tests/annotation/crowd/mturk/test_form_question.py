@@ -12,14 +12,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from annotation.campaign.rubric import load_rubric
 from annotation.crowd.page import LIMIT, NAMESPACE, consent_of, prolific_words, question_html, question_xml
 from annotation.crowd.prolific.workspaces import DONE
 from annotation.human.order import OrderDrawing
-from annotation.page import rating_words
-from annotation.rubric import load_rubric
+from annotation.page.task import rating_words
+from annotation.questions.wordings import CROWD_WORDS
 from annotation.server.plugin.plumbline_argilla import rate
 from annotation.server.plugin.plumbline_argilla.crowd_words import WORDS
-from annotation.wordings import CROWD_WORDS
 from plumbline.errors import StudyError
 from plumbline.study import Study
 from tests.annotation.crowd.made_offers import TEXTS, make_offer

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.records import CampaignRecords
 from annotation.crowd import judging
 from annotation.crowd.collecting import collect
 from annotation.ratings.decisions import decide

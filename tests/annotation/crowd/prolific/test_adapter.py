@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 
 import pytest
 
+from annotation.campaign.names import worker_pseudonym
+from annotation.campaign.offering import Mode
 from annotation.crowd.batches import Batch
 from annotation.crowd.platform import Offer, RefusedError, UncertainError
 from annotation.crowd.prolific.adapter import Prolific
 from annotation.crowd.prolific.api import Api
-from annotation.names import worker_pseudonym
-from annotation.offering import Mode
 from annotation.ratings.answers import Answer
 from plumbline.errors import PlumblineError, ServiceError, StudyError
 from plumbline.records import Pair

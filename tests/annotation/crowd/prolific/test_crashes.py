@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from annotation.campaign.rubric import load_rubric
 from annotation.crowd.prolific.adapter import Prolific
 from annotation.questions.question import Value
-from annotation.rubric import load_rubric
 from plumbline.study import Study
 from tests.annotation.crowd import campaigns
 from tests.annotation.crowd.broken import BATCHES, REWARD, Broken, own, places, prepared, runs

@@ -9,7 +9,8 @@ import pytest
 
 from annotation import server
 from annotation.argilla.client import Argilla
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.names import worker_pseudonym
+from annotation.campaign.records import CampaignRecords
 from annotation.crowd import judging
 from annotation.crowd.collecting import collect
 from annotation.crowd.prolific.workspaces import ArgillaRooms, read_rooms
@@ -17,7 +18,6 @@ from annotation.crowd.summary import read_summaries
 from annotation.human.records import ANSWERS, HumanAnswer
 from annotation.human.simulated import read_items
 from annotation.human.tasks import read_tasks
-from annotation.names import worker_pseudonym
 from annotation.ratings.answers import Answer
 from annotation.ratings.decisions import decide
 from annotation.sampling.sample import draw_sample

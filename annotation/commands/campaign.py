@@ -8,13 +8,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
-from annotation.annotators import unread_lines
 from annotation.argilla import accounts
 from annotation.argilla.client import connect
 from annotation.argilla.publish import Publication
 from annotation.argilla.simulate import simulate
 from annotation.argilla.training import training_lines
-from annotation.campaign_records import OFFERED, PAIRS, RATINGS, SUPPLY, CampaignRecords
+from annotation.campaign.names import known_names, named, pseudonym_of
+from annotation.campaign.offering import alone
+from annotation.campaign.records import OFFERED, PAIRS, RATINGS, SUPPLY, CampaignRecords
+from annotation.commands.annotators import unread_lines
 from annotation.csv_answers import collect_csv, columns_of, export
 from annotation.human.records import ANSWERS
 from annotation.human.simulated import read_items as read_task_items
@@ -22,10 +24,10 @@ from annotation.human.tasks import read_tasks, task_lines
 from annotation.judges.check import means_text
 from annotation.judges.differences import differences_text
 from annotation.judges.outcome import read_outcome
-from annotation.names import known_names, named, pseudonym_of
-from annotation.offering import alone
 from annotation.options import home_of
+from annotation.page.training import read_items
 from annotation.preview import write_preview
+from annotation.questions.wordings import addressed_lines
 from annotation.ratings.decisions import decide, withdraw
 from annotation.ratings.review import review_text, waiting_text
 from annotation.rounds import collected_files, put_out, shown_files, take_in
@@ -35,7 +37,6 @@ from annotation.sampling.queues import queues_of
 from annotation.sampling.sample import draw_sample, extend_sample, sample_settings
 from annotation.status.status import read_status
 from annotation.status.text import headline
-from annotation.training import read_items
 from annotation.verdicts.acceptance import accept, answers_lines
 from annotation.verdicts.conclusion import known_verdicts
 from annotation.verdicts.counted import ahead_of_sample, never_lines, size_line
@@ -50,7 +51,6 @@ from annotation.verdicts.tables import (
     unbiased_exhibit,
     verdict_text,
 )
-from annotation.wordings import addressed_lines
 from generation.output_statistics import flagged_lines
 from plumbline import cli
 from plumbline.errors import StudyError
@@ -374,7 +374,7 @@ def sheet(options: argparse.Namespace) -> int:
     """Write the sheets."""
     study = cli.study_of(options)
     with _reporting(study, "sheet"):
-        from annotation.sheets.writing import write_sheets  # noqa: PLC0415 (extra `report`)
+        from annotation.report.sheets.writing import write_sheets  # noqa: PLC0415 (extra `report`)
 
         lines = write_sheets(study)
     print("\n".join(lines))

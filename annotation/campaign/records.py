@@ -16,18 +16,9 @@ from typing import Any, Self
 import pandas as pd
 import pyarrow as pa
 
-from annotation.counting import marked, withdrawals
-from annotation.records import (
-    Decision,
-    Look,
-    OfferedAgain,
-    Offering,
-    RuleSet,
-    Supply,
-    TakenLook,
-    Wave,
-)
-from annotation.rubric import Rubric, load_rubric
+from annotation.campaign.counting import marked, withdrawals
+from annotation.campaign.rubric import Rubric, load_rubric
+from annotation.records import Decision, Look, OfferedAgain, Offering, RuleSet, Supply, TakenLook, Wave
 from plumbline.errors import DataError
 from plumbline.identity import identity
 from plumbline.manifest import RecordFile, StudyRecords

@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from annotation.campaign_records import CONTROLS, PAIRS, RATINGS, WAVES, CampaignRecords
+from annotation.campaign.records import CONTROLS, PAIRS, RATINGS, WAVES, CampaignRecords
+from annotation.campaign.rubric import Rubric
 from annotation.records import Offering, Wave
-from annotation.rubric import Rubric
 from plumbline.errors import DataError, StudyError
 from plumbline.manifest import Manifest
 from plumbline.records import REHEARSAL, SANDBOX

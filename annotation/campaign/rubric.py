@@ -16,7 +16,7 @@ from annotation.human.records import HumanTask
 from annotation.human.tasks import rubric_of as rubric_of_tasks
 from annotation.questions.entries import ENGLISH, FieldTitles, PoolText, RubricQuestion, Sense, Words, worded, wordings
 from annotation.questions.question import AT_END, Question, Value
-from annotation.wordings import (
+from annotation.questions.wordings import (
     rubric_file,
     rubric_folders,
     with_groups,

@@ -10,12 +10,12 @@ from typing import Any, cast
 
 import pandas as pd
 
+from annotation.campaign.rubric import Rubric
 from annotation.human.forms import form_of
 from annotation.human.records import HumanItem, HumanTask
 from annotation.human.tasks import PreparedTask
 from annotation.human.types import DrawnItem
 from annotation.questions.question import Question
-from annotation.rubric import Rubric
 from generation.datasets.dataset import DatasetItem, items_of
 from generation.datasets.loading import iter_datasets
 from generation.datasets.tables import read_frame, row_number

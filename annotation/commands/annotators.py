@@ -16,16 +16,16 @@ from annotation.argilla.accounts import admit_annotators, names_at
 from annotation.argilla.client import attach, reach
 from annotation.argilla.publish import has_rating_page
 from annotation.argilla.training_answers import by_queue
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.records import CampaignRecords
 from annotation.crowd.pay import assumed_hours
 from annotation.options import home_of
-from annotation.page import named, rating_words
+from annotation.page.task import named, rating_words
+from annotation.page.training import read_items, training_rubric
 from annotation.questions.entries import ENGLISH
+from annotation.questions.wordings import packaged, words_in
 from annotation.sampling.queues import Queue, queues_of
 from annotation.server.home import is_locked, write_private
-from annotation.training import read_items, training_rubric
 from annotation.verdicts.preregistration import rubric_to_ask
-from annotation.wordings import packaged, words_in
 from plumbline import cli
 from plumbline.errors import StudyError
 from plumbline.languages import display_name, language_code, language_name

@@ -17,6 +17,7 @@ import pandas as pd
 from annotation.crowd.page import consent_of
 from annotation.questions.entries import ENGLISH, RubricQuestion, worded
 from annotation.questions.question import KINDS, Question
+from annotation.questions.wordings import packaged
 from annotation.report.exhibits import wording_exhibit
 from annotation.report.material import CampaignMaterial
 from annotation.report.methods import (
@@ -31,7 +32,6 @@ from annotation.report.methods import (
 )
 from annotation.sampling.queues import Queue, block_numbers
 from annotation.verdicts.tables import SIMULATED, display, scoped, with_interval
-from annotation.wordings import packaged
 from plumbline.languages import language_name
 from plumbline.statistics.agreement import number_of_raters, raw_agreement
 from plumbline.statistics.estimates import stream
@@ -60,7 +60,9 @@ class SheetAnswer:
 def answers_of(material: CampaignMaterial) -> dict[str, SheetAnswer]:
     """Return all answers but those on criteria, by name: the keys of `ethics`, and those from records."""
     facts = sheet_facts(material)
-    answers = {name: answered(entry, facts) for name, entry in packaged("sheets/answers.yaml")["answers"].items()}
+    answers = {
+        name: answered(entry, facts) for name, entry in packaged("report/sheets/answers.yaml")["answers"].items()
+    }
     answers |= {key: _of_people(material, key, facts) for key in QUESTIONS}
     conditions = answers["conditions"]
     if conditions.by != "open":
@@ -80,7 +82,7 @@ def criterion_answers(material: CampaignMaterial) -> dict[str, dict[str, SheetAn
     return {
         scale.name: {
             name: answered(entry, facts | criterion_facts(material, question, scale))
-            for name, entry in packaged("sheets/answers.yaml")["criterion"].items()
+            for name, entry in packaged("report/sheets/answers.yaml")["criterion"].items()
         }
         for question, scale in questions
     }
@@ -102,13 +104,13 @@ def answered(entry: str | Mapping[str, str], facts: Mapping[str, Any]) -> SheetA
 
 def _of_people(material: CampaignMaterial, key: str, facts: Mapping[str, Any]) -> SheetAnswer:
     """Return people's answer to a question, what a live campaign's records say of it, or both."""
-    entry = packaged("sheets/answers.yaml")["crowd"].get(key, "") if facts["live_crowd"] else ""
+    entry = packaged("report/sheets/answers.yaml")["crowd"].get(key, "") if facts["live_crowd"] else ""
     answer = replace(answered(entry, facts), question=key)
     if key in _OF_RATERS and facts["all_simulated"]:
         answer = SheetAnswer(NOBODY, question=key)
     elif own_words := material.study.ethics.get(key, ""):
         answer = SheetAnswer(f"{own_words} {answer.text.removeprefix('yes. ')}".strip(), "people", key)
-    option = packaged("sheets/heds.yaml")["by_first_word"].get(key, {}).get(begins(answer.text))
+    option = packaged("report/sheets/heds.yaml")["by_first_word"].get(key, {}).get(begins(answer.text))
     return replace(answer, chosen=(option,)) if option and answer.by != "open" else answer
 
 
@@ -208,7 +210,7 @@ def _lengths(texts: Sequence[str]) -> str:
 
 def _tasks(material: CampaignMaterial) -> dict[str, Any]:
     names = list(dict.fromkeys(pair.transformation for pair in material.pairs))
-    tasks: dict[str, int] = packaged("sheets/heds.yaml")["tasks"]
+    tasks: dict[str, int] = packaged("report/sheets/heds.yaml")["tasks"]
     if not material.study.judging.transforms:
         return {"options": [tasks["other"]], "unnamed": []}
     options = sorted({tasks.get(name, tasks["other"]) for name in names})
@@ -217,7 +219,9 @@ def _tasks(material: CampaignMaterial) -> dict[str, Any]:
 
 def _languages(codes: Sequence[str]) -> dict[str, Any]:
     """Return the options of languages in the form, and the names of languages without one."""
-    boxes = {code: number for number, code in enumerate(packaged("sheets/heds.yaml")["languages"], 2)}  # 1: no language
+    boxes = {
+        code: number for number, code in enumerate(packaged("report/sheets/heds.yaml")["languages"], 2)
+    }  # 1: no language
     options = sorted({boxes.get(code, len(boxes) + 2) for code in codes})
     return {"options": options, "unnamed": [language_name(code) for code in codes if code not in boxes]}
 
@@ -226,7 +230,7 @@ def criterion_facts(material: CampaignMaterial, question: RubricQuestion, scale:
     """Return the facts on one question that raters answer, by their names in the templates."""
     title = worded(question.title, ENGLISH)
     name, colon, _ = title.partition(":")
-    classified: dict[str, list[int]] = packaged("sheets/heds.yaml")["classified"]
+    classified: dict[str, list[int]] = packaged("report/sheets/heds.yaml")["classified"]
     return {
         "kind": scale.kind,
         "title": title,

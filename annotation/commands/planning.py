@@ -7,6 +7,7 @@ import math
 
 import pandas as pd
 
+from annotation.campaign.rubric import load_rubric
 from annotation.planning import (
     PAIRS,
     RATERS,
@@ -16,10 +17,9 @@ from annotation.planning import (
     plan,
     planned_rules,
 )
-from annotation.rubric import load_rubric
+from annotation.questions.wordings import template
 from annotation.statistics.summaries import Design
 from annotation.verdicts.rules import in_words
-from annotation.wordings import template
 from plumbline import cli
 from plumbline.study import Study
 from plumbline.study.campaign import RuleSpec

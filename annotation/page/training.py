@@ -16,13 +16,13 @@ from typing import Any
 import pandas as pd
 from pydantic import Field
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign.records import CampaignRecords
+from annotation.campaign.rubric import Rubric
+from annotation.campaign.subjects import right_answer
 from annotation.questions.entries import ENGLISH, worded
 from annotation.questions.question import Question
-from annotation.rubric import Rubric
+from annotation.questions.wordings import packaged, words_in
 from annotation.sampling.queues import Queue
-from annotation.subjects import right_answer
-from annotation.wordings import packaged, words_in
 from generation.datasets.tables import read_frame, row_number
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.fields import expected_of

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from annotation.questions.wordings import packaged
 from annotation.report.material import CampaignMaterial
 from annotation.report.methods import rated_here
-from annotation.sheets.facts import SheetAnswer, criterion_answers
-from annotation.wordings import packaged
+from annotation.report.sheets.facts import SheetAnswer, criterion_answers
 
 HedsAnswers = Mapping[str, Mapping[str, SheetAnswer]]  # by the question's number, then by criterion
 
@@ -39,7 +39,7 @@ class FormField:
 @functools.cache
 def form() -> tuple[Mapping[str, FormField], str]:
     """Return the questions by number, in order, and the id of the element that lists criteria."""
-    content, fields = packaged("sheets/heds.yaml"), dict[str, FormField]()
+    content, fields = packaged("report/sheets/heds.yaml"), dict[str, FormField]()
     names = [f"{number}. {name}" for number, name in enumerate(content["languages"].values(), 1)]
     languages = [content["no_language"], *names, content["other_language"]]
     for number, entry in content["fields"].items():
@@ -52,8 +52,8 @@ def form() -> tuple[Mapping[str, FormField], str]:
 
 def heds_answers(material: CampaignMaterial, answers: Mapping[str, SheetAnswer]) -> HedsAnswers:
     """Return the answers by the question's number, in the form's order, and by criterion (empty outside section 4)."""
-    names, criteria = packaged("sheets/answers.yaml")["heds"], criterion_answers(material)
-    unknown_of: dict[str, list[str]] = packaged("sheets/heds.yaml")["unknown"]
+    names, criteria = packaged("report/sheets/answers.yaml")["heds"], criterion_answers(material)
+    unknown_of: dict[str, list[str]] = packaged("report/sheets/heds.yaml")["unknown"]
     unseen = [] if rated_here(material) else unknown_of["imported" if material.imported else "ratings_of_files"]
     by_number: dict[str, dict[str, SheetAnswer]] = {}
     for number, field in form()[0].items():

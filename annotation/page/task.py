@@ -15,14 +15,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
+from annotation.campaign.rubric import Rubric
 from annotation.human.order import FIELD, OrderDrawing
+from annotation.page.training import WORDS, TrainingItem, solution
 from annotation.questions.entries import ENGLISH, worded
 from annotation.questions.text import LONGEST
-from annotation.rubric import Rubric
+from annotation.questions.wordings import CROWD_WORDS, packaged, words_in
 from annotation.sampling.queues import Queue
 from annotation.server.plugin.plumbline_argilla import rate
-from annotation.training import WORDS, TrainingItem, solution
-from annotation.wordings import CROWD_WORDS, packaged, words_in
 from plumbline.errors import StudyError
 from plumbline.fields import SECOND, fields_of
 from plumbline.languages import display_name, usual_script

@@ -1,0 +1,1 @@
+"""The commands of a campaign: what each does and prints."""

@@ -1,0 +1,1 @@
+"""The rating page: its content as data, and the known pairs that raters learn on."""
