@@ -37,7 +37,7 @@ from annotation.questions.wordings import markdown
 from annotation.ratings.answers import Answer, SourcePart, check, keep, of_file, source_of_file
 from annotation.verdicts.preregistration import asked_rubric
 from annotation.verdicts.tables import SIMULATED
-from plumbline.errors import DataError, StudyError, nearest
+from plumbline.errors import DataError, StudyError, nearest, read_each
 from plumbline.exhibits.table import csv_bytes, write_files
 from plumbline.records import REHEARSAL, SOURCES, Pair, Rating, Record
 from plumbline.statistics.agreement import number_of_raters
@@ -61,20 +61,23 @@ def collect_csv(
         rubric = asked_rubric(records)
         refuse_other_sample(records)
         form = _Form(study, rubric, records.shown_by_id, path, columns, pseudonym_key(home))
-        answers, lines = dict[tuple[str, str], Answer](), dict[tuple[str, str], int]()
-        advice = of_file(study.command)
-        for line, row in form.rows():
-            where = f"{path}, line {line}"
-            answer = form.answer(row, where)
-            check(answer, where, rubric, records.shown_by_id, advice)
-            key = answer.pair_id, answer.rater_id
-            if key in answers:
-                raise DataError(f"{where}: the same rater and pair as in line {lines[key]}; keep one of the answers")
-            answers[key], lines[key] = answer, line
+        advice, lines = of_file(study.command), dict[tuple[str, str], int]()
+
+        def read(row: tuple[int, dict[str, str]]) -> Answer:
+            line, cells = row
+            location = f"{path}, line {line}"
+            answer = form.answer(cells, location)
+            check(answer, location, rubric, records.shown_by_id, advice)
+            if (first := lines.setdefault((answer.pair_id, answer.rater_id), line)) != line:
+                raise DataError(f"{location}: the same rater and pair as in line {first}; keep one of the answers")
+            return answer
+
+        answers = read_each(form.rows(), read)
         if not answers:
             raise DataError(f"{path}: has a header but no answers; correct --csv")
         remember_names(home, study.name, form.names)
-        part = SourcePart(sha256(path.read_bytes()).hexdigest(), tuple(answers[key] for key in sorted(answers)))
+        answers.sort(key=lambda answer: (answer.pair_id, answer.rater_id))
+        part = SourcePart(sha256(path.read_bytes()).hexdigest(), tuple(answers))
         return keep(records, source, {source: part}, replace=replace)
 
 

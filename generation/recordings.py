@@ -10,12 +10,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from pydantic import Field
 
 from generation.datasets.tables import read_frame, row_number
 from generation.hteb import published_outputs
-from plumbline.errors import DataError, StudyError
+from plumbline.errors import DataError, StudyError, read_each
 from plumbline.journal import record_lines
 from plumbline.records import Record, Text, nfc
 from plumbline.study import Study
@@ -109,12 +110,15 @@ def load_outputs(kind: Transformation) -> dict[str, str]:
                 f"{path}: no column {column!r} among {names}; name your column under `outputs` in the study"
             )
     outputs: dict[str, str] = {}
-    for row, cells in zip(frame.index, zip(*(frame[column] for column in columns), strict=True), strict=True):
-        text, output = ("" if cell is None or cell != cell else cell for cell in cells)  # noqa: PLR0124 (NaN)
+
+    def read(row: tuple[Any, Any, Any]) -> None:
+        text, output = ("" if cell is None or cell != cell else cell for cell in row[1:])  # noqa: PLR0124 (NaN)
         if invalid := next((cell for cell in (text, output) if not isinstance(cell, str)), None):
-            raise DataError(f"{path}: row {row_number(row)} holds {invalid!r:.60}, which is not text; correct it")
+            raise DataError(f"{path}: row {row_number(row[0])} holds {invalid!r:.60}, which is not text; correct it")
         if outputs.setdefault(nfc(text), output) != output:
-            raise DataError(f"{path}: row {row_number(row)} has a second output for {text[:60]!r}; keep only one")
+            raise DataError(f"{path}: row {row_number(row[0])} has a second output for {text[:60]!r}; keep only one")
+
+    read_each(zip(frame.index, *(frame[column] for column in columns), strict=True), read)
     lists = [text for text, output in outputs.items() if _is_list(output) and not _is_list(text)]
     if 2 * len(lists) > len(outputs):
         raise DataError(

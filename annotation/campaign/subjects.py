@@ -19,7 +19,7 @@ from annotation.questions.question import Question
 from generation.datasets.dataset import DatasetItem, items_of
 from generation.datasets.loading import iter_datasets
 from generation.datasets.tables import read_frame, row_number
-from plumbline.errors import DataError, StudyError, nearest
+from plumbline.errors import DataError, StudyError, nearest, read_each
 from plumbline.fields import Kind, Value, kept, kind_of, messages, plain
 from plumbline.identity import identity
 from plumbline.languages import language_code
@@ -149,18 +149,18 @@ class RowReader(ItemReader):
     def items(self) -> Iterator[SubjectItem]:
         """Yield the file's items. Raises DataError."""
         frame, right = self._frame(), dict[str, Any]()
-        without_text = set(self._subject.groups)
-        for row, cells in zip(frame.index, frame.to_dict("records"), strict=True):
-            item = self._item(f"{self._path}: row {row_number(row)}", cells)
-            if not item.expected:
-                without_text.discard(item.group)
-            elif right.setdefault(item.key, item.expected) != item.expected:
-                raise DataError(
-                    f"{self._path}: row {row_number(row)}: the same text has other right answers in an earlier row;"
-                    " keep one"
-                )
-            yield item
-        if empty := [name for name in self._subject.groups if name in without_text]:
+
+        def read(row: tuple[Any, dict[Any, Any]]) -> SubjectItem:
+            location = f"{self._path}: row {row_number(row[0])}"
+            item = self._item(location, row[1])
+            if item.expected and right.setdefault(item.key, item.expected) != item.expected:
+                raise DataError(f"{location}: the same text has other right answers in an earlier row; keep one")
+            return item
+
+        items = read_each(zip(frame.index, frame.to_dict("records"), strict=True), read)
+        yield from items
+        filled = {item.group for item in items if not item.expected}
+        if empty := [name for name in self._subject.groups if name not in filled]:
             raise DataError(
                 f"{self._path}: has no text of the group {empty[0]!r}; add one, or remove the group from"
                 " `subject.groups`"

@@ -187,7 +187,7 @@ def invite_users(options: argparse.Namespace) -> int:
     study, home = cli.study_of(options), home_of(options)
     with reach(home) as connection:
         invitations = invite(study, connection, home, options.names, options.address or "")
-    _hand_out(invitations, options.to)
+    hand_out(invitations, options.to)
     if not options.address and connection.home is not None and not is_locked(home):
         serve = "plumbline serve"
         print(f"the server at {connection.url} stopped with this command; start one that keeps running (`{serve}`)"
@@ -198,7 +198,7 @@ def invite_users(options: argparse.Namespace) -> int:
     return 0
 
 
-def _hand_out(letters: Sequence[Letter], folder: Path | None) -> None:
+def hand_out(letters: Sequence[Letter], folder: Path | None) -> None:
     """Print letters, or write each to a file named by the pseudonym, which only this user can read."""
     if folder is None:
         print("\n---\n".join(letter.text for letter in letters), end="")

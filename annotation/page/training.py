@@ -24,7 +24,7 @@ from annotation.questions.question import Question
 from annotation.questions.wordings import packaged, words_in
 from annotation.sampling.queues import Queue
 from generation.datasets.tables import read_frame, row_number
-from plumbline.errors import DataError, StudyError, nearest
+from plumbline.errors import DataError, StudyError, nearest, read_each
 from plumbline.fields import expected_of
 from plumbline.identity import identity
 from plumbline.journal import json_lines
@@ -90,13 +90,15 @@ def read_items(study: Study, rubric: Rubric) -> list[TrainingItem]:
     _refuse_nan(path)
     # One file may serve studies of other transformations.
     elsewhere = EIGHT.keys() - set(study.transformations)
-    for row, cells in zip(frame.index, frame.to_dict("records"), strict=True):
-        if str(cells["transformation"]) in elsewhere:
-            continue
-        where = f"{path}: row {row_number(row)}"
-        item = _item(study.kinds, questions, _content(cells, where), where)
+
+    def read(row: tuple[Any, dict[Any, Any]]) -> None:
+        location = f"{path}: row {row_number(row[0])}"
+        item = _item(study.kinds, questions, _content(row[1], location), location)
         if items.setdefault(item.pair.pair_id, item) is not item:
-            raise DataError(f"{where}: repeats the known pair of an earlier row; keep one")
+            raise DataError(f"{location}: repeats the known pair of an earlier row; keep one")
+
+    rows = zip(frame.index, frame.to_dict("records"), strict=True)
+    read_each((row for row in rows if str(row[1]["transformation"]) not in elsewhere), read)
     if not items:
         raise DataError(f"{path}: has no known pair of this study's transformations; add one, or leave out `training`")
     return list(items.values())

@@ -23,7 +23,7 @@ from generation.datasets.tables import (
     row_number,
     texts_of,
 )
-from plumbline.errors import DataError, StudyError, nearest
+from plumbline.errors import DataError, StudyError, nearest, read_each
 from plumbline.languages import language_pair
 from plumbline.reading import text_lines
 from plumbline.records import Text
@@ -338,15 +338,15 @@ def _renamed(frame: pd.DataFrame, spec: DatasetSpec, path: Path) -> pd.DataFrame
 def _checked(frame: pd.DataFrame, spec: DatasetSpec, path: Path) -> pd.DataFrame:
     """Return the frame with numbers as numbers; refuse empty texts, scores that are no numbers, and empty lists."""
     lists = (*SUMMARIES, *CANDIDATES)
-    for column in frame.columns.intersection([*TRANSFORMED[spec.task_type], *PAIRS, *CANDIDATES, *INSTRUCTIONS]):
-        for row, value in frame[column].items():
-            if column in lists:
-                texts_of(value, path, row, str(column))
-            else:
-                refuse_empty(value, path, row, str(column))
+    columns = frame.columns.intersection([*TRANSFORMED[spec.task_type], *PAIRS, *CANDIDATES, *INSTRUCTIONS])
+
+    def check(cell: tuple[str, Any, Any]) -> None:
+        column, row, value = cell
+        (texts_of if column in lists else refuse_empty)(value, path, row, column)
+
+    read_each(((str(column), *cell) for column in columns for cell in frame[column].items()), check)
     if spec.task_type in ("classification", "clustering"):
-        for row, value in frame["label"].items():
-            label_of(value, path, row)
+        read_each(frame["label"].items(), lambda cell: label_of(cell[1], path, cell[0]))
     if spec.task_type in ("sts", "str"):
         frame = frame.assign(score=numbers(frame["score"], path))
     if spec.task_type == "pair_classification":
@@ -377,4 +377,4 @@ def _languages(column: pd.Series[Any], spec: DatasetSpec, path: Path) -> pd.Seri
             raise DataError(f"{path}: row {number}, field 'language': {error}") from None
         return language
 
-    return pd.Series([code(row, value) for row, value in column.items()], index=column.index, dtype=object)
+    return pd.Series(read_each(column.items(), lambda cell: code(*cell)), index=column.index, dtype=object)

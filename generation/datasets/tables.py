@@ -90,11 +90,12 @@ def numbers(column: pd.Series[Any], path: Path) -> pd.Series[Any]:
     values = pd.to_numeric(column.astype(object).where(column.map(_numeric)), errors="coerce").astype(float)
     undefined = ~np.isfinite(values.to_numpy(float))
     if undefined.any():
-        row = values.index[undefined][0]
-        cell = column[row]
-        missing = cell is None or (isinstance(cell, float) and math.isnan(cell))
-        trouble = "is missing; add a number or remove the row" if missing else f"is not a number: {cell!r}"
-        raise DataError(f"{path}: row {row_number(row)}, field {column.name!r} {trouble}")
+        faults = []
+        for row, cell in column[undefined].items():
+            missing = cell is None or (isinstance(cell, float) and math.isnan(cell))
+            trouble = "is missing; add a number or remove the row" if missing else f"is not a number: {cell!r}"
+            faults.append(f"{path}: row {row_number(row)}, field {column.name!r} {trouble}")
+        raise DataError(*faults)
     return values
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from rapidfuzz.process import cdist
 
 from generation.datasets.tables import read_frame, row_number
 from generation.instructions.calls import DatasetDescription, InvalidReplyError, wording
-from plumbline.errors import DataError, nearest
+from plumbline.errors import DataError, nearest, read_each
 from plumbline.identity import identity
 from plumbline.manifest import Manifest
 from plumbline.records import Record
@@ -222,8 +222,10 @@ def by_people(file: Path, key: str, group: str, tasks: Sequence[DatasetDescripti
         )
     by_type = {task.task_type: ("", task.task_type, task.type_words) for task in tasks}
     tasks_by_name = by_type | {task.name: (task.name, task.task_type, task.words) for task in tasks}
-    for row, cells in zip(frame.index, frame.to_dict("records"), strict=True):
-        row_name, name = f"{file}: row {row_number(row)}", str(cells["task"]).strip()
+
+    def read(row: tuple[Any, dict[Any, Any]]) -> Instruction:
+        cells = row[1]
+        row_name, name = f"{file}: row {row_number(row[0])}", str(cells["task"]).strip()
         if name not in tasks_by_name:
             raise DataError(
                 f"{row_name}, field 'task': the study has no data set or task type {name[:60]!r};"
@@ -237,4 +239,6 @@ def by_people(file: Path, key: str, group: str, tasks: Sequence[DatasetDescripti
         if key == "known" and right not in LABELS:
             raise DataError(f"{row_name}, field 'label': {right[:60]!r} is not a label; {nearest(right, list(LABELS))}")
         task, task_type, words = tasks_by_name[name]
-        yield worded(text, group, generator="", task=task, task_type=task_type, task_words=words, right=right)
+        return worded(text, group, generator="", task=task, task_type=task_type, task_words=words, right=right)
+
+    yield from read_each(zip(frame.index, frame.to_dict("records"), strict=True), read)

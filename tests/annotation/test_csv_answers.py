@@ -89,6 +89,19 @@ def test_the_same_file_again_changes_nothing_and_a_shorter_one_is_refused(
     assert set(collect_csv(study, home, other, MAPPING)["source"]) == {"answers.csv", "more.csv"}
 
 
+def test_all_rows_that_cannot_be_answers_are_named_at_once_and_nothing_is_kept(
+    study: Study, file: Path, tmp_path: Path
+) -> None:
+    time = "2026-03-01T10:00:00Z"
+    rows = [f"{time},ada,{{0}},4,5,", f"{time},,{{1}},4,5,", f"{time},ada,{{1}},9,5,", f"{time},ada,{{0}},1,1,"]
+    write(file, study, *rows, f"{time},ada,{{2}},4,5,", "noon,bob,{0},4,5,")
+    with pytest.raises(DataError) as error:
+        collect_csv(study, server.Home(tmp_path / "home"), file, MAPPING)
+    lines = [line.removeprefix(f"{file}, ").split(":")[0] for line in str(error.value).splitlines()]
+    assert lines == ["line 3", "line 4, quality", "line 5", "line 7"]
+    assert not (study.folder / "ratings.parquet").exists()
+
+
 def test_pairs_are_found_by_their_texts(study: Study, file: Path, tmp_path: Path) -> None:
     home, pairs = server.Home(tmp_path / "home"), CampaignRecords.open(study).pairs
     mapping = column_mapping("original=a,output=b,rater=c,quality=d,fluency=e", ["quality", "fluency"])

@@ -22,7 +22,7 @@ from plumbline.fields import fields_of
 from plumbline.records import Pair
 from plumbline.store import read_frame
 from plumbline.study import ROOT, Study, load_study
-from tests.annotation.campaign.subjects import CHAT, ask, rows, rubric, texts
+from tests.annotation.subjects import CHAT, ask, rows, rubric, texts
 from tests.commands import here
 
 

@@ -29,8 +29,8 @@ from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import fix_rules
 from plumbline.study import ROOT, Study, load_study
 from streamlit_app.readers.campaign import CampaignReader
-from tests.annotation.campaign.subjects import CHAT, ask, rubric, texts
 from tests.annotation.campaigns import answer, rater
+from tests.annotation.subjects import CHAT, ask, rubric, texts
 from tests.concluded import concluded
 from tests.streamlit_app.conftest import go_to
 

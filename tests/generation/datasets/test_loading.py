@@ -43,6 +43,17 @@ def test_split_all_takes_every_split_as_one(tmp_path: Path) -> None:
     assert list(load(tmp_path / "t.csv", "clustering", split="all").splits["test"]["text"]) == ["a", "b", "c"]
 
 
+def test_all_rows_that_hold_no_texts_are_named_at_once(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("sentence1,sentence2,score\na,,1\nb,c,2\n,d,3\n")
+    with pytest.raises(DataError) as error:
+        load(tmp_path / "t.csv", "sts")
+    assert re.findall(r"row (\d), field '(\w+)' is empty", str(error.value)) == [("3", "sentence1"), ("1", "sentence2")]
+    (tmp_path / "t.csv").write_text("sentence1,sentence2,score\na,b,high\nb,c,2\nc,d,\n")
+    with pytest.raises(DataError) as error:
+        load(tmp_path / "t.csv", "sts")
+    assert re.findall(r"row (\d), field 'score' is (\w+)", str(error.value)) == [("1", "not"), ("3", "not")]
+
+
 def test_cells_are_texts_as_they_stand_and_texts_are_composed(tmp_path: Path) -> None:
     # "cafe" with a combining accent is five code points; in NFC, four. NA and 007 are texts, not numbers.
     (tmp_path / "t.csv").write_text("text,label\nNA,007\ncafe\u0301,b\n", encoding="utf-8")
