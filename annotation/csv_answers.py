@@ -31,7 +31,6 @@ from annotation.campaign.offering import alone, refuse_other_sample
 from annotation.campaign.records import RATINGS, CampaignData, CampaignRecords
 from annotation.campaign.rubric import Rubric
 from annotation.imports.tables import read_csv
-from annotation.imports.times import as_time
 from annotation.questions.question import Question
 from annotation.questions.wordings import markdown
 from annotation.ratings.answers import Answer, SourcePart, check, keep, of_file, source_of_file
@@ -43,6 +42,8 @@ from plumbline.records import REHEARSAL, SOURCES, Pair, Rating, Record
 from plumbline.statistics.agreement import number_of_raters
 from plumbline.study import Study
 from plumbline.words import trim
+
+_GOOGLE = re.compile(r"(\d{4}/\d{1,2}/\d{1,2} \d{1,2}:\d{2}:\d{2} [AP]M) GMT(?:([+-])(\d{1,2})(?::?(\d{2}))?)?")
 
 
 def collect_csv(
@@ -206,19 +207,19 @@ def _plain(text: str) -> str:
 
 def _time(text: str, where: str) -> datetime:
     """Return a time in UTC from ISO 8601 (UTC without a zone) or Google Forms' form."""
+    google = _GOOGLE.fullmatch(text.replace("\u202f", " "))
     try:
-        at = datetime.fromisoformat(text)
+        if google:
+            zone = f"{google[2] or '+'}{google[3] or '0':0>2}{google[4] or '00'}"
+            at = datetime.strptime(f"{google[1]} {zone}", "%Y/%m/%d %I:%M:%S %p %z")
+        else:
+            at = datetime.fromisoformat(text)
         return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
-    except OverflowError:  # at the ends of the calendar, in UTC
-        google = None
-    except ValueError:
-        google = as_time(text) if text[4:5] == "/" else None
-    if google is None:
+    except (ValueError, OverflowError):  # OverflowError: at the ends of the calendar, in UTC
         raise DataError(
             f"{where}: the time {text[:40]!r} is not ISO 8601 (2026-03-01T14:15:37+01:00) or Google Forms'"
             " (2026/03/01 2:15:37 PM GMT+1)"
-        )
-    return google
+        ) from None
 
 
 FOLDER = "export"
@@ -262,7 +263,7 @@ def export(study: Study, *, licence: str = "", words: bool = False) -> Path:
     names += [name for name in ("time", "comment") if name in answers]
     facts = {
         "study": study,
-        "licence": licence,
+        "licence": licence.strip(),
         "simulated": SIMULATED if ratings["simulated"].any() else "",
         "sample": int(sample.sum()),
         "withdrawn": int((sample & (pairs["withdrawn"] != "")).sum()),

@@ -118,7 +118,7 @@ def _publish(
     rubric, pairs = rubric_to_ask(records)[0], records.shown
     refuse_other_sample(records)
     if changed := mismatch(records, pairs):
-        raise StudyError(changed)
+        raise StudyError(*changed)
     if wrong := _other_fields(rubric, pairs):
         raise StudyError(f"{study.file}: {wrong}; run `{study.command('sample')}` again")
     training = read_items(study, rubric)

@@ -242,9 +242,9 @@ def load_rubric(study: Study, folder: Path | None = None, tasks: Sequence[HumanT
         places = " or ".join(map(str, folders))
         raise StudyError(f"{study.file}: no rubric {study.rubric!r} in {places}; known rubrics: {names}") from None
     except DataError as error:
-        raise StudyError(str(error)) from None
+        raise StudyError(*error.args) from None
     except StudyError as error:
-        raise StudyError(f"{path}: {error}") from None
+        raise StudyError(*(f"{path}: {fault}" for fault in error.args)) from None
     except ValidationError as error:
         raise StudyError(*(f"{path}: {fault}" for fault in complaints(error))) from None
     if wrong := next(itertools.chain(_unusable(rubric), wrong_fields(rubric, judging, study.kinds)), ""):

@@ -287,7 +287,7 @@ def reach_verdicts(options: argparse.Namespace) -> int:
     lines = headline(status, done.verdicts)
     print("\n".join([*lines, *([SIMULATED] if status.simulated else [])]), end="\n\n")
     if not people:  # their agreement is the evaluation's, of whole answers and not of single questions
-        print(f"Study {study.name}\n\n{agreement_text(done.groups)}\n")
+        print(f"Study {study.name}\n\n{agreement_text(done.groups, study.called)}\n")
     if answered:
         print("\n".join([f"Answers that count, study {study.name}\n", *answered]), end="\n\n")
     rules = [verdict_text(done.verdicts, study.called), *done.amendments]

@@ -102,7 +102,7 @@ def campaign_of(
                 raise StudyError(f"{study.name} has no batches here yet; begin with `crowd launch`")
             yield CrowdCampaign(study, opened, ledger, key, limit)
     except PlumblineError as error:
-        raise type(error)(f"[{name.label}] {error}") from None
+        raise type(error)(*(f"[{name.label}] {fault}" for fault in error.args)) from None
 
 
 def _limit(options: argparse.Namespace, campaign: CampaignName) -> int:
@@ -171,7 +171,7 @@ def launch_batches(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
     with campaign_of(study, options, spends=True, begins=True) as campaign:
         if changed := mismatch(campaign.records, campaign.records.shown):
-            raise StudyError(changed)
+            raise StudyError(*changed)
         groups = ahead_of_sample(campaign.records.pairs, study.acceptance, study.raters_of)
         if groups and all(group.lacks(study) for group in groups):
             raise StudyError(never_lines(study, groups, offered=False)[0])

@@ -156,7 +156,7 @@ def read_csv(path: Path, *, composed: bool = True) -> CellTable:
         header = _header(names, path)
         cells, lines = coded_rows(header, _full_rows(rows, path, header, separator, listed), composed=composed)
     if not len(lines) and not listed:
-        raise DataError(f"{path}: no rows in it, only a header (line {start})")
+        raise DataError(f"{path}: no rows in it, only a header (line {start or reader.line_num})")
     kind = "TSV" if separator == "\t" else "CSV"
     return CellTable(path, f"{kind} ({SEPARATORS[separator]})", cells, lines, tuple(listed), notes=notes)
 

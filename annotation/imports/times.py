@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import numpy as np
 import pandas as pd
@@ -13,84 +13,104 @@ from annotation.questions.wordings import packaged
 from plumbline.errors import DataError
 
 _WORDS = packaged("imports/words.yaml")
-_CLOCK = r"(?P<hour>\d{1,2})(?::(?P<minute>\d{2})(?::(?P<second>\d{2})(?:\.(?P<fraction>\d+))?)?)?"
-_ZONE = r" ?(?P<zone>[A-Z]{1,4})? ?(?P<offset>[+-]\d{1,2}(?::?\d{2})?)?"
-_ISO = re.compile(rf"(?P<year>\d{{4}})-(?P<month>\d\d)-(?P<day>\d\d)(?:[T ]{_CLOCK}{_ZONE})?")
+_ZONES: dict[str, int] = _WORDS["zones"]  # offsets of the zones that exports name by letters (Amazon's, Google's)
+_MONTHS: list[str] = _WORDS["months"]
+_AMAZON = re.compile(r"\w{3} (?P<month>\w{3}) (?P<day>\d{1,2}) (?P<clock>[\d:]+) (?P<zone>[A-Z]{1,4}) (?P<year>\d{4})")
 _GOOGLE = re.compile(
-    rf"(?P<year>\d{{4}})/(?P<month>\d{{1,2}})/(?P<day>\d{{1,2}}) {_CLOCK} ?(?P<half>[AaPp][Mm])?(?:{_ZONE})"
+    r"(?P<date>\d{4}/\d{1,2}/\d{1,2}) (?P<clock>[\d:]+) ?(?P<half>[AaPp][Mm])?"
+    r"(?: (?:GMT|UTC)(?P<zone>[+-]\d{1,2}(?::?\d{2})?)?)?"
 )
-_AMAZON = re.compile(rf"\w{{3}} (?P<month>\w{{3}}) (?P<day>\d{{1,2}}) {_CLOCK}{_ZONE} (?P<year>\d{{4}})")
-_SLASHED = re.compile(
-    rf"(?P<first>\d{{1,2}})(?P<mark>[/.])(?P<other>\d{{1,2}})(?P=mark)(?P<year>\d{{4}})"
-    rf"(?:[ ,T]+{_CLOCK} ?(?P<half>[AaPp][Mm])?)?"
-)
+_SLASHED = re.compile(r"(?P<first>\d{1,2})(?P<mark>[/.])(?P<second>\d{1,2})(?P=mark)(?P<year>\d{4})(?P<rest>\D.*)?")
+_ISO = re.compile(r"\d{4}-\d{2}-\d{2}([T ].*)?")
 _WORDED = re.compile(  # 1m 35s, PT1M35S, 95 sec, 0d 0h 1m 35s
     r"(?i)(?=.*\d *[a-z])P?(?:(\d+) *d\w*)?[ ,]*T?(?:(\d+) *h\w*)?[ ,]*(?:(\d+) *m(?:in\w*)?)?[ ,]*(?:([\d.]+) *s\w*)?"
 )
 _EPOCH = re.compile(r"1\d{9}(\d{3})?(\.\d+)?")
 
 
-def as_times(values: Sequence[str], where: str) -> list[datetime | None]:
+def as_times(values: Sequence[str], where: str) -> list[pd.Timestamp | None]:
     """Return texts as times in UTC; None for a text that is no time.
 
     Raises DataError if days and months cannot be told apart.
     """
     slashed = [match for value in values if (match := _SLASHED.fullmatch(value))]
     day_first = any(int(match["first"]) > 12 for match in slashed)
-    month_first = any(int(match["other"]) > 12 for match in slashed)
+    month_first = any(int(match["second"]) > 12 for match in slashed)
     dotted = any(match["mark"] == "." for match in slashed)
     if day_first and month_first:
         raise DataError(f"{where}: some times have the day first and some the month; write all as 2026-03-01")
-    return [as_time(value, day_first=day_first or (dotted and not month_first)) for value in values]
+    iso = [_as_iso(value, day_first=day_first or (dotted and not month_first)) for value in values]
+    moments = pd.to_datetime(
+        pd.Series(iso, dtype=object).replace("", None), utc=True, format="ISO8601", errors="coerce"
+    )
+    return [None if pd.isna(moment) else moment for moment in moments]
 
 
 def month_unsure(values: Iterable[str]) -> bool:
     """Return whether times have slashes, and no day above 12 tells which number is the month."""
     slashed = [match for value in values if (match := _SLASHED.fullmatch(value)) and match["mark"] == "/"]
-    return bool(slashed) and all(int(match["first"]) <= 12 and int(match["other"]) <= 12 for match in slashed)
+    return bool(slashed) and all(int(match["first"]) <= 12 and int(match["second"]) <= 12 for match in slashed)
 
 
-def as_time(value: str, *, day_first: bool = False) -> datetime | None:
-    """Return a text as a time in UTC; None for a text that is no time.
-
-    Forms: ISO 8601, seconds since 1970, Google's (2024/03/01 2:15:37 PM GMT+1), Amazon's (Sun May 17 14:13:33 PDT
-    2020), and those with the year last (5/17/2020 2:13 PM, 17.05.2020 14:13).
-    """
+def _as_iso(value: str, *, day_first: bool) -> str:
+    """Return a time as ISO 8601; empty for a text that is no time."""
     text = value.replace("\u202f", " ").strip()
+    if _ISO.fullmatch(text):
+        return _with_offset(text)
     if _EPOCH.fullmatch(text):
         number = float(text)
-        return datetime.fromtimestamp(number / (1000 if number > 1e11 else 1), UTC)
-    match = next(filter(None, (form.fullmatch(text) for form in (_ISO, _GOOGLE, _AMAZON, _SLASHED))), None)
-    if match is None:
-        return None
-    parts = match.groupdict()
-    try:
-        hour = int(parts["hour"] or 0)
-        if parts.get("half"):
-            hour = hour % 12 + 12 * (parts["half"].casefold() == "pm")
-        clock = hour, int(parts["minute"] or 0), int(parts["second"] or 0), int(f"{parts['fraction'] or 0:0<6}"[:6])
-        date = datetime(int(parts["year"]), *_month_and_day(parts, day_first=day_first), *clock)
-        return (date - _offset(parts)).replace(tzinfo=UTC)
-    except (KeyError, ValueError, OverflowError):  # no such month, hour, zone
-        return None
+        return datetime.fromtimestamp(number / (1000 if number > 1e11 else 1), UTC).isoformat()
+    if match := _GOOGLE.fullmatch(text):
+        year, month, day = match["date"].split("/")
+        return _clocked(f"{year}-{int(month):02d}-{int(day):02d}", match["clock"], match["half"], match["zone"])
+    return _amazons(text) or _slashed(text, day_first=day_first)
 
 
-def _month_and_day(parts: dict[str, str], *, day_first: bool) -> tuple[int, int]:
-    if "first" not in parts:
-        month = parts["month"]
-        return int(month) if month.isdecimal() else _WORDS["months"].index(month.casefold()) + 1, int(parts["day"])
-    first, second = int(parts["first"]), int(parts["other"])
-    return (second, first) if first > 12 or (day_first and second <= 12) else (first, second)
+def _amazons(text: str) -> str:
+    """Sun May 17 14:13:33 PDT 2020."""
+    match = _AMAZON.fullmatch(text)
+    if not match or match["month"].casefold() not in _MONTHS or match["zone"] not in _ZONES:
+        return ""
+    month = _MONTHS.index(match["month"].casefold()) + 1
+    return f"{match['year']}-{month:02d}-{int(match['day']):02d}T{match['clock']}{_offset(_ZONES[match['zone']])}"
 
 
-def _offset(parts: dict[str, str]) -> timedelta:
-    """Return the difference of a time's zone from UTC. Raises KeyError for an unknown zone."""
-    hours = timedelta(hours=_WORDS["zones"][parts["zone"]] if parts.get("zone") else 0)
-    if not parts.get("offset"):
-        return hours
-    sign, digits = parts["offset"][0], parts["offset"][1:].replace(":", "")
-    hour, minute = (digits[:-2], digits[-2:]) if len(digits) > 2 else (digits, "0")
-    return (-1 if sign == "-" else 1) * timedelta(hours=int(hour), minutes=int(minute)) + hours
+def _slashed(text: str, *, day_first: bool) -> str:
+    """5/17/2020 2:13 PM, 17.05.2020 14:13."""
+    match = _SLASHED.fullmatch(text)
+    if not match:
+        return ""
+    day, month = sorted((int(match["first"]), int(match["second"])), reverse=True)
+    if day < 13:
+        parts = int(match["first"]), int(match["second"])
+        day, month = parts if day_first else parts[::-1]
+    clock = re.fullmatch(r"[ ,T]*([\d:]+) ?([AaPp][Mm])?", match["rest"] or "")
+    date = f"{match['year']}-{month:02d}-{day:02d}"
+    return _clocked(date, clock[1] if clock else "00:00", clock[2] if clock else None, None)
+
+
+def _with_offset(text: str) -> str:
+    """Return a time in ISO 8601 with its zone's letters replaced by an offset."""
+    match = re.fullmatch(r"(.*\d) ?([A-Z]{1,4})", text)
+    if match and match[2] in _ZONES and match[2] != "T":
+        return f"{match[1]}{_offset(_ZONES[match[2]])}"
+    return text.replace(" ", "T", 1).replace(" ", "")
+
+
+def _offset(hours: int) -> str:
+    return f"{'-' if hours < 0 else '+'}{abs(hours):02d}:00"
+
+
+def _clocked(date: str, clock: str, half: str | None, zone: str | None) -> str:
+    hour, *rest = clock.split(":")
+    number = int(hour) % 12 + 12 * (half.casefold() == "pm") if half else int(hour)
+    minutes = ":".join(rest) or "00"
+    offset = ""
+    if zone:
+        sign, digits = zone[0], re.sub(r"\D", "", zone).rjust(2, "0")
+        digits = digits if len(digits) > 2 else f"{digits}00"
+        offset = f"{sign}{digits.rjust(4, '0')[:2]}:{digits.rjust(4, '0')[2:]}"
+    return f"{date}T{number:02d}:{minutes}{offset or '+00:00'}"
 
 
 def as_seconds(values: Sequence[str]) -> np.ndarray:

@@ -136,10 +136,11 @@ class Questionnaire:
         name = self.spec.prompt
         if name.endswith((".yaml", ".yml")):
             return self._resolve(name)
-        files = [path for folder in prompt_folders() for path in (folder / "judges").glob("*.yaml")]
-        if file := next((path for path in files if path.stem == name), None):
+        folders = [folder / "judges" for folder in prompt_folders()]
+        if file := next((path for folder in folders if (path := folder / f"{name}.yaml").is_file()), None):
             return file
-        raise StudyError(f"{where}: no prompt {name!r}; {nearest(name, sorted({path.stem for path in files}))}")
+        names = sorted({path.stem for folder in folders for path in folder.glob("*.yaml")})
+        raise StudyError(f"{where}: no prompt {name!r}; {nearest(name, names)}")
 
     @functools.cached_property
     def hash(self) -> str:

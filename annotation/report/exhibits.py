@@ -43,7 +43,7 @@ def labels_exhibit(material: CampaignMaterial) -> Exhibit:
     """Return labels' shares, ranks and agreement, or the answers to tasks that people do."""
     if material.study.judging.does_tasks:
         return _answers_exhibit(tables.label_table(groups_by_task(material.tasks, material.groups)))
-    return tables.labels_exhibit(material.groups)
+    return tables.labels_exhibit(material.groups, material.study.called)
 
 
 def _answers_exhibit(full: pd.DataFrame) -> Exhibit:

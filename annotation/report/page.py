@@ -153,7 +153,7 @@ def all_tables(material: CampaignMaterial) -> dict[str, Exhibit]:
         exhibits.verdicts_exhibit(material),
         examples_exhibit(material),
         exhibits.table_two_exhibit(material),
-        agreement_exhibit(material.groups),
+        agreement_exhibit(material.groups, material.study.called),
         exhibits.labels_exhibit(material),
         looks_exhibit(looks_frame(verdicts), called),
         unbiased_exhibit(verdicts, called),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterator
 
 from annotation.campaign.records import CampaignRecords
@@ -17,16 +18,18 @@ from plumbline.words import count
 _MAKER = ["generator_hash", "prompt_hash"]
 
 
-def mismatch(records: CampaignRecords, pairs: Collection[Pair]) -> str:
-    """Return why pairs are no longer the study's; empty if they are.
+def mismatch(records: CampaignRecords, pairs: Collection[Pair]) -> tuple[str, ...]:
+    """Return why pairs are no longer the study's, a line for each fault; empty if they are, and without any.
 
     Its settings, and its outputs or texts as far as they are on this machine, are compared with the pairs' own facts.
     """
+    if not pairs:
+        return ()
     reasons = _of_outputs(records.study, pairs) if records.study.judging.transforms else _of_items(records, pairs)
     try:
-        return next((f"{line}, or give the new study another name" for line in reasons), "")
+        return tuple(f"{line}, or give the new study another name" for line in itertools.islice(reasons, 1))
     except PlumblineError as error:
-        return str(error)
+        return error.args
 
 
 def _of_outputs(study: Study, pairs: Collection[Pair]) -> Iterator[str]:

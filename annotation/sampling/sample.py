@@ -301,7 +301,7 @@ def _extend(records: CampaignRecords, reason: str) -> Wave:
     sample = [pair for pair in pairs if pair.wave < number]
     controls = [pair for pair in records.known_controls if pair.wave < number]
     if mismatched := mismatch(records, sample):
-        raise StudyError(mismatched)
+        raise StudyError(*mismatched)
     _refuse_other_draw(records, waves)
     drawn = draw(study, [*sample, *controls])
     drawn = replace(drawn, supply=_with_earlier(records, drawn.supply))

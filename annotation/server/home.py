@@ -329,8 +329,10 @@ def call(server: Connection, method: str, path: str, body: dict[str, str] | None
             answer = client.request(
                 method, f"{server.url}/api/v1/{path}", json=body, headers={"X-Argilla-Api-Key": server.api_key}
             )
-    except httpx.HTTPError as error:
-        raise ServiceError(f"{server.url}: Argilla does not answer ({type(error).__name__}); is it running?") from error
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise ServiceError(
+            f"{server.url}: Argilla does not answer ({error or type(error).__name__}); is it running?"
+        ) from error
     if answer.is_error:
         # Not the answer's text: for an invalid body it repeats the body, and with it the password.
         unknown = answer.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN)

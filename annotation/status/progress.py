@@ -227,7 +227,7 @@ class _StageHistory:
 
 
 def stages_of(
-    records: CampaignRecords, manifest: Mapping[str, Any], mismatched: str, outdated: str = ""
+    records: CampaignRecords, manifest: Mapping[str, Any], mismatched: Sequence[str], outdated: str = ""
 ) -> dict[str, Stage]:
     """The stages in the flow's order, by name.
 
@@ -302,12 +302,14 @@ def _given(noted: _StageHistory) -> Stage:
     return Stage("texts", "stale" if changed else "done", None, "changed since the sample was drawn" if changed else "")
 
 
-def _sampled(noted: _StageHistory, records: CampaignRecords, mismatched: str) -> Stage:
+def _sampled(noted: _StageHistory, records: CampaignRecords, mismatched: Sequence[str]) -> Stage:
     stage = _stage("sample", noted.study.folder / "pairs.parquet", "sample", noted)
     if cut_off := [wave for wave in records.waves[-1:] if not is_complete(records, wave)]:
         return Stage("sample", "under way", stage.at, f"its extension to wave {cut_off[0].number} was interrupted")
     if mismatched:
-        return Stage("sample", "stale", stage.at, "made by another generator or other prompts than the study's")
+        judging = noted.study.judging
+        note = "made by another generator or other prompts than the study's"
+        return Stage("sample", "stale", stage.at, note if judging.transforms else "not of the study's items now")
     others = changes(
         noted.entries.get("sample", {}).get("settings", {}),
         sample_settings(noted.study.sample, noted.study.judging, noted.study.raters.blocks),

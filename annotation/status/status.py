@@ -55,7 +55,7 @@ class Status:
     raters: pd.DataFrame  #: `by_rater`; empty without a sample
     trained: pd.DataFrame  #: `by_trained`: how raters did on known pairs, which never count
     unreviewed: tuple[str, ...]  #: raters with signs about whom nobody decided
-    mismatch: str  #: why the sample is no longer the study's; empty if it is
+    mismatch: Sequence[str]  #: why the sample is no longer the study's, a line a fault; empty if it is
     rules_changed: bool  #: whether the study has other rules than those that were fixed
     to_look_at: tuple[str, ...]  #: raters whom verdicts wait for
     judged: bool  #: whether there are verdicts that hold
@@ -92,7 +92,7 @@ def read_status(
     `reached` are valid verdicts that the caller has just reached, and `manifest` is the manifest that records them.
     """
     study, read = evidence.study, evidence.read_all().collected
-    mismatched = mismatch(evidence, evidence.known_pairs)
+    mismatched = mismatch(evidence, [*evidence.known_pairs, *evidence.known_controls])
     held, outdated = _reached(evidence) if reached is None else (reached, "")
     stages = stages_of(evidence, manifest or evidence.manifest, mismatched, outdated)
     ratings = read.known
@@ -100,7 +100,7 @@ def read_status(
     rules, broken = _rules(evidence)
     sampled = stages["sample"].state != "not yet"  # before, the outputs that it would be drawn from are checked
     flagged = flagged_supply(evidence.supply) if sampled or not study.judging.transforms else flagged_outputs(study)
-    warnings = [mismatched, broken, *(str(flags) for flags in flagged if flags.doubtful)]
+    warnings = [*mismatched, broken, *(str(flags) for flags in flagged if flags.doubtful)]
     warnings += _strange(evidence)
     fresh = stages["verdicts"].state == "done"
     reached_now = held if fresh else _found_so_far(evidence, may_judge=not broken)

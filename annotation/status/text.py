@@ -107,8 +107,8 @@ def _draw(status: Status, *, begun: bool) -> str:
     if stage.state in ("not yet", "under way"):
         return sample if stage.state == "not yet" else extend
     if status.mismatch:
-        again = f"{status.study.command('generate')}, then {sample}"
-        return status.mismatch.rpartition(";")[2].strip() if begun else again
+        again = f"{status.study.command('generate')}, then {sample}" if status.study.judging.transforms else sample
+        return status.mismatch[0].rpartition(";")[2].strip() if begun else again
     if stage.state == "stale" and not begun:
         return sample
     if "other settings" in stage.note:

@@ -215,7 +215,7 @@ def amendment_lines(fixed: Sequence[RuleSet], first: datetime | None) -> list[st
     """Return a line for each change of the rules after the first rating."""
     return [
         f"The rules were amended after the first rating, on {rule_set.fixed_at:%Y-%m-%d at %H:%M} UTC:"
-        f" {rule_set.reason} ({'; '.join(what)})."
+        f" {rule_set.reason} ({'; '.join(what) or 'nothing'})."
         for rule_set, what in amendments(fixed, first)
     ]
 

@@ -137,7 +137,7 @@ def table_two_exhibit(groups: Sequence[Group]) -> Exhibit:
     return Exhibit("table_2", caption, pd.DataFrame(full), pd.DataFrame(rows).fillna("–"))
 
 
-def agreement_exhibit(groups: Sequence[Group]) -> Exhibit:
+def agreement_exhibit(groups: Sequence[Group], called: ItemNames = PAIRS) -> Exhibit:
     """Return every coefficient of agreement with its interval; notes say why numbers are missing."""
     full, rows = [], []
     missing: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
@@ -160,10 +160,11 @@ def agreement_exhibit(groups: Sequence[Group]) -> Exhibit:
         for (reason, question, titles), names in missing.items()
         if reason
     )
-    return Exhibit("agreement", "Agreement with 95% intervals", pd.DataFrame(full), pd.DataFrame(rows), notes)
+    caption = f"Agreement with 95% intervals over {called.item}s"
+    return Exhibit("agreement", caption, pd.DataFrame(full), pd.DataFrame(rows), notes)
 
 
-def labels_exhibit(groups: Sequence[Group]) -> Exhibit:
+def labels_exhibit(groups: Sequence[Group], called: ItemNames = PAIRS) -> Exhibit:
     """Return labels' shares, ranks and agreement; texts are only counted. Empty if all questions have scales."""
     full = label_table(groups)
     printed = pd.DataFrame(
@@ -179,17 +180,17 @@ def labels_exhibit(groups: Sequence[Group]) -> Exhibit:
         }
         for row in full.to_dict("records")
     )
-    caption = "Labels, rankings and texts: shares, ranks and agreement, with 95% intervals"
+    caption = f"Labels, rankings and texts: shares, ranks and agreement, with 95% intervals over {called.item}s"
     return Exhibit("labels", caption, full, printed)
 
 
-def agreement_text(groups: Sequence[Group]) -> str:
+def agreement_text(groups: Sequence[Group], called: ItemNames = PAIRS) -> str:
     """Return Table 2 and agreement for a terminal; of labels only what is over all, and of each pool."""
     if not groups:
         return "no ratings that count"
     rates = any(rated(group.questions) for group in groups)
-    tables = [table_two_exhibit(groups), agreement_exhibit(groups)] if rates else []
-    labels = labels_exhibit([group for group in groups if group.level in ("pool", "overall")])
+    tables = [table_two_exhibit(groups), agreement_exhibit(groups, called)] if rates else []
+    labels = labels_exhibit([group for group in groups if group.level in ("pool", "overall")], called)
     texts = [table.text() for table in (*tables, *([labels] if len(labels.frame) else []))]
     return "\n\n".join([*texts, *([SIMULATED] if any(group.simulated for group in groups) else [])])
 
@@ -233,7 +234,7 @@ def verdicts_exhibit(verdicts: Sequence[Verdict], called: ItemNames = PAIRS, *, 
         row["Failed"] = "–" if math.isnan(verdict.failed_share) else f"{verdict.failed_share:.1%}"
         reasons = in_own_words(verdict.reasons, called)
         row["Reasons"] = "; ".join(
-            [*reasons, *pooled(verdict), *_waves(verdict), *_blocks(verdict), *_left_out(verdict)]
+            [*reasons, *pooled(verdict), *_waves(verdict), *_blocks(verdict), *_left_out(verdict, called)]
         )
         rows.append(row)
     return Exhibit("verdicts", "Verdicts", verdict_table(verdicts), pd.DataFrame(rows).fillna("–"))
@@ -356,7 +357,7 @@ def _blocks(verdict: Verdict) -> list[str]:
     return [decided_after(max(look.look for look in verdict.result.looks), verdict.result.blocks)]
 
 
-def _left_out(verdict: Verdict) -> list[str]:
+def _left_out(verdict: Verdict, called: ItemNames) -> list[str]:
     lines = kept_out(verdict)
     if verdict.review.with_excluded is not None and verdict.review.n_excluded:
         lines.append(
@@ -364,7 +365,7 @@ def _left_out(verdict: Verdict) -> list[str]:
         )
     if verdict.review.n_withdrawn:
         outcome = f"; if kept, {verdict.review.with_withdrawn}" if verdict.review.with_withdrawn else ""
-        lines.append(f"without {count(verdict.review.n_withdrawn, 'withdrawn pair')}{outcome}")
+        lines.append(f"without {count(verdict.review.n_withdrawn, f'withdrawn {called.item}')}{outcome}")
     return lines
 
 

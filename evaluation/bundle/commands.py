@@ -131,12 +131,15 @@ def _places(text: str) -> int:
 
 def _contents(bundle: Bundle) -> str:
     """Return the tables of its data sets and verdicts, with long cells cut."""
-    exhibits = (bundle.facts.sources, bundle.facts.decisions)
+    sources, decisions = bundle.facts.sources, bundle.facts.decisions
+    sources = replace(sources, printed=sources.printed.drop(columns="Source"))  # the maker's own words stand apart
+    if decisions.frame.empty:
+        decisions = replace(decisions, notes=())
     short = (
         replace(table, printed=table.printed.map(lambda cell: cell if len(cell) <= _CELL else f"{cell[:_CELL]} ..."))
-        for table in exhibits
+        for table in (sources, decisions)
     )
-    return "\n\n".join(table.text() for table in short)
+    return "\n\n".join(table.text("none") for table in short)
 
 
 def _checks(bundle: Bundle, faults: Sequence[Fault]) -> str:

@@ -114,7 +114,7 @@ def _subset(part: TaskPart, row: Mapping[Hashable, Any], name: str, compared: Hu
 
 
 def _of(frame: pd.DataFrame, sample: SampledDataset) -> pd.DataFrame:
-    return frame[(frame[["task", "subset", "language"]] == sample.key).all(axis=1)]
+    return frame[(frame[["task", "subset", "language"]] == list(sample.key)).all(axis=1)]
 
 
 def _named(kind: str, scorer: str, revisions: Mapping[str, str], *, simulated: bool) -> tuple[str, str]:

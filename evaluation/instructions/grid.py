@@ -47,7 +47,7 @@ def marked(scores: pd.DataFrame, tasks: Sequence[str] = (), parts: Parts | None 
         _mark(marked_scores, ~scores["task"].isin(tasks), "the task was not selected")
     _mark(marked_scores, scores["score"].isna(), scores["reason"].where(scores["reason"] != "", "no score"))
     for task, part in parts.items():
-        in_part = (scores[list(_PART)] == part).all(axis=1)
+        in_part = (scores[list(_PART)] == list(part)).all(axis=1)
         of_other_parts = (scores["task"] == task) & ~in_part & (scores["prompt_id"] != REPORTED)
         _mark(marked_scores, of_other_parts, f"not the selected part {'/'.join(part)}")
     for group, fields in ((["task"], _BY_TASK), (["model"], _BY_MODEL), (["model", "task"], _BY_CELL)):
@@ -197,9 +197,9 @@ def grid_of(marked_scores: pd.DataFrame, named: Callable[[str], str] = str) -> G
     of_wordings = worded.join(numbers, on=["task", "prompt_id"])
 
     def values(scored: pd.DataFrame, **axes: Sequence[Any]) -> Floats:
-        """Return scores as an array with these columns' values as axes."""
+        """Return scores as an array with these columns' values as axes; of several of one place the last."""
         index = pd.MultiIndex.from_product([*axes.values()])
-        by_axes = scored.set_index(list(axes))["score"].reindex(index)
+        by_axes = scored.drop_duplicates(list(axes), keep="last").set_index(list(axes))["score"].reindex(index)
         return by_axes.to_numpy(np.float64).reshape(list(map(len, axes.values())))
 
     default, none, reported = (

@@ -134,9 +134,9 @@ def evaluate_instructions(
             return True
 
         try:
-            save_results(run_jobs(host, jobs, load, cluster if jobs else ""), save, outcome, n_todo)
+            save_results(run_jobs(host, jobs, load, cluster if jobs else ""), save, outcome, n_todo, results.fail)
         finally:
-            results.write(outcome.failures)
+            results.write()
     return outcome
 
 

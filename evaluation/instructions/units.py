@@ -139,7 +139,7 @@ class PromptUnit:
         prompt = DEFAULT if self.text is None else hashlib.sha256(self.text.encode()).hexdigest()
         template = "" if self.text is None else model.spec.instruction_template
         measure = [protocol, METRICS[self.dataset.task], _versions()]
-        return identity("prompt-score-v1", self.content_id, model.model_id, template, *measure, prompt)
+        return identity("prompt-score-v2", self.content_id, model.model_id, template, *measure, prompt)
 
 
 def run_id(evaluation: EvaluationSpec) -> str:
@@ -196,9 +196,9 @@ class PromptResults:
         self.units, self.models = units, models
         self._records, self._evaluation = records, records.study.evaluation
         self._stored = StoredResults(records.study.folder / MADE / "instructions", MadeRows)
-        self._written = -math.inf
+        self._written, self._failures = -math.inf, dict[str, str]()
         ids = {self._unit_id(unit, model) for model in models for unit in units}
-        self._rows = {unit_id: stored.rows for unit_id in ids if (stored := self._stored.get(unit_id))}
+        self._rows = {unit_id: stored.rows for unit_id in ids if (stored := self._stored.get(unit_id)) and stored.rows}
 
     def todo(self, model: Model) -> list[PromptUnit]:
         """Return the units that a model has left, without those that have a reason."""
@@ -210,10 +210,15 @@ class PromptResults:
         self._stored.add(unit_id, MadeRows(rows=tuple(rows)))
         self._rows[unit_id] = tuple(rows)
         if time.monotonic() - self._written > WRITE_SECONDS:
-            self.write({})
+            self.write()
 
-    def write(self, failures: Mapping[str, str]) -> None:
-        """Write the table of all rows, in the study's order; `failures` say why models could not be evaluated."""
+    def fail(self, model: Model, reason: str) -> None:
+        """Note why a model could not be evaluated."""
+        self._failures[model.name] = reason
+
+    def write(self) -> None:
+        """Write the table of all rows, in the study's order."""
+        failures = self._failures
         begun = [
             model  # one that never ran has no rows
             for model in self.models

@@ -212,9 +212,9 @@ def other_generator(
 ) -> tuple[Exhibit, Exhibit]:
     """Return the tables beside a study of another generator. Raises StudyError for scores of another protocol."""
     first, second = labels([evaluation.study, compared.study])
+    notes = _notes(evaluation, compared, (first, second), "--compare")  # refused before texts are counted
     lengths, different = _lengths([evaluation, compared])
-    notes = (*_notes(evaluation, compared, (first, second), "--compare"), *different)
-    table = sensitivity_tables.generators(results, compared.scores, (first, second), notes)
+    table = sensitivity_tables.generators(results, compared.scores, (first, second), (*notes, *different))
     return table, sensitivity_tables.lengths(lengths)
 
 

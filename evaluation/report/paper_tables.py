@@ -354,8 +354,8 @@ def _dataset_parts(
     """Return a table for every few models; the last has the mean difference over all models (PTEB's column Average)."""
     averages = dataset_averages(totals).assign(dataset="Average", task_type="")
     both = pd.concat([totals, averages], ignore_index=True)
-    cells = {(row["dataset"], row["model"]): row for row in both.to_dict(orient="records")}
-    differences = both.groupby("dataset")["difference"].mean()
+    cells = {(row["task_type"], row["dataset"], row["model"]): row for row in both.to_dict(orient="records")}
+    differences = both.groupby(["task_type", "dataset"])["difference"].mean()
     rows = both.drop_duplicates(["task_type", "dataset"])
     models = list(totals["model"].drop_duplicates())
     parts = [models[start : start + MODELS_BESIDE] for start in range(0, len(models), MODELS_BESIDE)]
@@ -368,7 +368,7 @@ def _dataset_parts(
         for model in mine:
             columns |= _of_model(cells, model, head)
         if number_of == len(parts):
-            columns["Mean difference"] = lambda row: points(differences[row["dataset"]])
+            columns["Mean difference"] = lambda row: points(differences[row["task_type"], row["dataset"]])
         suffix, part_of = (f"_{number_of}", f" (part {number_of} of {len(parts)})") if len(parts) > 1 else ("", "")
         caption = f"Data sets, original and {scores_name} times 100 ± SD over runs{part_of}"
         of_models = totals[totals["model"].isin(mine)]
@@ -378,15 +378,15 @@ def _dataset_parts(
     return exhibits
 
 
-def _of_model(cells: Mapping[tuple[str, str], Mapping[Any, Any]], model: str, head: str) -> dict[str, Cell]:
+def _of_model(cells: Mapping[tuple[str, str, str], Mapping[Any, Any]], model: str, head: str) -> dict[str, Cell]:
     """Return a model's two columns: original scores, and the others with their SD."""
 
     def original(row: Row) -> str:
-        scores_of_model = cells.get((row["dataset"], model))
+        scores_of_model = cells.get((row["task_type"], row["dataset"], model))
         return hundred(scores_of_model["original"]) if scores_of_model else UNDEFINED
 
     def score(row: Row) -> str:
-        if (scores_of_model := cells.get((row["dataset"], model))) is None:
+        if (scores_of_model := cells.get((row["task_type"], row["dataset"], model))) is None:
             return UNDEFINED
         spread = "" if math.isnan(scores_of_model["sd"]) else f" ± {hundred(scores_of_model['sd'])}"
         return changed(scores_of_model["score"], scores_of_model["difference"], scores_of_model["original"]) + spread

@@ -104,7 +104,7 @@ def distances(texts: Sequence[str]) -> NDArray[np.float64]:
 def clusters(matrix: NDArray[np.float64], near: float) -> list[list[int]]:
     """Cluster by average linkage (UPGMA), merging at a distance of at most `near`; return each cluster's members.
 
-    `matrix` has the distances.
+    `matrix` has the distances. Of equally near clusters those merge first that scipy takes first.
 
     >>> clusters(distances(["Find texts", "Find text", "Sort this"]), 0.1)
     [[0, 1], [2]]

@@ -181,7 +181,7 @@ class Exhibit:
         """
         heads, rows = list(map(str, self.printed.columns)), self.printed.to_numpy().tolist()
         lines = columns(heads, rows, empty)
-        if _width(lines) > _TERMINAL:
+        if rows and len(heads) > 1 and _width(lines) > _TERMINAL:
             first, *rest = zip(heads, *rows, strict=True)
             lines = min(lines, columns(first, rest), key=_width)
         return "\n".join([self.caption, lines, *(f"  {note}" for note in self.notes)])

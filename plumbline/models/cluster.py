@@ -189,7 +189,7 @@ class WorkerPool:
         if isinstance(cause, (TextFailedError, DataError)):
             raise cause
         if isinstance(cause, PlumblineError):
-            raise type(cause)(f"node {slot.address}: {cause}")
+            raise type(cause)(*(f"node {slot.address}: {fault}" for fault in cause.args))
         if isinstance(cause, (ImportError, OSError)):
             raise ServiceError(f"node {slot.address}: {cause}; docs/howto/ray.md says what a node needs")
         raise cause

@@ -181,7 +181,7 @@ def gwet_ac2(answers: Answers) -> Estimate:
     """
     if isinstance(answers.scale, Continuous):
         return Estimate.undefined(_NO_POINTS)
-    points = len(answers.levels)
+    points = max(len(answers.levels), 2)  # with a single point there is nothing to tell
     distance = np.abs(np.subtract.outer(np.arange(points), np.arange(points)))
     weights = 1 - (distance + 1) * distance / (points * (points - 1))  # 1 for equal points, 0 for the scale's ends
     total = weights.sum() / (points * (points - 1))

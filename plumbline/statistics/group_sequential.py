@@ -583,7 +583,7 @@ def lower_end(values: Floats, bottom: float, level: float) -> float:
 
 
 def _root(function: Callable[[float], float], a: float, b: float) -> float:
-    """Return where a function is zero that has other signs at a and b, to within `_EXACT`.
+    """Return where a function is zero that has other signs at a and b, to within `_EXACT` or the numbers' precision.
 
     `scipy.optimize` has such functions, but its import takes as long as the rest of `status`.
 
@@ -598,7 +598,7 @@ def _root(function: Callable[[float], float], a: float, b: float) -> float:
         else:
             b, at_b, c, at_c = a, at_a, b, at_b
         a, at_a = x, at_x
-        least = _EXACT / abs(b - a)
+        least = max(_EXACT, 2**-50 * abs(a)) / abs(b - a)  # neighbours of large numbers lie further apart
         if at_a == 0 or least > 0.5:
             return a if abs(at_a) < abs(at_b) else b
         run, rise = (a - b) / (c - b), (at_a - at_b) / (at_c - at_b)

@@ -22,6 +22,8 @@ from plumbline.languages import language_code
 from plumbline.words import shows
 
 _NO_KIND = "has no `kind`; add one: it decides which other keys are allowed"
+FAULTY_ENGINE = "faulty_engine"  # type of an error: a name stands for an engine that has faults itself
+TAGS = ("<name>", "<text>")  # of a prompt that is named or written out
 _KINDS = ("texts", "instructions", "items", "human")
 LONGEST = 500  # characters of a complaint, and of a name or path
 LARGEST = 2**63 - 1  # what a column of whole numbers can hold
@@ -179,25 +181,24 @@ def _in_words(fault: str, error: ErrorDetails, of_kind: bool) -> str:
 def _of_their_own(errors: list[ErrorDetails]) -> list[ErrorDetails]:
     """Return the complaints without those that only follow from others.
 
-    Pydantic cannot make a default that depends on a wrong field, calls a list of wrong entries too short, and checks an
-    engine again wherever its name stands for it.
+    Pydantic cannot make a default that depends on a wrong field, and calls a list of wrong entries too short; an engine
+    with faults is faulty wherever its name stands for it.
     """
     above = {error["loc"][:end] for error in errors for end in range(len(error["loc"]))}
-    of_engines = {(*error["loc"][2:], error["msg"]) for error in errors if error["loc"][0:1] == ("engines",)}
+    engines = any(error["loc"][0:1] == ("engines",) for error in errors)
     return [
         error
         for error in errors
         if error["type"] != "default_factory_not_called"
         and not (error["type"] == "too_short" and error["loc"] in above)
-        and not (error["loc"][0:1] == ("generator",) and (*error["loc"][1:], error["msg"]) in of_engines)
-        and not (error["loc"][0:1] == ("candidates",) and (*error["loc"][2:], error["msg"]) in of_engines)
+        and not (error["type"] == FAULTY_ENGINE and engines)
     ]
 
 
 def _plain(location: tuple[int | str, ...]) -> Iterator[int | str]:
-    """Yield a place as the study file has it, without the kinds that pydantic adds."""
+    """Yield a place as the study file has it, without the kinds and tags that pydantic adds."""
     for previous, part in zip((None, *location), location, strict=False):
-        if not (part in _KINDS and previous == "subject"):
+        if not (part in _KINDS and previous == "subject") and part not in TAGS:
             yield part
 
 

@@ -11,13 +11,24 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    ValidationError,
     ValidationInfo,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 
 from plumbline.addresses import refuse_no_address
 from plumbline.errors import StudyError, nearest
-from plumbline.study.base import Line, Name, StudyPart, Variable, distinct, refuse_duplicates
+from plumbline.study.base import (
+    FAULTY_ENGINE,
+    Line,
+    Name,
+    StudyPart,
+    Variable,
+    complaints,
+    distinct,
+    refuse_duplicates,
+)
 from plumbline.study.campaign import RatersSpec
 from plumbline.study.kinds import PartOfKinds
 
@@ -263,6 +274,11 @@ def _named(value: Any, info: ValidationInfo) -> Any:
     if not isinstance(engines, dict) or value not in engines:
         hint = nearest(value, list(map(str, engines))) if isinstance(engines, dict) else "define it under `engines`"
         raise ValueError(f"no engine {value!r}; {hint}")
+    try:
+        EngineSpec.model_validate(engines[value], context=info.context)
+    except ValidationError as error:
+        faults = f"engine {value!r}: {'; '.join(complaints(error))}"
+        raise PydanticCustomError(FAULTY_ENGINE, "{faults}", {"faults": faults}) from None
     return engines[value]
 
 

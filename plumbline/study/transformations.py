@@ -15,7 +15,7 @@ from json.encoder import encode_basestring
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, PrivateAttr, ValidationError, model_validator
+from pydantic import AfterValidator, Discriminator, Field, PrivateAttr, Tag, ValidationError, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from plumbline.error_types import FLAGS, Flag, Flags
@@ -23,7 +23,7 @@ from plumbline.errors import DataError, StudyError
 from plumbline.languages import language_code
 from plumbline.reading import read_yaml
 from plumbline.resources import resource
-from plumbline.study.base import Line, Name, StudyPart, Words, complaints, distinct
+from plumbline.study.base import TAGS, Line, Name, StudyPart, Words, complaints, distinct
 from plumbline.study.engines import EngineSpec
 from plumbline.study.judged import VerdictUnit
 
@@ -62,11 +62,19 @@ class OutputsFile(StudyPart):
     output: Line = Field(default="output", description="the column of the outputs")
 
 
+def _tag_of(value: Any) -> str:
+    return TAGS[0] if isinstance(value, str) else TAGS[1]
+
+
+#: A prompt by name or as text; without the tags, a fault of the one would be told as one of the other, too.
+Prompt = Annotated[Annotated[Name, Tag(TAGS[0])] | Annotated[PromptText, Tag(TAGS[1])], Discriminator(_tag_of)]
+
+
 class Transformation(VerdictUnit):
     """One way to change a text: by a generator's calls, by a function, or by a file of outputs."""
 
     source: str = Field(default="", description="its source: paper, appendix, licence")
-    calls: tuple[PromptText | Name, ...] = Field(
+    calls: tuple[Prompt, ...] = Field(
         default=(),
         description="prompts in order, by name or as text; the answer to each prompt but the last is the input of the"
         " next call",

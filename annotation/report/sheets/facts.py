@@ -210,10 +210,11 @@ def _lengths(texts: Sequence[str]) -> str:
 
 def _tasks(material: CampaignMaterial) -> dict[str, Any]:
     names = list(dict.fromkeys(pair.transformation for pair in material.pairs))
-    tasks: dict[str, int] = packaged("report/sheets/heds.yaml")["tasks"]
+    heds = packaged("report/sheets/heds.yaml")
+    tasks, of_others = heds["tasks"], heds["other_task"]
     if not material.study.judging.transforms:
-        return {"options": [tasks["other"]], "unnamed": []}
-    options = sorted({tasks.get(name, tasks["other"]) for name in names})
+        return {"options": [of_others], "unnamed": []}
+    options = sorted({tasks.get(name, of_others) for name in names})
     return {"options": options, "unnamed": [name for name in names if name not in tasks]}
 
 

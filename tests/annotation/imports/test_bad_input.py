@@ -10,6 +10,7 @@ import re
 import pandas as pd
 import pytest
 
+from annotation.imports.times import as_times
 from annotation.questions.wordings import packaged
 from plumbline.resources import ROOT
 from tests.annotation.imports.importing import (
@@ -170,6 +171,26 @@ def test_times_of_six_forms(place: Workplace, first: str, second: str, moment: s
     place.take("ratings.csv", *MEANING, "--language", "en")
     ratings = place.ratings()
     assert str(ratings["submitted_at"].min()) == moment and set(ratings["seconds"].dropna()) == {12.0}
+
+
+@pytest.mark.parametrize(
+    ("value", "moment"),
+    [
+        ("17/05/2020 14:13 Uhr", "2020-05-17T00:00:00+00:00"),  # the day, since what follows the clock is unknown
+        ("05/17/2020 2:13:33 PM PST", "2020-05-17T00:00:00+00:00"),
+        ("2024-03-01T141537Z", "2024-03-01T14:15:37+00:00"),
+        ("2024-03-01  10:00", "2024-03-01T10:00:00+00:00"),
+        ("1709287207123", "2024-03-01T10:00:07.123000+00:00"),
+    ],
+)
+def test_a_time_keeps_what_can_be_read_of_it(value: str, moment: str) -> None:
+    (time,) = as_times([value], "file.csv")
+    assert time is not None and time.isoformat() == moment
+
+
+def test_a_word_behind_the_clock_does_not_hide_which_number_is_the_day() -> None:
+    times = as_times(["17/05/2020 14:13 Uhr", "02/05/2020 11:13"], "file.csv")
+    assert [time and time.month for time in times] == [5, 5]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from evaluation.instructions.analysis import Settings, analyse
 from evaluation.instructions.scores import PromptScore, checked_scores, read_scores
 from plumbline.errors import DataError
 
@@ -25,6 +26,15 @@ def test_a_table_gets_all_columns_in_their_types() -> None:
     assert frame["source"].tolist() == ["", "machine", "human"]  # whose words a default is, its model says
     assert frame["revision"].unique().tolist() == ["r1"]
     assert frame["seed"].dtype == "int64" and not frame["simulated"].any() and (frame["label"] == "").all()
+
+
+def test_a_model_that_has_only_defaults_of_two_revisions_is_in_no_table() -> None:
+    other = pd.DataFrame(
+        {"model": "other", "task": "t", "prompt_id": "default", "score": [0.3, 0.2], "revision": ["a", "b"]}
+    )
+    frame = pd.concat([table(revision="a"), other], ignore_index=True)
+    analysis = analyse(checked_scores(frame, WHERE), Settings(parts={"t": ("", "")}))
+    assert analysis.grid.models == ("m",) and analysis.grid.scores.shape == (1, 1, 2)
 
 
 def test_prompts_without_ids_are_told_apart_by_their_exact_text() -> None:

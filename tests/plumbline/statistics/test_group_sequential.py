@@ -228,6 +228,12 @@ def test_a_lower_end_is_the_threshold_whose_p_value_is_the_level(level: float) -
         assert lower_end(values, 1.0, level) == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.parametrize("top", [5e6, 1e15])
+def test_a_lower_end_is_found_on_scales_of_large_numbers(top: float) -> None:
+    shares = np.random.default_rng(1).random(30)
+    assert lower_end(top * shares, 0.0, 0.025) == pytest.approx(top * lower_end(shares, 0.0, 0.025), rel=1e-6)
+
+
 @pytest.mark.parametrize(("values", "threshold"), [([3.0] * 8, 1.0), ([0.5] * 8, 3.0)])
 def test_values_and_thresholds_beyond_the_scale_are_refused(values: list[float], threshold: float) -> None:
     with pytest.raises(ValueError, match="end of the scale"):

@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from plumbline.errors import StudyError
 from plumbline.manifest import Manifest, stage, study_hash
 from plumbline.study import ROOT, Study, load_study
-from plumbline.study.base import PATTERNS
+from plumbline.study.base import PATTERNS, complaints
+from plumbline.study.transformations import Transformation
 from tests.generation.helpers import study_data, write_study
 
 RECORDED = study_data()["generator"]
@@ -53,6 +55,29 @@ def test_all_faults_of_a_study_file_are_named_at_once_each_in_a_line(tmp_path: P
         "raters",
         "raters.per_pair",
     ]
+
+
+@pytest.mark.parametrize(
+    ("call", "faults"),
+    [
+        ({"txt": "x"}, ["calls.0: unknown key 'txt'; did you mean 'text'?", "calls.0.text: Field required"]),
+        (5, ["calls.0: is not a mapping; write keys with their values below it, such as name: value"]),
+    ],
+)
+def test_a_prompt_that_is_written_out_has_only_the_faults_of_that_form(call: object, faults: list[str]) -> None:
+    with pytest.raises(ValidationError) as error:
+        Transformation.model_validate({"name": "mine", "axis": "form", "calls": [call]})
+    assert complaints(error.value) == faults
+
+
+def test_a_faulty_engine_is_named_once_and_no_fault_of_another_is_hidden(tmp_path: Path) -> None:
+    faulty = {"kind": "openai", "base_url": "http://127.0.0.1/v1"}
+    judges = [{"name": "a", "engine": "a"}]
+    path = write_study(tmp_path, engines={"a": faulty}, generator="a", candidates=[faulty], judges=judges)
+    with pytest.raises(StudyError) as error:
+        load_study(path)
+    places = [line.removeprefix(f"{path}: ").split(":")[0] for line in str(error.value).splitlines()]
+    assert places == ["engines.a.model", "candidates.0.model"]
 
 
 def test_defaults_are_the_papers() -> None:
