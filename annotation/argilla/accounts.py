@@ -291,10 +291,10 @@ def is_person(user: ArgillaUser) -> bool:
 
 def _take_out(workspace_id: str, argilla: Argilla, stay: Collection[str]) -> set[str]:
     """Remove people who may no longer rate from a workspace; return their names."""
-    others = [user for user in argilla.members(workspace_id).values() if is_person(user) and user.id not in stay]
-    for user in others:
+    leaving = [user for user in argilla.members(workspace_id).values() if is_person(user) and user.id not in stay]
+    for user in leaving:
         argilla.request("DELETE", f"/workspaces/{workspace_id}/users/{user.id}")
-    return {user.username for user in others}
+    return {user.username for user in leaving}
 
 
 def admit(workspace_id: str, argilla: Argilla, users: Sequence[ArgillaUser]) -> None:

@@ -232,9 +232,9 @@ def _named(url: str, error: BaseException) -> ServiceError:
         if isinstance(cause, httpx.HTTPStatusError):
             return _refused(url, cause.response.status_code, cause.response.text)
         if isinstance(cause, httpx.HTTPError):
-            what = str(cause) or type(cause).__name__
+            reason = str(cause) or type(cause).__name__
             return ServiceError(
-                f"Argilla at {url} does not answer ({what}); start it (plumbline serve) or correct the URL,"
+                f"Argilla at {url} does not answer ({reason}); start it (plumbline serve) or correct the URL,"
                 " then run the same command again"
             )
         if status := getattr(cause, "status_code", 0):

@@ -47,15 +47,15 @@ def collect(study: Study, argilla: Argilla, *, replace: bool = False) -> pd.Data
         snapshot = last_snapshot(study.folder, ARGILLA) if again or not replace else {}
         reading = _Reading(argilla, study.name, study.raters, pairs, rubric, set_aside(again, snapshot), replace)
         datasets = {queue.dataset(study.name): dataset for queue, dataset in published(records, argilla).items()}
-        before = {} if replace else snapshot
-        parts, members = reading.read(datasets, before)
+        earlier = {} if replace else snapshot
+        parts, members = reading.read(datasets, earlier)
         if study.raters.people is not None:
             named = {*study.raters.people, *study.raters.former}
-            others = [user for user in argilla.users() if user.username not in named]
+            unlisted = [user for user in argilla.users() if user.username not in named]
             pseudonyms = {
-                account_pseudonym(study.name, user.id, simulated=user.simulated): user.username for user in others
+                account_pseudonym(study.name, user.id, simulated=user.simulated): user.username for user in unlisted
             }
-            _refuse_unnamed(pseudonyms, before, parts, study.file)
+            _refuse_unnamed(pseudonyms, earlier, parts, study.file)
         ratings = keep(records, ARGILLA, parts, replace=replace)
         write_json(study.folder / "members.json", members)
         collect_training(records, argilla, rubric)
@@ -75,7 +75,7 @@ class _Reading:
     replace: bool
 
     def read(
-        self, datasets: Mapping[str, DatasetListing], before: Mapping[str, SourcePart]
+        self, datasets: Mapping[str, DatasetListing], earlier: Mapping[str, SourcePart]
     ) -> tuple[dict[str, SourcePart], list[Member]]:
         """Return the answers by dataset, read again only after changes, and the raters of each dataset."""
         parts, asked_raters, named = dict[str, SourcePart](), list[Member](), named_raters(self.raters, self.argilla)
@@ -94,7 +94,7 @@ class _Reading:
             # The state changes with every answer, and with the people whose answers count.
             counted = identity("named-v1", *sorted(pseudonyms)) if self.raters.people is not None else ""
             state = f"{dataset.id} {dataset.last_activity_at} {counted}".strip()
-            part = before.get(name)
+            part = earlier.get(name)
             raters = set(pseudonyms.values())
             if (
                 part is None
@@ -109,21 +109,21 @@ class _Reading:
         """Return a dataset's answers. Raises DataError if some cannot count; with `replace` these are left out."""
         records = list(self.argilla.records(dataset_id))  # before the orders: everybody who has answered has one
         orders = Orders.of(self.argilla, dataset_id)
-        answers, outside, strange = list[Answer](), 0, 0
+        answers, outside, n_unknown = list[Answer](), 0, 0
         for record in records:
             for response in record.get("responses") or []:
                 if record["external_id"] not in self.pairs:
-                    strange += 1
+                    n_unknown += 1
                 elif response["user_id"] not in pseudonyms:
                     outside += 1
                 else:
                     rater = pseudonyms[response["user_id"]]
                     answers.append(self._answer(record["external_id"], rater, response, orders))
-        if strange and not self.replace:
+        if n_unknown and not self.replace:
             raise DataError(
-                f"{count(strange, 'answer')} on the server at {self.argilla.url}"
-                f" {'is to a pair that is' if strange == 1 else 'are to pairs that are'} not in pairs.parquet; restore"
-                f" the published sample, or add --replace to leave {'it' if strange == 1 else 'them'} out"
+                f"{count(n_unknown, 'answer')} on the server at {self.argilla.url}"
+                f" {'is to a pair that is' if n_unknown == 1 else 'are to pairs that are'} not in pairs.parquet;"
+                f" restore the published sample, or add --replace to leave {'it' if n_unknown == 1 else 'them'} out"
             )
         if outside and self.raters.people is not None:
             print(f"  left out of {name}: {count(outside, 'answer')} from accounts that raters.people does not name",
@@ -148,10 +148,10 @@ class _Reading:
             print(f"  set aside: the answer of {rater} to pair {pair_id}{fault}{more}", file=sys.stderr)
             answer = replace(answer, status="draft" if draft else answer.status, values=dict.fromkeys(answer.values))
         check(answer, f"pair {pair_id}", self.rubric, self.pairs)
-        before = self.aside.get((pair_id, rater))
-        if before is None or answer.status == "draft":
+        earlier = self.aside.get((pair_id, rater))
+        if earlier is None or answer.status == "draft":
             return answer
-        return before if (before.values, before.comment) == (answer.values, answer.comment) else answer
+        return earlier if (earlier.values, earlier.comment) == (answer.values, answer.comment) else answer
 
 
 def set_aside(again: Collection[tuple[str, str]], snapshot: Mapping[str, SourcePart]) -> dict[tuple[str, str], Answer]:
@@ -161,17 +161,18 @@ def set_aside(again: Collection[tuple[str, str]], snapshot: Mapping[str, SourceP
 
 
 def _refuse_unnamed(
-    others: Mapping[str, str], before: Mapping[str, SourcePart], now: Mapping[str, SourcePart], file: Path
+    unlisted: Mapping[str, str], earlier: Mapping[str, SourcePart], current: Mapping[str, SourcePart], file: Path
 ) -> None:
     """Raise StudyError if answers would be dropped because the study no longer names their raters.
 
-    `others` are the user names, by pseudonym, of people whom it does not name.
+    `unlisted` are the user names, by pseudonym, of people whom it does not name.
     """
     had, has = (
-        Counter(answer.rater_id for part in parts.values() for answer in part.answers) for parts in (before, now)
+        Counter(answer.rater_id for part in parts.values() for answer in part.answers) for parts in (earlier, current)
     )
-    if gone := next((rater for rater in others if rater in had and rater not in has), ""):
+    if lost_rater := next((rater for rater in unlisted if rater in had and rater not in has), ""):
         raise StudyError(
-            f"{file}: raters.people no longer names {others[gone]!r}, who gave {count(had[gone], 'collected answer')};"
-            " put the name under raters.former to keep them, or add --replace to drop them"
+            f"{file}: raters.people no longer names {unlisted[lost_rater]!r}, who gave"
+            f" {count(had[lost_rater], 'collected answer')}; put the name under raters.former to keep them, or add"
+            " --replace to drop them"
         )

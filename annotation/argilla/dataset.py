@@ -175,32 +175,32 @@ class Words:
             task=(dataset.get("metadata") or {}).get(TASK),
         )
 
-    def corrects(self, shown: Words) -> str:
+    def corrects(self, published: Words) -> str:
         """Return the differences from a dataset's present words, as text; empty if there are none."""
-        if self.forms != shown.forms:
-            return f"the questions and their points: {from_to(shown.answers(), self.answers())}"
+        if self.forms != published.forms:
+            return f"the questions and their points: {from_to(published.answers(), self.answers())}"
         changes = []
         for name, texts in self.questions.items():
-            for old, new in zip(shown.questions.get(name, ("", "")), texts, strict=True):
+            for old, new in zip(published.questions.get(name, ("", "")), texts, strict=True):
                 changes += [f"the wording of the question {name!r}: {from_to(old, new)}"] if old != new else []
-        if self.fields != shown.fields:
-            changes.append(f"the texts' titles: {from_to(list(shown.fields.values()), list(self.fields.values()))}")
-        if self.guidelines.strip() != shown.guidelines.strip():
-            changes.append(f"the guidelines: {from_to(shown.guidelines.strip(), self.guidelines.strip())}")
-        if shown.task is not None and self.task is None:
+        if self.fields != published.fields:
+            changes.append(f"the texts' titles: {from_to(list(published.fields.values()), list(self.fields.values()))}")
+        if self.guidelines.strip() != published.guidelines.strip():
+            changes.append(f"the guidelines: {from_to(published.guidelines.strip(), self.guidelines.strip())}")
+        if published.task is not None and self.task is None:
             changes.append("the page, from Plumbline's to Argilla's")
         return "; ".join(changes)
 
-    def shows_otherwise(self, shown: Words) -> bool:
+    def shows_otherwise(self, published: Words) -> bool:
         """Return whether the rating page differs: its contact, worked examples or words."""
-        return self.task is not None and json.loads(json.dumps(self.task)) != shown.task
+        return self.task is not None and json.loads(json.dumps(self.task)) != published.task
 
     def too_much(self) -> str:
         """Return Argilla's limit that these words exceed, as text; empty if none."""
         for name, form in self.forms.items():
             too_fine = _TOO_FINE if form.slider and self.task is None else ""
-            if what := too_fine or form.too_much():
-                return f"question {name!r} {what}"
+            if fault := too_fine or form.too_much():
+                return f"question {name!r} {fault}"
         titles = [*self.fields.values(), *(title for title, _ in self.questions.values())]
         if longest := next((title for title in titles if len(title) > TITLE), ""):
             return f"the title {longest[:40]!r}... has {len(longest)} characters; Argilla takes at most {TITLE}"
@@ -208,15 +208,15 @@ class Words:
             return f"the guidelines have {len(self.guidelines)} characters; Argilla takes at most {_GUIDELINES}"
         return ""
 
-    def fits(self, shown: Words) -> bool:
+    def fits(self, published: Words) -> bool:
         """Return whether a dataset with other words can be changed to these.
 
         Argilla changes neither a question's form nor a pair.
 
         The pool's question is in each pair, and in the guidelines, where it can be read back.
         """
-        same = self.fields.keys() == shown.fields.keys() and self.kinds == shown.kinds
-        return self.forms == shown.forms and same and self.beside[ASKED] in shown.guidelines
+        same = self.fields.keys() == published.fields.keys() and self.kinds == published.kinds
+        return self.forms == published.forms and same and self.beside[ASKED] in published.guidelines
 
     def answers(self) -> str:
         """Return the questions and their possible answers as text."""

@@ -69,8 +69,8 @@ class Publication:
     def lines(self) -> list[str]:
         """Return lines on what changed in Argilla, and on the progress of each verdict's blocks."""
         by_change: dict[str, list[str]] = {}
-        for name, what in self.corrected.items():
-            by_change.setdefault(what, []).append(name)
+        for name, correction in self.corrected.items():
+            by_change.setdefault(correction, []).append(name)
         numbers = {
             "unanswered withdrawn pairs removed from Argilla": self.taken_out,
             "withdrawn pairs that stay in Argilla because they have answers or drafts": self.answered,
@@ -79,8 +79,11 @@ class Publication:
         }
         out = f"removed because a look at an earlier block has decided: {count(self.spared, 'unanswered record')}"
         return [
-            *(f"corrected in unanswered datasets: {what} ({', '.join(names)})" for what, names in by_change.items()),
-            *(f"{what}: {number}" for what, number in numbers.items() if number),
+            *(
+                f"corrected in unanswered datasets: {correction} ({', '.join(names)})"
+                for correction, names in by_change.items()
+            ),
+            *(f"{correction}: {number}" for correction, number in numbers.items() if number),
             *(f"{of_group(key)}: {'; '.join(group.lines())}" for key, group in self.blocks.items()),
             *([out] if self.spared else []),
         ]
@@ -119,16 +122,16 @@ def _publish(
     refuse_other_sample(records)
     if changed := mismatch(records, pairs):
         raise StudyError(*changed)
-    if wrong := _other_fields(rubric, pairs):
-        raise StudyError(f"{study.file}: {wrong}; run `{study.command('sample')}` again")
+    if fault := _other_fields(rubric, pairs):
+        raise StudyError(f"{study.file}: {fault}; run `{study.command('sample')}` again")
     training = read_items(study, rubric)
     targets = [
         _Target.of(study, rubric, queue, queue_pairs, training, ours=has_rating_page(argilla.connection))
         for queue, queue_pairs in queues_of(pairs).items()
     ]
     for target in targets:  # refused before rules are fixed or datasets are created
-        if what := target.words.too_much():
-            raise StudyError(f"{study.file}: Argilla cannot show rubric {rubric.name!r}: {what}; change the rubric")
+        if fault := target.words.too_much():
+            raise StudyError(f"{study.file}: Argilla cannot show rubric {rubric.name!r}: {fault}; change the rubric")
     if not is_offered(study):
         _refuse_anothers(argilla, targets, study)
     _refuse_answered(argilla, rubric.name, targets, study.command("accept"))
@@ -145,10 +148,10 @@ def _publish(
     write_looks(records)
     unopened = records.unopened(ahead)
     new, corrected = _fill(argilla, targets, {*withdrawn, *unopened})
-    gone, staying = _take_out(argilla, targets, withdrawn)
+    n_removed, staying = _take_out(argilla, targets, withdrawn)
     spared, _ = _take_out(argilla, targets, records.spared - withdrawn.keys())
     return Publication(
-        new, admission, corrected, gone, staying, aside, back, records.blocks, frozenset(unopened), spared
+        new, admission, corrected, n_removed, staying, aside, back, records.blocks, frozenset(unopened), spared
     )
 
 
@@ -212,7 +215,7 @@ def has_rating_page(connection: Connection | None) -> bool:
 
 def _take_out(argilla: Argilla, targets: Sequence[_Target], withdrawn: Collection[str]) -> tuple[int, int]:
     """Remove unanswered pairs, each checked just before; return (gone, staying)."""
-    gone, staying, datasets = 0, 0, argilla.datasets() if withdrawn else {}
+    n_removed, staying, datasets = 0, 0, argilla.datasets() if withdrawn else {}
     for target in targets:
         dataset, out = target.listed(datasets), target.pairs.keys() & set(withdrawn)
         if dataset is None or not out:
@@ -223,8 +226,8 @@ def _take_out(argilla: Argilla, targets: Sequence[_Target], withdrawn: Collectio
                 staying += 1
             else:
                 argilla.request("DELETE", f"/records/{record_id}")
-                gone += 1
-    return gone, staying
+                n_removed += 1
+    return n_removed, staying
 
 
 def _other_fields(rubric: Rubric, pairs: Sequence[Pair]) -> str:
@@ -263,10 +266,10 @@ def _refuse_answered(argilla: Argilla, rubric_name: str, targets: Sequence[_Targ
         return
     target, shown, what = changed[0]
     if target.words.forms != shown.forms:
-        was, now = ({name: str(form) for name, form in words.forms.items()} for words in (shown, target.words))
+        was, present = ({name: str(form) for name, form in words.forms.items()} for words in (shown, target.words))
         raise StudyError(
             f"the dataset {target.name!r} in Argilla asks {was}, but the rubric"
-            f" {rubric_name!r} asks {now}, and raters have answered; give the new study another name"
+            f" {rubric_name!r} asks {present}, and raters have answered; give the new study another name"
         )
     raise StudyError(
         f"the dataset {target.name!r} in Argilla shows other words than the rubric {rubric_name!r} ({what}),"
@@ -284,8 +287,8 @@ def _fill(argilla: Argilla, targets: Sequence[_Target], out: Set[str]) -> tuple[
     for target in targets:
         dataset = target.listed(listed)
         if dataset is not None and dataset.status != "draft":
-            stays, what = _put_right(argilla, dataset, target.words, drawn=target.drawing is not None)
-            corrected |= {target.name: what} if what else {}
+            stays, correction = _put_right(argilla, dataset, target.words, drawn=target.drawing is not None)
+            corrected |= {target.name: correction} if correction else {}
             if not stays:
                 argilla.request("DELETE", f"/datasets/{dataset.id}")
             elif (min_submitted := dataset.distribution["min_submitted"]) != target.per_pair:
@@ -293,14 +296,17 @@ def _fill(argilla: Argilla, targets: Sequence[_Target], out: Set[str]) -> tuple[
                     f"the dataset {target.name!r} in Argilla wants {min_submitted} answers a pair, but"
                     f" raters.per_pair is now {target.per_pair}; undo the change, or give the new study another name"
                 )
-        where, pairs = (target.workspace, target.name), [target.pairs[pair_id] for pair_id in target.pairs.keys() - out]
-        _, new[target.name] = fill(argilla, where, target.words, target.per_pair, pairs, target.drawing)
+        address, pairs = (
+            (target.workspace, target.name),
+            [target.pairs[pair_id] for pair_id in target.pairs.keys() - out],
+        )
+        _, new[target.name] = fill(argilla, address, target.words, target.per_pair, pairs, target.drawing)
     return new, corrected
 
 
 def fill(
     argilla: Argilla,
-    where: tuple[str, str],
+    address: tuple[str, str],
     words: Words,
     per_pair: int,
     pairs: Sequence[Pair],
@@ -311,16 +317,16 @@ def fill(
     Returns its id, and how many pairs were missing. A draft comes from an interrupted run: nobody has seen it, so it is
     created anew.
     """
-    listed = argilla.datasets().get(where)
+    listed = argilla.datasets().get(address)
     if listed is not None and listed.status == "draft":
         argilla.request("DELETE", f"/datasets/{listed.id}")
         listed = None
-    dataset_id = create_dataset(argilla, words, where, per_pair) if listed is None else listed.id
+    dataset_id = create_dataset(argilla, words, address, per_pair) if listed is None else listed.id
     present = {record["external_id"] for record in argilla.records(dataset_id)} if listed is not None else set[str]()
     if not present:  # new, or a crash came before it was marked
         give_task(argilla, dataset_id, words.task, drawing)
     missing = [pair for pair in pairs if pair.pair_id not in present]
-    send_pairs(argilla, dataset_id, where[1], missing, words.beside, drawing)
+    send_pairs(argilla, dataset_id, address[1], missing, words.beside, drawing)
     return dataset_id, len(missing)
 
 
@@ -329,31 +335,31 @@ def _put_right(argilla: Argilla, dataset: DatasetListing, words: Words, *, drawn
 
     An unanswered dataset with other questions (`_refuse_answered`) cannot.
     """
-    now = Words.shown(argilla, dataset.id)
-    what = words.corrects(now)
-    if not words.fits(now):
-        return False, what
-    if what:
+    published = Words.shown(argilla, dataset.id)
+    correction = words.corrects(published)
+    if not words.fits(published):
+        return False, correction
+    if correction:
         put_right(argilla, dataset.id, words)
-    elif not drawn and words.shows_otherwise(now) and not answered(argilla, dataset.id):
+    elif not drawn and words.shows_otherwise(published) and not answered(argilla, dataset.id):
         give_task(argilla, dataset.id, words.task)
-        what = "the rating page"
-    return True, what
+        correction = "the rating page"
+    return True, correction
 
 
 def create_dataset(
-    argilla: Argilla, words: Words, where: tuple[str, str], per_pair: int, below: ExtraField | None = None
+    argilla: Argilla, words: Words, address: tuple[str, str], per_pair: int, below: ExtraField | None = None
 ) -> str:
     """Create a dataset with these words that wants `per_pair` answers; return its id.
 
-    `where` are workspace and name; `below` is a field below the texts.
+    `address` are workspace and name; `below` is a field below the texts.
     """
     import argilla as rg  # noqa: PLC0415 (takes a second)
 
     client = argilla.sdk
     settings = settings_of(words, per_pair, client, below)
     with translated(argilla.url):
-        return str(rg.Dataset(name=where[1], workspace=where[0], settings=settings, client=client).create().id)
+        return str(rg.Dataset(name=address[1], workspace=address[0], settings=settings, client=client).create().id)
 
 
 @dataclass(frozen=True)

@@ -67,16 +67,16 @@ def publish_training(study: Study, argilla: Argilla, rubric: Rubric) -> dict[str
     with alone(study):
         listed, workspaces = argilla.datasets(), argilla.workspaces()
         for queue, items in by_queue(read_items(study, rubric)).items():
-            where = (workspace_name(study.name, queue.languages), queue.dataset(study.name))
-            if where[0] in workspaces:
+            address = (workspace_name(study.name, queue.languages), queue.dataset(study.name))
+            if address[0] in workspaces:
                 words = words_of(study, rubric, queue, items, ours=has_rating_page(argilla.connection))
-                new[where[1]] = _fill(argilla, where, listed.get(where), items, rubric, words)
+                new[address[1]] = _fill(argilla, address, listed.get(address), items, rubric, words)
     return new
 
 
 def _fill(
     argilla: Argilla,
-    where: tuple[str, str],
+    address: tuple[str, str],
     dataset: DatasetListing | None,
     items: Sequence[TrainingItem],
     rubric: Rubric,
@@ -89,7 +89,7 @@ def _fill(
         argilla.request("DELETE", f"/datasets/{dataset.id}")
         dataset, present = None, set()
     below = ExtraField(RIGHT, words.beside[ASKED])  # its title says that nothing counts
-    dataset_id = create_dataset(argilla, words, where, ENOUGH, below) if dataset is None else dataset.id
+    dataset_id = create_dataset(argilla, words, address, ENOUGH, below) if dataset is None else dataset.id
     if not present:
         give_task(argilla, dataset_id, words.task)
     if missing := sorted(set(wanted) - present):
@@ -110,7 +110,7 @@ def _fits(
     """Return whether a dataset can stay, because it is up to date or has answers."""
     if dataset.status == "draft":
         return False
-    shown = Words.shown(argilla, dataset.id)
-    fields = {name: title for name, title in shown.fields.items() if name != RIGHT}
-    changed = words.corrects(replace(shown, fields=fields))
+    published = Words.shown(argilla, dataset.id)
+    fields = {name: title for name, title in published.fields.items() if name != RIGHT}
+    changed = words.corrects(replace(published, fields=fields))
     return (present <= set(wanted) and not changed) or answered(argilla, dataset.id)

@@ -36,10 +36,10 @@ def remember_names(home: Home, study_name: str, names: Mapping[str, str]) -> Non
     make_folder(home)
     with changing(home):
         content = _read(home)
-        before = content.get(study_name, {})
-        if before | dict(names) == before:
+        earlier = content.get(study_name, {})
+        if earlier | dict(names) == earlier:
             return
-        content[study_name] = before | dict(names)
+        content[study_name] = earlier | dict(names)
         write_private(home.path / _FILE, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
 

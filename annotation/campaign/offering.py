@@ -147,8 +147,8 @@ def refuse_other_sample(records: CampaignRecords, *, cut_off: bool = False) -> N
     """
     real, waves = [offering for offering in records.offerings if not offering.to.startswith(_SANDBOX)], records.waves
     for name, file in (("pairs", PAIRS), ("controls", CONTROLS)) if real else ():
-        was, now = getattr(real[-1], f"{name}_sha256"), records.sha256(file)
-        if was != now and now not in _grown(was, waves, name):
+        was, current = getattr(real[-1], f"{name}_sha256"), records.sha256(file)
+        if was != current and current not in _grown(was, waves, name):
             raise StudyError(
                 f"{records.path(file)} is not the one that was offered to raters on {real[-1].at:%Y-%m-%d};"
                 " restore that one, or give the new study another name"

@@ -79,8 +79,8 @@ class Rubric(StudyPart):
 
     @model_validator(mode="after")
     def _whole(self) -> Rubric:
-        if wrong := next(_incomplete(self), ""):
-            raise ValueError(wrong)
+        if fault := next(_incomplete(self), ""):
+            raise ValueError(fault)
         return self
 
     @property
@@ -280,10 +280,10 @@ def _unusable(rubric: Rubric) -> Iterator[str]:
     for question in rubric.questions:
         if len(question.labels) > MOST_LABELS:
             yield f"question {question.name!r} has {len(question.labels)} labels, but at most {MOST_LABELS} are allowed"
-    yield from (wrong for question in rubric.questions for wrong in question.called_alike())
-    for where, wording in wordings(rubric.model_dump(), ""):
+    yield from (fault for question in rubric.questions for fault in question.called_alike())
+    for location, wording in wordings(rubric.model_dump(), ""):
         if not trim(wording):
-            yield f"{where} is empty; give it a wording"
+            yield f"{location} is empty; give it a wording"
 
 
 def _wrong_own_rules(rubric: Rubric, rule: AcceptanceSpec, pools: Sequence[str], *, by_blocks: bool) -> Iterator[str]:
@@ -296,8 +296,8 @@ def _wrong_own_rules(rubric: Rubric, rule: AcceptanceSpec, pools: Sequence[str],
         name = criterion.question
         if name not in by_name:
             yield f"acceptance.rules: no question is called {name!r}; {nearest(name, list(by_name))}"
-        elif wrong := by_name[name].rule_fault(criterion, by_blocks=by_blocks, with_agreement=rule.min_ac2 is not None):
-            yield f"acceptance.rules, {name!r}: {wrong}"
+        elif fault := by_name[name].rule_fault(criterion, by_blocks=by_blocks, with_agreement=rule.min_ac2 is not None):
+            yield f"acceptance.rules, {name!r}: {fault}"
         for pool in criterion.pools:
             if pool not in rubric.pools:
                 yield f"acceptance.rules, {name!r}: there is no pool {pool!r}; {nearest(pool, list(rubric.pools))}"

@@ -85,8 +85,8 @@ class SubjectItem:
         )
 
 
-def field_value(cell: Any, kind: Kind, where: str) -> Value:
-    """A cell as a field's value, in NFC. Raises DataError if it is not one; `where` names file, row and field.
+def field_value(cell: Any, kind: Kind, location: str) -> Value:
+    """A cell as a field's value, in NFC. Raises DataError if it is not one; `location` names file, row and field.
 
     Tables of text hold lists and chats as JSON.
     """
@@ -94,21 +94,21 @@ def field_value(cell: Any, kind: Kind, where: str) -> Value:
         try:
             cell = json.loads(cell)
         except ValueError:
-            raise DataError(f"{where} is not a {kind}; give {_WHAT[kind]}, in a CSV file as JSON") from None
+            raise DataError(f"{location} is not a {kind}; give {_WHAT[kind]}, in a CSV file as JSON") from None
     if kind == "text":
         if not isinstance(cell, str) or not shows(cell) or "\0" in cell:
-            raise DataError(f"{where} has no text; give it one, or remove the row")
+            raise DataError(f"{location} has no text; give it one, or remove the row")
         return nfc(cell)
     if kind == "chat":
-        if wrong := messages(cell):
-            raise DataError(f"{where} {wrong}; a chat is a list like [{{role: user, content: Hello}}]")
+        if fault := messages(cell):
+            raise DataError(f"{location} {fault}; a chat is a list like [{{role: user, content: Hello}}]")
         return [{name: nfc(part) for name, part in message.items()} for message in cell]
     if not isinstance(cell, list) or not cell or not all(isinstance(entry, str) and shows(entry) for entry in cell):
-        raise DataError(f"{where} is not a list of texts; every entry must be a text")
+        raise DataError(f"{location} is not a list of texts; every entry must be a text")
     return [nfc(entry) for entry in cell]
 
 
-def right_answer(cell: Any, question: Question, where: str) -> Any:
+def right_answer(cell: Any, question: Question, location: str) -> Any:
     """Return a cell of right answers in the form of stored answers; None for an empty one.
 
     Raises DataError for a cell that is not an answer to the question.
@@ -118,7 +118,7 @@ def right_answer(cell: Any, question: Question, where: str) -> Any:
     try:
         return question.right(cell.strip() if isinstance(cell, str) else cell)
     except ValueError as error:
-        raise DataError(f"{where}: {error}") from None
+        raise DataError(f"{location}: {error}") from None
 
 
 class ItemReader:
@@ -186,20 +186,22 @@ class RowReader(ItemReader):
                 raise DataError(f"{path}: no column {column!r}; {hint} (`subject.{key}` names it)")
         return frame
 
-    def _item(self, where: str, cells: dict[Any, Any]) -> SubjectItem:
+    def _item(self, location: str, cells: dict[Any, Any]) -> SubjectItem:
         subject = self._subject
         columns = {TEXT: subject.text, **subject.context}
         fields = {
-            field.name: field_value(cells[columns[field.name]], field.kind, f"{where}, field {columns[field.name]!r}")
+            field.name: field_value(
+                cells[columns[field.name]], field.kind, f"{location}, field {columns[field.name]!r}"
+            )
             for field in self._rubric.fields.shown
         }
         answers = {
-            name: right_answer(cells[column], self._asked[name], f"{where}, field {column!r}")
+            name: right_answer(cells[column], self._asked[name], f"{location}, field {column!r}")
             for name, column in subject.expected.items()
         }
-        language = self._language(cells.get("language"), where)
+        language = self._language(cells.get("language"), location)
         return SubjectItem(
-            group=self._group(cells, where),
+            group=self._group(cells, location),
             language=language,
             output_language=language,
             dataset=self._path.stem[:100],
@@ -210,7 +212,7 @@ class RowReader(ItemReader):
             maker=(self._path.name, ""),
         )
 
-    def _group(self, cells: dict[Any, Any], where: str) -> str:
+    def _group(self, cells: dict[Any, Any], location: str) -> str:
         groups = self._subject.groups
         if not self._subject.group:
             return groups[0]
@@ -218,16 +220,16 @@ class RowReader(ItemReader):
         name = cell.strip() if isinstance(cell, str) else str(cell)
         if name not in groups:
             hint = nearest(name, list(groups))
-            raise DataError(f"{where}, field {self._subject.group!r}: no group is called {name[:60]!r}; {hint}")
+            raise DataError(f"{location}, field {self._subject.group!r}: no group is called {name[:60]!r}; {hint}")
         return name
 
-    def _language(self, cell: Any, where: str) -> str:
+    def _language(self, cell: Any, location: str) -> str:
         if cell is None or pd.isna(cell) or not str(cell).strip():
             return self._subject.language
         try:
             return language_code(str(cell))
         except StudyError as error:
-            raise DataError(f"{where}, field 'language': {error}") from None
+            raise DataError(f"{location}, field 'language': {error}") from None
 
 
 class DatasetReader(ItemReader):
@@ -282,13 +284,13 @@ def read_items(study: Study, rubric: Rubric) -> tuple[list[SubjectItem], Counter
 
     Raises DataError or StudyError for what cannot be judged.
     """
-    lacking, items = Counter[str](), list[SubjectItem]()
+    n_incomplete, items = Counter[str](), list[SubjectItem]()
     for item_or_group in READERS.get(type(study.judging), ItemReader)(study, rubric).items():
         if isinstance(item_or_group, str):
-            lacking[item_or_group] += 1
+            n_incomplete[item_or_group] += 1
         else:
             items.append(item_or_group)
-    return list({(item.key, bool(item.expected)): item for item in reversed(items)}.values())[::-1], lacking
+    return list({(item.key, bool(item.expected)): item for item in reversed(items)}.values())[::-1], n_incomplete
 
 
 def shown(prepared: PreparedTask, kind: VerdictUnit) -> Iterator[tuple[HumanItem, list[Pair]]]:
@@ -314,10 +316,10 @@ def _items(task: HumanTask, chosen: DrawnItem) -> Iterator[SubjectItem]:
     """Yield an item for each record: with all its candidates, or with one of them."""
     item, apart = chosen.scored, form_of(task).apart
     texts = [item.candidates[name] for name in chosen.shown]
-    beside: list[dict[str, Value]] = [{"candidates": texts}] if texts else [{}]
+    candidates: list[dict[str, Value]] = [{"candidates": texts}] if texts else [{}]
     if apart:
-        beside = [{"passage": text} for text in texts]
-    for more in beside:
+        candidates = [{"passage": text} for text in texts]
+    for more in candidates:
         values: dict[str, Value] = {**item.fields, **more}
         yield SubjectItem(
             group=task.task,

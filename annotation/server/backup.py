@@ -77,8 +77,8 @@ def backup(home: Home, folder: Path | None = None, reason: Reason = "manual") ->
             f"{home.path}: there is no database to back up; start the server once, or choose another --data"
         )
     address, folder = database.address_of(home), (folder or home.backups).absolute()
-    now = datetime.now(UTC)
-    target = folder / f"argilla-{now:%Y%m%dT%H%M%SZ}-{reason}{SUFFIX}"
+    at = datetime.now(UTC)
+    target = folder / f"argilla-{at:%Y%m%dT%H%M%SZ}-{reason}{SUFFIX}"
     try:
         folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".backup-", dir=folder) as scratch:
@@ -93,7 +93,7 @@ def backup(home: Home, folder: Path | None = None, reason: Reason = "manual") ->
                     elif (home.path / path).exists():
                         shutil.copyfile(home.path / path, work / name)
             files = {file.name: digest(file) for file in sorted(work.iterdir())}
-            manifest = BackupManifest(FORMAT, now.isoformat(timespec="seconds"), kind, counts, files)
+            manifest = BackupManifest(FORMAT, at.isoformat(timespec="seconds"), kind, counts, files)
             (work / MANIFEST).write_text(json.dumps(asdict(manifest), indent=2) + "\n", encoding="utf-8")
             packed = work / target.name
             pack(packed, [work / MANIFEST, *(work / name for name in files)])
@@ -253,27 +253,27 @@ class Keeper:
         if time.monotonic() < self.next_look:
             return
         self.next_look = time.monotonic() + LOOK_SECONDS
-        now = datetime.now(UTC)
+        at = datetime.now(UTC)
         trouble = disk_trouble(self.home)
-        if trouble and (self.warned is None or not timedelta() <= now - self.warned < WARN_AGAIN):
-            self.warned = now
+        if trouble and (self.warned is None or not timedelta() <= at - self.warned < WARN_AGAIN):
+            self.warned = at
             self.tell(f"Warning: {trouble}")
-        if self.every is not None and self.due(now, self.every):
-            self.tried = now
+        if self.every is not None and self.due(at, self.every):
+            self.tried = at
             try:
                 backup(self.home, reason="scheduled")
                 thin(self.home.backups, self.keep, datetime.now(UTC))
             except (PlumblineError, OSError) as error:
                 self.tell(f"Warning: the scheduled backup failed: {error}")
 
-    def due(self, now: datetime, every: timedelta) -> bool:
+    def due(self, at: datetime, every: timedelta) -> bool:
         """Return whether the last scheduled backup (of an earlier start, too) is older than the schedule allows.
 
         Times in the future come from a wrong clock and are ignored.
         """
-        times = [taken for taken, _ in scheduled(self.home.backups)] + ([self.tried] if self.tried else [])
-        last = max((taken for taken in times if taken <= now), default=None)
-        return last is None or now - last >= every
+        times = [made_at for made_at, _ in scheduled(self.home.backups)] + ([self.tried] if self.tried else [])
+        last = max((made_at for made_at in times if made_at <= at), default=None)
+        return last is None or at - last >= every
 
     def tell(self, line: str) -> None:
         """Print a line on the console, and add it to the log if the disk has room."""
@@ -300,18 +300,18 @@ def scheduled(folder: Path) -> list[tuple[datetime, Path]]:
     if not folder.is_dir():
         return []
     matches = [(match[1], file) for file in folder.iterdir() if (match := SCHEDULED.fullmatch(file.name))]
-    return sorted(((datetime.strptime(taken, "%Y%m%dT%H%M%S%z"), file) for taken, file in matches), reverse=True)
+    return sorted(((datetime.strptime(made_at, "%Y%m%dT%H%M%S%z"), file) for made_at, file in matches), reverse=True)
 
 
-def thin(folder: Path, keep: int, now: datetime) -> None:
+def thin(folder: Path, keep: int, at: datetime) -> None:
     """Remove scheduled backups that are neither among the `keep` newest nor the newest of a week.
 
     Other backups stay. Backups with a time in the future (from a wrong clock) stay as well, and do not count.
     """
     newest: dict[tuple[int, int], Path] = {}
-    files = [(taken, file) for taken, file in scheduled(folder) if taken <= now]
-    for taken, file in files:
-        newest.setdefault(taken.isocalendar()[:2], file)
+    files = [(made_at, file) for made_at, file in scheduled(folder) if made_at <= at]
+    for made_at, file in files:
+        newest.setdefault(made_at.isocalendar()[:2], file)
     for _, file in files[keep:]:
         if file not in newest.values():
             file.unlink()

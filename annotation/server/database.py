@@ -71,7 +71,7 @@ def has_database(home: Home) -> bool:
     return home.database.exists() or address_of(home) is not None
 
 
-def checked(address: str, where: str) -> str:
+def checked(address: str, source: str) -> str:
     """Return `address` with the server's driver. Raises StudyError without repeating it: it may hold a password."""
     try:
         parts = urlsplit(address)
@@ -79,7 +79,7 @@ def checked(address: str, where: str) -> str:
     except ValueError:
         right = False
     if not right:
-        raise StudyError(f"{where}: not an address of a PostgreSQL database; write one such as {EXAMPLE}")
+        raise StudyError(f"{source}: not an address of a PostgreSQL database; write one such as {EXAMPLE}")
     return f"{SCHEMES[0]}://{address.partition('://')[2]}"
 
 
@@ -265,8 +265,8 @@ def load(address: str, file: Path, expected: dict[str, int]) -> str:
     compare(rows_of(file), expected)
     if query(address, f"SELECT pg_try_advisory_lock({POSTGRES_LOCK});") != [["t"]]:
         raise ServiceError(f"{named(address)}: a server is running on it; stop it, then restore")
-    aside = f"replaced_{datetime.now(UTC):%Y%m%d_%H%M%S_%f}"
-    query(address, f"BEGIN; ALTER SCHEMA public RENAME TO {aside}; CREATE SCHEMA public; COMMIT;")
+    replaced = f"replaced_{datetime.now(UTC):%Y%m%d_%H%M%S_%f}"
+    query(address, f"BEGIN; ALTER SCHEMA public RENAME TO {replaced}; CREATE SCHEMA public; COMMIT;")
     try:
         target = f"--dbname={variables(address)['PGDATABASE']}"
         command = ["pg_restore", "--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges",
@@ -275,6 +275,6 @@ def load(address: str, file: Path, expected: dict[str, int]) -> str:
         rows = {table: int(number) for table, number in query(address, COUNTS)}
         compare(rows, expected)
     except BaseException:
-        query(address, f"BEGIN; DROP SCHEMA public CASCADE; ALTER SCHEMA {aside} RENAME TO public; COMMIT;")
+        query(address, f"BEGIN; DROP SCHEMA public CASCADE; ALTER SCHEMA {replaced} RENAME TO public; COMMIT;")
         raise
-    return aside
+    return replaced

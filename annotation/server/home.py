@@ -189,8 +189,8 @@ def remember(home: Home, user: User) -> None:
         if user.username == present.owner.username:
             save(home, replace(present, owner=user))
             return
-        others = [present_user for present_user in present.annotators if present_user.username != user.username]
-        save(home, replace(present, annotators=(*others, user)))
+        remaining = [present_user for present_user in present.annotators if present_user.username != user.username]
+        save(home, replace(present, annotators=(*remaining, user)))
 
 
 def forget(home: Home, username: str) -> None:

@@ -166,8 +166,8 @@ def _left(answers: pd.DataFrame, workload: Workload) -> dict[str, Counter[str]]:
     complete = list(dict.fromkeys(complete))
     number = Counter(workload.datasets.values())
     number.subtract(workload.datasets[pair] for pair in complete)
-    settled = answers[(answers["status"] != "draft") & ~answers["pair_id"].isin(complete)]
-    done = _counts(settled, ["rater_id", "dataset"])
+    answered = answers[(answers["status"] != "draft") & ~answers["pair_id"].isin(complete)]
+    done = _counts(answered, ["rater_id", "dataset"])
     open_pairs: dict[str, Counter[str]] = defaultdict(Counter)
     for member in workload.members:
         open_pairs[member.rater_id][member.dataset] = number[member.dataset] - done[member.rater_id, member.dataset]
@@ -217,8 +217,8 @@ class _StageHistory:
         """Return which of the files that a command read are others now."""
         outputs = self.entries.get("generation", {}).get("outputs", {})
         inputs = self.entries.get(command, {}).get("inputs", {})
-        now = {name: self.hash_of(self._place(name)) for name in inputs if name not in _LARGE}
-        return [name for name, was in inputs.items() if now.get(name, outputs.get(name, was)) != was]
+        hashes = {name: self.hash_of(self._place(name)) for name in inputs if name not in _LARGE}
+        return [name for name, was in inputs.items() if hashes.get(name, outputs.get(name, was)) != was]
 
     def has_other_inputs(self, command: str, paths: Collection[Path]) -> bool:
         """Return whether a command read other files than these are now; missing ones are left out."""
@@ -310,12 +310,12 @@ def _sampled(noted: _StageHistory, records: CampaignRecords, mismatched: Sequenc
         judging = noted.study.judging
         note = "made by another generator or other prompts than the study's"
         return Stage("sample", "stale", stage.at, note if judging.transforms else "not of the study's items now")
-    others = changes(
+    changed_settings = changes(
         noted.entries.get("sample", {}).get("settings", {}),
         sample_settings(noted.study.sample, noted.study.judging, noted.study.raters.blocks),
     )
-    if stage.state == "done" and others:
-        return Stage("sample", "stale", stage.at, f"drawn with other settings: {'; '.join(others)}")
+    if stage.state == "done" and changed_settings:
+        return Stage("sample", "stale", stage.at, f"drawn with other settings: {'; '.join(changed_settings)}")
     return stage
 
 

@@ -93,7 +93,7 @@ def read_status(
     """
     study, read = evidence.study, evidence.read_all().collected
     mismatched = mismatch(evidence, [*evidence.known_pairs, *evidence.known_controls])
-    held, outdated = _reached(evidence) if reached is None else (reached, "")
+    verdicts, outdated = _reached(evidence) if reached is None else (reached, "")
     stages = stages_of(evidence, manifest or evidence.manifest, mismatched, outdated)
     ratings = read.known
     found_signs = evidence.signs if len(ratings) else []
@@ -103,7 +103,7 @@ def read_status(
     warnings = [*mismatched, broken, *(str(flags) for flags in flagged if flags.doubtful)]
     warnings += _strange(evidence)
     fresh = stages["verdicts"].state == "done"
-    reached_now = held if fresh else _found_so_far(evidence, may_judge=not broken)
+    reached_now = verdicts if fresh else _found_so_far(evidence, may_judge=not broken)
     pairs = by_pair(
         read.sample, read.of_sample, study.raters_of, study.acceptance.min_raters, read.withdrawn, evidence.unopened()
     )
@@ -193,10 +193,10 @@ def unreviewed(signs: Sequence[Sign], decisions: Sequence[Decision]) -> tuple[st
     raters = []
     for sign in signs:
         decision = last.get(sign.rater_id)
-        seen = decision is not None and (
+        decided = decision is not None and (
             decision.exclude or any(sign_then.startswith(f"{sign.rule}: ") for sign_then in decision.signs)
         )
-        if not seen:
+        if not decided:
             raters.append(sign.rater_id)
     return tuple(dict.fromkeys(raters))
 
@@ -206,11 +206,13 @@ def _rules(evidence: Evidence) -> tuple[tuple[str, ...], str]:
     study, ratings = evidence.study, evidence.collected.known
     fixed, first = evidence.rules, first_rating(ratings)
     lines = [fixed_text(fixed, ratings), *amendment_lines(fixed, first)]
-    what = "; ".join(other_rules(evidence.rules_now, fixed, ratings))
-    if not what:
+    changed = "; ".join(other_rules(evidence.rules_now, fixed, ratings))
+    if not changed:
         return tuple(lines), ""
     how = "publish again" if first is None else 'accept with --amend "reason"'
-    return tuple(lines), f"{study.file}: the rules differ from those that were fixed: {what}; undo the change, or {how}"
+    return tuple(
+        lines
+    ), f"{study.file}: the rules differ from those that were fixed: {changed}; undo the change, or {how}"
 
 
 def _reached(evidence: Evidence) -> tuple[Sequence[Verdict], str]:
@@ -296,9 +298,9 @@ def with_server(status: Status, collected: CampaignData, home: server.Home) -> S
     ratings = collected.known
     submitted = ratings[(ratings["source"] == ARGILLA) & (ratings["status"] == "submitted")]
     answers = submitted.assign(again=asked_again(submitted)).drop_duplicates(["pair_id", "rater_id"])
-    aside = int(answers["again"].sum())
+    n_again = int(answers["again"].sum())
     return replace(
-        status, server=answered_now(status.study.name, home, names), on_record=len(answers) - aside, aside=aside
+        status, server=answered_now(status.study.name, home, names), on_record=len(answers) - n_again, aside=n_again
     )
 
 
@@ -307,15 +309,15 @@ def server_line(status: Status) -> str:
     on_server = status.server
     if on_server is None:
         return ""
-    where = f"The server at {on_server.url}" if on_server.url else "The study's server"
+    server = f"The server at {on_server.url}" if on_server.url else "The study's server"
     if on_server.trouble:
-        trouble = f"{where} could not be asked ({on_server.trouble})"
+        trouble = f"{server} could not be asked ({on_server.trouble})"
         return f"{trouble}: no number here includes answers since the last `collect`."
     answers, accounts = (
         count(on_server.answers, "submitted answer"),
         count(len(on_server.by_account), "account"),
     )
     verb = "is" if status.on_record == 1 else "are"
-    aside = f", and {status.aside} more by excluded raters, whose pairs it offers again" if status.aside else ""
-    collected = f"{status.on_record} {verb} collected{aside}"
-    return f"{where} has {answers} from {accounts}; {collected}. All numbers here count collected answers."
+    offered_again = f", and {status.aside} more by excluded raters, whose pairs it offers again" if status.aside else ""
+    collected = f"{status.on_record} {verb} collected{offered_again}"
+    return f"{server} has {answers} from {accounts}; {collected}. All numbers here count collected answers."

@@ -192,13 +192,13 @@ def _collect(status: Status) -> str:
 
 def _review(status: Status) -> str:
     """Return the command that records a look at raters whom verdicts wait for, or else at those with signs."""
-    raters, why = status.to_look_at, "whom verdicts wait for"
+    raters, relation = status.to_look_at, "whom verdicts wait for"
     options = f"--exclude {' '.join(raters_named(raters))} or --keep {' '.join(raters_named(raters))}"
     if not raters:
-        raters, why = status.unreviewed, "with signs and no decision yet"
+        raters, relation = status.unreviewed, "with signs and no decision yet"
         options = "--exclude RATER or --keep RATER"
     review = status.study.command("review")
-    return f"{review}, then the same with {options}, and --reason, for {count(len(raters), 'rater')} {why}"
+    return f"{review}, then the same with {options}, and --reason, for {count(len(raters), 'rater')} {relation}"
 
 
 def _judge(status: Status) -> str:
@@ -253,19 +253,19 @@ def _progress_text(status: Status) -> str:
     withdrawn = ["withdrawn"] if status.progress["withdrawn"].any() else []
     every = "all" if judged == "task" else status.study.raters.per_pair  # each task has a number of its own
     wanted = {status.study.raters_of(name) for name in status.progress["transformation"]}
-    alike = wanted == {rule.min_raters}  # then who has all has enough, and one column says both
+    same_number = wanted == {rule.min_raters}  # then who has all has enough, and one column says both
     rows = [
         [
             display(row["transformation"], pooled=False),
             row["language"],
-            *(str(row[name]) for name in ("pairs", "complete", *([] if alike else ["enough"]))),
+            *(str(row[name]) for name in ("pairs", "complete", *([] if same_number else ["enough"]))),
             f"{row['counting']}/{row['wanted']}",
             *(str(row[name]) for name in ("drafts", "discarded", "surplus", "excluded", *withdrawn)),
             row["verdict"],
         ]
         for row in status.progress.to_dict("records")
     ]
-    answered = [f"By {every}", *([] if alike else [f"By {rule.min_raters}+"])]
+    answered = [f"By {every}", *([] if same_number else [f"By {rule.min_raters}+"])]
     more = ["Drafts", "Discarded", "Surplus", "Excluded", *(name.capitalize() for name in withdrawn), "Verdict"]
     header = [
         judged.capitalize(),
@@ -311,9 +311,9 @@ def _rater_text(status: Status, names: Mapping[str, str]) -> str:
     return f"{columns(header, rows)}\n{note}"
 
 
-def ago(then: datetime, now: datetime) -> str:
+def ago(then: datetime, at: datetime) -> str:
     """Return the time since then, in the largest unit of which there are two: `3 days ago`, `47 h ago`."""
-    minutes = int((now.astimezone(UTC) - then).total_seconds() // 60)
+    minutes = int((at.astimezone(UTC) - then).total_seconds() // 60)
     if minutes < 2:
         return "just now"
     if minutes < 120:
@@ -364,17 +364,17 @@ def decided(verdicts: Sequence[Verdict]) -> str:
     for verdict in verdicts:
         of[verdict.transformation][verdict.decision].append(f"{verdict.language} {verdict.task_type}".strip())
     parts = []
-    late = _LATE[str(marks_of(verdicts)["rules_fixed"])]
+    lateness = _LATE[str(marks_of(verdicts)["rules_fixed"])]
     for outcome, word in _WORDS.items():
         names = []
         for name, by_outcome in of.items():
             if places := by_outcome.get(outcome):
                 number = f"{len(places)} of {sum(map(len, by_outcome.values()))}"
-                where = f" ({', '.join(places) if len(places) <= _NAMED else number})" if len(by_outcome) > 1 else ""
-                names.append(f"{display(name, pooled=False)}{where}")
+                groups = f" ({', '.join(places) if len(places) <= _NAMED else number})" if len(by_outcome) > 1 else ""
+                names.append(f"{display(name, pooled=False)}{groups}")
         if names or outcome == "accepted":
             parts.append(f"{word}: {', '.join(names) or 'nothing'}")
-    return f"{late}{'; '.join(parts)}."
+    return f"{lateness}{'; '.join(parts)}."
 
 
 def show_status(options: argparse.Namespace) -> int:

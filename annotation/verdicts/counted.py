@@ -38,10 +38,10 @@ class Basis:
     blocks: Mapping[Place, BlockProgress] = field(default_factory=dict)  #: by group; empty without blocks
 
 
-def basis(sample: pd.DataFrame, ratings: pd.DataFrame, design: Design, dealt: Dealt | None = None) -> Basis:
+def basis(sample: pd.DataFrame, ratings: pd.DataFrame, design: Design, done: Dealt | None = None) -> Basis:
     """Return the ratings of the pairs that verdicts rest on.
 
-    `sample` has a row for each pair (pair_id, pool, language, task_type, wave), `ratings` are those that count, `dealt`
+    `sample` has a row for each pair (pair_id, pool, language, task_type, wave), `ratings` are those that count, `done`
     says which pairs need not be waited for (`campaign.counting.dealt_with`); no rating is of a withdrawn pair.
     """
     answered = answers(ratings, design)
@@ -53,7 +53,7 @@ def basis(sample: pd.DataFrame, ratings: pd.DataFrame, design: Design, dealt: De
     for key, of_group in sample.groupby(SCOPES[design.rule.scope], sort=False)["pair_id"]:
         ids, group_key = of_group.iloc[turns.loc[of_group].to_numpy().argsort()], tuple(map(str, key))
         of_blocks = ratings[ratings["pair_id"].isin(ids) & ratings["question"].isin(design.questions)]
-        blocks[group_key] = block_progress(ids.tolist(), of_blocks, numbers, dealt or Dealt(), design, group_key)
+        blocks[group_key] = block_progress(ids.tolist(), of_blocks, numbers, done or Dealt(), design, group_key)
     pair_ids = [pair_id for progress in blocks.values() for pair_id in progress.counting]
     return Basis(_of_pairs(ratings, pair_ids, design.questions), blocks)
 

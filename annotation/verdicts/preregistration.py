@@ -26,9 +26,9 @@ _LONGEST = 80  # characters of a wording that are quoted
 _BEFORE = 20  # of these, the characters before the first that differs
 
 
-def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+def changes(old: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     """Return the differences between rules: `acceptance.threshold 3.0, now 2.5`, `rubric.questions.quality is gone`."""
-    return [line for part in before for line in _differences(part, _named(before[part]), _named(after.get(part, {})))]
+    return [line for part in old for line in _differences(part, _named(old[part]), _named(after.get(part, {})))]
 
 
 def _named(value: Any) -> Any:
@@ -102,8 +102,8 @@ def binding(fixed: Sequence[RuleSet], first: datetime | None) -> RuleSet | None:
     Rules fixed after it without a reason (published again while the server had ratings that nobody had collected yet)
     never held. If all were fixed too late, the first ones hold.
     """
-    held = [rule_set for rule_set in fixed[1:] if rule_set.reason or first is None or rule_set.fixed_at <= first]
-    return held[-1] if held else next(iter(fixed), None)
+    rule_sets = [rule_set for rule_set in fixed[1:] if rule_set.reason or first is None or rule_set.fixed_at <= first]
+    return rule_sets[-1] if rule_sets else next(iter(fixed), None)
 
 
 def seen(fixed: Sequence[RuleSet], first: datetime | None) -> RuleSet | None:
@@ -117,8 +117,8 @@ def asked_rubric(records: CampaignRecords) -> Rubric:
     It is the study's rubric where none was fixed.
     """
     first = first_rating(records.all_ratings) if len(records.rules) > 1 else None
-    held = seen(records.rules, first)
-    return records.rubric if held is None else rubric_of(held)
+    rule_set = seen(records.rules, first)
+    return records.rubric if rule_set is None else rubric_of(rule_set)
 
 
 def rubric_to_ask(records: CampaignRecords) -> tuple[Rubric, bool]:
@@ -132,26 +132,25 @@ def rubric_of(rules: RuleSet) -> Rubric:
     return Rubric.model_validate(rules.rules["rubric"])
 
 
-def other_rules(now: Mapping[str, Any], fixed: Sequence[RuleSet], ratings: pd.DataFrame) -> list[str]:
-    """Return how a study's rules differ `now` from the `fixed` ones that hold; `ratings` are all collected ones."""
+def other_rules(current: Mapping[str, Any], fixed: Sequence[RuleSet], ratings: pd.DataFrame) -> list[str]:
+    """Return how a study's `current` rules differ from the `fixed` ones that hold; `ratings` are all collected ones."""
     holds = binding(fixed, first_rating(ratings))
-    return changes(holds.rules, now) if holds else []
+    return changes(holds.rules, current) if holds else []
 
 
-def refuse_other_rules(records: CampaignRecords, now: Mapping[str, Any], ratings: pd.DataFrame) -> None:
-    """Raise StudyError if the study's rules `now` (`rules_now`) differ from those that hold since the first rating.
+def refuse_other_rules(records: CampaignRecords, current: Mapping[str, Any], ratings: pd.DataFrame) -> None:
+    """Raise StudyError if the study's `current` rules (`rules_now`) differ from those that hold since the first rating.
 
     `ratings` are all that were collected.
     """
     study = records.study
-    what, first = other_rules(now, records.rules, ratings), first_rating(ratings)
-    if not what or first is None:
+    changed, first = other_rules(current, records.rules, ratings), first_rating(ratings)
+    if not changed or first is None:
         return
-    line = (
-        f"{study.file}: changed after the first rating ({first:%Y-%m-%d %H:%M} UTC): {'; '.join(what)}; undo this, or"
-    )
-    if why := _lasting(what, now):
-        raise StudyError(f"{line} give the new study another name: {why}")
+    line = f"{study.file}: changed after the first rating ({first:%Y-%m-%d %H:%M} UTC): {'; '.join(changed)}"
+    line += "; undo this, or"
+    if reason := _lasting(changed, current):
+        raise StudyError(f"{line} give the new study another name: {reason}")
     how = f'{study.command("accept")} --amend "reason"'
     raise StudyError(f"{line} run `{how}` (every report shows the reason)")
 
@@ -159,12 +158,12 @@ def refuse_other_rules(records: CampaignRecords, now: Mapping[str, Any], ratings
 _OF_BLOCKS = ("raters.blocks ", "acceptance.scope ")
 
 
-def _lasting(what: Sequence[str], now: Mapping[str, Any]) -> str:
+def _lasting(changed: Sequence[str], current: Mapping[str, Any]) -> str:
     """Return why one of these changes of rules cannot be amended; empty if all can."""
-    if any(change.startswith("raters.per_pair ") for change in what):
+    if any(change.startswith("raters.per_pair ") for change in changed):
         return "raters were asked for the earlier number of ratings"
-    by_blocks = now["raters"]["blocks"] or any(change.startswith("raters.blocks ") for change in what)
-    if by_blocks and any(change.startswith(_OF_BLOCKS) for change in what):
+    by_blocks = current["raters"]["blocks"] or any(change.startswith("raters.blocks ") for change in changed)
+    if by_blocks and any(change.startswith(_OF_BLOCKS) for change in changed):
         return "the blocks determine which pairs raters got and what each look may decide"
     return ""
 
@@ -174,40 +173,40 @@ def fix_rules(records: CampaignRecords) -> None:
     write_rules(records, rules_due(records, rules_now(records), records.all_ratings))
 
 
-def write_rules(records: CampaignRecords, due: Sequence[RuleSet]) -> None:
+def write_rules(records: CampaignRecords, rules: Sequence[RuleSet]) -> None:
     """Write the sets of rules that are due, if there are more than on disk."""
-    if len(due) > len(records.rules):
-        Manifest.of(records.study).write_models(RULES.name, due)
+    if len(rules) > len(records.rules):
+        Manifest.of(records.study).write_models(RULES.name, rules)
 
 
 def rules_due(
-    records: CampaignRecords, now: Mapping[str, Any], ratings: pd.DataFrame, amend: str | None = None
+    records: CampaignRecords, current: Mapping[str, Any], ratings: pd.DataFrame, amend: str | None = None
 ) -> list[RuleSet]:
-    """Return the sets of rules under which the study's rules `now` hold: those on disk, or one more.
+    """Return the sets of rules under which the study's `current` rules hold: those on disk, or one more.
 
     Rules may change before the first collected rating; after it `amend` must give the reason. Raises StudyError for a
     change without a reason, for a reason without a change, and for a changed number of ratings for each pair.
     """
     fixed = records.rules
     reason, first = " ".join((amend or "").split()), first_rating(ratings)
-    what = other_rules(now, fixed, ratings)
-    if amend is not None and not (what and reason):
-        why = "say why the rules changed" if what else "leave it out: the rules have not changed"
-        raise StudyError(f"{records.study.file}: --amend: {why}")
-    if not reason or _lasting(what, now):
-        refuse_other_rules(records, now, ratings)
-    if fixed and not what:
+    changed = other_rules(current, fixed, ratings)
+    if amend is not None and not (changed and reason):
+        advice = "say why the rules changed" if changed else "leave it out: the rules have not changed"
+        raise StudyError(f"{records.study.file}: --amend: {advice}")
+    if not reason or _lasting(changed, current):
+        refuse_other_rules(records, current, ratings)
+    if fixed and not changed:
         return list(fixed)
-    return [*fixed, RuleSet(fixed_at=datetime.now(UTC), rules=dict(now), reason="" if first is None else reason)]
+    return [*fixed, RuleSet(fixed_at=datetime.now(UTC), rules=dict(current), reason="" if first is None else reason)]
 
 
 def amendments(fixed: Sequence[RuleSet], first: datetime | None) -> list[tuple[RuleSet, list[str]]]:
     """Return the sets of rules that replaced others after the first rating, each with its changes."""
     amended = []
     for index, rule_set in enumerate(fixed):
-        before = binding(fixed[:index], first)
-        if rule_set.reason and before is not None:
-            amended.append((rule_set, changes(before.rules, rule_set.rules)))
+        previous = binding(fixed[:index], first)
+        if rule_set.reason and previous is not None:
+            amended.append((rule_set, changes(previous.rules, rule_set.rules)))
     return amended
 
 
@@ -215,8 +214,8 @@ def amendment_lines(fixed: Sequence[RuleSet], first: datetime | None) -> list[st
     """Return a line for each change of the rules after the first rating."""
     return [
         f"The rules were amended after the first rating, on {rule_set.fixed_at:%Y-%m-%d at %H:%M} UTC:"
-        f" {rule_set.reason} ({'; '.join(what) or 'nothing'})."
-        for rule_set, what in amendments(fixed, first)
+        f" {rule_set.reason} ({'; '.join(changed) or 'nothing'})."
+        for rule_set, changed in amendments(fixed, first)
     ]
 
 
@@ -225,12 +224,12 @@ def fixed_text(fixed: Sequence[RuleSet], ratings: pd.DataFrame) -> str:
     if not fixed:
         return "The rules are not fixed yet; publishing fixes them."
     first = first_rating(ratings)
-    held = seen(fixed, first) or fixed[0]
-    at = f"The rules were fixed on {held.fixed_at:%Y-%m-%d at %H:%M} UTC"
+    rule_set = seen(fixed, first) or fixed[0]
+    at = f"The rules were fixed on {rule_set.fixed_at:%Y-%m-%d at %H:%M} UTC"
     if first is None:
         return f"{at}; no rating was collected yet."
     bound = _bound(ratings)
-    if held.fixed_at < first:
+    if rule_set.fixed_at < first:
         return (
             f"{at}; ratings from files without times may be older."
             if bound

@@ -52,8 +52,8 @@ def verdict_table(verdicts: Sequence[Verdict]) -> pd.DataFrame:
         for summary in rated(verdict.questions):
             row |= _cells(summary)
         for summary in verdict.questions:
-            for label, what, estimate in label_numbers(summary):
-                row |= _ends(f"{summary.question}_{label}_{what}", estimate)
+            for label, statistic, estimate in label_numbers(summary):
+                row |= _ends(f"{summary.question}_{label}_{statistic}", estimate)
         row |= {f"P: {rule}": rule_chance.probability for rule, rule_chance in rule_chances(verdict)}
         row |= {"simulated": verdict.simulated, "rules_fixed": verdict.rules_fixed}
         rows.append(row)
@@ -90,12 +90,12 @@ def label_table(groups: Sequence[Group]) -> pd.DataFrame:
     columns_ = ["level", "name", "question", "kind", "label", "number", "value", "low", "high", "reason", "n_ratings"]
     titles = {"first": "ranked first", "rank": "mean rank"}
     rows = [
-        [group.level, group.name, summary.question, summary.kind, label, what, estimate.value, estimate.low,
+        [group.level, group.name, summary.question, summary.kind, label, statistic, estimate.value, estimate.low,
          estimate.high, estimate.reason, summary.n_ratings]
         for group in groups
         for summary in group.questions
         if not KINDS[summary.kind].has_points
-        for label, what, estimate in [
+        for label, statistic, estimate in [
             *((label, titles.get(name, name), estimate) for label, name, estimate in label_numbers(summary)),
             *((part.label, part.name, part.estimate) for part in summary.coefficients),
             *([] if summary.shares else [("", "agreement", summary.ac2)]),
@@ -216,11 +216,11 @@ def verdicts_exhibit(verdicts: Sequence[Verdict], called: ItemNames = PAIRS, *, 
 
     `called` are the study's words for its items; `labels` is whether the numbers of labels are printed.
     """
-    where = "Language, task" if any(verdict.task_type for verdict in verdicts) else "Language"
+    scope = "Language, task" if any(verdict.task_type for verdict in verdicts) else "Language"
     rows = []
     for verdict in verdicts:
         row = {called.judged.capitalize(): display(verdict.transformation, pooled=False)}
-        row |= {where: f"{verdict.language} {verdict.task_type}".strip(), "Decision": verdict.decision}
+        row |= {scope: f"{verdict.language} {verdict.task_type}".strip(), "Decision": verdict.decision}
         for summary in rated(verdict.questions):
             row[f"{summary.question.capitalize()} [95%]"] = with_interval(summary.judged())
         for summary in verdict.questions if labels else ():
@@ -298,7 +298,7 @@ def unbiased_frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:
     rows = [
         {
             **{name: getattr(verdict, name) for name in ("transformation", "language", "task_type")},
-            "question": what,
+            "question": question,
             "n_pairs": summary.n_pairs,
             "mean": plain,
             "unbiased": estimate.value,
@@ -306,7 +306,7 @@ def unbiased_frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:
         }
         for verdict in verdicts
         for summary in verdict.questions
-        for what, plain, estimate in [
+        for question, plain, estimate in [
             (summary.question, summary.mean, summary.unbiased),
             *((f"{share.label} in {summary.question}", share.share.value, share.unbiased) for share in summary.shares),
         ]
@@ -399,20 +399,20 @@ def scoped(transformation: str, language: str, task_type: str = "") -> str:
 
     The task is named if verdicts are for tasks.
     """
-    where = ", ".join(filter(None, (language, task_type.replace("_", " "))))
-    return f"{display(transformation, pooled=False)} ({where})"
+    scope = ", ".join(filter(None, (language, task_type.replace("_", " "))))
+    return f"{display(transformation, pooled=False)} ({scope})"
 
 
 def of_group(key: Sequence[str]) -> str:
     """Return a group's name for people: its pool, with language and task if the scope has them."""
     pool, *rest = key
-    where = ", ".join(part.replace("_", " ") for part in rest)
-    return f"{display(pool)} ({where})" if where else display(pool)
+    scope = ", ".join(part.replace("_", " ") for part in rest)
+    return f"{display(pool)} ({scope})" if scope else display(pool)
 
 
 def wrong(within: float, questions: Collection[Question]) -> str:
     """Return the words for wrong answers to questions, by their kinds."""
     words = {question.wrong_words(within): question.has_points for question in questions}
     off = next((name for name, on_scale in words.items() if on_scale), "")
-    others = [name for name in words if name not in (off, "")]
-    return f"{others[0]} (on a scale: {off})" if off and others else "".join([off, *others[:1]])
+    rest = [name for name in words if name not in (off, "")]
+    return f"{rest[0]} (on a scale: {off})" if off and rest else "".join([off, *rest[:1]])

@@ -122,17 +122,17 @@ def verdicts(
     ratings: pd.DataFrame,
     design: Design,
     seed: int | None,
-    dealt: Dealt | None = None,
+    done: Dealt | None = None,
 ) -> list[Verdict]:
     """Return a verdict for each transformation and language of the sample (and task, with scope `task`), in its order.
 
     `pairs` are those of the sample, `ratings` those that count. A transformation is judged on its pool's ratings
     (translation and cross_translation are rated as one): all of them, those in its language, or those of its language
-    and task, as the rule's scope says. Only pairs that count (`verdicts.counted`) enter. `dealt` says which pairs need
+    and task, as the rule's scope says. Only pairs that count (`verdicts.counted`) enter. `done` says which pairs need
     not be waited for (`annotation.campaign.counting.dealt_with`). `seed` is as for `judged_sample`.
     """
     key, sample = SCOPES[design.rule.scope], sample_frame(pairs)
-    rests = basis(sample, ratings, design, dealt)
+    rests = basis(sample, ratings, design, done)
     judged, records = _judged(sample, rests, design, seed), []
     counted = is_among(sample["pair_id"], rests.ratings["pair_id"].unique())
     numbers = (
