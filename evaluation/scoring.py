@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy  # noqa: F401 (its parts are imported where used; here so that a missing extra is named before any work)
 from numpy.typing import NDArray
 
 from annotation.records import Verdict

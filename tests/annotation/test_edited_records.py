@@ -194,7 +194,7 @@ def reworded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Calla
     def write(change: Callable[[Any], None]) -> None:
         change(content)
         (tmp_path / "rubrics" / "hteb.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
-        for module in ("campaign_records", "sampling.sample"):
+        for module in ("campaign.records", "sampling.sample"):
             monkeypatch.setattr(f"annotation.{module}.load_rubric", lambda study: load(study, tmp_path / "rubrics"))
 
     return write
@@ -226,7 +226,7 @@ def test_a_rubric_that_changed_after_the_first_rating_needs_its_reason_and_every
     accept(study, "a slip of the pen")
     assert len(CampaignRecords.open(study).looks) == 2
     page = write_report(study).read_text(encoding="utf-8")
-    assert "The rules were changed after the first rating" in page and says.partition(":")[0] in page
+    assert "The rules were amended after the first rating" in page and says.partition(":")[0] in page
     assert "Transformation quality: does the new text do what was asked" in page  # what raters read
 
 
