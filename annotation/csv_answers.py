@@ -58,7 +58,7 @@ def collect_csv(
     """
     source = source_of_file(path)
     with alone(study):
-        records = CampaignRecords.open(study)
+        records = CampaignRecords(study)
         rubric = asked_rubric(records)
         refuse_other_sample(records)
         form = _Form(study, rubric, records.shown_by_id, path, columns, pseudonym_key(home))
@@ -242,7 +242,7 @@ def export(study: Study, *, licence: str = "", words: bool = False) -> Path:
     `licence` is a line for the codebook; `words` adds comments and answers in words. Raises
     DataError where nobody has answered yet.
     """
-    records = CampaignRecords.open(study)
+    records = CampaignRecords(study)
     collected, rubric = records.collected, asked_rubric(records)
     if collected.ratings.empty:
         raise DataError(f"{study.folder}: there are no ratings yet; run `{RATINGS.command(study)}` first")

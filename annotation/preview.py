@@ -36,7 +36,7 @@ SHOWN = 3  # pairs of a queue, by default
 
 def write_preview(study: Study, most: int = SHOWN) -> Path:
     """Write the page into the study's folder, atomically; return the file. Raises as `preview_html`."""
-    html = preview_html(CampaignRecords.open(study), most)
+    html = preview_html(CampaignRecords(study), most)
     path = study.folder / FILE
     with atomic(path) as file:
         file.write(html.encode())

@@ -66,7 +66,7 @@ def put_out(
     `ahead` is as for `publish`. Returns what it did, and new known pairs by dataset. A study with blocks is noted in
     the home, so that `serve` goes on with it.
     """
-    rubric = rubric_to_ask(CampaignRecords.open(study))[0]
+    rubric = rubric_to_ask(CampaignRecords(study))[0]
     settings: dict[str, int] = {}
     with stage(study, "publish", shown_files(study.folder), settings=settings):
         reads = accounts.languages_at(argilla, home)
@@ -187,7 +187,7 @@ class _ServedStudy:
     def _know(self, study: Study, unopened: Collection[str]) -> None:
         """Note the study's datasets, the groups that their pairs count for, and their numbers of checks."""
         names = SCOPES[study.acceptance.scope]
-        for queue, pairs in queues_of(CampaignRecords.open(study).shown).items():
+        for queue, pairs in queues_of(CampaignRecords(study).shown).items():
             keys = {tuple(str(getattr(pair, name)) for name in names) for pair in pairs if not pair.control}
             self.datasets[queue.dataset(study.name)] = keys
             checks = [pair for pair in pairs if pair.control and pair.pair_id not in unopened]

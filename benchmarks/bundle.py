@@ -110,7 +110,7 @@ def made_study(folder: Path, texts: int) -> Study:
     texts_of_all = (text for dataset in iter_datasets(study) for text in dataset.texts())
     write_table(study.folder / "texts.parquet", texts_of_all, Text)
     frame = pd.DataFrame([one.model_dump() for one in _ratings(draw_sample(study))])
-    write_ratings(CampaignRecords.open(study), frame)
+    write_ratings(CampaignRecords(study), frame)
     accept(study)
     return study
 

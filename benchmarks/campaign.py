@@ -48,7 +48,7 @@ def large() -> Iterator[Measurement]:
             start = time.perf_counter()
             new = publish(study, argilla).new
             yield Measurement("annotation.publish_seconds_10k", time.perf_counter() - start, "s", at_most=120)
-            if sum(new.values()) != PAIRS or len(published(CampaignRecords.open(study), argilla)) != len(POOLS):
+            if sum(new.values()) != PAIRS or len(published(CampaignRecords(study), argilla)) != len(POOLS):
                 raise RuntimeError(f"{sum(new.values())} pairs are new: nothing was measured")
         _answer(home.database)
         with running(home, progress=quiet) as connection, attach(connection) as argilla:

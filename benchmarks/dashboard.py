@@ -182,9 +182,7 @@ def _finish(study: Study, pairs: list[Pair], datasets: list[str], seeds: tuple[i
     )
     Manifest.of(study).write_table("drift.parquet", drift, DriftRecord)
     accepted = {
-        verdict.transformation
-        for verdict in Conclusion(Evidence.open(study)).verdicts
-        if verdict.decision == "accepted"
+        verdict.transformation for verdict in Conclusion(Evidence(study)).verdicts if verdict.decision == "accepted"
     }
     variants = [
         (ORIGINAL, ORIGINAL, 0),

@@ -159,7 +159,7 @@ def tell_peer(folder: Path, kind: str, seed: str) -> dict[str, float]:
         spec = _intents(folder, int(seed)) if kind == "classification" else _sentences(folder, int(seed))
     study = made_study(folder, [spec], list(TRANSFORMATIONS), SEEDS)
     told = _tell(study, passages, include_rejected=kind == "retrieval")
-    scores = EvaluationRecords.open(study).scores.set_index(["transformation", "seed"])["score"]
+    scores = EvaluationRecords(study).scores.set_index(["transformation", "seed"])["score"]
     model = SentenceTransformer(study.evaluation.models[0].location(ROOT), device="cpu")
     model.encode(["the first text takes longer"])
     seconds = 0.0

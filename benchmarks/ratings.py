@@ -44,7 +44,7 @@ def looked_at() -> Iterator[Measurement]:
         study = made_up(Path(folder), raters=RATERS)
         found = CampaignData.read(study)
         start = time.perf_counter()
-        assert Evidence.open(study).changed(collected=found).signs is not None
+        assert Evidence(study).changed(collected=found).signs is not None
         yield Measurement("annotation.signs_seconds", time.perf_counter() - start, "s", at_most=5)
         start = time.perf_counter()
         command = [sys.executable, "-m", "plumbline", "status", "--study", str(study.file)]
@@ -94,7 +94,7 @@ def made_up(folder: Path, *, raters: int, pairs: int = PAIRS) -> Study:
         pass
     outputs = [study.folder / name for name in ("ratings.parquet", "control_ratings.parquet", "members.json")]
     with stage(study, "collect", files, outputs):
-        write_ratings(CampaignRecords.open(study), _ratings([*sample, *controls], raters))
+        write_ratings(CampaignRecords(study), _ratings([*sample, *controls], raters))
         write_json(study.folder / "members.json", _members(study, raters))
     return study
 

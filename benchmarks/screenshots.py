@@ -72,7 +72,7 @@ def main() -> int:
 
 def drift_of_people(study: Study) -> Figure:
     """Drift of six systems' outputs against real people's mean ratings of meaning: numbers alone, no texts."""
-    campaign, evaluation = CampaignRecords.open(study), EvaluationRecords.open(study)
+    campaign, evaluation = CampaignRecords(study), EvaluationRecords(study)
     pairs = pd.DataFrame([pair.model_dump() for pair in campaign.pairs if pair.transformation in SYSTEMS])
     rated = drift_by_quality(
         pairs, campaign.ratings, evaluation.drift, per_pair=study.raters.per_pair, question="meaning"

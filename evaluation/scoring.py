@@ -69,7 +69,7 @@ def evaluate(
     """
     if not study.judging.does_tasks:
         chosen = ModelHost.of(study).chosen(models)
-        return _evaluated(EvaluationRecords.open(study), chosen, load, cluster, include_rejected=include_rejected)
+        return _evaluated(EvaluationRecords(study), chosen, load, cluster, include_rejected=include_rejected)
     from evaluation.human.run import evaluate_human  # noqa: PLC0415 (no other study needs it)
 
     return RunOutcome(**vars(evaluate_human(study, models=models, cluster=cluster, load=load).outcome))
@@ -137,7 +137,7 @@ def judged(records: EvaluationRecords, *, include_rejected: bool) -> tuple[list[
 def score_study(options: argparse.Namespace) -> int:
     """Run `plumbline evaluate` with its options."""
     study = cli.study_of(options)
-    records, host = EvaluationRecords.open(study), ModelHost.of(study)
+    records, host = EvaluationRecords(study), ModelHost.of(study)
     if options.dry_run:
         if not study.judging.transforms:
             raise StudyError("--dry-run works only for studies of transformations; leave it out")

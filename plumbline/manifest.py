@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Generic, Self, TypeVar, cast
+from typing import Annotated, Any, Generic, TypeVar, cast
 
 import pandas as pd
 import pyarrow as pa
@@ -361,11 +361,6 @@ class StudyRecords:
         self._models = dict[str, list[Any]]()
         self._contents = dict[str, tuple[bytes, str]]()
         self._sha256 = dict[str, str]()
-
-    @classmethod
-    def open(cls, study: Study) -> Self:
-        """Return the records of a study; nothing is read yet."""
-        return cls(study)
 
     @functools.cached_property
     def manifest(self) -> Mapping[str, Any]:

@@ -9,4 +9,4 @@ from plumbline.study import Study
 
 def concluded(study: Study) -> Conclusion:
     """Verdicts, agreement and means as they follow from the ratings now, looked at or not."""
-    return Conclusion(Evidence.open(study), study.sample.seed)
+    return Conclusion(Evidence(study), study.sample.seed)

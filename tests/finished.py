@@ -84,11 +84,11 @@ def _make(folder: Path) -> None:
     generate(study)
     draw_sample(study)
     with stage(study, "publish"):
-        records = CampaignRecords.open(study)
+        records = CampaignRecords(study)
         fix_rules(records)
         begin_offering(records, "argilla", records.rubric)
     with stage(study, "collect"):
-        records = CampaignRecords.open(study)
+        records = CampaignRecords(study)
         answer, begun = answering(study, records.rubric, records.shown), datetime.now(UTC)
         answers = [
             Answer(

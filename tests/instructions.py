@@ -49,5 +49,5 @@ def label(study: Study, answers: Mapping[str, Sequence[str]], raters: int = 3, *
                     source="argilla", answer=answer, simulated=simulated,
                 ).model_dump()
             )  # fmt: skip
-    write_ratings(CampaignRecords.open(study), pd.DataFrame(rows))
+    write_ratings(CampaignRecords(study), pd.DataFrame(rows))
     accept(study)

@@ -70,18 +70,18 @@ def made(generated: Study) -> Made:
     """Raters a, b, c, d and e; a is excluded, e came last, one pair is withdrawn, z has a draft."""
     study = generated.model_copy(update={"raters": generated.raters.model_copy(update={"per_pair": 3})})
     rate(study)
-    whole = CampaignRecords.open(study).all_ratings
+    whole = CampaignRecords(study).all_ratings
     careful, day = whole[whole["rater_id"] == "b"], pd.Timedelta("1D")
     value = careful["value"].astype("Int64")
     fourth = careful.assign(rater_id="d", value=(value - 1).clip(lower=1))
     fifth = careful.assign(rater_id="e", value=6 - value, submitted_at=careful["submitted_at"] + day)
     draft = careful.assign(rater_id="z", value=pd.NA, status="draft")
-    write_ratings(CampaignRecords.open(study), pd.concat([whole, fourth, fifth, draft], ignore_index=True))
+    write_ratings(CampaignRecords(study), pd.concat([whole, fourth, fifth, draft], ignore_index=True))
     decide(study, "a", exclude=True, reason="clicks through")
-    paraphrases = [pair.pair_id for pair in CampaignRecords.open(study).pairs if pair.transformation == "paraphrasing"]
+    paraphrases = [pair.pair_id for pair in CampaignRecords(study).pairs if pair.transformation == "paraphrasing"]
     withdraw(study, paraphrases[:1], take_back=False, reason="cut off")
     verdicts = accept(study).verdicts
-    ratings = CampaignRecords.open(study).ratings
+    ratings = CampaignRecords(study).ratings
     assert (ratings["excluded"] != "").any() and (ratings["withdrawn"] != "").any() and ratings["surplus"].any()
     return Made(study, next(one for one in verdicts if one.transformation == "paraphrasing"), ratings)
 
@@ -144,7 +144,7 @@ def by_pair(made: Made) -> pd.Series:
 
 
 def texts(made: Made) -> pd.DataFrame:
-    pairs = CampaignRecords.open(made.study).pairs
+    pairs = CampaignRecords(made.study).pairs
     return pd.DataFrame([(one.pair_id, one.original, one.transformed) for one in pairs]).set_axis(
         ["pair_id", "original", "transformed"], axis=1
     )
@@ -189,7 +189,7 @@ def test_a_frame_of_the_file_gives_what_counting_ratings_give(made: Made, name: 
 
 
 def test_drift_stands_beside_means_of_what_counts(made: Made) -> None:
-    pairs = pd.DataFrame([one.model_dump() for one in CampaignRecords.open(made.study).pairs])
+    pairs = pd.DataFrame([one.model_dump() for one in CampaignRecords(made.study).pairs])
     frame = drift_by_quality(pairs, made.ratings, drifted(made), per_pair=3, question="quality")
     own = made.own(that_count(made.ratings))
     due = own.astype({"value": float}).groupby("pair_id")["value"].mean()

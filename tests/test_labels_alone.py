@@ -34,9 +34,7 @@ def test_a_study_that_rates_nothing_goes_to_the_end(tmp_path: Path, monkeypatch:
         run(file, *command.split())
     planned = run(file, "plan", "--campaigns", "2", "--pairs", "30")
     assert "share of odd in naturalness at most 0.5" in planned
-    pairs = dict.fromkeys(
-        one.pair_id for one in (*CampaignRecords.open(study).pairs, *CampaignRecords.open(study).controls)
-    )
+    pairs = dict.fromkeys(one.pair_id for one in (*CampaignRecords(study).pairs, *CampaignRecords(study).controls))
     answers = [
         {"time": f"2026-03-01T13:{place % 60:02}:00Z", "rater": rater, "pair": pair, "order": ORDERS[who * place % 2]}
         | {"naturalness": ("Natural", "odd")[(place + who) % 2]}
@@ -64,7 +62,7 @@ def test_a_study_that_rates_nothing_goes_to_the_end(tmp_path: Path, monkeypatch:
     assert {one.label: one.share.value for one in sound.shares} == {"natural": 0.5, "odd": 0.5, "wrong": 0}
     # Half the pairs have equal orders: tau 1. Of the others' three twos one agrees, one does not, one is tied: tau 0.
     assert order.coefficients[0].name == "tau-b" and order.coefficients[0].estimate.value == pytest.approx(0.5)
-    assert EvaluationRecords.open(study).scores["status"].eq("evaluated").all()
+    assert EvaluationRecords(study).scores["status"].eq("evaluated").all()
     monkeypatch.setattr("sys.argv", [str(APP), "--study", str(study.file), "--exports", str(tmp_path / "exports")])
     for view in ("drift", "verdicts", "campaign", "texts"):
         shown = go_to(AppTest.from_file(str(APP), default_timeout=60), view).run()

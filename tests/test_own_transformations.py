@@ -61,7 +61,7 @@ def run(file: Path, *words: str) -> str:
 
 def rate(file: Path, study: Study, value: int) -> None:
     """Two raters give every pair and control the same answer, in a file that is collected."""
-    pairs = [pair.pair_id for pair in (*CampaignRecords.open(study).pairs, *CampaignRecords.open(study).controls)]
+    pairs = [pair.pair_id for pair in (*CampaignRecords(study).pairs, *CampaignRecords(study).controls)]
     answers = [
         {"time": f"2026-03-01T13:{place % 60:02}:00Z", "rater": rater, "pair": pair, "quality": value, "fluency": 4}
         for rater in ("ada", "bob")
@@ -99,7 +99,7 @@ def test_a_ninth_transformation_stands_beside_htebs_and_enters_no_number_of_thei
     )
     assert (made.origin.prompt_hash, verdicts["paraphrasing"].origin.generator_kind) == ("", "recorded")
 
-    scores = EvaluationRecords.open(study).scores
+    scores = EvaluationRecords(study).scores
     table = axis_table(scores).iloc[0]
     # Of HTEB's axes there is no language here: HTEB's total is undefined, so the table has one of all axes, named so.
     axes = ["lexical_stylistic", "length", "noise"]

@@ -229,7 +229,7 @@ def workspaces_of(study_name: str, argilla: Argilla) -> dict[str, tuple[str, fro
 
 def is_offered(study: Study) -> bool:
     """Return whether this study has offered its sample in Argilla: before, datasets of its name are another's."""
-    return any(offering.to == ARGILLA for offering in CampaignRecords.open(study).offerings)
+    return any(offering.to == ARGILLA for offering in CampaignRecords(study).offerings)
 
 
 def admit_annotators(study: Study, argilla: Argilla, reads: Mapping[str, Sequence[str]]) -> Admission:

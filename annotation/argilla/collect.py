@@ -40,7 +40,7 @@ def collect(study: Study, argilla: Argilla, *, replace: bool = False) -> pd.Data
     who are not members.
     """
     with alone(study):
-        records = CampaignRecords.open(study)
+        records = CampaignRecords(study)
         if not replace:
             refuse_other_sample(records)
         rubric, pairs, again = asked_rubric(records), records.shown_by_id, records.answers_again

@@ -108,7 +108,7 @@ def publish(
     decided are removed while nobody has answered them.
     """
     with alone(study):
-        return _publish(Evidence.open(study), argilla, reads or {}, ahead or {})
+        return _publish(Evidence(study), argilla, reads or {}, ahead or {})
 
 
 def _publish(
@@ -143,7 +143,7 @@ def _publish(
     admission = admit_annotators(study, argilla, reads)
     aside, back = _offer_excluded(records, argilla, targets, rubric)
     if aside:  # looks wait for the answers that replace excluded ones
-        records = Evidence.open(study)
+        records = Evidence(study)
     withdrawn = records.withdrawn
     write_looks(records)
     unopened = records.unopened(ahead)

@@ -55,7 +55,7 @@ def simulate(study: Study, argilla: Argilla) -> int:
     if not study.raters.simulated:
         raise StudyError(f"{study.file}: raters.simulated is empty; name simulated raters, or let people rate")
     with alone(study):
-        records = CampaignRecords.open(study)
+        records = CampaignRecords(study)
         desk = _Desk(study, asked_rubric(records), argilla, _accounts(study.raters.simulated, argilla, study.name))
         todo = desk.due(records)
         for dataset, items in training_datasets(study.name, argilla, read_items(study, desk.rubric)):

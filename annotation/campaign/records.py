@@ -72,7 +72,7 @@ class CampaignData:
     @classmethod
     def read(cls, study: Study) -> CampaignData:
         """Read a study's pairs and ratings. Raises DataError for damaged files."""
-        return CampaignRecords.open(study).collected
+        return CampaignRecords(study).collected
 
     @classmethod
     def of_tables(

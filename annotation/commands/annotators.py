@@ -55,7 +55,7 @@ def invite(
     one. Raises StudyError if nobody is named, for a person whom the study does not name, and for an invalid name.
     """
     invited = _invited(study, names)
-    work = _work(CampaignRecords.open(study), ours=has_rating_page(connection))  # refused before accounts are made
+    work = _work(CampaignRecords(study), ours=has_rating_page(connection))  # refused before accounts are made
     passwords = accounts.add(connection, home, invited)
     reads = accounts.languages(connection, home)
     with attach(connection) as argilla:

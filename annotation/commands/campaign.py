@@ -115,7 +115,7 @@ def sample(options: argparse.Namespace) -> int:
             f"{study.name}: wave {wave.number} adds {count(wave.pairs, item)} to the sample; publish the wave to"
             " collect ratings"
         )
-    records = CampaignRecords.open(study)  # read again, now that the sample is drawn
+    records = CampaignRecords(study)  # read again, now that the sample is drawn
     checks = judging.checks(Counter(pair.control for pair in records.controls))
     print(
         f"{study.name}: {count(len(pairs), item)} drawn, and {checks} -> {study.folder / 'pairs.parquet'},"
@@ -146,7 +146,7 @@ def preview(options: argparse.Namespace) -> int:
 def publish_pairs(options: argparse.Namespace) -> int:
     """Send the sample and the training pairs to the annotators; print advice for the coordinator."""
     study, home = cli.study_of(options), home_of(options)
-    records = CampaignRecords.open(study)
+    records = CampaignRecords(study)
     pairs = records.pairs  # no server is started to say that there are none
     read_items(study, rubric := rubric_to_ask(records)[0])
     with connect(home) as argilla:
@@ -193,7 +193,7 @@ def warn_of_readers(raters: RatersSpec, done: Publication) -> None:
 def simulate_raters(options: argparse.Namespace) -> int:
     """Let simulated raters answer."""
     study = cli.study_of(options)
-    CampaignRecords.open(study).need(PAIRS)  # no server is started to say that there are none
+    CampaignRecords(study).need(PAIRS)  # no server is started to say that there are none
     with connect(home_of(options), existing=True) as argilla:
         answered = simulate(study, argilla)
     drawn = f"; {study.judging.simulation}" if answered and study.judging.simulation else ""
@@ -208,10 +208,10 @@ def collect_answers(options: argparse.Namespace) -> int:
         raise StudyError("--csv and --columns go together: the file, and the meaning of its columns")
     if options.csv:
         with stage(study, "collect", shown_files(study.folder), collected_files(study.folder)):
-            columns = columns_of(asked_rubric(CampaignRecords.open(study)).asked(), options.columns)
+            columns = columns_of(asked_rubric(CampaignRecords(study)).asked(), options.columns)
             ratings = collect_csv(study, home, options.csv, columns, replace=options.replace)
     else:
-        CampaignRecords.open(study).need(PAIRS)  # no server is started to say that there are none
+        CampaignRecords(study).need(PAIRS)  # no server is started to say that there are none
         with connect(home, existing=True) as argilla:
             ratings = take_in(study, home, argilla, replace=options.replace)
     answers = ratings.drop_duplicates(["pair_id", "rater_id"])  # a rating for each question or candidate
@@ -229,7 +229,7 @@ def review(options: argparse.Namespace) -> int:
         raise StudyError("--reason goes with --exclude or --keep: name the rater that it is about")
     study = cli.study_of(options)
     if options.judged:
-        print(differences_text(Evidence.open(study)))
+        print(differences_text(Evidence(study)))
         return 0
     evidence = Evidence.read(study)
     evidence.refuse_other_rules()

@@ -107,7 +107,7 @@ class CrowdCampaign:
 
     def reopen(self) -> None:
         """Open the study's records, again after this command has written some of them."""
-        self.records = Evidence.open(self.study)
+        self.records = Evidence(self.study)
 
     @property
     def rubric(self) -> Rubric:

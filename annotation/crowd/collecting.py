@@ -100,7 +100,7 @@ def collect_archive(study: Study, key: bytes, path: Path, *, replace: bool = Fal
     `key` makes workers' pseudonyms, the same as a campaign's. Rejected assignments are left out and named, as MTurk's
     own site leaves them unpaid. Raises DataError with file and line for anything that is not an answer of this study.
     """
-    source, records = source_of_file(path), CampaignRecords.open(study)
+    source, records = source_of_file(path), CampaignRecords(study)
     pairs = records.shown_by_id
     rubric, answers, left_out = asked_rubric(records), list[Answer](), dict[str, str]()
     pools = {pair_id: pair.pool for pair_id, pair in pairs.items()}
@@ -124,7 +124,7 @@ def forget_rehearsal(study: Study, ledger: Ledger) -> int:
 
     A study never has ratings of both a rehearsal and people, so all its looks and verdicts come from the rehearsal.
     """
-    records, raters = CampaignRecords.open(study), {work.pseudonym for work in ledger.work()}
+    records, raters = CampaignRecords(study), {work.pseudonym for work in ledger.work()}
     number = int((records.all_ratings["source"] == REHEARSAL).sum())
     if raters and number == len(records.all_ratings):
         for file in (LOOKS, BLOCK_LOOKS):

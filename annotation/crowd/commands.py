@@ -83,7 +83,7 @@ def campaign_of(
 
     Raises StudyError if it has no batches yet, unless this command `begins` it.
     """
-    records = CampaignRecords.open(study)
+    records = CampaignRecords(study)
     name = campaign_name(records, options)
     platform = platform_class(name.platform)
     try:
@@ -155,7 +155,7 @@ def mode_of(options: argparse.Namespace) -> Mode:
 def show_plan(options: argparse.Namespace) -> int:
     """Print the next offers and their cost."""
     study = cli.study_of(options)
-    records = Evidence.open(study)
+    records = Evidence(study)
     campaign = campaign_name(records, options)
     refuse_incomplete(records, campaign, launching=False)
     print(summary.plan_text(records, campaign, options.pilot))
@@ -202,7 +202,7 @@ def show_campaign(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
     summaries = summary.read_summaries(study)
     if not summaries:
-        refuse_lost_campaign(CampaignRecords.open(study), "live")
+        refuse_lost_campaign(CampaignRecords(study), "live")
         print(f"{study.name}: no crowd campaign yet; see `{study.command('crowd plan')}`")
     print("\n\n".join(summary.summary_text(campaign_summary) for campaign_summary in summaries))
     for (refusing, worker), at in read_refused(home_of(options), study.name).items():
@@ -219,7 +219,7 @@ def show_campaign(options: argparse.Namespace) -> int:
 def release_worker(options: argparse.Namespace) -> int:
     """Let a participant go on in another browser."""
     study, home = cli.study_of(options), home_of(options)
-    campaign, worker = campaign_name(CampaignRecords.open(study), options), options.participant
+    campaign, worker = campaign_name(CampaignRecords(study), options), options.participant
     if not is_pseudonym(worker):
         worker = worker_pseudonym(pseudonym_key(home), study.name, campaign.platform, worker)
     if not release(home, study.name, campaign, worker):
@@ -340,7 +340,7 @@ def close_campaign(options: argparse.Namespace) -> int:
 
 def _forget(study: Study, options: argparse.Namespace) -> int:
     """Remove a rehearsal's ratings, batches and decisions from the study's records."""
-    campaign = campaign_name(CampaignRecords.open(study), options)
+    campaign = campaign_name(CampaignRecords(study), options)
     if not campaign.made_up:
         raise StudyError("--forget removes only a rehearsal's records; leave it out, or add --platform rehearsal")
     with alone(study), Ledger(study.scratch / LEDGER, study.name, *campaign) as ledger:

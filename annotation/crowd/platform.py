@@ -182,7 +182,7 @@ class Platform(ABC):
     @cached_property
     def _rubric(self) -> Rubric:
         """The rubric as it was fixed for the workers."""
-        return asked_rubric(CampaignRecords.open(self._study))
+        return asked_rubric(CampaignRecords(self._study))
 
     @abstractmethod
     def prepare(self) -> None:

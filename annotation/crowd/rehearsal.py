@@ -162,7 +162,7 @@ class MadeUpCrowd(AccountPlatform):
         if self._study.judging.does_tasks:
             done = rehearsal_of(self._study).answers
             return lambda worker, pair_id: done(worker.rater, pair_id, worker.skill)
-        rated = answering(self._study, self._rubric, CampaignRecords.open(self._study).shown, draws=True)
+        rated = answering(self._study, self._rubric, CampaignRecords(self._study).shown, draws=True)
         return lambda worker, pair_id: rated(worker.rater, pair_id)
 
     def _of(self, posted_id: str) -> list[MadeUpWork]:

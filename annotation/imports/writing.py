@@ -336,7 +336,7 @@ def write_records(
             study, "collect", files, [study.folder / "ratings.parquet", study.folder / "control_ratings.parquet"]
         ):
             ratings = _ratings(pairs, material, questions, pseudonyms)
-            write_ratings(CampaignRecords.open(study), ratings)
+            write_ratings(CampaignRecords(study), ratings)
             if material.items["truth"].notna().any():
                 with atomic(study.folder / TRUTH) as file:
                     file.write(csv_bytes(_right_answers(pairs, material, questions)))

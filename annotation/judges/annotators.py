@@ -81,7 +81,7 @@ class Annotating(PromptedAnswers[AnnotatorMessage, ModelAnswer]):
         recordings = recording_hashes(spec.engine, study.resolve)
         self.hash = identity("annotator-v1", *spec.identity(), spec.seed, *recordings)
         instructions = Instructions(load_rubric(study, tasks=every))
-        pairs = {pair.pair_id: pair for pair in CampaignRecords.open(study).pairs}
+        pairs = {pair.pair_id: pair for pair in CampaignRecords(study).pairs}
         wanted = {
             self.key(message): message for task in self.tasks for message in instructions.askings(task, items, pairs)
         }

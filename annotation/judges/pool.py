@@ -47,7 +47,7 @@ def draw_judged(study: Study, outputs: int = 0, *, keep: bool = True) -> list[Ju
     larger = study.model_copy(update={"sample": study.sample.model_copy(update={"pairs": outputs})})
     source: SampleSource = Groups(larger, load_rubric(study)) if study.subject else Candidates(Plan(larger))
     # Pairs drawn for raters, controls included; empty before sampling, and for a candidate's outputs.
-    records = CampaignRecords.open(study)
+    records = CampaignRecords(study)
     sample = records.known_pairs if study.outputs == study.folder / "transformations" else []
     sample = [*sample, *(records.controls if sample else [])]
     by_name: dict[str, list[JudgedPair]] = {}

@@ -162,7 +162,7 @@ def keep(
     _refuse_twice(ratings, source)
     _add_snapshot(folder, source, parts)
     write_ratings(records, ratings)
-    return CampaignRecords.open(records.study).ratings
+    return CampaignRecords(records.study).ratings
 
 
 def write_ratings(records: CampaignRecords, answers: pd.DataFrame) -> None:

@@ -64,7 +64,7 @@ def decide(
 
     Returns the last rater's. Raises StudyError for a rater without ratings and for a decision without a reason.
     """
-    records = CampaignRecords.open(study)
+    records = CampaignRecords(study)
     ratings = records.all_ratings
     for rater in raters:
         _refuse_unknown(study.name, rater, sorted(set(ratings["rater_id"])), names)
@@ -102,7 +102,7 @@ def withdraw(study: Study, pair_ids: Sequence[str], *, take_back: bool, reason: 
     """
     if not reason.strip():
         raise StudyError(f"{'taking back' if take_back else 'withdrawing'} pairs needs a reason; add --reason 'why'")
-    records = CampaignRecords.open(study)
+    records = CampaignRecords(study)
     ids = [_pair_named(study.name, name, records.shown) for name in pair_ids]
     if twice := next((pair_id for pair_id, times in Counter(ids).items() if times > 1), ""):
         raise StudyError(f"pair {twice} is named twice; name each pair once")

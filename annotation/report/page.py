@@ -131,7 +131,7 @@ def write_report(study: Study, now: datetime | None = None) -> Path:
 
     Raises DataError before there are verdicts, and for verdicts that no longer follow from what is on disk.
     """
-    evidence = Evidence.open(study)
+    evidence = Evidence(study)
     material = read_material(evidence, now)
     tables, drawn = all_tables(material), figure_frames(material)
     folder = study.folder / FOLDER

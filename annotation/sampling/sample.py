@@ -59,7 +59,7 @@ def draw_sample(study: Study) -> list[Pair]:
     (24, 'paraphrasing')
     """
     with alone(study):
-        return _draw(CampaignRecords.open(study))
+        return _draw(CampaignRecords(study))
 
 
 def _draw(records: CampaignRecords) -> list[Pair]:
@@ -275,7 +275,7 @@ def extend_sample(study: Study, reason: str) -> Wave:
     whose outputs, generator, prompts, seed or `without` changed, and where there is nothing to add.
     """
     with alone(study):
-        return _extend(CampaignRecords.open(study), trim(reason))
+        return _extend(CampaignRecords(study), trim(reason))
 
 
 def _extend(records: CampaignRecords, reason: str) -> Wave:

@@ -286,7 +286,7 @@ def status_now(study: Study, home: server.Home) -> Status:
 
     Raises DataError for damaged records.
     """
-    evidence = Evidence.open(study)
+    evidence = Evidence(study)
     return with_server(read_status(evidence, datetime.now(UTC)), evidence.collected, home)
 
 

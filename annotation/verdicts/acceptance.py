@@ -75,7 +75,7 @@ def accept(study: Study, amend: str | None = None) -> Acceptance:
 
 def _evidence(study: Study) -> Evidence:
     """Return the verdicts' evidence, after writing marks that a killed command may not have written."""
-    evidence = Evidence.open(study)
+    evidence = Evidence(study)
     refuse_other_sample(evidence)
     evidence.read_whole()
     if not evidence.decided:

@@ -30,7 +30,7 @@ class Evidence(CampaignRecords):
 
         Raises DataError for damaged and replaced files.
         """
-        return cls.open(study).read_all()
+        return cls(study).read_all()
 
     def read_all(self) -> Self:
         """Read all records that may exist, and return self. Raises as `read`."""
@@ -41,7 +41,7 @@ class Evidence(CampaignRecords):
     @classmethod
     def whole(cls, study: Study) -> Self:
         """Open the records, all of which must exist: the error for a missing file names the command that makes it."""
-        return cls.open(study).read_whole()
+        return cls(study).read_whole()
 
     def read_whole(self) -> Self:
         """Read all records, which must exist, and return self. Raises as `whole`."""

@@ -200,7 +200,7 @@ def tasks_of(study: Study, names: Sequence[str]) -> tuple[list[CheckedTask], lis
     if not (study.folder / LOOKS.name).exists():
         units = originals_of(study.model_copy(update={"datasets": tuple(wanted)}))
         return [CheckedTask(name_of(unit), unit.dataset, unit) for unit in units], [_NO_VERDICTS]
-    records = EvaluationRecords.open(study)
+    records = EvaluationRecords(study)
     units = plan_units(
         Folder(study.model_copy(update={"datasets": tuple(wanted)})), records.conclusion.verdicts, records.pairs
     )
@@ -269,7 +269,7 @@ def _of_study(study: Study, names: Sequence[str]) -> tuple[list[CheckedTask], Sc
     tasks, notes = tasks_of(study, names)
     if not study.evaluation.models:
         return tasks, None, [*notes, "scores are not checked, as the study has no models"]
-    records = EvaluationRecords.open(study)
+    records = EvaluationRecords(study)
     scores = records.scores if records.has(SCORES) else pd.DataFrame()
     return tasks, ScoreChecks(ModelHost.of(study), scores, study.command("evaluate")), notes
 

@@ -358,7 +358,7 @@ def _made(study: Study, options: argparse.Namespace) -> tuple[Smaller, Holding, 
         smaller = draw_documents(unit.dataset, number, stratified=options.draw != "uniform", seed=options.seed)
     else:
         smaller, pooled = _pooled(host, unit.dataset, options)
-    records = EvaluationRecords.open(study)
+    records = EvaluationRecords(study)
     scores = records.scores if records.has(SCORES) else pd.DataFrame()
     scores_before = known_scores(scores, unit, Model.all_of(host), study.evaluation.protocol)
     with tqdm(total=len(scores_before), desc="scoring", unit="model", delay=1, leave=False) as bar:

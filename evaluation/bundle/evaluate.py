@@ -75,8 +75,8 @@ def evaluate_bundle(
     units = plan_units(source, bundle.verdicts, pairs, include_rejected=wanted.include_rejected)
     good = accepted_pairs(bundle.conclusion.means, bundle.rubric.question_names())
     measures = (AcceptedPairs(study.evaluation, pairs, good, study.acceptance.min_pairs),)
-    outcome = evaluate_units(EvaluationRecords.open(study), units, bundle.verdicts, pairs, measures, load)
-    scores = EvaluationRecords.open(study).scores
+    outcome = evaluate_units(EvaluationRecords(study), units, bundle.verdicts, pairs, measures, load)
+    scores = EvaluationRecords(study).scores
     makers, n_left_out = like_for_like(scores, bundle.scores)
     makers = makers[~makers["model"].isin(_as_scored(scores, makers))]
     return BundleEvaluation(study, outcome, scores, makers.assign(model=makers["model"] + MAKERS), n_left_out)

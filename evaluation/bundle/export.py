@@ -78,7 +78,7 @@ def export(
         for name in named:
             if name not in names:
                 raise StudyError(f"{study.file}: bundle.{key}: no data set {name!r}; {nearest(name, names)}")
-    evidence = EvaluationRecords.open(study)
+    evidence = EvaluationRecords(study)
     raters = evidence.collected.plain_ratings["rater_id"].unique()
     if named_raters := [rater for rater in raters if not is_pseudonym(rater)]:
         raise DataError(

@@ -169,7 +169,7 @@ def human_benchmark(study: str | Path, *, exports: str | Path | None = None) -> 
     (6, 'Classification')
     """
     opened = load_study(study, exports)
-    samples = [sample for sample in HumanRecords.open(opened).samples if sample.units]
+    samples = [sample for sample in HumanRecords(opened).samples if sample.units]
     protocol = opened.evaluation.protocol
     tasks = [_task(list(of_task), protocol) for _, of_task in groupby(samples, key=lambda sample: sample.task.task)]
     return Benchmark(

@@ -128,7 +128,7 @@ def write_report(study: Study) -> tuple[Path, HumanMaterial]:
 
     Raises DataError before the study is evaluated, for edited tables, and if a data set's file was changed.
     """
-    records = HumanRecords.open(study)
+    records = HumanRecords(study)
     records.refuse_changed_files()
     material = read_material(records)
     title = f"People and models on the same items: study {study.name}"

@@ -49,7 +49,7 @@ def evaluate_human(
 
     Source: HUME, 3; docs/human.md lists the differences and the reasons.
     """
-    host, records = ModelHost.of(study), HumanRecords.open(study)
+    host, records = ModelHost.of(study), HumanRecords(study)
     chosen = [Model.of(host, spec) for spec in host.chosen(models)] if study.evaluation.models else []
     people, annotators, named = records.answers, records.model_answers, records.subject.models
     with only_one(study.scratch / ".evaluation.lock", f"another run is evaluating {study.name!r}"):
@@ -65,7 +65,7 @@ def evaluate_human(
             *(
                 f"{verdict.transformation} ({verdict.language}) is {verdict.decision} but was scored nevertheless:"
                 f" {'; '.join(verdict.reasons)}"
-                for verdict in known_verdicts(Evidence.open(study))
+                for verdict in known_verdicts(Evidence(study))
                 if verdict.decision != "accepted"
             ),
             *(

@@ -352,7 +352,7 @@ def report_wordings(options: argparse.Namespace) -> int:
     if not options.study:
         return _report_scores(options)
     study = load_study(options.study, options.exports)
-    scores = study_scores(StudyRecords.open(study))
+    scores = study_scores(StudyRecords(study))
     folder = place(options.out, "--out") if options.out else study.folder / FOLDER
     with stage(study, "evaluation instructions report", [study.folder / SCORES], [folder]):
         analysis = analyse(scores, _settings(options, study.sample.seed), where=study.folder / SCORES)

@@ -113,7 +113,7 @@ def evaluate_instructions(
     chosen = [Model.of(host, spec) for spec in host.chosen(models)]
     with only_one(study.scratch / ".evaluation.lock", f"another run is evaluating {study.name!r}"):
         units = plan(study, include_unaccepted=include_unaccepted)
-        results = PromptResults(StudyRecords.open(study), units, Model.all_of(host))
+        results = PromptResults(StudyRecords(study), units, Model.all_of(host))
         todo = {model.name: results.todo(model) for model in chosen}
         n_all = len(chosen) * sum(not unit.reason for unit in units)
         n_todo = sum(map(len, todo.values()))
@@ -171,7 +171,7 @@ def forecast(study: Study, *, models: Sequence[str] = (), include_unaccepted: bo
     host = ModelHost.of(study)
     chosen = [Model.of(host, spec) for spec in host.chosen(models)]
     units = plan(study, include_unaccepted=include_unaccepted)
-    results = PromptResults(StudyRecords.open(study), units, chosen)
+    results = PromptResults(StudyRecords(study), units, chosen)
     rows, totals = [], [0, 0, 0]
     for model in chosen:
         todo = results.todo(model)

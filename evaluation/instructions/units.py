@@ -157,7 +157,7 @@ def plan(study: Study, *, include_unaccepted: bool = False) -> list[PromptUnit]:
     if not study.evaluation.models:
         raise StudyError(f"{study.file}: no models to score; add `evaluation` with `models`")
     wordings = read_wordings(study)
-    decisions = {} if include_unaccepted and unlabelled(study.folder) else labelled(Evidence.open(study), wordings)
+    decisions = {} if include_unaccepted and unlabelled(study.folder) else labelled(Evidence(study), wordings)
     units = list[PromptUnit]()
     for spec, dataset in zip(study.datasets, iter_datasets(study), strict=True):
         of_dataset = dataset, content_id(spec, dataset)

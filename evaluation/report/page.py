@@ -167,9 +167,9 @@ def write_report(
     them as accepted.
 
     """
-    records = EvaluationRecords.open(study)
+    records = EvaluationRecords(study)
     material = read_material(
-        records, EvaluationRecords.open(compared) if compared else None, [*map(EvaluationRecords.open, prompts)]
+        records, EvaluationRecords(compared) if compared else None, [*map(EvaluationRecords, prompts)]
     )
     results = material.results
     exhibits = all_exhibits(material, _known(choices, results.scores, material.models))

@@ -223,7 +223,7 @@ class StudyReader(PageReader):
     @cached("ratings.parquet")
     def answers(self) -> pd.DataFrame:
         """Every answer (`plumbline.records.Rating`)."""
-        return CampaignRecords.open(self.study).ratings
+        return CampaignRecords(self.study).ratings
 
     @cached(watches=COLLECTED)
     def collected(self) -> CampaignData:
@@ -236,7 +236,7 @@ class StudyReader(PageReader):
         return self._evidence().signs
 
     def _evidence(self) -> Evidence:
-        return Evidence.open(self.study).changed(collected=self.collected())
+        return Evidence(self.study).changed(collected=self.collected())
 
     @cached(watches=(LOOKED, *FACTS))
     def simulated(self) -> bool:
@@ -262,13 +262,13 @@ class StudyReader(PageReader):
     @cached(watches=RULES)
     def looks(self) -> list[Look]:
         """The looks at results, oldest first."""
-        return CampaignRecords.open(self.study).looks
+        return CampaignRecords(self.study).looks
 
     @cached(watches=(*RULES, *COLLECTED))
     def amendments(self) -> list[tuple[RuleSet, list[str]]]:
         """The rules that replaced others after the first rating, each with what it changed."""
         first = preregistration.first_rating(self.collected().ratings)
-        return preregistration.amendments(CampaignRecords.open(self.study).rules, first)
+        return preregistration.amendments(CampaignRecords(self.study).rules, first)
 
     @cached("pairs.parquet")
     def pairs(self) -> pd.DataFrame:

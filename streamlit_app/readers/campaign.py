@@ -26,7 +26,7 @@ class CampaignReader(StudyReader):
     @cached(*JUDGED, watches=(*RULES, "judgements/"))
     def material(self) -> CampaignMaterial:
         """The material of the campaign's report: verdicts that hold, and their ratings."""
-        return read_material(Evidence.open(self.study).changed(signs=self.signs()))
+        return read_material(Evidence(self.study).changed(signs=self.signs()))
 
     @cached(*JUDGED, watches=RULES)
     def table(self, make: Callable[[CampaignMaterial], Exhibit]) -> Exhibit:
@@ -36,7 +36,7 @@ class CampaignReader(StudyReader):
     @cached(*RATED, watches=RULES)
     def crowd(self) -> Exhibit | None:
         """The crowd's cost against the plan; None without crowd workers."""
-        material = campaign_material(Evidence.open(self.study).changed(signs=self.signs()))
+        material = campaign_material(Evidence(self.study).changed(signs=self.signs()))
         return raters.campaigns_exhibit(material) if material.crowd else None
 
     @cached(*JUDGED, watches=RULES)

@@ -54,7 +54,7 @@ class ScoreReader(CampaignReader):
     @cached("scores.parquet")
     def scores(self) -> pd.DataFrame:
         """The scores, with models by their short names."""
-        return self._with_short_names(words_as_objects(EvaluationRecords.open(self.study).scores))
+        return self._with_short_names(words_as_objects(EvaluationRecords(self.study).scores))
 
     def groups(self) -> list[str]:
         """The groups of data sets, by language, that have scores."""
@@ -75,7 +75,7 @@ class ScoreReader(CampaignReader):
     @cached(*SCORED)
     def notes(self) -> tuple[str, ...]:
         """Notes on missing scores, with reasons (`evaluation.report.material.notes_of`)."""
-        scores = EvaluationRecords.open(self.study).scores
+        scores = EvaluationRecords(self.study).scores
         return notes_of(scores, self.verdicts(), ModelHost.of(self.study).labels, self.study.command(COMMAND))
 
     @cached(*SCORED)
@@ -105,7 +105,7 @@ class ScoreReader(CampaignReader):
     @cached("drift.parquet")
     def measured(self) -> pd.DataFrame:
         """The drift of rated pairs, with models by their short names."""
-        return self._with_short_names(words_as_objects(EvaluationRecords.open(self.study).drift))
+        return self._with_short_names(words_as_objects(EvaluationRecords(self.study).drift))
 
     def drift_of(self, model: str) -> pd.Series[float]:
         """The drift of rated pairs in one model's space, by pair_id."""
@@ -134,7 +134,7 @@ class ScoreReader(CampaignReader):
     @cached(*OF_PEOPLE)
     def people(self) -> ReportParts:
         """People and models on the same items."""
-        material = read_material(HumanRecords.open(self.study))
+        material = read_material(HumanRecords(self.study))
         figures = all_figures(material)
         main_figures = {name: drawn for name, drawn in figures.items() if name in ("ranges", "gaps")}
         sentences, doubts = answer_of_people(material), doubts_of_people(material)
@@ -144,7 +144,7 @@ class ScoreReader(CampaignReader):
     @cached(*PROMPTED)
     def wordings(self) -> ReportParts:
         """How scores and ranks change with the wording of instructions."""
-        records, path = StudyRecords.open(self.study), self.study.folder / PROMPTED[0]
+        records, path = StudyRecords(self.study), self.study.folder / PROMPTED[0]
         analysis = analyse(study_scores(records), Settings(seed=self.study.sample.seed), where=path)
         figures = wording_charts.all_figures(analysis)
         main_figures = {name: drawn for name, drawn in figures.items() if name in ("ranks", "inflation")}

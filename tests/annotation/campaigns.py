@@ -63,7 +63,7 @@ def pending(argilla: Argilla, user: server.User, dataset_id: str) -> list[dict[s
 
 def dataset(study: Study, argilla: Argilla, queue: Queue = PARAPHRASING) -> str:
     """The id of a queue's dataset."""
-    return published(CampaignRecords.open(study), argilla)[queue].id
+    return published(CampaignRecords(study), argilla)[queue].id
 
 
 def ratings_of(study: Study, argilla: Argilla) -> set[tuple[str, str, int]]:

@@ -35,7 +35,7 @@ def file(tmp_path: Path) -> Path:
 
 def write(file: Path, study: Study, *rows: str, encoding: str = "utf-8") -> None:
     """A form's export; `{0}` to `{3}` are the sample's pairs, `{4}` is the control."""
-    pairs = [pair.pair_id for pair in (*CampaignRecords.open(study).pairs, *CampaignRecords.open(study).controls)]
+    pairs = [pair.pair_id for pair in (*CampaignRecords(study).pairs, *CampaignRecords(study).controls)]
     file.write_text("\n".join([HEADER, *(row.format(*pairs) for row in rows)]) + "\n", encoding=encoding)
 
 
@@ -57,7 +57,7 @@ def test_a_forms_answers_become_ratings(study: Study, file: Path, tmp_path: Path
     assert own["value"].to_dict() == {"quality": 4, "fluency": 5}
     assert set(own["submitted_at"]) == {pd.Timestamp("2026-03-01T13:15:37", tz="UTC")}
     assert set(ratings["seconds"].dropna()) == {30.0}
-    told = CampaignRecords.open(study).control_ratings
+    told = CampaignRecords(study).control_ratings
     assert len(told) == 2 and set(told["seconds"]) == {53.0}
     assert set(told["rater_id"]) == set(own["rater_id"])  # the same address in capitals
     assert ratings["rater_id"].nunique() == 2 and ratings["rater_id"].str.fullmatch(r"rater-[0-9a-f]{8}").all()
@@ -82,7 +82,7 @@ def test_the_same_file_again_changes_nothing_and_a_shorter_one_is_refused(
     write(file, study, rows[0])
     with pytest.raises(DataError, match=r"2 ratings that were collected before are missing .*answers\.csv"):
         collect_csv(study, home, file, MAPPING)
-    pd.testing.assert_frame_equal(CampaignRecords.open(study).ratings, first)
+    pd.testing.assert_frame_equal(CampaignRecords(study).ratings, first)
     assert len(collect_csv(study, home, file, MAPPING, replace=True)) == 2
     other = tmp_path / "more.csv"  # another file is another source, and leaves the first one's ratings alone
     write(other, study, "2026-03-01T10:00:00Z,bob,{0},1,1,")
@@ -103,7 +103,7 @@ def test_all_rows_that_cannot_be_answers_are_named_at_once_and_nothing_is_kept(
 
 
 def test_pairs_are_found_by_their_texts(study: Study, file: Path, tmp_path: Path) -> None:
-    home, pairs = server.Home(tmp_path / "home"), CampaignRecords.open(study).pairs
+    home, pairs = server.Home(tmp_path / "home"), CampaignRecords(study).pairs
     mapping = column_mapping("original=a,output=b,rater=c,quality=d,fluency=e", ["quality", "fluency"])
     rows = [(unicodedata.normalize("NFD", pair.original), f" {pair.transformed}\n", "ada", 4, 5) for pair in pairs]
     pd.DataFrame(rows, columns=list("abcde")).to_csv(file, index=False, sep="\t")
@@ -117,13 +117,13 @@ def test_pairs_are_found_by_their_texts(study: Study, file: Path, tmp_path: Path
 def test_texts_of_a_repeat_are_its_pairs_and_of_two_pairs_refused(variant: Make, file: Path, tmp_path: Path) -> None:
     sample = {"pairs": 4, "controls": 0, "repeats": 1}
     study = small(variant, "again", transformations=["paraphrasing"], sample=sample)
-    (repeat,) = CampaignRecords.open(study).controls
+    (repeat,) = CampaignRecords(study).controls
     mapping = column_mapping("output=b,rater=c,quality=d,fluency=e", ["quality", "fluency"])
     rows = [(repeat.transformed, rater, 4, 5) for rater in ("ada", "ada", "bob")]
     pd.DataFrame(rows, columns=list("bcde")).to_csv(file, index=False)
-    records = CampaignRecords.open(study)
+    records = CampaignRecords(study)
     collect_csv(study, server.Home(tmp_path / "home"), file, mapping)
-    found = CampaignRecords.open(study).all_ratings.drop_duplicates(["pair_id", "rater_id"])["pair_id"].tolist()
+    found = CampaignRecords(study).all_ratings.drop_duplicates(["pair_id", "rater_id"])["pair_id"].tolist()
     assert sorted(found) == sorted([repeat.repeats, repeat.repeats, repeat.pair_id])  # Ada's second row is the repeat's
     first = records.shown_by_id[repeat.repeats]
     pairs = {first.pair_id: first, "b" * 16: first.model_copy(update={"pair_id": "b" * 16})}

@@ -50,10 +50,8 @@ def test_another_study_takes_exported_answers_in_with_equal_numbers(variant: Mak
     (command,) = re.findall(r"^    (.* --csv answers\.csv .*)$", codebook, re.M)
     mapping = shlex.split(command)[-1]
     collect_csv(second, server.Home(tmp_path / "home"), answers, columns_of(load_rubric(second).asked(), mapping))
-    ratings = [CampaignRecords.open(study).all_ratings for study in (first, second)]
-    assert (
-        len(ratings[0]) == len(ratings[1]) > len(CampaignRecords.open(first).ratings)
-    )  # controls and repeats came along
+    ratings = [CampaignRecords(study).all_ratings for study in (first, second)]
+    assert len(ratings[0]) == len(ratings[1]) > len(CampaignRecords(first).ratings)  # controls and repeats came along
     for study in (first, second):
         accept(study)
     key = ["pair_id", "question"]
@@ -65,7 +63,7 @@ def test_another_study_takes_exported_answers_in_with_equal_numbers(variant: Mak
 def test_what_raters_wrote_is_left_out_unless_it_is_asked_for(variant: Make) -> None:
     study = made(variant, "first")
     careless(study)
-    ratings = CampaignRecords.open(study).ratings.assign(comment="=cmd(), says Ada", source="Ada.csv")
+    ratings = CampaignRecords(study).ratings.assign(comment="=cmd(), says Ada", source="Ada.csv")
     Manifest.of(study).write_table("ratings.parquet", ratings, Rating)
     folder = export(study)
     assert not any("Ada" in path.read_text(encoding="utf-8") for path in folder.iterdir())
@@ -88,7 +86,7 @@ def test_simulated_ratings_stay_simulated(variant: Make) -> None:
     assert named_pseudonym(b"key", "study", "ada").startswith("rater-")
     study = made(variant, "first")
     careless(study)
-    ratings = CampaignRecords.open(study).ratings.assign(simulated=True)
+    ratings = CampaignRecords(study).ratings.assign(simulated=True)
     Manifest.of(study).write_table("ratings.parquet", ratings, Rating)
     assert "SIMULATED RATINGS" in (export(study) / "codebook.md").read_text(encoding="utf-8")
 
@@ -97,7 +95,7 @@ def test_every_character_of_a_comment_comes_back(variant: Make, tmp_path: Path) 
     first, second = made(variant, "typed"), made(variant, "typed-again")
     for study in (first, second):
         draw_sample(study)
-    pair = CampaignRecords.open(first).pairs[0].pair_id
+    pair = CampaignRecords(first).pairs[0].pair_id
     signs = [sign for sign in map(chr, range(0x110000)) if not 0xD800 < ord(sign) < 0xDFFF]
     words = {f"rater-{n:08x}": f"<{''.join(signs[n * 4000 : (n + 1) * 4000])}>" for n in range(len(signs) // 4000 + 1)}
     values = {"quality": 4, "fluency": 4}
@@ -105,13 +103,13 @@ def test_every_character_of_a_comment_comes_back(variant: Make, tmp_path: Path) 
         Answer(pair_id=pair, rater_id=rater, values=values, comment=text, submitted_at="2026-03-01T12:00:00+00:00")
         for rater, text in words.items()
     )
-    keep(CampaignRecords.open(first), "argilla", {"all": SourcePart("1", answers)}, replace=False)
+    keep(CampaignRecords(first), "argilla", {"all": SourcePart("1", answers)}, replace=False)
     answered = export(first, words=True) / "answers.csv"
     columns = columns_of(
         load_rubric(second).asked(), "pair=pair,rater=rater,quality=quality,fluency=fluency,time=time,comment=comment"
     )
     collect_csv(second, server.Home(tmp_path / "home"), answered, columns)
     # No name of a rater travels, so comments are held side by side as sets, a question each.
-    told = [set(CampaignRecords.open(study).all_ratings["comment"]) for study in (first, second)]
+    told = [set(CampaignRecords(study).all_ratings["comment"]) for study in (first, second)]
     assert told[0] == told[1] == {readable(text) for text in words.values()}
     assert "\0" not in "".join(told[0]) and len(told[0]) == len(words) > 270

@@ -49,8 +49,8 @@ def judged_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     study = make_variant(folder)(transformations=TRANSFORMATIONS)
     generate(study)
     draw_sample(study)
-    fix_rules(CampaignRecords.open(study))
-    begin_offering(CampaignRecords.open(study), ARGILLA, load_rubric(study))
+    fix_rules(CampaignRecords(study))
+    begin_offering(CampaignRecords(study), ARGILLA, load_rubric(study))
     rate(study)
     decide(study, "a", exclude=True, reason="fails controls")
     accept(study)
@@ -77,7 +77,7 @@ def said_by(command: Callable[[], object]) -> str:
 def checked(study: Study) -> str:
     """What evaluation and reports say before they use verdicts."""
 
-    return said_by(lambda: looked_at(Evidence.open(study)))
+    return said_by(lambda: looked_at(Evidence(study)))
 
 
 def edit(path: Path, change: Callable[[Any], Any]) -> None:
@@ -88,9 +88,9 @@ def edit(path: Path, change: Callable[[Any], Any]) -> None:
 
 def test_what_nobody_changed_is_believed(study: Study) -> None:
     assert checked(study) == ""
-    assert len(CampaignRecords.open(study).looks) == 1
+    assert len(CampaignRecords(study).looks) == 1
     accept(study)
-    assert len(CampaignRecords.open(study).looks) == 1 and checked(study) == ""
+    assert len(CampaignRecords(study).looks) == 1 and checked(study) == ""
 
 
 @pytest.mark.parametrize("name", ["verdicts.json", "agreement.json", "pair_means.parquet"])
@@ -98,10 +98,10 @@ def test_a_print_out_that_was_edited_or_deleted_changes_nothing(study: Study, na
     before, printed = concluded(study), (study.folder / name).read_bytes()
     for change in (lambda path: path.write_bytes(b"[]"), lambda path: path.unlink()):
         change(study.folder / name)
-        found = looked_at(Evidence.open(study), study.sample.seed)
+        found = looked_at(Evidence(study), study.sample.seed)
         assert found.verdicts == before.verdicts and found.groups == before.groups and found.means.equals(before.means)
     accept(study)
-    assert (study.folder / name).read_bytes() == printed and len(CampaignRecords.open(study).looks) == 1
+    assert (study.folder / name).read_bytes() == printed and len(CampaignRecords(study).looks) == 1
 
 
 @pytest.mark.parametrize("name", ["pairs.parquet", "ratings.parquet", "rules.json"])
@@ -113,8 +113,8 @@ def test_what_verdicts_rest_on_must_be_there(study: Study, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "command"),
     [
-        ("rules.json", lambda study: CampaignRecords.open(study).rules),
-        ("looks.json", lambda study: CampaignRecords.open(study).looks),
+        ("rules.json", lambda study: CampaignRecords(study).rules),
+        ("looks.json", lambda study: CampaignRecords(study).looks),
         ("decisions.json", accept),
         ("offered.json", draw_sample),
     ],
@@ -138,10 +138,10 @@ def test_evidence_that_was_edited_emptied_or_deleted_is_refused(
 @pytest.mark.parametrize("kept", ["offered.json", "rules.json"])
 def test_a_manifest_that_was_deleted_does_not_switch_the_checks_off(study: Study, kept: str) -> None:
     edit(study.folder / "looks.json", lambda looks: [{**looks[0], "n_ratings": 1}])
-    write_table(study.folder / "ratings.parquet", CampaignRecords.open(study).ratings.assign(value=5), Rating)
+    write_table(study.folder / "ratings.parquet", CampaignRecords(study).ratings.assign(value=5), Rating)
     for name in {"offered.json", "manifest.json"} - {kept}:
         (study.folder / name).unlink()
-    rules = lambda study: CampaignRecords.open(study).rules  # noqa: E731
+    rules = lambda study: CampaignRecords(study).rules  # noqa: E731
     for command in (accept, draw_sample, rules) if kept == "offered.json" else (accept, rules):
         line = said_by(lambda command=command: command(study))  # type: ignore[misc]
         assert "manifest.json is missing, but " in line and "exists; restore it from a copy" in line
@@ -169,7 +169,7 @@ def test_answers_to_controls_that_were_taken_away_are_missed(study: Study) -> No
 def test_outputs_that_nobody_rated_and_that_were_swapped_are_refused(
     study: Study, command: Callable[[Study], object]
 ) -> None:
-    rated = {pair.key for pair in CampaignRecords.open(study).pairs}
+    rated = {pair.key for pair in CampaignRecords(study).pairs}
     rows = read_transformed(study, "paraphrasing", 1337)
     others = [row if row.key in rated else row.model_copy(update={"output": "Bananas."}) for row in rows]
     assert others != rows
@@ -178,7 +178,7 @@ def test_outputs_that_nobody_rated_and_that_were_swapped_are_refused(
     says = "paraphrasing/1337.parquet differs from what was written (edited by hand, or from another copy); restore it"
     assert says in said_by(lambda: command(study))
     found = [one.model_copy(update={"decision": "accepted"}) for one in concluded(study).verdicts]
-    assert says in said_by(lambda: plan_units(Folder(study), found, CampaignRecords.open(study).pairs))
+    assert says in said_by(lambda: plan_units(Folder(study), found, CampaignRecords(study).pairs))
     path.unlink()
     generate(study)
     assert [row.output for row in read_transformed(study, "paraphrasing", 1337)] == [row.output for row in rows]
@@ -224,7 +224,7 @@ def test_a_rubric_that_changed_after_the_first_rating_needs_its_reason_and_every
         accept(study)
     assert says in str(caught.value) and "--amend" in str(caught.value)
     accept(study, "a slip of the pen")
-    assert len(CampaignRecords.open(study).looks) == 2
+    assert len(CampaignRecords(study).looks) == 2
     page = write_report(study).read_text(encoding="utf-8")
     assert "The rules were amended after the first rating" in page and says.partition(":")[0] in page
     assert "Transformation quality: does the new text do what was asked" in page  # what raters read
@@ -245,7 +245,7 @@ def test_a_sample_that_was_offered_is_not_replaced_and_goes_on(
 
 def swapped(study: Study, *, rated: bool) -> None:
     """Another text for one paraphrase that was rated, or for one that nobody rated."""
-    keys = {pair.key for pair in CampaignRecords.open(study).pairs}
+    keys = {pair.key for pair in CampaignRecords(study).pairs}
     rows = read_transformed(study, "paraphrasing", 1337)
     key = next(row.key for row in rows if (row.key in keys) == rated and row.status == "ok")
     others = [row.model_copy(update={"output": "Bananas."}) if row.key == key else row for row in rows]
@@ -263,7 +263,7 @@ def test_outputs_that_were_swapped_under_a_verdict_are_not_evaluated(study: Stud
     found = [one.model_copy(update={"decision": "accepted"}) for one in concluded(study).verdicts]
 
     def decisions(**options: bool) -> set[tuple[str, str]]:
-        units = plan_units(Folder(study), found, CampaignRecords.open(study).pairs, **options)
+        units = plan_units(Folder(study), found, CampaignRecords(study).pairs, **options)
         return {(u.decision.status, u.decision.reason) for u in units if u.transformation == "paraphrasing"}
 
     assert decisions() == {("evaluated", "")}
@@ -279,7 +279,7 @@ def test_a_verdict_on_one_kind_of_generator_does_not_cover_another(study: Study,
     generator = {"kind": "openai", "base_url": "http://127.0.0.1:9/v1", **model}
     server = variant(transformations=TRANSFORMATIONS, generator=generator)
     found = [one.model_copy(update={"decision": "accepted"}) for one in concluded(study).verdicts]
-    units = plan_units(Folder(server), found, CampaignRecords.open(server).pairs)
+    units = plan_units(Folder(server), found, CampaignRecords(server).pairs)
     reasons = {unit.decision.reason for unit in units if unit.transformation == "paraphrasing"}
     assert reasons == {
         "the verdict covers recorded outputs of 'plumbline-sample', now openai: have the new outputs rated, or restore"
@@ -294,7 +294,7 @@ def test_a_verdict_on_one_kind_of_generator_does_not_cover_another(study: Study,
 )
 def test_a_record_whose_line_was_taken_from_the_manifest_is_refused(study: Study, name: str) -> None:
     if name == "ratings.parquet":
-        write_table(study.folder / name, CampaignRecords.open(study).ratings.assign(value=5), Rating)
+        write_table(study.folder / name, CampaignRecords(study).ratings.assign(value=5), Rating)
     edit(study.folder / "manifest.json", lambda manifest: manifest["kept"].pop(name) and None)
     line = said_by(lambda: generate(study) if name == OUTPUTS else accept(study))
     assert f"manifest.json has no entry for {name} (is it from another copy?); restore it from a copy" in line

@@ -45,12 +45,12 @@ def test_snapshots_stay_in_their_folder_whatever_a_file_is_called(name: str, var
     study = variant(name="sources", transformations=["paraphrasing"], sample={"pairs": 2})
     generate(study)
     draw_sample(study)
-    (pair, *_) = CampaignRecords.open(study).pairs
+    (pair, *_) = CampaignRecords(study).pairs
     answer = Answer(
         pair_id=pair.pair_id, rater_id="rater-00000001", values={"quality": 4, "fluency": 4},
         submitted_at="2026-03-01T12:00:00+00:00",
     )  # fmt: skip
-    keep(CampaignRecords.open(study), name, {name: SourcePart("1", (answer,))}, replace=False)
+    keep(CampaignRecords(study), name, {name: SourcePart("1", (answer,))}, replace=False)
     (snapshot,) = (study.folder / "snapshots").iterdir()
     assert snapshot.parent == study.folder / "snapshots" and len(snapshot.name) < 255 - len(".123456.tmp.")
 

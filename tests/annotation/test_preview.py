@@ -29,8 +29,8 @@ HOSTILE = (
 
 def test_every_queue_shows_what_raters_are_shown(variant: Make) -> None:
     study = small(variant, "seen", crowd={})
-    html, rubric = preview_html(CampaignRecords.open(study)), load_rubric(study)
-    queues = queues_of(CampaignRecords.open(study).shown)
+    html, rubric = preview_html(CampaignRecords(study)), load_rubric(study)
+    queues = queues_of(CampaignRecords(study).shown)
     assert len(queues) > 2
     shown = {page["task"]["queue"]: page for page in pages(html)}
     assert set(shown) == {queue.dataset(study.name) for queue in queues}
@@ -52,12 +52,12 @@ def test_it_says_what_it_was_made_of_and_not_which_pairs_are_controls(variant: M
     assert page == study.folder / FILE
     assert f"Made from {study.folder / 'pairs.parquet'} and {study.folder / 'controls.parquet'}, worded by" in html
     assert "prompts/rubrics/hteb.yaml" in html
-    controls = CampaignRecords.open(study).controls
+    controls = CampaignRecords(study).controls
     assert {control.control for control in controls} == {"positive", "negative", "repeat"}
     (shown,) = pages(html)
-    assert len(shown["items"]) == len(CampaignRecords.open(study).pairs) + len(controls)
+    assert len(shown["items"]) == len(CampaignRecords(study).pairs) + len(controls)
     whole = words(html)
-    assert not any(pair.pair_id in whole for pair in CampaignRecords.open(study).shown)
+    assert not any(pair.pair_id in whole for pair in CampaignRecords(study).shown)
     assert "positive" not in whole and "negative" not in whole
 
 

@@ -282,7 +282,7 @@ def test_candidates_stand_in_an_order_of_each_rater_and_answers_name_them(
     """What is answered below a place is about the candidate that stood there, for each of two raters."""
     people = [rater(argilla, f"in-order-{number}") for number in range(2)]
     publish(searched, argilla)
-    datasets = {queue.pool: one.id for queue, one in published(CampaignRecords.open(searched), argilla).items()}
+    datasets = {queue.pool: one.id for queue, one in published(CampaignRecords(searched), argilla).items()}
     grades = dict[tuple[str, str], int]()  # by rater and text
     chosen = dict[tuple[str, str], str]()  # by rater and source
     orders = set[tuple[str, ...]]()
@@ -315,9 +315,7 @@ def test_candidates_stand_in_an_order_of_each_rater_and_answers_name_them(
     answers_lines(accept(searched))
     answers = Manifest.of(searched).frame(ANSWERS, HumanAnswer, "accept")
     names = {account_pseudonym(searched.name, user.id, simulated=False): user.username for user in argilla.users()}
-    texts = {
-        pair.pair_id: {one.name: one.value for one in fields_of(pair)} for pair in CampaignRecords.open(searched).shown
-    }
+    texts = {pair.pair_id: {one.name: one.value for one in fields_of(pair)} for pair in CampaignRecords(searched).shown}
     items = {(item.task, item.item): item for item in read_items(searched)}
     for one in answers.itertuples():
         item, rater_name = items[one.task, one.item], names[one.rater_id]

@@ -53,7 +53,7 @@ def rated(variant: Make, name: str, simulated: list[dict[str, object]] = KIND, *
 
 def on_server(study: Study, argilla: Argilla) -> list[str]:
     """The ids of all records, of all datasets."""
-    datasets = published(CampaignRecords.open(study), argilla).values()
+    datasets = published(CampaignRecords(study), argilla).values()
     return [record["external_id"] for listing in datasets for record in argilla.records(listing.id)]
 
 
@@ -71,7 +71,7 @@ def alone(home: server.Home) -> None:
 @pytest.mark.usefixtures("alone")
 def test_a_campaign_goes_block_by_block_to_its_verdicts(argilla: Argilla, home: server.Home, variant: Make) -> None:
     study, lines = rated(variant, "by-blocks"), list[str]()
-    records = CampaignRecords.open(study)
+    records = CampaignRecords(study)
     numbers = block_numbers(study, records.pairs, records.controls)
     first = {pair_id for pair_id, number in numbers.items() if number == 0}
     put_out(study, home, argilla)
@@ -96,7 +96,7 @@ def test_a_campaign_goes_block_by_block_to_its_verdicts(argilla: Argilla, home: 
 
 def _shows_its_looks(study: Study) -> None:
     """In `status`, in the report and in what `accept` prints: two verdicts, decided at the second look."""
-    status = read_status(Evidence.open(study), datetime.now(UTC))
+    status = read_status(Evidence(study), datetime.now(UTC))
     assert list(status.progress["wanted"]) == list(status.progress["counting"]) == [48, 48]
     assert not status.progress["open"].any()
     text = status_text(status)
@@ -130,8 +130,8 @@ def test_cut_off_between_look_and_next_block_the_next_round_finishes_it(
         with pytest.raises(KeyboardInterrupt):
             opener(home, argilla, []).look()
     block, sent = len(on_server(study, argilla)), publishing.send_pairs
-    assert Evidence.open(study).blocks["paraphrasing", "en"].n_looks == 1  # due, and nothing opened
-    assert not CampaignRecords.open(study).block_looks
+    assert Evidence(study).blocks["paraphrasing", "en"].n_looks == 1  # due, and nothing opened
+    assert not CampaignRecords(study).block_looks
 
     def halfway(argilla: Argilla, dataset_id: str, name: str, pairs: list[object], *rest: object) -> None:
         sent(argilla, dataset_id, name, pairs[:3], *rest)  # type: ignore[arg-type]
@@ -143,14 +143,14 @@ def test_cut_off_between_look_and_next_block_the_next_round_finishes_it(
         with pytest.raises(KeyboardInterrupt):
             opener(home, argilla, []).look()
     assert len(on_server(study, argilla)) == block + 3
-    taken = CampaignRecords.open(study).block_looks
+    taken = CampaignRecords(study).block_looks
     assert {(look.group, look.look, look.decision) for look in taken} == {
         ((name, "en"), 1, "undecided") for name in TWO
     }  # kept before anything was opened
     opener(home, argilla, []).look()
     shown = on_server(study, argilla)
     assert len(shown) == len(set(shown)) == 2 * block
-    assert CampaignRecords.open(study).block_looks == taken
+    assert CampaignRecords(study).block_looks == taken
 
 
 def patiently(act: Callable[[], Any]) -> Any:
@@ -172,7 +172,7 @@ def test_a_serving_process_that_is_killed_offers_each_block_once(variant: Make, 
         server.Home(tmp_path / "home"),
         random.Random(5),
     )
-    records = CampaignRecords.open(study)
+    records = CampaignRecords(study)
     numbers = block_numbers(study, records.pairs, records.controls)
     words = ["serve", "--study", str(study.file), "--exports", str(study.folder.parent), "--data", str(home.path)]
 
@@ -204,7 +204,7 @@ def test_a_serving_process_that_is_killed_offers_each_block_once(variant: Make, 
             kill()
     with serving(), connect(home) as argilla:
         deadline = time.monotonic() + 90
-        while len(CampaignRecords.open(study).block_looks) < 2:
+        while len(CampaignRecords(study).block_looks) < 2:
             assert time.monotonic() < deadline
             time.sleep(0.2)
         shown = on_server(study, argilla)
@@ -212,7 +212,7 @@ def test_a_serving_process_that_is_killed_offers_each_block_once(variant: Make, 
     assert len(shown) == len(set(shown)) and set(shown) == {
         pair_id for pair_id, number in numbers.items() if number < 2
     }
-    looks = CampaignRecords.open(study).block_looks
+    looks = CampaignRecords(study).block_looks
     assert [(look.look, look.decision) for look in looks] == [(1, "undecided"), (2, "accepted")]
     (verdict,) = accept(study).verdicts
     assert (verdict.decision, verdict.n_pairs) == ("accepted", 16)
@@ -242,7 +242,7 @@ def test_an_excluded_raters_pairs_of_a_block_go_to_others_before_its_look(
     def looks() -> list[int]:
         serving._studies.pop(str(study.file), None)  # as a server that was started again
         serving.look()
-        return [look.look for look in CampaignRecords.open(study).block_looks]
+        return [look.look for look in CampaignRecords(study).block_looks]
 
     block = rate(0)
     assert rate(1) == block
@@ -257,7 +257,7 @@ def test_an_excluded_raters_pairs_of_a_block_go_to_others_before_its_look(
     while rate(2, 3, 4):
         assert looks()[0] == 1
     take_in(study, home, argilla)
-    evidence = CampaignRecords.open(study)
+    evidence = CampaignRecords(study)
     counting = evidence.all_ratings[evidence.all_ratings["excluded"] == ""].groupby("pair_id")["rater_id"].nunique()
     assert (counting == 3).all() and len(counting) >= 16
     assert looks() == [*range(1, 1 + len(looks()))]
@@ -282,7 +282,7 @@ def test_raters_who_have_nothing_left_get_a_block_early(argilla: Argilla, home: 
     serving.look()
     later = pending(argilla, users[0], dataset(study, argilla, queue))
     assert len(later) == len(block) and block.isdisjoint(record["id"] for record in later)
-    progress = Evidence.open(study).blocks["paraphrasing", "en"]
+    progress = Evidence(study).blocks["paraphrasing", "en"]
     assert (progress.complete, progress.n_looks, progress.opened) == (0, 0, 1)  # no look is earlier for it
     serving.look()
     assert len(pending(argilla, users[0], dataset(study, argilla, queue))) == len(block)  # who has pairs gets no more

@@ -115,7 +115,7 @@ def test_what_argilla_would_not_take_is_refused_before_the_rules_are_fixed(
     monkeypatch.setattr("annotation.campaign.records.load_rubric", lambda study: load_rubric(study, tmp_path))
     with pytest.raises(StudyError, match=f"Argilla cannot show rubric .*{said}"):
         publish(study, cast("Argilla", SimpleNamespace(connection=None)))  # one elsewhere, which nobody asks
-    assert not CampaignRecords.open(study).rules
+    assert not CampaignRecords(study).rules
 
 
 def hteb_with(scale: object, *points: int, **more: object) -> dict[str, Any]:
@@ -157,4 +157,4 @@ def test_on_one_to_five_and_in_the_papers_rubrics_the_threshold_is_theirs(varian
     unsaid, said = variant(acceptance={"min_pairs": 5}), variant(acceptance={"min_pairs": 5, "threshold": 3.0})
     on_scale(unsaid, tmp_path, [1, 2, 3, 4, 5])
     assert load_rubric(unsaid).threshold == load_rubric(variant(rubric="pteb", acceptance={})).threshold == 3.0
-    assert CampaignRecords.open(unsaid).rule_id == CampaignRecords.open(said).rule_id
+    assert CampaignRecords(unsaid).rule_id == CampaignRecords(said).rule_id

@@ -53,7 +53,7 @@ def test_ratings_on_any_scale_reach_verdicts_and_report(
 ) -> None:
     scale, values, stored = SCALES[name]
     study = drawn(variant, monkeypatch, tmp_path, scale)
-    pairs = [pair.pair_id for pair in CampaignRecords.open(study).pairs]
+    pairs = [pair.pair_id for pair in CampaignRecords(study).pairs]
     rows = [(pair, rater, value) for pair, value in zip(pairs, values, strict=True) for rater in ("ada", "bob")]
     rows = [(pair, rater, value if rater == "ada" else values[0]) for pair, rater, value in rows]
     pd.DataFrame(rows, columns=["pair", "rater", "similarity"]).to_csv(tmp_path / "answers.csv", index=False)

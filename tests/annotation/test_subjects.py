@@ -40,7 +40,7 @@ def make(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Any]:
 def test_a_sample_has_each_text_once_in_a_queue_that_all_groups_share(make: Callable[..., Any]) -> None:
     study = make()
     pairs = draw_sample(study)
-    assert draw_sample(study) == pairs == CampaignRecords.open(study).pairs
+    assert draw_sample(study) == pairs == CampaignRecords(study).pairs
     assert [(one.name, one.kind) for one in fields_of(pairs[0])] == [("text", "text"), ("talk", "chat")]
     assert {(one.axis, one.pool, one.queue, one.dataset) for one in pairs} == {
         ("texts", "human", "texts", "mine"),
@@ -50,19 +50,19 @@ def test_a_sample_has_each_text_once_in_a_queue_that_all_groups_share(make: Call
     drawn = {fields_of(one)[0].text for one in pairs}
     assert drawn == {row["text"] for row in rows() if "right" not in row}
     # 18 pairs are two batches in English and one in German: a known item for each that English has, repeats for all.
-    assert Counter(one.control for one in CampaignRecords.open(study).controls) == {"known": 2, "repeat": 3}
+    assert Counter(one.control for one in CampaignRecords(study).controls) == {"known": 2, "repeat": 3}
 
 
 def test_a_sample_is_extended_and_known_items_are_not_shown_again(make: Callable[..., Any]) -> None:
     study = make(sample={"pairs": 3, "batch": 9})
     first = draw_sample(study)
-    before = {one.pair_id for one in CampaignRecords.open(study).controls if one.control == "known"}
-    begin_offering(CampaignRecords.open(study), "argilla", load_rubric(study))
+    before = {one.pair_id for one in CampaignRecords(study).controls if one.control == "known"}
+    begin_offering(CampaignRecords(study), "argilla", load_rubric(study))
     larger = make(sample={"pairs": 6, "batch": 9})
     assert extend_sample(larger, "more").pairs == 6
-    pairs = CampaignRecords.open(larger).pairs
+    pairs = CampaignRecords(larger).pairs
     assert pairs[:6] == first and Counter(one.transformation for one in pairs) == {"human": 6, "machine": 6}
-    known = [one.pair_id for one in CampaignRecords.open(larger).controls if one.control == "known"]
+    known = [one.pair_id for one in CampaignRecords(larger).controls if one.control == "known"]
     assert len(known) == len(set(known)) == 2 and before < set(known)
 
 
@@ -75,7 +75,7 @@ def test_a_known_text_is_never_in_the_sample(make: Callable[..., Any]) -> None:
     study = make(own=own)
     pairs = draw_sample(study)
     assert {fields_of(one)[0].text for one in pairs} == {one["text"] for one in rows()[2:] if "right" not in one}
-    assert [(one.transformation, one.language, one.known) for one in CampaignRecords.open(study).drawn_from] == [
+    assert [(one.transformation, one.language, one.known) for one in CampaignRecords(study).drawn_from] == [
         ("human", "de", 0), ("human", "en", 1), ("machine", "en", 1)
     ]  # fmt: skip
     said = here("sample", "--study", str(study.file), "--exports", str(study.folder.parent)).stdout
@@ -88,12 +88,12 @@ def test_a_known_text_is_never_in_the_sample(make: Callable[..., Any]) -> None:
 def test_a_text_that_was_drawn_is_no_known_item_later(make: Callable[..., Any]) -> None:
     study = make(sample={"pairs": 3, "batch": 9})
     first = draw_sample(study)
-    begin_offering(CampaignRecords.open(study), "argilla", load_rubric(study))
+    begin_offering(CampaignRecords(study), "argilla", load_rubric(study))
     texts_of_first = {fields_of(one)[0].text for one in first}
     later = [{**one, "right": "acceptable"} for one in rows() if one["text"] in texts_of_first]
     larger = make(own=[*later, *rows()], sample={"pairs": 6, "batch": 9, "controls": 9})
     extend_sample(larger, "more")
-    known = [one for one in CampaignRecords.open(larger).controls if one.control == "known"]
+    known = [one for one in CampaignRecords(larger).controls if one.control == "known"]
     assert len(known) == 4 and texts_of_first.isdisjoint(fields_of(one)[0].text for one in known)
 
 

@@ -51,7 +51,7 @@ def study_of(folder: Path, texts: pd.DataFrame) -> Study:
 
 def take_in(study: Study, folder: Path, answers: pd.DataFrame) -> pd.DataFrame:
     """Collect answers, columns text, output, rater, quality, fluency; without a time unless they have one."""
-    ids = {(one.original, one.transformed): one.pair_id for one in CampaignRecords.open(study).pairs}
+    ids = {(one.original, one.transformed): one.pair_id for one in CampaignRecords(study).pairs}
     pairs = [ids.get(place, "") for place in zip(answers["text"], answers["output"], strict=True)]
     answers = answers.assign(pair=pairs).drop(columns=["text", "output"])
     answers = answers[answers["pair"] != ""].drop_duplicates(["pair", "rater"])
@@ -86,7 +86,7 @@ def test_a_file_without_times_calls_nobody_careless(tmp_path: Path, texts: pd.Da
     evidence = Evidence.read(study)
     assert not evidence.signs
     assert UNKNOWN.format(3) in evidence.unlooked
-    status = read_status(Evidence.open(study), datetime.now(UTC))
+    status = read_status(Evidence(study), datetime.now(UTC))
     assert status.raters["last"].isna().all()  # the file's time is nobody's
     text = status_text(status)
     assert UNKNOWN.format(3) in text and "--exclude" not in text + next_step(status)

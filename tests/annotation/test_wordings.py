@@ -83,10 +83,8 @@ def _worded(node: Any) -> Iterator[dict[str, str]]:
 
 def test_wordings_are_among_the_rules(variant: Make) -> None:
     before = asking(variant)
-    fix_rules(CampaignRecords.open(before))
-    what = changes(
-        rules_now(CampaignRecords.open(before)), rules_now(CampaignRecords.open(asking(variant, wordings=["tr"])))
-    )
+    fix_rules(CampaignRecords(before))
+    what = changes(rules_now(CampaignRecords(before)), rules_now(CampaignRecords(asking(variant, wordings=["tr"]))))
     assert "rubric.comment.tr is new" in what
     assert all(one.endswith(".tr is new") for one in what)
 

@@ -136,7 +136,7 @@ def build(root: Path) -> Place:
     _must(run("sample --study {s} --exports {e}", place, {}))
     study = load_study(place.file, root / "exports")
     rows = ["Pair,Who,Q,F,When"]
-    for number, pair in enumerate(CampaignRecords.open(study).pairs):
+    for number, pair in enumerate(CampaignRecords(study).pairs):
         rows += [
             f"{pair.pair_id},{who},{3 + (number + turn) % 3},{4 + turn % 2},2026-03-0{turn + 1}T10:{number:02d}:00"
             for turn, who in enumerate(("ada", "bob", "cleo"))

@@ -336,7 +336,7 @@ def write_verdicts(study: Study, *rejected: str, raters: int = 3) -> None:
     """Ratings of all pairs, by which all transformations are accepted but those that are named (REJECTED)."""
     ratings = [
         rating_of(pair, f"rater-{number}", question, 2 if pair.transformation in rejected else 4)
-        for pair in CampaignRecords.open(study).pairs
+        for pair in CampaignRecords(study).pairs
         for number in range(raters)
         for question in ("quality", "fluency")
     ]

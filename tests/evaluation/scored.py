@@ -11,13 +11,13 @@ from .conftest import write_outputs
 
 
 def status(study: Study, model: str = "one") -> dict[tuple[str, str], str]:
-    scores = EvaluationRecords.open(study).scores
+    scores = EvaluationRecords(study).scores
     mine = scores[scores["model"] == model]
     return {(d, t): s for d, t, s in zip(mine["dataset"], mine["transformation"], mine["status"], strict=True)}
 
 
 def rows(study: Study, dataset: str) -> pd.DataFrame:
-    scores = EvaluationRecords.open(study).scores
+    scores = EvaluationRecords(study).scores
     return scores[scores["dataset"] == dataset].set_index("transformation")
 
 

@@ -155,13 +155,13 @@ def test_the_numbers_are_those_of_a_run_without_ray_whatever_dies(cluster: Clust
     evaluate(plain)
     assert asked.keys() == {text for request in stub.asked for text in request["input"]}
     assert asked.total() <= len(asked) + died * 15  # each had at most the texts that are asked for at once
-    scores, expected = EvaluationRecords.open(there).scores, EvaluationRecords.open(plain).scores
+    scores, expected = EvaluationRecords(there).scores, EvaluationRecords(plain).scores
     failed = scores["model"].isin(["gone", "refused"])
     assert (scores.loc[failed, "status"] == "failed").all() and len(scores) == 24
     by_server = scores["model"] == "served"
     pd.testing.assert_frame_equal(scores[by_server], expected[expected["model"] == "served"], check_exact=True)
     pd.testing.assert_frame_equal(scores[~failed], expected, rtol=1e-5)
-    pd.testing.assert_frame_equal(EvaluationRecords.open(there).drift, EvaluationRecords.open(plain).drift, atol=1e-5)
+    pd.testing.assert_frame_equal(EvaluationRecords(there).drift, EvaluationRecords(plain).drift, atol=1e-5)
     files = [
         sorted(str(path.relative_to(study.folder)) for path in (study.folder / "mteb").rglob("*.json"))
         for study in (there, plain)

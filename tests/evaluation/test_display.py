@@ -32,7 +32,7 @@ def test_drift_is_set_against_the_first_question_of_the_studys_rubric(tmp_path: 
         drift.append(DriftRecord(pair_id=pair.pair_id, model="two", drift=0.5, unit_id="").model_dump())
     frames = (pd.DataFrame([pair.model_dump() for pair in pairs]), pd.DataFrame(ratings), pd.DataFrame(drift))
     scores = pd.DataFrame([score_row("one", "sts", "original", 0.8)])
-    records = EvaluationRecords.open(study).changed(scores=scores, sample=frames[0], sample_ratings=frames[1])
+    records = EvaluationRecords(study).changed(scores=scores, sample=frames[0], sample_ratings=frames[1])
     said = report(records.changed(drift=frames[2]), [])
     assert "its mean similarity" in said
     assert "Paraphrasing    one        -1.00      5" in said  # the further it moved, the less similar it is
@@ -53,5 +53,5 @@ def test_why_a_model_failed_stands_once_below_the_axes(tmp_path: Path) -> None:
 
 def said_of(folder: Path, rows: list[dict[str, Any]]) -> str:
     drift = pd.DataFrame(columns=list(DriftRecord.model_fields))
-    records = EvaluationRecords.open(write_study(folder))
+    records = EvaluationRecords(write_study(folder))
     return report(records.changed(scores=pd.DataFrame(rows), drift=drift), [])

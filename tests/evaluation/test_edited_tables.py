@@ -24,7 +24,7 @@ rated = test_measures.rated
 
 def shown(study: Study, name: str) -> pd.DataFrame:
     """A table as reports and pages read it."""
-    frame: pd.DataFrame = getattr(EvaluationRecords.open(study), name.removesuffix(".parquet"))
+    frame: pd.DataFrame = getattr(EvaluationRecords(study), name.removesuffix(".parquet"))
     return frame
 
 

@@ -17,7 +17,7 @@ def units(study: Study, **changes: object) -> dict[str, ScoreUnit]:
     found = plan_units(
         Folder(study),
         [verdict(study, name, **changes) for name in study.transformations],
-        CampaignRecords.open(study).pairs,
+        CampaignRecords(study).pairs,
     )
     return {unit.dataset.name: unit for unit in found if unit.transformation == "paraphrasing"}
 
@@ -55,6 +55,4 @@ def test_a_verdict_in_another_language_keeps_nothing_out(study: Study) -> None:
     flag(study)
     own = [verdict(study, name) for name in study.transformations]
     other = verdict(study, "paraphrasing", language="de", without=("wrong_language",))
-    assert not any(
-        unit.n_kept_out for unit in plan_units(Folder(study), [*own, other], CampaignRecords.open(study).pairs)
-    )
+    assert not any(unit.n_kept_out for unit in plan_units(Folder(study), [*own, other], CampaignRecords(study).pairs))

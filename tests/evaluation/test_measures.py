@@ -87,11 +87,11 @@ def run(study: Study, *chosen: str, ran: str = "", include_rejected: bool = Fals
     model, made = FakeModel(), 0
     units = plan_units(
         Folder(study),
-        EvaluationRecords.open(study).conclusion.verdicts,
-        CampaignRecords.open(study).pairs,
+        EvaluationRecords(study).conclusion.verdicts,
+        CampaignRecords(study).pairs,
         include_rejected=include_rejected,
     )
-    records = EvaluationRecords.open(study)
+    records = EvaluationRecords(study)
     models = Model.all_of(ModelHost.of(study))
     picked = [one for one in models if one.name in chosen]
     begun = [one for one in models if one in picked or one.name == ran]
@@ -122,9 +122,7 @@ def rho(frame: pd.DataFrame, rows: list[int], change: Any) -> float:
 def test_only_items_of_accepted_pairs_are_scored_before_and_after(rated: Study) -> None:
     run(rated, "one")
     frame = pd.read_csv(rated.resolve("sts.csv"))
-    found = row_of(
-        EvaluationRecords.open(rated).accepted_scores, model="one", dataset="sts", transformation="paraphrasing"
-    )
+    found = row_of(EvaluationRecords(rated).accepted_scores, model="one", dataset="sts", transformation="paraphrasing")
     # Row 6 has one accepted sentence of two, so it is not an item: 6 items of 13 accepted pairs.
     assert (found["n"], found["reason"]) == (6, "")
     assert found["original"] == pytest.approx(rho(frame, list(ROWS), str), abs=1e-6)
@@ -135,43 +133,41 @@ def test_a_pair_that_one_question_rejects_takes_its_item_out(rated: Study) -> No
     frame = pd.read_csv(rated.resolve("sts.csv"))
     write_rated(rated, rejected=(frame["sentence2"][0],))
     run(rated, "one")
-    found = row_of(EvaluationRecords.open(rated).accepted_scores, dataset="sts", transformation="paraphrasing")
+    found = row_of(EvaluationRecords(rated).accepted_scores, dataset="sts", transformation="paraphrasing")
     assert found["n"] == 5
     assert found["original"] == pytest.approx(rho(frame, [1, 2, 3, 4, 5], str), abs=1e-6)
     write_rated(rated, rejected=tuple(frame["sentence2"][:2]))
     model, _ = run(rated, "one")
-    found = row_of(EvaluationRecords.open(rated).accepted_scores, dataset="sts", transformation="paraphrasing")
+    found = row_of(EvaluationRecords(rated).accepted_scores, dataset="sts", transformation="paraphrasing")
     assert math.isnan(found["original"]) and math.isnan(found["score"]) and not model.calls
     assert found["reason"] == "4 items consist of accepted pairs alone, of at least 5 that are needed"
 
 
 def test_an_output_that_is_not_the_one_that_was_rated_is_not_accepted(rated: Study) -> None:
-    pairs = CampaignRecords.open(rated).pairs
+    pairs = CampaignRecords(rated).pairs
     first = pd.read_csv(rated.resolve("sts.csv"))["sentence1"][0]
     others = [pair.model_copy(update={"transformed": "another"}) if pair.original == first else pair for pair in pairs]
     Manifest.of(rated).write_table("pairs.parquet", others, Pair)
     run(rated, "one", include_rejected=True)  # else the gate leaves the whole transformation out
-    found = row_of(EvaluationRecords.open(rated).accepted_scores, dataset="sts", transformation="paraphrasing")
+    found = row_of(EvaluationRecords(rated).accepted_scores, dataset="sts", transformation="paraphrasing")
     assert found["n"] == 5
 
 
 def test_what_was_not_rated_has_a_row_with_the_reason(rated: Study) -> None:
     run(rated, "one")
-    frame = EvaluationRecords.open(rated).accepted_scores
+    frame = EvaluationRecords(rated).accepted_scores
     assert len(frame) == 4  # two data sets, two transformations
     assert "no pair of this transformation" in row_of(frame, dataset="sts", transformation="translation")["reason"]
     assert row_of(frame, dataset="requests", transformation="paraphrasing")["reason"].startswith("0 items")
     (rated.folder / "pair_means.parquet").unlink()
     run(rated, "one")
-    assert set(EvaluationRecords.open(rated).accepted_scores["reason"]) == {
+    assert set(EvaluationRecords(rated).accepted_scores["reason"]) == {
         f"no pair is accepted yet: run `{rated.command('accept')}`"
     }
 
 
 def unit_of(study: Study, dataset: str) -> ScoreUnit:
-    units = plan_units(
-        Folder(study), EvaluationRecords.open(study).conclusion.verdicts, CampaignRecords.open(study).pairs
-    )
+    units = plan_units(Folder(study), EvaluationRecords(study).conclusion.verdicts, CampaignRecords(study).pairs)
     return next(unit for unit in units if unit.place == (dataset, "paraphrasing", 1337))
 
 
@@ -195,17 +191,17 @@ def test_items_whose_outputs_failed_are_dropped_on_both_sides(rated: Study) -> N
 def test_a_second_run_makes_nothing_and_asks_no_model(rated: Study) -> None:
     _, made = run(rated, "one", "two")
     assert made == 2  # one accepted score for each model
-    kept = EvaluationRecords.open(rated).accepted_scores
+    kept = EvaluationRecords(rated).accepted_scores
     model, made = run(rated, "one", "two")
     assert made == 0 and not model.calls
-    pd.testing.assert_frame_equal(EvaluationRecords.open(rated).accepted_scores, kept)
+    pd.testing.assert_frame_equal(EvaluationRecords(rated).accepted_scores, kept)
 
 
 def test_models_that_are_not_chosen_keep_their_rows_and_get_no_new_ones(rated: Study) -> None:
     run(rated, "one")
-    assert list(EvaluationRecords.open(rated).accepted_scores["model"]) == ["one"] * 4
+    assert list(EvaluationRecords(rated).accepted_scores["model"]) == ["one"] * 4
     run(rated, "two", ran="one")
-    assert list(EvaluationRecords.open(rated).accepted_scores["model"]) == ["one"] * 4 + ["two"] * 4
+    assert list(EvaluationRecords(rated).accepted_scores["model"]) == ["one"] * 4 + ["two"] * 4
 
 
 def test_another_output_or_acceptance_is_measured_again(rated: Study) -> None:
@@ -222,10 +218,8 @@ def test_another_output_or_acceptance_is_measured_again(rated: Study) -> None:
 
 
 def test_what_was_made_before_a_model_failed_stays(rated: Study) -> None:
-    units = plan_units(
-        Folder(rated), EvaluationRecords.open(rated).conclusion.verdicts, CampaignRecords.open(rated).pairs
-    )
-    records = EvaluationRecords.open(rated)
+    units = plan_units(Folder(rated), EvaluationRecords(rated).conclusion.verdicts, CampaignRecords(rated).pairs)
+    records = EvaluationRecords(rated)
     models = Model.all_of(ModelHost.of(rated))
     (measure,) = beside.measures(records)
     table = beside.MeasureTable(records, units, models, measure)
@@ -236,9 +230,9 @@ def test_what_was_made_before_a_model_failed_stays(rated: Study) -> None:
             found = piece(encoder)
             table.save(model, found.key, found.rows)
     table.write()
-    scores = EvaluationRecords.open(rated).accepted_scores
+    scores = EvaluationRecords(rated).accepted_scores
     assert list(scores.loc[scores["score"].notna(), "model"]) == ["one"]
 
 
 def test_without_files_there_are_no_rows(rated: Study) -> None:
-    assert EvaluationRecords.open(rated).accepted_scores.empty
+    assert EvaluationRecords(rated).accepted_scores.empty

@@ -142,7 +142,7 @@ def study(tmp_path: Path) -> Study:
 
 
 def measured(study: Study) -> pd.DataFrame:
-    verdicts, records = [verdict(study, name) for name in study.transformations], EvaluationRecords.open(study)
+    verdicts, records = [verdict(study, name) for name in study.transformations], EvaluationRecords(study)
     units = plan_units(Folder(study), [Verdict.model_validate(one) for one in verdicts], [], include_rejected=False)
     (model,) = Model.all_of(ModelHost.of(study))
     (_, measure) = beside.measures(records)
@@ -151,7 +151,7 @@ def measured(study: Study) -> pd.DataFrame:
         found = piece(Encoder(FakeModel(), model.name, model.revision))
         table.save(model, found.key, found.rows)
     table.write()
-    return EvaluationRecords.open(study).abstention
+    return EvaluationRecords(study).abstention
 
 
 def test_originals_of_the_same_queries_stand_beside(study: Study) -> None:
@@ -197,5 +197,5 @@ def test_tables_of_it(study: Study) -> None:
 def test_a_study_that_does_not_ask_has_none(study: Study) -> None:
     measured(study)
     silent = study.model_copy(update={"evaluation": study.evaluation.model_copy(update={"abstention": False})})
-    assert EvaluationRecords.open(silent).abstention.empty
-    assert not any(isinstance(one, Abstaining) for one in beside.measures(EvaluationRecords.open(silent)))
+    assert EvaluationRecords(silent).abstention.empty
+    assert not any(isinstance(one, Abstaining) for one in beside.measures(EvaluationRecords(silent)))

@@ -75,17 +75,17 @@ def test_scores_of_two_protocols_never_mix(study: Study, tmp_path: Path, loader:
     models = [{"name": "one", "revision": "1"}, {"name": "two", "revision": "1"}]
     other = write_study(tmp_path, evaluation={"models": models, "protocol": "mteb"})
     assert evaluate(other, models=["one"], load=loader).made == 6
-    found = EvaluationRecords.open(other).scores
+    found = EvaluationRecords(other).scores
     assert set(found["protocol"]) == {"mteb"} and set(found["model"]) == {"one"}
     noted = [json_of(path)["plumbline"] for path in (study.folder / "mteb").rglob("[rs]*s*.json")]
     assert len(noted) == 6
     assert {(row["protocol"], row["model"]) for row in noted} == {("mteb", "one")}
-    assert set(EvaluationRecords.open(other).drift["model"]) == {"one", "two"}  # which no protocol changes
+    assert set(EvaluationRecords(other).drift["model"]) == {"one", "two"}  # which no protocol changes
 
 
 def test_mteb_reads_its_results_of_the_original_and_of_each_copy(study: Study, loader: Loader) -> None:
     evaluate(study, load=loader)
-    scores = EvaluationRecords.open(study).scores.set_index(["model", "dataset", "transformation"])
+    scores = EvaluationRecords(study).scores.set_index(["model", "dataset", "transformation"])
     for copy, name in (
         ("original", "original"),
         ("paraphrasing-1337", "paraphrasing"),
@@ -122,7 +122,7 @@ def test_no_score_stands_that_could_not_be_written(
         patched.setattr(StoredResults, "add", fails)
         with pytest.raises(type(error)):
             evaluate(study, models=["one"], load=Loader())
-    assert len(EvaluationRecords.open(study).scores) == 2
+    assert len(EvaluationRecords(study).scores) == 2
     assert evaluate(study, models=["one"], load=loader).kept == 2
     assert result_file(study, "translation-1337").exists()
 
@@ -133,12 +133,12 @@ def test_a_model_without_a_revision_is_told_apart_by_its_files(study: Study, tmp
     (tmp_path / "model" / "weights").write_text("first")
     local = write_study(tmp_path, evaluation={"models": [{"name": "a/b", "path": "model"}]})
     evaluate(local, load=loader)
-    (revision,) = set(EvaluationRecords.open(local).scores["model_revision"])
+    (revision,) = set(EvaluationRecords(local).scores["model_revision"])
     found = mteb.ResultCache(study.folder / "mteb" / "original").load_results()
     assert [(one.model_name, one.model_revision) for one in found.model_results] == [("a/b", revision)]
     (tmp_path / "model" / "weights").write_text("other")
     evaluate(local, load=loader)
-    assert set(EvaluationRecords.open(local).scores["model_revision"]) != {revision}
+    assert set(EvaluationRecords(local).scores["model_revision"]) != {revision}
     assert not list((study.folder / "mteb").rglob(f"{revision}/sts.json"))
 
 
@@ -174,7 +174,7 @@ def test_two_models_of_one_name_are_told_apart_and_mtebs_files_follow_the_name(t
     assert not result_file(second, "original").exists()
     assert json_of(result_file(second, "original", model="one@1"))["plumbline"]["model"] == "one@1"
     assert evaluate(second, load=loader).made == 6
-    assert set(EvaluationRecords.open(second).scores["model"]) == {"one@1", "one@2"}
+    assert set(EvaluationRecords(second).scores["model"]) == {"one@1", "one@2"}
 
 
 def test_a_revision_that_only_the_loaded_model_knows_is_noted(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_a_revision_that_only_the_loaded_model_knows_is_noted(tmp_path: Path) ->
     write_verdicts(study)
     evaluate(study, load=lambda _, spec: Encoder(FakeModel(), spec.name, "7"))
     evaluate(study, load=Loader())  # nothing is left to load
-    assert set(EvaluationRecords.open(study).scores["model_revision"]) == {"7"}
+    assert set(EvaluationRecords(study).scores["model_revision"]) == {"7"}
     assert {file.parent.name for file in (study.folder / "mteb").rglob("sts.json")} == {"7"}
 
 
@@ -198,12 +198,12 @@ def test_a_model_whose_folder_is_gone_keeps_its_scores(tmp_path: Path, loader: L
     write_pairs(study)
     write_verdicts(study)
     made = evaluate(study, load=loader).made
-    before = EvaluationRecords.open(study).scores
+    before = EvaluationRecords(study).scores
     folder.rename(tmp_path / "elsewhere")
     for models_asked in ((), ("two",)):
         with pytest.raises(StudyError, match=r"model 'one': no folder .*its scores are kept until then"):
             evaluate(study, models=models_asked, load=loader)
-    pd.testing.assert_frame_equal(EvaluationRecords.open(study).scores, before)
+    pd.testing.assert_frame_equal(EvaluationRecords(study).scores, before)
     (tmp_path / "elsewhere").rename(folder)
     outcome = evaluate(study, load=loader)
     assert (outcome.made, outcome.kept) == (0, made)

@@ -55,7 +55,7 @@ from .scored import rows, status
 
 def test_scores_of_original_and_transformed(study: Study, loader: Loader) -> None:
     outcome = evaluate(study, models=["one"], load=loader)
-    scores = EvaluationRecords.open(study).scores
+    scores = EvaluationRecords(study).scores
     assert list(scores["dataset"] + " " + scores["transformation"]) == [
         f"{dataset} {name}" for dataset in ("sts", "requests") for name in ("original", "paraphrasing", "translation")
     ]
@@ -108,7 +108,7 @@ def test_keys_are_computed_and_files_read_once_in_a_run(
 
 def test_drift_of_every_pair_and_model(study: Study, loader: Loader) -> None:
     evaluate(study, load=loader)
-    drift = EvaluationRecords.open(study).drift
+    drift = EvaluationRecords(study).drift
     assert len(drift) == 10 * 2
     pairs = pd.read_parquet(study.folder / "pairs.parquet").set_index("pair_id")
     for row in drift.to_dict(orient="records"):
@@ -119,9 +119,9 @@ def test_drift_of_every_pair_and_model(study: Study, loader: Loader) -> None:
 def test_a_model_that_was_not_asked_for_has_no_rows_until_it_ran(study: Study, loader: Loader) -> None:
     write_verdicts(study, "translation")
     evaluate(study, models=["one"], load=loader)
-    assert set(EvaluationRecords.open(study).scores["model"]) == {"one"}
+    assert set(EvaluationRecords(study).scores["model"]) == {"one"}
     evaluate(study, models=["two"], load=loader)
-    assert EvaluationRecords.open(study).scores["model"].value_counts().to_dict() == {"one": 6, "two": 6}
+    assert EvaluationRecords(study).scores["model"].value_counts().to_dict() == {"one": 6, "two": 6}
 
 
 def test_a_second_run_loads_no_model_and_changes_nothing(study: Study, loader: Loader) -> None:
@@ -138,7 +138,7 @@ def test_scores_may_come_in_any_order(study: Study, loader: Loader, monkeypatch:
     """As from a cluster: each stands beside its original's, in the table and in mteb's file."""
     monkeypatch.setattr("evaluation.scoring.pieces", lambda *todo: pieces(*todo)[::-1])
     evaluate(study, load=loader, models=["one"])
-    scores = EvaluationRecords.open(study).scores
+    scores = EvaluationRecords(study).scores
     originals = scores[scores["transformation"] == "original"].set_index("dataset")["score"]
     assert list(scores["original_score"]) == list(originals.loc[scores["dataset"]]) and len(scores) == 6
     for row in read_records(study.folder / "scores.parquet", Score, ""):
@@ -157,7 +157,7 @@ def test_what_changed_alone_is_scored_again(study: Study, tmp_path: Path, loader
 def test_what_a_verdict_refuses_is_left_out_with_its_reason(study: Study, loader: Loader) -> None:
     write_verdicts(study, "paraphrasing")
     evaluate(study, models=["one"], load=loader)
-    scores = EvaluationRecords.open(study).scores
+    scores = EvaluationRecords(study).scores
     left = scores[scores["transformation"] == "paraphrasing"]
     assert set(left["status"]) == {"left_out"}
     assert set(left["reason"]) == {f"rejected: {REJECTED}"}
@@ -165,14 +165,14 @@ def test_what_a_verdict_refuses_is_left_out_with_its_reason(study: Study, loader
     refused = {
         changed(text.text, "paraphrasing") for dataset in list(iter_datasets(study))[1:] for text in dataset.texts()
     }
-    rated = {pair.transformed for pair in CampaignRecords.open(study).pairs}  # their drift is measured all the same
+    rated = {pair.transformed for pair in CampaignRecords(study).pairs}  # their drift is measured all the same
     assert not (refused - rated) & set(loader.model.seen)
 
 
 def test_include_rejected_marks_them_and_a_new_verdict_takes_their_scores_over(study: Study, loader: Loader) -> None:
     write_verdicts(study, "paraphrasing")
     evaluate(study, models=["one"], include_rejected=True, load=loader)
-    scores = EvaluationRecords.open(study).scores.set_index(["dataset", "transformation"])
+    scores = EvaluationRecords(study).scores.set_index(["dataset", "transformation"])
     row = scores.loc[("sts", "paraphrasing")]
     assert (row["status"], row["reason"]) == ("included_rejected", f"rejected: {REJECTED}")
     assert not math.isnan(row["score"])
@@ -181,7 +181,7 @@ def test_include_rejected_marks_them_and_a_new_verdict_takes_their_scores_over(s
     write_verdicts(study)
     again = Loader()
     evaluate(study, models=["one"], load=again)
-    after = EvaluationRecords.open(study).scores.set_index(["dataset", "transformation"]).loc[("sts", "paraphrasing")]
+    after = EvaluationRecords(study).scores.set_index(["dataset", "transformation"]).loc[("sts", "paraphrasing")]
     assert (after["status"], after["reason"], after["score"]) == ("evaluated", "", row["score"])
     assert again.loaded == []
 
@@ -256,7 +256,7 @@ def test_an_undefined_score_says_so_and_is_kept(study: Study, tmp_path: Path, lo
     pd.read_csv(tmp_path / "sts.csv").assign(score=1.0).to_csv(tmp_path / "sts.csv", index=False)
     for made in (6, 0):
         assert evaluate(study, models=["one"], load=loader).made == made
-        row = EvaluationRecords.open(study).scores.iloc[0]
+        row = EvaluationRecords(study).scores.iloc[0]
         assert math.isnan(row["score"])
         assert (row["status"], row["reason"]) == ("evaluated", UNDEFINED)
         (original, *_) = read_records(study.folder / "scores.parquet", Score, "")
@@ -270,7 +270,7 @@ def test_scores_name_the_prompts_used(study: Study) -> None:
     prompts = {"document": "", "passage": "find: ", "STS": "like: "}
     for _ in range(2):  # a kept score keeps them
         evaluate(study, models=["one"], load=Loader(model=FakeModel(prompts=prompts)))
-        scores = EvaluationRecords.open(study).scores
+        scores = EvaluationRecords(study).scores
         made = scores[scores["status"] == "evaluated"].groupby("task_type")["prompts"].unique().map(list)
         assert made["sts"] == ["text 'like: ' (model, STS)"]
 
@@ -292,7 +292,7 @@ def test_stored_embeddings_that_were_permuted_change_no_score(
     monkeypatch.setattr(ModelHost, "load_model", lambda *_: (FakeModel(), "1"))
     monkeypatch.setattr(ModelHost, "model_id", lambda *_: "m")
     first = evaluate(study, models=["one"])
-    scores = EvaluationRecords.open(study).scores
+    scores = EvaluationRecords(study).scores
     file = study.scratch / "embeddings" / "m" / "vectors.f32"
     stored = np.fromfile(file, np.float32).reshape(first.encoded, -1)
     third = first.encoded // 3
@@ -302,9 +302,7 @@ def test_stored_embeddings_that_were_permuted_change_no_score(
     capsys.readouterr()
     again = evaluate(study, models=["one"])
     assert again.encoded == third // 2 * 2  # a row in the middle stays where it is
-    pd.testing.assert_frame_equal(
-        EvaluationRecords.open(study).scores[["dataset", "score"]], scores[["dataset", "score"]]
-    )
+    pd.testing.assert_frame_equal(EvaluationRecords(study).scores[["dataset", "score"]], scores[["dataset", "score"]])
     assert "embeddings/m: checksums do not match for " in capsys.readouterr().err
 
 
@@ -317,14 +315,14 @@ def test_an_interrupted_run_goes_on_where_it_was(study: Study, loader: Loader) -
 
     with pytest.raises(KeyboardInterrupt):
         evaluate(study, models=["one"], load=Loader(model=Interrupted()))
-    there = len(EvaluationRecords.open(study).scores)
+    there = len(EvaluationRecords(study).scores)
     assert 0 < there < 6
     outcome = evaluate(study, models=["one"], load=loader)
     assert (outcome.kept, outcome.made) == (there, 6 - there)
-    resumed = EvaluationRecords.open(study).scores
+    resumed = EvaluationRecords(study).scores
     shutil.rmtree(study.folder / "made")
     evaluate(study, models=["one"], load=Loader())
-    pd.testing.assert_frame_equal(resumed, EvaluationRecords.open(study).scores)
+    pd.testing.assert_frame_equal(resumed, EvaluationRecords(study).scores)
 
 
 def test_a_kill_loses_no_score(study: Study, tmp_path: Path, loader: Loader) -> None:
@@ -349,10 +347,10 @@ def test_a_kill_loses_no_score(study: Study, tmp_path: Path, loader: Loader) -> 
         process.send_signal(signal.SIGKILL)
     there = len(list((study.folder / "made" / "scores").iterdir()))
     assert 0 < there < 6
-    assert len(EvaluationRecords.open(study).drift) == 10
+    assert len(EvaluationRecords(study).drift) == 10
     outcome = evaluate(study, models=["one"], load=loader)
     assert (outcome.kept, outcome.made) == (there, 6 - there)
-    assert len(EvaluationRecords.open(study).scores) == 6
+    assert len(EvaluationRecords(study).scores) == 6
 
 
 def test_without_verdicts_nothing_runs(study: Study, loader: Loader) -> None:

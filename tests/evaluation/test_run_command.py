@@ -51,7 +51,7 @@ def test_the_command_ends_with_one_line_where_a_model_fails(study: Study, tmp_pa
     assert "Traceback" not in done.stderr
     assert "broken failed: model 'broken' cannot be loaded" in done.stderr
     assert "no drift was computed" not in done.stdout and "Everything" in done.stdout
-    scores = EvaluationRecords.open(study).scores
+    scores = EvaluationRecords(study).scores
     assert {(row.model, row.status) for row in scores.itertuples()} == {("one", "evaluated"), ("broken", "failed")}
 
 
@@ -72,7 +72,7 @@ def test_a_dry_run_tells_what_is_left(study: Study, loader: Loader) -> None:
     evaluate(study, models=["one"], load=loader)
     row = next(line for line in before.stdout.splitlines() if line.startswith("one "))
     scores, texts, characters = (int(cell.replace(",", "")) for cell in row.split()[1:])
-    units = plan_units(Folder(study), concluded(study).verdicts, CampaignRecords.open(study).pairs)
+    units = plan_units(Folder(study), concluded(study).verdicts, CampaignRecords(study).pairs)
     evaluated = [unit for unit in units if unit.decision.status == "evaluated"]
     needed = {text.text for unit in evaluated for text in unit.data().texts()}
     assert (scores, texts, characters) == (len(evaluated), len(needed), sum(map(len, needed)))

@@ -22,7 +22,7 @@ def test_a_text_without_output_leaves_its_unit_out(study: Study, loader: Loader)
     first = next(next(iter_datasets(study)).texts()).text
     write_outputs(study, lambda text, name: "unanswered" if (text, name) == (first, "translation") else "ok")
     evaluate(study, models=["one"], include_rejected=True, load=loader)
-    scores = EvaluationRecords.open(study).scores.set_index(["dataset", "transformation"])
+    scores = EvaluationRecords(study).scores.set_index(["dataset", "transformation"])
     row = scores.loc[("sts", "translation")]
     assert row["status"] == "left_out"
     assert row["reason"].startswith("no output for 1 of ")
@@ -30,7 +30,7 @@ def test_a_text_without_output_leaves_its_unit_out(study: Study, loader: Loader)
     assert scores.loc[("requests", "translation"), "status"] == "evaluated"
     study.transformation_file("translation", 1337).unlink()
     evaluate(study, models=["one"], load=loader)
-    scores = EvaluationRecords.open(study).scores
+    scores = EvaluationRecords(study).scores
     reasons = set(scores[scores["transformation"] == "translation"]["reason"])
     assert reasons and all("texts: run `plumbline generate` again" in reason for reason in reasons)
 

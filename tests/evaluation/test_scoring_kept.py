@@ -44,45 +44,45 @@ def mteb_files(study: Study) -> dict[str, Any]:
 
 def test_a_model_that_is_put_back_has_its_scores(study: Study, tmp_path: Path, loader: Loader) -> None:
     evaluate(study, load=loader)
-    before, files = EvaluationRecords.open(study).scores, mteb_files(study)
+    before, files = EvaluationRecords(study).scores, mteb_files(study)
     for models in ((TWO,), ({"name": "broken", "revision": "1"},)):
         changed = with_models(tmp_path, *models)
         evaluate(changed, load=broken("broken"))
-        assert "one" not in set(EvaluationRecords.open(changed).scores["model"]) and not any(
+        assert "one" not in set(EvaluationRecords(changed).scores["model"]) and not any(
             "one" in name for name in mteb_files(changed)
         )
     again = Loader()
     outcome = evaluate(with_models(tmp_path, ONE, TWO), models=["one"], load=again)
     assert (outcome.made, outcome.kept) == (0, 12)
-    pd.testing.assert_frame_equal(EvaluationRecords.open(study).scores, before)
+    pd.testing.assert_frame_equal(EvaluationRecords(study).scores, before)
     assert mteb_files(study) == files
 
 
 def test_a_data_set_that_is_put_back_has_its_scores(study: Study, tmp_path: Path, loader: Loader) -> None:
     evaluate(study, load=loader)
-    before = EvaluationRecords.open(study).scores
+    before = EvaluationRecords(study).scores
     text = study.file.read_text(encoding="utf-8")
     kept = json.loads(json.dumps(study.model_dump(mode="json"))).get("datasets")[:1]
     less = write_study(tmp_path, datasets=[{k: kept[0][k] for k in ("name", "task", "path", "language")}])
     write_verdicts(less)
     evaluate(less, load=Loader())
-    assert set(EvaluationRecords.open(less).scores["dataset"]) == {"sts"}
+    assert set(EvaluationRecords(less).scores["dataset"]) == {"sts"}
     study.file.write_text(text, encoding="utf-8")
     assert evaluate(study, load=Loader()).made == 0
-    pd.testing.assert_frame_equal(EvaluationRecords.open(study).scores, before)
+    pd.testing.assert_frame_equal(EvaluationRecords(study).scores, before)
 
 
 def test_what_comes_back_as_it_was_is_not_scored_again(study: Study, tmp_path: Path, loader: Loader) -> None:
     """Outputs that were away, a verdict that was another, gold scores that were others for a while."""
     evaluate(study, models=["one"], load=loader)
-    before = EvaluationRecords.open(study).scores
+    before = EvaluationRecords(study).scores
     outputs, gold = study.transformation_file("translation", 1337), tmp_path / "sts.csv"
     kept, frame = outputs.read_bytes(), pd.read_csv(gold)
 
     outputs.unlink()
     evaluate(study, models=["one"], load=Loader())
     assert (
-        EvaluationRecords.open(study).scores.set_index("transformation").loc["translation", "status"] == "left_out"
+        EvaluationRecords(study).scores.set_index("transformation").loc["translation", "status"] == "left_out"
     ).all()
     outputs.write_bytes(kept)
     write_verdicts(study, "translation")
@@ -92,7 +92,7 @@ def test_what_comes_back_as_it_was_is_not_scored_again(study: Study, tmp_path: P
     assert evaluate(study, models=["one"], load=Loader()).made == 3
     frame.to_csv(gold, index=False)
     assert evaluate(study, models=["one"], load=Loader()).made == 0
-    pd.testing.assert_frame_equal(EvaluationRecords.open(study).scores, before)
+    pd.testing.assert_frame_equal(EvaluationRecords(study).scores, before)
 
 
 def test_a_data_set_that_cannot_be_read_leaves_all_scores(study: Study, tmp_path: Path, loader: Loader) -> None:
@@ -108,7 +108,7 @@ def test_a_data_set_that_cannot_be_read_leaves_all_scores(study: Study, tmp_path
 def test_a_model_that_fails_is_a_row_with_its_reason(study: Study, chosen: tuple[str, ...]) -> None:
     outcome = evaluate(study, models=chosen, load=broken("one"))
     assert outcome.failures == {"one": WHY}
-    scores = EvaluationRecords.open(study).scores
+    scores = EvaluationRecords(study).scores
     mine = scores[scores["model"] == "one"]
     assert len(mine) == 6 and set(mine["status"]) == {"failed"} and set(mine["reason"]) == {WHY}
     assert mine["score"].isna().all() and (mine["unit_id"] == "").all()
@@ -124,16 +124,16 @@ def test_a_model_that_fails_is_a_row_with_its_reason(study: Study, chosen: tuple
 def test_the_reason_stays_until_the_model_works_and_its_scores_stay_all_the_while(study: Study, loader: Loader) -> None:
     evaluate(study, models=["two"], load=loader)
     evaluate(study, load=broken("one"))
-    failed = EvaluationRecords.open(study).scores
+    failed = EvaluationRecords(study).scores
     evaluate(study, models=["two"], load=Loader())
-    pd.testing.assert_frame_equal(EvaluationRecords.open(study).scores, failed)
+    pd.testing.assert_frame_equal(EvaluationRecords(study).scores, failed)
     assert evaluate(study, load=Loader()).made == 6
-    assert set(EvaluationRecords.open(study).scores["status"]) == {"evaluated"}
+    assert set(EvaluationRecords(study).scores["status"]) == {"evaluated"}
     write_verdicts(study, "translation")  # a model that worked and works no more keeps what it has
     write_outputs(study)
-    before = EvaluationRecords.open(study).scores
+    before = EvaluationRecords(study).scores
     evaluate(study, load=broken("one", "two"))
-    after = EvaluationRecords.open(study).scores
+    after = EvaluationRecords(study).scores
     assert set(after["status"]) == {"evaluated", "left_out"}
     kept = before[before["transformation"] != "translation"]
     assert after.dropna(subset="score")["score"].tolist() == kept["score"].tolist()
@@ -150,7 +150,7 @@ def test_memory_that_does_not_suffice_fails_the_model_and_the_others_go_on(study
 
     outcome = evaluate(study, load=load)
     assert outcome.failures["one"].startswith("out of memory (") and list(outcome.failures) == ["one"]
-    assert EvaluationRecords.open(study).scores.set_index("model").loc["two", "status"].tolist() == ["evaluated"] * 6
+    assert EvaluationRecords(study).scores.set_index("model").loc["two", "status"].tolist() == ["evaluated"] * 6
 
 
 def rated(study: Study) -> pd.DataFrame:
@@ -162,7 +162,7 @@ def rated(study: Study) -> pd.DataFrame:
 
 def test_the_command_does_not_say_that_there_are_no_ratings_where_there_is_no_drift(study: Study) -> None:
     evaluate(study, load=broken("one", "two"))
-    records = EvaluationRecords.open(study).changed(sample_ratings=rated(study))
+    records = EvaluationRecords(study).changed(sample_ratings=rated(study))
     said = report(records, records.conclusion.verdicts)
     assert "no drift was computed" in said and "no pair has a rating" not in said
     assert WHY in said

@@ -93,7 +93,7 @@ def test_an_original_that_is_undefined_on_the_same_items_says_so(
         evaluate(study, models=["one"], load=loader)
         row = rows(study, "sts").loc["translation"]
         assert math.isnan(row["original_score"]) and row["reason"] == UNDEFINED_ORIGINAL
-        table = transformation_table(EvaluationRecords.open(study).scores).set_index("transformation")
+        table = transformation_table(EvaluationRecords(study).scores).set_index("transformation")
         assert table.loc["translation", "reason"] == UNDEFINED_ORIGINAL
 
 

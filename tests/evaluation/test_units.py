@@ -47,7 +47,7 @@ def planned(study: Study, **changes: Any) -> list[ScoreUnit]:
     return plan_units(
         Folder(study),
         [verdict(study, name, **changes) for name in study.transformations],
-        CampaignRecords.open(study).pairs,
+        CampaignRecords(study).pairs,
     )
 
 
@@ -133,13 +133,13 @@ def test_a_verdict_is_carried_over_to_other_seeds_and_data_sets_only_where_the_s
         more = {"datasets": [*own, {**own[0], "name": "again"}], "seeds": [1337, 7]}
         wider = write_study(study.file.parent, **more, evaluation={**models, **evaluation})
         write_outputs(wider, drawn_from=False)
-        records = EvaluationRecords.open(wider)
+        records = EvaluationRecords(wider)
         units: dict[gate.GateDecision, set[Any]] = defaultdict(set)
         for unit in plan_units(Folder(wider), records.conclusion.verdicts, records.pairs):
             if unit.transformation == "paraphrasing":
                 units[replace(unit.decision, verdicts=())].add((unit.name, unit.seed))
         evaluate(wider, load=loader)
-        return units, EvaluationRecords.open(wider)
+        return units, EvaluationRecords(wider)
 
     places = {("sts", 7), ("requests", 7), ("again", 1337), ("again", 7)}
     assert scored({})[0] == {gate.GateDecision("evaluated", ""): {("sts", 1337), ("requests", 1337)}} | {
@@ -160,7 +160,7 @@ def test_a_verdict_is_carried_over_to_other_seeds_and_data_sets_only_where_the_s
     assert f"{gate.CARRIED_OVER} (sts, requests, again)" in doubts_of(results, [], [])
     rows = read_transformed(records.study, "paraphrasing", 1337)
     note_outputs(study, "paraphrasing", 1337, [*rows[:-1], rows[-1].model_copy(update={"output": "Bananas."})])
-    records = EvaluationRecords.open(records.study)
+    records = EvaluationRecords(records.study)
     reasons = {
         unit.place: unit.decision.reason
         for unit in plan_units(Folder(records.study), records.conclusion.verdicts, records.pairs)
@@ -179,7 +179,7 @@ def test_a_wave_lets_a_data_set_in_only_once_it_is_rated(study: Study) -> None:
     extend_sample(wider, "another data set")
     for decide, status in ((accept, "left_out"), (write_verdicts, "evaluated")):
         decide(wider)
-        records = EvaluationRecords.open(wider)
+        records = EvaluationRecords(wider)
         units = {unit.place: unit for unit in plan_units(Folder(wider), records.conclusion.verdicts, records.pairs)}
         assert units["more", "paraphrasing", 1337].decision.status == status
         assert units["sts", "paraphrasing", 1337].decision.status == "evaluated"
@@ -203,12 +203,12 @@ def test_scores_are_the_same_however_few_texts_are_held(
     study: Study, loader: Loader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     evaluate(study, load=loader)
-    before = EvaluationRecords.open(study).scores
+    before = EvaluationRecords(study).scores
     shutil.rmtree(study.folder / "made")
     (study.folder / texts.PLANNED).unlink()
     monkeypatch.setattr(texts, "MOST", 0)
     evaluate(study, load=Loader())
-    assert EvaluationRecords.open(study).scores.equals(before)
+    assert EvaluationRecords(study).scores.equals(before)
 
 
 def test_a_data_set_that_changes_while_it_is_evaluated_is_refused(

@@ -125,7 +125,7 @@ def test_what_comes_next_reads_it_there_as_here(
     for exports in (str(tmp_path / "exports"), f"{address}/studies"):
         study = load_study(DEMO, exports)
         generate(study)
-        drawn += [draw_sample(study), CampaignRecords.open(study).pairs]
+        drawn += [draw_sample(study), CampaignRecords(study).pairs]
         capsys.readouterr()
         assert run(["errors", "--study", str(DEMO), "--exports", exports]) == 0
         printed.append(capsys.readouterr().out)

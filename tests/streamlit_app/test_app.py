@@ -241,7 +241,7 @@ def test_a_stage_whose_input_changed_is_stale_and_the_command_is_there(page: Ope
 
 
 def test_amendments_and_looks_are_shown(page: Open, exports: Path, study: Study) -> None:
-    rules = rules_now(CampaignRecords.open(study))
+    rules = rules_now(CampaignRecords(study))
     changed_rules = rules | {"acceptance": rules["acceptance"] | {"threshold": 2.5}}
     fixed = [
         RuleSet(fixed_at=datetime(2026, 2, 1, tzinfo=UTC), rules=changed_rules),
@@ -285,7 +285,7 @@ def test_choices_stand_in_the_address(page: Open, finished: Path) -> None:
 
 def test_a_chosen_pair_opens_with_its_ratings_by_pseudonym(page: Open, finished: Path, study: Study) -> None:
     shown = page("--study", DEMO, "--exports", finished, view="drift")
-    pair = CampaignRecords.open(study).pairs[3]
+    pair = CampaignRecords(study).pairs[3]
     shown.session_state["chosen_pair"] = (pair.pair_id, 0)
     shown.run()
     assert_calm(shown)
@@ -303,7 +303,7 @@ def test_a_chosen_pair_opens_with_its_ratings_by_pseudonym(page: Open, finished:
 
 
 def test_an_address_opens_its_pair(page: Open, finished: Path, study: Study) -> None:
-    pair = CampaignRecords.open(study).pairs[5]
+    pair = CampaignRecords(study).pairs[5]
     shown = page("--study", DEMO, "--exports", finished, view="drift", pair=pair.pair_id)
     assert f"from {pair.dataset}" in texts(shown)
     assert len(table_with(shown, "rater_id")) == 6
@@ -316,7 +316,7 @@ def test_a_closed_pair_stays_closed_though_its_choice_is_reported_once_more(
 ) -> None:
     """Closing a pair while the page still draws makes Streamlit call the choice's callback again."""
     shown = page("--study", DEMO, "--exports", finished, view="drift")
-    pair_id = CampaignRecords.open(study).pairs[0].pair_id
+    pair_id = CampaignRecords(study).pairs[0].pair_id
     shown.session_state["chosen_pair"], shown.session_state["closed_pairs"] = (pair_id, 0), 1
     shown.run()
     assert_calm(shown)
@@ -373,8 +373,8 @@ def test_texts_begin_with_those_to_read_first_and_have_their_drift(page: Open, e
     Manifest.of(study).write_table("ratings.parquet", ratings, Rating)
     shown = page("--study", DEMO, "--exports", exports, view="texts", model=MODELS[1])
     table = table_with(shown, "original")
-    assert len(table) == len(CampaignRecords.open(study).pairs)
-    pair = next(pair for pair in CampaignRecords.open(study).pairs if pair.pair_id == pair_id)
+    assert len(table) == len(CampaignRecords(study).pairs)
+    pair = next(pair for pair in CampaignRecords(study).pairs if pair.pair_id == pair_id)
     assert list(table.iloc[0][["comments", "original", "transformed"]]) == [3, pair.original, pair.transformed]
     drift = read_frame(study.folder / "drift.parquet", DriftRecord, "").set_index(["model", "pair_id"])["drift"]
     assert table["drift"].iloc[0] == drift[MODELS[1], pair_id]
@@ -478,7 +478,7 @@ def hostile(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Study:
     study = load_study(hostile_study(folder), folder / "exports")
     pairs = [
         pair.model_copy(update={"original": HOSTILE[number % 4], "transformed": HOSTILE[(number + 1) % 4]})
-        for number, pair in enumerate(CampaignRecords.open(study).pairs)
+        for number, pair in enumerate(CampaignRecords(study).pairs)
     ]
     Manifest.of(study).write_table("pairs.parquet", pairs, Pair)
     for name, record in (("drift", DriftRecord), ("scores", Score)):
@@ -492,7 +492,7 @@ def hostile(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Study:
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_hostile_texts_are_shown_as_they_stand(page: Open, hostile: Study, view: str) -> None:
-    pair = {"pair": CampaignRecords.open(hostile).pairs[0].pair_id} if view == "drift" else {}
+    pair = {"pair": CampaignRecords(hostile).pairs[0].pair_id} if view == "drift" else {}
     shown = page("--study", hostile.file, "--exports", hostile.folder.parent, view=view, **pair)
     assert len(shown.get("html")) == (3 if view == "drift" else 1)  # the pages' edges, and both texts of the pair
     assert HOSTILE[0] in texts(shown)

@@ -56,7 +56,7 @@ def address(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     folder = tmp_path_factory.mktemp("served")
     shutil.copytree(finished, folder / "exports")
     study = load_study(DEMO, folder / "exports")
-    pairs = [pair.model_copy(update={"transformed": HOSTILE}) for pair in CampaignRecords.open(study).pairs]
+    pairs = [pair.model_copy(update={"transformed": HOSTILE}) for pair in CampaignRecords(study).pairs]
     Manifest.of(study).write_table("pairs.parquet", pairs, Pair)
     accept(study)
     log = folder / "log"

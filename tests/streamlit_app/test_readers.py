@@ -76,8 +76,8 @@ def test_a_models_correlations_are_those_of_the_reports(study: Study) -> None:
     pairs = read_frame(study.folder / "pairs.parquet", Pair, "")
     whole = drift_by_quality(
         pairs,
-        CampaignRecords.open(study).all_ratings,
-        EvaluationRecords.open(study).drift,
+        CampaignRecords(study).all_ratings,
+        EvaluationRecords(study).drift,
         per_pair=study.raters.per_pair,
     )
     reported = drift_correlations(whole, study.sample.seed)

@@ -138,12 +138,12 @@ class ArgillaRooms:
     @cached_property
     def _rubric(self) -> Rubric:
         """The rubric as it was fixed for the participants."""
-        return asked_rubric(CampaignRecords.open(self._study))
+        return asked_rubric(CampaignRecords(self._study))
 
     @cached_property
     def _offered(self) -> str:
         """When the sample was first offered, which tells studies of one name apart."""
-        offerings = CampaignRecords.open(self._study).offerings
+        offerings = CampaignRecords(self._study).offerings
         return offerings[0].at.isoformat() if offerings else ""
 
     def open(self, offer: Offer) -> Room:

@@ -27,7 +27,7 @@ def write_sheets(study: Study) -> list[str]:
     for a study whose people do models' tasks, which `plumbline human-report` reports.
     """
     study.refuse_unfit("sheet")
-    records = Evidence.open(study)
+    records = Evidence(study)
     material = read_material(records)
     content, lines = sheet_files(material)
     if rated_here(material):

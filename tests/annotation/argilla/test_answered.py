@@ -30,7 +30,7 @@ def published_study(argilla: Argilla, variant: Make, name: str) -> Study:
 
 
 def looked_at(study: Study, home: server.Home) -> Status:
-    return with_server(read_status(Evidence.open(study), datetime.now(UTC)), CampaignData.read(study), home)
+    return with_server(read_status(Evidence(study), datetime.now(UTC)), CampaignData.read(study), home)
 
 
 def home_of(argilla: Argilla) -> server.Home:

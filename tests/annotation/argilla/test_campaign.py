@@ -99,7 +99,7 @@ def test_publishing_that_was_cut_off_goes_on(argilla: Argilla, variant: Make, mo
 
 def test_translations_have_a_dataset_for_each_pair_of_languages(argilla: Argilla, variant: Make) -> None:
     study = small(variant, "shared", transformations=["translation", "cross_translation"])
-    pairs = CampaignRecords.open(study).pairs
+    pairs = CampaignRecords(study).pairs
     languages = {pair.output_language for pair in pairs}
     assert {pair.transformation for pair in pairs} == {"translation", "cross_translation"} and len(languages) > 1
     expected = {f"shared-translation-EN-{code.upper()}": 0 for code in languages}
@@ -112,7 +112,7 @@ def test_nothing_that_an_annotator_can_ask_for_tells_a_control_from_a_pair(argil
     """Apart from texts: those of a repeat are shown twice."""
     user = rater(argilla, "grace")
     study = small(variant, "hidden", transformations=["paraphrasing"], sample={"pairs": 6, "controls": 2, "repeats": 2})
-    shown = {pair.pair_id: pair for pair in CampaignRecords.open(study).shown}
+    shown = {pair.pair_id: pair for pair in CampaignRecords(study).shown}
     assert len(shown) == 6 + 2 + 2 + 2
     publish(study, argilla)
     dataset_id = dataset(study, argilla)
@@ -155,7 +155,7 @@ def test_a_third_of_each_raters_queue_lies_between_a_pair_and_its_repeat(argilla
     study = published_study(
         argilla, variant, "thirds", transformations=["paraphrasing"], sample={"pairs": 8, "batch": 4, "repeats": 1}
     )
-    first_of = {pair.pair_id: pair.repeats for pair in CampaignRecords.open(study).controls if pair.repeats}
+    first_of = {pair.pair_id: pair.repeats for pair in CampaignRecords(study).controls if pair.repeats}
     assert len(first_of) == 2
     for user in users:
         order = [record["external_id"] for record in pending(argilla, user, dataset(study, argilla))]
@@ -182,7 +182,7 @@ def test_each_rater_has_an_order_of_their_own_that_stays(argilla: Argilla, varia
 def test_only_those_who_read_the_languages_are_let_in(argilla: Argilla, variant: Make, home: server.Home) -> None:
     assert argilla.connection is not None
     study = small(variant, "readers")
-    languages = {pair.output_language for pair in CampaignRecords.open(study).pairs if pair.pool == "translation"}
+    languages = {pair.output_language for pair in CampaignRecords(study).pairs if pair.pool == "translation"}
     one = min(languages)
     accounts.add(argilla.connection, home, ["english"], ["en"])
     accounts.add(argilla.connection, home, ["bilingual"], ["en", one])
@@ -270,7 +270,7 @@ def test_a_corrected_wording_reaches_the_datasets_while_nobody_has_answered(
     seven = reworded(study, rubric_name, scale=7)
     assert sum(publish(seven, argilla).new.values()) == 4  # a scale cannot be changed: the dataset is made anew
     assert asked(argilla, dataset(study, argilla))[1] == 7
-    assert [one.rules["rubric"]["scale"][-1] for one in CampaignRecords.open(study).rules] == [5, 5, 7]
+    assert [one.rules["rubric"]["scale"][-1] for one in CampaignRecords(study).rules] == [5, 5, 7]
 
     record = pending(argilla, user, dataset(study, argilla))[0]
     answer(argilla, user, record, "submitted", quality=7, fluency=5)
@@ -283,7 +283,7 @@ def test_a_corrected_wording_reaches_the_datasets_while_nobody_has_answered(
         match=r"shows other words than the rubric .* \(the wording of the question 'quality': .*!.*have answered",
     ):
         publish(reworded(study, rubric_name, scale=7, word="!"), argilla)
-    assert len(CampaignRecords.open(study).rules) == 3
+    assert len(CampaignRecords(study).rules) == 3
     assert collect(study, argilla)["value"].max() == 7  # they are read as they were asked
 
 

@@ -74,9 +74,7 @@ def test_collected_ratings_say_who_when_and_in_which_state(argilla: Argilla, var
     assert ratings["rater_id"].nunique() == 2
     assert ratings["rater_id"].str.match(r"^rater-[0-9a-f]{8}$").all()
     assert not ratings["simulated"].any()
-    members = {
-        one.rater_id for one in read_members(CampaignRecords.open(study)) if one.dataset == "states-paraphrasing-EN"
-    }
+    members = {one.rater_id for one in read_members(CampaignRecords(study)) if one.dataset == "states-paraphrasing-EN"}
     people = [user for user in argilla.users() if user.role == "annotator" and not user.simulated]
     annotators = [user for user in people if not user.username.startswith(WORKER)]  # other tests' crowds
     assert set(ratings["rater_id"]) <= members and len(members) == len(annotators)  # who rated nothing is there too
@@ -93,15 +91,15 @@ def test_an_admin_who_can_see_a_dataset_is_not_asked_to_rate_it(argilla: Argilla
     rater(argilla, "ada")
     study = published_study(argilla, variant, "admins", transformations=["paraphrasing"])
     collect(study, argilla)
-    before = read_members(CampaignRecords.open(study))
+    before = read_members(CampaignRecords(study))
     boss = {"first_name": "Boss", "username": "boss", "password": "a-long-password", "role": "admin"}
     user = argilla.request("POST", "/users", json=boss)
-    (workspace_id,) = {place.workspace_id for place in published(CampaignRecords.open(study), argilla).values()}
+    (workspace_id,) = {place.workspace_id for place in published(CampaignRecords(study), argilla).values()}
     argilla.request("POST", f"/workspaces/{workspace_id}/users", json={"user_id": user["id"]})
     assert len(argilla.members(workspace_id)) == len(before) + 1
     collect(study, argilla)
     argilla.request("DELETE", f"/users/{user['id']}")
-    assert before and read_members(CampaignRecords.open(study)) == before
+    assert before and read_members(CampaignRecords(study)) == before
 
 
 def test_what_did_not_change_is_not_read_again(
@@ -138,7 +136,7 @@ def test_what_did_not_change_is_not_read_again(
         *((first["external_id"], question, 1) for question in ("quality", "fluency")),
         *((second["external_id"], question, 2) for question in ("quality", "fluency")),
     }
-    assert third["external_id"] not in set(CampaignRecords.open(study).ratings["pair_id"])
+    assert third["external_id"] not in set(CampaignRecords(study).ratings["pair_id"])
 
 
 def test_each_change_leaves_a_snapshot_that_stays(argilla: Argilla, variant: Make) -> None:
@@ -170,9 +168,9 @@ def test_controls_and_repeats_are_collected_apart_and_no_verdict_counts_them(arg
     study = published_study(argilla, variant, "apart", transformations=["paraphrasing"], sample=sample)
     assert simulate(study, argilla) == (6 + 3) * 3
     ratings = collect(study, argilla)
-    assert set(ratings["pair_id"]) == {pair.pair_id for pair in CampaignRecords.open(study).pairs}
-    told = CampaignRecords.open(study).control_ratings
-    controls = {pair.pair_id: pair for pair in CampaignRecords.open(study).controls}
+    assert set(ratings["pair_id"]) == {pair.pair_id for pair in CampaignRecords(study).pairs}
+    told = CampaignRecords(study).control_ratings
+    controls = {pair.pair_id: pair for pair in CampaignRecords(study).controls}
     assert set(told["pair_id"]) == set(controls) and len(told) == 3 * 3 * 2
     rubric = load_rubric(study)
     for row in told.itertuples():
@@ -200,7 +198,7 @@ def test_a_withdrawn_pair_is_taken_out_only_where_nobody_answered(argilla: Argil
     ada = rater(argilla, "ada")
     study = published_study(argilla, variant, "withdrawn", transformations=["paraphrasing"])
     there = pending(argilla, ada, dataset(study, argilla))
-    sampled = {pair.pair_id for pair in CampaignRecords.open(study).pairs}
+    sampled = {pair.pair_id for pair in CampaignRecords(study).pairs}
     rated, drafted, bare, other = [one for one in there if one["external_id"] in sampled][:4]
     answer(argilla, ada, rated, "submitted", quality=1, fluency=1)
     answer(argilla, ada, drafted, "draft", quality=1)
@@ -228,14 +226,14 @@ def test_answers_that_vanished_from_the_server_are_not_dropped_silently(argilla:
     argilla.request("DELETE", f"/responses/{rows['responses'][0]['id']}", api_key=ada.api_key)
     with pytest.raises(DataError, match="2 ratings that were collected before are missing on the server"):
         collect(study, argilla)
-    pd.testing.assert_frame_equal(CampaignRecords.open(study).ratings, before)
+    pd.testing.assert_frame_equal(CampaignRecords(study).ratings, before)
     assert collect(study, argilla, replace=True).empty
 
 
 def given(study: Study, **changes: Any) -> Answer:
     """A good answer to the study's first pair, with changes."""
     parts = {
-        "pair_id": CampaignRecords.open(study).pairs[0].pair_id,
+        "pair_id": CampaignRecords(study).pairs[0].pair_id,
         "rater_id": "rater-00000000",
         "status": "submitted",
         "values": {"quality": 3, "fluency": 4},
@@ -247,15 +245,13 @@ def given(study: Study, **changes: Any) -> Answer:
 
 def test_seconds_are_from_one_answer_to_the_next_and_unknown_after_a_break(variant: Make) -> None:
     study = small(variant, "timed", transformations=["paraphrasing"])
-    pairs = [pair.pair_id for pair in CampaignRecords.open(study).pairs]
+    pairs = [pair.pair_id for pair in CampaignRecords(study).pairs]
     times = ["10:00:00", "10:00:25.5", "10:10:25.5", "10:20:26"]  # + 25.5 s, + 600 s, + 600.5 s: a break
     answers = [
         given(study, pair_id=pair, submitted_at=f"2026-03-01T{at}+00:00") for pair, at in zip(pairs, times, strict=True)
     ]
     answers += [given(study, pair_id=pair, rater_id="simulated-0") for pair in pairs]
-    found = keep(
-        CampaignRecords.open(study), "argilla", {"all": SourcePart("", tuple(reversed(answers)))}, replace=False
-    )
+    found = keep(CampaignRecords(study), "argilla", {"all": SourcePart("", tuple(reversed(answers)))}, replace=False)
     quality = found[(found["question"] == "quality") & ~found["simulated"]].set_index("pair_id")["seconds"]
     first, second, third, last = (quality[pair] for pair in pairs)
     assert math.isnan(first) and (second, third) == (25.5, 600.0) and math.isnan(last)
@@ -280,10 +276,10 @@ def test_killed_while_collecting_and_run_again_gives_the_same(
         time.sleep(delay)
         process.send_signal(signal.SIGKILL)
         process.wait()
-        assert path.read_bytes() == before or len(CampaignRecords.open(study).ratings) == len(whole)
+        assert path.read_bytes() == before or len(CampaignRecords(study).ratings) == len(whole)
     done = forks.run(command, cwd=ROOT, env=environment)
     assert done.returncode == 0, done.stderr
-    pd.testing.assert_frame_equal(CampaignRecords.open(study).ratings, whole)
+    pd.testing.assert_frame_equal(CampaignRecords(study).ratings, whole)
 
 
 SLIDER = {

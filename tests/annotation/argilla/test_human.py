@@ -47,7 +47,7 @@ def test_tasks_from_the_draw_to_answers_that_count(
     draw_sample(study)
     person = rater(argilla, "a-person")
     publish(study, argilla)
-    datasets = {queue.pool: one for queue, one in published(CampaignRecords.open(study), argilla).items()}
+    datasets = {queue.pool: one for queue, one in published(CampaignRecords(study), argilla).items()}
     assert {name: one.distribution["min_submitted"] for name, one in datasets.items()} == {
         "classes": 3,
         "search": 2,
@@ -119,11 +119,9 @@ def test_each_rater_sees_an_order_of_their_own_which_is_recorded(argilla: Argill
     draw_sample(study)
     people = [rater(argilla, "order-one"), rater(argilla, "order-two")]
     publish(study, argilla)
-    datasets = {queue.pool: one.id for queue, one in published(CampaignRecords.open(study), argilla).items()}
+    datasets = {queue.pool: one.id for queue, one in published(CampaignRecords(study), argilla).items()}
     items = {(item.task, record): item for item in read_items(study) for record in item.records}
-    texts = {
-        pair.pair_id: {one.name: one.value for one in fields_of(pair)} for pair in CampaignRecords.open(study).shown
-    }
+    texts = {pair.pair_id: {one.name: one.value for one in fields_of(pair)} for pair in CampaignRecords(study).shown}
     places: dict[tuple[str, str, str, str], int] = {}  # by rater, task, item and candidate
     orders = dict[str, list[int]]()
     for person in people:
@@ -189,7 +187,7 @@ def test_orders_are_drawn_after_a_kill_and_unknown_where_nobody_can_say(
         with pytest.raises(SystemExit):
             publish(study, argilla)
     publish(study, argilla)
-    (dataset,) = (one.id for one in published(CampaignRecords.open(study), argilla).values())
+    (dataset,) = (one.id for one in published(CampaignRecords(study), argilla).values())
     records, asked = seen(argilla, person, dataset)
     answer(argilla, person, records[0], "submitted", bitext="d2")
     owner, path = argilla.request("GET", "/me")["id"], f"/records/{records[0]['id']}/responses"

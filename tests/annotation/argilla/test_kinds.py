@@ -48,9 +48,7 @@ def test_all_kinds_from_publishing_to_pages(argilla: Argilla, variant: Make) -> 
     study = made(variant, "kinds")
     publish(study, argilla)
     foreign = next(
-        listed.id
-        for queue, listed in published(CampaignRecords.open(study), argilla).items()
-        if queue.pool == "translation"
+        listed.id for queue, listed in published(CampaignRecords(study), argilla).items() if queue.pool == "translation"
     )
     questions = argilla.request("GET", f"/datasets/{foreign}/questions")["items"]
     assert [(one["name"], one["required"]) for one in questions] == [
@@ -99,13 +97,13 @@ def test_all_kinds_from_publishing_to_pages(argilla: Argilla, variant: Make) -> 
         "faults",
         "order",
     }
-    assert all(sign.rule for sign in Evidence.open(study).signs)
+    assert all(sign.rule for sign in Evidence(study).signs)
     assert Evidence.whole(study).design.needed("paraphrasing") == ("quality", "fluency", "naturalness", "order")
     html = write_report(study).read_text(encoding="utf-8")
     assert "naturalness (“How does the new text sound?”) asked for one of natural, odd, wrong" in html
     assert "Kendall's tau-b" in unescape(html)
     assert "order (“What suffered most?”) asked for the order of form, sense, tone" in html
-    shown = pages(preview_html(CampaignRecords.open(study)))
+    shown = pages(preview_html(CampaignRecords(study)))
     assert all(["tone", "Its tone"] in page["task"]["questions"][-1]["points"] for page in shown)
     assert sum(len(page["items"]) for page in shown) > 5
     assert (study.folder / "report" / "labels.csv").exists()

@@ -56,7 +56,7 @@ def test_only_people_whom_a_study_names_are_let_in_and_counted(
     ratings = collect(study, argilla)
     assert sorted(ratings.loc[ratings["question"] == "quality", "value"]) == [2, 4]
     assert "1 answer from accounts that raters.people does not name" in capsys.readouterr().err
-    assert {one.rater_id for one in read_members(CampaignRecords.open(study))} == set(ratings["rater_id"])
+    assert {one.rater_id for one in read_members(CampaignRecords(study))} == set(ratings["rater_id"])
 
     fewer = named(study, ["ada"])
     publish(fewer, argilla)
@@ -65,7 +65,7 @@ def test_only_people_whom_a_study_names_are_let_in_and_counted(
         collect(fewer, argilla)
     kept = collect(named(study, ["ada"], ["bob"]), argilla)
     assert sorted(kept.loc[kept["question"] == "quality", "value"]) == [2, 4]
-    assert len({one.rater_id for one in read_members(CampaignRecords.open(study))}) == 1  # nobody waits for bob
+    assert len({one.rater_id for one in read_members(CampaignRecords(study))}) == 1  # nobody waits for bob
     dropped = collect(fewer, argilla, replace=True)
     assert list(dropped.loc[dropped["question"] == "quality", "value"]) == [4]
     again = collect(named(study, ["ada", "eve"], ["bob"]), argilla)  # nothing changed on the server, but who counts
@@ -79,7 +79,7 @@ def test_the_coordinator_sees_names_and_no_record_has_them(
     users = [rater(argilla, name) for name in people]
     study = published_study(argilla, variant, "naming", raters={"per_pair": 2, "people": people})
     first = pending(argilla, users[1], dataset(study, argilla))[0]
-    for one in published(CampaignRecords.open(study), argilla).values():
+    for one in published(CampaignRecords(study), argilla).values():
         for record in pending(argilla, users[0], one.id):
             answer(argilla, users[0], record, "submitted", quality=4, fluency=4)
     answer(argilla, users[1], first, "submitted", quality=1, fluency=1)

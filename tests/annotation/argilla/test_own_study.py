@@ -100,7 +100,7 @@ def test_a_ninth_transformation_and_questions_of_ones_own_need_no_line_of_code(
     run("simulate")
     told = run("collect")  # 27 pairs, 2 raters, 4 questions
     assert "216 ratings in 54 answers (54 submitted, 0 draft, 0 discarded, 54 of them simulated)" in told
-    early = CampaignRecords.open(study).ratings
+    early = CampaignRecords(study).ratings
     own = early[early["transformation"] == "typing_errors"]
     assert early["simulated"].all() and set(own["question"]) == {"quality", "fluency", "naturalness", "effort"}
     assert set(early.loc[early["question"] == "effort", "value"]) <= {0, 1, 4}
@@ -111,7 +111,7 @@ def test_a_ninth_transformation_and_questions_of_ones_own_need_no_line_of_code(
     run("ratings-report")
     judged(study)
     assert ", without noise" in run("evaluate")
-    scores = EvaluationRecords.open(study).scores
+    scores = EvaluationRecords(study).scores
     typos = scores[(scores["transformation"] == "typing_errors") & (scores["status"] == "evaluated")]
     assert len(typos) == 1 and typos["score"].notna().all() and set(typos["axis"]) == {"noise"}
     monkeypatch.setattr("sys.argv", [str(APP), "--study", str(study.file), "--exports", str(study.folder.parent)])
@@ -148,7 +148,7 @@ def paid(study: Study, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def judged(study: Study) -> None:
     """What the verdicts and the report say of what is one's own."""
-    ratings = CampaignRecords.open(study).ratings
+    ratings = CampaignRecords(study).ratings
     assert set(ratings["source"]) == {"argilla", "mturk"}
     counted = ratings[~ratings["surplus"]]
     assert counted.groupby(["pair_id", "question"]).size().eq(3).all()  # two simulated raters and a worker

@@ -78,7 +78,7 @@ def of(ratings: pd.DataFrame, study: Study, user: ArgillaUser) -> pd.DataFrame:
 
 def test_an_excluded_raters_pairs_are_offered_again_and_the_answers_stay(argilla: Argilla, variant: Make) -> None:
     study, users = rated(argilla, variant, "again")
-    before = of(CampaignRecords.open(study).ratings, study, users["ada"])
+    before = of(CampaignRecords(study).ratings, study, users["ada"])
     assert not pending(argilla, users["cy"], dataset(study, argilla))  # Argilla hides what is complete
     done = publish(study, argilla)
     assert done.aside == 4 and any("others are asked for these pairs: 4" in line for line in done.lines())
@@ -91,7 +91,7 @@ def test_an_excluded_raters_pairs_are_offered_again_and_the_answers_stay(argilla
     after = of(ratings, study, users["ada"])
     pd.testing.assert_frame_equal(before[WHAT], after[WHAT])
     assert after["again"].all() and (after["excluded"] != "").all()
-    status = read_status(Evidence.open(study), datetime.now(UTC))
+    status = read_status(Evidence(study), datetime.now(UTC))
     assert status.progress["open"].tolist() == [4] and status.progress["excluded"].tolist() == [4]
     left = dict(zip(status.raters["rater_id"], status.raters["open"], strict=True))
     assert (left[pseudonym(study, users["cy"])], left[pseudonym(study, users["bob"])]) == (4, 0)
@@ -113,7 +113,7 @@ def test_an_excluded_raters_pairs_are_offered_again_and_the_answers_stay(argilla
 
 def test_an_exclusion_that_is_taken_back_leaves_the_latest_answers_surplus(argilla: Argilla, variant: Make) -> None:
     study, users = rated(argilla, variant, "back")
-    before = of(CampaignRecords.open(study).ratings, study, users["ada"])
+    before = of(CampaignRecords(study).ratings, study, users["ada"])
     publish(study, argilla)
     give(study, argilla, users["cy"], 4)
     collect(study, argilla)
@@ -148,18 +148,18 @@ def test_a_study_with_the_name_of_another_one_changes_nothing_of_it(
     invite(other, argilla.connection, home, people)
     with pytest.raises(StudyError, match="study named 'twin', or of this one before .*; give this one another `name`"):
         publish(other, argilla)
-    (place,) = published(CampaignRecords.open(study), argilla).values()
+    (place,) = published(CampaignRecords(study), argilla).values()
     assert {user.username for user in argilla.members(place.workspace_id).values()} >= {
         user.username for user in users.values()
     }
     assert {record["external_id"] for record in argilla.records(place.id)} == {
-        pair.pair_id for pair in CampaignRecords.open(study).shown
+        pair.pair_id for pair in CampaignRecords(study).shown
     }
 
 
 def test_a_run_that_is_cut_off_loses_nothing(argilla: Argilla, variant: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     study, users = rated(argilla, variant, "cut")
-    before = of(CampaignRecords.open(study).ratings, study, users["ada"])
+    before = of(CampaignRecords(study).ratings, study, users["ada"])
     real, calls = Argilla.request, 0
 
     def dying(self: Argilla, method: str, path: str, **arguments: object) -> object:

@@ -44,11 +44,11 @@ def test_texts_of_a_file_from_the_draw_to_verdicts(
     assert Counter((pair.transformation, pair.language) for pair in pairs) == {
         ("machine", "en"): 9, ("human", "en"): 5, ("human", "de"): 4,
     }  # fmt: skip
-    known = [pair for pair in CampaignRecords.open(study).controls if pair.control == "known"]
+    known = [pair for pair in CampaignRecords(study).controls if pair.control == "known"]
     assert len(known) == 2 and all(json.loads(pair.expected)["label"] for pair in known)  # one a batch of nine
 
     publish(study, argilla)
-    datasets = {queue: listed.id for queue, listed in published(CampaignRecords.open(study), argilla).items()}
+    datasets = {queue: listed.id for queue, listed in published(CampaignRecords(study), argilla).items()}
     assert sorted(queue.dataset(study.name) for queue in datasets) == [
         "subject-texts-texts-DE",
         "subject-texts-texts-EN",
@@ -75,7 +75,7 @@ def test_texts_of_a_file_from_the_draw_to_verdicts(
     ratings = collect(study, argilla)
     assert set(ratings["question"]) == {"label"} and set(ratings["transformation"]) == {"human", "machine"}
     assert not set(ratings["pair_id"]) & {pair.pair_id for pair in known}
-    signs = {sign.evidence for sign in Evidence.open(study).signs if sign.rule == "controls"}
+    signs = {sign.evidence for sign in Evidence(study).signs if sign.rule == "controls"}
     assert f"1 of 1 answers to controls are wrong: known label {wrong} instead of {right}" in signs
 
     accept(study)
@@ -87,7 +87,7 @@ def test_texts_of_a_file_from_the_draw_to_verdicts(
         assert share == pytest.approx((own["answer"] == "acceptable").mean())
         assert verdict.decision == ("accepted" if share >= 0.6 else "rejected")
         assert (verdict.origin.generator_kind, verdict.origin.model) == ("texts", "subject-texts.jsonl")
-    stages = read_status(Evidence.open(study), datetime.now(UTC)).stages
+    stages = read_status(Evidence(study), datetime.now(UTC)).stages
     assert {name for name, stage in stages.items() if stage.state != "done"} == {"report"}
     html = write_report(study).read_text(encoding="utf-8")
     assert "The texts of human come from the file subject-texts.jsonl." in html
@@ -113,7 +113,7 @@ def test_items_of_data_sets_from_the_draw_to_verdicts(argilla: Argilla, tmp_path
     pairs = draw_sample(study)
     assert Counter(pair.transformation for pair in pairs) == {"sample_sts": 10, "sample_reranking": 10}
     publish(study, argilla)
-    datasets = {queue.pool: listed.id for queue, listed in published(CampaignRecords.open(study), argilla).items()}
+    datasets = {queue.pool: listed.id for queue, listed in published(CampaignRecords(study), argilla).items()}
     shown = {
         pool: [one["name"] for one in argilla.request("GET", f"/datasets/{dataset}/fields")["items"]]
         for pool, dataset in datasets.items()
@@ -148,12 +148,12 @@ def test_a_room_of_participants_shows_the_fields_and_no_right_answer(
     ask(monkeypatch, tmp_path, rubric())
     crowd = {"countries": {"en": ["US"], "de": ["DE"]}, "fee": 0.25, "address": "https://argilla.example.org"}
     study = texts(tmp_path, "subject-room", crowd=crowd, sample={"pairs": 4, "batch": 9, "repeats": 0})
-    pairs = [*draw_sample(study), *CampaignRecords.open(study).controls]
-    fix_rules(CampaignRecords.open(study))
+    pairs = [*draw_sample(study), *CampaignRecords(study).controls]
+    fix_rules(CampaignRecords(study))
     known = {pair.pair_id: pair for pair in pairs}
     batch = next(
         one
-        for one in make_batches(study, CampaignRecords.open(study).pairs, CampaignRecords.open(study).controls)
+        for one in make_batches(study, CampaignRecords(study).pairs, CampaignRecords(study).controls)
         if any(known[pair_id].control == "known" for pair_id in one.pair_ids)
     )
     offer = Offer(batch, tuple(known[one] for one in batch.pair_ids), 2, 100)

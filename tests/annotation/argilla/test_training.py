@@ -63,7 +63,7 @@ def test_known_pairs_are_answered_by_everybody_and_count_nowhere(argilla: Argill
     answer(argilla, ada, records[bad.pair.pair_id], "draft", quality=1)
     simulate(study, argilla)
     collect(study, argilla)
-    trained = by_trained(read_trained(CampaignRecords.open(study))).set_index("rater_id")
+    trained = by_trained(read_trained(CampaignRecords(study))).set_index("rater_id")
     called = account_pseudonym(
         "learn", next(u.id for u in argilla.users() if u.username == "learn-ada"), simulated=False
     )
@@ -73,17 +73,14 @@ def test_known_pairs_are_answered_by_everybody_and_count_nowhere(argilla: Argill
 
     known = {one.pair.pair_id for one in items}
     accept(study)
-    assert not known & set(CampaignRecords.open(study).all_ratings["pair_id"]) and not known & set(
+    assert not known & set(CampaignRecords(study).all_ratings["pair_id"]) and not known & set(
         concluded(study).means["pair_id"]
     )
-    assert [one.n_ratings for one in concluded(study).verdicts] == [len(CampaignRecords.open(study).pairs) * 3 * 2]
-    status = read_status(Evidence.open(study), datetime.now(UTC))
+    assert [one.n_ratings for one in concluded(study).verdicts] == [len(CampaignRecords(study).pairs) * 3 * 2]
+    status = read_status(Evidence(study), datetime.now(UTC))
     assert "1/2, 1 of 2 right" in status_text(status)
-    assert status.progress["pairs"].sum() == len(CampaignRecords.open(study).pairs)
-    assert (
-        all_tables(read_material(Evidence.open(study)))["training"].frame.set_index("rater_id").loc[called, "right"]
-        == 1
-    )
+    assert status.progress["pairs"].sum() == len(CampaignRecords(study).pairs)
+    assert all_tables(read_material(Evidence(study)))["training"].frame.set_index("rater_id").loc[called, "right"] == 1
 
 
 @pytest.fixture

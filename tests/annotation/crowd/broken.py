@@ -149,7 +149,7 @@ class Broken(ABC):
         with Ledger(self.study.scratch / LEDGER, self.study.name, platform.name, platform.mode) as ledger:
             assert ledger.spent() == self.spent(), why
             assert not [one for one in ledger.operations() if one.state == "intended"], why
-        ratings = CampaignRecords.open(self.study).all_ratings
+        ratings = CampaignRecords(self.study).all_ratings
         assert len(ratings) == len(states) * 6 * 2, why  # pairs and controls of a batch, questions
         assert ratings.loc[ratings["excluded"] != "", "rater_id"].nunique() == 1, why
 

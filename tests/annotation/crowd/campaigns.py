@@ -55,7 +55,7 @@ def honest(study: Study) -> Callable[[str, str], int]:
     rubric = load_rubric(study)
     right = {
         pair.pair_id: rubric.expected(pair.pool, pair.control)
-        for pair in CampaignRecords.open(study).controls
+        for pair in CampaignRecords(study).controls
         if pair.control
     }
     return lambda pair_id, question: right.get(pair_id, {}).get(question, 4)
@@ -64,7 +64,7 @@ def honest(study: Study) -> Callable[[str, str], int]:
 def careless(study: Study) -> Callable[[str, str], int]:
     """Rates 4, and controls the wrong way round."""
     good = honest(study)
-    controls = {pair.pair_id for pair in CampaignRecords.open(study).controls}
+    controls = {pair.pair_id for pair in CampaignRecords(study).controls}
     return lambda pair_id, question: 6 - good(pair_id, question) if pair_id in controls else 4
 
 

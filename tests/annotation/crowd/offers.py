@@ -11,7 +11,7 @@ from plumbline.study import Study
 
 def batch_offer(study: Study, pairs: int, salt: str = "", places: int = 2, pool: str = "paraphrasing") -> Offer:
     """The first so many pairs of a pool's first queue as one batch; another one for each `salt`."""
-    own = [pair for pair in CampaignRecords.open(study).pairs if pair.pool == pool]
+    own = [pair for pair in CampaignRecords(study).pairs if pair.pool == pool]
     shown = [pair for pair in own if pair.output_language == own[0].output_language][:pairs]
     batch = Batch(
         batch_id=identity("offer", study.name, salt, *(pair.pair_id for pair in shown))[:16], pool=pool,

@@ -55,7 +55,7 @@ def test_a_platform_of_one_file_runs_a_campaign(variant: Make, monkeypatch: pyte
     step(judging.approve_all)  # nothing is paid twice
     account = json.loads((study.scratch / "laboratory-live.json").read_text(encoding="utf-8"))
     assert [(paid["worker"], paid["cents"]) for paid in account["payments"]] == [("ann", 120), ("bob", 120)]
-    ratings = CampaignRecords.open(study).all_ratings
+    ratings = CampaignRecords(study).all_ratings
     assert set(ratings["source"]) == {"laboratory"} and len(ratings) == 2 * 6 * 2
     (summary,) = read_summaries(study)
     assert (summary.platform, summary.rewards, summary.states["approved"]) == ("laboratory", 240, 2)

@@ -29,13 +29,11 @@ def study(variant: Make) -> Study:
 
 
 def batches(study: Study, taken: list[Batch] | None = None, pilot: int = 0) -> list[Batch]:
-    return make_batches(
-        study, CampaignRecords.open(study).pairs, CampaignRecords.open(study).controls, taken or [], pilot
-    )
+    return make_batches(study, CampaignRecords(study).pairs, CampaignRecords(study).controls, taken or [], pilot)
 
 
 def test_every_pair_stands_in_one_batch_of_its_queue(study: Study) -> None:
-    pairs = {pair.pair_id: pair for pair in CampaignRecords.open(study).pairs}
+    pairs = {pair.pair_id: pair for pair in CampaignRecords(study).pairs}
     made = batches(study)
     shown = Counter(pair_id for batch in made for pair_id in batch.pair_ids)
     assert set(shown.values()) == {1}
@@ -47,7 +45,7 @@ def test_every_pair_stands_in_one_batch_of_its_queue(study: Study) -> None:
 
 
 def test_each_batch_has_a_positive_and_a_negative_and_repeats_come_after_their_pairs(study: Study) -> None:
-    controls = {pair.pair_id: pair for pair in CampaignRecords.open(study).controls}
+    controls = {pair.pair_id: pair for pair in CampaignRecords(study).controls}
     repeats = 0
     for batch in batches(study):
         kinds = Counter(controls[key].control for key in batch.pair_ids if key in controls)
@@ -71,7 +69,7 @@ def test_a_third_of_a_batch_and_of_a_block_lies_between_a_pair_and_its_repeat_or
     study = variant(transformations=["paraphrasing", "translation"], sample=sample, **(parts if blocks else {}))
     generate(study)
     draw_sample(study)
-    records = CampaignRecords.open(study)
+    records = CampaignRecords(study)
     first_of = {pair.pair_id: pair.repeats for pair in records.controls}
     for batch in batches(study):
         for place, key in enumerate(batch.pair_ids):
@@ -94,14 +92,14 @@ def test_the_pilot_is_one_batch_a_group_of_languages_and_leaves_the_rest_for_lat
     rest = batches(study, taken=pilot)
     shown = Counter(key for batch in [*pilot, *rest] for key in batch.pair_ids)
     assert set(shown.values()) == {1}
-    assert {pair.pair_id for pair in CampaignRecords.open(study).pairs} <= set(shown)
+    assert {pair.pair_id for pair in CampaignRecords(study).pairs} <= set(shown)
     assert all("negative" in _kinds(study, batch) for batch in [*pilot, *rest])
     assert batches(study, taken=[*pilot, *rest]) == []
     assert batches(study, taken=pilot, pilot=5) == []  # every group has had its pilot
 
 
 def _kinds(study: Study, batch: Batch) -> set[str]:
-    return {pair.control for pair in CampaignRecords.open(study).controls if pair.pair_id in batch.pair_ids}
+    return {pair.control for pair in CampaignRecords(study).controls if pair.pair_id in batch.pair_ids}
 
 
 def test_batches_are_the_same_at_each_call_and_others_by_another_seed(study: Study) -> None:

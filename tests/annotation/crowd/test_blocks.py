@@ -56,7 +56,7 @@ def rate(study: Study, site: MTurkSite) -> None:
 
 def offered_blocks(study: Study) -> list[set[int]]:
     """The blocks of each batch's pairs; controls that are left of an earlier block are in a later one's batch."""
-    numbers = block_numbers(study, CampaignRecords.open(study).pairs)
+    numbers = block_numbers(study, CampaignRecords(study).pairs)
     with Ledger(study.scratch / LEDGER, study.name, "mturk", "live") as ledger:
         return [{numbers[pair_id] for pair_id in {*offer.batch.pair_ids} & {*numbers}} for offer in ledger.offered()]
 
@@ -65,9 +65,9 @@ def test_the_next_batch_is_the_next_block_until_a_look_decides(study: Study, sit
     step(study, site, launch)
     step(study, site, launch)  # nothing was rated: nothing more is offered
     assert offered_blocks(study) == [{0}]
-    assert "no pairs are left to be offered" in plan_text(Evidence.open(study), CampaignName("mturk", "live"))
+    assert "no pairs are left to be offered" in plan_text(Evidence(study), CampaignName("mturk", "live"))
     assert "which offers the next block only for undecided verdicts" in plan_text(
-        Evidence.open(study), CampaignName("mturk", "live")
+        Evidence(study), CampaignName("mturk", "live")
     )
     for expected in ([{0}, {1}], [{0}, {1}]):  # the second look decides
         rate(study, site)

@@ -53,7 +53,7 @@ def test_an_extended_sample_is_offered_in_batches_of_its_own(variant: Make, site
     launch(grown, site)
     with Ledger(grown.scratch / LEDGER, grown.name, "mturk", "live") as ledger:
         batches = [set(one.batch.pair_ids) for one in ledger.offered()]
-    new = {pair.pair_id for pair in CampaignRecords.open(grown).pairs if pair.wave == wave.number}
+    new = {pair.pair_id for pair in CampaignRecords(grown).pairs if pair.wave == wave.number}
     assert len(batches) == 2 and len(new) == 4 and new <= batches[1] and not new & batches[0]
 
 
@@ -64,7 +64,7 @@ def test_batches_to_come_leave_withdrawn_pairs_out_and_those_that_are_out_stay(v
     with Ledger(ledger, study.name, "mturk", "live") as opened:
         posted = opened.posted("mturk")
         before = {one.batch.batch_id: set(one.batch.pair_ids) for one in opened.offered()}
-    sampled = {pair.pair_id for pair in CampaignRecords.open(study).pairs}
+    sampled = {pair.pair_id for pair in CampaignRecords(study).pairs}
     own = {one: sorted(pairs & sampled) for one, pairs in before.items()}
     waiting = next(one for one in before if one not in posted)
     out = [own[next(iter(posted))][0], own[waiting][0]]
@@ -98,7 +98,7 @@ def test_a_campaign_from_the_first_offer_to_the_last_cent(variant: Make, site: M
     assert told.hourly == pytest.approx(pay.hourly(260, 180) / 2 + pay.hourly(260, 600) / 2)
     step(study, site, judging.pay_bonuses)
     assert set(map(tuple, site.paid.values())) == {(REWARD, 140)}
-    ratings = CampaignRecords.open(study).ratings
+    ratings = CampaignRecords(study).ratings
     assert len(ratings) == 12 * 2 * 2  # pairs, workers, questions
     assert set(ratings["source"]) == {"mturk"} and ratings["batch"].nunique() == 3
     assert not ratings["simulated"].any() and (ratings["seconds"] == 20.5).all()
@@ -143,7 +143,7 @@ def test_a_rejected_worker_is_unpaid_excluded_and_replaced(variant: Make, site: 
         step(study, site, lambda campaign: judging.reject(campaign, ["other"], "why"))
     step(study, site, lambda campaign: judging.reject(campaign, [bad], "both controls are wrong"))
     assert site.assignments[bad].feedback == "both controls are wrong"
-    excluded = CampaignRecords.open(study).ratings.groupby("rater_id")["excluded"].first().tolist()
+    excluded = CampaignRecords(study).ratings.groupby("rater_id")["excluded"].first().tolist()
     assert sorted(excluded) == ["", "both controls are wrong"]
     with pytest.raises(StudyError, match="is rejected; .* nothing was approved"):
         step(study, site, lambda campaign: judging.approve(campaign, [bad]))
@@ -158,25 +158,25 @@ def test_a_rejected_worker_is_unpaid_excluded_and_replaced(variant: Make, site: 
 def test_an_excluded_workers_pairs_are_offered_again_and_paid_from_what_is_left(variant: Make, site: MTurkSite) -> None:
     study, _ = worked(variant, site, "bad", "good")
     step(study, site, judging.approve_all)
-    before = CampaignRecords.open(study).ratings
+    before = CampaignRecords(study).ratings
     bad = sorted(before["rater_id"].unique())[0]
     decide(study, bad, exclude=True, reason="every answer is 4")
     spent = site.balance - site.available
     # Two further batches and the place again: each only where the limit lets it.
     done = launch(study, site, limit=spent)
     assert (done.extended, site.balance - site.available) == (0, spent) and "the limit is" in done.stopped
-    assert not CampaignRecords.open(study).ratings["again"].any()
+    assert not CampaignRecords(study).ratings["again"].any()
     assert launch(study, site).extended == 1 and launch(study, site).extended == 0
-    ratings = CampaignRecords.open(study).ratings
+    ratings = CampaignRecords(study).ratings
     again = ratings[ratings["again"]]
     assert set(again["rater_id"]) == {bad} and set(again["pair_id"]) == set(before["pair_id"])
     assert not dealt_with(ratings).raters.get(before["pair_id"].iloc[0], 0) > 1
     rated(study, site, third=600)
-    ratings = CampaignRecords.open(study).ratings
+    ratings = CampaignRecords(study).ratings
     assert ratings.groupby("pair_id")["rater_id"].nunique().loc[before["pair_id"].unique()].eq(3).all()
     assert not ratings["surplus"].any()
     decide(study, bad, exclude=False, reason="a mistake")
-    assert CampaignRecords.open(study).ratings["surplus"].sum() == len(before) / 2  # the latest do not count
+    assert CampaignRecords(study).ratings["surplus"].sum() == len(before) / 2  # the latest do not count
 
 
 @pytest.mark.parametrize("place", ["after extend", "after _settle"])
@@ -184,7 +184,7 @@ def test_whose_answers_are_asked_for_again_is_noted_after_a_kill(variant: Make, 
     """Killed between the place that was paid for and its note, nobody would wait for it."""
     study, _ = worked(variant, site, "bad", "good")
     step(study, site, judging.approve_all)
-    bad = sorted(CampaignRecords.open(study).ratings["rater_id"].unique())[0]
+    bad = sorted(CampaignRecords(study).ratings["rater_id"].unique())[0]
     decide(study, bad, exclude=True, reason="every answer is 4")
     spent = site.balance - site.available
     extended = False
@@ -200,7 +200,7 @@ def test_whose_answers_are_asked_for_again_is_noted_after_a_kill(variant: Make, 
     assert not killed and site.balance - site.available == spent + UNIT
     for _ in range(2):
         launch(study, site, limit=spent + UNIT)
-        ratings = CampaignRecords.open(study).ratings
+        ratings = CampaignRecords(study).ratings
         assert set(ratings.loc[ratings["again"], "rater_id"]) == {bad}
     assert site.balance - site.available == spent + UNIT  # once
 
@@ -266,14 +266,14 @@ def test_a_rehearsal_is_marked_and_goes_when_live_ratings_come(variant: Make, si
     (hit,) = site.hits
     work(study, site, hit, "me")
     step(study, site, collect, "sandbox")
-    assert CampaignRecords.open(study).ratings["simulated"].all()
-    assert set(CampaignRecords.open(study).ratings["source"]) == {"mturk sandbox"}
+    assert CampaignRecords(study).ratings["simulated"].all()
+    assert set(CampaignRecords(study).ratings["source"]) == {"mturk sandbox"}
     with MTurkSite() as live:
         launch(study, live)
         (hit,) = live.hits
         work(study, live, hit, "somebody")
         step(study, live, collect)
-        assert set(CampaignRecords.open(study).all_ratings["source"]) == {"mturk"}
+        assert set(CampaignRecords(study).all_ratings["source"]) == {"mturk"}
         with pytest.raises(StudyError, match="has ratings by people, which must not be mixed with those"):
             step(study, site, collect, "sandbox")
     modes = [(told.mode, told.states) for told in read_summaries(study)]
@@ -319,7 +319,7 @@ def test_answers_that_cannot_be_read_are_named_and_left_to_a_person(variant: Mak
     step(study, site, lambda campaign: found.append(collect(campaign).troubles))
     (troubles,) = found
     assert isinstance(troubles, dict) and set(troubles) == {bad}
-    assert '=HYPERLINK("x") <script>' in set(CampaignRecords.open(study).all_ratings["comment"])
+    assert '=HYPERLINK("x") <script>' in set(CampaignRecords(study).all_ratings["comment"])
     left: list[judging.Case] = []
     step(study, site, lambda campaign: left.extend(judging.approve_all(campaign)[1]))
     assert [(case.advice, case.work.submission.submission_id) for case in left] == [("ask", bad)]
@@ -346,7 +346,7 @@ def test_nothing_is_offered_where_a_later_batch_could_not_be(variant: Make, site
     assert not site.hits and site.available == site.balance
     assert read_summaries(study) == []  # the next try may have other batches
     with pytest.raises(StudyError, match="crowd.countries, fr: lists 33 countries"):
-        plan_text(Evidence.open(study), CampaignName("mturk", "live"))
+        plan_text(Evidence(study), CampaignName("mturk", "live"))
     mended = study.model_copy(update={"crowd": CrowdSpec.model_validate({**campaigns.CROWD, "share": 1.0})})
     done = launch(mended, site)
     assert done.posted == len(site.hits) > 3 and not done.troubles
@@ -355,10 +355,10 @@ def test_nothing_is_offered_where_a_later_batch_could_not_be(variant: Make, site
 def test_the_plan_accepts_what_launching_accepts(variant: Make, site: MTurkSite) -> None:
     """Into German MTurk's workers are looked for where German is read: nobody need say where English is."""
     study = drawn(variant, transformations=["translation"], crowd={"share": 1.0})
-    batches = len(next_batches(Evidence.open(study), "live", []))
-    assert f"{batches} batches" in plan_text(Evidence.open(study), CampaignName("mturk", "live"))
+    batches = len(next_batches(Evidence(study), "live", []))
+    assert f"{batches} batches" in plan_text(Evidence(study), CampaignName("mturk", "live"))
     with pytest.raises(StudyError, match="crowd.countries has no countries for 'en'"):
-        plan_text(Evidence.open(study), CampaignName("prolific", "live"))  # Prolific looks for readers of both
+        plan_text(Evidence(study), CampaignName("prolific", "live"))  # Prolific looks for readers of both
     assert launch(study, site).posted == batches
 
 

@@ -55,7 +55,7 @@ def test_a_campaign_by_commands_alone(
     variant: Make, crowd: Crowd, site: MTurkSite, far: Callable[[Study], Study]
 ) -> None:
     study = far(drawn(variant, crowd=CROWD | {"share": 1.0}))
-    before = status_text(read_status(Evidence.open(study), datetime.now(UTC)))
+    before = status_text(read_status(Evidence(study), datetime.now(UTC)))
     assert f"or plumbline crowd plan {study.arguments} --platform prolific or rehearsal" in before
     code, plan, _ = crowd(study, "plan", "--platform", "mturk", "--live")
     # 4 paraphrases and 2 controls at $0.20; 20% of $1.20 for each of two workers are $0.48
@@ -85,8 +85,8 @@ def test_a_campaign_by_commands_alone(
     assert "3 batches closed, $0.00 released" in crowd(study, "close", "--live")[1]
     status = crowd(study, "status")[1]
     assert "6 approved" in status and "unsettled" not in status
-    assert CampaignRecords.open(study).ratings["rater_id"].nunique() == 2
-    told = status_text(read_status(Evidence.open(study), datetime.now(UTC)))
+    assert CampaignRecords(study).ratings["rater_id"].nunique() == 2
+    told = status_text(read_status(Evidence(study), datetime.now(UTC)))
     assert "to crowd workers: live mturk" in told and "ratings came from files" not in told
     _refuse_ids_outside_the_ledger(study)
 
@@ -185,4 +185,4 @@ def test_all_that_a_crowd_needs_is_named_at_once(variant: Make, crowd: Crowd) ->
     address, token = said.splitlines()[-2:]
     assert code == 0 and all("[sandbox prolific] before launching: " in line for line in (address, token))
     assert "crowd.address is missing" in address and "PROLIFIC_TOKEN is not set" in token
-    assert lacking(CampaignRecords.open(nearly), CampaignName("mturk", "live")) == []
+    assert lacking(CampaignRecords(nearly), CampaignName("mturk", "live")) == []

@@ -59,6 +59,6 @@ def test_a_command_that_is_killed_and_given_again_pays_nobody_twice(variant: Mak
     assert len(rewards) == list(states.values()).count("approved") > 0
     with Ledger(study.scratch / LEDGER, study.name, "rehearsal", "sandbox") as ledger:
         assert ledger.spent() == held * reward + bonuses
-    ratings = CampaignRecords.open(study).all_ratings
+    ratings = CampaignRecords(study).all_ratings
     assert len(ratings) and not ratings.duplicated(["pair_id", "rater_id", "question"]).any()
     assert killed, "no command was killed while it ran"

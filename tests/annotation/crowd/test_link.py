@@ -158,12 +158,12 @@ def test_people_rate_go_back_and_are_paid_once_by_lists(site: Site, home: server
         assert "Complete on CloudResearch Connect" in end and "Prolific" not in end
     assert "who=BOB-2&amp;cc=" in site.enter(**ids("BOB-2")).text  # who comes again
     site.step(collect)
-    assert not len(CampaignRecords.open(site.study).all_ratings)  # nobody has said that they are the platform's
+    assert not len(CampaignRecords(site.study).all_ratings)  # nobody has said that they are the platform's
     people = site.study.scratch / "people.csv"
     people.write_text("participantId,state\nada1,done\nBOB-2,done\nghost,returned\n", encoding="utf-8")
     site.step(lambda campaign: campaign.platform.confirm(people))
     site.step(collect)
-    ratings = CampaignRecords.open(site.study).all_ratings
+    ratings = CampaignRecords(site.study).all_ratings
     assert len(ratings) == 2 * 6 * 2 and set(ratings["source"]) == {"link"} and not ratings["simulated"].any()
     site.step(approve)
     (first,) = site.lists()
@@ -224,7 +224,7 @@ def test_a_mailing_list_has_a_signed_link_for_each_person(site: Site) -> None:
     site.browsers.pop(first["participant"]).close()
     assert "Your completion code is" in site.enter(**first).text  # the signature opens it in any browser
     site.step(collect)
-    assert CampaignRecords.open(site.study).all_ratings["rater_id"].nunique() == 1  # the list is ours
+    assert CampaignRecords(site.study).all_ratings["rater_id"].nunique() == 1  # the list is ours
 
 
 def test_everybody_on_a_mailing_list_has_a_link_to_each_batch_whenever_a_launch_was_killed(tmp_path: Path) -> None:
@@ -384,8 +384,8 @@ def test_two_studies_on_the_same_pairs_share_no_room(site: Site, tmp_path: Path,
     study = linked(folder, site.argilla, name, seed=site.study.sample.seed, **link)
     second = Site(study, site.argilla)
     assert second.step(lambda campaign: campaign.launch())
-    assert [pair.key for pair in CampaignRecords.open(study).pairs] == [
-        pair.key for pair in CampaignRecords.open(site.study).pairs
+    assert [pair.key for pair in CampaignRecords(study).pairs] == [
+        pair.key for pair in CampaignRecords(site.study).pairs
     ]
     hers = ids("ada1")
     for one in (site, second):
@@ -395,9 +395,9 @@ def test_two_studies_on_the_same_pairs_share_no_room(site: Site, tmp_path: Path,
     assert "second.example.org" in second.enter(**hers).text
     site.confirm("ada1")
     site.step(collect)
-    assert len(CampaignRecords.open(site.study).all_ratings) == 12
+    assert len(CampaignRecords(site.study).all_ratings) == 12
     second.step(collect)  # nobody has said that they are this one's
-    assert not len(CampaignRecords.open(study).all_ratings)
+    assert not len(CampaignRecords(study).all_ratings)
     site.step(lambda campaign: campaign.close())
     assert "Bearer" in second.begin(**ids("bob")).text
     second.close()

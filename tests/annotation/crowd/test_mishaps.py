@@ -159,7 +159,7 @@ def test_what_was_rejected_on_the_platforms_page_is_excluded_and_released(varian
     site.client().reject_assignment(AssignmentId=bad, RequesterFeedback="by hand")
     step(study, site, collect)
     step(study, site, collect)
-    excluded = CampaignRecords.open(study).ratings.groupby("rater_id")["excluded"].first().tolist()
+    excluded = CampaignRecords(study).ratings.groupby("rater_id")["excluded"].first().tolist()
     assert sorted(excluded) == ["", judging.ON_PLATFORM]
     assert spent(study) == UNIT == site.balance - site.available
 
@@ -196,10 +196,10 @@ def test_live_ratings_end_a_rehearsal_on_any_platform_and_nothing_else_does(
     step(study, site, collect, "sandbox")
     launch(study, prolific)
     step(study, prolific, collect)
-    assert set(CampaignRecords.open(study).all_ratings["source"]) == {"mturk sandbox"}  # nobody has answered there yet
+    assert set(CampaignRecords(study).all_ratings["source"]) == {"mturk sandbox"}  # nobody has answered there yet
     participate(study, prolific, "a" * 24)
     step(study, prolific, collect)
-    assert set(CampaignRecords.open(study).all_ratings["source"]) == {"prolific"}
+    assert set(CampaignRecords(study).all_ratings["source"]) == {"prolific"}
 
 
 def test_a_result_file_of_real_workers_ends_a_rehearsal(variant: Make, site: MTurkSite, tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def test_a_result_file_of_real_workers_ends_a_rehearsal(variant: Make, site: MTu
     with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([list(row), list(row.values())])
     collect_archive(study, campaigns.KEY, path)
-    assert set(CampaignRecords.open(study).all_ratings["source"]) == {"results.csv"}
+    assert set(CampaignRecords(study).all_ratings["source"]) == {"results.csv"}
 
 
 def test_answers_that_come_after_the_submission_are_collected(variant: Make, prolific: Site) -> None:
@@ -233,7 +233,7 @@ def test_answers_that_come_after_the_submission_are_collected(variant: Make, pro
     assert admitted == {key[1]}  # the room learns who has a submission at Prolific
     prolific.rooms.given[key] = whole
     step(study, prolific, lambda campaign: found.append(collect(campaign).troubles))
-    assert found[1] == {} and CampaignRecords.open(study).ratings["pair_id"].nunique() == 4
+    assert found[1] == {} and CampaignRecords(study).ratings["pair_id"].nunique() == 4
 
 
 def test_a_language_that_prolific_lacks_is_said_before_anything_is_offered(variant: Make, prolific: Site) -> None:
@@ -250,10 +250,10 @@ def test_returned_work_is_used_no_more_and_stops_nothing(variant: Make, prolific
     submission, _ = participate(study, prolific, "d" * 24)
     participate(study, prolific, "e" * 24)
     step(study, prolific, collect)
-    assert CampaignRecords.open(study).ratings["rater_id"].nunique() == 2
+    assert CampaignRecords(study).ratings["rater_id"].nunique() == 2
     prolific.leave(submission, "RETURNED")
     step(study, prolific, collect)
-    assert CampaignRecords.open(study).ratings["rater_id"].nunique() == 1
+    assert CampaignRecords(study).ratings["rater_id"].nunique() == 1
 
 
 def test_a_study_that_pauses_twice_is_started_twice(variant: Make, prolific: Site) -> None:
@@ -312,7 +312,7 @@ def test_no_batch_that_an_older_copy_of_the_ledger_lacks_is_offered_again(
         with pytest.raises(DataError, match="1 live mturk batch has ratings, but no offer in this ledger"):
             launch(study, platform)
     with pytest.raises(DataError, match="would be paid again"):
-        plan_text(CampaignRecords.open(study), CampaignName("mturk", "live"))
+        plan_text(CampaignRecords(study), CampaignName("mturk", "live"))
     with pytest.raises(DataError, match="would be paid again"):
         step(study, site, lambda campaign: collect(campaign, replace=True))
     assert set(site.hits) == {*known, later} and not prolific.studies

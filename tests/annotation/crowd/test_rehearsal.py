@@ -67,7 +67,7 @@ def test_a_campaign_is_practised_without_a_key_and_every_line_says_so(
     assert len(lines) > 50 and all(line.startswith("[REHEARSAL]") for line in lines)
     # Six pairs in a batch at $0.20; 33.3% of $1.20, rounded up, is $0.40 for each of two workers.
     assert "$1.20  $0.80  $3.20" in printed[0]
-    ratings = CampaignRecords.open(study).all_ratings
+    ratings = CampaignRecords(study).all_ratings
     assert set(ratings["source"]) == {"REHEARSAL"} and ratings["simulated"].all()
     assert ratings["rater_id"].str.startswith("simulated-worker-").all() and set(ratings["comment"]) == {"REHEARSAL"}
     account = json.loads((study.scratch / "rehearsal.json").read_text(encoding="utf-8"))
@@ -119,7 +119,7 @@ def test_the_limit_is_practised_and_live_is_refused(variant: Make, crowd: Crowd)
 def test_a_rehearsal_never_stands_beside_people(variant: Make, crowd: Crowd, site: MTurkSite) -> None:  # noqa: F811
     study = drawn(variant)
     crowd(study, "launch", *PLAY)
-    assert crowd(study, "collect")[0] == 0 and len(CampaignRecords.open(study).all_ratings)
+    assert crowd(study, "collect")[0] == 0 and len(CampaignRecords(study).all_ratings)
     code, _, complaint = crowd(study, "launch", "--platform", "mturk", "--live", "--max-cost", "50", "--yes")
     assert code == 2 and "--platform rehearsal --forget" in complaint and not site.hits
     code, _, complaint = crowd(study, "plan", "--platform", "mturk", "--live")
@@ -127,23 +127,23 @@ def test_a_rehearsal_never_stands_beside_people(variant: Make, crowd: Crowd, sit
         code == 2 and "its ratings are a rehearsal's; remove the rehearsal first: `plumbline crowd close" in complaint
     )
     accept(study)
-    assert len(CampaignRecords.open(study).looks) == 1
+    assert len(CampaignRecords(study).looks) == 1
     code, out, _ = crowd(study, "close", "--platform", "rehearsal", "--forget")
     assert code == 0 and "and everything else of the rehearsal removed" in out
-    assert not CampaignRecords.open(study).looks and not (study.folder / "verdicts.json").exists()
-    stages = stages_of(CampaignRecords.open(study), Manifest.of(study).read(), "")
+    assert not CampaignRecords(study).looks and not (study.folder / "verdicts.json").exists()
+    stages = stages_of(CampaignRecords(study), Manifest.of(study).read(), "")
     assert stages["collected"].state == stages["verdicts"].state == "not yet"
-    assert not len(CampaignRecords.open(study).all_ratings) and not (study.scratch / "rehearsal.json").exists()
+    assert not len(CampaignRecords(study).all_ratings) and not (study.scratch / "rehearsal.json").exists()
     assert crowd(study, "launch", "--platform", "mturk", "--live", "--max-cost", "50", "--yes")[0] == 0
     (hit,) = site.hits
     site.work(hit, "A", site.fields(hit, honest(study)))
     step(study, site, collect)
-    people = CampaignRecords.open(study).all_ratings
+    people = CampaignRecords(study).all_ratings
     assert len(people) and not people["simulated"].any()
     for words in (("launch", *PLAY), ("collect", "--platform", "rehearsal")):
         code, _, complaint = crowd(study, *words)
         assert code == 2 and "which must not be mixed with those of a rehearsal" in complaint
-    assert CampaignRecords.open(study).all_ratings.equals(people)
+    assert CampaignRecords(study).all_ratings.equals(people)
 
 
 def test_a_look_after_a_block_of_a_rehearsal_decides_nothing_of_people(variant: Make, crowd: Crowd) -> None:  # noqa: F811
@@ -157,9 +157,9 @@ def test_a_look_after_a_block_of_a_rehearsal_decides_nothing_of_people(variant: 
         for words in (("launch", *PLAY), ("collect",), ("approve", "--all")):
             crowd(study, *words)
     accept(study)
-    assert CampaignRecords.open(study).block_looks
+    assert CampaignRecords(study).block_looks
     assert crowd(study, "close", "--platform", "rehearsal", "--forget")[0] == 0
-    assert not CampaignRecords.open(study).models(BLOCK_LOOKS)
+    assert not CampaignRecords(study).models(BLOCK_LOOKS)
 
 
 def test_ratings_of_a_rehearsal_are_refused_beside_a_files(variant: Make, crowd: Crowd) -> None:  # noqa: F811
@@ -169,7 +169,7 @@ def test_ratings_of_a_rehearsal_are_refused_beside_a_files(variant: Make, crowd:
     crowd(study, "launch", *PLAY)
     assert crowd(study, "collect")[0] == 0
     with pytest.raises(DataError, match="a rehearsal's ratings cannot be mixed"):
-        keep(CampaignRecords.open(study), "answers.csv", {"": SourcePart("", ())}, replace=False)
+        keep(CampaignRecords(study), "answers.csv", {"": SourcePart("", ())}, replace=False)
 
 
 # A batch by one worker each: everybody is paid once and every answer collected once, wherever a command ends.

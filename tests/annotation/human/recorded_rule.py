@@ -20,7 +20,7 @@ RULE, SKILL = SimulatedRater(name="rule", bias=0.1, noise=0.7), Skill(right=0.8)
 def lines(study: Study) -> Iterator[str]:
     """The model's file, line by line: what a simulated rater of `RULE` says, as a model would write it."""
     rehearsal, items, tasks = rehearsal_of(study), read_items(study), read_tasks(study)
-    pairs = {pair.pair_id: pair for pair in CampaignRecords.open(study).pairs}
+    pairs = {pair.pair_id: pair for pair in CampaignRecords(study).pairs}
     told = Instructions(load_rubric(study))
     for task in tasks:
         for asking in told.askings(task, items, pairs):

@@ -100,7 +100,7 @@ def test_what_people_see_is_the_same_whatever_is_right(tmp_path: Path) -> None:
     for data in (None, other):
         study = study_of(tmp_path, *tasks, data=data)
         draw_sample(study)
-        pairs = sorted(CampaignRecords.open(study).pairs, key=lambda pair: pair.pair_id)
+        pairs = sorted(CampaignRecords(study).pairs, key=lambda pair: pair.pair_id)
         seen.append([json.dumps(record_of(pair, {}), default=str) for pair in pairs])
         hashes.append([one.content_hash for one in read_tasks(study)])
     searches = [{one for one in own if "Where is" in one} for own in seen]

@@ -49,7 +49,7 @@ def test_a_model_that_is_named_later_leaves_the_sample_as_it_was_drawn(tmp_path:
     content["judges"] = [model]
     study.file.write_text(yaml.safe_dump(content))
     later = load_study(study.file, study.folder.parent)
-    records = CampaignRecords.open(later)
+    records = CampaignRecords(later)
     assert stages_of(records, records.manifest, "")["sample"].state == "done"
     read_tasks(later)
 
@@ -60,7 +60,7 @@ def test_what_raters_see_is_sealed(tmp_path: Path) -> None:
     changed = [pair.model_copy(update={"fields": pair.fields.replace("One", "1")}) for pair in pairs]
     write_table(study.folder / "pairs.parquet", changed, Pair)
     with pytest.raises(DataError, match=r"pairs.parquet differs from what was written"):
-        assert CampaignRecords.open(study).pairs
+        assert CampaignRecords(study).pairs
 
 
 def test_people_are_asked_on_another_scale_than_gold_where_the_data_set_says_its_own(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def test_raters_whom_no_file_names_stay_unknown_in_every_count(place: Workplace)
     assert pd.read_csv(folder / "report" / "exclusions.csv")["raters"].isna()[0]
     reliability = pd.read_csv(folder / "report" / "reliability.csv").set_index("statistic")
     assert reliability["value"].notna()["ICC(1)"] and reliability["reason"]["ICC(2)"] == "the raters are unknown"
-    assert list(read_status(Evidence.open(place.study), datetime.now(UTC)).raters["rater_id"]) == ["unknown"]
+    assert list(read_status(Evidence(place.study), datetime.now(UTC)).raters["rater_id"]) == ["unknown"]
     shown = place.run("status", *STUDY).out + place.run("review", *STUDY).out
     shown += "".join(path.read_text(encoding="utf-8") for name in ("report/index.html", "export/codebook.md",
                      "sheet/heds.md", "sheet/datasheet.md") for path in [folder / name])  # fmt: skip
@@ -88,7 +88,7 @@ def test_raters_whom_no_file_names_stay_unknown_in_every_count(place: Workplace)
 def test_its_pairs_are_those_that_generation_makes_of_the_same_files(place: Workplace) -> None:
     write_long(place.folder / "ratings.csv", 6)
     place.take("ratings.csv", *LONG)
-    before = {(pair.pair_id, pair.key) for pair in CampaignRecords.open(place.study).pairs}
+    before = {(pair.pair_id, pair.key) for pair in CampaignRecords(place.study).pairs}
     assert place.run("generate", *STUDY).status == 0
     keys = {text.key for name in ("rules-v2", "neural") for text in read_transformed(place.study, name, 1337)}
     assert {key for _, key in before} == keys and len(keys) == 6 * len(SYSTEMS)

@@ -163,7 +163,7 @@ def test_models_do_what_people_do_and_are_asked_once(tmp_path: Path) -> None:
     answers = Manifest.of(study).frame(MODEL_ANSWERS, HumanAnswer, "judge run")
     assert set(answers["rater_id"]) == {"one"}
     assert answers.groupby("task").size().to_dict() == {"classes": 4, "groups": 8, "search": 12}
-    pairs = {pair.pair_id: pair for pair in CampaignRecords.open(study).pairs}
+    pairs = {pair.pair_id: pair for pair in CampaignRecords(study).pairs}
     words = {(item.task, item.item): pairs[item.pair_id].fields for item in read_items(study)}
     for row in answers[answers["task"] == "classes"].itertuples():
         assert f"about {row.label}." in words["classes", str(row.item)]

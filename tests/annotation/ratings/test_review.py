@@ -23,7 +23,7 @@ def rate(study: Study) -> None:
     draw_sample(study)
     rubric = load_rubric(study)
     rows: dict[bool, list[Rating]] = {True: [], False: []}
-    for number, pair in enumerate([*CampaignRecords.open(study).pairs, *CampaignRecords.open(study).controls]):
+    for number, pair in enumerate([*CampaignRecords(study).pairs, *CampaignRecords(study).controls]):
         for rater in ("a", "b", "c"):
             for question in rubric.question_names():
                 careful = rubric.expected(pair.pool, pair.control).get(question, honest(number, question))
@@ -44,34 +44,34 @@ def reviewed(study: Study) -> str:
 
 def test_a_rater_who_clicks_through_is_shown_excluded_and_let_in_again(generated: Study) -> None:
     rate(generated)
-    signs = Evidence.open(generated).signs
+    signs = Evidence(generated).signs
     assert {sign.rater_id for sign in signs} == {"a"}
     assert {"controls", "same answer", "apart from the others"} <= {sign.rule for sign in signs}
     assert "decide nothing" in reviewed(generated)
 
-    before = len(counting_ratings(CampaignRecords.open(generated).ratings, per_pair=3))
+    before = len(counting_ratings(CampaignRecords(generated).ratings, per_pair=3))
     decision = decide(generated, "a", exclude=True, reason="fails  controls\n", signs=signs)
     assert decision.reason == "fails controls"
     assert any(line.startswith("controls: ") for line in decision.signs)
-    ratings = CampaignRecords.open(generated).ratings
+    ratings = CampaignRecords(generated).ratings
     assert set(ratings.loc[ratings["excluded"] != "", "rater_id"]) == {"a"}
     assert len(ratings) == before  # nothing is deleted
     assert len(counting_ratings(ratings, per_pair=3)) == before * 2 // 3
-    assert {sign.rater_id for sign in Evidence.open(generated).signs} == {"a"}  # the decision does not hide why
+    assert {sign.rater_id for sign in Evidence(generated).signs} == {"a"}  # the decision does not hide why
     assert "fails controls" in reviewed(generated)
 
     decide(generated, "a", exclude=False, reason="has explained it")
-    assert len(counting_ratings(CampaignRecords.open(generated).ratings, per_pair=3)) == before
-    assert [one.exclude for one in CampaignRecords.open(generated).decided] == [True, False]
+    assert len(counting_ratings(CampaignRecords(generated).ratings, per_pair=3)) == before
+    assert [one.exclude for one in CampaignRecords(generated).decided] == [True, False]
 
 
 def test_a_decision_that_was_noted_by_a_killed_run_counts(generated: Study) -> None:
     rate(generated)
-    before = CampaignRecords.open(generated).ratings
+    before = CampaignRecords(generated).ratings
     decide(generated, "a", exclude=True, reason="fails controls")
     Manifest.of(generated).write_table("ratings.parquet", before, Rating)  # as though it had been killed before this
     accept(generated)
-    ratings = CampaignRecords.open(generated).ratings
+    ratings = CampaignRecords(generated).ratings
     assert set(ratings.loc[ratings["excluded"] == "fails controls", "rater_id"]) == {"a"}
     assert {verdict.n_ratings for verdict in concluded(generated).verdicts} == {
         96,

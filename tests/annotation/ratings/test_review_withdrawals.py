@@ -32,7 +32,7 @@ def command(study: Study, *words: str) -> subprocess.CompletedProcess[str]:
 
 def of(study: Study, transformation: str, number: int) -> list[str]:
     """The first pairs of a transformation, by id."""
-    return sorted(pair.pair_id for pair in CampaignRecords.open(study).pairs if pair.transformation == transformation)[
+    return sorted(pair.pair_id for pair in CampaignRecords(study).pairs if pair.transformation == transformation)[
         :number
     ]
 
@@ -43,27 +43,27 @@ def test_a_withdrawn_pair_leaves_every_number_and_its_answers_stay(generated: St
     decide(generated, "a", exclude=True, reason="clicks through")
     out = [
         *of(generated, "paraphrasing", 1),
-        *(one.repeats for one in CampaignRecords.open(generated).controls if one.repeats),
+        *(one.repeats for one in CampaignRecords(generated).controls if one.repeats),
     ][:2]
     assert len(set(out)) == 2
     accept(generated)
     before = {one.transformation: one for one in concluded(generated).verdicts}
     withdraw(generated, [out[0][:12], out[1]], take_back=False, reason=f"{WHY}\n")
     with pytest.raises(DataError, match="changed after the verdicts were reached"):
-        refuse_unlooked(CampaignRecords.open(generated))
+        refuse_unlooked(CampaignRecords(generated))
     accept(generated)
     now = {one.transformation: one for one in concluded(generated).verdicts}
-    refuse_unlooked(CampaignRecords.open(generated))
+    refuse_unlooked(CampaignRecords(generated))
 
-    ratings, gone = CampaignRecords.open(generated).ratings, set(out)
-    repeats = {one.pair_id for one in CampaignRecords.open(generated).controls if one.repeats in gone}
-    assert repeats and set(CampaignRecords.open(generated).withdrawn) == gone | repeats
-    every = CampaignRecords.open(generated).all_ratings
+    ratings, gone = CampaignRecords(generated).ratings, set(out)
+    repeats = {one.pair_id for one in CampaignRecords(generated).controls if one.repeats in gone}
+    assert repeats and set(CampaignRecords(generated).withdrawn) == gone | repeats
+    every = CampaignRecords(generated).all_ratings
     assert set(every.loc[every["withdrawn"] == WHY, "pair_id"]) == gone | repeats
     assert (ratings["withdrawn"] != "").sum() == 2 * 3 * 2 and (ratings["excluded"] != "").sum() == len(ratings) / 3
     assert not gone & set(counting_ratings(ratings, 3, with_excluded=True)["pair_id"])
     assert not gone & set(concluded(generated).means["pair_id"])
-    pools = {pair.pair_id: pair.pool for pair in CampaignRecords.open(generated).pairs}
+    pools = {pair.pair_id: pair.pool for pair in CampaignRecords(generated).pairs}
     for name, verdict in now.items():
         lost = sum(pools[one] == verdict.pool for one in gone)
         assert verdict.n_pairs == before[name].n_pairs - lost == verdict.questions[0].n_pairs
@@ -71,10 +71,10 @@ def test_a_withdrawn_pair_leaves_every_number_and_its_answers_stay(generated: St
         assert verdict.review.n_excluded == verdict.n_pairs * 2  # withdrawn ones are counted as withdrawn
         assert (verdict.review.with_withdrawn is None) is not bool(lost)
 
-    status = read_status(Evidence.open(generated), datetime.now(UTC))
+    status = read_status(Evidence(generated), datetime.now(UTC))
     assert (
         status.progress["withdrawn"].sum() == 2
-        and status.progress["pairs"].sum() == len(CampaignRecords.open(generated).pairs) - 2
+        and status.progress["pairs"].sum() == len(CampaignRecords(generated).pairs) - 2
     )
     assert status.progress["open"].equals(status.progress["pairs"])  # one of four answers to come, to what stays
     assert status.raters.set_index("rater_id")["excluded"].sum() == 1
@@ -95,7 +95,7 @@ def test_who_withdraws_what_raters_rejected_is_told_so(generated: Study) -> None
     )
     means = concluded(generated).means
     own = means[means["transformation"] == rejected.transformation].groupby("pair_id")["mean"].min()
-    ratings = CampaignRecords.open(generated).ratings
+    ratings = CampaignRecords(generated).ratings
     ratings.loc[ratings["pair_id"].isin(own.nlargest(20).index), "value"] = 4
     Manifest.of(generated).write_table("ratings.parquet", ratings, Rating)
     doubts = " ".join(accept(generated).doubts)
@@ -122,13 +122,13 @@ def test_a_decision_that_nothing_carries_yet_refuses_the_verdicts(
         withdraw(generated, [out], take_back=False, reason=WHY)
         decide(generated, "b", exclude=True, reason="the same")
     with pytest.raises(DataError, match="decisions about raters and pairs changed"):
-        refuse_unlooked(CampaignRecords.open(generated))
+        refuse_unlooked(CampaignRecords(generated))
     withdraw(generated, [out], take_back=True, reason="a mistake")
     with monkeypatch.context() as patch:
         patch.setattr("annotation.ratings.decisions.write_ratings", lambda *_: None)
         decide(generated, "c", exclude=True, reason="the same")
     accept(generated)
-    ratings = CampaignRecords.open(generated).ratings
+    ratings = CampaignRecords(generated).ratings
     assert set(ratings.loc[ratings["excluded"] == "", "rater_id"]) == {"a"}
 
 
@@ -147,15 +147,15 @@ def test_a_withdrawal_that_was_cut_off_can_be_repeated(
     assert done.returncode == (130 if moment else 0)
     done = command(generated, "withdraw", *words)
     assert done.returncode == 0 and f"2 pairs withdrawn ({WHY})" in done.stdout, done.stderr
-    assert [one.pair_id for one in CampaignRecords.open(generated).decided] == ids
-    ratings = CampaignRecords.open(generated).all_ratings
+    assert [one.pair_id for one in CampaignRecords(generated).decided] == ids
+    ratings = CampaignRecords(generated).all_ratings
     assert set(ratings.loc[ratings["withdrawn"] == WHY, "pair_id"]) >= set(ids)
     for _ in range(2):
         done = command(generated, "withdraw", "--take-back", *words[:-1], "whole")
         assert done.returncode == 0 and "2 pairs restored (whole)" in done.stdout, done.stderr
     assert (
-        len(CampaignRecords.open(generated).decided) == 4
-        and not (CampaignRecords.open(generated).all_ratings["withdrawn"] != "").any()
+        len(CampaignRecords(generated).decided) == 4
+        and not (CampaignRecords(generated).all_ratings["withdrawn"] != "").any()
     )
 
 

@@ -99,7 +99,7 @@ def fixed(*changed: int) -> Callable[[Study], CampaignMaterial]:
     """Rules that were fixed in time, and changed on these days of February."""
 
     def found(demo: Study) -> CampaignMaterial:
-        rules = RuleSet(fixed_at=datetime(2025, 12, 1, tzinfo=UTC), rules=rules_now(CampaignRecords.open(demo)))
+        rules = RuleSet(fixed_at=datetime(2025, 12, 1, tzinfo=UTC), rules=rules_now(CampaignRecords(demo)))
         later = [{"fixed_at": datetime(2026, 2, day, tzinfo=UTC), "reason": "why"} for day in changed]
         return small(demo, rules=[rules, *(rules.model_copy(update=change) for change in later)])
 
@@ -123,7 +123,7 @@ def of_a_data_set(demo: Study) -> CampaignMaterial:
     verdict = Verdict.model_construct(
         transformation="intents", decision="accepted", review=Review(), origin=origin
     )  # fmt: skip
-    rules = [RuleSet(fixed_at=START, rules=rules_now(CampaignRecords.open(study)))]
+    rules = [RuleSet(fixed_at=START, rules=rules_now(CampaignRecords(study)))]
     return small(study, verdicts=[verdict], rules=rules)
 
 

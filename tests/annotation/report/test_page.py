@@ -106,7 +106,7 @@ def records(study: Study, name: str) -> list[dict[str, Any]]:
 
 def test_its_numbers_are_those_of_the_records(study: Study) -> None:
     Manifest.of(study).write_table(
-        "ratings.parquet", CampaignRecords.open(study).ratings.assign(comment="Ada Lovelace, 555-0100"), Rating
+        "ratings.parquet", CampaignRecords(study).ratings.assign(comment="Ada Lovelace, 555-0100"), Rating
     )
     accept(study)
     page = Reader(write_report(study))
@@ -141,7 +141,7 @@ def test_its_numbers_are_those_of_the_records(study: Study) -> None:
 
 
 def test_exclusions_are_shown_with_what_they_change_and_reasons_are_only_text(study: Study) -> None:
-    decide(study, "a", exclude=True, reason=f"{SCRIPT} fails controls", signs=Evidence.open(study).signs)
+    decide(study, "a", exclude=True, reason=f"{SCRIPT} fails controls", signs=Evidence(study).signs)
     accept(study)
     page = Reader(write_report(study))
     assert "script" not in page.tags and f"{SCRIPT} fails controls" in page.words
@@ -162,7 +162,7 @@ def test_exclusions_are_shown_with_what_they_change_and_reasons_are_only_text(st
 
 def test_what_does_not_count_is_counted_by_reason(study: Study) -> None:
     """a, b, c and d are the four of each pair; e comes later, f and g did not submit."""
-    ratings = CampaignRecords.open(study).ratings
+    ratings = CampaignRecords(study).ratings
     c = ratings[ratings["rater_id"] == "c"]
     late = c["submitted_at"] + timedelta(hours=1)
     open_ = {"value": None}
@@ -176,7 +176,7 @@ def test_what_does_not_count_is_counted_by_reason(study: Study) -> None:
     accept(study)
     page = Reader(write_report(study))
     counts = table(study, "exclusions").set_index("why")["ratings"].to_list()
-    controls = len(CampaignRecords.open(study).control_ratings)
+    controls = len(CampaignRecords(study).control_ratings)
     assert counts == [4 * 384, 384, 384, 384, controls]  # counts, surplus, draft, discarded, controls
     raters = table(study, "raters").set_index("rater_id")
     kinds = ["submitted", "counting", "surplus", "draft", "discarded"]
@@ -197,9 +197,7 @@ def test_without_any_rating_that_counts_there_is_still_a_report(study: Study) ->
 
 
 def test_simulated_ratings_are_called_so_above_all_else(study: Study) -> None:
-    Manifest.of(study).write_table(
-        "ratings.parquet", CampaignRecords.open(study).ratings.assign(simulated=True), Rating
-    )
+    Manifest.of(study).write_table("ratings.parquet", CampaignRecords(study).ratings.assign(simulated=True), Rating)
     accept(study)
     page = Reader(write_report(study))
     assert page.words.index(SIMULATED) < page.words.index("This report")
@@ -209,8 +207,7 @@ def test_simulated_ratings_are_called_so_above_all_else(study: Study) -> None:
 def test_an_amended_study_says_so_at_the_top_and_among_the_rules(study: Study) -> None:
     accept(study)
     rules = [
-        one.model_copy(update={"fixed_at": datetime(2025, 1, 1, tzinfo=UTC)})
-        for one in CampaignRecords.open(study).rules
+        one.model_copy(update={"fixed_at": datetime(2025, 1, 1, tzinfo=UTC)}) for one in CampaignRecords(study).rules
     ]
     Manifest.of(study).write_models("rules.json", rules)  # as though fixed before the ratings of 2026
     accept(study)
@@ -237,7 +234,7 @@ def test_what_no_longer_follows_is_refused_in_one_line(study: Study) -> None:
     with pytest.raises(
         StudyError, match=r"changed after the first rating .*: sample.seed 1337, now 7; undo this, or run"
     ):
-        read_material(Evidence.open(stricter))
+        read_material(Evidence(stricter))
     decide(study, "a", exclude=True, reason="fails controls")
     with pytest.raises(DataError, match="decisions about raters and pairs changed after the verdicts were reached"):
         write_report(study)
@@ -279,13 +276,13 @@ def test_examples_are_the_best_the_worst_and_the_most_disputed(variant: Callable
     # Means 5, 4.67, 4.33, 3, 3, 2, 1.67, 1; the SDs of 1 3 5 and of 1 4 4 are 2 and sqrt(3): the most disputed,
     # then 1 2 3 with 1. Of what is left 5, 4.67, 4.33 are the best, and 1, 1.67 the worst.
     given = [(5, 5, 5), (5, 5, 4), (5, 4, 4), (1, 3, 5), (1, 4, 4), (1, 2, 3), (2, 2, 1), (1, 1, 1)]
-    ratings = CampaignRecords.open(study).ratings
+    ratings = CampaignRecords(study).ratings
     ids = sorted(ratings["pair_id"].unique())
     where = zip(ratings["pair_id"], ratings["rater_id"], strict=True)
     values = [given[ids.index(pair)]["abc".index(rater)] for pair, rater in where]
     Manifest.of(study).write_table("ratings.parquet", ratings.assign(value=values).astype({"value": "Int64"}), Rating)
     accept(study)
-    found = examples(read_material(Evidence.open(study)))
+    found = examples(read_material(Evidence(study)))
     assert list(found["why"]) == ["best"] * 3 + ["worst"] * 2 + ["most disputed"] * 3
     assert [ids.index(one) for one in found["pair_id"]] == [0, 1, 2, 7, 6, 3, 4, 5]
     assert found["sd"].iloc[-3:].tolist() == pytest.approx([2, 3**0.5, 1])

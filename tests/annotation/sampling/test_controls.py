@@ -21,8 +21,8 @@ def test_every_batch_of_every_queue_has_its_controls_and_repeats(variant: Make) 
     study = variant(transformations=["paraphrasing", "cross_translation"], sample=sample)
     generate(study)
     draw_sample(study)
-    controls = queues_of(CampaignRecords.open(study).controls)
-    for queue, pairs in queues_of(CampaignRecords.open(study).pairs).items():
+    controls = queues_of(CampaignRecords(study).controls)
+    for queue, pairs in queues_of(CampaignRecords(study).pairs).items():
         batches = -(-len(pairs) // 10)  # 24 paraphrases: 3 batches
         counts = Counter(pair.control for pair in controls[queue])
         expected = {"positive": 2 * batches, "negative": 2 * batches, "repeat": batches}
@@ -34,9 +34,9 @@ def test_every_batch_of_every_queue_has_its_controls_and_repeats(variant: Make) 
 
 def test_controls_are_what_they_are_called_and_differ_from_the_sample(generated: Study) -> None:
     draw_sample(generated)
-    sample = {pair.pair_id: pair for pair in CampaignRecords.open(generated).pairs}
+    sample = {pair.pair_id: pair for pair in CampaignRecords(generated).pairs}
     shown = {(Queue.of(pair), pair.original) for pair in sample.values()}
-    controls = CampaignRecords.open(generated).controls
+    controls = CampaignRecords(generated).controls
     assert {control.control for control in controls} == {"positive", "negative", "repeat"}
     for control in controls:
         assert control.pair_id not in sample

@@ -26,7 +26,7 @@ def by_blocks(variant: Make, name: str = "blocks", **changes: object) -> Study:
 
 
 def test_each_block_has_its_share_of_pairs_controls_and_repeats(variant: Make) -> None:
-    records = CampaignRecords.open(by_blocks(variant))
+    records = CampaignRecords(by_blocks(variant))
     numbers = block_numbers(records.study, records.pairs, records.controls)
     again = block_numbers(records.study, records.pairs[::-1], records.controls[::-1])
     assert numbers == again
@@ -41,7 +41,7 @@ def test_each_block_has_its_share_of_pairs_controls_and_repeats(variant: Make) -
 
 
 def test_the_first_block_has_a_control_of_each_kind_however_few_there_are(variant: Make) -> None:
-    records = CampaignRecords.open(by_blocks(variant))
+    records = CampaignRecords(by_blocks(variant))
     few = {
         pair.control: pair for pair in records.controls if not pair.repeats and pair.transformation == "paraphrasing"
     }
@@ -50,7 +50,7 @@ def test_the_first_block_has_a_control_of_each_kind_however_few_there_are(varian
 
 
 def test_a_pool_with_more_pairs_than_its_last_block_leaves_the_others_out(variant: Make) -> None:
-    records = CampaignRecords.open(by_blocks(variant))
+    records = CampaignRecords(by_blocks(variant))
     numbers = block_numbers(records.study, records.pairs, records.controls)
     pooled = [pair for pair in records.pairs if pair.pool == "translation"]
     assert len(pooled) == 48 and sum(pair.pair_id in numbers for pair in pooled) == 24
@@ -60,7 +60,7 @@ def test_a_pool_with_more_pairs_than_its_last_block_leaves_the_others_out(varian
 
 
 def test_blocks_stand_in_the_samples_random_order(variant: Make) -> None:
-    records = CampaignRecords.open(by_blocks(variant))
+    records = CampaignRecords(by_blocks(variant))
     ids = [pair.pair_id for pair in records.pairs if pair.pool == "paraphrasing"]
     numbers = block_numbers(records.study, records.pairs)
     assert [numbers[pair_id] for pair_id in in_order(ids, records.study.sample.seed)] == [0] * 8 + [1] * 8 + [2] * 8

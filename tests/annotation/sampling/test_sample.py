@@ -55,7 +55,7 @@ def test_each_transformation_gets_its_pairs_spread_over_tasks_and_lengths(genera
 
 
 def test_drawn_again_the_sample_is_the_same(generated: Study) -> None:
-    assert draw_sample(generated) == draw_sample(generated) == CampaignRecords.open(generated).pairs
+    assert draw_sample(generated) == draw_sample(generated) == CampaignRecords(generated).pairs
 
 
 def test_another_seed_draws_others(variant: Callable[..., Study]) -> None:
@@ -143,7 +143,7 @@ def test_outputs_with_an_error_type_are_kept_out_where_the_study_says_so(variant
         drawn[study.name] = {pair.key for pair in draw_sample(study)}
     assert drawn["every"] == unflagged  # flags alone move no pair
     assert drawn["some"] == unflagged - wrong
-    (seen,), (kept,) = CampaignRecords.open(every).drawn_from, CampaignRecords.open(some).drawn_from
+    (seen,), (kept,) = CampaignRecords(every).drawn_from, CampaignRecords(some).drawn_from
     assert (seen.ok, seen.kept_out, seen.without) == (101, 0, ())
     assert (kept.ok, kept.kept_out, kept.without) == (71, 30, ("wrong_language",))
     assert seen.flagged == kept.flagged == {"runaway": 6, "wrong_language": 30}

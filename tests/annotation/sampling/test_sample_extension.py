@@ -32,7 +32,7 @@ def offered(variant: Make, **changes: object) -> Study:
     study = variant(**(OF_TWO | {"sample": {"pairs": 8, "batch": 4}} | changes))
     generate(study)
     draw_sample(study)
-    begin_offering(CampaignRecords.open(study), ARGILLA, load_rubric(study))
+    begin_offering(CampaignRecords(study), ARGILLA, load_rubric(study))
     return study
 
 
@@ -45,10 +45,10 @@ def by_id(pairs: list[Pair]) -> dict[str, Pair]:
 
 
 def test_what_was_offered_stays_and_the_rest_is_a_wave_of_its_own(variant: Make) -> None:
-    before = by_id(CampaignRecords.open(offered(variant)).shown)
+    before = by_id(CampaignRecords(offered(variant)).shown)
     study = larger(variant)
     wave = extend_sample(study, "  the intervals are too wide ")
-    pairs, controls = CampaignRecords.open(study).pairs, CampaignRecords.open(study).controls
+    pairs, controls = CampaignRecords(study).pairs, CampaignRecords(study).controls
     after = by_id([*pairs, *controls])
     assert {pair_id: after[pair_id] for pair_id in before} == before  # to the last field, the wave 1 among them
     new = [pair for pair in pairs if pair.pair_id not in before]
@@ -59,9 +59,9 @@ def test_what_was_offered_stays_and_the_rest_is_a_wave_of_its_own(variant: Make)
     own = Counter(pair.control for pair in controls if pair.wave == 2 and pair.pool == "paraphrasing")
     assert own == {"positive": 1, "negative": 1, "repeat": 1}
     assert {pair.repeats for pair in controls if pair.wave == 2 and pair.control == "repeat"} <= set(by_id(new))
-    assert CampaignRecords.open(study).waves == [wave]
+    assert CampaignRecords(study).waves == [wave]
     assert draw_sample(study) == pairs
-    begin_offering(CampaignRecords.open(study), ARGILLA, load_rubric(study))  # and it may be offered
+    begin_offering(CampaignRecords(study), ARGILLA, load_rubric(study))  # and it may be offered
 
 
 def test_no_wave_repeats_what_raters_have_seen(variant: Make) -> None:
@@ -69,7 +69,7 @@ def test_no_wave_repeats_what_raters_have_seen(variant: Make) -> None:
     extend_sample(study := larger(variant), "more")
     texts = [
         pair
-        for pair in CampaignRecords.open(study).shown
+        for pair in CampaignRecords(study).shown
         if pair.control != "repeat" and pair.transformation == "paraphrasing"
     ]
     words = [words_of(pair.original) for pair in texts]
@@ -88,17 +88,17 @@ def test_strata_that_gave_less_go_first(variant: Make) -> None:
     study = larger(variant, 16, **(alone | {"datasets": sts + intents}))
     generate(study)
     extend_sample(study, "another data set")
-    assert Counter((pair.wave, pair.dataset) for pair in CampaignRecords.open(study).pairs) == {
+    assert Counter((pair.wave, pair.dataset) for pair in CampaignRecords(study).pairs) == {
         (1, "sample_sts"): 8,
         (2, "sample_intents"): 8,
     }
-    assert {one.language for one in CampaignRecords.open(study).drawn_from} == {"en"}
+    assert {one.language for one in CampaignRecords(study).drawn_from} == {"en"}
 
 
 def test_a_sample_from_outputs_that_were_exchanged_does_not_grow(variant: Make) -> None:
     """One of the new ones in a wave would let all of them be evaluated."""
     study = offered(variant)
-    rated = {pair.key for pair in CampaignRecords.open(study).shown}
+    rated = {pair.key for pair in CampaignRecords(study).shown}
     rows = read_transformed(study, "paraphrasing", 1337)
     others = [row if row.key in rated else row.model_copy(update={"output": "Bananas."}) for row in rows]
     note_outputs(study, "paraphrasing", 1337, others)
@@ -127,7 +127,7 @@ def test_a_sample_from_outputs_that_were_exchanged_does_not_grow(variant: Make) 
     ],
 )
 def test_a_sample_says_why_it_is_no_longer_the_studys(variant: Make, change: dict[str, str], says: str) -> None:
-    records = CampaignRecords.open(offered(variant))
+    records = CampaignRecords(offered(variant))
     assert mismatch(records, records.shown) == ()
     assert says in str(mismatch(records, [pair.model_copy(update=change) for pair in records.pairs]))
 
@@ -137,9 +137,9 @@ def test_it_grows_again(variant: Make) -> None:
     extend_sample(larger(variant), "more")
     study = larger(variant, 14)
     assert extend_sample(study, "and more").number == 3
-    assert Counter(pair.wave for pair in CampaignRecords.open(study).pairs) == {1: 16, 2: 8, 3: 4}
-    refuse_other_sample(CampaignRecords.open(study))
-    assert [wave.reason for wave in CampaignRecords.open(study).waves] == ["more", "and more"]
+    assert Counter(pair.wave for pair in CampaignRecords(study).pairs) == {1: 16, 2: 8, 3: 4}
+    refuse_other_sample(CampaignRecords(study))
+    assert [wave.reason for wave in CampaignRecords(study).waves] == ["more", "and more"]
 
 
 @pytest.mark.parametrize("cut", range(5))
@@ -176,13 +176,13 @@ def test_cut_off_at_any_moment_it_is_finished_by_the_same_command(
     monkeypatch.undo()
     if 0 < cut < 4:
         with pytest.raises(StudyError, match="its extension to wave 2 was cut off; run .*--extend REASON` again"):
-            refuse_other_sample(CampaignRecords.open(study))
+            refuse_other_sample(CampaignRecords(study))
     if cut < 4:
         extend_sample(study, "more")
-    refuse_other_sample(CampaignRecords.open(study))
-    assert Counter(pair.wave for pair in CampaignRecords.open(study).pairs) == {1: 16, 2: 8}
-    assert len(by_id(CampaignRecords.open(study).shown)) == len(CampaignRecords.open(study).shown)
-    assert [wave.number for wave in CampaignRecords.open(study).waves] == [2]
+    refuse_other_sample(CampaignRecords(study))
+    assert Counter(pair.wave for pair in CampaignRecords(study).pairs) == {1: 16, 2: 8}
+    assert len(by_id(CampaignRecords(study).shown)) == len(CampaignRecords(study).shown)
+    assert [wave.number for wave in CampaignRecords(study).waves] == [2]
 
 
 def test_an_exchanged_sample_is_no_extension(variant: Make) -> None:
@@ -194,7 +194,7 @@ def test_an_exchanged_sample_is_no_extension(variant: Make) -> None:
     whole = late.read_bytes()
     late.write_bytes(early)  # a copy from before the extension: the rest of it is missing
     with pytest.raises(StudyError, match="cut off"):
-        refuse_other_sample(CampaignRecords.open(study))
+        refuse_other_sample(CampaignRecords(study))
     late.write_bytes(whole[:-1] + b"0")
     with pytest.raises(StudyError, match="is not the one that was offered"):
-        refuse_other_sample(CampaignRecords.open(study))
+        refuse_other_sample(CampaignRecords(study))

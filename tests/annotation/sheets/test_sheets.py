@@ -109,7 +109,7 @@ def test_a_sheet_of_the_sample_study_is_as_it_was(rated_once: Study, name: str) 
 
 def test_simulated_ratings_are_called_so_in_every_sheet_and_nobody_is_described(rated: Callable[..., Study]) -> None:
     study = rated()
-    ratings = CampaignRecords.open(study).ratings.assign(simulated=True)
+    ratings = CampaignRecords(study).ratings.assign(simulated=True)
     Manifest.of(study).write_table("ratings.parquet", ratings, Rating)
     accept(study)
     lines = write_sheets(study)

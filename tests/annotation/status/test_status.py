@@ -117,7 +117,7 @@ def test_raters_by_hand() -> None:
 
 def at(study: Study) -> tuple[Status, str]:
     """The status at NOW and what to do next; that the text can be made is looked at on the way."""
-    status = read_status(Evidence.open(study), NOW)
+    status = read_status(Evidence(study), NOW)
     text = status_text(status)
     following = next_step(status)
     assert text.endswith(f"Next: {following}")
@@ -140,7 +140,7 @@ def noted(study: Study, name: str, inputs: Sequence[str] = (), outputs: Sequence
 
 def give(study: Study, raters: str, *, value: int = 5, pairs: int = 24) -> None:
     """People who agree: the first pairs of each transformation in the sequence get the value and one less in turn."""
-    sample = {one.pair_id: one for one in CampaignRecords.open(study).pairs}
+    sample = {one.pair_id: one for one in CampaignRecords(study).pairs}
     order = [sample[pair_id] for pair_id in in_order(sample, study.sample.seed)]
     rows = [
         rating_of(one, rater, question, value - number % 2, submitted_at=RATED)
@@ -181,21 +181,21 @@ def test_from_nothing_to_a_published_sample(demo: Study) -> None:
     noted(demo, "generation", outputs=made)
 
     noted(demo, "publish", ["pairs.parquet", "controls.parquet"])
-    fix_rules(CampaignRecords.open(demo))
+    fix_rules(CampaignRecords(demo))
     assert at(demo)[1].startswith(f"{MAIN} simulate {ARGUMENTS}, then {MAIN} collect")
     people = demo.model_copy(update={"raters": demo.raters.model_copy(update={"simulated": ()})})
     assert at(people)[1] == f"{MAIN} collect {ARGUMENTS}"
-    text, every = status_text(read_status(Evidence.open(people), NOW)), people.raters.per_pair
+    text, every = status_text(read_status(Evidence(people), NOW)), people.raters.per_pair
     assert "No rater is known yet" in text and f"\nBy {every}, By 2+: pairs with at least" in text
     all_needed = people.acceptance.model_copy(update={"min_raters": every})
     alike = people.model_copy(update={"acceptance": all_needed})
-    assert f"\nBy {every}: pairs with at least" in status_text(read_status(Evidence.open(alike), NOW))
+    assert f"\nBy {every}: pairs with at least" in status_text(read_status(Evidence(alike), NOW))
     for number, who in ((1, "1 annotator"), (3, "3 annotators")):
         with stage(demo, "publish", [demo.folder / "pairs.parquet"], settings={"annotators": number}):
             pass
         following = f"wait for the ratings of {who} (counted at publication), then {MAIN} collect {ARGUMENTS}"
         assert at(people)[1] == following
-        assert f"published to {who}; no ratings" in status_text(read_status(Evidence.open(people), NOW))
+        assert f"published to {who}; no ratings" in status_text(read_status(Evidence(people), NOW))
     with stage(demo, "publish", [demo.folder / "pairs.parquet"], settings={"annotators": 0}):
         pass
     assert at(people)[1].startswith(f"give annotators access: {MAIN} users add NAME")
@@ -215,10 +215,10 @@ OTHER_SAMPLES: dict[str, object] = {
 def test_a_sample_that_was_drawn_with_another_setting_is_stale(field: str, generated: Study) -> None:
     where = ["--study", str(generated.file), "--exports", str(generated.folder.parent)]
     assert run(["sample", *where]) == 0
-    records = CampaignRecords.open(generated)
+    records = CampaignRecords(generated)
     assert stages_of(records, records.manifest, "")["sample"].state == "done"
     other = generated.sample.model_copy(update={field: OTHER_SAMPLES[field]})
-    records = CampaignRecords.open(generated.model_copy(update={"sample": other}))
+    records = CampaignRecords(generated.model_copy(update={"sample": other}))
     stage_now = stages_of(records, records.manifest, "")["sample"]
     assert stage_now.state == "stale" and stage_now.note.startswith(f"drawn with other settings: sample.{field}")
 
@@ -227,7 +227,7 @@ def test_outputs_in_the_wrong_language_are_announced_before_and_after_the_sample
     """The sample study itself has 5 of 101 backtranslations that are the original again, which is named."""
     flag(generated, ("wrong_language",), 90)
     for _ in range(2):
-        text = status_text(read_status(Evidence.open(generated), NOW))
+        text = status_text(read_status(Evidence(generated), NOW))
         assert (
             "WARNING: paraphrasing, en: 89.1% of the outputs are flagged wrong_language (docs/flags.md); read some"
             in text
@@ -276,7 +276,7 @@ def test_nobody_waits_for_what_cannot_decide(generated: Study) -> None:
     give(generated, "abcd", pairs=20)
     noted(generated, "publish", ["pairs.parquet"])
     noted(generated, "collect", ["pairs.parquet"], ["ratings.parquet"])
-    gone = [one.pair_id for one in CampaignRecords.open(generated).pairs if one.transformation == "paraphrasing"][:5]
+    gone = [one.pair_id for one in CampaignRecords(generated).pairs if one.transformation == "paraphrasing"][:5]
     withdraw(generated, gone, take_back=False, reason="broken")
     status, following = at(generated)
     rows = status.progress.set_index("transformation")
@@ -294,6 +294,6 @@ def test_nobody_waits_for_what_cannot_decide(generated: Study) -> None:
     assert "wait for" not in following and status.progress["verdict"].str.contains("at most").all()
 
     accept(generated)
-    headlines = headline(read_status(Evidence.open(generated), NOW), concluded(generated).verdicts)
+    headlines = headline(read_status(Evidence(generated), NOW), concluded(generated).verdicts)
     assert "undecided: Paraphrasing" in headlines[0]
     assert "(acceptance.min_pairs): Paraphrasing (en) 19 of 20" in headlines[2] and "wait for" not in headlines[2]

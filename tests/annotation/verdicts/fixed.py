@@ -12,8 +12,8 @@ from plumbline.study import Study
 
 def fixed_in_2025(study: Study) -> None:
     """Fix the study's rules as though it had been done in 2025, before the ratings of 2026."""
-    fix_rules(CampaignRecords.open(study))
+    fix_rules(CampaignRecords(study))
     before = datetime(2025, 1, 1, tzinfo=UTC)
     Manifest.of(study).write_models(
-        "rules.json", [one.model_copy(update={"fixed_at": before}) for one in CampaignRecords.open(study).rules]
+        "rules.json", [one.model_copy(update={"fixed_at": before}) for one in CampaignRecords(study).rules]
     )

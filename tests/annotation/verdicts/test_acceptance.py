@@ -44,7 +44,7 @@ def test_accept_writes_what_others_read(generated: Study) -> None:
     )
     assert all(verdict.simulated for verdict in found)
     assert [verdict.failed_share for verdict in found] == [
-        supply.failed_share for supply in CampaignRecords.open(generated).drawn_from
+        supply.failed_share for supply in CampaignRecords(generated).drawn_from
     ]
     means = concluded(generated).means
     assert set(means["decision"]) == {"accepted"} and len(means) == 2 * len({*means["pair_id"]})
@@ -102,13 +102,13 @@ def test_verdicts_go_stale_with_ratings_and_threshold(generated: Study, variant:
     pairs = draw_sample(generated)
     write(generated, pairs, 4)
     accept(generated)
-    refuse_unlooked(CampaignRecords.open(generated))
+    refuse_unlooked(CampaignRecords(generated))
     stricter = variant(acceptance={"threshold": 4.5})
     assert stricter.folder == generated.folder
     with pytest.raises(DataError, match=r"the study's rule .* changed .* run `plumbline accept"):
-        refuse_unlooked(CampaignRecords.open(stricter))
+        refuse_unlooked(CampaignRecords(stricter))
     with pytest.raises(DataError, match=r"the study's rule .* changed"):
-        refuse_unlooked(CampaignRecords.open(variant(acceptance={"min_pairs": 21})))
+        refuse_unlooked(CampaignRecords(variant(acceptance={"min_pairs": 21})))
     write(generated, pairs, 2)
     with pytest.raises(DataError, match=r"ratings\.parquet changed after the verdicts were reached"):
-        refuse_unlooked(CampaignRecords.open(generated))
+        refuse_unlooked(CampaignRecords(generated))

@@ -38,7 +38,7 @@ def careless(study: Study, raters: str = "abc") -> None:
     draw_sample(study)
     rubric = load_rubric(study)
     rows: dict[bool, list[Rating]] = {True: [], False: []}
-    for number, pair in enumerate([*CampaignRecords.open(study).pairs, *CampaignRecords.open(study).controls]):
+    for number, pair in enumerate([*CampaignRecords(study).pairs, *CampaignRecords(study).controls]):
         for place, rater in enumerate(raters):
             for question in rubric.question_names():
                 given = {
@@ -79,7 +79,7 @@ def test_raters_who_failed_every_control_are_said_beside_accepted(generated: Stu
     signs, controls, *others = doubts(study, verdicts)
     assert signs.startswith("3 of 3 raters whose answers count show signs of careless answers (controls 3, too fast 3")
     assert "100% of the ratings that count are theirs; nobody has decided about 3 of them" in signs
-    negative = [pair for pair in CampaignRecords.open(study).controls if pair.control == "negative"]
+    negative = [pair for pair in CampaignRecords(study).controls if pair.control == "negative"]
     assert negative and controls.endswith("to controls are off by more than 1 point (excluded raters left out)")
     assert any(line.startswith("alpha is below 0.2 although AC2 is 0.4 or more: ") for line in others)
 
@@ -120,9 +120,9 @@ def test_pairs_that_come_after_a_look_are_doubtful_under_a_rule_for_one(variant:
     assert {one.waves for one in found} == {(1,)}  # nobody has rated the others yet
     (line,) = [line for line in doubts(larger, found) if line.startswith("wave")]
     assert "(4 pairs, " in line and "wide intervals) was added after 1 look at verdicts" in line
-    status = status_text(read_status(Evidence.open(larger), NOW))
+    status = status_text(read_status(Evidence(larger), NOW))
     assert "wave 2, 4 pairs (before anybody looked)" in status and "wave 3, 4 pairs (wide intervals)" in status
-    assert "4 pairs on " in " ".join(methods(read_material(Evidence.open(larger))))
+    assert "4 pairs on " in " ".join(methods(read_material(Evidence(larger))))
 
 
 def test_accept_status_and_report_say_it(generated: Study) -> None:
@@ -131,7 +131,7 @@ def test_accept_status_and_report_say_it(generated: Study) -> None:
     fixed_in_2025(study)
     verdicts = accept(study).verdicts
     said = doubts(study, verdicts)
-    status = status_text(read_status(Evidence.open(study), NOW))
+    status = status_text(read_status(Evidence(study), NOW))
     assert doubts_text(said, study.judging, judged=True) in status
     page = write_report(study).read_text(encoding="utf-8")
     assert page.index("In short") < page.index("What is doubtful") < page.index("What was decided")
@@ -142,8 +142,8 @@ def test_accept_status_and_report_say_it(generated: Study) -> None:
 
 def test_what_rests_on_verdicts_was_not_looked_at_before_there_are(generated: Study) -> None:
     rate(generated)
-    before = read_status(Evidence.open(generated), NOW)
+    before = read_status(Evidence(generated), NOW)
     assert not before.judged and "verdicts" in doubts_text((), generated.judging, judged=before.judged)
     accept(generated)
-    after = read_status(Evidence.open(generated), NOW)
+    after = read_status(Evidence(generated), NOW)
     assert after.judged and "agreement" in doubts_text((), generated.judging, judged=after.judged)

@@ -53,7 +53,7 @@ def test_raters_who_read_nothing_decide_nothing(clicked: Study) -> None:
     assert late.startswith("the rules were fixed on ")  # the ratings are made, of a day before
     assert look.startswith("review raters before 8 verdicts can be decided (")
     assert look.endswith("run it with `--exclude` or `--keep a b c --reason WHY`")
-    step = next_step(read_status(Evidence.open(clicked), NOW))
+    step = next_step(read_status(Evidence(clicked), NOW))
     assert step.startswith(f"plumbline review {clicked.arguments}, then the same with --exclude a b c or")
 
 
@@ -69,15 +69,15 @@ def test_a_person_who_keeps_the_raters_ends_it_until_they_answer_more(generated:
     assert "To decide: " not in here("review", *options(generated)).stdout
     assert "a, b, c, d are kept: watched them work; run `" in done.stdout
     with pytest.raises(DataError, match="decisions about raters and pairs changed after the verdicts were reached"):
-        refuse_unlooked(CampaignRecords.open(generated))
+        refuse_unlooked(CampaignRecords(generated))
     looked_at = accept(generated).verdicts
     assert {one.decision for one in looked_at} == {"accepted"} and not any(one.review.to_look_at for one in looked_at)
-    assert all(one.answers_hash for one in CampaignRecords.open(generated).decided)
+    assert all(one.answers_hash for one in CampaignRecords(generated).decided)
 
-    ratings = CampaignRecords.open(generated).all_ratings
+    ratings = CampaignRecords(generated).all_ratings
     _shorten(generated, ratings["pair_id"] == ratings["pair_id"].iloc[0])
     decide(generated, "a", "b", "c", "d", exclude=False, reason="watched them work")
-    write_ratings(CampaignRecords.open(generated), ratings)  # with the answers that came in after that
+    write_ratings(CampaignRecords(generated), ratings)  # with the answers that came in after that
     assert {one.decision for one in accept(generated).verdicts} == {"undecided"}
 
 
@@ -86,19 +86,19 @@ def test_a_rater_who_is_kept_and_answers_otherwise_is_looked_at_again(generated:
     careless(generated, "abcd")
     decide(generated, "a", "b", "c", "d", exclude=False, reason="watched them work")
     assert {one.decision for one in accept(generated).verdicts} == {"accepted"}
-    ratings = CampaignRecords.open(generated).all_ratings
-    write_ratings(CampaignRecords.open(generated), ratings.assign(comment="hm"))
+    ratings = CampaignRecords(generated).all_ratings
+    write_ratings(CampaignRecords(generated), ratings.assign(comment="hm"))
     assert {one.decision for one in accept(generated).verdicts} == {"accepted"}
     one_answer = (ratings["rater_id"] == "a") & (ratings["pair_id"] == ratings["pair_id"].iloc[0])
     changed = ratings["value"].where(~one_answer, 6 - ratings["value"] + (ratings["value"] == 3))
-    write_ratings(CampaignRecords.open(generated), ratings.assign(value=changed))
+    write_ratings(CampaignRecords(generated), ratings.assign(value=changed))
     assert {one.decision for one in accept(generated).verdicts} == {"undecided"}
 
 
 def _shorten(study: Study, late: pd.Series) -> None:
     """The study as it was before some answers came in."""
-    ratings = CampaignRecords.open(study).all_ratings
-    write_ratings(CampaignRecords.open(study), ratings[~late].reset_index(drop=True))
+    ratings = CampaignRecords(study).all_ratings
+    write_ratings(CampaignRecords(study), ratings[~late].reset_index(drop=True))
 
 
 def test_excluding_the_raters_ends_it_too(generated: Study) -> None:
@@ -116,9 +116,9 @@ def test_excluding_the_raters_ends_it_too(generated: Study) -> None:
 
 def _all(study: Study, rater: str, value: int) -> None:
     """The rater gives one point to everything, the controls among it."""
-    ratings = CampaignRecords.open(study).all_ratings
+    ratings = CampaignRecords(study).all_ratings
     ratings.loc[ratings["rater_id"] == rater, "value"] = value
-    write_ratings(CampaignRecords.open(study), ratings)
+    write_ratings(CampaignRecords(study), ratings)
 
 
 def test_papers_go_by_the_ratings_alone(clicked: Study) -> None:

@@ -228,7 +228,7 @@ def test_looks_are_those_of_the_function_also_where_ratings_change_after_one() -
 
 
 def test_blocks_may_not_change_once_ratings_came(generated: Study) -> None:
-    fix_rules(CampaignRecords.open(generated))
+    fix_rules(CampaignRecords(generated))
     rate(generated)
     by_blocks = generated.model_copy(
         update={
@@ -237,4 +237,4 @@ def test_blocks_may_not_change_once_ratings_came(generated: Study) -> None:
         }
     )
     with pytest.raises(StudyError, match="raters.blocks none, now 8, 16, 24.* another name: the blocks"):
-        fix_rules(CampaignRecords.open(by_blocks))
+        fix_rules(CampaignRecords(by_blocks))

@@ -29,26 +29,24 @@ def with_threshold(study: Study, threshold: float) -> Study:
 
 def test_rules_may_change_before_the_first_rating_and_not_after(generated: Study) -> None:
     study = with_threshold(generated, 3.0)
-    fix_rules(CampaignRecords.open(study))
+    fix_rules(CampaignRecords(study))
     other = with_threshold(generated, 3.5)
-    fix_rules(CampaignRecords.open(other))
-    fix_rules(CampaignRecords.open(other))  # twice is once
-    assert [one.rules["acceptance"]["threshold"] for one in CampaignRecords.open(other).rules] == [3.0, 3.5]
+    fix_rules(CampaignRecords(other))
+    fix_rules(CampaignRecords(other))  # twice is once
+    assert [one.rules["acceptance"]["threshold"] for one in CampaignRecords(other).rules] == [3.0, 3.5]
 
     rate(generated)
     _fixed_long_ago(other)
-    assert accept(other) and fixed_text(
-        CampaignRecords.open(other).rules, CampaignRecords.open(other).ratings
-    ).endswith("before the first rating (2026-01-02, 00:00 UTC).")
+    assert accept(other) and fixed_text(CampaignRecords(other).rules, CampaignRecords(other).ratings).endswith(
+        "before the first rating (2026-01-02, 00:00 UTC)."
+    )
     lower = with_threshold(generated, 2.5)
     with pytest.raises(StudyError, match=r"first rating \(2026-01-02 00:00 UTC\): acceptance.threshold 3.5, now 2.5;"):
         accept(lower)
     assert concluded(other).verdicts[0].result.threshold == 3.5
     accept(lower, "the pilot showed\nthat 3 is too strict")
     assert concluded(lower).verdicts[0].result.threshold == 2.5
-    ((amended, what),) = amendments(
-        CampaignRecords.open(lower).rules, first_rating(CampaignRecords.open(lower).ratings)
-    )
+    ((amended, what),) = amendments(CampaignRecords(lower).rules, first_rating(CampaignRecords(lower).ratings))
     assert amended.reason == "the pilot showed that 3 is too strict"
     assert what == ["acceptance.threshold 3.5, now 2.5"]
     accept(lower)  # the reason is asked for once
@@ -64,14 +62,14 @@ def test_rules_may_change_before_the_first_rating_and_not_after(generated: Study
 def test_a_change_while_ratings_waited_on_the_server_needs_its_reason_too(generated: Study) -> None:
     """The rules were changed and published again when nobody had collected the ratings yet."""
     study = with_threshold(generated, 2.5)
-    fix_rules(CampaignRecords.open(with_threshold(generated, 3.0)))
+    fix_rules(CampaignRecords(with_threshold(generated, 3.0)))
     _fixed_long_ago(study)
-    fix_rules(CampaignRecords.open(study))  # in 2026, after the ratings of January
+    fix_rules(CampaignRecords(study))  # in 2026, after the ratings of January
     rate(generated)
     with pytest.raises(StudyError, match=r"acceptance.threshold 3.0, now 2.5"):
         accept(study)
     accept(study, "said so beforehand")
-    ((_, what),) = amendments(CampaignRecords.open(study).rules, first_rating(CampaignRecords.open(study).ratings))
+    ((_, what),) = amendments(CampaignRecords(study).rules, first_rating(CampaignRecords(study).ratings))
     assert what == ["acceptance.threshold 3.0, now 2.5"]
     accept(study)
 
@@ -79,14 +77,14 @@ def test_a_change_while_ratings_waited_on_the_server_needs_its_reason_too(genera
 def test_a_command_that_cannot_work_fixes_nothing(generated: Study) -> None:
     with pytest.raises(DataError, match=r"pairs\.parquet does not exist yet"):
         accept(generated)
-    assert CampaignRecords.open(generated).rules == []
+    assert CampaignRecords(generated).rules == []
 
 
 def test_a_damaged_proof_is_not_to_be_deleted(generated: Study) -> None:
-    fix_rules(CampaignRecords.open(generated))
+    fix_rules(CampaignRecords(generated))
     (generated.folder / "rules.json").write_text("[{]", encoding="utf-8")
     with pytest.raises(DataError, match="restore it from a copy"):
-        assert CampaignRecords.open(generated).rules
+        assert CampaignRecords(generated).rules
 
 
 def test_each_look_at_other_ratings_or_by_other_rules_is_remembered(generated: Study) -> None:
@@ -94,26 +92,26 @@ def test_each_look_at_other_ratings_or_by_other_rules_is_remembered(generated: S
     study = with_threshold(generated, 3.0)
     groups = accept(study).groups
     accept(study)  # the same again is no new look
-    (look,) = CampaignRecords.open(study).looks
+    (look,) = CampaignRecords(study).looks
     assert look.n_ratings == groups[-1].questions[0].n_ratings * 2
     assert sum(look.decisions.values()) == len(concluded(study).verdicts)
     decide(study, "a", exclude=True, reason="fails controls")
     accept(study)
-    assert [one.n_ratings for one in CampaignRecords.open(study).looks] == [look.n_ratings, look.n_ratings * 2 // 3]
+    assert [one.n_ratings for one in CampaignRecords(study).looks] == [look.n_ratings, look.n_ratings * 2 // 3]
 
 
 def test_rules_that_were_fixed_too_late_are_called_so(generated: Study) -> None:
     rate(generated)
     accept(with_threshold(generated, 3.0))  # ratings that came from a file: nothing was published
-    text = fixed_text(CampaignRecords.open(generated).rules, CampaignRecords.open(generated).ratings)
+    text = fixed_text(CampaignRecords(generated).rules, CampaignRecords(generated).ratings)
     assert "AFTER the first rating (2026-01-02, 00:00 UTC)" in text
-    assert amendments(CampaignRecords.open(generated).rules, None) == []
+    assert amendments(CampaignRecords(generated).rules, None) == []
 
 
 def _fixed_long_ago(study: Study) -> None:
     """As though all rules so far had been fixed in 2025, before the ratings of 2026 that the test writes."""
     old = [
         one.model_copy(update={"fixed_at": datetime(2025, 1, 1, tzinfo=UTC) + timedelta(days=day)})
-        for day, one in enumerate(CampaignRecords.open(study).rules)
+        for day, one in enumerate(CampaignRecords(study).rules)
     ]
     Manifest.of(study).write_models("rules.json", old)

@@ -65,8 +65,8 @@ def take_in(variant: Make, home: Path, answers: Path, columns: dict[str, str], *
     second = made(variant, "second", 1.5)
     draw_sample(second)
     if offered:
-        fix_rules(CampaignRecords.open(second))
-        begin_offering(CampaignRecords.open(second), "argilla", load_rubric(second))
+        fix_rules(CampaignRecords(second))
+        begin_offering(CampaignRecords(second), "argilla", load_rubric(second))
     copied = shutil.copyfile(answers, home.with_name("answers.csv"))  # its age is that of its answers
     collect_csv(second, server.Home(home), copied, columns)
     return second
@@ -79,7 +79,7 @@ def says(done: Acceptance, rules: str, words: str) -> None:
     assert line in verdict_text(done.verdicts) and set(verdict_table(done.verdicts)["rules_fixed"]) == {rules}
     assert marks_of(done.verdicts) == {"simulated": False, "rules_fixed": rules}
     study = done.evidence.study
-    assert words in headline(read_status(Evidence.open(study), NOW), done.verdicts)[1]
+    assert words in headline(read_status(Evidence(study), NOW), done.verdicts)[1]
     page = write_report(study).read_text(encoding="utf-8")
     assert page.index(line) < page.index("In short") and words in page
 
@@ -105,7 +105,7 @@ def test_ratings_imported_after_the_rules_into_a_campaign_that_never_offered_the
 def test_without_times_nobody_can_know(taken_in: Callable[..., Study]) -> None:
     second = taken_in(COLUMNS, offered=True)
     says(accept(second), "unknown", "from a file without times, and may be older than the rules")
-    records = CampaignRecords.open(second)
+    records = CampaignRecords(second)
     told = fixed_text(records.rules, records.all_ratings)
     assert told.endswith("UTC; ratings from files without times may be older.")
 
@@ -114,7 +114,7 @@ def test_a_form_with_times_beside_the_same_campaign_is_as_good_as_the_server(tak
     second = taken_in({**COLUMNS, "time": "time"}, offered=True)
     study = second
     fixed_in_2025(study)
-    answers = CampaignRecords.open(study).all_ratings
+    answers = CampaignRecords(study).all_ratings
     spread = answers["submitted_at"] + pd.to_timedelta(range(len(answers)), unit="s")
     fixed = Evidence.read(study).rules
     assert rules_fixed(fixed, answers.assign(submitted_at=spread), offered=True) == ("", "")
@@ -126,7 +126,7 @@ def test_a_form_with_times_beside_the_same_campaign_is_as_good_as_the_server(tak
 def test_an_amendment_is_late_and_one_taken_back_is_not(generated: Study) -> None:
     rate(generated)
     ratings, rules = (
-        CampaignRecords.open(generated).all_ratings,
+        CampaignRecords(generated).all_ratings,
         {"acceptance": generated.acceptance.model_dump(mode="json")},
     )
     lower = {"acceptance": {**rules["acceptance"], "threshold": 2.0}}

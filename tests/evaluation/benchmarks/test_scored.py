@@ -41,7 +41,7 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> Study:
 def found(study: Study, task: str, scores: pd.DataFrame | None = None) -> dict[str, Finding]:
     tasks, _ = tasks_of(study, [])
     (one,) = (own for own in tasks if own.name == task)
-    scores = EvaluationRecords.open(study).scores if scores is None else scores
+    scores = EvaluationRecords(study).scores if scores is None else scores
     checks = ScoreChecks(ModelHost.of(study), scores, study.command("evaluate"))
     return {finding.check: finding for finding in check([one], checks)[task]}
 
@@ -49,7 +49,7 @@ def found(study: Study, task: str, scores: pd.DataFrame | None = None) -> dict[s
 @pytest.mark.parametrize("task", ["sts", "sts translation-1337", "requests"])
 def test_scores_are_laid_beside_chance_and_each_other(scored: Study, task: str) -> None:
     name, _, copy = task.partition(" ")
-    scores = EvaluationRecords.open(scored).scores
+    scores = EvaluationRecords(scored).scores
     own = scores[(scores["dataset"] == name) & (scores["transformation"] == (copy.partition("-")[0] or "original"))]
     chars, longer = (float(own.set_index("model")["score"][model]) for model in ("chars", "longer"))
     made = found(scored, task)
@@ -59,7 +59,7 @@ def test_scores_are_laid_beside_chance_and_each_other(scored: Study, task: str) 
 
 
 def test_scores_that_are_not_there_or_hold_no_more_are_not_known(scored: Study) -> None:
-    for scores in (pd.DataFrame(), EvaluationRecords.open(scored).scores.assign(unit_id="of other texts")):
+    for scores in (pd.DataFrame(), EvaluationRecords(scored).scores.assign(unit_id="of other texts")):
         made = found(scored, "sts", scores)
         for name in ("random", "near_perfect", "equal_scores"):
             assert made[name].verdict == "look" and np.isnan(made[name].value)
@@ -93,7 +93,7 @@ def test_verdicts_on_scores_follow_their_limits() -> None:
 
 
 def test_a_model_at_chance_is_looked_at_and_a_task_where_all_are_fails(scored: Study) -> None:
-    scores = EvaluationRecords.open(scored).scores
+    scores = EvaluationRecords(scored).scores
     base = float(found(scored, "requests")["random"].reason.split(" scores ")[1].split(" ")[0])
     for above, verdict in (((0.01, 0.3), "look"), ((0.01, 0.015), "fail"), ((0.1, 0.3), "pass")):
         at = scores["model"].map({"chars": base + above[0], "longer": base + above[1]})

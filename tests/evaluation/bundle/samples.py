@@ -51,7 +51,7 @@ def sample_study(folder: Path, **bundle: Any) -> Study:
             comment=f"I read {pair.original}",
             simulated=True,
         )
-        for pair in CampaignRecords.open(study).pairs
+        for pair in CampaignRecords(study).pairs
         for number, values in enumerate(_VALUES)
         for question, value in zip(("quality", "fluency"), values, strict=True)
     ]

@@ -39,11 +39,11 @@ REHEARSAL = EvaluationRequest(simulated=True)
 def test_scores_are_those_of_the_study_to_the_last_digit(study: Study, bundle: Path, tmp_path: Path) -> None:
     found = open_checked(bundle)
     made = evaluate_bundle(found, specs(found, [NGRAMS], {}), tmp_path, REHEARSAL)
-    own = EvaluationRecords.open(study).scores.query("model == @NGRAMS").reset_index(drop=True)
+    own = EvaluationRecords(study).scores.query("model == @NGRAMS").reset_index(drop=True)
     assert len(own) == 6 and own["score"].notna().all() and own["score"].nunique() > 4
     assert_frame_equal(made.scores, own, check_exact=True)  # identities, versions, counts and all
-    drifted = EvaluationRecords.open(study).drift.query("model == @NGRAMS").reset_index(drop=True)
-    assert_frame_equal(EvaluationRecords.open(made.study).drift, drifted, check_exact=True)
+    drifted = EvaluationRecords(study).drift.query("model == @NGRAMS").reset_index(drop=True)
+    assert_frame_equal(EvaluationRecords(made.study).drift, drifted, check_exact=True)
     files = sorted(made.study.folder.glob("mteb/*/results/*/*/[rs]*[0-9a-z].json"))
     theirs = [study.folder / one.relative_to(made.study.folder) for one in files]
     assert len(files) == 6 and [json_of(one)["scores"] for one in files] == [json_of(one)["scores"] for one in theirs]

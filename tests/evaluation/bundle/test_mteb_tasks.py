@@ -190,7 +190,7 @@ def test_items_are_the_same_in_all_tasks_good_in_each_and_at_most_so_many(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study = sample_study(tmp_path)
-    records = EvaluationRecords.open(study)
+    records = EvaluationRecords(study)
     units = plan_units(Folder(study), records.conclusion.verdicts, records.pairs)
     whole = [unit for unit in units if unit.name == "sts"]
     items = SharedItems.of(whole, 7)

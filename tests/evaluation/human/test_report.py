@@ -26,7 +26,7 @@ def test_tables_are_those_of_the_records(study: Study) -> None:
     page, _ = write_report(study)
     text = page.read_text()
     assert "SIMULATED RATINGS" in text and "character-n-grams" in text
-    one = read_material(HumanRecords.open(study))
+    one = read_material(HumanRecords(study))
     tables, scores = all_exhibits(one), Manifest.of(study).frame(records.SCORES, HumanScore, "x")
     assert {name for names in OUTLINE.values() for name in names} == {*tables, *all_figures(one)}
     assert all(table.notes[0].startswith("SIMULATED") for table in tables.values())
@@ -47,7 +47,7 @@ def test_tables_are_those_of_the_records(study: Study) -> None:
 
 
 def test_who_answered_too_few_items_is_best_of_nobody(study: Study) -> None:
-    one, task = read_material(HumanRecords.open(study)), "sample_intents"
+    one, task = read_material(HumanRecords(study)), "sample_intents"
     before = all_exhibits(one)["ceiling"].frame.set_index("where").loc[task]
     scores = one.scores.copy()
     some = scores["main"] & (scores["where"] == task) & scores["scorer_kind"].isin(("llm", "model"))
@@ -63,7 +63,7 @@ def test_who_answered_too_few_items_is_best_of_nobody(study: Study) -> None:
 
 
 def test_a_rater_of_other_items_is_in_no_range_of_humes(study: Study) -> None:
-    one, task = read_material(HumanRecords.open(study)), "sample_retrieval"
+    one, task = read_material(HumanRecords(study)), "sample_retrieval"
     scores = one.scores.copy()
     raters = scores.index[scores["main"] & (scores["where"] == task) & (scores["scorer_kind"] == "rater")]
     scores.loc[raters, "score"] = [0.1, 0.8, 0.6]
@@ -76,7 +76,7 @@ def test_a_rater_of_other_items_is_in_no_range_of_humes(study: Study) -> None:
 
 
 def test_ami_stands_before_a_v_measure_whose_interval_says_what_it_is_of(study: Study) -> None:
-    one = read_material(HumanRecords.open(study))
+    one = read_material(HumanRecords(study))
     tables, page = all_exhibits(one), write_report(study)[0].read_text(encoding="utf-8")
     clusters = one.scores[one.scores["metric"] == "v_measure"]
     where = clusters["where"].iloc[0]

@@ -72,7 +72,7 @@ def test_models_have_the_other_metrics_of_people_as_mteb_has_them(study: Study) 
     others = scores[(scores["scorer_kind"] == "model") & ~scores["main"]]
     host = ModelHost.of(study)
     (model,) = Model.all_of(host)
-    samples = {sample.task.task: sample for sample in HumanRecords.open(study).samples}
+    samples = {sample.task.task: sample for sample in HumanRecords(study).samples}
     items = read_frame(study.folder / records.ITEM_SCORES, HumanItemScore, "x")
     gold = items[items["scorer_kind"] == "gold"].set_index(["task", "item"])["answer"]
     for task, metric, score in others[["task", "metric", "score"]].itertuples(index=False):
@@ -115,7 +115,7 @@ def test_a_data_set_that_changed_is_refused(study: Study) -> None:
     with pytest.raises(
         DataError, match=r"data set 'sample_sts' is not the one that the items of 'sample_sts' were drawn"
     ):
-        _ = HumanRecords.open(load_study(study.file, study.folder.parent)).samples
+        _ = HumanRecords(load_study(study.file, study.folder.parent)).samples
     with pytest.raises(DataError, match=r"data set 'sample_sts' is not the one"):
         write_report(load_study(study.file, study.folder.parent))
 

@@ -58,7 +58,7 @@ def test_each_subset_is_scored_under_its_models_prompt_none_and_every_wording(
     loader = Loader(FakeModel(prompts={"query": "asked as: "}))
     outcome = evaluate_instructions(study, load=loader)
     assert (outcome.failures, outcome.made) == ({}, 2 * 3)
-    rows = study_scores(StudyRecords.open(study))
+    rows = study_scores(StudyRecords(study))
     said = {"": "", COMPARE: f"{COMPARE} ", FIND: f"{FIND} "}
     for row in rows[rows["task"] == "STS17"].to_dict("records"):  # pairs have no role, so no prompt of the model's own
         expected = rho(PAIRS if row["subset"] == "en-de" else ARABIC, said[row["text"]])

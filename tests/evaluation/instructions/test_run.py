@@ -143,7 +143,7 @@ def test_known_items_tell_about_raters_and_are_no_wordings(tmp_path: Path) -> No
         "Query?", "Query:", "Find {it} for", "Class?", "Translate the request into Latin:",
     ]  # fmt: skip
     label(study, {})
-    (known,) = (one for one in CampaignRecords.open(study).controls if one.control == "known")  # one a batch
+    (known,) = (one for one in CampaignRecords(study).controls if one.control == "known")  # one a batch
     right = {"Bake a cake:": "irrelevant", "Sort it out": "acceptable"}[fields_of(known)[0].text]
     assert known.control == "known" and json.loads(known.expected) == {"label": right}
     planned = plan(study)

@@ -118,10 +118,10 @@ def write_beside(study: Study) -> None:
 def verdicts(study: Study, simulated: bool, **decisions: str) -> list[Verdict]:
     decided = {REJECTED: "rejected", **decisions}
     design = Design.of(study, load_rubric(study))
-    counting = counting_ratings(CampaignRecords.open(study).all_ratings, study.raters.per_pair)
+    counting = counting_ratings(CampaignRecords(study).all_ratings, study.raters.per_pair)
     by_name = {
         verdict.transformation: verdict
-        for verdict in annotation_verdicts(CampaignRecords.open(study).pairs, counting, design, 1)
+        for verdict in annotation_verdicts(CampaignRecords(study).pairs, counting, design, 1)
     }
     return [
         verdict(

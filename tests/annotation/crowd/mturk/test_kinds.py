@@ -49,7 +49,7 @@ def test_a_batch_of_all_kinds_is_collected_paid_and_judged(variant: Make, site: 
     assert isinstance(troubles, dict) and set(troubles) == {strange}
     assert "naturalness: the question has no label" in troubles[strange] and "lovely" in troubles[strange]
     step(study, site, collect)  # from the ledger
-    ratings = CampaignRecords.open(study).ratings
+    ratings = CampaignRecords(study).ratings
     assert set(ratings["answer"]) == {"", "natural", "grammar, words", "tone > form = sense"}
     assert len(ratings) == 4 * 5  # pairs; quality, fluency, naturalness, faults, order: the empty text is no answer
     step(study, site, lambda campaign: judging.approve(campaign, [kind], "a trial"))
@@ -67,7 +67,7 @@ def test_texts_are_rated_paid_and_judged_by_a_crowd(
     study = subjects.texts(tmp_path, "paid", own, crowd={"countries": {"en": ["US"]}, "share": 1.0}, sample=sample)
     pairs = draw_sample(study)
     groups = {pair.pair_id: pair.transformation for pair in pairs}
-    right = {pair.pair_id: expected_of(pair)["label"] for pair in CampaignRecords.open(study).controls}
+    right = {pair.pair_id: expected_of(pair)["label"] for pair in CampaignRecords(study).controls}
     launch(study, site)
     (hit,) = site.hits
     assert not any("right" in name or "expected" in name for name in site.fields(hit))
@@ -84,8 +84,8 @@ def test_texts_are_rated_paid_and_judged_by_a_crowd(
     careless = site.work(hit, "careless", fields(lambda label: "unnatural" if label != "unnatural" else "acceptable"))
     step(study, site, collect)
     assert len(right) == 4  # two of the batch, and two of a pilot
-    assert set(CampaignRecords.open(study).ratings["pair_id"]) == set(groups)
-    (suspect,) = {one.rater_id for one in Evidence.open(study).signs if one.rule == "controls"}  # the careless one
+    assert set(CampaignRecords(study).ratings["pair_id"]) == set(groups)
+    (suspect,) = {one.rater_id for one in Evidence(study).signs if one.rule == "controls"}  # the careless one
     step(study, site, lambda campaign: judging.approve(campaign, [careful, careless], "a trial"))
     assert {one.status for one in site.assignments.values()} == {"Approved"}
     assert {one.decision for one in accept(study).verdicts} == {"undecided"}  # until a person has looked

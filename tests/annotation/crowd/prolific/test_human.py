@@ -76,7 +76,7 @@ def test_a_participant_sees_an_order_of_their_own_and_is_paid(argilla: Argilla, 
         assert site.submissions[submission]["status"] == "APPROVED"
     answers_lines(accept(study))
     found = Manifest.of(study).frame(ANSWERS, HumanAnswer, "accept")
-    (order,) = set(CampaignRecords.open(study).ratings["order"])
+    (order,) = set(CampaignRecords(study).ratings["order"])
     for item in read_items(study):
         own = found[found["item"] == item.item].set_index("candidate")
         assert [*own["value"].sort_values()] == [0, 0, 0, 0, 0, 3]
@@ -85,7 +85,7 @@ def test_a_participant_sees_an_order_of_their_own_and_is_paid(argilla: Argilla, 
 
 def test_who_is_rejected_or_returns_is_replaced_and_nobody_is_paid_or_counted_twice(tmp_path: Path) -> None:
     study = drawn(tmp_path, 2)
-    texts = {pair.pair_id: list(fields_of(pair)[1].value) for pair in CampaignRecords.open(study).shown}
+    texts = {pair.pair_id: list(fields_of(pair)[1].value) for pair in CampaignRecords(study).shown}
     with prolific_site() as site:
         step = partial(campaigns.step, study, site)
         step(lambda campaign: campaign.launch(0))
@@ -126,12 +126,12 @@ def test_who_is_rejected_or_returns_is_replaced_and_nobody_is_paid_or_counted_tw
         assert dict(site.paid) == {(pid * 24, works[pid]): [60, 440] for pid in "ac"}
         (told,) = read_summaries(study)
         assert told.spent == 2 * (60 + 15 + 440 + 110)  # a quarter is Prolific's
-    (line,) = write_answers(CampaignRecords.open(study), read_tasks(study))
+    (line,) = write_answers(CampaignRecords(study), read_tasks(study))
     assert "3 of 3 items have 2 or more raters, 3 have at least one rater; 2 raters;" in line
     assert line.endswith("0 of 36 answers are 'cannot tell'; not counted: excluded or withdrawn 3")
     found = Manifest.of(study).frame(ANSWERS, HumanAnswer, "accept")
     rated = {worker_pseudonym(campaigns.KEY, study.name, "prolific", pid * 24): pid for pid in "ac"}
-    assert set(found["rater_id"]) == set(rated) and set(CampaignRecords.open(study).ratings["rater_id"]) > set(rated)
+    assert set(found["rater_id"]) == set(rated) and set(CampaignRecords(study).ratings["rater_id"]) > set(rated)
     items = {item.item: item for item in read_items(study)}
     for one in found.itertuples():
         number = items[one.item].shown.index(one.candidate) + 1
@@ -155,7 +155,7 @@ def test_an_excluded_participants_place_is_opened_again_and_costs_what_it_did(tm
                     submitted_at=f"2026-03-01T10:0{turn}:00+00:00",
                     values=dict.fromkeys(NAMES, "g0"),
                 )
-                for turn, pair in enumerate(CampaignRecords.open(study).shown, 1)
+                for turn, pair in enumerate(CampaignRecords(study).shown, 1)
             ]
             site.submit(site.join(posted, pid * 24))
 
@@ -179,6 +179,6 @@ def test_an_excluded_participants_place_is_opened_again_and_costs_what_it_did(tm
         step(lambda campaign: campaign.close())
         step(lambda campaign: spent.append(campaign.ledger.spent()))
         assert spent[-1] == 225  # no place is empty
-    ratings = CampaignRecords.open(study).ratings
+    ratings = CampaignRecords(study).ratings
     assert set(ratings.loc[ratings["again"], "rater_id"]) == {bad} and not ratings["surplus"].any()
     assert ratings["rater_id"].nunique() == 3
