@@ -25,6 +25,7 @@ from annotation.argilla.training import publish_training
 from annotation.campaign.names import account_pseudonym, remember_names
 from annotation.campaign.records import CONTROLS, PAIRS, CampaignRecords
 from annotation.sampling.queues import SCOPES, queues_of
+from annotation.server.home import changing
 from annotation.verdicts.counted import Place
 from annotation.verdicts.looks import BlockProgress
 from annotation.verdicts.preregistration import rubric_to_ask
@@ -82,8 +83,9 @@ def _note(home: server.Home, study: Study) -> None:
     """Note a study whose blocks the home's server opens."""
     exports = study.folder.parent
     entry = {"study": str(study.file), "exports": str(exports.absolute() if isinstance(exports, Path) else exports)}
-    if entry not in (noted := noted_studies(home)):
-        write_json(home.blocks_file, [*noted, entry])
+    with changing(home):
+        if entry not in (noted := noted_studies(home)):
+            write_json(home.blocks_file, [*noted, entry])
 
 
 def noted_studies(home: server.Home) -> list[dict[str, str]]:
@@ -103,8 +105,8 @@ class BlockOpener:
     say: Callable[[str], None] = print
     seconds: float = LOOK_SECONDS
     _next: float = field(default=0.0, init=False)  # by time.monotonic
-    _studies: dict[str, _ServedStudy] = field(default_factory=dict, init=False)
-    _troubles: dict[str, str] = field(default_factory=dict, init=False)
+    _studies: dict[tuple[str, str], _ServedStudy] = field(default_factory=dict, init=False)  # by file and exports
+    _troubles: dict[tuple[str, str], str] = field(default_factory=dict, init=False)
 
     def look(self) -> None:
         """Open the blocks that are due, at most every few seconds; print troubles once, and raise none."""
@@ -117,24 +119,24 @@ class BlockOpener:
                     for entry in entries:
                         self._advance(entry, argilla)
         except (PlumblineError, OSError, ValueError, KeyError, TypeError) as error:
-            self._tell("", error)
+            self._tell(("", ""), error)
         self._next = time.monotonic() + self.seconds
 
     def _advance(self, entry: Mapping[str, str], argilla: Argilla) -> None:
-        file = entry["study"]
+        key = entry["study"], entry["exports"]
         try:
-            study = load_study(file, entry["exports"])
-            opened = self._studies.setdefault(file, _ServedStudy())
+            study = load_study(*key)
+            opened = self._studies.setdefault(key, _ServedStudy())
             for line in opened.round(study, self.home, argilla) if study.raters.blocks else ():
                 self.say(f"{study.name}: {line}")
-            self._troubles.pop(file, None)
+            self._troubles.pop(key, None)
         except (PlumblineError, OSError) as error:
-            self._tell(file, error)
+            self._tell(key, error)
 
-    def _tell(self, file: str, error: Exception) -> None:
+    def _tell(self, key: tuple[str, str], error: Exception) -> None:
         line = " ".join(str(error).split())
-        if self._troubles.get(file) != line:
-            self._troubles[file] = line
+        if self._troubles.get(key) != line:
+            self._troubles[key] = line
             self.say(f"Blocks cannot be opened now; the server will try again: {line}")
 
 

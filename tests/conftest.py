@@ -80,7 +80,6 @@ LONGEST = (
     "annotation/test_edited_records.py",
     "annotation/server/test_backup.py",
     "annotation/server/test_routes.py",
-    "annotation/judges/test_decisions.py",
     "test_layout.py",
     "test_own_transformations.py",
     "annotation/report/test_page.py",

@@ -339,7 +339,7 @@ def answered_now(study_name: str, home: Home, datasets: Collection[str]) -> Serv
     except PlumblineError as error:
         return ServerAnswers(url, str(error))
     except (ValueError, KeyError, TypeError, AttributeError):
-        return ServerAnswers(url, "its reply is not an Argilla response")
+        return ServerAnswers(url, f"{url}: its reply is not an Argilla response")
 
 
 def _counted(study_name: str, connection: Connection, datasets: Collection[str]) -> dict[str, int]:

@@ -83,7 +83,7 @@ class Publication:
                 f"corrected in unanswered datasets: {correction} ({', '.join(names)})"
                 for correction, names in by_change.items()
             ),
-            *(f"{correction}: {number}" for correction, number in numbers.items() if number),
+            *(f"{line}: {number}" for line, number in numbers.items() if number),
             *(f"{of_group(key)}: {'; '.join(group.lines())}" for key, group in self.blocks.items()),
             *([out] if self.spared else []),
         ]
@@ -296,10 +296,8 @@ def _fill(argilla: Argilla, targets: Sequence[_Target], out: Set[str]) -> tuple[
                     f"the dataset {target.name!r} in Argilla wants {min_submitted} answers a pair, but"
                     f" raters.per_pair is now {target.per_pair}; undo the change, or give the new study another name"
                 )
-        address, pairs = (
-            (target.workspace, target.name),
-            [target.pairs[pair_id] for pair_id in target.pairs.keys() - out],
-        )
+        address, ids = (target.workspace, target.name), target.pairs.keys() - out
+        pairs = [target.pairs[pair_id] for pair_id in ids]
         _, new[target.name] = fill(argilla, address, target.words, target.per_pair, pairs, target.drawing)
     return new, corrected
 

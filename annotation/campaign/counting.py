@@ -107,10 +107,8 @@ def dealt_with(ratings: pd.DataFrame, withdrawn: Collection[str] = ()) -> Dealt:
     Excluded ones too, but where their pairs were offered again: these are waited for.
     """
     done = (ratings["status"] != "draft") & ~asked_again(ratings)
-    done_by = ratings.loc[done, ["pair_id", "rater_id"]].drop_duplicates()
-    return Dealt(
-        {str(pair_id): int(number) for pair_id, number in done_by["pair_id"].value_counts().items()}, withdrawn
-    )
+    raters = ratings.loc[done, ["pair_id", "rater_id"]].drop_duplicates()["pair_id"].value_counts()
+    return Dealt({str(pair_id): int(number) for pair_id, number in raters.items()}, withdrawn)
 
 
 def rows_of(pairs: pd.DataFrame, names: pd.Series) -> np.ndarray:

@@ -54,6 +54,12 @@ class CampaignName(NamedTuple):
         """Put the label before each line, so that copied lines name their origin."""
         return "\n".join(f"[{self.label}] {line}".rstrip() for line in text.split("\n"))
 
+    def command(self, study: Study, action: str) -> str:
+        """Return a `crowd` command on this campaign, to paste."""
+        limit = " --max-cost DOLLARS" if self.spends and action in ("launch", "bonus") else ""
+        live = " --live" if self.mode == "live" else ""
+        return study.command(f"crowd {action} --platform {self.platform}{live}{limit}")
+
     @property
     def source(self) -> str:
         """The value of its ratings' column `source`."""
@@ -65,6 +71,9 @@ class CampaignName(NamedTuple):
     def spends(self) -> bool:
         """Whether a limit on spending applies: where money moves, and in the rehearsal."""
         return self.mode == "live" or self.made_up
+
+
+REHEARSED = CampaignName("rehearsal", "sandbox")  # the rehearsal's
 
 
 def alone(study: Study) -> contextlib.AbstractContextManager[None]:
@@ -90,11 +99,10 @@ def refuse_other_offering(records: CampaignRecords, to: str, rubric: Rubric) -> 
 
     `to` is `argilla`, or mode and platform of a crowd.
     """
-    if to != str(CampaignName("rehearsal", "sandbox")) and (records.all_ratings["source"] == REHEARSAL).any():
-        close = records.study.command("crowd close")
+    if to != str(REHEARSED) and (records.all_ratings["source"] == REHEARSAL).any():
         raise StudyError(
             f"{records.study.name} has a rehearsal's ratings, which cannot be mixed with others; first remove them:"
-            f" `{close} --platform rehearsal --forget`"
+            f" `{REHEARSED.command(records.study, 'close --forget')}`"
         )
     refuse_other_sample(records)
     for offering in {offering.to: offering for offering in records.offerings}.values():

@@ -156,8 +156,9 @@ def unread_lines(
         if not any(queue.languages <= codes for codes in able):
             readers = " and ".join(map(language_name, sorted(queue.languages)))
             lines.append(
-                f"no rater reads {readers} ({count(number, 'pair')} of {queue.dataset(study_name)}); add one (`users"
-                f" add NAME --languages {','.join(sorted(queue.languages))}`), or change `languages` in the study"
+                f"no rater reads {readers} ({count(number, 'pair')} of {queue.dataset(study_name)}); add one"
+                f" (`plumbline users add NAME --languages {','.join(sorted(queue.languages))}`), or change `languages`"
+                " in the study"
             )
     return lines
 

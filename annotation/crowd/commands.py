@@ -99,7 +99,7 @@ def campaign_of(
             key = pseudonym_key(home)
             opened = platform.open(Opening(study, name.mode, home, key, options.invite if begins else 0, stack))
             if not (begins or ledger.offered()):
-                raise StudyError(f"{study.name} has no batches here yet; begin with `crowd launch`")
+                raise StudyError(f"{study.name} has no batches here yet; begin with `{name.command(study, 'launch')}`")
             yield CrowdCampaign(study, opened, ledger, key, limit)
     except PlumblineError as error:
         raise type(error)(*(f"[{name.label}] {fault}" for fault in error.args)) from None
@@ -206,11 +206,10 @@ def show_campaign(options: argparse.Namespace) -> int:
         print(f"{study.name}: no crowd campaign yet; see `{study.command('crowd plan')}`")
     print("\n\n".join(summary.summary_text(campaign_summary) for campaign_summary in summaries))
     for (refusing, worker), at in read_refused(home_of(options), study.name).items():
-        release_it = [worker, "--platform", refusing.platform, *(["--live"] if refusing.mode == "live" else [])]
-        release_it += ["--data", options.data] if options.data else []
+        data = f" --data {shlex.quote(options.data)}" if options.data else ""
         line = (
             f"{worker} was refused in another browser than the one that began ({at:%Y-%m-%d %H:%M} UTC); if the person"
-            f" asks to go on in another one: {study.command('crowd release')} {shlex.join(release_it)}"
+            f" asks to go on in another one: {refusing.command(study, f'release {worker}')}{data}"
         )
         print(refusing.marked(line))
     return 0
@@ -298,8 +297,8 @@ def reject_work(options: argparse.Namespace) -> int:
         campaign.refresh()
         number = judging.reject(campaign, options.submissions, options.reason)
         campaign.say(
-            f"{count(number, 'submission')} rejected and their ratings excluded; `crowd launch` offers their places to"
-            " other workers"
+            f"{count(number, 'submission')} rejected and their ratings excluded;"
+            f" `{campaign.name.command(campaign.study, 'launch')}` offers their places to other workers"
         )
     return 0
 
@@ -325,16 +324,19 @@ def close_campaign(options: argparse.Namespace) -> int:
     if options.forget:
         return _forget(study, options)
     with campaign_of(study, options) as campaign:
-        closed, released = campaign.close()
+        name, (closed, released) = campaign.name, campaign.close()
         unoffered = len(campaign.ledger.offered()) - closed
         never = f"{count(unoffered, 'batch was', 'batches were')} never offered"
-        more = f"; {never}; `crowd launch` can still offer {'it' if unoffered == 1 else 'them'}" if unoffered else ""
+        launch, rest = name.command(study, "launch"), "it" if unoffered == 1 else "them"
+        more = f"; {never}; `{launch}` can still offer {rest}" if unoffered else ""
         campaign.say(f"{count(closed, 'batch', 'batches')} closed, {pay.dollars(released)} released{more}")
         if waiting := len(judging.cases(campaign)):
             waits = count(waiting, "submission still waits", "submissions still wait")
-            campaign.say(f"{waits} for your decision: `crowd collect`, then `crowd review`")
+            collect, review = (name.command(study, action) for action in ("collect", "review"))
+            campaign.say(f"{waits} for your decision: `{collect}`, then `{review}`")
         if due := judging.owed(campaign):  # closing ends the wait for batches that lack workers
-            campaign.say(f"{count(len(due), 'bonus is', 'bonuses are')} owed; pay with `crowd bonus`")
+            owed = count(len(due), "bonus is", "bonuses are")
+            campaign.say(f"{owed} owed; pay with `{name.command(study, 'bonus')}`")
     return 0
 
 

@@ -259,7 +259,7 @@ def works_of(campaign: CrowdCampaign, submission_ids: Sequence[str]) -> list[Wor
         if name not in works_by_id:
             raise StudyError(
                 f"submission {name!r} is not in the {campaign.name.label} campaign of {campaign.study.name}, or was not"
-                " collected yet; `crowd review` lists the waiting submissions"
+                f" collected yet; `{campaign.name.command(campaign.study, 'review')}` lists the waiting submissions"
             )
     return [works_by_id[name] for name in dict.fromkeys(submission_ids)]
 

@@ -21,7 +21,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
-from annotation.campaign.offering import LEDGER, CampaignName, Mode, ledgers
+from annotation.campaign.offering import LEDGER, REHEARSED, CampaignName, Mode, ledgers
 from annotation.campaign.records import CampaignRecords
 from annotation.crowd.batches import Batch
 from annotation.crowd.operations import OPERATIONS, Kind, Operation
@@ -367,7 +367,7 @@ def refuse_lost_batches(records: CampaignRecords, ledger: Ledger) -> None:
     if (ratings["source"] == REHEARSAL).any():
         raise StudyError(
             f"{records.study.folder}: its ratings are a rehearsal's; remove the rehearsal first:"
-            f" `{records.study.command('crowd close')} --platform rehearsal --forget`"
+            f" `{REHEARSED.command(records.study, 'close --forget')}`"
         )
     for platform in PLATFORMS:
         rated = set(ratings.loc[ratings["source"] == CampaignName(platform, "live").source, "batch"])

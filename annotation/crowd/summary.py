@@ -175,14 +175,14 @@ def plan_text(records: Evidence, campaign: CampaignName, pilot: int = 0) -> str:
             f"{count(len(new), 'batch', 'batches')}, {count(places, 'answer')} ({item}s x workers),"
             f" {hours:.1f} hours of work, {pay.dollars(total)} with fees, before bonuses",
             *filter(None, notes),
-            *([_later(study)] if study.raters.blocks else []),
+            *([_later(study, campaign)] if study.raters.blocks else []),
         ]),
     )  # fmt: skip
 
 
-def _later(study: Study) -> str:
+def _later(study: Study, campaign: CampaignName) -> str:
     """Return a note that the plan covers only the open blocks."""
-    collect, launch = study.command("crowd collect"), study.command("crowd launch")
+    collect, launch = (campaign.command(study, action) for action in ("collect", "launch"))
     return (
         f"By blocks: these are the {study.called.item}s of the open blocks. When they are rated, run `{collect}`, then"
         f" `{launch}`, which offers the next block only for undecided verdicts, within --max-cost."

@@ -30,6 +30,7 @@ from annotation.verdicts.conclusion import refuse_unlooked
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.tables import SIMULATED
 from plumbline import cli
+from plumbline.exhibits.table import number
 from plumbline.scales import is_fine, nearest_points
 
 FOLDER = "judge_check"
@@ -190,9 +191,9 @@ def _cell(column: str, value: object) -> str:
         return "yes" if value else "no"
     if not isinstance(value, float):
         return f"{value:,}" if isinstance(value, int) else str(value)
-    if math.isnan(value):
-        return "–"
-    return p_words(value) if column == "p_holm" else f"{value:.1%}" if column == "error_rate" else f"{value:.2f}"
+    if column == "p_holm" and not math.isnan(value):
+        return p_words(value)
+    return number(value, 1, times=100, unit="%") if column == "error_rate" else number(value)
 
 
 def p_words(p: float, until: str = "") -> str:

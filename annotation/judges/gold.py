@@ -25,6 +25,7 @@ from generation.datasets.dataset import Dataset, items_of
 from generation.datasets.loading import load_dataset
 from plumbline import cli
 from plumbline.errors import DataError, StudyError
+from plumbline.exhibits.table import number
 from plumbline.frames import filled, numbers, once
 from plumbline.identity import identity
 from plumbline.records import Number, Record
@@ -309,6 +310,6 @@ def _table(title: str, first: str, rows: Sequence[GoldRow], table: str) -> str:
         each = [by_cell.get((*key, judge)) for judge in judges]
         numbers = sorted({row.n for row in each if row})
         pairs = f"{numbers[0]:,}" if len(numbers) == 1 else f"{numbers[0]:,} to {numbers[-1]:,}"
-        cells = ["–" if row is None or math.isnan(row.value) else f"{scale * row.value:.2f}" for row in each]
+        cells = [number(row.value if row else math.nan, times=scale) for row in each]
         lines.append([", ".join(filter(None, key)), pairs, *cells])
     return f"{title}\n\n{cli.columns([first, 'pairs', *(judge or _MEAN for judge in judges)], lines)}"

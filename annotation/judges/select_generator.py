@@ -40,6 +40,7 @@ from generation.jobs import COMMAND as GENERATE
 from generation.jobs import Plan
 from generation.output_tables import RATES, error_rates, errors_measure
 from plumbline.errors import StudyError, nearest
+from plumbline.exhibits.table import interval
 from plumbline.records import Text, TransformedText
 from plumbline.store import as_record, read_batches
 from plumbline.study import Study
@@ -348,11 +349,8 @@ def _doubts(material: SelectionMaterial, common: CrossJudgements, tables: Mappin
         doubts.append(f"without models' scores of their own outputs, {adjusted.idxmax()} is ahead (additive fit)")
     for row in tables["self_preference"].to_dict("records") if "self_preference" in tables else []:
         if row["low"] >= SEEN:
-            interval = f"[{row['low']:.2f}, {row['high']:.2f}]"
-            doubts.append(
-                f"{row['model']} rates its own outputs {row['self_preference']:.2f} {interval} higher than the fit"
-                " expects"
-            )
+            points = interval(row["self_preference"], row["low"], row["high"])
+            doubts.append(f"{row['model']} rates its own outputs {points} higher than the fit expects")
     judges = sorted(common.cells.index.unique("judge"))
     doubts += _relatives(material, judges, list(common.cells.columns))
     share = common.left_out / (common.left_out + len(common.cells))

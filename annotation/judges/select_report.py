@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,7 +11,7 @@ from annotation.judges.check import INTERVAL, p_words, printed, text_of
 from annotation.judges.records import SelectedBy, SelectedFrom, SelectedPair, Selection
 from annotation.judges.select_generator import FOLDER, GeneratorSelection, SelectionMaterial
 from annotation.judges.selection import not_told_apart
-from plumbline.exhibits.table import Exhibit, as_markdown, csv_bytes
+from plumbline.exhibits.table import Exhibit, as_markdown, csv_bytes, interval
 from plumbline.identity import identity
 from plumbline.manifest import study_hash, versions
 from plumbline.store import json_bytes
@@ -145,9 +144,9 @@ def headline(selection: GeneratorSelection) -> str:
         sure = f"not significantly better than {', '.join(alike)}"
     else:
         sure = f"significantly better than every other (Holm p {p_words(float(best_pairs['p_holm'].max()), 'up to ')})"
-    interval = "" if math.isnan(best["low"]) else f" [{best['low']:.2f}, {best['high']:.2f}]"
+    mean = interval(best["mean"], best["low"], best["high"])
     doubtful = "; ".join([*selection.doubts, "no person has confirmed it"])
-    chosen = f"Judges choose {best['generator']} by {selection.question}: {best['mean']:.2f}{interval}"
+    chosen = f"Judges choose {best['generator']} by {selection.question}: {mean}"
     return f"{chosen}, {sure}; doubtful: {doubtful}."
 
 

@@ -22,6 +22,7 @@ from typing import Any
 import pandas as pd
 
 from annotation.campaign.counting import marked, withdrawals
+from annotation.campaign.offering import REHEARSED
 from annotation.campaign.records import CONTROL_RATINGS, RATINGS, CampaignRecords
 from annotation.campaign.rubric import Rubric
 from annotation.questions.question import Question, Value
@@ -253,10 +254,9 @@ def _refuse_mixing(records: CampaignRecords, source: str, earlier: pd.DataFrame)
     mixed = sorted({name for name in earlier["source"] if (name == REHEARSAL) != (source == REHEARSAL)})
     if not mixed:
         return
-    first = (
-        f"first remove the rehearsal: `{records.study.command('crowd close')} --platform rehearsal"
-        " --forget`" if source != REHEARSAL else "rehearse under another study name"
-    )  # fmt: skip
+    first = "rehearse under another study name"
+    if source != REHEARSAL:
+        first = f"first remove the rehearsal: `{REHEARSED.command(records.study, 'close --forget')}`"
     raise DataError(
         f"{source}: {records.study.name} has ratings from {mixed[0]}, and a rehearsal's ratings cannot be mixed with"
         f" others; {first}"

@@ -339,10 +339,8 @@ def not_looked_at(
     nobody = f"all: {count(unnamed, 'answer')} (the file does not name raters)"
     submitted = of_pairs(ratings[by_known], pairs).dropna(subset=["rater_id"])
     made_up = ratings.loc[ratings["simulated"].astype(bool), "rater_id"] if "simulated" in ratings else ()
-    once, shared = (
-        submitted.drop_duplicates("answer"),
-        submitted[(submitted["control"] == "") & submitted["value"].notna()],
-    )
+    once = submitted.drop_duplicates("answer")
+    shared = submitted[(submitted["control"] == "") & submitted["value"].notna()]
     raters, habits = set(submitted["rater_id"]), _often(once["rater_id"], rules)
     looked: dict[str, tuple[set[str], set[str], str]] = {
         "controls": (raters, set(control_answers(submitted, expected)["rater_id"]), "they answered no control"),

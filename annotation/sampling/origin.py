@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Collection, Iterator
 
 from annotation.campaign.records import CampaignRecords
@@ -19,7 +18,7 @@ _MAKER = ["generator_hash", "prompt_hash"]
 
 
 def mismatch(records: CampaignRecords, pairs: Collection[Pair]) -> tuple[str, ...]:
-    """Return why pairs are no longer the study's, a line for each fault; empty if they are, and without any.
+    """Return why pairs are no longer the study's: the first reason, or the faults of a file; empty if they are.
 
     Its settings, and its outputs or texts as far as they are on this machine, are compared with the pairs' own facts.
     """
@@ -27,9 +26,10 @@ def mismatch(records: CampaignRecords, pairs: Collection[Pair]) -> tuple[str, ..
         return ()
     reasons = _of_outputs(records.study, pairs) if records.study.judging.transforms else _of_items(records, pairs)
     try:
-        return tuple(f"{line}, or give the new study another name" for line in itertools.islice(reasons, 1))
+        reason = next(reasons, "")
     except PlumblineError as error:
         return error.args
+    return (f"{reason}, or give the new study another name",) if reason else ()
 
 
 def _of_outputs(study: Study, pairs: Collection[Pair]) -> Iterator[str]:

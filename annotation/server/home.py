@@ -331,7 +331,7 @@ def call(server: Connection, method: str, path: str, body: dict[str, str] | None
             )
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise ServiceError(
-            f"{server.url}: Argilla does not answer ({error or type(error).__name__}); is it running?"
+            f"{server.url}: Argilla does not answer ({str(error) or type(error).__name__}); is it running?"
         ) from error
     if answer.is_error:
         # Not the answer's text: for an invalid body it repeats the body, and with it the password.

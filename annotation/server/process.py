@@ -205,11 +205,11 @@ def terminating() -> Iterator[None]:
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    handler = signal.signal(signal.SIGTERM, interrupt)
+    previous = signal.signal(signal.SIGTERM, interrupt)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, handler)
+        signal.signal(signal.SIGTERM, previous)
 
 
 #: The server itself, which is independent of Plumbline, and Plumbline's additions. Both run in the environment but are

@@ -309,9 +309,8 @@ def server_line(status: Status) -> str:
     on_server = status.server
     if on_server is None:
         return ""
-    server = f"The server at {on_server.url}" if on_server.url else "The study's server"
     if on_server.trouble:
-        trouble = f"{server} could not be asked ({on_server.trouble})"
+        trouble = f"The study's server could not be asked ({on_server.trouble})"
         return f"{trouble}: no number here includes answers since the last `collect`."
     answers, accounts = (
         count(on_server.answers, "submitted answer"),
@@ -320,4 +319,5 @@ def server_line(status: Status) -> str:
     verb = "is" if status.on_record == 1 else "are"
     offered_again = f", and {status.aside} more by excluded raters, whose pairs it offers again" if status.aside else ""
     collected = f"{status.on_record} {verb} collected{offered_again}"
+    server = f"The server at {on_server.url}"
     return f"{server} has {answers} from {accounts}; {collected}. All numbers here count collected answers."

@@ -184,8 +184,7 @@ def _nobody_left(status: Status) -> bool:
 def _collect(status: Status) -> str:
     offered = ledgers(status.study.scratch / LEDGER)
     if offered and ARGILLA not in status.sources:
-        live = " --live" if any(mode == "live" for _, mode in offered) else ""
-        return f"{status.study.command('crowd collect')}{live}"
+        return next((name for name in offered if name.mode == "live"), offered[0]).command(status.study, "collect")
     more = " --csv FILE --columns MAPPING" if status.sources and ARGILLA not in status.sources else ""
     return f"{status.study.command('collect')}{more}"
 
@@ -267,14 +266,7 @@ def _progress_text(status: Status) -> str:
     ]
     answered = [f"By {every}", *([] if same_number else [f"By {rule.min_raters}+"])]
     more = ["Drafts", "Discarded", "Surplus", "Excluded", *(name.capitalize() for name in withdrawn), "Verdict"]
-    header = [
-        judged.capitalize(),
-        "Language",
-        f"{item}s".capitalize(),
-        *answered,
-        "Answers",
-        *more,
-    ]
+    header = [judged.capitalize(), "Language", f"{item}s".capitalize(), *answered, "Answers", *more]
     note = f"{', '.join(answered)}: {item}s with at least that many answers that count."
     note += f" Withdrawn {item}s, and answers to them, are in no other column." if withdrawn else ""
     return f"{columns(header, rows)}\n{note}"

@@ -40,7 +40,7 @@ _NAMED = 5  # verdicts or raters that a line names
 def doubts_of(evidence: Evidence, verdicts: Sequence[Verdict], signs: Sequence[Sign]) -> tuple[str, ...]:
     """Return a line for each doubt; () without any. `verdicts` are the valid ones, () before there are any.
 
-    `signs` are those of `annotation.ratings.review.signs_of`.
+    `signs` are those of `annotation.ratings.signs.find_signs`.
     """
     return (
         *_inattention(evidence, verdicts),
@@ -149,9 +149,9 @@ def after_ratings(evidence: Evidence) -> list[Decision]:
 
 def _withdrawals(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[str]:
     """Yield lines on pairs that people withdrew, or made to count again, after these had been rated."""
-    late_withdrawals, item = after_ratings(evidence) if evidence.withdrawals else [], evidence.study.called.item
+    late, item = after_ratings(evidence) if evidence.withdrawals else [], evidence.study.called.item
     for withdrawn, done in ((True, "withdrawn"), (False, "made to count again")):
-        decisions = [decision for decision in late_withdrawals if decision.exclude is withdrawn]
+        decisions = [decision for decision in late if decision.exclude is withdrawn]
         if not decisions:
             continue
         looks = sum(any(look.at <= decision.decided_at for look in evidence.looks) for decision in decisions)

@@ -26,9 +26,9 @@ _LONGEST = 80  # characters of a wording that are quoted
 _BEFORE = 20  # of these, the characters before the first that differs
 
 
-def changes(old: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """Return the differences between rules: `acceptance.threshold 3.0, now 2.5`, `rubric.questions.quality is gone`."""
-    return [line for part in old for line in _differences(part, _named(old[part]), _named(after.get(part, {})))]
+    return [line for part in old for line in _differences(part, _named(old[part]), _named(new.get(part, {})))]
 
 
 def _named(value: Any) -> Any:
@@ -102,8 +102,8 @@ def binding(fixed: Sequence[RuleSet], first: datetime | None) -> RuleSet | None:
     Rules fixed after it without a reason (published again while the server had ratings that nobody had collected yet)
     never held. If all were fixed too late, the first ones hold.
     """
-    rule_sets = [rule_set for rule_set in fixed[1:] if rule_set.reason or first is None or rule_set.fixed_at <= first]
-    return rule_sets[-1] if rule_sets else next(iter(fixed), None)
+    in_force = [rule_set for rule_set in fixed[1:] if rule_set.reason or first is None or rule_set.fixed_at <= first]
+    return in_force[-1] if in_force else next(iter(fixed), None)
 
 
 def seen(fixed: Sequence[RuleSet], first: datetime | None) -> RuleSet | None:

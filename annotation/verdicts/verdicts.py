@@ -300,7 +300,7 @@ def with_exclusions(
     if not excluded.any():
         return list(reached)
     every = counting_ratings(ratings, design.per_pair, with_excluded=True)
-    of_scope = verdicts(pairs, every, design, None, dealt_with(ratings, withdrawn))
+    alternatives = verdicts(pairs, every, design, None, dealt_with(ratings, withdrawn))
     key = SCOPES[design.rule.scope]
     facts = sample_frame(pairs).set_index("pair_id")
     counts = facts.loc[ratings.loc[excluded, "pair_id"], key].value_counts().to_dict()
@@ -308,7 +308,7 @@ def with_exclusions(
         verdict.reviewed(
             n_excluded=counts.get(tuple(getattr(verdict, name) for name in key), 0), with_excluded=alternative.decision
         )
-        for verdict, alternative in zip(reached, of_scope, strict=True)
+        for verdict, alternative in zip(reached, alternatives, strict=True)
     ]
 
 
@@ -331,7 +331,7 @@ def with_withdrawals(
     staying = ratings.assign(withdrawn="")
     counting = counting_ratings(staying, design.per_pair)
     raters = {**dealt_with(staying).raters, **dict.fromkeys(rated, design.per_pair)}  # nobody is asked for more
-    of_scope = verdicts(pairs, counting, design, None, Dealt(raters, set(withdrawn) - rated))
+    alternatives = verdicts(pairs, counting, design, None, Dealt(raters, set(withdrawn) - rated))
     key = SCOPES[design.rule.scope]
     counts, of_rated = (
         Counter(tuple(getattr(pair, name) for name in key) for pair in out if pair.pair_id in some)
@@ -341,6 +341,6 @@ def with_withdrawals(
         verdict.reviewed(
             n_withdrawn=counts[group_key], with_withdrawn=alternative.decision if of_rated[group_key] else None
         )
-        for verdict, alternative in zip(reached, of_scope, strict=True)
+        for verdict, alternative in zip(reached, alternatives, strict=True)
         for group_key in [tuple(getattr(verdict, name) for name in key)]
     ]

@@ -240,7 +240,7 @@ def test_an_excluded_raters_pairs_of_a_block_go_to_others_before_its_look(
         return account_pseudonym(study.name, user.id, simulated=False)
 
     def looks() -> list[int]:
-        serving._studies.pop(str(study.file), None)  # as a server that was started again
+        serving._studies.clear()  # as a server that was started again
         serving.look()
         return [look.look for look in CampaignRecords(study).block_looks]
 
@@ -276,7 +276,7 @@ def test_raters_who_have_nothing_left_get_a_block_early(argilla: Argilla, home: 
     for user in users:
         for record in pending(argilla, user, dataset(study, argilla, queue)):
             answer(argilla, user, record, "submitted", quality=3, fluency=3)
-    serving._studies[str(study.file)].collected -= rounds.WHOLE_SECONDS
+    serving._studies[str(study.file), str(study.folder.parent)].collected -= rounds.WHOLE_SECONDS
     serving.look()  # takes in who is at work
     assert len(pending(argilla, users[0], dataset(study, argilla, queue))) == 0
     serving.look()

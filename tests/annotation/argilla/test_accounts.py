@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import stat
 from collections.abc import Callable
+from pathlib import Path
+from unittest.mock import Mock
 
 import httpx
 import pytest
@@ -102,6 +104,14 @@ def test_the_same_commands_on_an_argilla_elsewhere(argilla: Argilla, home: serve
     assert not other.credentials_file.exists() and not other.database.exists()
     with pytest.raises(ServiceError, match="refused GET users"):
         call(server.Connection(argilla.url, "wrong"), "GET", "users")
+
+
+def test_a_server_that_is_silent_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARGILLA_API_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("ARGILLA_API_KEY", "an.owner")
+    monkeypatch.setattr(httpx.Client, "request", Mock(side_effect=httpx.ReadTimeout("")))  # errors may have no text
+    trouble = accounts.answered_now("study", server.Home(tmp_path), ["texts"]).trouble
+    assert trouble == "http://127.0.0.1:9: Argilla does not answer (ReadTimeout); is it running?"
 
 
 def test_well_known_keys_are_refused_or_warned_of_only_away_from_this_machine(

@@ -35,11 +35,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def made(variant: Make, name: str, **changes: Any) -> Any:
-    parts = {
-        "rubric": "kinds",
-        "acceptance": {"min_pairs": 3, "rules": RULES},
-        "sample": {"pairs": 4},
-    }
+    parts = {"rubric": "kinds", "acceptance": {"min_pairs": 3, "rules": RULES}, "sample": {"pairs": 4}}
     return small(variant, name, **(parts | changes))
 
 
@@ -90,13 +86,7 @@ def test_all_kinds_from_publishing_to_pages(argilla: Argilla, variant: Make) -> 
         assert odd.value == pytest.approx((counted["answer"] == "odd").mean())
         assert {one.label for one in summaries["order"].ranks} == {"sense", "tone", "form"}
         assert verdict.result.rules and pd.isna(verdict.result.threshold) and pd.isna(summaries["naturalness"].mean)
-    assert set(concluded(study).means["question"]) == {
-        "quality",
-        "fluency",
-        "naturalness",
-        "faults",
-        "order",
-    }
+    assert set(concluded(study).means["question"]) == {"quality", "fluency", "naturalness", "faults", "order"}
     assert all(sign.rule for sign in Evidence(study).signs)
     assert Evidence.whole(study).design.needed("paraphrasing") == ("quality", "fluency", "naturalness", "order")
     html = write_report(study).read_text(encoding="utf-8")

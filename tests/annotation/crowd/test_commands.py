@@ -99,7 +99,8 @@ def test_closing_says_what_is_still_owed(variant: Make, crowd: Crowd, site: MTur
     crowd(study, "collect", "--live")
     crowd(study, "approve", "--live", "--all")
     assert "0 bonuses paid" in crowd(study, "bonus", *LIVE)[1]  # a second worker may come
-    assert crowd(study, "close", "--live")[1].splitlines()[-1] == "[live mturk] 1 bonus is owed; pay with `crowd bonus`"
+    closed = crowd(study, "close", "--live")[1]
+    assert "1 bonus is owed; pay with `plumbline crowd bonus --platform mturk --live" in closed
     assert "1 bonus paid" in crowd(study, "bonus", *LIVE)[1]
     assert "owed" not in crowd(study, "close", "--live")[1]
 
@@ -110,7 +111,7 @@ def test_what_waits_and_why_nothing_was_approved_is_said(variant: Make, crowd: C
     (hit,) = site.hits
     site.work(hit, "AWORKER1", site.fields(hit, honest(study)), seconds=600)
     close = crowd(study, "close", "--live")[1]
-    assert "1 submission still waits for your decision: `crowd collect`, then `crowd review`" in close
+    assert "1 submission still waits for your decision: `plumbline crowd collect --platform mturk --live" in close
     uncollected = crowd(study, "approve", "--live", "--all")[1]
     assert "0 submissions approved; 1 waits" in uncollected and "have not been collected yet" in uncollected
     crowd(study, "collect", "--live")

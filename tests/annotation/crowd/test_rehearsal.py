@@ -121,7 +121,7 @@ def test_a_rehearsal_never_stands_beside_people(variant: Make, crowd: Crowd, sit
     crowd(study, "launch", *PLAY)
     assert crowd(study, "collect")[0] == 0 and len(CampaignRecords(study).all_ratings)
     code, _, complaint = crowd(study, "launch", "--platform", "mturk", "--live", "--max-cost", "50", "--yes")
-    assert code == 2 and "--platform rehearsal --forget" in complaint and not site.hits
+    assert code == 2 and "--forget --platform rehearsal" in complaint and not site.hits
     code, _, complaint = crowd(study, "plan", "--platform", "mturk", "--live")
     assert (
         code == 2 and "its ratings are a rehearsal's; remove the rehearsal first: `plumbline crowd close" in complaint

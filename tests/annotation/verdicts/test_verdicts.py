@@ -54,10 +54,7 @@ def test_too_few_pairs_stay_undecided_however_good() -> None:
 def test_one_rater_does_not_make_a_rated_pair() -> None:
     pairs = [pair(0), pair(1)]
     frame = ratings(pairs, [5, 5], [5, 5], raters=1)
-    assert decided(pairs, frame)[0][1:] == (
-        "undecided",
-        "pairs with at least 2 raters: 0; at least 2 are needed",
-    )
+    assert decided(pairs, frame)[0][1:] == ("undecided", "pairs with at least 2 raters: 0; at least 2 are needed")
 
 
 def test_no_ratings_at_all_stay_undecided() -> None:
@@ -149,12 +146,7 @@ def test_raters_as_a_sample_may_take_back_what_these_raters_accept() -> None:
     ] == ["accepted", "undecided"]
 
 
-@pytest.mark.parametrize(
-    ("rule", "reason"),
-    [
-        ({"min_ac2": 0.9}, "AC2 of quality is 0.69; at least 0.9 is needed"),
-    ],
-)
+@pytest.mark.parametrize(("rule", "reason"), [({"min_ac2": 0.9}, "AC2 of quality is 0.69; at least 0.9 is needed")])
 def test_what_a_study_asks_more_leaves_undecided(rule: dict[str, float], reason: str) -> None:
     # Quality (3, 5), (5, 4), (3, 3), (5, 4), ...: agreement (0.7 + 0.9 + 1 + 0.9)/4 = 0.875 by ordinal weights;
     # shares 0.375, 0.25, 0.375 of 3, 4, 5: chance 0.9 * 0.65625 = 0.590625; AC2 0.284375/0.409375 = 0.6947
