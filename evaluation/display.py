@@ -11,7 +11,7 @@ from plumbline.exhibits.table import UNDEFINED, Cell, Row, cell, number, numbers
 from plumbline.statistics.rankings import LEAST_TASKS, MOST_LETTERED
 
 hundred = partial(number, times=100)  # scores
-points = partial(number, sign="+")  # differences
+points = partial(number, sign="+")  # differences, and coefficients of which the sign matters
 
 
 def short_names(models: Collection[str]) -> dict[str, str]:
@@ -59,18 +59,18 @@ def board_columns(
     columns: dict[str, Cell] = {"Model": "model", "Rank (Borda)": lambda row: f"{row['rank']} ({row['borda']:g})"}
     has_intervals = "rank_low" in table and table["rank_low"].notna().any()
     if has_intervals:
-        columns |= {"Rank 95%": _span("rank"), "Rank 95% alone": _span("rank_single")}
+        columns |= {"Rank 95%": span("rank"), "Rank 95% alone": span("rank_single")}
         if (table["group"] != "").any():
             columns["Group"] = cell("group", word)
-        columns["Count 95%"] = _span("borda")
+        columns["Count 95%"] = span("borda")
     columns["Mean"] = numbers("mean", times=times)
     if has_intervals:
-        columns["Mean 95%"] = _span("mean", 2, times)
+        columns["Mean 95%"] = span("mean", 2, times)
     means = {mean: "category_mean"} | {named(kind): kind for kind in types}
     return columns | {head: numbers(name, times=times) for head, name in means.items()}
 
 
-def _span(name: str, digits: int = 0, times: float = 1) -> Cell:
+def span(name: str, digits: int = 0, times: float = 1) -> Cell:
     """Return a column with the ends of intervals."""
 
     def ends(row: Row) -> str:

@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +36,13 @@ from evaluation.benchmarks.selection_methods import (
 from evaluation.benchmarks.task_facts import UNITS, amount, costs
 from plumbline import cli
 from plumbline.errors import DataError, StudyError
-from plumbline.exhibits.table import UNDEFINED, Exhibit, cell, csv_bytes, estimates, interval, json_file, write_files
+from plumbline.exhibits.table import Exhibit, cell, csv_bytes, estimates, interval, json_file, number, write_files
 from plumbline.statistics.estimates import Estimate, stream
 from plumbline.study.places import output_folder
 from plumbline.words import count
 
 RANDOM = 1000  # random selections to compare with
+_three = partial(number, digits=3)
 METHODS = {
     "agreement": "chosen for agreement within the budget",
     "mmteb": "MMTEB's backward selection, until its thresholds stop it",
@@ -184,10 +186,8 @@ def exhibit(selection: BenchmarkSelection, lines: Sequence[str] = ()) -> Exhibit
         "Method": cell("method", METHODS.__getitem__),
         "Tasks": "tasks",
         **({unit.capitalize(): cell("cost", amount)} if unit != "tasks" else {}),
-        **{name: estimates(name, f"{name}_low", f"{name}_high", 3) for name in ("rho", "tau")},
-        "Random as good (tau)": cell(
-            "tau_random_as_good", lambda share: UNDEFINED if math.isnan(share) else f"{share:.1%}"
-        ),
+        **{name: estimates(name, f"{name}_low", f"{name}_high", _three) for name in ("rho", "tau")},
+        "Random as good (tau)": cell("tau_random_as_good", partial(number, digits=1, times=100, unit="%")),
         "Beats random": cell("beats_random", lambda beats: {"true": "yes", "false": "no"}.get(beats, beats)),
     }
     frame = pd.DataFrame([_measured(name, way) for name, way in selection.ways.items()])
@@ -212,7 +212,7 @@ def notes(selection: BenchmarkSelection) -> list[str]:
 
 def correlation(estimate: Estimate) -> str:
     """Return a correlation with its interval."""
-    return interval(estimate.value, estimate.low, estimate.high, 3)
+    return interval(estimate.value, estimate.low, estimate.high, _three)
 
 
 BENCHMARK = "benchmark.py"

@@ -54,12 +54,16 @@ _SHARED = "All scores of a row use the same items: those that every compared sco
 
 hundred = partial(number, digits=1, times=100)
 hundredfold = partial(numbers, digits=1, times=100)  # a column of scores times 100
-hundredfold_with_ends = partial(estimates, digits=1, times=100)
+hundredfold_with_ends = partial(estimates, form=hundred)
 
 
 def best_model(row: Row) -> str:
     """Return the best model's score in HUME's Table 8, with its star."""
     return hundred(row["best"]) + ("*" if row["star"] and not math.isnan(row["best"]) else "")
+
+
+def _agreement(row: Row) -> str:
+    return UNDEFINED if math.isnan(row["agreement"]) else f"{row['measure']} {number(row['agreement'])}"
 
 
 def _exhibit(
@@ -103,11 +107,7 @@ def ceiling(material: HumanMaterial) -> Exhibit:
         "Best model": hundredfold("best"), "Which": cell("best_model", word), "Median model": hundredfold("median"),
         **({"Best language model": hundredfold("best_language_model")} if answering else {}),
         "Without reading": hundredfold("trivial"),
-        "Agreement": lambda row: (
-            UNDEFINED
-            if math.isnan(row["agreement"])
-            else f"{row['measure']} {row['agreement']:.2f}{' !' if row['agreement_flag'] == 'problematic' else ''}"
-        ),
+        "Agreement": lambda row: _agreement(row) + " !" * (row["agreement_flag"] == "problematic"),
     }  # fmt: skip
     of_people = material.main[material.main["scorer_kind"].isin((PEOPLE, "aggregate"))]
     notes = [
@@ -125,9 +125,8 @@ def ceiling(material: HumanMaterial) -> Exhibit:
         *reasons(of_people["where"] + ", " + of_people["scorer"].str.replace("_", " "), of_people["reason"]),
         *material.notes,
     ]
-    frame = table.drop(columns=["together_low", "together_high", "measure"])
     caption = "People and models on the same items, scores times 100"
-    return _exhibit(material, "ceiling", caption, frame, printed(table, columns), notes)
+    return _exhibit(material, "ceiling", caption, table, columns, notes)
 
 
 def _ceiling_row(material: HumanMaterial, task_name: str, every: pd.DataFrame) -> dict[str, object]:
@@ -177,7 +176,7 @@ def models(material: HumanMaterial) -> Exhibit:
         of_people = frame[frame["people"] == people].set_index(keys)[["difference", "low", "high", "p_holm"]]
         difference, low, high, p_holm = names_of = [f"{name}_{people}" for name in of_people]
         by_model = by_model.join(of_people.set_axis(names_of, axis=1), on=keys)
-        columns |= {f"{head} minus model [95%]": hundredfold_with_ends(difference, low, high, sign="+")}
+        columns |= {f"{head} minus model [95%]": estimates(difference, low, high, partial(hundred, sign="+"))}
         columns |= {p: cell(p_holm, p_cell)}
     notes = [
         _SHARED,
@@ -263,8 +262,9 @@ def other_metrics(material: HumanMaterial) -> Exhibit:
     """Return scores of the same answers by metrics other than the main one."""
     frame = material.scores[~material.scores["main"]]
     columns: dict[str, Cell] = {
-        "Task": "where", "Scorer": cell("scorer", spaced), "Metric": "metric",
-        "Score [95%]": hundredfold_with_ends("score"), "Items": "n_items",
+        "Task": "where",
+        "Scorer": lambda row: row["scorer"] if row["scorer_kind"] in ("rater", *MODELS) else spaced(row["scorer"]),
+        "Metric": "metric", "Score [95%]": hundredfold_with_ends("score"), "Items": "n_items",
     }  # fmt: skip
     notes = [
         "The V-measure rewards many clusters; AMI and ARI correct for chance. For tied candidates, average precision"
@@ -284,8 +284,7 @@ def apart(material: HumanMaterial) -> Exhibit:
     ]
     shown = [part for rows in frames for part in (rows.head(MOST_ITEMS), rows.iloc[MOST_ITEMS:].tail(MOST_ITEMS))]
     columns: dict[str, Cell] = {
-        "Task": "where",
-        "Item": "item",
+        "Task": "where", "Item": "item",
         "Text": lambda row: text if len(text := row["text"]) <= LONGEST else f"{text[: LONGEST - 3]}...",
         "Right": cell("right", word), "People said": "said", "People": numbers("people"),
         "Best model": numbers("model"), "Apart": numbers("apart", sign="+"),
@@ -305,11 +304,8 @@ def difficulty(material: HumanMaterial) -> Exhibit:
     """Return whether tasks hard for people are hard for each language model."""
     frame = material.difficulty
     columns: dict[str, Cell] = {
-        "Model": "model",
-        "rho [95%]": estimates("rho"),
-        "p": numbers("p", 3),
-        "Tasks": "n",
-    }
+        "Model": "model", "rho [95%]": estimates("rho"), "p": cell("p", p_cell), "Tasks": "n"
+    }  # fmt: skip
     notes = [
         "Spearman's rho over tasks between the raters' mean score and the model's, with a bootstrap over tasks (HUME,"
         " Table 13)",
@@ -344,14 +340,9 @@ def as_hume(material: HumanMaterial) -> Exhibit:
     keys = ["task", "subset", "language"]
     frame = paper.merge(main[[*keys, "where"]].drop_duplicates(keys), on=keys, how="left")
     columns: dict[str, Cell] = {
-        "Task": "where", "Language": "language",
-        "Items": numbers("n", 0),
-        "Raters": "raters", "Answers": "answers",
+        "Task": "where", "Language": "language", "Items": numbers("n", 0), "Raters": "raters", "Answers": "answers",
         "People [interval]": hundredfold_with_ends("people"), "Interval": "interval",
-        "Agreement": lambda row: (
-            UNDEFINED if math.isnan(row["agreement"]) else f"{row['measure']} {number(row['agreement'])}"
-        ),
-        "Best model": best_model,
+        "Agreement": _agreement, "Best model": best_model,
     }  # fmt: skip
     out = ", ".join(main.loc[single_raters & ~counted, "where"].unique())
     notes = (

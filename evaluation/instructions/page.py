@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -13,7 +12,7 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
-from evaluation.display import hundred, points
+from evaluation.display import hundred, points, span
 from evaluation.instructions.analysis import DEFAULTS as DEFAULTS_OF
 from evaluation.instructions.analysis import (
     RULE,
@@ -32,7 +31,7 @@ from evaluation.instructions.spread import N_RESAMPLES, above_median
 from evaluation.report.paper_tables import p_cell
 from plumbline.errors import StudyError
 from plumbline.exhibits.page import PageWords, write_outlined
-from plumbline.exhibits.table import UNDEFINED, Cell, Exhibit, cell, estimates, number, numbers, printed, reasons, word
+from plumbline.exhibits.table import Cell, Exhibit, cell, estimates, interval, number, numbers, printed, reasons, word
 from plumbline.manifest import StudyRecords, stage
 from plumbline.study import load_study
 from plumbline.study.places import output_folder, place
@@ -64,10 +63,8 @@ def recommended(analysis: Analysis) -> Exhibit:
     frame = analysis.recommended
     columns: dict[str, Cell] = {
         "Model": "model", "Rank": "rank",
-        "Rank 95%": lambda row: (
-            UNDEFINED if pd.isna(row.get("rank_low")) else f"{row['rank_low']:.0f} to {row['rank_high']:.0f}"
-        ),
-        "Mean over wordings [95%]": estimates("wordings_mean", "wordings_low", "wordings_high", times=100),
+        "Rank 95%": span("rank"),
+        "Mean over wordings [95%]": estimates("wordings_mean", "wordings_low", "wordings_high", hundred),
         "Default": cell("default_mean", hundred), "Default's rank": numbers("default_rank", 0),
     }  # fmt: skip
     notes = [
@@ -89,8 +86,8 @@ def inflation(analysis: Analysis) -> Exhibit:
     frame = analysis.inflation
     columns: dict[str, Cell] = {
         "Model": "model", "Tasks": "n_tasks",
-        "Default above median [95%]": _percents("share"),
-        "Default's median percentile [95%]": _percents("figure5"),
+        "Default above median [95%]": estimates("share", "share_low", "share_high", percent),
+        "Default's median percentile [95%]": estimates("figure5", "figure5_low", "figure5_high", percent),
         "Points above median": cell("points", points), "In SDs": cell("in_sds", points),
         "Above all wordings": "above_all",
     }  # fmt: skip
@@ -110,7 +107,7 @@ def distribution(analysis: Analysis) -> Exhibit:
     frame = analysis.distribution
     columns: dict[str, Cell] = {
         "Model": "model", "Task": "task", "n": "n", "Median": cell("median", hundred), "Min": cell("min", hundred),
-        "Max": cell("max", hundred), "SD": numbers("sd", 2, times=100), "CV": cell("cv", percent),
+        "Max": cell("max", hundred), "SD": cell("sd", hundred), "CV": cell("cv", percent),
         "Default": cell("default", hundred),
         **({"No prompt": cell("none", hundred)} if frame["none"].notna().any() else {}),
         "ECDF": lambda row: f"{percent(row['ecdf'])} ({percent(row['ecdf_with_default'])})",
@@ -228,14 +225,6 @@ def _exhibit(
     return Exhibit.of(name, caption, frame, columns, (*simulated, *notes))
 
 
-def _percents(name: str) -> Cell:
-    """Return a column of shares in percent with their intervals."""
-    ends = [f"{name}_low", f"{name}_high"]
-    return lambda row: (
-        percent(row[name]) + ("" if math.isnan(row[ends[0]]) else f" [{', '.join(percent(row[end]) for end in ends)}]")
-    )
-
-
 _FEW_WORDINGS, _FEW_TASKS = 10, 5
 
 
@@ -278,10 +267,9 @@ def _defaults(analysis: Analysis) -> str:
 def _ranks(analysis: Analysis) -> str:
     board = analysis.recommended
     best = board.iloc[0]
-    mean, low, high = (hundred(best[f"wordings_{name}"]) for name in ("mean", "low", "high"))
-    ends = "" if math.isnan(best["wordings_low"]) else f" [{low}, {high}]"
+    mean = interval(best["wordings_mean"], best["wordings_low"], best["wordings_high"], hundred)
     accepted = "accepted wordings" if analysis.all_wordings.gated else "all wordings"
-    sentence = f"By the recommended score, the mean over {accepted}, {best['model']} has {mean}{ends}"
+    sentence = f"By the recommended score, the mean over {accepted}, {best['model']} has {mean}"
     if len(board) < 2:
         return f"{sentence}; a single model has no rank."
     of_model = analysis.boards[

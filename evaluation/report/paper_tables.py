@@ -26,10 +26,12 @@ from plumbline.exhibits.table import (
     numbers,
     printed,
     reasons,
+    spaced,
     word,
 )
 from plumbline.study.judged import KNOWN
 from plumbline.transformations import AXES, HTEB_TOTAL, ORIGINAL, OWN_TOTAL, Axes, in_order
+from plumbline.words import printable_line
 
 REFUSED = " [not accepted]"
 SIGNIFICANT = 0.05
@@ -138,7 +140,7 @@ NAMED: dict[str, Cell] = {"Transformation": cell("transformation", named)}
 OF: dict[str, Cell] = {"Of": cell("name", named)}
 COUNTS: dict[str, Cell] = {"Data sets": "n_datasets", "Models": "n_models"}
 P_HOLM: dict[str, Cell] = {"p (Holm)": cell("p_holm", p_cell)}
-_SHIFT: dict[str, Cell] = {"Shift [95%]": estimates("shift", sign="+"), **P_HOLM}
+_SHIFT: dict[str, Cell] = {"Shift [95%]": estimates("shift", form=points), **P_HOLM}
 _TEST: dict[str, Cell] = {"n": "n", "Test": cell("method", word)}
 
 
@@ -279,7 +281,7 @@ def sizes(results: PaperResults) -> Exhibit:
 
 def drift(correlations: pd.DataFrame, question: str = "quality") -> Exhibit:
     """Return HTEB's Figure 3 as a table."""
-    columns = {**NAMED, "Model": "model", "rho [95%]": estimates("rho", sign="+"), "Pairs": "n"}
+    columns = {**NAMED, "Model": "model", "rho [95%]": estimates("rho", form=points), "Pairs": "n"}
     caption = (
         f"Spearman's rho between a pair's drift (1 - cos) and its mean {question}, with bootstrap interval over pairs"
     )
@@ -291,7 +293,7 @@ def left_out(results: PaperResults) -> Exhibit:
     """Return a table of what was left out, failed, or was included despite the verdict, with reasons."""
     columns = {
         **NAMED,
-        "Status": cell("status", lambda status: status.replace("_", " ")),
+        "Status": cell("status", spaced),
         "Reason": "reason",
         "Data sets": "datasets",
         "Seeds": "seeds",
@@ -304,8 +306,10 @@ def left_out_lines(scores: pd.DataFrame) -> list[str]:
     """Return a line for each row of `left_out_table`."""
     every = set(scores["dataset"])
     return [
-        f"{named(row['transformation'])}, {row['status'].replace('_', ' ')}: {row['reason']}"
-        f" ({'all data sets' if set(row['datasets'].split(', ')) == every else row['datasets']})"
+        printable_line(
+            f"{named(row['transformation'])}, {spaced(row['status'])}: {row['reason']}"
+            f" ({'all data sets' if set(row['datasets'].split(', ')) == every else row['datasets']})"
+        )
         for row in left_out_table(scores).to_dict(orient="records")
     ]
 

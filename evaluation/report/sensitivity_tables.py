@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from annotation.verdicts.tables import display
+from evaluation.display import points
 from evaluation.report.paper_tables import COUNTS, NAMED, OF, P_HOLM, REFUSED, PaperResults, exhibit, moved, named
 from evaluation.tables.comparisons import difference_table
 from evaluation.tables.datasets import abstention_table, accepted_table, drop_table, not_searches, profile_table
 from evaluation.tables.generators import generator_table, prompt_table
-from plumbline.exhibits.table import Cell, Exhibit, Row, cell, estimates, interval, number, numbers, printed, reasons
+from plumbline.exhibits.table import Cell, Exhibit, Row, cell, estimates, interval, numbers, printed, reasons
 from plumbline.statistics.abstention import CONFIDENCES
 from plumbline.transformations import ORIGINAL
 
@@ -57,7 +58,7 @@ def differences(results: PaperResults) -> Exhibit:
     columns = {
         "Model": "first",
         "Against": "second",
-        "Difference [95%]": estimates("difference", sign="+"),
+        "Difference [95%]": estimates("difference", form=points),
         **P_HOLM,
         "Data sets": "n",
     }
@@ -124,7 +125,7 @@ def lengths(frame: pd.DataFrame) -> Exhibit:
         "Ratio": numbers("ratio"),
         "% failed": numbers("failed", 1),
         "Edit distance": numbers("distance"),
-        "Difference in words": lambda row: number(row.get("words_difference", 0), 1, "+"),
+        "Difference in words": numbers("words_difference", 1, "+"),
     }
     return exhibit("lengths", "Words of originals and outputs, and how different they are", frame, columns)
 
@@ -178,8 +179,8 @@ def nauc(rows: pd.DataFrame) -> Exhibit:
         _NAUC,
         *few,
         *(
-            f"{', '.join(n for n in left_out if left_out[n] == notes)}: {notes}"
-            for notes in dict.fromkeys(left_out.values())
+            f"{', '.join(name for name in left_out if left_out[name] == reason)}: {reason}"
+            for reason in dict.fromkeys(left_out.values())
         ),
         *reasons(map(named, frame["transformation"]), frame["reason"]),
     ]
@@ -191,8 +192,7 @@ def _nauc(name: str) -> Cell:
     """Return a column of one confidence's nAUC with its interval, and that of the original texts."""
 
     def with_original(row: Row) -> str:
-        value = interval(row[f"nauc_{name}"], row[f"nauc_low_{name}"], row[f"nauc_high_{name}"], sign="+")
-        of_original = number(row[f"nauc_original_{name}"], sign="+")
-        return value if row["transformation"] == ORIGINAL else f"{value} ({of_original})"
+        value = interval(row[f"nauc_{name}"], row[f"nauc_low_{name}"], row[f"nauc_high_{name}"], points)
+        return value if row["transformation"] == ORIGINAL else f"{value} ({points(row[f'nauc_original_{name}'])})"
 
     return with_original

@@ -23,10 +23,11 @@ from plumbline.cli import columns
 from plumbline.errors import DataError
 from plumbline.reading import read_json
 from plumbline.store import atomic, is_remote, write_json
-from plumbline.words import printable, readable
+from plumbline.words import printable_line, readable
 
 Row = Mapping[Hashable, Any]
 Cell = str | Callable[[Row], str]  # a column of the frame, or a function of a row
+Form = Callable[[float], str]  # shows a number
 UNDEFINED = "–"
 
 
@@ -55,10 +56,9 @@ def number(value: float, digits: int = 2, sign: str = "", times: float = 1, unit
     return (text if text.strip("+0.") else text.lstrip("+")) + unit
 
 
-def interval(value: float, low: float, high: float, digits: int = 2, sign: str = "", times: float = 1) -> str:
+def interval(value: float, low: float, high: float, form: Form = number) -> str:
     """Return a number with the ends of its interval in brackets, if it has one."""
-    point, *ends = (number(part, digits, sign, times) for part in (value, low, high))
-    return point if math.isnan(low) else f"{point} [{', '.join(ends)}]"
+    return form(value) if math.isnan(low) else f"{form(value)} [{form(low)}, {form(high)}]"
 
 
 def numbers(name: str, digits: int = 2, sign: str = "", times: float = 1, unit: str = "") -> Cell:
@@ -66,11 +66,9 @@ def numbers(name: str, digits: int = 2, sign: str = "", times: float = 1, unit: 
     return lambda row: number(row[name], digits, sign, times, unit)
 
 
-def estimates(
-    value: str, low: str = "low", high: str = "high", digits: int = 2, sign: str = "", times: float = 1
-) -> Cell:
+def estimates(value: str, low: str = "low", high: str = "high", form: Form = number) -> Cell:
     """Return a column of numbers with their intervals, from three columns."""
-    return lambda row: interval(row[value], row[low], row[high], digits, sign, times)
+    return lambda row: interval(row[value], row[low], row[high], form)
 
 
 def word(value: object) -> str:
@@ -184,7 +182,8 @@ class Exhibit:
         if rows and len(heads) > 1 and _width(lines) > _TERMINAL:
             first, *rest = zip(heads, *rows, strict=True)
             lines = min(lines, columns(first, rest), key=_width)
-        return "\n".join([self.caption, lines, *(f"  {note}" for note in self.notes)])
+        notes = (f"  {printable_line(note)}" for note in self.notes)
+        return "\n".join([printable_line(self.caption), lines, *notes])
 
     def files(self, folder: str = "tables/") -> dict[str, bytes]:
         """Return the files in a folder by name: CSV with all digits, Markdown, LaTeX."""
@@ -320,12 +319,12 @@ def in_prose(text: str) -> str:
 
 def as_markdown(text: str) -> str:
     """Return a line of text that Markdown shows unchanged, and that holds no HTML even for a reader of HTML alone."""
-    return _MARKDOWN.sub(r"\\\1", html.escape(printable(" ".join(text.split())), quote=False))
+    return _MARKDOWN.sub(r"\\\1", html.escape(printable_line(text), quote=False))
 
 
 def as_latex(text: str) -> str:
     """A line of text that stays text in LaTeX."""
-    plain = printable(" ".join(text.split())).translate(_LATEX)
+    plain = printable_line(text).translate(_LATEX)
     return _DASHES.sub("-{}", _MINUS.sub("$-$", plain))
 
 

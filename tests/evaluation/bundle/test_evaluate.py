@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -56,6 +57,8 @@ def test_the_makers_models_stand_beside_and_simulation_is_said(bundle: Path, tmp
     made = evaluate_bundle(found, [{"name": "mine"}], tmp_path, REHEARSAL, loader)
     text = evaluation_text(found, made)
     assert "mine" in text and f"{NGRAMS} (maker" in text and "SIMULATED" in text and not made.n_left_out
+    lie = replace(made, makers=made.makers.assign(reason="no\n\nok     all\x1b[2J", model="a\nok     all"))
+    assert not any(line.startswith("ok ") or "\x1b" in line for line in evaluation_text(found, lie).splitlines())
     other = found.scores.assign(n=found.scores["n"].mask(found.scores["dataset"] == "sts", 1))
     alike, left = like_for_like(made.scores, other)
     assert (set(alike["dataset"]), left) == ({"requests"}, 3)

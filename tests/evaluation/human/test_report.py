@@ -91,6 +91,10 @@ def test_ami_stands_before_a_v_measure_whose_interval_says_what_it_is_of(study: 
     assert OF_N_ITEMS in page
     without = replace(one, scores=one.scores[one.scores["where"] != where])
     assert OF_N_ITEMS not in all_exhibits(without)["ceiling"].notes
+    renamed = replace(one, scores=one.scores.replace("character-n-grams", "all_MiniLM"))
+    printed = all_exhibits(replace(renamed, difficulty=one.difficulty.assign(p=1e-9)))
+    assert {"all_MiniLM", "raters mean"} <= set(printed["other_metrics"].printed["Scorer"])
+    assert set(printed["difficulty"].printed["p"]) == {"< .001"}
 
 
 def test_an_interval_of_a_v_measure_is_of_so_many_items_and_amis_of_all() -> None:

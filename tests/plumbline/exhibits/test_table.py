@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import pandas as pd
 import pytest
@@ -96,32 +97,24 @@ def test_numbers_have_minus_signs_where_people_read_them() -> None:
 
 def test_numbers_look_alike_wherever_they_stand() -> None:
     nothing = float("nan")
-    assert [number(0.12345), number(nothing), number(1234.5, 0), number(0.5, 1, times=100)] == [
-        "0.12",
-        "–",
-        "1,234",
-        "50.0",
-    ]
-    assert [number(0.5, sign="+"), number(-0.001, sign="+"), number(0.001, sign="+"), number(-0.004)] == [
-        "+0.50",
-        "0.00",
-        "0.00",
-        "0.00",
-    ]
-    assert interval(-0.5, -0.7, 0.1, sign="+") == "-0.50 [-0.70, +0.10]"
+    signed = partial(number, sign="+")
+    assert (number(0.12345), number(nothing), number(1234.5, 0), number(-0.004)) == ("0.12", "–", "1,234", "0.00")
+    assert (number(0.5, 1, times=100), signed(0.5), signed(-0.001), signed(0.001)) == ("50.0", "+0.50", "0.00", "0.00")
+    assert interval(-0.5, -0.7, 0.1, signed) == "-0.50 [-0.70, +0.10]"
     assert interval(0.5, nothing, nothing) == "0.50" and interval(nothing, nothing, nothing) == "–"
 
 
 def test_a_table_is_declared_by_its_columns_and_a_wide_one_turns_where_that_is_narrower() -> None:
     frame = pd.DataFrame({"name": ["one", "two"], "n": [1, 2], "low": 0.1, "value": 0.2, "high": 0.3})
-    few = Exhibit.of("x", "Two", frame, {"Name": "name", "N": "n", "Value": estimates("value")}, ["so few"])
+    columns = {"Name": "name", "N": "n", "Value": estimates("value")}
+    few = Exhibit.of("x", "Two", frame, columns, ["so\nfew \x1b[2J"])  # one line, for a name may be from outside
     assert few.text().splitlines() == [
         "Two",
         "Name  N              Value",
         "----  -  -----------------",
         "one   1  0.20 [0.10, 0.30]",
         "two   2  0.20 [0.10, 0.30]",
-        "  so few",
+        "  so few \\x1b[2J",
     ]
     wide = {"Name": "name"} | {f"A number with a long head {at}": numbers("value") for at in range(6)}
     assert len(Exhibit.of("x", "Two", frame, wide).text().splitlines()) == 1 + 2 + 6  # a column a row
