@@ -14,7 +14,6 @@ import functools
 import json
 import re
 import shlex
-import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,6 +30,7 @@ from annotation.campaign.offering import alone, refuse_other_sample
 from annotation.campaign.records import RATINGS, CampaignData, CampaignRecords
 from annotation.campaign.rubric import Rubric
 from annotation.imports.tables import read_csv
+from annotation.imports.times import google_time
 from annotation.questions.question import Question
 from annotation.questions.wordings import markdown
 from annotation.ratings.answers import Answer, SourcePart, check, keep, of_file, source_of_file
@@ -38,12 +38,10 @@ from annotation.verdicts.preregistration import asked_rubric
 from annotation.verdicts.tables import SIMULATED
 from plumbline.errors import DataError, StudyError, nearest, read_each
 from plumbline.exhibits.table import csv_bytes, write_files
-from plumbline.records import REHEARSAL, SOURCES, Pair, Rating, Record
+from plumbline.records import REHEARSAL, SOURCES, Pair, Rating, Record, nfc
 from plumbline.statistics.agreement import number_of_raters
 from plumbline.study import Study
 from plumbline.words import trim
-
-_GOOGLE = re.compile(r"(\d{4}/\d{1,2}/\d{1,2} \d{1,2}:\d{2}:\d{2} [AP]M) GMT(?:([+-])(\d{1,2})(?::?(\d{2}))?)?")
 
 
 def collect_csv(
@@ -134,8 +132,8 @@ class _Form:
             listed = table.listed[0]
             raise DataError(f'{self.path}, line {listed.line}: {listed.reason}; quote cells that hold a comma ("3,5")')
         names = [str(name) for name in table.cells.columns]
-        if strange := next((column for column in self.columns.values() if column not in names), ""):
-            raise DataError(f"{self.path}: has no column {strange!r}; its columns are: {', '.join(names)}")
+        if missing := next((column for column in self.columns.values() if column not in names), ""):
+            raise DataError(f"{self.path}: has no column {missing!r}; its columns are: {', '.join(names)}")
         cells = [table.cells[column].astype(object).fillna("") for column in self.columns.values()]
         for line, row in zip(table.lines, zip(*cells, strict=True), strict=True):
             if any(row):
@@ -202,18 +200,13 @@ def _texts_of(pair: Pair) -> tuple[tuple[str, str], tuple[str, str]]:
 
 
 def _plain(text: str) -> str:
-    return trim(unicodedata.normalize("NFC", text))
+    return trim(nfc(text))
 
 
 def _time(text: str, where: str) -> datetime:
     """Return a time in UTC from ISO 8601 (UTC without a zone) or Google Forms' form."""
-    google = _GOOGLE.fullmatch(text.replace("\u202f", " "))
     try:
-        if google:
-            zone = f"{google[2] or '+'}{google[3] or '0':0>2}{google[4] or '00'}"
-            at = datetime.strptime(f"{google[1]} {zone}", "%Y/%m/%d %I:%M:%S %p %z")
-        else:
-            at = datetime.fromisoformat(text)
+        at = datetime.fromisoformat(google_time(text) or text)
         return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):  # OverflowError: at the ends of the calendar, in UTC
         raise DataError(

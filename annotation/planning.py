@@ -64,7 +64,7 @@ def judged_texts(study: Study, rubric: Rubric) -> tuple[Texts, str]:
     try:
         texts = _read_texts(study, rubric)
     except PlumblineError as error:
-        texts, why_not = known_texts(study), str(error)
+        texts, why_not = known_texts(study), str(error).replace("\n", "; ")
     refuse_unreachable(study, texts, f"{study.file}: ")
     return texts, why_not
 
@@ -338,8 +338,8 @@ def plan(
     rubric = load_rubric(study)
     design = Design.of(study, rubric)
     rules, pricing = planned_rules(design), Pricing.of(study, rubric, design)
-    if strange := [mean for mean in means if not any(_on_scale(mean, design, rule) for rule in rules)]:
-        latent_mean(strange[0], 1.0, design.asked(rules[0].question).judged_scale)  # says why not
+    if beyond := [mean for mean in means if not any(_on_scale(mean, design, rule) for rule in rules)]:
+        latent_mean(beyond[0], 1.0, design.asked(rules[0].question).judged_scale)  # says why not
     seed = study.sample.seed if seed is None else seed
     texts = judged_texts(study, rubric)[0]
     verdicts = {pairs: verdict_sizes(study, texts, pairs) for pairs, _ in sizes}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from plumbline import cli
 from plumbline.errors import StudyError
-from plumbline.languages import language_pair
+from plumbline.languages import pair_code
 
 if TYPE_CHECKING:
     from generation.unit import Shard
@@ -56,10 +56,9 @@ def init(parser: argparse.ArgumentParser) -> None:
 
 def _language(value: str) -> str:
     try:
-        first, second = language_pair(value)
+        return pair_code(value)
     except StudyError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-    return first if first == second else f"{first}-{second}"
 
 
 def _column(value: str) -> tuple[str, str]:

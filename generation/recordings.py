@@ -44,12 +44,14 @@ def load_recordings(path: Path) -> dict[Place, Recording]:
     if not files or not files[0].exists():
         raise DataError(f"no recorded outputs at {path}; correct generator.path in the study")
     recordings: dict[Place, Recording] = {}
-    for file in files:
-        for number, recording in record_lines(file, Recording):
-            key = (recording.transformation, recording.language, nfc(recording.text))
-            if key in recordings:
-                raise DataError(f"{file}: line {number}: a second output for {key}; keep only one")
-            recordings[key] = recording
+
+    def read(line: tuple[Path, int, Recording]) -> None:
+        file, number, recording = line
+        key = (recording.transformation, recording.language, nfc(recording.text))
+        if recordings.setdefault(key, recording) is not recording:
+            raise DataError(f"{file}: line {number}: a second output for {key}; keep only one")
+
+    read_each(((file, *line) for file in files for line in record_lines(file, Recording)), read)
     return recordings
 
 

@@ -64,7 +64,7 @@ class TextUnansweredError(TextFailedError):
 def read_each(values: Iterable[V], read: Callable[[V], R]) -> list[R]:
     """Return what `read` makes of each value, such as a row of a file.
 
-    Raises DataError with the faults of all values for which `read` raises one.
+    Raises DataError with the faults of all values for which `read` raises one, and with one that ends the values.
 
     >>> def number(row: str) -> int:
     ...     if not row.isdecimal():
@@ -78,11 +78,14 @@ def read_each(values: Iterable[V], read: Callable[[V], R]) -> list[R]:
     'three' is not a number
     """
     results, faults = list[R](), list[str]()
-    for value in values:
-        try:
-            results.append(read(value))
-        except DataError as error:
-            faults += error.args
+    try:
+        for value in values:
+            try:
+                results.append(read(value))
+            except DataError as error:
+                faults += error.args
+    except DataError as error:
+        faults += error.args
     if faults:
         raise DataError(*faults)
     return results

@@ -17,7 +17,7 @@ from typing import IO, Any, TypeVar
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from plumbline.errors import DataError
+from plumbline.errors import DataError, read_each
 from plumbline.reading import MalformedError, parse_json, refuse_no_file, text_lines
 from plumbline.records import Record
 from plumbline.resources import private
@@ -169,10 +169,14 @@ def json_lines(path: Path) -> Iterator[tuple[int, Any]]:
         raise DataError(f"{path}: line {number} is not JSON: {error}") from None
 
 
-def record_lines(path: Path, record: type[R]) -> Iterator[tuple[int, R]]:
-    """Yield each line as a record. Raises as `json_lines`, and DataError for a line that is not such a record."""
-    for number, value in json_lines(path):
+def record_lines(path: Path, record: type[R]) -> list[tuple[int, R]]:
+    """Return each line as a record. Raises as `json_lines`, and DataError for all lines that are not such records."""
+
+    def read(line: tuple[int, Any]) -> tuple[int, R]:
+        number, value = line
         try:
-            yield number, record.model_validate(value)
+            return number, record.model_validate(value)
         except ValidationError as error:
             raise DataError(f"{path}: line {number}: {first_complaint(error)}") from None
+
+    return read_each(json_lines(path), read)

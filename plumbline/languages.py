@@ -95,6 +95,12 @@ def language_pair(text: str) -> tuple[str, str]:
     return language_code(first), language_code(second)
 
 
+def pair_code(text: str) -> str:
+    """Return a pair's code as studies have it: `en-de`, but `de` if both texts are German. Raises LanguageError."""
+    first, second = language_pair(text)
+    return first if first == second else f"{first}-{second}"
+
+
 def language_name(code: str) -> str:
     """Return the English name of a language, as prompts use it: `language_name("tr") == "Turkish"`."""
     standard = language_code(code)

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from pydantic import Field, ValidationError, model_validator
 
-from plumbline.errors import DataError, StudyError
+from plumbline.errors import StudyError
 from plumbline.identity import identity
 from plumbline.reading import read_yaml
 from plumbline.resources import resource, working
@@ -69,8 +69,6 @@ def read_prompt(path: Path, kind: type[P]) -> P:
         prompt = kind.model_validate(read_yaml(path))
     except FileNotFoundError:
         raise StudyError(f"no prompt file {path}") from None
-    except DataError as error:
-        raise StudyError(str(error)) from None
     except ValidationError as error:
         raise StudyError(*(f"{path}: {fault}" for fault in complaints(error))) from None
     if prompt.name != path.stem:

@@ -19,7 +19,7 @@ from typing import Any
 
 import yaml
 
-from plumbline.errors import DataError
+from plumbline.errors import DataError, StudyError
 
 DEEPEST = 100  # deepest nesting of YAML; a study has six levels
 MOST = 200_000  # most values in a YAML file with its aliases expanded
@@ -144,14 +144,15 @@ def _encodes(value: Any) -> bool:
 
 
 def read_yaml(path: Path) -> Any:
-    """Return the YAML in a file. Raises FileNotFoundError, and DataError if it is not YAML."""
+    """Return the YAML in a file of settings. Raises FileNotFoundError, and StudyError for any other fault."""
     if path.is_file() and path.stat().st_size > LARGEST:
-        raise DataError(f"{path}: larger than {LARGEST >> 20} MB, the limit for a study, prompt or rubric")
-    text = read_text(path)
+        raise StudyError(f"{path}: larger than {LARGEST >> 20} MB, the limit for a study, prompt or rubric")
     try:
-        return parse_yaml(text)
+        return parse_yaml(read_text(path))
     except MalformedError as error:
-        raise DataError(f"{path}: not valid YAML: {error}") from None
+        raise StudyError(f"{path}: not valid YAML: {error}") from None
+    except DataError as error:
+        raise StudyError(*error.args) from None
 
 
 def parse_yaml(text: str) -> Any:

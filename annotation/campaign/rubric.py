@@ -24,7 +24,7 @@ from annotation.questions.wordings import (
     with_wordings,
     wrong_fields,
 )
-from plumbline.errors import DataError, StudyError, nearest
+from plumbline.errors import StudyError, nearest
 from plumbline.fields import SECOND, expected_of
 from plumbline.identity import identity
 from plumbline.languages import display_name
@@ -229,20 +229,19 @@ def load_rubric(study: Study, folder: Path | None = None, tasks: Sequence[HumanT
     """
     path, judging = rubric_file(study, folder), study.judging
     tasks_by_dataset = {data.name: data.task for data in study.datasets}
-    content = rubric_of_tasks(study, tasks) if judging.does_tasks else None
     try:
-        if content is None:
-            content = with_own_words(with_wordings(read_yaml(path), path, study.wordings), study.kinds, study.file)
-        rubric = Rubric.model_validate(
-            with_groups(content, judging, {name: tasks_by_dataset.get(name) for name in study.kinds})
-        )
+        content = rubric_of_tasks(study, tasks) if judging.does_tasks else read_yaml(path)
     except FileNotFoundError:
         folders = rubric_folders(folder)
         names = ", ".join(sorted(file.stem for path_folder in folders for file in path_folder.glob("*.yaml")))
         places = " or ".join(map(str, folders))
         raise StudyError(f"{study.file}: no rubric {study.rubric!r} in {places}; known rubrics: {names}") from None
-    except DataError as error:
-        raise StudyError(*error.args) from None
+    try:
+        if not judging.does_tasks:
+            content = with_own_words(with_wordings(content, path, study.wordings), study.kinds, study.file)
+        rubric = Rubric.model_validate(
+            with_groups(content, judging, {name: tasks_by_dataset.get(name) for name in study.kinds})
+        )
     except StudyError as error:
         raise StudyError(*(f"{path}: {fault}" for fault in error.args)) from None
     except ValidationError as error:

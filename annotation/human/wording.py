@@ -11,7 +11,6 @@ from typing import Any
 from annotation.human.forms import filled, form_of
 from annotation.human.records import HumanTask, TaskInstructions
 from annotation.questions.wordings import HUMAN_GENERAL, human_file, with_wordings
-from plumbline.errors import DataError, StudyError
 from plumbline.reading import read_yaml
 from plumbline.study import Study
 from plumbline.study.human import HUMAN
@@ -39,10 +38,7 @@ class InstructionFiles:
         return TaskInstructions(general=every, own=task_words, wordings=tuple(sorted(self.languages)))
 
     def _read(self, path: Path) -> dict[str, Any]:
-        try:
-            content: dict[str, Any] = with_wordings(read_yaml(path), path, self.languages)
-        except DataError as error:
-            raise StudyError(str(error)) from None
+        content: dict[str, Any] = with_wordings(read_yaml(path), path, self.languages)
         return content
 
 

@@ -269,8 +269,8 @@ def read_questions(
     answers = without_repeats(material.answers, listed)
     titles = list(map(str, answers["question"].cat.remove_unused_categories().cat.categories))
     names = distinct([question_name(title) for title in titles])
-    if strange := [name for name in scales if name not in titles and name not in names]:
-        raise StudyError(f"--scale: no question {strange[0]!r}; the questions are {', '.join(titles)}")
+    if unknown := [name for name in scales if name not in titles and name not in names]:
+        raise StudyError(f"--scale: no question {unknown[0]!r}; the questions are {', '.join(titles)}")
     questions, wrong = [], pd.Series(False, answers.index)
     for title, name in zip(titles, names, strict=True):
         mask = answers["question"] == title

@@ -246,9 +246,10 @@ def _times(table: CellTable, proposal: Proposal, notes: list[str]) -> tuple[pd.S
 def _moments(table: CellTable, column: str, notes: list[str]) -> pd.Series:
     array = table.cells[column].array
     moments = as_times(list(array.categories), f"{table.path}, {column}")
-    if strange := sum(moment is None for moment in moments):
+    unreadable = [moment is None for moment in moments]
+    if unknown := int(np.array([*unreadable, False])[array.codes].sum()):
         notes.append(
-            f"{column}: {count(strange, 'cell is not a time and counts', 'cells are not times and count')} as unknown"
+            f"{column}: {count(unknown, 'cell is not a time and counts', 'cells are not times and count')} as unknown"
         )
     if month_unsure(array.categories):
         notes.append(

@@ -10,7 +10,6 @@ import codecs
 import contextlib
 import csv
 import itertools
-import unicodedata
 import zipfile
 from array import array
 from collections import Counter
@@ -25,6 +24,7 @@ import pandas as pd
 
 from plumbline.errors import DataError, StudyError
 from plumbline.reading import refuse_no_file
+from plumbline.records import nfc
 from plumbline.resources import missing
 from plumbline.words import count, shows, trim
 
@@ -102,8 +102,8 @@ def coded_rows(
             append(number(text, length()))
     cells = {}
     for name, (codes, texts) in zip(header, columns, strict=True):
-        trimmed = map(trim, texts)
-        cells[name] = merged(np.array(codes, np.int32), list(map(_nfc, trimmed) if composed else trimmed))
+        trimmed = [trim(nfc(text) if composed else text) for text in texts]
+        cells[name] = merged(np.array(codes, np.int32), trimmed)
         texts.clear()
     return pd.DataFrame(cells, index=pd.RangeIndex(len(lines))), np.array(lines, np.int64)
 
@@ -118,10 +118,6 @@ def merged(codes: np.ndarray, texts: Sequence[str]) -> pd.Categorical[Any]:
 def renamed(column: pd.Categorical[Any], texts: Sequence[str]) -> pd.Categorical[Any]:
     """Return a column with other texts for its categories; those that show nothing are missing."""
     return merged(column.codes, [text if shows(text) else "" for text in texts])
-
-
-def _nfc(text: str) -> str:
-    return text if text.isascii() else trim(unicodedata.normalize("NFC", text))
 
 
 def refuse_wide(path: Path, columns: int) -> None:

@@ -16,9 +16,9 @@ _WORDS = packaged("imports/words.yaml")
 _ZONES: dict[str, int] = _WORDS["zones"]  # offsets of the zones that exports name by letters (Amazon's, Google's)
 _MONTHS: list[str] = _WORDS["months"]
 _AMAZON = re.compile(r"\w{3} (?P<month>\w{3}) (?P<day>\d{1,2}) (?P<clock>[\d:]+) (?P<zone>[A-Z]{1,4}) (?P<year>\d{4})")
+_CLOCK = r"(?P<clock>\d{1,2}(?::\d{2}){0,2})[ \u202f]?(?P<half>[AaPp][Mm])?"
 _GOOGLE = re.compile(
-    r"(?P<date>\d{4}/\d{1,2}/\d{1,2}) (?P<clock>[\d:]+) ?(?P<half>[AaPp][Mm])?"
-    r"(?: (?:GMT|UTC)(?P<zone>[+-]\d{1,2}(?::?\d{2})?)?)?"
+    rf"(?P<date>\d{{4}}/\d{{1,2}}/\d{{1,2}}) {_CLOCK}(?: (?:GMT|UTC)(?P<zone>[+-]\d{{1,2}}(?::?\d{{2}})?)?)?"
 )
 _SLASHED = re.compile(r"(?P<first>\d{1,2})(?P<mark>[/.])(?P<second>\d{1,2})(?P=mark)(?P<year>\d{4})(?P<rest>\D.*)?")
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}([T ].*)?")
@@ -54,16 +54,22 @@ def month_unsure(values: Iterable[str]) -> bool:
 
 def _as_iso(value: str, *, day_first: bool) -> str:
     """Return a time as ISO 8601; empty for a text that is no time."""
-    text = value.replace("\u202f", " ").strip()
+    text = value.strip()
     if _ISO.fullmatch(text):
         return _with_offset(text)
     if _EPOCH.fullmatch(text):
         number = float(text)
         return datetime.fromtimestamp(number / (1000 if number > 1e11 else 1), UTC).isoformat()
-    if match := _GOOGLE.fullmatch(text):
-        year, month, day = match["date"].split("/")
-        return _clocked(f"{year}-{int(month):02d}-{int(day):02d}", match["clock"], match["half"], match["zone"])
-    return _amazons(text) or _slashed(text, day_first=day_first)
+    return google_time(text) or _amazons(text) or _slashed(text, day_first=day_first)
+
+
+def google_time(text: str) -> str:
+    """Return a time of Google Forms, such as 2026/03/01 2:15:37 PM GMT+1, as ISO 8601; empty for another text."""
+    match = _GOOGLE.fullmatch(text)
+    if not match:
+        return ""
+    year, month, day = match["date"].split("/")
+    return _clocked(f"{year}-{int(month):02d}-{int(day):02d}", match["clock"], match["half"], match["zone"])
 
 
 def _amazons(text: str) -> str:
@@ -84,9 +90,9 @@ def _slashed(text: str, *, day_first: bool) -> str:
     if day < 13:
         parts = int(match["first"]), int(match["second"])
         day, month = parts if day_first else parts[::-1]
-    clock = re.fullmatch(r"[ ,T]*([\d:]+) ?([AaPp][Mm])?", match["rest"] or "")
+    clock = re.fullmatch(rf"[ ,T]*{_CLOCK}", match["rest"] or "")
     date = f"{match['year']}-{month:02d}-{day:02d}"
-    return _clocked(date, clock[1] if clock else "00:00", clock[2] if clock else None, None)
+    return _clocked(date, clock["clock"] if clock else "00:00", clock["half"] if clock else None, None)
 
 
 def _with_offset(text: str) -> str:
@@ -103,7 +109,7 @@ def _offset(hours: int) -> str:
 
 def _clocked(date: str, clock: str, half: str | None, zone: str | None) -> str:
     hour, *rest = clock.split(":")
-    number = int(hour) % 12 + 12 * (half.casefold() == "pm") if half else int(hour)
+    number = int(hour) % 12 + 12 * (half.casefold() == "pm") if half and int(hour) < 13 else int(hour)
     minutes = ":".join(rest) or "00"
     offset = ""
     if zone:

@@ -175,8 +175,6 @@ def _read(path: Path) -> dict[Any, Any] | None:
         content = read_yaml(path)
     except FileNotFoundError:
         return None
-    except DataError as error:
-        raise StudyError(str(error)) from None
     if not isinstance(content, dict) or not isinstance(content.get(CHECKED_BY), str):
         raise StudyError(f"{path}: must name its checker under {CHECKED_BY}: a native speaker's name, or '' for nobody")
     return content
@@ -249,8 +247,8 @@ def wrong_fields(rubric: _Rubric, judging: Subject, groups: Collection[str]) -> 
 
 def _of_texts(rubric: _Rubric, judging: Subject, groups: Collection[str]) -> Iterator[str]:
     names, shown = judging.fields, [field.name for field in rubric.fields.shown]
-    if strange := [name for name in shown if name not in names]:
-        yield f"shows a field {strange[0]!r} that the subject does not have; {nearest(strange[0], names)}"
+    if unknown := [name for name in shown if name not in names]:
+        yield f"shows a field {unknown[0]!r} that the subject does not have; {nearest(unknown[0], names)}"
     if unseen := [name for name in names if name not in shown]:
         where = "`subject.context`" if unseen[0] != TEXT else "the subject"
         yield f"does not show the field {unseen[0]!r}, which {where} has; add it to `fields`, or remove it there"

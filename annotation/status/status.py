@@ -101,7 +101,7 @@ def read_status(
     sampled = stages["sample"].state != "not yet"  # before, the outputs that it would be drawn from are checked
     flagged = flagged_supply(evidence.supply) if sampled or not study.judging.transforms else flagged_outputs(study)
     warnings = [*mismatched, broken, *(str(flags) for flags in flagged if flags.doubtful)]
-    warnings += _strange(evidence)
+    warnings += _unsampled(evidence)
     fresh = stages["verdicts"].state == "done"
     reached_now = verdicts if fresh else _found_so_far(evidence, may_judge=not broken)
     pairs = by_pair(
@@ -143,7 +143,7 @@ def read_status(
     )
 
 
-def _strange(evidence: Evidence) -> Iterator[str]:
+def _unsampled(evidence: Evidence) -> Iterator[str]:
     """Yield a warning about rated pairs that are not in the sample."""
     read = evidence.collected
     number = read.ratings["pair_id"].nunique() - read.known["pair_id"].nunique()

@@ -24,7 +24,7 @@ from generation.datasets.tables import (
     texts_of,
 )
 from plumbline.errors import DataError, StudyError, nearest, read_each
-from plumbline.languages import language_pair
+from plumbline.languages import language_pair, pair_code
 from plumbline.reading import text_lines
 from plumbline.records import Text
 from plumbline.study import file_hash
@@ -37,9 +37,18 @@ def _judged(path: Path, queries: Mapping[str, str], corpus: Mapping[str, str]) -
     """Return the relevance by query and passage. Raises DataError with file and row."""
     if not path.exists():
         raise DataError(f"no file {path}; retrieval needs it for the relevance judgements")
+    rows = (line.rstrip("\r") for line in text_lines(path))
+    if _WHOLE.fullmatch(next(rows, "").split("\t")[-1]):
+        raise DataError(
+            f"{path}: the first line is a judgement, not the header query-id, corpus-id, score; add the header"
+        )
     qrels: dict[str, dict[str, int]] = {}
-    for number, query, passage, relevance in _judgements(path):
-        where = f"{path}: row {number}"
+
+    def read(row: tuple[int, str]) -> None:
+        where, cells = f"{path}: row {row[0]}", row[1].split("\t")
+        if len(cells) < 3:
+            raise DataError(f"{where} is not query id, passage id and relevance, separated by tabs")
+        query, passage, relevance = cells[:3]
         if query not in queries or passage not in corpus:
             name, file = (query, "queries.jsonl") if query not in queries else (passage, "corpus.jsonl")
             raise DataError(f"{where}: {name[:60]!r} is not in {file}; correct the id or add the text")
@@ -52,6 +61,8 @@ def _judged(path: Path, queries: Mapping[str, str], corpus: Mapping[str, str]) -
         if first != int(relevance):
             raise DataError(f"{where}: {query!r} and {passage!r} have relevance {relevance} here, {first} further up;"
                             " keep one")  # fmt: skip
+
+    read_each(enumerate(filter(None, rows), start=1), read)
     if not qrels:
         raise DataError(f"{path}: no query has a relevance judgement")
     if not any(value > 0 for judged in qrels.values() for value in judged.values()):
@@ -63,39 +74,27 @@ def _texts(file: Path, language: str) -> tuple[dict[str, str], dict[str, str]]:
     """Return the texts and languages of a file by id."""
     texts: dict[str, str] = {}
     languages: dict[str, str] = {}
-    for number, item in enumerate(json_rows(file)):
+
+    def read(row: tuple[int, dict[str, Any]]) -> None:
+        (number, item), where = row, f"{file}: row {row_number(row[0])}"
         if "_id" not in item or "text" not in item:
-            raise DataError(f"{file}: row {row_number(number)} lacks '_id' or 'text'; add it")
+            raise DataError(f"{where} lacks '_id' or 'text'; add it")
         refuse_empty(item["text"], file, number, "text")
         for name in ("title", language):
             if not isinstance(item.get(name) or "", str):
-                raise DataError(f"{file}: row {row_number(number)}, field {name!r} is not text: {item[name]!r:.60}")
+                raise DataError(f"{where}, field {name!r} is not text: {item[name]!r:.60}")
         title = (item.get("title") or "").strip()
         if isinstance(item["_id"], bool) or not isinstance(item["_id"], (str, int)) or item["_id"] == "":
-            raise DataError(
-                f"{file}: row {row_number(number)}, field '_id' is not an id: {item['_id']!r:.60}; correct it"
-            )
+            raise DataError(f"{where}, field '_id' is not an id: {item['_id']!r:.60}; correct it")
         key = str(item["_id"])
         if key in texts:
-            raise DataError(f"{file}: row {row_number(number)}: the id {item['_id']!r} appears twice")
+            raise DataError(f"{where}: the id {item['_id']!r} appears twice")
         texts[key] = f"{title} {item['text']}".strip()
         if item.get(language):
             languages[key] = str(item[language])
+
+    read_each(enumerate(json_rows(file)), read)
     return texts, languages
-
-
-def _judgements(path: Path) -> Iterator[tuple[int, str, str, str]]:
-    """Yield number, query id, passage id and relevance of each row after the header."""
-    rows = (line.rstrip("\r") for line in text_lines(path))
-    if _WHOLE.fullmatch(next(rows, "").split("\t")[-1]):
-        raise DataError(
-            f"{path}: the first line is a judgement, not the header query-id, corpus-id, score; add the header"
-        )
-    for number, row in enumerate(filter(None, rows), start=1):
-        cells = row.split("\t")
-        if len(cells) < 3:
-            raise DataError(f"{path}: row {number} is not query id, passage id and relevance, separated by tabs")
-        yield number, cells[0], cells[1], cells[2]
 
 
 PAIRS = ("sentence1", "sentence2")
@@ -369,8 +368,7 @@ def _languages(column: pd.Series[Any], spec: DatasetSpec, path: Path) -> pd.Seri
         if pd.isna(value) or not str(value).strip():
             return spec.code
         try:
-            first, second = language_pair(str(value))
-            language = first if first == second else f"{first}-{second}"
+            language = pair_code(str(value))
             refuse_pair(spec.task_type, language)
         except (StudyError, ValueError) as error:
             number = row_number(row) if isinstance(row, int) else repr(row)

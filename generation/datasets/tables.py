@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from plumbline.errors import DataError
+from plumbline.errors import DataError, read_each
 from plumbline.journal import json_lines
 from plumbline.reading import text_lines
 from plumbline.store import fetched, native_file
@@ -147,41 +147,48 @@ def row_number(row: Any) -> int:
 
 def _labels(frame: pd.DataFrame, path: Path) -> pd.Series[Any]:
     """Return lists of labels as texts; a text may have no label."""
-    column = frame["label"]
-    for row, value in column.items():
-        if not isinstance(value, list):
-            raise DataError(f"{path}: row {row_number(row)}, field 'label' is not a list of labels: {value!r}")
-    rows = [[label_of(label, path, row) for label in labels] for row, labels in column.items()]
-    return pd.Series(rows, index=column.index, dtype=object)
+
+    def read(cell: tuple[Any, Any]) -> list[str]:
+        row, labels = cell
+        if not isinstance(labels, list):
+            raise DataError(f"{path}: row {row_number(row)}, field 'label' is not a list of labels: {labels!r}")
+        return [label_of(label, path, row) for label in labels]
+
+    return pd.Series(read_each(frame["label"].items(), read), index=frame.index, dtype=object)
 
 
 def _changed(frame: pd.DataFrame, path: Path) -> pd.Series[Any]:
     """Return for each positive passage whether the changed instruction makes it irrelevant."""
-    rows = []
-    for row, changed, positive in zip(frame.index, frame["changed"], frame["positive"], strict=True):
+
+    def read(cells: tuple[Any, Any, list[str]]) -> list[bool]:
+        row, changed, positive = cells
         foreign = [text for text in texts_of(changed, path, row, "changed") if text not in positive]
         if foreign:
             location = f"{path}: row {row_number(row)}, field 'changed'"
             raise DataError(f"{location} holds a text that is not in 'positive': {foreign[0][:60]!r}")
-        rows.append([text in changed for text in positive])
-    return pd.Series(rows, index=frame.index, dtype=object)
+        return [text in changed for text in positive]
+
+    rows = zip(frame.index, frame["changed"], frame["positive"], strict=True)
+    return pd.Series(read_each(rows, read), index=frame.index, dtype=object)
 
 
 def _relevance(frame: pd.DataFrame, path: Path) -> pd.Series[Any]:
     """Return lists of numbers, one for each machine summary."""
-    rows = []
-    for row, values, summaries in zip(frame.index, frame["relevance"], frame["machine_summaries"], strict=True):
-        wanted = len(summaries)
+
+    def read(row: tuple[Any, Any, list[str]]) -> list[float]:
+        values, wanted = row[1], len(row[2])
         cells = values if isinstance(values, list) else []
         if len(cells) != wanted or not all(
             _numeric(cell) and not isinstance(cell, str) and math.isfinite(cell) for cell in cells
         ):
             raise DataError(
-                f"{path}: row {row_number(row)}, field 'relevance' is not a list of {wanted} numbers, one"
+                f"{path}: row {row_number(row[0])}, field 'relevance' is not a list of {wanted} numbers, one"
                 " for each machine summary"
             )
-        rows.append([float(value) for value in cells])
-    return pd.Series(rows, index=frame.index, dtype=object)
+        return [float(value) for value in cells]
+
+    rows = zip(frame.index, frame["relevance"], frame["machine_summaries"], strict=True)
+    return pd.Series(read_each(rows, read), index=frame.index, dtype=object)
 
 
 # Each task's column of lists, and its check, which returns the column or raises DataError with file, row and field.

@@ -40,7 +40,7 @@ from generation.instructions.wordings import (
     worded,
 )
 from plumbline import cli
-from plumbline.errors import DataError, StudyError, TextRefusedError, TextUnansweredError
+from plumbline.errors import DataError, StudyError, TextRefusedError, TextUnansweredError, read_each
 from plumbline.journal import record_lines
 from plumbline.manifest import Manifest, stage
 from plumbline.models.asking import AnswerTable
@@ -140,10 +140,15 @@ class RecordedReplies(Client):
     def read(cls, path: Path) -> RecordedReplies:
         """Read a JSONL file of replies. Raises DataError with file and line."""
         recorded: dict[tuple[str, str], RecordedReply] = {}
-        for number, line in record_lines(path, RecordedReply):
-            if (line.context, line.task) in recorded:
-                raise DataError(f"{path}: line {number}: a second reply for {line.context}, {line.task}; keep only one")
-            recorded[line.context, line.task] = line
+
+        def read(line: tuple[int, RecordedReply]) -> None:
+            number, reply = line
+            if recorded.setdefault((reply.context, reply.task), reply) is not reply:
+                raise DataError(
+                    f"{path}: line {number}: a second reply for {reply.context}, {reply.task}; keep only one"
+                )
+
+        read_each(record_lines(path, RecordedReply), read)
         return cls(recorded)
 
     async def answer(self, call: Call, attempt: Attempt) -> Completion:

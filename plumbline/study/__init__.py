@@ -22,7 +22,7 @@ from pydantic import (
     model_validator,
 )
 
-from plumbline.errors import DataError, StudyError, nearest
+from plumbline.errors import StudyError, nearest
 from plumbline.identity import identity
 from plumbline.reading import read_yaml
 from plumbline.resources import IN_CHECKOUT, resource, working
@@ -307,8 +307,6 @@ def load_study(file: str | Path, exports: str | Path | None = None) -> Study:
     except FileNotFoundError:
         hint = f"samples: {resource('studies')}" if IN_CHECKOUT else "`plumbline studies` copies samples to studies/"
         raise StudyError(f"no study file {file} on this machine; {hint}") from None
-    except DataError as error:
-        raise StudyError(str(error)) from None
     if not isinstance(data, dict):
         raise StudyError(f"{path}: a study is a mapping of keys to values; see {resource('studies/demo.yaml')}")
     try:
@@ -342,5 +340,3 @@ def _with_part_of_file(data: dict[str, Any], part: str, folder: Path) -> dict[st
         return {**data, part: read_yaml(folder / data[part])}
     except FileNotFoundError:
         raise StudyError(f"{part}: no file {folder / data[part]}; correct its path") from None
-    except DataError as error:
-        raise StudyError(f"{part}: {error}") from None

@@ -12,7 +12,7 @@ from pydantic import (
     model_validator,
 )
 
-from plumbline.languages import language_pair
+from plumbline.languages import language_pair, pair_code
 from plumbline.study.base import Line, StudyPart, distinct
 
 TaskType = Literal[
@@ -36,12 +36,6 @@ SIMILARITIES: tuple[TaskType, ...] = ("sts", "str")  # the tasks whose items peo
 # The tasks that train on one split and are scored on another.
 TRAINED: tuple[TaskType, ...] = ("classification", "multilabel_classification")
 DatasetName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
-
-
-def _known_language(value: str) -> str:
-    """One code, or two with a hyphen: the first text's language and the second's."""
-    first, second = language_pair(value)
-    return first if first == second else f"{first}-{second}"
 
 
 class DatasetSpec(StudyPart):
@@ -102,8 +96,8 @@ class DatasetSpec(StudyPart):
     @classmethod
     def _known_or_none(cls, value: str | dict[str, str]) -> str | dict[str, str]:
         if isinstance(value, dict):
-            return {subset: _known_language(code) for subset, code in value.items()}
-        return _known_language(value) if value else value
+            return {subset: pair_code(code) for subset, code in value.items()}
+        return pair_code(value) if value else value
 
     @field_validator("revision")
     @classmethod

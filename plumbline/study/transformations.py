@@ -19,7 +19,7 @@ from pydantic import AfterValidator, Discriminator, Field, PrivateAttr, Tag, Val
 from pydantic.json_schema import SkipJsonSchema
 
 from plumbline.error_types import FLAGS, Flag, Flags
-from plumbline.errors import DataError, StudyError
+from plumbline.errors import StudyError
 from plumbline.languages import language_code
 from plumbline.reading import read_yaml
 from plumbline.resources import resource
@@ -299,8 +299,6 @@ def _read(entry: dict[Any, Any] | str, base: Path, where: str) -> Transformation
             entry = read_yaml(file)
         except FileNotFoundError:
             raise StudyError(f"{where}: this file does not exist; correct its path") from None
-        except DataError as error:
-            raise StudyError(str(error)) from None
         if not isinstance(entry, dict):
             raise StudyError(f"{where}: a transformation must be a mapping with `name`, `axis` and a source of outputs")
     try:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -223,9 +225,10 @@ def test_plans_decide_shares_as_verdicts_do(rule: dict[str, Any], share: float) 
     assert 0 < planned.accepted < 1
 
 
-def test_a_plan_is_for_the_smallest_verdict(variant: Callable[..., Study]) -> None:
+def test_a_plan_is_for_the_smallest_verdict(variant: Callable[..., Study], tmp_path: Path) -> None:
     """Two languages, so that a verdict has half of the pairs: its shares are those of a study of half the size."""
-    two = [{"name": "pairs", "task": "sts", "path": "none.csv", "language": "en-de"}]
+    file = tmp_path / "none.csv"
+    two = [{"name": "pairs", "task": "sts", "path": str(file), "language": "en-de"}]
     study = variant(datasets=two, sample={"pairs": 40}, acceptance={"min_pairs": 20})
     found = plan(study, [(40, 4), (30, 4)], [3.4], campaigns=50, seed=5)
     assert found["verdict_pairs"].tolist() == [20, 15]
@@ -235,6 +238,9 @@ def test_a_plan_is_for_the_smallest_verdict(variant: Callable[..., Study]) -> No
     text = plan_text(study, options)
     assert "Pairs  Raters  In a verdict  at 3.4" in text and "'never': too few pairs or raters for any decision" in text
     assert "The languages of the texts are unknown" in text and "no file" in text  # of none.csv; the file says them
+    file.write_text("sentence1,sentence2,score\na,,1\n,b,2\n")
+    text = plan_text(study, options)
+    assert re.search(r"unknown \(.* row 2, field 'sentence1'.*; .* row 1, field .*\); the plan", text)
 
 
 def test_a_plan_by_blocks_decides_as_looks_do(variant: Callable[..., Study]) -> None:

@@ -166,9 +166,11 @@ def test_the_page_lists_every_name_that_sets_a_role() -> None:
     ],
 )
 def test_times_of_six_forms(place: Workplace, first: str, second: str, moment: str) -> None:
-    lines = [[original(n), output(n, "x"), rater, 1 + n, (first, second)[n % 2]] for n in range(2) for rater in RATERS]
+    lines = [
+        [original(n), output(n, "x"), rater, 1 + n, (first, second, "noon")[n]] for n in range(3) for rater in RATERS
+    ]
     write_csv(place.folder / "ratings.csv", [*HEADER, "answered at"], lines)
-    place.take("ratings.csv", *MEANING, "--language", "en")
+    assert "3 cells are not times" in place.take("ratings.csv", *MEANING, "--language", "en").out
     ratings = place.ratings()
     assert str(ratings["submitted_at"].min()) == moment and set(ratings["seconds"].dropna()) == {12.0}
 
@@ -181,6 +183,8 @@ def test_times_of_six_forms(place: Workplace, first: str, second: str, moment: s
         ("2024-03-01T141537Z", "2024-03-01T14:15:37+00:00"),
         ("2024-03-01  10:00", "2024-03-01T10:00:00+00:00"),
         ("1709287207123", "2024-03-01T10:00:07.123000+00:00"),
+        ("17.05.2020 :13", "2020-05-17T00:00:00+00:00"),
+        ("2020/05/17 14:13\u202fAM", "2020-05-17T14:13:00+00:00"),
     ],
 )
 def test_a_time_keeps_what_can_be_read_of_it(value: str, moment: str) -> None:

@@ -52,6 +52,20 @@ def test_all_rows_that_hold_no_texts_are_named_at_once(tmp_path: Path) -> None:
     with pytest.raises(DataError) as error:
         load(tmp_path / "t.csv", "sts")
     assert re.findall(r"row (\d), field 'score' is (\w+)", str(error.value)) == [("1", "not"), ("3", "not")]
+    (tmp_path / "t.jsonl").write_text(
+        '{"text": "a", "label": 1, "split": "test"}\n{"text": "b", "label": [null], "split": "test"}\n'
+    )
+    with pytest.raises(DataError) as error:
+        load(tmp_path / "t.jsonl", "multilabel_classification", split="all")
+    assert len(str(error.value).splitlines()) == 2
+    for name, content in {
+        "corpus": '{"_id": "p1"}\n{"_id": "p1", "text": "a"}\n{"_id": "p1", "text": "b"}\n[]\n',
+        "qrels": "query-id\tcorpus-id\tscore\nq1\tp1\tx\nq1\nq9\tp1\t1\n",
+    }.items():
+        folder = retrieval(tmp_path / name, **{name: content})
+        with pytest.raises(DataError) as error:
+            load(folder, "retrieval")
+        assert len(str(error.value).splitlines()) == 3
 
 
 def test_cells_are_texts_as_they_stand_and_texts_are_composed(tmp_path: Path) -> None:
