@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from plumbline import cli
-from plumbline.commands import COMMANDS, SECTIONS
+from plumbline.commands import COMMANDS, SECTIONS, Command, call
 from plumbline.errors import StudyError, nearest
 from plumbline.interrupt import PACKAGES
 from plumbline.resources import missing
@@ -32,7 +32,7 @@ def run(words: Sequence[str]) -> int:
     """
     name, *rest = words or ["--help"]
     if name in ("-h", "--help"):
-        print(_help())
+        print(_overview())
         return 0
     if name == "--version":
         print(f"plumbline {version_of('plumbline')}")
@@ -40,27 +40,42 @@ def run(words: Sequence[str]) -> int:
     command = COMMANDS.get(name)
     if command is None:
         raise StudyError(f"no command {name!r}; {nearest(name, list(COMMANDS))}; see `plumbline --help`")
+    if actions := [action for action in COMMANDS.values() if action.name.startswith(f"{name} ")]:
+        action, *rest = rest or ["--help"]
+        if action in ("-h", "--help"):
+            print(f"{command.text}\n\n{_listed(actions)}\n\nOptions of an action: plumbline {name} ACTION --help")
+            return 0
+        if f"{name} {action}" not in COMMANDS:
+            known = [one.name.partition(" ")[2] for one in actions]
+            raise StudyError(f"no action {action!r}; {nearest(action, known)}; see `plumbline {name} --help`")
+        command = COMMANDS[f"{name} {action}"]
     try:
+        if not command.options:
+            return call(words)
         options = command.parser().parse_args(rest)
         status: int = options.run(options)
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] in PACKAGES:
             raise
-        raise missing(f"plumbline {name}", error, command.extra) from None
+        raise missing(f"plumbline {command.name}", error, command.extra) from None
     return status
 
 
-def _help() -> str:
-    width = max(map(len, COMMANDS)) + 2
+def _overview() -> str:
     parts = ["usage: plumbline COMMAND [OPTIONS]", "People rate whether transformed texts keep their meaning; models "
              "are evaluated only on what people accept."]  # fmt: skip
     for title, commands in SECTIONS.items():
-        parts.append("\n".join([f"{title}:", *(f"  {command.name:<{width}}{command.text}" for command in commands)]))
+        parts.append(f"{title}:\n{_listed([command for command in commands if ' ' not in command.name])}")
     parts.append(
         "Run first: plumbline demo\nThen step by step: plumbline generate --study studies/demo.yaml\n"
         "Options of a command: plumbline COMMAND --help"
     )
     return "\n\n".join(parts)
+
+
+def _listed(commands: Sequence[Command]) -> str:
+    width = max(map(len, COMMANDS)) + 2
+    return "\n".join(f"  {command.name:<{width}}{command.text}" for command in commands)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Shared parts of all command lines: exit statuses, the study option, and tables for a terminal."""
+"""Shared parts of all commands: exit statuses, options, and tables for a terminal."""
 
 from __future__ import annotations
 
@@ -15,9 +15,13 @@ import pkgutil
 import sqlite3
 import sys
 import tempfile
+import textwrap
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO
+
+from cyclopts import CoercionError, Parameter, Token
 
 from plumbline import interrupt
 from plumbline.errors import PlumblineError, StudyError, is_full
@@ -149,56 +153,121 @@ def note(line: str) -> None:
     print(f"note: {line}", file=sys.stderr)
 
 
-def port(value: str) -> int:
-    """Return the number of a port, for an option."""
-    if not (value.isascii() and value.isdecimal() and 0 < int(value) < 65536):
-        raise argparse.ArgumentTypeError(f"{value!r} is not a port (1 to 65535)")
-    return int(value)
+class OptionError(ValueError, argparse.ArgumentTypeError):
+    """TRANSITION: until the last command has its options as parameters."""
 
 
-def local(value: str) -> Path:
-    """Return the path of a local file or folder, for an option; an address would become a folder of that name."""
-    return Path(no_address(value))
+def reads(read: Callable[[str], object]) -> Parameter:
+    """Return an option whose word `read` makes a value of; `read` raises ValueError with the reason for a wrong one."""
+
+    def convert(_: object, tokens: Sequence[Token]) -> object:
+        try:
+            return read(tokens[0].value)
+        except ValueError as error:
+            raise CoercionError(str(error), token=tokens[0]) from None
+
+    return Parameter(converter=convert)
 
 
-def no_address(value: str) -> str:
-    """Return an option's value that may name a local file or something else, but not an address."""
-    if "://" in value:
-        raise argparse.ArgumentTypeError(f"{value!r} is an address; name a file or folder of this machine")
+def named(value: str) -> str:
+    """Return the name of a file, folder, address or the like; an empty word would name the current folder."""
+    if not value.strip():
+        raise OptionError("is empty; name one, or leave the option out")
     return value
 
 
-def positive(value: str) -> float:
-    """Return a number above 0, for an option."""
+def no_address(value: str) -> str:
+    """Return a name of a local file or of something else; an address would become a folder of that name."""
+    if "://" in value:
+        raise OptionError(f"{value!r} is an address; name a file or folder of this machine")
+    return named(value)
+
+
+def local(value: str) -> Path:
+    """Return the path of a local file or folder."""
+    return Path(no_address(value))
+
+
+def number(value: str) -> float:
+    """Return a finite number."""
     with contextlib.suppress(ValueError):
-        if 0 < (number := float(value)) < math.inf:
-            return number
-    raise argparse.ArgumentTypeError(f"{value!r} is not a number above 0")
+        if math.isfinite(found := float(value)):
+            return found
+    raise OptionError(f"{value!r} is not a number")
 
 
-def count(value: str) -> int:
-    """Return a whole number from 1 on, for an option."""
-    if value.isdecimal() and 1 <= int(value) <= MOST:
-        return int(value)
-    raise argparse.ArgumentTypeError(f"{value!r} is not a whole number from 1 to {MOST}")
+def positive(value: str) -> float:
+    """Return a number above 0."""
+    with contextlib.suppress(ValueError):
+        if 0 < (found := float(value)) < math.inf:
+            return found
+    raise OptionError(f"{value!r} is not a number above 0")
 
 
-def names(what: str) -> Callable[[str], tuple[str, ...]]:
-    """Return comma-separated names, at least one, for an option; `what` they are, for the error message."""
+def whole(least: int, most: int) -> Callable[[str], int]:
+    """Return a reader of whole numbers within limits."""
 
-    def read(value: str) -> tuple[str, ...]:
-        if parts := tuple(part.strip() for part in value.split(",") if part.strip()):
-            return parts
-        raise argparse.ArgumentTypeError(f"{value!r} contains no {what}")
+    def read(value: str) -> int:
+        if value.isascii() and value.isdecimal() and len(value) < 20 and least <= int(value) <= most:
+            return int(value)
+        raise OptionError(f"{value!r} is not a whole number from {least} to {most}")
 
     return read
 
 
-def seed(value: str) -> int:
-    """Return a whole number from 0 on, for an option."""
-    if value.isascii() and value.isdecimal() and len(value) <= 18:
-        return int(value)
-    raise argparse.ArgumentTypeError(f"{value!r} is not a whole number of at least 0 with at most 18 digits")
+def names(value: str) -> tuple[str, ...]:
+    """Return comma-separated names, at least one."""
+    if parts := tuple(part.strip() for part in value.split(",") if part.strip()):
+        return parts
+    raise OptionError(f"{value!r} contains no name")
+
+
+# Types of options. `Annotated[Count, Parameter(metavar="K")]` shows another letter in the help.
+Named = Annotated[str, reads(named)]
+Local = Annotated[Path, reads(local), Parameter(metavar="FILE")]
+Finite = Annotated[float, reads(number), Parameter(metavar="N")]
+Positive = Annotated[float, reads(positive), Parameter(metavar="N")]
+Count = Annotated[int, reads(whole(1, MOST)), Parameter(metavar="N")]
+Seed = Annotated[int, reads(whole(0, 10**18 - 1)), Parameter(metavar="N")]
+Port = Annotated[int, reads(whole(1, 65535)), Parameter(metavar="N")]
+Names = Annotated[tuple[str, ...], reads(names), Parameter(metavar="NAMES")]
+Several = Parameter(consume_multiple=True, allow_repeating=True)  # one or more values after an option
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class StudyOptions:
+    """The study that a command works on, as its options name it.
+
+    Args:
+        study: The study file, for example studies/demo.yaml.
+        exports: The place for records: a folder or an address such as s3://bucket/x (default: exports/).
+    """
+
+    study: Annotated[Named, Parameter(metavar="FILE")]
+    exports: Annotated[Named | None, Parameter(metavar="DIR")] = None
+
+    def load(self) -> Study:
+        """Return the study. Raises StudyError as `load_study`."""
+        from plumbline.study import load_study  # noqa: PLC0415 (the list of commands needs no study)
+
+        return load_study(self.study, self.exports)
+
+
+count, seed, port = whole(1, MOST), whole(0, 10**18 - 1), whole(1, 65535)  # TRANSITION
+
+
+def explained(rows: Sequence[tuple[str, str]]) -> str:
+    """Return names and their explanations as indented lines, the explanations in a second column."""
+    width = min(24, max(len(name) for name, _ in rows) + 4)
+    lines = []
+    for name, text in rows:
+        head, explanation = f"  {name}".ljust(width), textwrap.wrap(text, 100 - width) or [""]
+        if len(name) + 4 > width:
+            lines.append(head)
+            head = " " * width
+        lines += [f"{head}{explanation[0]}".rstrip(), *(" " * width + line for line in explanation[1:])]
+    return "\n".join(lines)
 
 
 def columns(header: Sequence[str], rows: Sequence[Sequence[str]], empty: str = "nothing") -> str:

@@ -1,28 +1,42 @@
-"""The commands of `plumbline` in the order of the flow, each with the function that runs it and its options.
+"""The commands of `plumbline` in the order of the flow, and the application that reads their words.
 
-A table of names: no stage is imported before one of its commands runs.
+A command is one function: its parameters are its options, and its docstring is its help. It is imported when its words
+are read, so that a command costs only its own imports.
 """
 
 from __future__ import annotations
 
 import pkgutil
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from cyclopts import App, CycloptsError, Group, Parameter
 
 from plumbline import cli
+from plumbline.errors import StudyError
+
+if TYPE_CHECKING:
+    from cyclopts.help import HelpPanel
+    from cyclopts.help.inline_text import InlineText
+    from rich.console import Console, ConsoleOptions
+
+SHELLS = Literal["bash", "zsh", "fish"]
 
 
 @dataclass(frozen=True)
 class Command:
     """A command of `plumbline`."""
 
-    name: str
-    text: str  #: one line about what it does
-    options: str  #: `module:function` that adds its options to a parser
-    run: str = ""  #: `module:function` that runs it; empty if its options name the function
+    name: str  #: one word; two for an action, such as `users add`
+    text: str  #: one line about what it does: its function's docstring begins with it
+    function: str = ""  #: `module:function`; empty for a group of actions
     extra: str = ""  #: extras that it needs
+    options: str = ""  #: TRANSITION: `module:function` that adds its options to a parser
+    run: str = ""  #: TRANSITION
 
     def parser(self) -> cli.Parser:
-        """Return the parser of its words; `run` of what it returns is the function to call."""
+        """TRANSITION."""
         parser = cli.Parser(
             prog=f"plumbline {self.name}",
             description=f"{self.text[0].upper()}{self.text[1:]}.",
@@ -34,100 +48,366 @@ class Command:
         return parser
 
 
-def _annotation(name: str, text: str, run: str, options: str = "", extra: str = "annotation") -> Command:
-    return Command(
-        name, text, f"annotation.options:{options or name.replace('-', '_')}", run and f"annotation.{run}", extra
-    )
-
-
 SECTIONS = {
     "getting started": (
-        Command("demo", "run the whole flow on the sample study, with simulated raters", "plumbline.demo:add_options",
-                "plumbline.demo:run"),
-        Command("studies", "copy the sample studies into ./studies, to run or adapt",
-                "plumbline.study_files:studies", "plumbline.study_files:copy_studies"),
-        Command("init", "make a study from your own file of texts", "generation.options:init",
-                "generation.study_of_file:run", "generation"),
-        Command("schema", "write the JSON Schema of study files, for editors", "plumbline.study_files:schema_options",
-                "plumbline.study_files:write_schema"),
+        Command(
+            "demo",
+            "run the whole flow on the sample study, with simulated raters",
+            options="plumbline.demo:add_options",
+            run="plumbline.demo:run",
+        ),
+        Command(
+            "studies",
+            "copy the sample studies into ./studies, to run or adapt",
+            options="plumbline.study_files:studies",
+            run="plumbline.study_files:copy_studies",
+        ),
+        Command(
+            "init",
+            "make a study from your own file of texts",
+            extra="generation",
+            options="generation.options:init",
+            run="generation.study_of_file:run",
+        ),
+        Command(
+            "schema",
+            "write the JSON Schema of study files, for editors",
+            options="plumbline.study_files:schema_options",
+            run="plumbline.study_files:write_schema",
+        ),
+        Command(
+            "completion",
+            "print a script that lets your shell complete commands and options",
+            "plumbline.commands:completion",
+        ),
     ),
     "texts -> transformations": (
-        Command("generate", "transform the study's texts", "generation.options:generate", "generation.production:run",
-                "generation"),
-        Command("errors", "show each generator's error rates", "generation.options:errors",
-                "generation.output_tables:show_error_rates", "generation"),
-        Command("compare", "show how generators' outputs differ", "generation.options:compare",
-                "generation.output_tables:show_lengths", "generation"),
+        Command(
+            "generate",
+            "transform the study's texts",
+            extra="generation",
+            options="generation.options:generate",
+            run="generation.production:run",
+        ),
+        Command(
+            "errors",
+            "show each generator's error rates",
+            extra="generation",
+            options="generation.options:errors",
+            run="generation.output_tables:show_error_rates",
+        ),
+        Command(
+            "compare",
+            "show how generators' outputs differ",
+            extra="generation",
+            options="generation.options:compare",
+            run="generation.output_tables:show_lengths",
+        ),
     ),
     "transformations -> pairs -> people -> verdicts": (
-        _annotation("plan", "estimate the number of pairs and raters that you need, and their cost",
-                    "commands.planning:plan_study"),
-        _annotation("sample", "draw the pairs that people rate", "commands.campaign:sample"),
-        _annotation("preview", "write a page that shows each queue as raters see it", "commands.campaign:preview"),
-        _annotation("serve", "run Argilla on this machine, until Ctrl-C", "commands.server:serve"),
-        _annotation("users", "manage annotators' accounts: add, invite, list, reset, remove", ""),
-        _annotation("publish", "send the pairs to Argilla, where annotators rate them",
-                    "commands.campaign:publish_pairs", "add_campaign_options"),
-        _annotation("simulate", "rehearse: simulated raters answer",
-                    "commands.campaign:simulate_raters", "add_campaign_options"),
-        _annotation("crowd", "recruit crowd workers: Prolific, links, MTurk or a rehearsal", "",
-                    extra="annotation,crowd"),
-        Command("judge", "let language models rate too, and measure how useful their ratings are",
-                "annotation.judges.commands:add_judge_actions", extra="generation"),
-        _annotation("collect", "fetch the answers given so far", "commands.campaign:collect_answers"),
-        Command("import", "make a study from ratings made in another tool",
-                "annotation.imports.options:add_import_options", "annotation.imports.command:import_files",
-                "annotation"),
-        _annotation("status", "show a study's progress and the next step (at any time)",
-                    "status.text:show_status", "add_campaign_options"),
-        _annotation("review", "show signs of careless answers; exclude raters", "commands.campaign:review"),
-        _annotation("withdraw", "exclude pairs from rating and from results, with a reason",
-                    "commands.campaign:withdraw_pairs"),
-        _annotation("accept", "compute agreement and verdicts", "commands.campaign:reach_verdicts"),
-        _annotation("export", "write the ratings as CSV, with a codebook",
-                    "commands.campaign:export_ratings"),
-        Command("ratings-report", "write the report on raters, agreement and verdicts",
-                "plumbline.cli:add_study_options", "annotation.commands.campaign:report", "annotation,report"),
-        Command("sheet", "write HEDS 3.0, ARR's checklist D and a datasheet",
-                "plumbline.cli:add_study_options", "annotation.commands.campaign:sheet", "annotation,report"),
-        _annotation("backup", "write and check a backup of the local Argilla", "commands.server:backup"),
-        _annotation("restore", "replace the stopped Argilla's data with a backup", "commands.server:restore"),
+        Command(
+            "plan",
+            "estimate the number of pairs and raters that you need, and their cost",
+            extra="annotation",
+            options="annotation.options:plan",
+            run="annotation.commands.planning:plan_study",
+        ),
+        Command(
+            "sample",
+            "draw the pairs that people rate",
+            extra="annotation",
+            options="annotation.options:sample",
+            run="annotation.commands.campaign:sample",
+        ),
+        Command(
+            "preview",
+            "write a page that shows each queue as raters see it",
+            extra="annotation",
+            options="annotation.options:preview",
+            run="annotation.commands.campaign:preview",
+        ),
+        Command(
+            "serve",
+            "run Argilla on this machine, until Ctrl-C",
+            extra="annotation",
+            options="annotation.options:serve",
+            run="annotation.commands.server:serve",
+        ),
+        Command(
+            "users",
+            "manage annotators' accounts: add, invite, list, reset, remove",
+            extra="annotation",
+            options="annotation.options:users",
+        ),
+        Command(
+            "publish",
+            "send the pairs to Argilla, where annotators rate them",
+            extra="annotation",
+            options="annotation.options:add_campaign_options",
+            run="annotation.commands.campaign:publish_pairs",
+        ),
+        Command(
+            "simulate",
+            "rehearse: simulated raters answer",
+            extra="annotation",
+            options="annotation.options:add_campaign_options",
+            run="annotation.commands.campaign:simulate_raters",
+        ),
+        Command(
+            "crowd",
+            "recruit crowd workers: Prolific, links, MTurk or a rehearsal",
+            extra="annotation,crowd",
+            options="annotation.options:crowd",
+        ),
+        Command(
+            "judge",
+            "let language models rate too, and measure how useful their ratings are",
+            extra="generation",
+            options="annotation.judges.commands:add_judge_actions",
+        ),
+        Command(
+            "collect",
+            "fetch the answers given so far",
+            extra="annotation",
+            options="annotation.options:collect",
+            run="annotation.commands.campaign:collect_answers",
+        ),
+        Command(
+            "import",
+            "make a study from ratings made in another tool",
+            extra="annotation",
+            options="annotation.imports.options:add_import_options",
+            run="annotation.imports.command:import_files",
+        ),
+        Command(
+            "status",
+            "show a study's progress and the next step (at any time)",
+            extra="annotation",
+            options="annotation.options:add_campaign_options",
+            run="annotation.status.text:show_status",
+        ),
+        Command(
+            "review",
+            "show signs of careless answers; exclude raters",
+            extra="annotation",
+            options="annotation.options:review",
+            run="annotation.commands.campaign:review",
+        ),
+        Command(
+            "withdraw",
+            "exclude pairs from rating and from results, with a reason",
+            extra="annotation",
+            options="annotation.options:withdraw",
+            run="annotation.commands.campaign:withdraw_pairs",
+        ),
+        Command(
+            "accept",
+            "compute agreement and verdicts",
+            extra="annotation",
+            options="annotation.options:accept",
+            run="annotation.commands.campaign:reach_verdicts",
+        ),
+        Command(
+            "export",
+            "write the ratings as CSV, with a codebook",
+            extra="annotation",
+            options="annotation.options:export",
+            run="annotation.commands.campaign:export_ratings",
+        ),
+        Command(
+            "ratings-report",
+            "write the report on raters, agreement and verdicts",
+            extra="annotation,report",
+            options="plumbline.cli:add_study_options",
+            run="annotation.commands.campaign:report",
+        ),
+        Command(
+            "sheet",
+            "write HEDS 3.0, ARR's checklist D and a datasheet",
+            extra="annotation,report",
+            options="plumbline.cli:add_study_options",
+            run="annotation.commands.campaign:sheet",
+        ),
+        Command(
+            "backup",
+            "write and check a backup of the local Argilla",
+            extra="annotation",
+            options="annotation.options:backup",
+            run="annotation.commands.server:backup",
+        ),
+        Command(
+            "restore",
+            "replace the stopped Argilla's data with a backup",
+            extra="annotation",
+            options="annotation.options:restore",
+            run="annotation.commands.server:restore",
+        ),
     ),
     "accepted transformations -> scores": (
-        Command("evaluate", "score models and measure drift on accepted texts", "evaluation.options:evaluate",
-                "evaluation.scoring:score_study", "evaluation"),
-        Command("scores-report", "write the report on scores and drift: tables and figures",
-                "evaluation.options:scores_report", "evaluation.report.page:report_study", "evaluation,report"),
-        Command("human-report", "write the report on people and models on the same items",
-                "evaluation.options:human_report", "evaluation.human.report:report_study", "evaluation,report"),
+        Command(
+            "evaluate",
+            "score models and measure drift on accepted texts",
+            extra="evaluation",
+            options="evaluation.options:evaluate",
+            run="evaluation.scoring:score_study",
+        ),
+        Command(
+            "scores-report",
+            "write the report on scores and drift: tables and figures",
+            extra="evaluation,report",
+            options="evaluation.options:scores_report",
+            run="evaluation.report.page:report_study",
+        ),
+        Command(
+            "human-report",
+            "write the report on people and models on the same items",
+            extra="evaluation,report",
+            options="evaluation.options:human_report",
+            run="evaluation.human.report:report_study",
+        ),
     ),
     "benchmarks": (
-        Command("select", "choose a smaller benchmark that keeps the ranking of models",
-                "evaluation.benchmarks.options:select", "evaluation.benchmarks.selection:select_tasks",
-                "evaluation,report"),
-        Command("check", "check the data and the scores of tasks", "evaluation.benchmarks.options:check",
-                "evaluation.benchmarks.checks:check_tasks", "evaluation"),
-        Command("shrink", "make a smaller data set that keeps the ranking of models",
-                "evaluation.benchmarks.options:shrink", "evaluation.benchmarks.smaller:shrink", "evaluation"),
-        Command("board", "rank models on a benchmark, with intervals", "evaluation.benchmarks.options:board",
-                "evaluation.benchmarks.board:rank_models", "evaluation,report"),
+        Command(
+            "select",
+            "choose a smaller benchmark that keeps the ranking of models",
+            extra="evaluation,report",
+            options="evaluation.benchmarks.options:select",
+            run="evaluation.benchmarks.selection:select_tasks",
+        ),
+        Command(
+            "check",
+            "check the data and the scores of tasks",
+            extra="evaluation",
+            options="evaluation.benchmarks.options:check",
+            run="evaluation.benchmarks.checks:check_tasks",
+        ),
+        Command(
+            "shrink",
+            "make a smaller data set that keeps the ranking of models",
+            extra="evaluation",
+            options="evaluation.benchmarks.options:shrink",
+            run="evaluation.benchmarks.smaller:shrink",
+        ),
+        Command(
+            "board",
+            "rank models on a benchmark, with intervals",
+            extra="evaluation,report",
+            options="evaluation.benchmarks.options:board",
+            run="evaluation.benchmarks.board:rank_models",
+        ),
     ),
     "instructions of embedding models": (
-        Command("instructions", "make wordings of instructions for people to label", "generation.options:instructions",
-                "generation.instructions.run:run", "generation"),
-        Command("sensitivity", "score models under the wordings that people accepted", "evaluation.options:sensitivity",
-                "evaluation.instructions.run:score_wordings", "evaluation"),
-        Command("sensitivity-report", "write the report on how wordings change scores and ranks",
-                "evaluation.options:sensitivity_report", "evaluation.instructions.page:report_wordings",
-                "evaluation,report"),
+        Command(
+            "instructions",
+            "make wordings of instructions for people to label",
+            extra="generation",
+            options="generation.options:instructions",
+            run="generation.instructions.run:run",
+        ),
+        Command(
+            "sensitivity",
+            "score models under the wordings that people accepted",
+            extra="evaluation",
+            options="evaluation.options:sensitivity",
+            run="evaluation.instructions.run:score_wordings",
+        ),
+        Command(
+            "sensitivity-report",
+            "write the report on how wordings change scores and ranks",
+            extra="evaluation,report",
+            options="evaluation.options:sensitivity_report",
+            run="evaluation.instructions.page:report_wordings",
+        ),
     ),
     "validated sets": (
-        Command("bundle", "export the accepted texts as one file, inspect it, evaluate on it",
-                "evaluation.bundle.options:add_bundle_actions", extra="evaluation"),
+        Command(
+            "bundle",
+            "export the accepted texts as one file, inspect it, evaluate on it",
+            extra="evaluation",
+            options="evaluation.bundle.options:add_bundle_actions",
+        ),
     ),
     "in the browser": (
-        Command("dashboard", "show the study in a browser, until Ctrl-C", "streamlit_app.start:dashboard",
-                "streamlit_app.start:start", "dashboard"),
+        Command(
+            "dashboard",
+            "show the study in a browser, until Ctrl-C",
+            extra="dashboard",
+            options="streamlit_app.start:dashboard",
+            run="streamlit_app.start:start",
+        ),
     ),
-}  # fmt: skip
+}
 COMMANDS = {command.name: command for section in SECTIONS.values() for command in section}
+
+
+def call(words: Sequence[str]) -> int:
+    """Run the command that the first words name, with the options in the others.
+
+    Raises:
+        StudyError: For words that are no command or no options of it.
+    """
+    try:
+        return int(application()(words) or 0)
+    except CycloptsError as error:
+        names = " ".join(["plumbline", *(error.command_chain or ())])
+        raise StudyError(f"{' '.join(str(error).split()).rstrip('.')}; see `{names} --help`") from None
+    except ImportError as error:  # cyclopts says only which module it was importing
+        raise error.__cause__ if isinstance(error.__cause__, ImportError) else error from None
+
+
+def application() -> App:
+    """Return the application with all commands, none of them imported yet."""
+    app = App(
+        name="plumbline",
+        version_flags=(),
+        result_action="return_value",
+        print_error=False,
+        exit_on_error=False,
+        help_format="plaintext",
+        help_formatter=_Help(),
+        group_arguments=Group("Arguments"),
+        group_parameters=Group("Options"),
+        default_parameter=Parameter(negative=(), show_default=False, show_env_var=False),
+    )
+    groups = {"": app}
+    for command in COMMANDS.values():
+        group, _, name = command.name.rpartition(" ")
+        if command.function:
+            groups[group].command(command.function, name=name)
+        elif not command.options:
+            groups[name] = App(name=name)
+            app.command(groups[name])
+    return app
+
+
+class _Help:
+    """Prints a command's help: the docstring as it stands, then options and explanations in two columns."""
+
+    def render_usage(self, console: Console, options: ConsoleOptions, usage: Any) -> None:
+        print(f"usage: {str(usage).strip().removeprefix('Usage: ')}\n")
+
+    def render_description(self, console: Console, options: ConsoleOptions, description: InlineText) -> None:
+        print(f"{description.primary_renderable}\n")
+
+    def __call__(self, console: Console, options: ConsoleOptions, panel: HelpPanel) -> None:
+        rows = []
+        for entry in panel.entries:
+            text = " ".join(str(getattr(entry.description, "primary_renderable", "")).split())
+            choices = f"one of {', '.join(entry.choices)}" if entry.choices else ""
+            needed = "required" if entry.required else ""
+            more = f" ({'; '.join(filter(None, [choices, needed]))})" if choices or needed else ""
+            rows.append((", ".join(entry.display_labels_with_metavar), text + more))
+        if rows:
+            print(f"{str(panel.title).lower()}:\n{cli.explained(rows)}\n")
+
+
+def completion(shell: SHELLS, /) -> int:
+    """Print the script that lets a shell complete commands and options.
+
+    Example: plumbline completion bash > ~/.local/share/bash-completion/completions/plumbline
+
+    Args:
+        shell: The shell.
+    """
+    print(application().generate_completion(shell=shell))
+    return 0
