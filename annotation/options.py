@@ -7,17 +7,18 @@ import contextlib
 import math
 import os
 import re
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Annotated
 from urllib.parse import urlsplit
 
+from cyclopts import Parameter
+
+from annotation.server.home import Home
 from plumbline import cli
 from plumbline.addresses import refuse_no_address
-
-if TYPE_CHECKING:
-    from annotation.server import Home
-
+from plumbline.cli import Named, StudyOptions
 
 HOME_VARIABLE = "PLUMBLINE_ARGILLA_HOME"
 PORT = 6900
@@ -25,10 +26,35 @@ _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 _DURATION = re.compile(r"(\d{1,4})([mhd])")
 
 
+@Parameter(name="*")
+@dataclass(frozen=True)
+class HomeOptions:
+    """The local server, as a command's options name it.
+
+    Args:
+        data: The local server's folder (default: .argilla/).
+    """
+
+    data: Annotated[Named | None, Parameter(metavar="DIR")] = None
+
+    @property
+    def home(self) -> Home:
+        """The server's home: the option's, or else the environment's."""
+        folder = self.data or os.environ.get(HOME_VARIABLE)
+        return Home(Path(folder)) if folder else Home()
+
+
+USUAL_HOME = HomeOptions()  #: where no option names another
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class CampaignOptions(HomeOptions, StudyOptions):
+    """The study and the local server that a command works on, as its options name them."""
+
+
 def home_of(options: argparse.Namespace) -> Home:
     """The home that the options name."""
-    from annotation.server import Home  # noqa: PLC0415 (`--help` needs none)
-
     return Home(Path(options.data)) if options.data else Home()
 
 
