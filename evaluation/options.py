@@ -89,7 +89,7 @@ def sensitivity_report(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--exports", metavar="DIR", help="with --study: the folder of its records (default: exports/)")
     add("--out", metavar="FOLDER", help="folder for the report (default: the study's folder, or report_instructions)")
-    add("--tasks", type=cli.names("task, such as STS14,STS15"), default=(), metavar="NAMES",
+    add("--tasks", type=cli.names, default=(), metavar="NAMES",
         help="only these tasks, such as STS14,STS15")  # fmt: skip
     add("--part", action="append", type=_part, default=[], metavar="TASK=SPLIT/SUBSET",
         help="for a task with several parts: the part to analyse (default: most scores); repeatable")  # fmt: skip
