@@ -16,49 +16,6 @@ without running anything:
 """
 
 
-def evaluate(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `evaluate`."""
-    parser.description = (
-        "Score a study's models on the original and on the accepted transformations of its data sets."
-        " You can stop it at any time; run it again to continue."
-    )
-    cli.add_study_options(parser)
-    add = parser.add_argument
-    add("--models", nargs="+", metavar="NAME", default=[], help="evaluate only these models of the study")
-    add(
-        "--include-rejected", action="store_true", help="also score rejected transformations, marked as such everywhere"
-    )
-    add("--ray", metavar="ADDRESS", default="", help="run on a Ray cluster: `auto` or its address")
-    add("--dry-run", action="store_true", help="show how much is left to encode; score nothing")
-
-
-def scores_report(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `scores-report`."""
-    parser.description = (
-        "Write an evaluated study's tables (CSV, Markdown, LaTeX), figures (SVG, PNG) and one HTML page."
-    )
-    cli.add_study_options(parser)
-    add = parser.add_argument
-    add("--baseline", metavar="MODEL", default="", help="the model that others are compared with (default: the first)")
-    add("--compare", metavar="FILE",
-        help="an evaluated study with another generator, to compare with (HTEB, Tables 22 and 23)")  # fmt: skip
-    add("--prompts", nargs="+", metavar="FILE", default=[],
-        help="evaluated studies with the same generator and other `prompts` (PTEB, Table 12)")  # fmt: skip
-    add("--translation", nargs=2, metavar="NAME", help="a data set and its translation (HTEB, Table 16)")
-    add("--multilingual", nargs="+", metavar="MODEL", default=[],
-        help="models in the second group of the --translation table")  # fmt: skip
-
-
-def human_report(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `human-report`."""
-    parser.description = (
-        "Write the report on people and models on the same items: tables (CSV, Markdown, LaTeX), figures"
-        " (SVG, PNG) and one HTML page."
-    )
-    parser.epilog = "example: plumbline human-report --study studies/human.yaml"
-    cli.add_study_options(parser)
-
-
 def sensitivity(parser: argparse.ArgumentParser) -> None:
     """Add the options of `sensitivity`."""
     parser.description = (

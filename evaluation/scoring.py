@@ -7,13 +7,13 @@ do the work (`evaluation.cluster`).
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import scipy  # noqa: F401 (its parts are imported where used; here so that a missing extra is named before any work)
+from cyclopts import Parameter
 from numpy.typing import NDArray
 
 from annotation.records import Verdict
@@ -27,7 +27,7 @@ from evaluation.sources import Folder
 from evaluation.stored import StoredResults
 from evaluation.units import Model, ScoreUnit, plan_units
 from evaluation.work import JobOutcome, Loader, Made, ModelJob, UnitScore, pieces, quiet
-from plumbline import cli
+from plumbline.cli import Named, Several, StudyOptions, columns
 from plumbline.errors import StudyError
 from plumbline.manifest import stage
 from plumbline.records import Pair
@@ -134,30 +134,53 @@ def judged(records: EvaluationRecords, *, include_rejected: bool) -> tuple[list[
     return verdicts, records.known_pairs if include_rejected and not verdicts else records.pairs
 
 
-def score_study(options: argparse.Namespace) -> int:
-    """Run `plumbline evaluate` with its options."""
-    study = cli.study_of(options)
+def score_study(
+    *,
+    options: StudyOptions,
+    models: Annotated[tuple[str, ...], Several, Parameter(metavar="NAME")] = (),
+    include_rejected: bool = False,
+    ray: Annotated[Named, Parameter(metavar="ADDRESS")] = "",
+    dry_run: bool = False,
+) -> int:
+    """Score models and measure drift on accepted texts.
+
+    The study's models are scored on the original and on the accepted transformations of its data sets. You can stop it
+    at any time; run it again to continue.
+
+    Example: plumbline evaluate --study studies/demo.yaml
+
+    Args:
+        options: The study.
+        models: Evaluate only these models of the study.
+        include_rejected: Also score rejected transformations, marked as such everywhere.
+        ray: Run on a Ray cluster: `auto` or its address.
+        dry_run: Show how much is left to encode; score nothing.
+
+    Returns:
+        The exit status.
+    """
+    study = options.load()
     records, host = EvaluationRecords(study), ModelHost.of(study)
-    if options.dry_run:
+    if dry_run:
         if not study.judging.transforms:
             raise StudyError("--dry-run works only for studies of transformations; leave it out")
-        verdicts, pairs = judged(records, include_rejected=options.include_rejected)
-        units = plan_units(Folder(study), verdicts, pairs, include_rejected=options.include_rejected)
-        print(forecast(records, units, [Model.of(host, spec) for spec in host.chosen(options.models)]))
+        verdicts, pairs = judged(records, include_rejected=include_rejected)
+        units = plan_units(Folder(study), verdicts, pairs, include_rejected=include_rejected)
+        print(forecast(records, units, [Model.of(host, spec) for spec in host.chosen(models)]))
         return 0
     if study.judging.does_tasks:
         from evaluation.human.run import command  # noqa: PLC0415 (no other study needs it)
 
-        if options.include_rejected:
+        if include_rejected:
             raise StudyError("--include-rejected does not apply to studies in which people do tasks; leave it out")
-        return command(study, options.models, options.ray)
-    chosen = host.chosen(options.models)
+        return command(study, models, ray)
+    chosen = host.chosen(models)
     names = ("looks.json", "pairs.parquet", "ratings.parquet", "transformations")
     inputs = [study.folder / name for name in names]
     tables = ("scores.parquet", "drift.parquet", "accepted_scores.parquet", "abstention.parquet")
     outputs = [study.folder / name for name in tables]
     with quiet(study.datasets, chosen), stage(study, "evaluation", inputs, outputs):
-        outcome = _evaluated(records, chosen, ModelHost.load, options.ray, include_rejected=options.include_rejected)
+        outcome = _evaluated(records, chosen, ModelHost.load, ray, include_rejected=include_rejected)
         print(report(records, outcome.verdicts))
         print(f"\n{study.name}: {outcome.line(outputs[0])}")
         outcome.refuse_failures(len(chosen))
@@ -184,7 +207,7 @@ def forecast(records: EvaluationRecords, units: Sequence[ScoreUnit], chosen: Ite
             sizes[tuple(unscored)] = _sizes([units[index] for index in unscored])
         texts, characters = sizes[tuple(unscored)]
         rows.append([model.name, *(f"{number:,}" for number in (len(unscored), texts, characters))])
-    return cli.columns(["model", "scores left", "texts, about", "characters"], rows)
+    return columns(["model", "scores left", "texts, about", "characters"], rows)
 
 
 def _sizes(units: Sequence[ScoreUnit]) -> tuple[int, int]:

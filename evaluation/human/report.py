@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 from annotation.human.records import ITEMS
@@ -11,7 +10,7 @@ from evaluation.human.agreement import PEOPLE
 from evaluation.human.exhibits import all_exhibits
 from evaluation.human.material import EMBEDS, HumanMaterial, doubts, headline, read_material
 from evaluation.human.records import FILES, HumanRecords
-from plumbline import cli
+from plumbline.cli import StudyOptions
 from plumbline.exhibits.charts import (
     Chart,
     Kinds,
@@ -111,9 +110,20 @@ _ABOUT = (
 )
 
 
-def report_study(options: argparse.Namespace) -> int:
-    """Run the command: write the report of an evaluated human study, and print the headline."""
-    study = cli.study_of(options)
+def report_study(*, options: StudyOptions) -> int:
+    """Write the report on people and models on the same items.
+
+    The report has tables (CSV, Markdown, LaTeX), figures (SVG, PNG) and one HTML page.
+
+    Example: plumbline human-report --study studies/human.yaml
+
+    Args:
+        options: The study.
+
+    Returns:
+        The exit status.
+    """
+    study = options.load()
     study.refuse_unfit("human-report")
     inputs = [study.folder / name for name in (*FILES, ITEMS)]
     with stage(study, "evaluation human report", inputs, [study.folder / FOLDER]):

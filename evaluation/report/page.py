@@ -6,13 +6,14 @@ each figure as SVG and PNG in `figures/`. Tables come from `evaluation.tables`.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated
 
 import pandas as pd
+from cyclopts import Parameter
 
 from annotation.campaign.records import LOOKS, PAIRS, RATINGS
 from annotation.status.status import Status, read_status
@@ -28,7 +29,7 @@ from evaluation.report.material import ReportMaterial, failed_models, missing_sc
 from evaluation.report.paper_tables import SIGNIFICANT, PaperResults
 from evaluation.tables.comparisons import kendall_table, shift_table
 from evaluation.tables.scores import axis_table
-from plumbline import cli
+from plumbline.cli import Named, Several, StudyOptions
 from plumbline.errors import StudyError, nearest
 from plumbline.exhibits.charts import Chart, figure
 from plumbline.exhibits.page import Figure, PageWords, write_outlined
@@ -45,13 +46,20 @@ _RANKED = 3  # fewest models for a sentence on their order
 _NOTHING = "No accepted transformation has a score, so the change is unknown"
 
 
+@Parameter(name="*")
 @dataclass(frozen=True)
 class Choices:
-    """Choices of the command line: the baseline (default: the first model), and Table 16's data sets and models."""
+    """Choices of the command line.
 
-    baseline: str = ""
-    translation: tuple[str, str] | None = None
-    multilingual: tuple[str, ...] = ()
+    Args:
+        baseline: The model that others are compared with (default: the first).
+        translation: A data set and its translation (HTEB, Table 16).
+        multilingual: Models in the second group of the --translation table.
+    """
+
+    baseline: Annotated[str, Parameter(metavar="MODEL")] = ""
+    translation: Annotated[tuple[str, str] | None, Parameter(metavar="NAME NAME")] = None
+    multilingual: Annotated[tuple[str, ...], Several, Parameter(metavar="MODEL")] = ()
 
 
 _DEFAULT = Choices()
@@ -230,25 +238,45 @@ def _known(choices: Choices, scores: pd.DataFrame, short: Mapping[str, str]) -> 
     return Choices(baseline, choices.translation, tuple(map(model, choices.multilingual)))
 
 
-def report_study(options: argparse.Namespace) -> int:
-    """Run `plumbline scores-report` with its options."""
-    study = cli.study_of(options)
+def report_study(
+    *,
+    options: StudyOptions,
+    choices: Choices = _DEFAULT,
+    compare: Annotated[Named | None, Parameter(metavar="FILE")] = None,
+    prompts: Annotated[tuple[Named, ...], Several, Parameter(metavar="FILE")] = (),
+) -> int:
+    """Write the report on scores and drift: tables and figures.
+
+    The report on an evaluated study has tables (CSV, Markdown, LaTeX), figures (SVG, PNG) and one HTML page.
+
+    Example: plumbline scores-report --study studies/demo.yaml
+
+    Args:
+        options: The study.
+        choices: What is compared.
+        compare: An evaluated study with another generator, to compare with (HTEB, Tables 22 and 23).
+        prompts: Evaluated studies with the same generator and other `prompts` (PTEB, Table 12).
+
+    Returns:
+        The exit status.
+    """
+    study = options.load()
     study.refuse_unfit("scores-report")
-    compared = load_study(options.compare, options.exports) if options.compare else None
-    prompts = [load_study(file, options.exports) for file in options.prompts]
+    compared = load_study(compare, options.exports) if compare else None
+    prompted = [load_study(file, options.exports) for file in prompts]
     if compared and compared.folder == study.folder:
-        raise StudyError(f"--compare: {options.compare} is the study itself; name a study with another generator")
-    folders = [named.folder for named in (study, *prompts)]
-    if twice := [named for position, named in enumerate(prompts, 1) if named.folder in folders[:position]]:
+        raise StudyError(f"--compare: {compare} is the study itself; name a study with another generator")
+    folders = [named.folder for named in (study, *prompted)]
+    if twice := [named for position, named in enumerate(prompted, 1) if named.folder in folders[:position]]:
         raise StudyError(f"--prompts: {twice[0].file} is named twice; name each study once, without {study.file}")
-    pair = tuple(options.translation) if options.translation else None
-    if options.multilingual and not pair:
+    pair = choices.translation
+    if choices.multilingual and not pair:
         raise StudyError("--multilingual needs --translation; name a data set and its translation, too")
     if pair and pair[0] == pair[1]:
         raise StudyError(f"--translation: {pair[0]!r} is named twice; name a data set and its translation")
-    inputs = [named.folder / file.name for named in (study, compared, *prompts) if named for file in _INPUTS]
+    inputs = [named.folder / file.name for named in (study, compared, *prompted) if named for file in _INPUTS]
     with stage(study, "evaluation report", inputs, [study.folder / FOLDER]):
-        page = write_report(study, Choices(options.baseline, pair, tuple(options.multilingual)), compared, prompts)
+        page = write_report(study, choices, compared, prompted)
     print(f"{study.name}: tables and figures -> {page}")
     return 0
 
