@@ -231,7 +231,7 @@ Count = Annotated[int, reads(whole(1, MOST)), Parameter(metavar="N")]
 Seed = Annotated[int, reads(whole(0, 10**18 - 1)), Parameter(metavar="N")]
 Port = Annotated[int, reads(whole(1, 65535)), Parameter(metavar="N")]
 Names = Annotated[tuple[str, ...], reads(names), Parameter(metavar="NAMES")]
-Several = Parameter(consume_multiple=True, allow_repeating=True)  # one or more values after an option
+Several = Parameter(consume_multiple=1, allow_repeating=True)  # one or more values after an option
 
 
 @Parameter(name="*")

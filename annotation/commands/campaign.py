@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Annotated
+
+from cyclopts import Group, Parameter
+from cyclopts.validators import LimitedChoice
 
 from annotation.argilla import accounts
 from annotation.argilla.client import connect
@@ -24,7 +27,7 @@ from annotation.human.tasks import read_tasks, task_lines
 from annotation.judges.check import means_text
 from annotation.judges.differences import differences_text
 from annotation.judges.outcome import read_outcome
-from annotation.options import home_of
+from annotation.options import CampaignOptions
 from annotation.page.training import read_items
 from annotation.preview import write_preview
 from annotation.questions.wordings import addressed_lines
@@ -52,7 +55,7 @@ from annotation.verdicts.tables import (
     verdict_text,
 )
 from generation.output_statistics import flagged_lines
-from plumbline import cli
+from plumbline.cli import Count, Local, Several, StudyOptions
 from plumbline.errors import StudyError
 from plumbline.manifest import stage
 from plumbline.reading import read_text
@@ -100,14 +103,22 @@ def short_lines(study: Study, records: CampaignRecords) -> Iterator[str]:
             )
 
 
-def sample(options: argparse.Namespace) -> int:
-    """Draw the sample; print its composition and the verdicts that it allows."""
-    study = cli.study_of(options)
+def sample(*, options: CampaignOptions, extend: Annotated[str | None, Parameter(metavar="REASON")] = None) -> int:
+    """Draw the pairs that people rate.
+
+    Example: plumbline sample --study studies/demo.yaml
+
+    Args:
+        options: The study and the server.
+        extend: Add the pairs that the study now asks for to a sample that raters may have seen, as a further wave;
+            offered pairs stay as they are, and the reason is recorded.
+    """
+    study = options.load()
     judging = study.judging
     inputs = [study.folder / name for name in judging.drawn_from] or study.data_files()
     outputs = [*shown_files(study.folder), study.folder / "sample.json"]
     with stage(study, "sample", inputs, outputs, sample_settings(study.sample, study.judging, study.raters.blocks)):
-        wave = extend_sample(study, options.extend) if options.extend is not None else None
+        wave = extend_sample(study, extend) if extend is not None else None
         pairs = draw_sample(study)
     item = study.called.item
     if wave is not None:
@@ -132,20 +143,33 @@ def sample(options: argparse.Namespace) -> int:
         print(f"  {line}")
     say_verdicts(study, pairs)
     say_flagged(records)
-    say_unread(records, accounts.languages_unasked(home_of(options)))
+    say_unread(records, accounts.languages_unasked(options.home))
     return 0
 
 
-def preview(options: argparse.Namespace) -> int:
-    """Write the page that previews raters' queues."""
-    study = cli.study_of(options)
-    print(f"{study.name}: preview of raters' pages -> {write_preview(study, options.pairs)}; open it in a browser")
+def preview(*, options: StudyOptions, pairs: Count = 3) -> int:
+    """Write a page that shows each queue as raters see it.
+
+    Example: plumbline preview --study studies/demo.yaml
+
+    Args:
+        options: The study.
+        pairs: Pairs to show of each queue, at most (default: 3).
+    """
+    study = options.load()
+    print(f"{study.name}: preview of raters' pages -> {write_preview(study, pairs)}; open it in a browser")
     return 0
 
 
-def publish_pairs(options: argparse.Namespace) -> int:
-    """Send the sample and the training pairs to the annotators; print advice for the coordinator."""
-    study, home = cli.study_of(options), home_of(options)
+def publish_pairs(*, options: CampaignOptions) -> int:
+    """Send the pairs to Argilla, where annotators rate them.
+
+    Example: plumbline publish --study studies/demo.yaml
+
+    Args:
+        options: The study and the server.
+    """
+    study, home = options.load(), options.home
     records = CampaignRecords(study)
     pairs = records.pairs  # no server is started to say that there are none
     read_items(study, rubric := rubric_to_ask(records)[0])
@@ -190,30 +214,52 @@ def warn_of_readers(raters: RatersSpec, done: Publication) -> None:
               f" (set the languages: plumbline users add NAME --languages en,de)")  # fmt: skip
 
 
-def simulate_raters(options: argparse.Namespace) -> int:
-    """Let simulated raters answer."""
-    study = cli.study_of(options)
+def simulate_raters(*, options: CampaignOptions) -> int:
+    """Rehearse: simulated raters answer.
+
+    Example: plumbline simulate --study studies/demo.yaml
+
+    Args:
+        options: The study and the server.
+    """
+    study = options.load()
     CampaignRecords(study).need(PAIRS)  # no server is started to say that there are none
-    with connect(home_of(options), existing=True) as argilla:
+    with connect(options.home, existing=True) as argilla:
         answered = simulate(study, argilla)
     drawn = f"; {study.judging.simulation}" if answered and study.judging.simulation else ""
     print(f"{study.name}: {count(answered, 'answer')} given by simulated raters{drawn}")
     return 0
 
 
-def collect_answers(options: argparse.Namespace) -> int:
-    """Collect the answers from Argilla, or from a file."""
-    study, home = cli.study_of(options), home_of(options)
-    if bool(options.csv) != bool(options.columns):
+def collect_answers(
+    *,
+    options: CampaignOptions,
+    replace: bool = False,
+    csv: Local | None = None,
+    columns: Annotated[str, Parameter(metavar="MAPPING")] = "",
+) -> int:
+    """Fetch the answers given so far.
+
+    Example: plumbline collect --study studies/demo.yaml
+
+    Args:
+        options: The study and the server.
+        replace: Also drop answers collected earlier that the server no longer has.
+        csv: Read the answers from a file instead of Argilla.
+        columns: The file's columns: pair=NAME,rater=NAME,quality=NAME,fluency=NAME[,time=NAME][,comment=NAME]; instead
+            of pair, give the texts: original=NAME,output=NAME.
+    """
+    study, home = options.load(), options.home
+    if bool(csv) != bool(columns):
         raise StudyError("--csv and --columns go together: the file, and the meaning of its columns")
-    if options.csv:
+    if csv:
         with stage(study, "collect", shown_files(study.folder), collected_files(study.folder)):
-            columns = columns_of(asked_rubric(CampaignRecords(study)).asked(), options.columns)
-            ratings = collect_csv(study, home, options.csv, columns, replace=options.replace)
+            named_columns = columns_of(asked_rubric(CampaignRecords(study)).asked(), columns)
+            ratings = collect_csv(study, home, csv, named_columns, replace=replace)
     else:
         CampaignRecords(study).need(PAIRS)  # no server is started to say that there are none
         with connect(home, existing=True) as argilla:
-            ratings = take_in(study, home, argilla, replace=options.replace)
+            ratings = take_in(study, home, argilla, replace=replace)
     answers = ratings.drop_duplicates(["pair_id", "rater_id"])  # a rating for each question or candidate
     counts = answers["status"].value_counts()
     parts = ", ".join(f"{counts.get(status, 0):,} {status}" for status in ("submitted", "draft", "discarded"))
@@ -223,18 +269,39 @@ def collect_answers(options: argparse.Namespace) -> int:
     return 0
 
 
-def review(options: argparse.Namespace) -> int:
-    """Show the evidence for a decision about a rater, or record the decision."""
-    if options.reason is not None and not (options.exclude or options.keep):
+_AT_MOST_ONE = Group("At most one of these", validator=LimitedChoice(0, 1))
+
+
+def review(
+    *,
+    options: CampaignOptions,
+    exclude: Annotated[tuple[str, ...], Several, Parameter(metavar="RATER...", group=_AT_MOST_ONE)] = (),
+    keep: Annotated[tuple[str, ...], Several, Parameter(metavar="RATER...", group=_AT_MOST_ONE)] = (),
+    judged: Annotated[bool, Parameter(group=_AT_MOST_ONE)] = False,
+    reason: Annotated[str | None, Parameter(metavar="TEXT")] = None,
+) -> int:
+    """Show signs of careless answers; exclude raters.
+
+    Example: plumbline review --study studies/demo.yaml
+
+    Args:
+        options: The study and the server.
+        exclude: Exclude raters (pseudonyms or names): their answers stay in the data but no longer count.
+        keep: Keep raters: their answers count, whatever was decided before, and no verdict waits for a review of them
+            until they change or add answers.
+        judged: Show the pairs on which people and judges differ most, after `accept`.
+        reason: Your reason; it is recorded with the decision.
+    """
+    if reason is not None and not (exclude or keep):
         raise StudyError("--reason goes with --exclude or --keep: name the rater that it is about")
-    study = cli.study_of(options)
-    if options.judged:
+    study = options.load()
+    if judged:
         print(differences_text(Evidence(study)))
         return 0
     evidence = Evidence.read(study)
     evidence.refuse_other_rules()
-    names = known_names(home_of(options), study.name)
-    raters = [pseudonym_of(name, names) for name in options.exclude or options.keep or ()]
+    names = known_names(options.home, study.name)
+    raters = [pseudonym_of(name, names) for name in exclude or keep]
     if not raters:
         show_signs(evidence, names)
         return 0
@@ -242,8 +309,8 @@ def review(options: argparse.Namespace) -> int:
         decision = decide(
             study,
             *raters,
-            exclude=bool(options.exclude),
-            reason=options.reason or "",
+            exclude=bool(exclude),
+            reason=reason or "",
             signs=evidence.signs,
             names=names,
         )
@@ -270,16 +337,23 @@ def show_signs(evidence: Evidence, names: Mapping[str, str]) -> None:
         print(f"\nTo decide: {command} --exclude RATER --reason '...' (or --keep RATER)")
 
 
-def reach_verdicts(options: argparse.Namespace) -> int:
-    """Reach the verdicts; print agreement, verdicts, doubts and the judges' part."""
-    study = cli.study_of(options)
+def reach_verdicts(*, options: StudyOptions, amend: Annotated[str | None, Parameter(metavar="REASON")] = None) -> int:
+    """Compute agreement and verdicts.
+
+    Example: plumbline accept --study studies/demo.yaml
+
+    Args:
+        options: The study.
+        amend: Why the rules changed after the first rating; every report shows it.
+    """
+    study = options.load()
     inputs = [study.folder / "pairs.parquet", study.folder / "ratings.parquet"]
     outputs = [study.folder / name for name in ("agreement.json", "verdicts.json", "pair_means.parquet")]
     people = study.judging.does_tasks
     outputs += [study.folder / ANSWERS] if people else []
     answered: list[str] = []
     with alone(study), stage(study, "accept", inputs, outputs) as manifest:
-        done = accept(study, options.amend)
+        done = accept(study, amend)
         if people:
             answered = answers_lines(done)
         judges, why_not = read_outcome(done.evidence, done.verdicts)
@@ -305,31 +379,49 @@ def reach_verdicts(options: argparse.Namespace) -> int:
     return 0
 
 
-def withdraw_pairs(options: argparse.Namespace) -> int:
-    """Withdraw pairs, or take them back."""
-    study = cli.study_of(options)
-    named = options.pair
-    if options.pairs_from is not None:
+_ONE = Group("One of these", validator=LimitedChoice(1))
+
+
+def withdraw_pairs(
+    *,
+    options: StudyOptions,
+    pair: Annotated[tuple[str, ...], Several, Parameter(metavar="ID...", group=_ONE)] = (),
+    pairs_from: Annotated[Local | None, Parameter(group=_ONE)] = None,
+    take_back: bool = False,
+    reason: Annotated[str, Parameter(metavar="TEXT")] = "",
+) -> int:
+    """Exclude pairs from rating and from results, with a reason.
+
+    Example: plumbline withdraw --study studies/demo.yaml --pair 1a2b3c4d --reason "two texts in one"
+
+    Args:
+        options: The study.
+        pair: Ids of pairs, or at least their first 8 characters, as `review` prints.
+        pairs_from: A file with an id on each line.
+        take_back: Let pairs that were withdrawn count again.
+        reason: Your reason; it is recorded, and every report shows it.
+    """
+    study = options.load()
+    ids: Sequence[str] = pair
+    if pairs_from is not None:
         try:
-            named = read_text(options.pairs_from).split()
+            ids = read_text(pairs_from).split()
         except FileNotFoundError:
-            raise StudyError(
-                f"{options.pairs_from}: there is no such file; write one with an id on each line"
-            ) from None
-        if not named:
-            raise StudyError(f"{options.pairs_from} names no pair; write an id on each line")
+            raise StudyError(f"{pairs_from}: there is no such file; write one with an id on each line") from None
+        if not ids:
+            raise StudyError(f"{pairs_from} names no pair; write an id on each line")
     evidence = Evidence.read(study)
     evidence.refuse_other_rules()
     with alone(study):
-        decisions = withdraw(study, named, take_back=options.take_back, reason=options.reason)
+        decisions = withdraw(study, ids, take_back=take_back, reason=reason)
     ratings = evidence.collected.ratings
-    ids = {decision.pair_id for decision in decisions}
-    answers = ratings[ratings["pair_id"].isin(ids) & (ratings["status"] == "submitted")].drop_duplicates(
+    withdrawn = {decision.pair_id for decision in decisions}
+    answers = ratings[ratings["pair_id"].isin(withdrawn) & (ratings["status"] == "submitted")].drop_duplicates(
         ["pair_id", "rater_id"]
     )
     pairs, of_them = count(len(decisions), "pair"), count(len(answers), "answer")
-    done = "restored" if options.take_back else "withdrawn"
-    again = "counting again" if options.take_back else "kept, and not counted"
+    done = "restored" if take_back else "withdrawn"
+    again = "counting again" if take_back else "kept, and not counted"
     print(f"{study.name}: {pairs} {done} ({decisions[0].reason}); {of_them} {again}")
     if evidence.has(OFFERED):
         print(f"  to update Argilla, run `{study.command('publish')}`; pairs with answers or drafts stay there")
@@ -338,10 +430,20 @@ def withdraw_pairs(options: argparse.Namespace) -> int:
     return 0
 
 
-def export_ratings(options: argparse.Namespace) -> int:
-    """Write the ratings as files."""
-    study = cli.study_of(options)
-    folder = export(study, licence=options.licence, words=options.words)
+def export_ratings(
+    *, options: StudyOptions, licence: Annotated[str, Parameter(metavar="TEXT")] = "", words: bool = False
+) -> int:
+    """Write the ratings as CSV, with a codebook.
+
+    Example: plumbline export --study studies/demo.yaml
+
+    Args:
+        options: The study.
+        licence: The licence that the codebook names.
+        words: Also write answers and comments in raters' own words, which may contain names.
+    """
+    study = options.load()
+    folder = export(study, licence=licence, words=words)
     print(f"{study.name}: ratings -> {folder}; codebook.md describes the files")
     return 0
 
@@ -359,9 +461,15 @@ def _reporting(study: Study, name: str) -> Iterator[None]:
             raise StudyError(f"reports need {error.name}: {installing('report')}") from None
 
 
-def report(options: argparse.Namespace) -> int:
-    """Write the report."""
-    study = cli.study_of(options)
+def report(*, options: StudyOptions) -> int:
+    """Write the report on raters, agreement and verdicts.
+
+    Example: plumbline ratings-report --study studies/demo.yaml
+
+    Args:
+        options: The study.
+    """
+    study = options.load()
     with _reporting(study, "report"):
         from annotation.report.page import write_report  # noqa: PLC0415 (extra `report`)
 
@@ -370,9 +478,15 @@ def report(options: argparse.Namespace) -> int:
     return 0
 
 
-def sheet(options: argparse.Namespace) -> int:
-    """Write the sheets."""
-    study = cli.study_of(options)
+def sheet(*, options: StudyOptions) -> int:
+    """Write HEDS 3.0, ARR's checklist D and a datasheet.
+
+    Example: plumbline sheet --study studies/demo.yaml
+
+    Args:
+        options: The study.
+    """
+    study = options.load()
     with _reporting(study, "sheet"):
         from annotation.report.sheets.writing import write_sheets  # noqa: PLC0415 (extra `report`)
 

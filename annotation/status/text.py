@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,7 +12,7 @@ import pandas as pd
 
 from annotation.campaign.names import known_names, named
 from annotation.campaign.offering import LEDGER, ledgers
-from annotation.options import home_of
+from annotation.options import CampaignOptions
 from annotation.records import Outcome, Verdict
 from annotation.status.progress import PEOPLE_REPORT
 from annotation.status.status import Status, server_line, status_now
@@ -22,7 +21,6 @@ from annotation.verdicts.doubts import doubts_text
 from annotation.verdicts.held import raters_named
 from annotation.verdicts.rules import LATE, marks_of
 from annotation.verdicts.tables import SIMULATED, display, looks_exhibit
-from plumbline import cli
 from plumbline.cli import columns
 from plumbline.records import ARGILLA
 from plumbline.words import count
@@ -369,9 +367,15 @@ def decided(verdicts: Sequence[Verdict]) -> str:
     return f"{lateness}{'; '.join(parts)}."
 
 
-def show_status(options: argparse.Namespace) -> int:
-    """Print the study's status."""
-    study = cli.study_of(options)
-    names = known_names(home_of(options), study.name)
-    print(status_text(status_now(study, home_of(options)), names))
+def show_status(*, options: CampaignOptions) -> int:
+    """Show a study's progress and the next step (at any time).
+
+    Example: plumbline status --study studies/demo.yaml
+
+    Args:
+        options: The study and the server.
+    """
+    study = options.load()
+    names = known_names(options.home, study.name)
+    print(status_text(status_now(study, options.home), names))
     return 0
