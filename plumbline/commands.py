@@ -108,34 +108,47 @@ SECTIONS = {
         Command(
             "plan",
             "estimate the number of pairs and raters that you need, and their cost",
-            extra="annotation",
-            options="annotation.options:plan",
-            run="annotation.commands.planning:plan_study",
-        ),
-        Command(
-            "sample",
-            "draw the pairs that people rate",
-            "annotation.commands.campaign:sample",
+            "annotation.commands.planning:plan_study",
             "annotation",
         ),
+        Command("sample", "draw the pairs that people rate", "annotation.commands.campaign:sample", "annotation"),
         Command(
             "preview",
             "write a page that shows each queue as raters see it",
             "annotation.commands.campaign:preview",
             "annotation",
         ),
-        Command(
-            "serve",
-            "run Argilla on this machine, until Ctrl-C",
-            extra="annotation",
-            options="annotation.options:serve",
-            run="annotation.commands.server:serve",
-        ),
+        Command("serve", "run Argilla on this machine, until Ctrl-C", "annotation.commands.server:serve", "annotation"),
         Command(
             "users",
             "manage annotators' accounts: add, invite, list, reset, remove",
-            extra="annotation",
-            options="annotation.options:users",
+        ),
+        Command(
+            "users add",
+            "create annotators' accounts; their passwords are shown once",
+            "annotation.commands.annotators:add_users",
+            "annotation",
+        ),
+        Command(
+            "users invite",
+            "create accounts for a study's people, and write an invitation for each",
+            "annotation.commands.annotators:invite_users",
+            "annotation",
+        ),
+        Command(
+            "users list",
+            "show all accounts with languages and number of answers",
+            "annotation.commands.annotators:list_users",
+            "annotation",
+        ),
+        Command(
+            "users reset",
+            "set a new random password for an account",
+            "annotation.commands.annotators:reset_users",
+            "annotation",
+        ),
+        Command(
+            "users remove", "delete an annotator's account", "annotation.commands.annotators:remove_users", "annotation"
         ),
         Command(
             "publish",
@@ -162,10 +175,7 @@ SECTIONS = {
             options="annotation.judges.commands:add_judge_actions",
         ),
         Command(
-            "collect",
-            "fetch the answers given so far",
-            "annotation.commands.campaign:collect_answers",
-            "annotation",
+            "collect", "fetch the answers given so far", "annotation.commands.campaign:collect_answers", "annotation"
         ),
         Command(
             "import",
@@ -193,10 +203,7 @@ SECTIONS = {
             "annotation",
         ),
         Command(
-            "accept",
-            "compute agreement and verdicts",
-            "annotation.commands.campaign:reach_verdicts",
-            "annotation",
+            "accept", "compute agreement and verdicts", "annotation.commands.campaign:reach_verdicts", "annotation"
         ),
         Command(
             "export",
@@ -217,18 +224,13 @@ SECTIONS = {
             "annotation,report",
         ),
         Command(
-            "backup",
-            "write and check a backup of the local Argilla",
-            extra="annotation",
-            options="annotation.options:backup",
-            run="annotation.commands.server:backup",
+            "backup", "write and check a backup of the local Argilla", "annotation.commands.server:backup", "annotation"
         ),
         Command(
             "restore",
             "replace the stopped Argilla's data with a backup",
-            extra="annotation",
-            options="annotation.options:restore",
-            run="annotation.commands.server:restore",
+            "annotation.commands.server:restore",
+            "annotation",
         ),
     ),
     "accepted transformations -> scores": (

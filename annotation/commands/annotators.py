@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 from urllib.parse import urlsplit
+
+from cyclopts import Parameter
 
 from annotation import server
 from annotation.argilla import accounts
@@ -18,7 +20,7 @@ from annotation.argilla.publish import has_rating_page
 from annotation.argilla.training_answers import by_queue
 from annotation.campaign.records import CampaignRecords
 from annotation.crowd.pay import assumed_hours
-from annotation.options import home_of
+from annotation.options import USUAL_HOME, Address, CampaignOptions, HomeOptions, Unseen
 from annotation.page.task import named, rating_words
 from annotation.page.training import read_items, training_rubric
 from annotation.questions.entries import ENGLISH
@@ -26,7 +28,7 @@ from annotation.questions.wordings import packaged, words_in
 from annotation.sampling.queues import Queue, queues_of
 from annotation.server.home import is_locked, write_private
 from annotation.verdicts.preregistration import rubric_to_ask
-from plumbline import cli
+from plumbline.cli import Local, Named, columns
 from plumbline.errors import StudyError
 from plumbline.languages import display_name, language_code, language_name
 from plumbline.study import Study, load_study
@@ -163,38 +165,72 @@ def unread_lines(
     return lines
 
 
-def add_users(options: argparse.Namespace) -> int:
-    """Create annotators' accounts."""
-    home = home_of(options)
-    codes = [code.strip() for code in options.languages.split(",") if code.strip()]
-    study = load_study(options.study, options.exports) if options.study else None
+def add_users(
+    names: tuple[str, ...],
+    /,
+    *,
+    options: HomeOptions = USUAL_HOME,
+    study: Annotated[Named | None, Parameter(metavar="FILE")] = None,
+    exports: Unseen = None,
+    languages: Annotated[str, Parameter(metavar="CODES")] = "",
+) -> int:
+    """Create annotators' accounts; their passwords are shown once.
+
+    Example: plumbline users add ada grace --languages en,de
+
+    Args:
+        names: The annotators' names.
+        options: The server.
+        study: Give them access to this study now (otherwise `publish` does).
+        exports: The place for the study's records.
+        languages: Languages that they read, for example en,de.
+    """
+    home = options.home
+    codes = [code.strip() for code in languages.split(",") if code.strip()]
+    campaign = load_study(study, exports) if study else None
     with reach(home) as connection:
-        for name, password in accounts.add(connection, home, options.names, codes).items():
+        for name, password in accounts.add(connection, home, names, codes).items():
             if password is not None:
                 print(f"Annotator {name}, password {password}   (shown this once)")
             else:
                 users = "plumbline users"
                 read = f" (languages now: {', '.join(map(language_code, codes))})" if codes else ""
                 print(f"Annotator {name} has an account{read}; for a new password run: {users} reset {name}")
-        if study is not None:
+        if campaign is not None:
             # Into the workspaces that there are; publishing lets them into the others.
             with attach(connection) as argilla:
-                admit_annotators(study, argilla, accounts.languages(connection, home))
+                admit_annotators(campaign, argilla, accounts.languages(connection, home))
     return 0
 
 
-def invite_users(options: argparse.Namespace) -> int:
-    """Create accounts for a study's people, and write invitations."""
-    study, home = cli.study_of(options), home_of(options)
+def invite_users(
+    names: tuple[str, ...] = (),
+    /,
+    *,
+    options: CampaignOptions,
+    to: Annotated[Local | None, Parameter(metavar="DIR")] = None,
+    address: Address = "",
+) -> int:
+    """Create accounts for a study's people, and write an invitation for each.
+
+    Example: plumbline users invite --study studies/mine.yaml --to invitations
+
+    Args:
+        names: People to invite (default: the study's raters.people).
+        options: The study and the server.
+        to: Write a file for each person instead of printing.
+        address: The address that people open (default: the server's own).
+    """
+    study, home = options.load(), options.home
     with reach(home) as connection:
-        invitations = invite(study, connection, home, options.names, options.address or "")
-    hand_out(invitations, options.to)
-    if not options.address and connection.home is not None and not is_locked(home):
+        invitations = invite(study, connection, home, names, address)
+    hand_out(invitations, to)
+    if not address and connection.home is not None and not is_locked(home):
         serve = "plumbline serve"
         print(f"the server at {connection.url} stopped with this command; start one that keeps running (`{serve}`)"
               " and invite again, or give --address", file=sys.stderr)  # fmt: skip
-    elif server.is_loopback(urlsplit(options.address or connection.url).hostname or ""):
-        print(f"{options.address or connection.url} can be opened on this machine only; with --address, give the"
+    elif server.is_loopback(urlsplit(address or connection.url).hostname or ""):
+        print(f"{address or connection.url} can be opened on this machine only; with --address, give the"
               " address that others open (docs/howto/tls.md)", file=sys.stderr)  # fmt: skip
     return 0
 
@@ -211,39 +247,67 @@ def hand_out(letters: Sequence[Letter], folder: Path | None) -> None:
         print(f"{path}: letter to {letter.name}; only you can read it")
 
 
-def list_users(options: argparse.Namespace) -> int:
-    """Show all accounts."""
-    home, study = home_of(options), load_study(options.study, options.exports) if options.study else None
+def list_users(
+    *,
+    options: HomeOptions = USUAL_HOME,
+    study: Annotated[Named | None, Parameter(metavar="FILE")] = None,
+    exports: Unseen = None,
+) -> int:
+    """Show all accounts with languages and number of answers.
+
+    Example: plumbline users list
+
+    Args:
+        options: The server.
+        study: Also show each account's pseudonym in this study's records, and who is in the study.
+        exports: The place for the study's records.
+    """
+    home, campaign = options.home, load_study(study, exports) if study else None
     with reach(home, existing=True) as connection:
         rows = [[account.username, account.role, ",".join(account.languages) or "-", str(account.answers)]
                 for account in accounts.accounts(connection, home)]  # fmt: skip
         names: dict[str, str] = {}
-        if study is not None:
+        if campaign is not None:
             with attach(connection) as argilla:
-                names = names_at(study.name, argilla)
+                names = names_at(campaign.name, argilla)
     raters = {name: rater for rater, name in names.items()}
     header = ["name", "role", "languages", "answers"]
-    if study is not None:
+    if campaign is not None:
         header, rows = [*header, "rater"], [[*row, raters.get(row[0], "-")] for row in rows]
-        if study.raters.people is not None:
-            named = dict.fromkeys(study.raters.people, "yes") | dict.fromkeys(study.raters.former, "former")
+        if campaign.raters.people is not None:
+            named = dict.fromkeys(campaign.raters.people, "yes") | dict.fromkeys(campaign.raters.former, "former")
             header, rows = [*header, "in the study"], [[*row, named.get(row[0], "no")] for row in rows]
-    print(cli.columns(header, rows))
+    print(columns(header, rows))
     return 0
 
 
-def reset_users(options: argparse.Namespace) -> int:
-    """Draw a new password."""
-    with reach(home_of(options), existing=True) as connection:
-        password = accounts.reset(connection, options.name)
-    print(f"User {options.name}, password {password}   (shown this once)")
+def reset_users(name: str, /, *, options: HomeOptions = USUAL_HOME) -> int:
+    """Set a new random password for an account.
+
+    Example: plumbline users reset ada
+
+    Args:
+        name: The account's name.
+        options: The server.
+    """
+    with reach(options.home, existing=True) as connection:
+        password = accounts.reset(connection, name)
+    print(f"User {name}, password {password}   (shown this once)")
     return 0
 
 
-def remove_users(options: argparse.Namespace) -> int:
-    """Delete an account."""
-    home = home_of(options)
-    with reach(home, existing=True) as connection:
-        answers = accounts.remove(connection, home, options.name, force=options.force)
-    print(f"User {options.name} was removed, with {count(answers, 'answer')} given under that account")
+def remove_users(name: str, /, *, options: HomeOptions = USUAL_HOME, force: bool = False) -> int:
+    """Delete an annotator's account.
+
+    Example: plumbline users remove ada
+    With the answers that ada has given: plumbline users remove ada --force
+
+    Args:
+        name: The account's name.
+        options: The server.
+        force: Remove the account even if it has answers, which are deleted too.
+    """
+    with reach(options.home, existing=True) as connection:
+        answers = accounts.remove(connection, options.home, name, force=force)
+    print(f"User {name} was removed, with {count(answers, 'answer')} given under that account")
     return 0

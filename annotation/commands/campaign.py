@@ -165,9 +165,6 @@ def publish_pairs(*, options: CampaignOptions) -> int:
     """Send the pairs to Argilla, where annotators rate them.
 
     Example: plumbline publish --study studies/demo.yaml
-
-    Args:
-        options: The study and the server.
     """
     study, home = options.load(), options.home
     records = CampaignRecords(study)
@@ -218,9 +215,6 @@ def simulate_raters(*, options: CampaignOptions) -> int:
     """Rehearse: simulated raters answer.
 
     Example: plumbline simulate --study studies/demo.yaml
-
-    Args:
-        options: The study and the server.
     """
     study = options.load()
     CampaignRecords(study).need(PAIRS)  # no server is started to say that there are none
@@ -465,9 +459,6 @@ def report(*, options: StudyOptions) -> int:
     """Write the report on raters, agreement and verdicts.
 
     Example: plumbline ratings-report --study studies/demo.yaml
-
-    Args:
-        options: The study.
     """
     study = options.load()
     with _reporting(study, "report"):
@@ -482,9 +473,6 @@ def sheet(*, options: StudyOptions) -> int:
     """Write HEDS 3.0, ARR's checklist D and a datasheet.
 
     Example: plumbline sheet --study studies/demo.yaml
-
-    Args:
-        options: The study.
     """
     study = options.load()
     with _reporting(study, "sheet"):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import math
+from dataclasses import dataclass
+from typing import Annotated
 
 import pandas as pd
+from cyclopts import Parameter
 
 from annotation.campaign.rubric import load_rubric
+from annotation.options import CampaignOptions
 from annotation.planning import (
     PAIRS,
     RATERS,
@@ -20,30 +23,72 @@ from annotation.planning import (
 from annotation.questions.wordings import template
 from annotation.statistics.summaries import Design
 from annotation.verdicts.rules import in_words
-from plumbline import cli
+from plumbline.cli import Count, Finite, Seed, Several, columns, positive, reads
 from plumbline.study import Study
 from plumbline.study.campaign import RuleSpec
 from plumbline.study.crowd import EXTRA_PAY
 
 
-def plan_study(options: argparse.Namespace) -> int:
-    """Print the plan."""
-    study = cli.study_of(options)
-    print(plan_text(study, options))
+def _deviation(value: str) -> float:
+    return 0.0 if value in ("0", "0.0") else positive(value)
+
+
+Deviation = Annotated[float, reads(_deviation), Parameter(metavar="SD")]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class PlanOptions:
+    """The sizes and assumptions of a plan; the deviations are those of `RatingVariation`.
+
+    Args:
+        pairs: Pairs of each transformation (default: 30, 50, 100 and 200; without --raters also the study's number).
+        raters: Raters per pair (default: 2, 3 and 5; without --pairs also the study's number).
+        means: True means or shares of labels to try (default: around the threshold or the rules' limits).
+        spread: Standard deviation of the pairs' quality in points (default: 0.8).
+        bias: Standard deviation of the raters' habits in points (default: 0.25).
+        noise: Standard deviation of single ratings in points (default: 1.1).
+        campaigns: Campaigns to simulate for each number (default: 1000).
+        seed: Seed of the simulation (default: the sample's).
+    """
+
+    pairs: Annotated[tuple[Count, ...], Several] = ()
+    raters: Annotated[tuple[Count, ...], Several] = ()
+    means: Annotated[tuple[Finite, ...], Several] = ()
+    spread: Deviation = 0.8
+    bias: Deviation = 0.25
+    noise: Deviation = 1.1
+    campaigns: Count = 1000
+    seed: Seed | None = None
+
+
+_USUAL = PlanOptions()
+
+
+def plan_study(*, options: CampaignOptions, asked: PlanOptions = _USUAL) -> int:
+    """Estimate the number of pairs and raters that you need, and their cost.
+
+    Example: plumbline plan --study studies/demo.yaml
+
+    Args:
+        options: The study.
+        asked: The sizes and assumptions.
+    """
+    print(plan_text(options.load(), asked))
     return 0
 
 
-def plan_text(study: Study, options: argparse.Namespace) -> str:
+def plan_text(study: Study, asked: PlanOptions) -> str:
     """Return the output of `plumbline plan`: assumptions, a row for each size, and how to read it."""
     study.refuse_unfit("plan")
     rubric = load_rubric(study)
     design = Design.of(study, rubric)
-    rule, assumed = design.rule, RatingVariation(options.spread, options.bias, options.noise)
+    rule, assumed = design.rule, RatingVariation(asked.spread, asked.bias, asked.noise)
     by_blocks = bool(study.raters.blocks)
     study_size, (judged, item) = (study.sample.pairs, study.raters.per_pair), study.called
-    sizes = sizes_asked(study_size, options, by_blocks=by_blocks)
-    seed = study.sample.seed if options.seed is None else options.seed
-    planned = plan(study, sizes, options.means or (), assumed, options.campaigns, seed)
+    sizes = sizes_asked(study_size, asked, by_blocks=by_blocks)
+    seed = study.sample.seed if asked.seed is None else asked.seed
+    planned = plan(study, sizes, asked.means, assumed, asked.campaigns, seed)
     tables = [
         (in_words(part), _table(planned[planned["rule"] == in_words(part)], part, item, by_blocks=by_blocks))
         for part in planned_rules(design)
@@ -52,7 +97,7 @@ def plan_text(study: Study, options: argparse.Namespace) -> str:
         "study": study,
         "rule": rule,
         "assumed": assumed,
-        "campaigns": options.campaigns,
+        "campaigns": asked.campaigns,
         "seed": seed,
         "judged": judged,
         "item": item,
@@ -69,16 +114,14 @@ def plan_text(study: Study, options: argparse.Namespace) -> str:
     return template("plan.jinja").render(facts).rstrip()
 
 
-def sizes_asked(
-    study_size: tuple[int, int], options: argparse.Namespace, *, by_blocks: bool = False
-) -> list[tuple[int, int]]:
+def sizes_asked(study_size: tuple[int, int], asked: PlanOptions, *, by_blocks: bool = False) -> list[tuple[int, int]]:
     """Return (pairs of a transformation, raters) to plan: the command line's, or the study's and usual ones.
 
     With blocks (`by_blocks`), which say how many pairs are rated, other numbers of pairs are not usual.
     """
-    numbers = options.pairs or ([study_size[0]] if by_blocks else PAIRS)
-    sizes = [(pairs, raters) for pairs in numbers for raters in options.raters or RATERS]
-    return sizes if options.pairs or options.raters else list(dict.fromkeys([study_size, *sizes]))
+    numbers = asked.pairs or ([study_size[0]] if by_blocks else PAIRS)
+    sizes = [(pairs, raters) for pairs in numbers for raters in asked.raters or RATERS]
+    return sizes if asked.pairs or asked.raters else list(dict.fromkeys([study_size, *sizes]))
 
 
 def _table(planned: pd.DataFrame, judged: RuleSpec, item: str, *, by_blocks: bool) -> str:
@@ -115,4 +158,4 @@ def _table(planned: pd.DataFrame, judged: RuleSpec, item: str, *, by_blocks: boo
                 f"{last['dollars']:,.0f}",
             ]
         )
-    return cli.columns([*header, "Ratings", "Hours", "Dollars"], rows)
+    return columns([*header, "Ratings", "Hours", "Dollars"], rows)

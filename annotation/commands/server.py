@@ -2,30 +2,77 @@
 
 from __future__ import annotations
 
-import argparse
 import os
+import re
 import shlex
 import shutil
 import subprocess
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from annotation import server
 from annotation.argilla import accounts
 from annotation.argilla.accounts import admit_annotators
 from annotation.argilla.client import attach
-from annotation.options import PORT, home_of
+from annotation.options import USUAL_HOME, Address, HomeOptions, Unseen
 from annotation.rounds import BlockOpener
-from annotation.server.backup import Keeper
+from annotation.server.backup import EVERY, KEEP, Keeper
 from annotation.server.home import POLL_SECONDS
-from plumbline import cli
+from plumbline.cli import Count, Local, Named, Port, reads
 from plumbline.errors import StudyError
-from plumbline.study import Study
+from plumbline.study import Study, load_study
+
+PORT = 6900
+_UNITS = {"m": "minutes", "h": "hours", "d": "days"}
+_DURATION = re.compile(r"(\d{1,4})([mhd])")
 
 
-def keeper_of(options: argparse.Namespace) -> Keeper:
-    """Return the keeper of the home while `serve` runs."""
-    return Keeper(home_of(options), options.backup_every, options.keep)
+def duration(text: str) -> timedelta | None:
+    """Parse `6h`, `30m`, `1d`; `off` is None. Raises ValueError."""
+    if text == "off":
+        return None
+    match = _DURATION.fullmatch(text)
+    if match is None or not int(match[1]):
+        raise ValueError(f"{text!r} is not a duration; write for example 6h, 30m, 1d, or off")
+    return timedelta(**{_UNITS[match[2]]: int(match[1])})
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class ServeOptions(HomeOptions):
+    """The server to run, as its options name it.
+
+    Args:
+        study: Create missing accounts for this study's raters.
+        exports: The place for the study's records.
+        host: Address to listen on (default: 127.0.0.1, this machine only).
+        port: Port to listen on (default: 6900; with --during, any free port).
+        address: The address at which others reach the server, through a TLS proxy; other host names are refused.
+            Repeatable.
+        database_url: Use PostgreSQL instead of SQLite, also on later starts; `sqlite` goes back. Give a URL with a
+            password in PLUMBLINE_ARGILLA_DATABASE_URL: all users of this machine can see arguments.
+        workers: Server processes; more than one needs PostgreSQL (default: 1).
+        backup_every: Interval of backups, for example 6h, 30m, 1d, or off (default: 6h).
+        keep: Scheduled backups to keep; of older ones, one a week is kept (default: 28).
+    """
+
+    study: Annotated[Named | None, Parameter(metavar="FILE")] = None
+    exports: Unseen = None
+    host: Annotated[str, Parameter(metavar="HOST")] = "127.0.0.1"
+    port: Port | None = None
+    address: Annotated[tuple[Address, ...], Parameter(metavar="URL")] = ()
+    database_url: Annotated[Named | None, Parameter(metavar="URL")] = None
+    workers: Count = 1
+    backup_every: Annotated[timedelta | None, reads(duration), Parameter(metavar="TIME")] = EVERY
+    keep: Count = KEEP
+
+
+_USUAL = ServeOptions()
 
 
 def _words_of(line: str) -> list[str]:
@@ -41,19 +88,35 @@ def _words_of(line: str) -> list[str]:
     return words
 
 
-def serve(options: argparse.Namespace) -> int:
-    """Run the server until Ctrl-C, or while a command runs; its exit status."""
-    if options.prepare:
+def serve(
+    *,
+    options: ServeOptions = _USUAL,
+    prepare: bool = False,
+    during: Annotated[str, Parameter(metavar="COMMAND")] = "",
+) -> int:
+    """Run Argilla on this machine, until Ctrl-C.
+
+    Example: plumbline serve --study studies/demo.yaml
+
+    Args:
+        options: The server.
+        prepare: Only make the server's Python environment, if it is missing.
+        during: Run a command while the server runs, then stop it.
+
+    Returns:
+        The exit status: the command's, if it ran one.
+    """
+    if prepare:
         server.ensure_environment()
         return 0
-    words = _words_of(options.during) if options.during else []
-    study = cli.study_of(options) if options.study else None
+    words = _words_of(during) if during else []
+    study = load_study(options.study, options.exports) if options.study else None
     crowd = study.crowd if study is not None else None
-    of_crowd = [crowd.address] if crowd is not None and crowd.address else []
-    addresses = [*options.address, *of_crowd]
+    addresses = [*options.address, *([crowd.address] if crowd is not None and crowd.address else [])]
+    home, url, workers = options.home, options.database_url, options.workers
     if words:
-        home, url, hosts = home_of(options), options.database_url, (options.host, *addresses)
-        with server.running(home, options.port, database_url=url, workers=options.workers, hosts=hosts) as connection:
+        hosts = (options.host, *addresses)
+        with server.running(home, options.port, database_url=url, workers=workers, hosts=hosts) as connection:
             if study is not None:
                 _make_annotators(study, connection)
             return _while_it_runs(words, BlockOpener(home, connection))
@@ -63,7 +126,7 @@ def serve(options: argparse.Namespace) -> int:
     def welcome(connection: server.Connection) -> None:
         if study is not None:
             _make_annotators(study, connection)
-        openers.append(BlockOpener(home_of(options), connection))
+        openers.append(BlockOpener(home, connection))
         print("Ready", flush=True)
 
     def open_blocks() -> None:
@@ -71,9 +134,9 @@ def serve(options: argparse.Namespace) -> int:
             opener.look()
 
     server.serve(
-        home_of(options), options.host, PORT if options.port is None else options.port, on_ready=welcome,
-        database_url=options.database_url, keeper=keeper_of(options), addresses=addresses,
-        workers=options.workers, meanwhile=open_blocks,
+        home, options.host, options.port or PORT, on_ready=welcome, database_url=url,
+        keeper=Keeper(home, options.backup_every, options.keep), addresses=addresses, workers=workers,
+        meanwhile=open_blocks,
     )  # fmt: skip
     return 0
 
@@ -106,18 +169,32 @@ def _make_annotators(study: Study, connection: server.Connection) -> None:
             admit_annotators(study, argilla, accounts.languages(connection, connection.home))
 
 
-def backup(options: argparse.Namespace) -> int:
-    """Write a checked backup of the local server."""
+def backup(*, options: HomeOptions = USUAL_HOME, to: Annotated[Local | None, Parameter(metavar="DIR")] = None) -> int:
+    """Write and check a backup of the local Argilla.
+
+    Example: plumbline backup --to /mnt/elsewhere
+
+    Args:
+        options: The server.
+        to: Folder for the backup (default: backups/ beside the database).
+    """
     _own_only("backed up")
-    file, manifest = server.backup(home_of(options), options.to)
+    file, manifest = server.backup(options.home, to)
     print(f"{file}: {manifest}")
     return 0
 
 
-def restore(options: argparse.Namespace) -> int:
-    """Replace the stopped local server's data by a backup."""
+def restore(file: Local, /, *, options: HomeOptions = USUAL_HOME) -> int:
+    """Replace the stopped Argilla's data with a backup.
+
+    Example: plumbline restore argilla-....tar.gz
+
+    Args:
+        file: A file that `backup` wrote.
+        options: The server.
+    """
     _own_only("restored")
-    manifest, previous = server.restore(home_of(options), options.file)
+    manifest, previous = server.restore(options.home, file)
     print(f"Restored {manifest}\nThe data that it replaced is in {previous}")
     return 0
 

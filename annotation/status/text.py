@@ -371,9 +371,6 @@ def show_status(*, options: CampaignOptions) -> int:
     """Show a study's progress and the next step (at any time).
 
     Example: plumbline status --study studies/demo.yaml
-
-    Args:
-        options: The study and the server.
     """
     study = options.load()
     names = known_names(options.home, study.name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -16,7 +15,7 @@ import pytest
 from scipy import stats
 
 from annotation.campaign.rubric import load_rubric
-from annotation.commands.planning import plan_text
+from annotation.commands.planning import PlanOptions, plan_text
 from annotation.planning import Outlook, Price, Pricing, RatingVariation, outlook, plan, simulated
 from annotation.questions.label import SingleLabelQuestion
 from annotation.questions.rating import RatingQuestion
@@ -35,9 +34,9 @@ SCALE = (1, 2, 3, 4, 5)
 RULE = RuleSpec(question="quality", at_least=3)
 
 
-def planned_with(**sizes: Any) -> argparse.Namespace:
+def planned_with(**sizes: Any) -> PlanOptions:
     """The options of a small plan."""
-    return argparse.Namespace(**sizes, spread=0.8, bias=0.25, noise=1.1, campaigns=5, seed=1)
+    return PlanOptions(**sizes, campaigns=5, seed=1)
 
 
 def design(**rule: object) -> Design:
@@ -89,7 +88,7 @@ def test_a_plan_pays_what_the_crowd_is_paid(variant: Callable[..., Study]) -> No
     study = variant(sample=sample, crowd={"pay": paid})
     found = priced(study, Design())
     assert (found.hours, found.dollars) == (pytest.approx(8.35 * 100 * 3 * 40 / 3600), pytest.approx(835, abs=0.03))
-    options = planned_with(pairs=[30], raters=[2], means=[4.0])
+    options = planned_with(pairs=(30,), raters=(2,), means=(4.0,))
     text = plan_text(study, options)
     assert "30 dollars an hour at 40 s a pair, 25% more for expansion," in text
 
@@ -234,7 +233,7 @@ def test_a_plan_is_for_the_smallest_verdict(variant: Callable[..., Study], tmp_p
     assert found["verdict_pairs"].tolist() == [20, 15]
     half = outlook(design(), RatingVariation(), (20, 4), 3.4, 50, stream(5, "plan", "40", "4", "3.4"))
     assert found["accepted"][0] == half.accepted and math.isnan(found["right"][1])
-    options = planned_with(pairs=[40, 30], raters=[4], means=[3.4])
+    options = planned_with(pairs=(40, 30), raters=(4,), means=(3.4,))
     text = plan_text(study, options)
     assert "Pairs  Raters  In a verdict  at 3.4" in text and "'never': too few pairs or raters for any decision" in text
     assert "The languages of the texts are unknown" in text and "no file" in text  # of none.csv; the file says them
@@ -262,6 +261,6 @@ def test_a_plan_by_blocks_decides_as_looks_do(variant: Callable[..., Study]) -> 
     assert found.width == pytest.approx(np.mean([row["high"] - row["low"] for row in first]))
     planned = plan(study, [(40, 3), (80, 3)], [3.5], campaigns=5)
     assert planned["dollars"].nunique() == 1  # pairs beyond the last block are not offered
-    options = planned_with(pairs=None, raters=None, means=[3.5])
+    options = planned_with(means=(3.5,))
     text = plan_text(study, options)
     assert "Pairs used" in text and "looks are after 20, 40 pairs" in text and "\n100 " not in text
