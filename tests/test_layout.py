@@ -17,7 +17,7 @@ import yaml
 
 from docs._site import reference
 from plumbline.__main__ import run
-from plumbline.commands import COMMANDS
+from plumbline.commands import COMMANDS, Command
 from plumbline.study import ROOT, load_study
 
 FLOW = (
@@ -155,18 +155,26 @@ def test_every_make_target_that_documents_name_exists() -> None:
     assert {"demo", "test", "test-all", "serve", "dashboard"} <= named <= targets
 
 
-#: What takes a tenth of a second to two seconds to import, and is no part of knowing what a command is asked.
+#: What takes a tenth of a second to two seconds to import, and is no part of the list of commands.
 SLOW = {"altair", "argilla", "boto3", "datasets", "httpx", "mteb", "numpy", "pandas", "pyarrow", "pydantic", "ray",
         "scipy", "sklearn", "statsmodels", "torch"}  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["", *COMMANDS])
-def test_help_is_there_at_once_and_has_an_example(name: str) -> None:
+@pytest.mark.parametrize("name", ["", *(name for name, command in COMMANDS.items() if not command.function)])
+def test_the_list_of_commands_is_there_at_once(name: str) -> None:
     command = [sys.executable, "-X", "importtime", "-m", "plumbline", *([name] if name else []), "--help"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-    assert "argparse" in imported and not imported & SLOW
-    assert not name or f"plumbline {name}" in done.stdout.partition("example")[2]
+    assert "cyclopts" in imported and not imported & SLOW
+
+
+@pytest.mark.parametrize("command", [command for command in COMMANDS.values() if command.function])
+def test_a_commands_help_is_its_docstring_with_an_example(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*command.name.split(), "--help"]) == 0
+    described = capsys.readouterr().out.partition("\n\n")[2]
+    first, _, rest = described.partition("\n")
+    assert first == f"{command.text[0].upper()}{command.text[1:]}."
+    assert f"plumbline {command.name}" in rest
 
 
 def test_every_command_that_documents_name_exists(capsys: pytest.CaptureFixture[str]) -> None:
@@ -176,21 +184,18 @@ def test_every_command_that_documents_name_exists(capsys: pytest.CaptureFixture[
         for document in DOCUMENTS
         for line in re.findall(r"(?:^|`)plumbline ([a-z][^`\n]+)", document.read_text(encoding="utf-8"), re.MULTILINE)
     }
-    names = {line.split()[0] for line in named}
-    assert {"demo", "generate", "evaluate"} <= names
-    assert not names - set(COMMANDS), f"there is no command {names - set(COMMANDS)}"
-    helps: dict[tuple[str, ...], str] = {}
+    groups = {name for name, command in COMMANDS.items() if not command.function}
+    helps: dict[str, str] = {}
     for line in sorted(named):
         name, *rest = line.split()
-        several = name in ("bundle", "crowd", "judge", "users")
-        call = (name, *(rest[:1] if several and rest and rest[0].isalpha() else []))
+        call = f"{name} {rest[0]}" if name in groups and rest and rest[0].isalpha() else name
+        assert call in COMMANDS, f"there is no command {call}"
         if call not in helps:
-            with pytest.raises(SystemExit) as ended:
-                run([*call, "--help"])
+            assert run([*call.split(), "--help"]) == 0
             helps[call] = capsys.readouterr().out
-            assert not ended.value.code, f"plumbline {line}"
         for option in re.findall(r"(?<![\w-])(--[a-z-]+)", line):
             assert option in helps[call], f"plumbline {line}: {option} is not known"
+    assert {"demo", "generate", "evaluate"} <= set(helps)
 
 
 def test_studies_are_valid() -> None:

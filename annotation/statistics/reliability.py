@@ -86,10 +86,20 @@ def _means(values: Floats, by: NDArray[np.int64]) -> Floats:
 
 
 def _groups(pair: NDArray[np.int64], rater: NDArray[np.int64], pairs: int, raters: int) -> int:
-    """Return the number of groups of raters that share no pair with each other."""
-    size = pairs + raters
-    edges = scipy.sparse.coo_array((np.ones(len(pair)), (pair, rater + pairs)), (size, size))
-    return int(scipy.sparse.csgraph.connected_components(edges, False)[0])
+    """Return the number of groups of raters that share no pair with each other.
+
+    Each rater takes the lowest number among the raters of their pairs until none changes. `scipy.sparse` knows graphs,
+    but its import takes a tenth of the time of `status`.
+    """
+    groups = np.arange(raters)
+    while True:
+        lowest = np.full(pairs, raters)
+        np.minimum.at(lowest, pair, groups[rater])
+        joined = groups.copy()
+        np.minimum.at(joined, rater, lowest[pair])
+        if (joined == groups).all():
+            return len(np.unique(groups))
+        groups = joined
 
 
 def reliability_table(ratings: pd.DataFrame, questions: Sequence[str]) -> pd.DataFrame:

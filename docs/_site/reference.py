@@ -20,7 +20,6 @@ from plumbline.records import Record
 from plumbline.study import Study
 from plumbline.study.kinds import PartOfKinds
 
-_OWN_COMMAND = re.compile(r"^    ([a-z-]+)  +(.+)$", re.MULTILINE)
 _PLAIN = {str: "text", int: "integer", float: "number", bool: "boolean"}
 _ROOMS = ("plumbline", "generation", "annotation", "evaluation")
 
@@ -155,10 +154,7 @@ def command_pages() -> str:
     for section, listed in commands.SECTIONS.items():
         lines.append(f"## {section[0].upper()}{section[1:]}")
         rows = ["| command | does |", "|---|---|"]
-        for one in listed:
-            rows.append(f"| `plumbline {one.name}` | {_cell(one.text)} |")
-            told = one.parser().format_help()
-            rows += [f"| `plumbline {one.name} {sub}` | {_cell(text)} |" for sub, text in _OWN_COMMAND.findall(told)]
+        rows += [f"| `plumbline {one.name}` | {_cell(one.text)} |" for one in listed]
         lines.append("\n".join(rows))
     return "\n\n".join(lines) + "\n"
 
