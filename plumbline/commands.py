@@ -53,14 +53,12 @@ SECTIONS = {
         Command(
             "demo",
             "run the whole flow on the sample study, with simulated raters",
-            options="plumbline.demo:add_options",
-            run="plumbline.demo:run",
+            "plumbline.demo:run",
         ),
         Command(
             "studies",
             "copy the sample studies into ./studies, to run or adapt",
-            options="plumbline.study_files:studies",
-            run="plumbline.study_files:copy_studies",
+            "plumbline.study_files:copy_studies",
         ),
         Command(
             "init",
@@ -72,8 +70,7 @@ SECTIONS = {
         Command(
             "schema",
             "write the JSON Schema of study files, for editors",
-            options="plumbline.study_files:schema_options",
-            run="plumbline.study_files:write_schema",
+            "plumbline.study_files:write_schema",
         ),
         Command(
             "completion",

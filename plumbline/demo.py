@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shlex
@@ -11,15 +10,17 @@ import sys
 import time
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Annotated, Any, TextIO
 
+from cyclopts import Parameter
+
+from plumbline.cli import Named
 from plumbline.errors import StudyError
 from plumbline.resources import installing, private
+from plumbline.store import make_folder
+from plumbline.study import Study, load_study
 from plumbline.study_files import FOLDER, put_samples
 from plumbline.versions import DISTRIBUTION
-
-if TYPE_CHECKING:
-    from plumbline.study import Study
 
 STUDY = str(FOLDER / "demo.yaml")
 #: A module of each extra that the flow needs: what is missing is named before the first step.
@@ -33,44 +34,51 @@ TAKES = "less than two minutes on two idle cores"
 Command = list[str]
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `demo`."""
-    parser.description = "Run the whole flow on the sample study: a real Argilla on this machine, simulated raters."
-    parser.epilog = "example: plumbline demo"
-    parser.add_argument("--study", metavar="FILE", default=STUDY, help="another study (default: %(default)s)")
-    parser.add_argument("--exports", metavar="DIR", help="the folder for its records (default: exports/)")
-    parser.add_argument("--rehearse", action="store_true", help=argparse.SUPPRESS)  # runs while Argilla runs
+def run(
+    *,
+    study: Annotated[Named, Parameter(metavar="FILE")] = STUDY,
+    exports: Annotated[Named | None, Parameter(metavar="DIR")] = None,
+    rehearse: Annotated[bool, Parameter(show=False)] = False,
+) -> int:
+    """Run the whole flow on the sample study, with simulated raters.
 
+    They answer in a real Argilla on this machine.
 
-def run(options: argparse.Namespace) -> int:
-    """Run every step; stop at the first that fails and return its exit status."""
-    study = ["--study", options.study, *(["--exports", options.exports] if options.exports else [])]
-    if options.rehearse:
-        return next((status for name in REHEARSAL if (status := subprocess.call(_call(name, *study)))), 0)
-    from plumbline.study import load_study  # noqa: PLC0415 (`--help` needs none of it)
+    Example: plumbline demo
 
+    Args:
+        study: Another study (default: studies/demo.yaml).
+        exports: The folder for its records (default: exports/).
+        rehearse: Only the part that runs while Argilla runs.
+
+    Returns:
+        The exit status of the first step that fails, else 0.
+    """
+    words = ["--study", study, *(["--exports", exports] if exports else [])]
+    if rehearse:
+        return next((status for name in REHEARSAL if (status := subprocess.call(_call(name, *words)))), 0)
     _refuse_incomplete()
-    if options.study == STUDY and not Path(STUDY).exists():
+    if study == STUDY and not Path(STUDY).exists():
         put_samples()
-    export = _call("bundle", "export", *study, "--out", f"{options.exports or 'exports'}/demo.zip")
+    export = _call("bundle", "export", *words, "--out", f"{exports or 'exports'}/demo.zip")
     # other campaigns may be too small
-    bundle = {"bundle: all results -> one file": [export]} if options.study == STUDY else {}
-    rehearsal = shlex.join(_call("demo", "--rehearse", *study))
-    loaded = load_study(options.study, options.exports)
+    bundle = {"bundle: all results -> one file": [export]} if study == STUDY else {}
+    rehearsal = shlex.join(_call("demo", "--rehearse", *words))
+    loaded = load_study(study, exports)
     human = loaded.judging.does_tasks  # such a study transforms nothing
-    generation = {} if human else {"generation: texts -> transformations": [_call("generate", *study)]}
+    generation = {} if human else {"generation: texts -> transformations": [_call("generate", *words)]}
     parts = {
         **generation,
         f"annotation: {'tasks -> items' if human else 'transformations -> pairs'} -> Argilla -> ratings":
-            [_call("sample", *study), _call("judge", "run", *study), _call("serve", "--during", rehearsal)],
-        "annotation: ratings -> verdicts": [_call("accept", *study), _call("ratings-report", *study)],
+            [_call("sample", *words), _call("judge", "run", *words), _call("serve", "--during", rehearsal)],
+        "annotation: ratings -> verdicts": [_call("accept", *words), _call("ratings-report", *words)],
         f"evaluation: accepted {'answers' if human else 'transformations'} -> scores":
-            [_call("evaluate", *study), _call("human-report" if human else "scores-report", *study)],
+            [_call("evaluate", *words), _call("human-report" if human else "scores-report", *words)],
         **bundle,
     }  # fmt: skip
-    takes = f" (it takes {TAKES})" if options.study == STUDY else ""
+    takes = f" (it takes {TAKES})" if study == STUDY else ""
     print(f"Running the study {loaded.name}{takes}; its records are in {loaded.folder}")
-    return _in_turn(parts, loaded) or _say_next(study, loaded, human)
+    return _in_turn(parts, loaded) or _say_next(words, loaded, human)
 
 
 def _refuse_incomplete() -> None:
@@ -91,8 +99,6 @@ def _in_turn(parts: dict[str, list[Command]], study: Study) -> int:
 
     Each part is shown with its duration; the tables of SHOWN follow at the end.
     """
-    from plumbline.store import make_folder  # noqa: PLC0415 (`--help` needs none of it)
-
     tables = []
     make_folder(study.scratch)
     with open(study.scratch / LOG, "w+", encoding="utf-8", opener=private) as log:
@@ -138,10 +144,10 @@ def section(text: str, title: str) -> str:
     return ""
 
 
-def _say_next(study: list[str], loaded: Study, human: bool) -> int:
+def _say_next(words: list[str], loaded: Study, human: bool) -> int:
     by_make = "MAKELEVEL" in os.environ  # `make demo`: its targets need no activated environment
     serve, dashboard = ("make serve", "make dashboard") if by_make else (
-        shlex.join(["plumbline", name, *study]) for name in ("serve", "dashboard")
+        shlex.join(["plumbline", name, *words]) for name in ("serve", "dashboard")
     )  # fmt: skip
     scores = "people and models on the same items" if human else "the models' scores"
     print(

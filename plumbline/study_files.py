@@ -2,43 +2,41 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
 from pathlib import Path
 
-from plumbline import cli
+from plumbline.cli import Local
 from plumbline.errors import StudyError
 from plumbline.resources import resource, working
+from plumbline.store import atomic
+from plumbline.study import Study
 from plumbline.words import count
 
 
 def schema() -> str:
     """The JSON Schema of study files."""
-    from plumbline.study import Study  # noqa: PLC0415 (`--help` needs none of it)
-
     study_schema = Study.model_json_schema()
     return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **study_schema}, indent=1) + "\n"
 
 
-def schema_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `schema`."""
-    parser.description = (
-        "Write the JSON Schema of study files. With it, editors with a YAML language server complete and"
-        " explain keys in a file whose first line is `# yaml-language-server: $schema=study.schema.json`."
-    )
-    parser.epilog = "example: plumbline schema --out studies/study.schema.json"
-    parser.add_argument("--out", type=cli.local, metavar="FILE", help="the file to write (default: the terminal)")
+def write_schema(*, out: Local | None = None) -> int:
+    """Write the JSON Schema of study files, for editors.
 
+    With it, editors with a YAML language server complete and explain keys in a file whose first line is
+    `# yaml-language-server: $schema=study.schema.json`.
 
-def write_schema(options: argparse.Namespace) -> int:
-    """Print the JSON Schema of study files, or write it to a file."""
-    out: Path | None = options.out
+    Example: plumbline schema --out studies/study.schema.json
+
+    Args:
+        out: The file to write (default: the terminal).
+
+    Returns:
+        The exit status.
+    """
     if out is None:
         print(schema(), end="")
         return 0
-    from plumbline.store import atomic  # noqa: PLC0415
-
     with atomic(out, public=True) as file:
         file.write(schema().encode())
     print(f"-> {out}")
@@ -48,14 +46,16 @@ def write_schema(options: argparse.Namespace) -> int:
 FOLDER = Path("studies")
 
 
-def studies(parser: argparse.ArgumentParser) -> None:
-    """Describe `studies`, which has no options."""
-    parser.description = "Copy the sample studies to ./studies, to run and to adapt. Existing files stay unchanged."
-    parser.epilog = "example: plumbline studies"
+def copy_studies() -> int:
+    """Copy the sample studies into ./studies, to run or adapt.
 
+    Existing files stay unchanged.
 
-def copy_studies(options: argparse.Namespace) -> int:
-    """Copy the samples, and print the places of prompts and rubrics."""
+    Example: plumbline studies
+
+    Returns:
+        The exit status.
+    """
     new = put_samples()
     print(f"{count(new, 'file')} copied to {FOLDER}/" if new else f"the sample studies are in {FOLDER}/ already")
     print(f"prompts and rubrics to adapt: {resource('prompts')}; put yours, with other names, in {working('prompts')}")
