@@ -12,18 +12,20 @@ overall the mean of HTEB's three axes, or of a study's own.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
+from cyclopts import Parameter
 from rapidfuzz.distance import Levenshtein
 
 from generation import output_statistics
 from generation.flags import KNOWN
 from generation.output_statistics import OutputMeasure
 from plumbline import cli
+from plumbline.cli import Local, Named
 from plumbline.error_types import FLAGS, LABELS
 from plumbline.errors import DataError
 from plumbline.exhibits.table import number, write_csv
@@ -61,7 +63,7 @@ def errors_measure(kinds: Mapping[str, Transformation] = EIGHT, *, after_retries
     return OutputMeasure(columns, (*RATES, "answered", "told"), of)
 
 
-def error_rates(sums: pd.DataFrame, by: str = "") -> pd.DataFrame:
+def error_rates(sums: pd.DataFrame, by: str | None = None) -> pd.DataFrame:
     """Return Table 5 from the sums of `errors_measure`: a row for each generator, and each value of `by`.
 
     Columns: generator; `by` (if given); the ten error types and `total`, in % (means over the transformations that have
@@ -80,7 +82,7 @@ def error_rates(sums: pd.DataFrame, by: str = "") -> pd.DataFrame:
     return table.reset_index()
 
 
-def _printed_rates(table: pd.DataFrame, by: str) -> str:
+def _printed_rates(table: pd.DataFrame, by: str | None) -> str:
     """Return the table for a terminal; a star marks generators whose outputs are incomplete."""
     heads = [LABELS[flag].removesuffix(" Rate") for flag in FLAGS]
     header = ["generator", *([by] if by else []), *heads, "Total", "n", "failed", "unanswered"]
@@ -94,10 +96,10 @@ def _printed_rates(table: pd.DataFrame, by: str) -> str:
     return cli.columns(header, rows)
 
 
-def _notes_on_rates(table: pd.DataFrame, options: argparse.Namespace) -> list[str]:
+def _notes_on_rates(table: pd.DataFrame, by: str | None, *, after_retries: bool) -> list[str]:
     """Return the notes below the table."""
-    attempts = "last attempts" if options.after_retries else "first attempts"
-    mean = "" if options.by == "transformation" else ", averaged over the transformations"
+    attempts = "last attempts" if after_retries else "first attempts"
+    mean = "" if by == "transformation" else ", averaged over the transformations"
     notes = [
         f"Numbers are percentages of n, from the {attempts}{mean} (HTEB, Table 5). A text counts once for each"
         " occurrence in the data sets."
@@ -113,15 +115,54 @@ def _notes_on_rates(table: pd.DataFrame, options: argparse.Namespace) -> list[st
     return notes
 
 
-def show_error_rates(options: argparse.Namespace) -> int:
-    """Print the error rates of the studies that the options name."""
-    studies = output_statistics.by_generator([load_study(file, options.exports) for file in options.study])
-    measure = errors_measure(output_statistics.kinds_of(studies), after_retries=options.after_retries)
-    table = error_rates(output_statistics.tally(studies, measure), options.by)
-    return _show(options, studies, table, [_printed_rates(table, options.by), *_notes_on_rates(table, options)])
+@Parameter(name="*")
+@dataclass(frozen=True)
+class TableOptions:
+    """The studies of a table, and the file to which it is written too.
+
+    Args:
+        study: A study; repeat to report on several.
+        exports: The folder of the records (default: exports/).
+        csv: Also write the table to this file, unrounded.
+    """
+
+    study: Annotated[tuple[Named, ...], Parameter(metavar="FILE")]
+    exports: Annotated[Named | None, Parameter(metavar="DIR")] = None
+    csv: Local | None = None
+
+    def load(self) -> list[Study]:
+        """Return the studies, one for each generator. Raises StudyError as `load_study`."""
+        return output_statistics.by_generator([load_study(file, self.exports) for file in self.study])
 
 
-def _show(options: argparse.Namespace, studies: Sequence[Study], table: pd.DataFrame, lines: Sequence[str]) -> int:
+def show_error_rates(
+    *,
+    options: TableOptions,
+    by: Literal["transformation", "dataset", "language"] | None = None,
+    after_retries: bool = False,
+) -> int:
+    """Show each generator's error rates.
+
+    The table has a row for a study's generator and each candidate, and a column for each type of error (HTEB, Table 5).
+
+    Example: plumbline errors --study studies/demo.yaml
+
+    Args:
+        options: The studies, and a file for the table.
+        by: Split the rates by this, one row for each value.
+        after_retries: Count the errors of the last attempts instead of the first attempts.
+
+    Returns:
+        The exit status.
+    """
+    studies = options.load()
+    measure = errors_measure(output_statistics.kinds_of(studies), after_retries=after_retries)
+    table = error_rates(output_statistics.tally(studies, measure), by)
+    notes = _notes_on_rates(table, by, after_retries=after_retries)
+    return _show(options, studies, table, [_printed_rates(table, by), *notes])
+
+
+def _show(options: TableOptions, studies: Sequence[Study], table: pd.DataFrame, lines: Sequence[str]) -> int:
     """Print a table and its notes, and write it to the file that the options name."""
     further = [*output_statistics.not_counted(studies), *filter(None, [output_statistics.incomparable(studies)])]
     print(*lines, *further, sep="\n")
@@ -272,8 +313,20 @@ def _notes_on_lengths(table: pd.DataFrame) -> list[str]:
     return notes
 
 
-def show_lengths(options: argparse.Namespace) -> int:
-    """Print the lengths of the outputs of the studies that the options name."""
-    studies = output_statistics.by_generator([load_study(file, options.exports) for file in options.study])
+def show_lengths(*, options: TableOptions) -> int:
+    """Show how generators' outputs differ.
+
+    The table says how long the outputs of a study's generator and candidates are, and how far they are from their
+    originals (HTEB, Table 23; PTEB's edit distance). `plumbline evaluate` scores embedding models on them (Table 22).
+
+    Example: plumbline compare --study studies/demo.yaml
+
+    Args:
+        options: The studies, and a file for the table.
+
+    Returns:
+        The exit status.
+    """
+    studies = options.load()
     table = length_table(output_statistics.tally(studies, lengths_measure()), output_statistics.kinds_of(studies))
     return _show(options, studies, table, [_printed_lengths(table), *_notes_on_lengths(table)])

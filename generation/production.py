@@ -7,12 +7,16 @@ table (`generation.unit`), so `kill -9` loses only texts in flight. The next run
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Group, Parameter
+from cyclopts.validators import LimitedChoice
 
 from generation.forecast import forecast
 from generation.generators import Generator, make_generator, refuse_code
@@ -20,7 +24,7 @@ from generation.jobs import COMMAND, Job, Plan, refuse_other_outputs
 from generation.output import make_output
 from generation.output_statistics import flagged_lines, flagged_outputs
 from generation.unit import Shard, Unit, planned, take_over
-from plumbline import cli
+from plumbline.cli import StudyOptions, reads
 from plumbline.errors import StudyError
 from plumbline.manifest import stage
 from plumbline.models.asking import ask_all
@@ -123,21 +127,64 @@ def _counted(counts: Counter[str]) -> str:
     return f"{line}, {counts['reused']} already stored"
 
 
-def run(options: argparse.Namespace) -> int:
-    """Make the missing outputs as the options say, and print the counts."""
-    study = cli.study_of(options)
-    if options.generator:
-        study = study.by(study.generator_called(options.generator))
-    if options.dry_run:
-        print(forecast(study, again=options.again))
+_ONE = Group("One of these", validator=LimitedChoice(0, 1))
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Machines:
+    """The machines that transform a study's texts, if not this one alone.
+
+    Args:
+        ray: Run on a Ray cluster: `auto` or its address.
+        shard: Transform only the K-th of N parts of the texts, as in an array job of Slurm (docs/howto/slurm.md).
+    """
+
+    ray: Annotated[str, Parameter(metavar="ADDRESS", group=_ONE)] = ""
+    shard: Annotated[
+        Shard | None, reads(Shard.read), Parameter(metavar="K/N", group=_ONE, n_tokens=1, accepts_keys=False)
+    ] = None
+
+
+def run(
+    *,
+    options: StudyOptions,
+    generator: Annotated[str, Parameter(metavar="MODEL")] = "",
+    again: bool = False,
+    allow_code: bool = False,
+    dry_run: bool = False,
+    machines: Machines = Machines(),
+) -> int:
+    """Transform the study's texts.
+
+    You can stop it at any time; run it again to continue.
+
+    Example: plumbline generate --study studies/demo.yaml
+
+    Args:
+        options: The study.
+        generator: Use one of the study's `candidates` instead of its generator.
+        again: Ask again for failed outputs too, not only for unanswered ones.
+        allow_code: Allow transformations that are functions, which run code.
+        dry_run: Show how much work is left, and generate nothing.
+        machines: Where the texts are transformed.
+
+    Returns:
+        The exit status.
+    """
+    study = options.load()
+    if generator:
+        study = study.by(study.generator_called(generator))
+    if dry_run:
+        print(forecast(study, again=again))
         return 0
-    if options.shard:
-        counts = generate_shard(study, options.shard, again=options.again, allow_code=options.allow_code)
+    if machines.shard:
+        counts = generate_shard(study, machines.shard, again=again, allow_code=allow_code)
         print(f"{study.name}: {_counted(counts)}; when all shards have ended, run again without --shard")
         return 0
     outputs = [study.folder / "texts.parquet", study.outputs]
     with stage(study, "generation", study.data_files(), outputs):
-        counts = generate(study, again=options.again, cluster=options.ray, allow_code=options.allow_code)
+        counts = generate(study, again=again, cluster=machines.ray, allow_code=allow_code)
     print(f"{study.name}: {_counted(counts)} -> {study.outputs}")
     if counts["failed"] or counts["unanswered"]:
         files = (study.transformation_file(name, seed) for name in study.transformations for seed in study.seeds)

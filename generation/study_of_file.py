@@ -6,27 +6,39 @@ for what it cannot guess. It keeps the study only if it can be read as every com
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import pandas as pd
+from cyclopts import Parameter
 
 from generation.datasets.loading import iter_datasets, languages_in
 from generation.datasets.tables import read_frame
 from generation.flags import identify
-from generation.options import FOLDER, NAMES
+from plumbline.cli import Named, reads
 from plumbline.errors import DataError, StudyError
-from plumbline.languages import language_name, language_pair
+from plumbline.languages import language_name, language_pair, pair_code
 from plumbline.store import atomic
 from plumbline.study import Study, load_study
 from plumbline.study.datasets import TaskType
 from plumbline.words import shows
 
+FOLDER = Path("studies")
+#: Usual column names for each field of a task (`output`: the text as somebody has transformed it).
+NAMES = {
+    "sentence1": ("sentence1", "sentence_1", "sentence_a", "sent1", "text1", "text_1", "text_a", "premise"),
+    "sentence2": ("sentence2", "sentence_2", "sentence_b", "sent2", "text2", "text_2", "text_b", "hypothesis"),
+    "score": ("score", "similarity", "gold", "similarity_score"),
+    "label": ("label", "class", "category", "intent", "topic", "cluster"),
+    "text": ("text", "sentence", "original", "source", "content", "utterance", "question", "message", "document"),
+    "output": ("output", "transformed", "rewritten", "paraphrase", "changed"),
+    "split": ("split",),
+}
 MOST = 100  # pairs of a transformation, if the file has as many texts
 READ = 200  # texts read to identify the language
 LEAST, SHARE = 10, 0.95  # identified texts, and the share in one language, needed to be certain
@@ -211,31 +223,32 @@ def _quoted(word: str) -> str:
     return "'" + word.replace("'", "''") + "'"
 
 
-def begin(options: argparse.Namespace) -> tuple[Study, Guess, str]:
-    """Write the study; return (the study, the guess, its languages in words)."""
-    path = Path(options.file)
+def begin(
+    path: Path, columns: Mapping[str, str], *, language: str = "", name: str = "", file: str = ""
+) -> tuple[Study, Guess, str]:
+    """Write the study of a file; return (the study, the guess, its languages in words)."""
     if not path.exists():
         raise DataError(f"no file {path}")
     frame = read_frame(path)
-    name = options.name or re.sub(r"[^a-z0-9]+", "-", path.stem.lower()).strip("-")[:60] or "study"
-    target = FOLDER / f"{name}.yaml" if options.study is None else Path(options.study)
+    name = name or re.sub(r"[^a-z0-9]+", "-", path.stem.lower()).strip("-")[:60] or "study"
+    target = Path(file) if file else FOLDER / f"{name}.yaml"
     if target.exists():
         raise StudyError(f"{target} exists already; move it, or name another with --study FILE or --name NAME")
-    guessed = guess(frame, dict(options.column), path)
+    guessed = guess(frame, columns, path)
     for column in guessed.columns.values():
         if column not in frame:
             listed = ", ".join(repr(str(heading)) for heading in frame.columns)
             raise DataError(f"{path}: no column {column!r} among {listed[:_LISTS]}")
     sides = [frame[column] for column in guessed.texts]
-    language = options.language or _most_common(frame) or language_of(pd.concat(sides), path)
+    language = language or _most_common(frame) or language_of(pd.concat(sides), path)
     if "-" in language and "text" in guessed.columns:
         raise StudyError(
             f"--language: {language!r} is a pair of languages, but {path} has single texts; give one language"
         )
     texts = len({str(text) for side in sides for text in side})
     languages = languages_in(frame, guessed.texts[0], guessed.task, language)
-    with atomic(target, public=True) as file:
-        file.write(study_text(path, target, name, guessed, language, (texts, languages)).encode())
+    with atomic(target, public=True) as written:
+        written.write(study_text(path, target, name, guessed, language, (texts, languages)).encode())
     try:
         study = load_study(target)
         for _ in iter_datasets(study):
@@ -246,15 +259,61 @@ def begin(options: argparse.Namespace) -> tuple[Study, Guess, str]:
     return study, guessed, language_of_all(language, languages)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Write the study, and print the guesses."""
-    study, guessed, language = begin(options)
-    print(f"{', '.join(f'{field}: column {column!r}' for field, column in guessed.columns.items())}")
-    if not _KNOWN & {column.strip().lower() for column in guessed.columns.values()}:
-        print(f"the first line of {options.file} is read as column names, not as a text")
-    print(f"task: {guessed.task} ({guessed.why}); language: {language}")
-    print(f"-> {study.file}: read it and change what you like")
-    print(f"next: {study.command('generate')}{'' if 'output' in guessed.columns else ' --dry-run'}")
+def _name(value: str) -> str:
+    if not re.fullmatch("[a-z0-9][a-z0-9_-]{0,63}", value):
+        raise ValueError(f"{value!r} cannot name a study; use lower-case letters, digits, - and _")
+    return value
+
+
+def _column(value: str) -> str:
+    field, _, name = value.partition("=")
+    if field not in NAMES or not name:
+        raise ValueError(f"{value!r} is not WHAT=NAME, where WHAT is one of {', '.join(NAMES)}")
+    return value
+
+
+def run(
+    file: Named,
+    /,
+    *,
+    language: Annotated[str, reads(pair_code), Parameter(metavar="CODE")] = "",
+    column: Annotated[tuple[Annotated[str, reads(_column)], ...], Parameter(metavar="WHAT=NAME")] = (),
+    name: Annotated[str, reads(_name), Parameter(metavar="NAME")] = "",
+    study: Annotated[Named, Parameter(metavar="FILE")] = "",
+) -> int:
+    """Make a study from your own file of texts.
+
+    The file is CSV, TSV, JSONL or Parquet. The command guesses the meaning of columns and the language of the texts,
+    and prints both. It overwrites no file.
+
+    Example: a file sentences.csv with the columns text and label
+
+      plumbline init sentences.csv --language en
+      plumbline generate --study studies/sentences.yaml --dry-run
+
+    If a column `output` beside `text` has the transformed texts, no language model is needed. Name columns that have
+    other names:
+
+      plumbline init saetze.csv --language de --column text=Satz --column label=Klasse
+
+    Args:
+        file: The file of texts, one text per row.
+        language: Language of the texts, such as en, or en-de for pairs.
+        column: The column that holds WHAT: sentence1, sentence2, score, label, text, output, split (may be repeated).
+        name: Name of the study (default: the file's).
+        study: The study file to write (default: studies/NAME.yaml).
+
+    Returns:
+        The exit status.
+    """
+    columns = dict(word.split("=", 1) for word in column)
+    made, guessed, languages = begin(Path(file), columns, language=language, name=name, file=study)
+    print(f"{', '.join(f'{field}: column {heading!r}' for field, heading in guessed.columns.items())}")
+    if not _KNOWN & {heading.strip().lower() for heading in guessed.columns.values()}:
+        print(f"the first line of {file} is read as column names, not as a text")
+    print(f"task: {guessed.task} ({guessed.why}); language: {languages}")
+    print(f"-> {made.file}: read it and change what you like")
+    print(f"next: {made.command('generate')}{'' if 'output' in guessed.columns else ' --dry-run'}")
     return 0
 
 

@@ -35,6 +35,14 @@ class Shard(NamedTuple):
     number: int
     of: int
 
+    @classmethod
+    def read(cls, text: str) -> Shard:
+        """Return the shard that a text such as `3/16` names. Raises ValueError."""
+        number, _, of = text.partition("/")
+        if number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of) <= MOST:
+            return cls(int(number), int(of))
+        raise ValueError(f"{text!r} is not a shard K/N, such as 3/16, with N up to {MOST}")
+
     def has(self, text: str) -> bool:
         """Return whether a text (in NFC) belongs to this shard: by its hash, so that equal texts share a shard."""
         return zlib.crc32(text.encode()) % self.of == self.number - 1

@@ -63,9 +63,8 @@ SECTIONS = {
         Command(
             "init",
             "make a study from your own file of texts",
-            extra="generation",
-            options="generation.options:init",
-            run="generation.study_of_file:run",
+            "generation.study_of_file:run",
+            "generation",
         ),
         Command(
             "schema",
@@ -82,23 +81,20 @@ SECTIONS = {
         Command(
             "generate",
             "transform the study's texts",
-            extra="generation",
-            options="generation.options:generate",
-            run="generation.production:run",
+            "generation.production:run",
+            "generation",
         ),
         Command(
             "errors",
             "show each generator's error rates",
-            extra="generation",
-            options="generation.options:errors",
-            run="generation.output_tables:show_error_rates",
+            "generation.output_tables:show_error_rates",
+            "generation",
         ),
         Command(
             "compare",
             "show how generators' outputs differ",
-            extra="generation",
-            options="generation.options:compare",
-            run="generation.output_tables:show_lengths",
+            "generation.output_tables:show_lengths",
+            "generation",
         ),
     ),
     "transformations -> pairs -> people -> verdicts": (
@@ -284,9 +280,8 @@ SECTIONS = {
         Command(
             "instructions",
             "make wordings of instructions for people to label",
-            extra="generation",
-            options="generation.options:instructions",
-            run="generation.instructions.run:run",
+            "generation.instructions.run:run",
+            "generation",
         ),
         Command(
             "sensitivity",
@@ -347,6 +342,7 @@ def application() -> App:
         result_action="return_value",
         print_error=False,
         exit_on_error=False,
+        suppress_keyboard_interrupt=False,
         help_format="plaintext",
         help_formatter=_Help(),
         group_arguments=Group("Arguments"),

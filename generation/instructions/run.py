@@ -5,7 +5,6 @@ Each reply is written to a journal when it is received, so `kill -9` loses only 
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import functools
 import json
@@ -39,7 +38,7 @@ from generation.instructions.wordings import (
     one_of_each,
     worded,
 )
-from plumbline import cli
+from plumbline.cli import StudyOptions
 from plumbline.errors import DataError, StudyError, TextRefusedError, TextUnansweredError, read_each
 from plumbline.journal import record_lines
 from plumbline.manifest import Manifest, stage
@@ -239,14 +238,28 @@ def _refuse_known(file: Path, items: Sequence[Instruction], machine: Sequence[In
             raise DataError(f"{file}: {item.text[:60]!r} is also a wording of its task; remove it from the file")
 
 
-def run(options: argparse.Namespace) -> int:
-    """Make the missing wordings, as the options say, and print the result."""
-    study = cli.study_of(options)
+def run(*, options: StudyOptions, again: bool = False, dry_run: bool = False) -> int:
+    """Make wordings of instructions for people to label.
+
+    Embedding models read instructions before a text. A language model proposes wordings of them, or people list them in
+    a file. You can stop the command at any time; run it again to continue.
+
+    Example: plumbline instructions --study studies/instructions.yaml
+
+    Args:
+        options: The study.
+        again: Also repeat calls that got no valid reply.
+        dry_run: Show how many calls are left, and make no call.
+
+    Returns:
+        The exit status.
+    """
+    study = options.load()
     subject = asked_of(study)
-    if options.dry_run:
+    if dry_run:
         tasks = tasks_of(subject, study.datasets, study.file)
         calls = calls_of(subject, tasks, maker_hash(study.generator, study.resolve))
-        todo = list(Replies(study, calls, again=options.again).jobs())
+        todo = list(Replies(study, calls, again=again).jobs())
         wanted, characters = sum(call.number for call in todo), sum(len(call.message) for call in todo)
         print(f"{study.name}: {len(calls)} calls, {len(todo)} left, for {wanted} wordings; {characters:,} characters"
               f" are sent to {study.generator.model}")  # fmt: skip
@@ -254,7 +267,7 @@ def run(options: argparse.Namespace) -> int:
     outputs = [study.folder / name for name in (INSTRUCTIONS, REMOVED, REPLIES)]
     inputs = [study.resolve(path) for path in (subject.prompts, subject.known) if path]
     with stage(study, "instructions", inputs, outputs):
-        run = word_instructions(study, again=options.again)
+        run = word_instructions(study, again=again)
     counts = run.counts
     calls_made = f"{counts['ok']} calls answered, {counts['failed']} failed, {counts['unanswered']} unanswered"
     print(f"{study.name}: {calls_made}, {counts['reused']} already stored; {len(run.wordings)} wordings"
