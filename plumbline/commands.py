@@ -50,27 +50,12 @@ class Command:
 
 SECTIONS = {
     "getting started": (
+        Command("demo", "run the whole flow on the sample study, with simulated raters", "plumbline.demo:run"),
         Command(
-            "demo",
-            "run the whole flow on the sample study, with simulated raters",
-            "plumbline.demo:run",
+            "studies", "copy the sample studies into ./studies, to run or adapt", "plumbline.study_files:copy_studies"
         ),
-        Command(
-            "studies",
-            "copy the sample studies into ./studies, to run or adapt",
-            "plumbline.study_files:copy_studies",
-        ),
-        Command(
-            "init",
-            "make a study from your own file of texts",
-            "generation.study_of_file:run",
-            "generation",
-        ),
-        Command(
-            "schema",
-            "write the JSON Schema of study files, for editors",
-            "plumbline.study_files:write_schema",
-        ),
+        Command("init", "make a study from your own file of texts", "generation.study_of_file:run", "generation"),
+        Command("schema", "write the JSON Schema of study files, for editors", "plumbline.study_files:write_schema"),
         Command(
             "completion",
             "print a script that lets your shell complete commands and options",
@@ -78,23 +63,12 @@ SECTIONS = {
         ),
     ),
     "texts -> transformations": (
+        Command("generate", "transform the study's texts", "generation.production:run", "generation"),
         Command(
-            "generate",
-            "transform the study's texts",
-            "generation.production:run",
-            "generation",
+            "errors", "show each generator's error rates", "generation.output_tables:show_error_rates", "generation"
         ),
         Command(
-            "errors",
-            "show each generator's error rates",
-            "generation.output_tables:show_error_rates",
-            "generation",
-        ),
-        Command(
-            "compare",
-            "show how generators' outputs differ",
-            "generation.output_tables:show_lengths",
-            "generation",
+            "compare", "show how generators' outputs differ", "generation.output_tables:show_lengths", "generation"
         ),
     ),
     "transformations -> pairs -> people -> verdicts": (
@@ -161,11 +135,30 @@ SECTIONS = {
             extra="annotation,crowd",
             options="annotation.options:crowd",
         ),
+        Command("judge", "let language models rate too, and measure how useful their ratings are"),
         Command(
-            "judge",
-            "let language models rate too, and measure how useful their ratings are",
-            extra="generation",
-            options="annotation.judges.commands:add_judge_actions",
+            "judge run",
+            "have the study's judges rate outputs, or its models do people's tasks; resumes where it stopped",
+            "annotation.judges.commands:run_judges",
+            "generation",
+        ),
+        Command(
+            "judge gold",
+            "have judges score pairs that have gold scores, and compare the scores (PTEB)",
+            "annotation.judges.commands:judge_gold",
+            "generation",
+        ),
+        Command(
+            "judge select",
+            "choose the generator among the study's candidates (HTEB, PTEB)",
+            "annotation.judges.commands:choose_generator",
+            "generation",
+        ),
+        Command(
+            "judge check",
+            "compare judges with people's ratings",
+            "annotation.judges.commands:check_judges",
+            "generation",
         ),
         Command(
             "collect", "fetch the answers given so far", "annotation.commands.campaign:collect_answers", "annotation"

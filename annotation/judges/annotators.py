@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -12,18 +11,18 @@ from typing import Any
 from annotation.campaign.records import CampaignRecords
 from annotation.campaign.rubric import load_rubric
 from annotation.human.forms import RaterAnswers, form_of
-from annotation.human.records import ITEMS, MODEL_ANSWERS, TASKS, HumanAnswer, HumanItem
+from annotation.human.records import MODEL_ANSWERS, HumanAnswer, HumanItem
 from annotation.human.simulated import read_items
 from annotation.human.tasks import read_tasks, subject_of
 from annotation.judges.annotator_messages import AnnotatorMessage, Instructions, does, read_answer
 from annotation.judges.pool import COMMAND
 from annotation.judges.prompts import RecordedJudgeAnswers, recording_hashes
 from annotation.judges.records import ModelAnswer
-from annotation.judges.run import JudgeRun, PromptedAnswers, ask_each, forecast, named
-from plumbline.errors import StudyError, TextUnansweredError
+from annotation.judges.run import JudgeRun, PromptedAnswers, ask_each, named
+from plumbline.errors import TextUnansweredError
 from plumbline.identity import identity
 from plumbline.journal import record_lines
-from plumbline.manifest import Manifest, stage
+from plumbline.manifest import Manifest
 from plumbline.models.chat import Attempt, Completion
 from plumbline.records import Record
 from plumbline.store import only_one
@@ -141,27 +140,6 @@ def annotate(study: Study, names: Sequence[str] = (), *, again: bool = False) ->
         rows = [row for model in started for row in model.answers(items)]
         Manifest.of(study).write_table(MODEL_ANSWERS, rows, HumanAnswer)
     return done
-
-
-def annotate_command(study: Study, options: argparse.Namespace) -> int:
-    """Run `plumbline judge run` on tasks: ask the unanswered ones, and print the outcome."""
-    if options.generator:
-        raise StudyError(f"{study.file}: a study with subject human has no generator outputs; leave out --generator")
-    if options.dry_run:
-        models = annotators(study, options.judge, again=options.again)
-        print(forecast(models, options.rate, "model", "answers"))
-        return 0
-    recorded = [study.resolve(path) for spec in subject_of(study).models for path in spec.engine.recordings]
-    inputs = [study.folder / name for name in (TASKS, ITEMS, "pairs.parquet")]
-    with stage(study, "judge", [*inputs, *recorded], [study.folder / FOLDER, study.folder / MODEL_ANSWERS]):
-        done = annotate(study, options.judge, again=options.again)
-    print(f"{study.name}: models' answers -> {study.folder / MODEL_ANSWERS}")
-    items = read_items(study)
-    for model, outcome in zip(annotators(study, options.judge), done, strict=True):
-        print(f"  {outcome.line('answers')}")
-        for line in lines_of(model, items):
-            print(f"    {line}")
-    return 0
 
 
 def lines_of(model: Annotating, items: Sequence[HumanItem]) -> Iterator[str]:
