@@ -300,13 +300,7 @@ SECTIONS = {
         ),
     ),
     "in the browser": (
-        Command(
-            "dashboard",
-            "show the study in a browser, until Ctrl-C",
-            extra="dashboard",
-            options="streamlit_app.start:dashboard",
-            run="streamlit_app.start:start",
-        ),
+        Command("dashboard", "show the study in a browser, until Ctrl-C", "streamlit_app.start:start", "dashboard"),
     ),
 }
 COMMANDS = {command.name: command for section in SECTIONS.values() for command in section}

@@ -6,7 +6,6 @@ libraries, which take half of the time that such a page needs when it is first o
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import socket
 import time
@@ -18,6 +17,7 @@ import click
 from streamlit import runtime
 from streamlit.web import cli as streamlit_cli
 
+from plumbline.cli import StudyOptions
 from plumbline.errors import PlumblineError, StudyError
 from plumbline.study import load_study
 
@@ -35,19 +35,19 @@ _POLL = 0.005  # seconds between checks whether the server runs
 _SHOWN = 1.0  # seconds until the first page is in the browser
 
 
-def serve(options: argparse.Namespace) -> int:
-    """Run Streamlit on the pages, with the options of `streamlit_app`."""
+def serve(options: StudyOptions, port: int | None) -> int:
+    """Run Streamlit on the pages of a study, on a port of this machine; None is Streamlit's own."""
+    words = ["--server.port", str(port)] if port else []
+    words += ["--runner.magicEnabled", "false"]  # no page uses it, and with it each page is parsed twice
     study = ["--study", options.study, *(["--exports", options.exports] if options.exports else [])]
-    port = ["--server.port", str(options.port)] if options.port else []
-    port += ["--runner.magicEnabled", "false"]  # no page uses it, and with it each page is parsed twice
-    load_study(options.study, options.exports)  # an error is reported here, not on each page
-    if options.port:
-        _refuse_taken(options.port)
+    options.load()  # an error is reported here, not on each page
+    if port:
+        _refuse_taken(port)
     import_module("streamlit_app.views.answer")  # the first page, before a browser requests it
     Thread(target=prepare, args=(options.study, options.exports), daemon=True).start()
     app = Path(__file__).with_name("app.py")
     try:
-        streamlit_cli.main(["run", str(app), *port, "--", *study], prog_name="streamlit", standalone_mode=False)
+        streamlit_cli.main(["run", str(app), *words, "--", *study], prog_name="streamlit", standalone_mode=False)
     except click.Abort:  # an interrupt before the server runs
         raise KeyboardInterrupt from None
     return 0
