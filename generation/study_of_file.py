@@ -24,7 +24,7 @@ from plumbline.cli import Named, reads
 from plumbline.errors import DataError, StudyError
 from plumbline.languages import language_name, language_pair, pair_code
 from plumbline.store import atomic
-from plumbline.study import Study, load_study
+from plumbline.study import load_study
 from plumbline.study.datasets import TaskType
 from plumbline.words import shows
 
@@ -223,42 +223,6 @@ def _quoted(word: str) -> str:
     return "'" + word.replace("'", "''") + "'"
 
 
-def begin(
-    path: Path, columns: Mapping[str, str], *, language: str = "", name: str = "", file: str = ""
-) -> tuple[Study, Guess, str]:
-    """Write the study of a file; return (the study, the guess, its languages in words)."""
-    if not path.exists():
-        raise DataError(f"no file {path}")
-    frame = read_frame(path)
-    name = name or re.sub(r"[^a-z0-9]+", "-", path.stem.lower()).strip("-")[:60] or "study"
-    target = Path(file) if file else FOLDER / f"{name}.yaml"
-    if target.exists():
-        raise StudyError(f"{target} exists already; move it, or name another with --study FILE or --name NAME")
-    guessed = guess(frame, columns, path)
-    for column in guessed.columns.values():
-        if column not in frame:
-            listed = ", ".join(repr(str(heading)) for heading in frame.columns)
-            raise DataError(f"{path}: no column {column!r} among {listed[:_LISTS]}")
-    sides = [frame[column] for column in guessed.texts]
-    language = language or _most_common(frame) or language_of(pd.concat(sides), path)
-    if "-" in language and "text" in guessed.columns:
-        raise StudyError(
-            f"--language: {language!r} is a pair of languages, but {path} has single texts; give one language"
-        )
-    texts = len({str(text) for side in sides for text in side})
-    languages = languages_in(frame, guessed.texts[0], guessed.task, language)
-    with atomic(target, public=True) as written:
-        written.write(study_text(path, target, name, guessed, language, (texts, languages)).encode())
-    try:
-        study = load_study(target)
-        for _ in iter_datasets(study):
-            pass
-    except BaseException:
-        target.unlink()
-        raise
-    return study, guessed, language_of_all(language, languages)
-
-
 def _name(value: str) -> str:
     if not re.fullmatch("[a-z0-9][a-z0-9_-]{0,63}", value):
         raise ValueError(f"{value!r} cannot name a study; use lower-case letters, digits, - and _")
@@ -306,12 +270,40 @@ def run(
     Returns:
         The exit status.
     """
-    columns = dict(word.split("=", 1) for word in column)
-    made, guessed, languages = begin(Path(file), columns, language=language, name=name, file=study)
+    path = Path(file)
+    if not path.exists():
+        raise DataError(f"no file {path}")
+    frame = read_frame(path)
+    name = name or re.sub(r"[^a-z0-9]+", "-", path.stem.lower()).strip("-")[:60] or "study"
+    target = Path(study) if study else FOLDER / f"{name}.yaml"
+    if target.exists():
+        raise StudyError(f"{target} exists already; move it, or name another with --study FILE or --name NAME")
+    guessed = guess(frame, dict(word.split("=", 1) for word in column), path)
+    for heading in guessed.columns.values():
+        if heading not in frame:
+            listed = ", ".join(repr(str(name)) for name in frame.columns)
+            raise DataError(f"{path}: no column {heading!r} among {listed[:_LISTS]}")
+    sides = [frame[heading] for heading in guessed.texts]
+    language = language or _most_common(frame) or language_of(pd.concat(sides), path)
+    if "-" in language and "text" in guessed.columns:
+        raise StudyError(
+            f"--language: {language!r} is a pair of languages, but {path} has single texts; give one language"
+        )
+    texts = len({str(text) for side in sides for text in side})
+    languages = languages_in(frame, guessed.texts[0], guessed.task, language)
+    with atomic(target, public=True) as written:
+        written.write(study_text(path, target, name, guessed, language, (texts, languages)).encode())
+    try:
+        made = load_study(target)
+        for _ in iter_datasets(made):
+            pass
+    except BaseException:
+        target.unlink()
+        raise
     print(f"{', '.join(f'{field}: column {heading!r}' for field, heading in guessed.columns.items())}")
     if not _KNOWN & {heading.strip().lower() for heading in guessed.columns.values()}:
-        print(f"the first line of {file} is read as column names, not as a text")
-    print(f"task: {guessed.task} ({guessed.why}); language: {languages}")
+        print(f"the first line of {path} is read as column names, not as a text")
+    print(f"task: {guessed.task} ({guessed.why}); language: {language_of_all(language, languages)}")
     print(f"-> {made.file}: read it and change what you like")
     print(f"next: {made.command('generate')}{'' if 'output' in guessed.columns else ' --dry-run'}")
     return 0

@@ -166,9 +166,8 @@ SECTIONS = {
         Command(
             "import",
             "make a study from ratings made in another tool",
-            extra="annotation",
-            options="annotation.imports.options:add_import_options",
-            run="annotation.imports.command:import_files",
+            "annotation.imports.command:import_files",
+            "annotation",
         ),
         Command(
             "status",

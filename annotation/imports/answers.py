@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 import pandas as pd
 
 from annotation.campaign.rubric import TAKEN
-from annotation.imports.options import AskedScale
 from annotation.imports.tables import AND_ALSO
 from annotation.questions.question import AND, KINDS, Question, labels_of
 from annotation.questions.ranking import ranked, ranks_of
@@ -29,6 +28,37 @@ _ORDER = re.compile(r"\w[\w-]*( *[>=] *\w[\w-]*)+")
 _RARE, _FAR = 0.01, 3.0  # an answer this rare that widens the scale this much is off it
 _MOST_LABELS = 40
 _MOST_WORDS = 200  # characters of a label
+
+
+@dataclass(frozen=True)
+class AskedScale:
+    """A question's scale as the user gives it; `text` is the option."""
+
+    text: str
+    low: float = 0
+    high: float = 0
+    words: tuple[str, ...] = ()  #: words of the points from 1 on, if answers are words
+    labels: bool = False  #: no scale: the answers are labels
+    falls: bool = False  #: less is better
+
+
+def read_scale(text: str) -> AskedScale:
+    """Read `1..5`, `5..1` (less is better), `bad<fair<good` or `labels`. Raises StudyError."""
+    if text.strip() == "labels":
+        return AskedScale("labels", labels=True)
+    if "<" in text:
+        words = tuple(word.strip() for word in text.split("<"))
+        if not all(words) or len(set(words)) < len(words):
+            raise StudyError(f"--scale: {text!r} needs a different word for each point, as in bad<fair<good")
+        return AskedScale(text, 1, len(words), words)
+    ends = text.split("..")
+    try:
+        first, last = map(as_number, ends)
+    except ValueError:
+        raise StudyError(f"--scale: {text!r} is not a scale; write 1..5, 5..1, bad<fair<good or labels") from None
+    if first == last:
+        raise StudyError(f"--scale: {text!r}: its ends are the same point")
+    return AskedScale(text, min(first, last), max(first, last), falls=first > last)
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,15 @@ from functools import cached_property
 
 import pandas as pd
 
-from annotation.imports.options import ROLES
 from annotation.imports.tables import ENTRY, CellTable
 from annotation.questions.wordings import packaged
 from plumbline.errors import StudyError, nearest
 
+#: docs/import.md says what each is.
+ROLES = (
+    *("original", "output", "text", "beside", "item", "system", "rater", "question", "answer", "by_rater", "slot"),
+    *("by_item", "time", "started", "seconds", "status", "comment", "truth", "language", "unused"),
+)
 SINGLE = ("original", "output", "text", "rater", "question", "time", "started", "seconds", "status", "comment", "truth",
           "language")  # fmt: skip
 _BY_NAME: dict[str, str] = {

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import pandas as pd
 import yaml
+from cyclopts import Parameter
 from pydantic import BaseModel, ValidationError
 
 from annotation.campaign.names import named_pseudonym, pseudonym_key, worker_pseudonym
 from annotation.campaign.records import NOT_IMPORTED, PAIRS
-from annotation.imports.answers import ImportedQuestion, distinct, question_name, read_question
+from annotation.imports.answers import AskedScale, ImportedQuestion, distinct, question_name, read_question, read_scale
 from annotation.imports.columns import Proposal, proposal_rows, propose, unused_lines
 from annotation.imports.files import read_file, read_frame
 from annotation.imports.matching import Material, match, without_repeats
-from annotation.imports.options import AskedScale, read_scale
 from annotation.imports.tables import CellTable, UnplacedRow
 from annotation.imports.writing import has_pairs, lay_out, write_records, write_study_files
-from annotation.options import home_of
+from annotation.options import USUAL_HOME, HomeOptions
 from annotation.ratings.answers import source_of_file
 from annotation.server import Home
 from generation.flags import identify
 from plumbline import cli
+from plumbline.cli import Local, Named
 from plumbline.errors import DataError, StudyError
 from plumbline.exhibits.table import csv_bytes
 from plumbline.languages import language_code, language_name
@@ -43,32 +43,116 @@ _TEXTS = ("output", "text", "original")  # an item's columns, in the order of us
 _READ = 200  # texts by which the language is recognised
 
 
+@Parameter(name="*")
 @dataclass(frozen=True)
-class ImportRequest:
-    """The options of an import."""
+class ImportTarget:
+    """The study that an import writes.
 
-    out: Path
-    exports: str | None = None
-    columns: Mapping[str, str] = field(default_factory=dict)
-    scales: Mapping[str, AskedScale] = field(default_factory=dict)
-    language: str = ""
-    raters_per_file: bool = False
+    Args:
+        out: The study file to write, such as studies/mine.yaml; its texts go into a folder beside it.
+        exports: Where records are written: a folder or an address (default: exports/).
+        dry_run: Show how the files are read, without writing the study.
+        replace: Replace the study and its records.
+    """
+
+    out: Local
+    exports: Annotated[Named | None, Parameter(metavar="DIR")] = None
     dry_run: bool = False
     replace: bool = False
 
 
-def import_files(options: argparse.Namespace) -> int:
-    """Read files, print their interpretation, and write the study if nothing is doubtful."""
-    request = ImportRequest(
-        Path(options.out), options.exports, **_settings(options), raters_per_file=options.raters_per_file,
-        dry_run=options.dry_run, replace=options.replace,
-    )  # fmt: skip
-    _refuse_out(request)
-    files = list(map(Path, options.files))
+@dataclass(frozen=True)
+class ImportRequest:
+    """How an import reads tables, and what it writes."""
+
+    target: ImportTarget
+    columns: Mapping[str, str]
+    scales: Mapping[str, AskedScale]
+    language: str
+    raters_per_file: bool = False
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class ReadingOptions:
+    """How files are read, where they do not show it themselves.
+
+    Args:
+        column: The role of a column: original, output, text, beside, item, system, rater, question, answer, by_rater,
+            slot, by_item, time, started, seconds, status, comment, truth, language, unused (may be repeated).
+        columns: A file with the roles of columns, as an earlier import wrote it.
+        scale: A question's points: 1..5, 5..1 if less is better, words as in bad<fair<good, or `labels`; answers
+            outside the scale are listed (may be repeated).
+        language: The language of the texts (default: recognised from them).
+        sheet: The sheet of an Excel file, if several have rows.
+        raters_per_file: Treat an id that occurs in two files as two people.
+    """
+
+    column: Annotated[tuple[str, ...], Parameter(metavar="ROLE=NAME")] = ()
+    columns: Local | None = None
+    scale: Annotated[tuple[str, ...], Parameter(metavar="QUESTION=1..5")] = ()
+    language: Annotated[str, Parameter(metavar="CODE")] = ""
+    sheet: Annotated[str, Parameter(metavar="NAME")] = ""
+    raters_per_file: bool = False
+
+    def request(self, target: ImportTarget) -> ImportRequest:
+        """Return the user's columns, scales and language from a file and from options, which take precedence."""
+        try:
+            written = _Columns.model_validate(read_yaml(self.columns) if self.columns else {})
+        except FileNotFoundError:
+            raise StudyError(
+                f"--columns: there is no file {self.columns}; name one that `plumbline import` wrote"
+            ) from None
+        except ValidationError as error:
+            advice = "use the file that `plumbline import` writes"
+            raise StudyError(*(f"{self.columns}: {fault}; {advice}" for fault in complaints(error))) from None
+        columns, scales = dict(written.columns or {}), dict(written.scales or {})
+        for word in self.column:
+            role, _, column = word.partition("=")
+            if not column:
+                raise StudyError(f"--column: {word!r} is not of the form ROLE=NAME")
+            columns[column] = role
+        for word in self.scale:
+            question, _, scale = word.rpartition("=")
+            if not question:
+                raise StudyError(f"--scale: {word!r} is not of the form QUESTION=1..5")
+            scales[question] = scale
+        language = self.language or written.language or ""
+        return ImportRequest(
+            target, columns, {question: read_scale(scale) for question, scale in scales.items()},
+            language_code(language) if language else "", self.raters_per_file,
+        )  # fmt: skip
+
+
+def import_files(
+    files: tuple[Local, ...],
+    /,
+    *,
+    target: ImportTarget,
+    reading: ReadingOptions = ReadingOptions(),
+    home: HomeOptions = USUAL_HOME,
+) -> int:
+    """Make a study from ratings made in another tool.
+
+    The command shows how it reads the files, and writes the study if nothing is doubtful.
+
+    Example: plumbline import ratings.csv --out studies/mine.yaml
+
+    Args:
+        files: Exported files: ratings, and texts or right answers with the same ids.
+        target: The study to write.
+        reading: How the files are read.
+        home: The local server.
+
+    Returns:
+        The exit status.
+    """
+    request = reading.request(target)
+    _refuse_out(target)
     for file in files:
         source_of_file(file)  # refuses names of a campaign's own ratings
-    tables = itertools.chain.from_iterable(read_file(file, options.sheet) for file in files)
-    import_tables(tables, request, home_of(options), print)
+    tables = itertools.chain.from_iterable(read_file(file, reading.sheet) for file in files)
+    import_tables(tables, request, home.home, print)
     return 0
 
 
@@ -117,28 +201,29 @@ def import_ratings(  # noqa: PLR0913 (the command's options)
     np.float64(3.5)
     """
     named = {"frame": frames} if isinstance(frames, pd.DataFrame) else frames
+    target = ImportTarget(Path(out), exports, replace=replace)
     request = ImportRequest(
-        Path(out), exports, dict(columns or {}), {name: read_scale(text) for name, text in (scales or {}).items()},
-        language_code(language) if language else "", replace=replace,
+        target, dict(columns or {}), {name: read_scale(text) for name, text in (scales or {}).items()},
+        language_code(language) if language else "",
     )  # fmt: skip
-    _refuse_out(request)
+    _refuse_out(target)
     where = Home(Path(home)) if home else Home()
     import_tables([read_frame(name, frame) for name, frame in named.items()], request, where, lambda line: None)
-    return load_study(request.out, exports)
+    return load_study(target.out, exports)
 
 
-def _refuse_out(request: ImportRequest) -> None:
-    out = request.out
+def _refuse_out(target: ImportTarget) -> None:
+    out = target.out
     if out.suffix not in (".yaml", ".yml"):
         raise StudyError(f"--out {out}: a study is a YAML file, such as studies/mine.yaml")
-    is_new = request.replace or request.dry_run or not out.exists()
-    if not is_new and (load_study(out, request.exports).folder / PAIRS.name).exists():
+    is_new = target.replace or target.dry_run or not out.exists()
+    if not is_new and (load_study(out, target.exports).folder / PAIRS.name).exists():
         raise StudyError(f"{out} has records already; choose another name, or replace them with --replace")
 
 
 def import_tables(read: Iterable[CellTable], request: ImportRequest, home: Home, say: Callable[[str], None]) -> None:
     """Print the tables' interpretation, and write the study if nothing is doubtful."""
-    tables, folder = list(read), request.out.with_suffix("")
+    tables, folder = list(read), request.target.out.with_suffix("")
     for column, role in request.columns.items():
         if not any(_of_table({column: role}, table, tables) for table in tables):
             propose(tables[0], {column: role})  # raises with the nearest
@@ -165,23 +250,23 @@ def import_tables(read: Iterable[CellTable], request: ImportRequest, home: Home,
 
 
 def _import(request: ImportRequest, home: Home, material: Material, say: Callable[[str], None]) -> None:
-    listed = list(material.listed)
+    target, listed = request.target, list(material.listed)
     material, questions = read_questions(material, request.scales, listed)
     language = request.language or _language(material)
     for question in questions:
         say(f"  question {question.name}: {question.kind.replace('_', ' ')}, {question.scale}")
     for line in material.notes:
         say(f"  {line}")
-    if request.dry_run:
+    if target.dry_run:
         say("no study is written (--dry-run)")
         return
-    if request.replace and request.out.exists():
-        shutil.rmtree(load_study(request.out, request.exports).folder, ignore_errors=True)
-    layout = lay_out(request.out, material)
+    if target.replace and target.out.exists():
+        shutil.rmtree(load_study(target.out, target.exports).folder, ignore_errors=True)
+    layout = lay_out(target.out, material)
     if has_pairs(material) and not layout.is_pairs:
         say("  a system has several outputs of an original, so each output is a text with its original beside it; if a"
             " column tells these outputs apart, name it with --column system=NAME")  # fmt: skip
-    study = write_study_files(layout, material, questions, language, request.exports, anew=request.replace)
+    study = write_study_files(layout, material, questions, language, target.exports, anew=target.replace)
     pseudonyms = pseudonyms_of(home, study, material)
     number = write_records(study, layout, material, questions, pseudonyms)
     raters = len(set(pseudonyms.values())) if material.has_raters else 0
@@ -218,26 +303,6 @@ def _doubt_of_raters(tables: Sequence[CellTable], proposals: Sequence[Proposal])
             f" answers as the right ones with --column 'truth={table.path.name}:{name}'"]  # fmt: skip
 
 
-def _settings(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the user's columns, scales and language from a file and from options, which take precedence."""
-    try:
-        written = _Columns.model_validate(read_yaml(Path(options.columns)) if options.columns else {})
-    except FileNotFoundError:
-        raise StudyError(
-            f"--columns: there is no file {options.columns}; name one that `plumbline import` wrote"
-        ) from None
-    except ValidationError as error:
-        advice = "use the file that `plumbline import` writes"
-        raise StudyError(*(f"{options.columns}: {fault}; {advice}" for fault in complaints(error))) from None
-    scales = {name: read_scale(text) for name, text in (written.scales or {}).items()}
-    language = options.language or written.language or ""
-    return {
-        "columns": (written.columns or {}) | dict(options.column),
-        "scales": scales | dict(options.scale),
-        "language": language_code(language) if language else "",
-    }
-
-
 class _Columns(BaseModel, extra="forbid"):
     """What `--columns` names: the file that an import writes and users correct."""
 
@@ -257,7 +322,7 @@ def _write_columns(request: ImportRequest, tables: Sequence[CellTable], proposal
     text = yaml.safe_dump({**content, "language": request.language}, sort_keys=False, allow_unicode=True, width=118)
     names = ", ".join(table.path.name for table in tables)
     head = f"# The roles of the columns of {names}, as `plumbline import` reads them."
-    file_name = request.out.with_suffix("") / COLUMNS
+    file_name = request.target.out.with_suffix("") / COLUMNS
     with atomic(file_name, public=True) as file:
         file.write(f"{head}\n# Correct them here, and run again with --columns {file_name}\n{text}".encode())
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from generation.datasets.loading import texts_in
-from generation.study_of_file import language_of
+from generation.study_of_file import NAMES, language_of
 from plumbline import __main__
 from plumbline.errors import DataError, StudyError
 from plumbline.study import load_study
@@ -164,3 +164,8 @@ def test_a_study_asks_of_no_language_more_pairs_than_it_has_texts(
     assert "language: en  # where the column `language` is empty\n" in Path("studies/uneven.yaml").read_text("utf-8")
     study = load_study("studies/uneven.yaml")
     assert (study.sample.pairs, study.acceptance.min_pairs) == (12, 3)
+
+
+def test_help_lists_what_columns_hold(capsys: pytest.CaptureFixture[str]) -> None:
+    run("--help")
+    assert f"holds WHAT: {', '.join(NAMES)} (may be repeated)" in " ".join(capsys.readouterr().out.split())

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import pandas as pd
 
 from annotation.campaign.records import CampaignRecords
+from annotation.imports.columns import ROLES
 from annotation.status.status import read_status
 from annotation.verdicts.evidence import Evidence
 from generation.production import read_transformed
@@ -110,3 +111,7 @@ def test_what_is_there_is_not_overwritten_unasked(place: Workplace) -> None:
     place.take("ratings.csv", *LONG)
     assert "--replace" in place.refused("ratings.csv", *LONG)
     assert "48 ratings of 8 pairs" in place.take("ratings.csv", *LONG, "--replace").out
+
+
+def test_help_lists_the_roles_of_columns(place: Workplace) -> None:
+    assert f": {', '.join(ROLES)} (may be repeated)" in " ".join(place.run("import", "--help").out.split())
