@@ -1,6 +1,7 @@
-"""The options of `plumbline`'s commands; nothing that the commands do is imported for them."""
+"""The options of `plumbline`'s commands; nothing that the commands do is imported for them.
 
-from __future__ import annotations
+Annotations are evaluated, as in `plumbline.cli`, for classes elsewhere that inherit them.
+"""
 
 import argparse
 import os

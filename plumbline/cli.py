@@ -1,6 +1,7 @@
-"""Shared parts of all commands: exit statuses, options, and tables for a terminal."""
+"""Shared parts of all commands: exit statuses, options, and tables for a terminal.
 
-from __future__ import annotations
+Annotations are evaluated here: cyclopts looks for the names in them in the module of the class that inherits them.
+"""
 
 import argparse
 import codecs
@@ -136,7 +137,7 @@ def add_study_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def study_of(options: argparse.Namespace) -> Study:
+def study_of(options: argparse.Namespace) -> "Study":
     """Return the study that the options name."""
     from plumbline.study import load_study  # noqa: PLC0415 (`--help` needs no study)
 
@@ -247,7 +248,7 @@ class StudyOptions:
     study: Annotated[Named, Parameter(metavar="FILE")]
     exports: Annotated[Named | None, Parameter(metavar="DIR")] = None
 
-    def load(self) -> Study:
+    def load(self) -> "Study":
         """Return the study. Raises StudyError as `load_study`."""
         from plumbline.study import load_study  # noqa: PLC0415 (the list of commands needs no study)
 
