@@ -132,8 +132,66 @@ SECTIONS = {
         Command(
             "crowd",
             "recruit crowd workers: Prolific, links, MTurk or a rehearsal",
-            extra="annotation,crowd",
-            options="annotation.options:crowd",
+        ),
+        Command(
+            "crowd plan",
+            "show what would be offered and what it costs; nothing is created",
+            "annotation.crowd.commands:show_plan",
+            "annotation,crowd",
+        ),
+        Command(
+            "crowd launch",
+            "offer batches to workers, within the limits on cost and on batches per worker",
+            "annotation.crowd.commands:launch_batches",
+            "annotation,crowd",
+        ),
+        Command(
+            "crowd status",
+            "show the state of the campaign, and who was refused in another browser",
+            "annotation.crowd.commands:show_campaign",
+            "annotation,crowd",
+        ),
+        Command(
+            "crowd collect",
+            "fetch submissions and answers",
+            "annotation.crowd.commands:collect_work",
+            "annotation,crowd",
+        ),
+        Command(
+            "crowd review",
+            "list the submissions that wait for a decision, with signs, times and pay",
+            "annotation.crowd.commands:review_work",
+            "annotation,crowd",
+        ),
+        Command(
+            "crowd approve",
+            "approve submissions, which pays them",
+            "annotation.crowd.commands:approve_work",
+            "annotation,crowd",
+        ),
+        Command(
+            "crowd reject",
+            "reject submissions, with a reason: they are not paid, and their ratings are excluded",
+            "annotation.crowd.commands:reject_work",
+            "annotation,crowd",
+        ),
+        Command(
+            "crowd bonus",
+            "pay bonuses where the work took longer than the reward pays for",
+            "annotation.crowd.commands:pay_bonuses",
+            "annotation,crowd",
+        ),
+        Command(
+            "crowd release",
+            "let a participant go on in another browser than the one that began: the next one that comes is theirs",
+            "annotation.crowd.commands:release_worker",
+            "annotation,crowd",
+        ),
+        Command(
+            "crowd close",
+            "stop for good: nobody new can begin, and workers who have begun may finish",
+            "annotation.crowd.commands:close_campaign",
+            "annotation,crowd",
         ),
         Command("judge", "let language models rate too, and measure how useful their ratings are"),
         Command(

@@ -6,11 +6,15 @@ marked as a rehearsal's.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import shlex
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated
+
+from cyclopts import Group, Parameter
+from cyclopts.validators import LimitedChoice
 
 from annotation.campaign.names import is_pseudonym, pseudonym_key, worker_pseudonym
 from annotation.campaign.offering import (
@@ -30,17 +34,87 @@ from annotation.crowd.ledger import Ledger, refuse_lost_campaign
 from annotation.crowd.platform import Opening, platform_class
 from annotation.crowd.prolific.workspaces import read_refused, release
 from annotation.crowd.rehearsal import REHEARSAL_FILE
-from annotation.options import home_of
+from annotation.options import CampaignOptions
 from annotation.sampling.origin import mismatch
+from annotation.server.home import Home
 from annotation.verdicts.counted import ahead_of_sample, never_lines, size_line
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import fix_rules
-from plumbline import cli
+from plumbline.cli import Local, Positive, reads, whole
 from plumbline.errors import PlumblineError, StudyError
 from plumbline.manifest import stage
 from plumbline.study import Study
-from plumbline.study.crowd import PLATFORMS
+from plumbline.study.crowd import PLATFORMS, PlatformName
 from plumbline.words import count
+
+CONFIRM = "pay"  # what a person types before money moves
+
+
+def _platform(value: str) -> PlatformName:
+    for name in PLATFORMS:
+        if name == value:
+            return name
+    raise ValueError(f"{value!r} is no platform; choose one of {', '.join(PLATFORMS)}")
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class CrowdOptions(CampaignOptions):
+    """The study, and which of its crowd campaigns a command works on.
+
+    Args:
+        platform: The platform (default: a rehearsal in progress, else the study's, else that of its only campaign);
+            `rehearsal` simulates a crowd; `mturk` has closed.
+        live: Use the real platform; without it, the sandbox (MTurk) or drafts (Prolific), and nothing is spent.
+    """
+
+    platform: Annotated[PlatformName | None, reads(_platform)] = None
+    live: bool = False
+
+    @property
+    def mode(self) -> Mode:
+        """The campaign's mode: with people and money, or a rehearsal."""
+        return "live" if self.live else "sandbox"
+
+    def limit(self, campaign: CampaignName) -> int | None:
+        """Return the money that the campaign may have spent after the command, in cents; None: not a cent more."""
+        return None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class SpendingOptions(CrowdOptions):
+    """A campaign, and the money that a command may spend.
+
+    Args:
+        max_cost: The limit for the cost of the whole campaign.
+        yes: Spend money without asking for confirmation.
+    """
+
+    max_cost: Annotated[Positive | None, Parameter(metavar="DOLLARS")] = None
+    yes: bool = False
+
+    def limit(self, campaign: CampaignName) -> int | None:
+        """Return the limit where money moves, after a person confirmed it; the rehearsal asks too, of play money."""
+        if not campaign.spends:
+            return None
+        what = "a rehearsal" if campaign.made_up else "--live"
+        if self.max_cost is None:
+            raise StudyError(f"{what} spends money and needs a limit; add --max-cost DOLLARS, for the whole campaign")
+        limit = int(self.max_cost * 100 + 1e-6)
+        if self.yes:
+            return limit
+        if not sys.stdin.isatty():
+            raise StudyError(f"{what} asks for confirmation before it spends, but there is no terminal here; add --yes")
+        question = f"This may spend up to {pay.dollars(limit)} in all. Type `{CONFIRM}` to go on:"
+        print(campaign.marked(question), end=" ", flush=True)
+        if sys.stdin.readline().strip() != CONFIRM:
+            raise StudyError("not confirmed; nothing was spent")
+        return limit
+
+
+_Number = Annotated[int, reads(whole(1, 10_000)), Parameter(metavar="N")]
+_APPROVED = Group("One of these", validator=LimitedChoice(1))
 
 
 def lacking(records: CampaignRecords, campaign: CampaignName, *, launching: bool = True) -> list[str]:
@@ -72,16 +146,13 @@ def refuse_incomplete(records: CampaignRecords, campaign: CampaignName, *, launc
     )
 
 
-CONFIRM = "pay"  # what a person types before money moves
-
-
 @contextlib.contextmanager
 def campaign_of(
-    study: Study, options: argparse.Namespace, *, spends: bool = False, begins: bool = False
+    study: Study, options: CrowdOptions, *, begins: bool = False, invite: int = 0
 ) -> Iterator[CrowdCampaign]:
     """Open the campaign that the options name, and lock it; errors name the campaign.
 
-    Raises StudyError if it has no batches yet, unless this command `begins` it.
+    Raises StudyError if it has no batches yet, unless this command `begins` it; `invite` is for a mailing list.
     """
     records = CampaignRecords(study)
     name = campaign_name(records, options)
@@ -91,13 +162,12 @@ def campaign_of(
             refuse_incomplete(records, name)
         platform.refuse(records)
         refuse_lost_campaign(records, name.mode)
-        limit = _limit(options, name) if spends and name.spends else None
+        limit = options.limit(name)
         with contextlib.ExitStack() as stack:
             stack.enter_context(alone(study))
             ledger = stack.enter_context(Ledger(study.scratch / LEDGER, study.name, *name))
-            home = home_of(options)
-            key = pseudonym_key(home)
-            opened = platform.open(Opening(study, name.mode, home, key, options.invite if begins else 0, stack))
+            key = pseudonym_key(options.home)
+            opened = platform.open(Opening(study, name.mode, options.home, key, invite, stack))
             if not (begins or ledger.offered()):
                 raise StudyError(f"{study.name} has no batches here yet; begin with `{name.command(study, 'launch')}`")
             yield CrowdCampaign(study, opened, ledger, key, limit)
@@ -105,29 +175,12 @@ def campaign_of(
         raise type(error)(*(f"[{name.label}] {fault}" for fault in error.args)) from None
 
 
-def _limit(options: argparse.Namespace, campaign: CampaignName) -> int:
-    """Return the money that may be spent, in cents, after a person confirmed it; play money in the rehearsal."""
-    what = "a rehearsal" if campaign.made_up else "--live"
-    if options.max_cost is None:
-        raise StudyError(f"{what} spends money and needs a limit; add --max-cost DOLLARS, for the whole campaign")
-    limit = int(options.max_cost * 100 + 1e-6)
-    if options.yes:
-        return limit
-    if not sys.stdin.isatty():
-        raise StudyError(f"{what} asks for confirmation before it spends, but there is no terminal here; add --yes")
-    question = f"This may spend up to {pay.dollars(limit)} in all. Type `{CONFIRM}` to go on:"
-    print(campaign.marked(question), end=" ", flush=True)
-    if sys.stdin.readline().strip() != CONFIRM:
-        raise StudyError("not confirmed; nothing was spent")
-    return limit
-
-
-def campaign_name(records: CampaignRecords, options: argparse.Namespace) -> CampaignName:
+def campaign_name(records: CampaignRecords, options: CrowdOptions) -> CampaignName:
     """Return the campaign that the options name.
 
     Its platform is the named one, else `rehearsal` while one runs, the study's, or that of its only campaign.
     """
-    study, mode = records.study, mode_of(options)
+    study, mode = records.study, options.mode
     begun = ledgers(study.scratch / LEDGER)
     here = [campaign for campaign in begun if campaign.mode == mode]
     if not options.platform and (rehearsal := next((campaign for campaign in here if campaign.made_up), None)):
@@ -147,18 +200,20 @@ def campaign_name(records: CampaignRecords, options: argparse.Namespace) -> Camp
     return here[0]
 
 
-def mode_of(options: argparse.Namespace) -> Mode:
-    """Return the mode: with people and money, or a rehearsal."""
-    return "live" if options.live else "sandbox"
+def show_plan(*, options: CrowdOptions, pilot: _Number = 0) -> int:
+    """Show what would be offered and what it costs; nothing is created.
 
+    Example: plumbline crowd plan --study studies/mine.yaml --platform prolific
 
-def show_plan(options: argparse.Namespace) -> int:
-    """Print the next offers and their cost."""
-    study = cli.study_of(options)
+    Args:
+        options: The study and its campaign.
+        pilot: A trial with N pairs per group of languages (PTEB: 20).
+    """
+    study = options.load()
     records = Evidence(study)
     campaign = campaign_name(records, options)
     refuse_incomplete(records, campaign, launching=False)
-    print(summary.plan_text(records, campaign, options.pilot))
+    print(summary.plan_text(records, campaign, pilot))
     groups = ahead_of_sample(records.pairs, study.acceptance, study.raters_of)
     print(campaign.marked(size_line(groups, study.called.item, study.acceptance)))
     for line in [*never_lines(study, groups, offered=False), *lacking(records, campaign)]:
@@ -166,10 +221,18 @@ def show_plan(options: argparse.Namespace) -> int:
     return 0
 
 
-def launch_batches(options: argparse.Namespace) -> int:
-    """Offer batches to workers."""
-    study = cli.study_of(options)
-    with campaign_of(study, options, spends=True, begins=True) as campaign:
+def launch_batches(*, options: SpendingOptions, pilot: _Number = 0, invite: _Number = 20) -> int:
+    """Offer batches to workers, within the limits on cost and on batches per worker.
+
+    Example: plumbline crowd launch --study studies/mine.yaml --platform prolific --pilot 20
+
+    Args:
+        options: The study, its campaign and the money to spend.
+        pilot: A trial with N pairs per group of languages (PTEB: 20).
+        invite: With a mailing list: the number of people, each with their own link to each batch (default: 20).
+    """
+    study = options.load()
+    with campaign_of(study, options, begins=True, invite=invite) as campaign:
         if changed := mismatch(campaign.records, campaign.records.shown):
             raise StudyError(*changed)
         groups = ahead_of_sample(campaign.records.pairs, study.acceptance, study.raters_of)
@@ -182,7 +245,7 @@ def launch_batches(options: argparse.Namespace) -> int:
         if words_changed(campaign.records, name, rubric):
             campaign.say("batches offered earlier keep the wording of their launch, not the rubric's present wording")
         refuse_other_offering(campaign.records, name, rubric)
-        done = campaign.launch(options.pilot, lambda: begin_offering(campaign.records, name, rubric))
+        done = campaign.launch(pilot, lambda: begin_offering(campaign.records, name, rubric))
         campaign.say(
             f"{count(done.posted, 'batch', 'batches')} offered now, {done.extended} opened again;"
             f" {done.open} {'is' if done.open == 1 else 'are'} open,"
@@ -197,16 +260,19 @@ def launch_batches(options: argparse.Namespace) -> int:
     return 0
 
 
-def show_campaign(options: argparse.Namespace) -> int:
-    """Print the campaign's progress."""
-    study = cli.study_of(options)
+def show_campaign(*, options: CrowdOptions) -> int:
+    """Show the state of the campaign, and who was refused in another browser.
+
+    Example: plumbline crowd status --study studies/mine.yaml
+    """
+    study = options.load()
     summaries = summary.read_summaries(study)
     if not summaries:
         refuse_lost_campaign(CampaignRecords(study), "live")
         print(f"{study.name}: no crowd campaign yet; see `{study.command('crowd plan')}`")
     print("\n\n".join(summary.summary_text(campaign_summary) for campaign_summary in summaries))
-    for (refusing, worker), at in read_refused(home_of(options), study.name).items():
-        data = f" --data {shlex.quote(options.data)}" if options.data else ""
+    for (refusing, worker), at in read_refused(options.home, study.name).items():
+        data = f" --data {shlex.quote(str(options.home.path))}" if options.home != Home() else ""
         line = (
             f"{worker} was refused in another browser than the one that began ({at:%Y-%m-%d %H:%M} UTC); if the person"
             f" asks to go on in another one: {refusing.command(study, f'release {worker}')}{data}"
@@ -215,10 +281,17 @@ def show_campaign(options: argparse.Namespace) -> int:
     return 0
 
 
-def release_worker(options: argparse.Namespace) -> int:
-    """Let a participant go on in another browser."""
-    study, home = cli.study_of(options), home_of(options)
-    campaign, worker = campaign_name(CampaignRecords(study), options), options.participant
+def release_worker(participant: str, /, *, options: CrowdOptions) -> int:
+    """Let a participant go on in another browser than the one that began: the next one that comes is theirs.
+
+    Example: plumbline crowd release --study studies/mine.yaml worker-1a2b3c4d5e6f --live
+
+    Args:
+        participant: The participant's id on the platform, or the pseudonym that `status` shows.
+        options: The study and its campaign.
+    """
+    study, home = options.load(), options.home
+    campaign, worker = campaign_name(CampaignRecords(study), options), participant
     if not is_pseudonym(worker):
         worker = worker_pseudonym(pseudonym_key(home), study.name, campaign.platform, worker)
     if not release(home, study.name, campaign, worker):
@@ -230,25 +303,41 @@ def release_worker(options: argparse.Namespace) -> int:
     return 0
 
 
-def collect_work(options: argparse.Namespace) -> int:
-    """Fetch submissions and answers."""
-    study = cli.study_of(options)
+def collect_work(
+    *,
+    options: CrowdOptions,
+    replace: bool = False,
+    participants: Annotated[Local | None, Parameter(metavar="CSV")] = None,
+    archive: Annotated[Local | None, Parameter(metavar="CSV")] = None,
+) -> int:
+    """Fetch submissions and answers.
+
+    Example: plumbline crowd collect --study studies/mine.yaml
+
+    Args:
+        options: The study and its campaign.
+        replace: Also drop ratings that the campaign no longer has.
+        participants: With `link`: the platform's CSV of participants; only theirs are collected, and later files add
+            more.
+        archive: Read a result file from the MTurk site instead of asking the platform.
+    """
+    study = options.load()
     outputs = [study.folder / name for name in ("ratings.parquet", "control_ratings.parquet")]
     inputs = [study.folder / name for name in ("pairs.parquet", "controls.parquet")]
-    if options.archive:
+    if archive:
         with stage(study, "collect", inputs, outputs), alone(study):
-            key = pseudonym_key(home_of(options))
-            done = collecting.collect_archive(study, key, options.archive, replace=options.replace)
+            key = pseudonym_key(options.home)
+            done = collecting.collect_archive(study, key, archive, replace=replace)
         print(
-            f"{study.name}: {count(done.new, 'submission')} read from {options.archive},"
+            f"{study.name}: {count(done.new, 'submission')} read from {archive},"
             f" {count(len(done.ratings), 'rating')} in all"
         )
         print("\n".join(f"  left out: {line}" for line in done.troubles.values()), end="\n" if done.troubles else "")
         return 0
     with stage(study, "collect", inputs, outputs), campaign_of(study, options) as campaign:
-        if options.participants:
-            campaign.platform.confirm(options.participants)
-        done = collecting.collect(campaign, replace=options.replace)
+        if participants:
+            campaign.platform.confirm(participants)
+        done = collecting.collect(campaign, replace=replace)
         rehearsal = " (a rehearsal: they count as simulated)" if campaign.platform.mode == "sandbox" else ""
         campaign.say(f"{count(done.new, 'submission')} read, {count(len(done.ratings), 'rating')} in all{rehearsal}")
         for line in done.troubles.values():
@@ -258,11 +347,18 @@ def collect_work(options: argparse.Namespace) -> int:
     return 0
 
 
-def review_work(options: argparse.Namespace) -> int:
-    """List the submissions that wait for a decision."""
-    with campaign_of(cli.study_of(options), options) as campaign:
-        if options.answers:
-            campaign.say(judging.sheet_text(campaign, options.answers))
+def review_work(*, options: CrowdOptions, answers: Annotated[str, Parameter(metavar="SUBMISSION")] = "") -> int:
+    """List the submissions that wait for a decision, with signs, times and pay.
+
+    Example: plumbline crowd review --study studies/mine.yaml
+
+    Args:
+        options: The study and its campaign.
+        answers: Show a submission's answers, pair by pair.
+    """
+    with campaign_of(options.load(), options) as campaign:
+        if answers:
+            campaign.say(judging.sheet_text(campaign, answers))
             return 0
         judging.finish(campaign)
         campaign.refresh()
@@ -271,19 +367,35 @@ def review_work(options: argparse.Namespace) -> int:
     return 0
 
 
-def approve_work(options: argparse.Namespace) -> int:
-    """Approve submissions, which pays them."""
-    if options.all and options.reason:
+def approve_work(
+    submissions: Annotated[tuple[str, ...], Parameter(group=_APPROVED)] = (),
+    /,
+    *,
+    options: CrowdOptions,
+    every: Annotated[bool, Parameter(name="--all", group=_APPROVED)] = False,
+    reason: Annotated[str, Parameter(metavar="TEXT")] = "",
+) -> int:
+    """Approve submissions, which pays them.
+
+    Example: plumbline crowd approve --study studies/mine.yaml --all
+
+    Args:
+        submissions: Their ids, as `review` lists them.
+        options: The study and its campaign.
+        every: All submissions that nothing speaks against.
+        reason: Your reason for paying submissions that `review` advises to ask about.
+    """
+    if every and reason:
         raise StudyError("--reason is for submissions that you name; leave out --all, or the reason")
-    with campaign_of(cli.study_of(options), options) as campaign:
+    with campaign_of(options.load(), options) as campaign:
         campaign.refresh()
-        if options.all:
+        if every:
             number, waiting = judging.approve_all(campaign)
         else:
-            number, waiting = judging.approve(campaign, options.submissions, options.reason), []
+            number, waiting = judging.approve(campaign, submissions, reason), []
         more = f"; {count(len(waiting), 'waits', 'wait')} for a person's decision (crowd review)" if waiting else ""
         if not (number or waiting):
-            more = f"; none waits: {judging.states_text(campaign, options.submissions)}"
+            more = f"; none waits: {judging.states_text(campaign, submissions)}"
         campaign.say(f"{count(number, 'submission')} approved{more}")
         for case in waiting:
             campaign.say(f"  {case.work.submission.submission_id}: {'; '.join(case.against)}")
@@ -291,11 +403,21 @@ def approve_work(options: argparse.Namespace) -> int:
     return 0
 
 
-def reject_work(options: argparse.Namespace) -> int:
-    """Reject submissions, with a reason."""
-    with campaign_of(cli.study_of(options), options) as campaign:
+def reject_work(
+    submissions: tuple[str, ...], /, *, options: CrowdOptions, reason: Annotated[str, Parameter(metavar="TEXT")] = ""
+) -> int:
+    """Reject submissions, with a reason: they are not paid, and their ratings are excluded.
+
+    Example: plumbline crowd reject --study studies/mine.yaml SUBMISSION --reason "both controls the wrong way round"
+
+    Args:
+        submissions: Their ids, as `review` lists them.
+        options: The study and its campaign.
+        reason: Your reason; the worker reads it.
+    """
+    with campaign_of(options.load(), options) as campaign:
         campaign.refresh()
-        number = judging.reject(campaign, options.submissions, options.reason)
+        number = judging.reject(campaign, submissions, reason)
         campaign.say(
             f"{count(number, 'submission')} rejected and their ratings excluded;"
             f" `{campaign.name.command(campaign.study, 'launch')}` offers their places to other workers"
@@ -303,9 +425,12 @@ def reject_work(options: argparse.Namespace) -> int:
     return 0
 
 
-def pay_bonuses(options: argparse.Namespace) -> int:
-    """Pay bonuses where the work took longer than the reward pays for."""
-    with campaign_of(cli.study_of(options), options, spends=True) as campaign:
+def pay_bonuses(*, options: SpendingOptions) -> int:
+    """Pay bonuses where the work took longer than the reward pays for.
+
+    Example: plumbline crowd bonus --study studies/mine.yaml --live --max-cost 500
+    """
+    with campaign_of(options.load(), options) as campaign:
         number, cents = judging.pay_bonuses(campaign)
         in_all = f", {pay.dollars(cents)} in all" if number else ""
         campaign.say(f"{count(number, 'bonus', 'bonuses')} paid for work that took longer than assumed{in_all}")
@@ -318,10 +443,17 @@ def _write_lists(campaign: CrowdCampaign) -> None:
         campaign.say(f"payments to make: {path}")
 
 
-def close_campaign(options: argparse.Namespace) -> int:
-    """Let no further worker begin."""
-    study = cli.study_of(options)
-    if options.forget:
+def close_campaign(*, options: CrowdOptions, forget: bool = False) -> int:
+    """Stop for good: nobody new can begin, and workers who have begun may finish.
+
+    Example: plumbline crowd close --study studies/mine.yaml
+
+    Args:
+        options: The study and its campaign.
+        forget: Remove a rehearsal's ratings and records from the study.
+    """
+    study = options.load()
+    if forget:
         return _forget(study, options)
     with campaign_of(study, options) as campaign:
         name, (closed, released) = campaign.name, campaign.close()
@@ -340,7 +472,7 @@ def close_campaign(options: argparse.Namespace) -> int:
     return 0
 
 
-def _forget(study: Study, options: argparse.Namespace) -> int:
+def _forget(study: Study, options: CrowdOptions) -> int:
     """Remove a rehearsal's ratings, batches and decisions from the study's records."""
     campaign = campaign_name(CampaignRecords(study), options)
     if not campaign.made_up:

@@ -49,7 +49,7 @@ WORDS: tuple[tuple[str, str], ...] = (
     (f"scores-report {E} --translation search search", "'search' is named twice"),
     (f"scores-report {E} --translation a b", "no data set 'a' has scores; known: sentences, requests, search"),
     (f"crowd collect {E} --archive {{p}}", "is a folder, not a file"),
-    (f"crowd plan {E} --platform other", "invalid choice: 'other'"),
+    (f"crowd plan {E} --platform other", "'other' is no platform; choose one of prolific, link"),
     (f"crowd plan {E} --platform prolific --pilot -3", "is not a whole number from 1 to 10000"),
     (f"crowd launch {E} --platform mturk --live --max-cost nan", "'nan' is not a number above 0"),
     ("serve --port x", "'x' is not a port (1 to 65535)"),
