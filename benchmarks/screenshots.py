@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 from pathlib import Path
 
+import cyclopts
 import pandas as pd
 from playwright.sync_api import Browser, Page
 
@@ -14,7 +14,7 @@ from annotation.argilla import accounts
 from annotation.argilla.accounts import admit_annotators
 from annotation.argilla.client import attach, reach
 from annotation.campaign.records import CampaignRecords
-from annotation.options import add_data_option, home_of
+from annotation.options import CampaignOptions
 from benchmarks.browser import browser, dashboard, settle
 from evaluation.records import EvaluationRecords
 from evaluation.report.drift_charts import DriftScales, drift_panel
@@ -44,16 +44,9 @@ SYSTEMS = {
 }  # fmt: skip
 
 
-def main() -> int:
-    """Write a picture of each page and report that such a study has; returns 0."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.screenshots",
-        description="Take screenshots of a study's dashboard, reports and rating page.",
-    )
-    cli.add_study_options(parser)
-    add_data_option(parser)
-    options = parser.parse_args()
-    study = cli.study_of(options)
+def main(*, options: CampaignOptions) -> int:
+    """Take screenshots of a study's dashboard, reports and rating page: those that such a study has."""
+    study = options.load()
     FOLDER.mkdir(parents=True, exist_ok=True)
     if study.name == "sulem":
         (FOLDER / "drift_people.png").write_bytes(drift_of_people(study).png(2))
@@ -66,7 +59,7 @@ def main() -> int:
                 taken(page, name)
         if not study.subject:
             dashboard_pages(study, chromium)
-            rating_page(study, home_of(options), chromium)
+            rating_page(study, options.home, chromium)
     return 0
 
 
@@ -127,4 +120,4 @@ def rating_page(study: Study, home: server.Home, chromium: Browser) -> None:
 
 
 if __name__ == "__main__":
-    cli.run(main)
+    cli.run(lambda: cyclopts.run(main, result_action="return_value"))
