@@ -1,9 +1,8 @@
-"""The options of `plumbline`'s commands; nothing that the commands do is imported for them.
+"""Options that several of this package's commands share.
 
 Annotations are evaluated, as in `plumbline.cli`, for classes elsewhere that inherit them.
 """
 
-import argparse
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,14 +56,3 @@ USUAL_HOME = HomeOptions()  #: where no option names another
 @dataclass(frozen=True)
 class CampaignOptions(HomeOptions, StudyOptions):
     """The study and the local server that a command works on, as its options name them."""
-
-
-def home_of(options: argparse.Namespace) -> Home:
-    """The home that the options name."""
-    return Home(Path(options.data)) if options.data else Home()
-
-
-def add_data_option(parser: argparse.ArgumentParser) -> None:
-    """Add `--data`, the local server's folder."""
-    default = os.environ.get(HOME_VARIABLE, "")
-    parser.add_argument("--data", metavar="DIR", default=default, help="the local server's folder (default: .argilla/)")
