@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import argparse
 import itertools
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Annotated, Literal
 
 import numpy as np
 import pandas as pd
+from cyclopts import Parameter
 
-from evaluation.benchmarks.scores import (
-    SUBSET,
-    Scores,
-    benchmark,
-    benchmark_name,
-    closed,
-    read,
-    slash,
-)
+from evaluation.benchmarks.scores import SUBSET, Scores, ScoreSource, benchmark, closed, read, slash
 from evaluation.display import board_columns, board_notes
 from evaluation.tables.comparisons import board, separation_table
+from plumbline.cli import Named, Seed
 from plumbline.errors import DataError
 from plumbline.exhibits.table import Exhibit, json_file, plain, printed, reasons, write_files
 from plumbline.study.places import output_folder
@@ -177,28 +171,55 @@ def write(folder: Path, ranked: RankedModels, source: str) -> list[str]:
     return list(files)
 
 
-def rank_models(options: argparse.Namespace) -> int:
-    """Run `board`: rank models on any benchmark, in the form of MMTEB's Tables 2 and 18."""
-    out = output_folder(options.out, "board")
-    ranked = _of_files(options)
-    files = write(out, ranked, options.source)
+def rank_models(
+    *,
+    source: ScoreSource,
+    gaps: Literal["models", "tasks", "fewest", "keep"] = "models",
+    seed: Seed = 1337,
+    out: Annotated[Named | None, Parameter(metavar="FOLDER")] = None,
+) -> int:
+    """Rank models on a benchmark, with intervals.
+
+    Models are ranked by Borda count over a benchmark's tasks, with means over tasks and over types, and 95% intervals
+    that show which models differ (the form of MMTEB's Tables 2 and 18).
+
+    Example: plumbline board --from "MTEB(eng, v2)"
+
+    From a folder of mteb's result files, or from a table of scores:
+
+        plumbline board --from results --benchmark "MTEB(eng, v2)"
+        plumbline board --from scores.csv --out exports/mine/board
+
+    Args:
+        source: The scores.
+        gaps: If scores are missing: leave out models (default), tasks, or whichever lacks most scores; or keep all and
+            give no points for missing scores, as mteb does.
+        seed: Random seed for resampling tasks (default: 1337).
+        out: The folder for the files (default: board).
+
+    Returns:
+        The exit status.
+    """
+    folder = output_folder(out, "board")
+    ranked = _of_files(source, gaps, seed)
+    files = write(folder, ranked, source.source)
     print(ranked.exhibit().text())
-    print(f"-> {out}: {', '.join(files)}")
+    print(f"-> {folder}: {', '.join(files)}")
     return 0
 
 
-def _of_files(options: argparse.Namespace) -> RankedModels:
+def _of_files(source: ScoreSource, gaps: str, seed: int) -> RankedModels:
     """Return the board of mteb's result files, or of a table."""
-    rule = rule_of(benchmark_name(options))
-    scores, facts, _ = read(options, by_subset=rule.by_subset)
+    rule = rule_of(source.benchmark_name)
+    scores, facts, _ = read(source, by_subset=rule.by_subset)
     frame = scores.frame.rename(index={name: slash(str(name)) for name in scores.frame.index})
     families = {slash(name): family for name, family in scores.families.items()}
     incomparable = {
         task: {slash(name): reason for name, reason in of.items()} for task, of in scores.incomparable.items()
     }
     scores = replace(scores, frame=frame, families=families, incomparable=incomparable)
-    scores = rankable(scores, options.gaps)
+    scores = rankable(scores, gaps)
     types = {str(name): str(kind) for name, kind in facts["type"].items()}
-    if Path(options.source).is_file():  # a table has no subsets
+    if source.path.is_file():  # a table has no subsets
         rule = replace(rule, by_subset=False)
-    return of_scores(scores, types, options.seed, rule)
+    return of_scores(scores, types, seed, rule)

@@ -5,7 +5,6 @@ Models' scores show whether a task separates them from chance, and from one anot
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import functools
 import importlib
@@ -14,9 +13,10 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pandas as pd
+from cyclopts import Parameter
 from tqdm import tqdm
 
 from annotation.campaign.records import LOOKS
@@ -32,6 +32,7 @@ from evaluation.units import Model, ScoreUnit, plan_units
 from evaluation.work import quiet, versions
 from generation.datasets.loading import load_dataset
 from generation.datasets.mteb_tasks import load_mteb
+from plumbline.cli import Named, Several
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.exhibits.table import UNDEFINED, Exhibit, cell, csv_bytes, json_file, write_files
 from plumbline.study import Study, load_study
@@ -239,20 +240,46 @@ def name_of(unit: ScoreUnit) -> str:
     return f"{unit.name} {unit.transformation}-{unit.seed}"
 
 
-def check_tasks(options: argparse.Namespace) -> int:
-    """Run `check`: check a study's tasks, or mteb's."""
-    if not options.study and not options.task:
+def check_tasks(
+    *,
+    study: Annotated[Named | None, Parameter(metavar="FILE")] = None,
+    exports: Annotated[Named | None, Parameter(metavar="DIR")] = None,
+    task: Annotated[tuple[str, ...], Several, Parameter(metavar="NAME")] = (),
+    out: Annotated[Named | None, Parameter(metavar="FOLDER")] = None,
+) -> int:
+    """Check the data and the scores of tasks.
+
+    The tasks are a study's (its data sets and their accepted transformations) or mteb's. A check that does not pass
+    asks a person to review the task; it is not a verdict on the task.
+
+    Example: plumbline check --study studies/demo.yaml --task sample_sts
+
+    Tasks of mteb by name, without a study:
+
+        plumbline check --task STSBenchmark Banking77Classification
+
+    Args:
+        study: The study whose tasks are checked, for example studies/demo.yaml.
+        exports: Folder or address of its records (default: exports/).
+        task: Only these data sets; without --study, tasks of mteb.
+        out: The folder for the files (default: quality/ in the folder of the study's records; without a study,
+            ./quality).
+
+    Returns:
+        The exit status.
+    """
+    if not study and not task:
         raise StudyError("nothing to check: name a study (--study FILE) or tasks of mteb (--task NAME)")
-    study = load_study(options.study, options.exports) if options.study else None
-    out = output_folder(options.out, study.folder / "quality" if study else "quality")
-    with quiet(study.datasets, study.evaluation.models) if study else contextlib.nullcontext():
-        tasks, checks, notes = _of_study(study, options.task) if study else _of_mteb(options.task)
+    loaded = load_study(study, exports) if study else None
+    folder = output_folder(out, loaded.folder / "quality" if loaded else "quality")
+    with quiet(loaded.datasets, loaded.evaluation.models) if loaded else contextlib.nullcontext():
+        tasks, checks, notes = _of_study(loaded, task) if loaded else _of_mteb(task)
         with tqdm(total=len(tasks), desc="checking", unit="task", delay=1, leave=False) as bar:
             checked = check(tasks, checks, bar.update)
-    about = {"study": study.name if study else None, "tasks": list(checked)}
-    write(out, checked, about | {"notes": notes, "versions": versions()})
+    about = {"study": loaded.name if loaded else None, "tasks": list(checked)}
+    write(folder, checked, about | {"notes": notes, "versions": versions()})
     print(_text(checked, notes))
-    print(f"-> {out}: {CHECKS}, rows/")
+    print(f"-> {folder}: {CHECKS}, rows/")
     return 0
 
 

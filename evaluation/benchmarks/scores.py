@@ -5,7 +5,6 @@ Each omission is named with its reason.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import dataclasses
 import hashlib
@@ -15,16 +14,18 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
+from cyclopts import Parameter
 from tqdm import tqdm
 
 from evaluation.benchmarks import task_facts
 from evaluation.benchmarks.comparable import reasons_by_model
 from evaluation.benchmarks.task_facts import numbers_of, of_mteb, read_table
-from plumbline.errors import DataError, PlumblineError, StudyError, nearest
+from plumbline.cli import Local, names, no_address, reads
+from plumbline.errors import DataError, StudyError, nearest
 from plumbline.exhibits.table import plain
 from plumbline.identity import identity
 from plumbline.statistics.estimates import Floats, stream
@@ -501,61 +502,82 @@ def as_asked(scores: Scores, tasks: Sequence[Any]) -> Scores:
 _TABLES = (".csv", ".tsv", ".jsonl", ".parquet")
 
 
-def read(options: argparse.Namespace, *, by_subset: bool = False) -> tuple[Scores, pd.DataFrame, dict[str, Any]]:
+def _codes(value: str) -> tuple[str, ...]:
+    """Return comma-separated languages by mteb's codes. Raises LanguageError."""
+    return tuple(dict.fromkeys(map(task_facts.code, names(value))))
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class ScoreSource:
+    """The source of scores, and which of them are used.
+
+    Args:
+        source: Source of scores: a benchmark (from mteb's result cache), a folder of mteb's result files, or a table.
+        benchmark: For a folder or a table: use only the tasks of this benchmark.
+        languages: Only tasks and subsets in these languages, such as dan,swe.
+        comparable: Leave out scores on another revision of a data set, and by versions of mteb with known faults; a
+            note names them otherwise.
+        tasks: Table of tasks with the column task and any of type, languages, texts, characters, seconds.
+    """
+
+    source: Annotated[str, reads(no_address), Parameter(name="--from", metavar="WHAT")]
+    benchmark: Annotated[str, Parameter(metavar="NAME")] = ""
+    languages: Annotated[tuple[str, ...], reads(_codes), Parameter(metavar="CODES")] = ()
+    comparable: bool = False
+    tasks: Local | None = None
+
+    @property
+    def path(self) -> Path:
+        """The file or folder, if it is one."""
+        return Path(self.source)
+
+    @property
+    def benchmark_name(self) -> str:
+        """The benchmark, or "". Raises DataError for a path with nothing to read."""
+        if self.path.is_dir() or self.path.suffix.lower() in _TABLES:
+            return self.benchmark
+        if "/" in self.source or self.path.exists():
+            raise DataError(f"--from {self.source}: neither an existing folder nor a table ({', '.join(_TABLES)})")
+        return self.source
+
+
+def read(source: ScoreSource, *, by_subset: bool = False) -> tuple[Scores, pd.DataFrame, dict[str, Any]]:
     """Return scores with their gaps, the facts of their tasks, and mteb's task objects by name.
 
-    `options` name `source`, `benchmark`, `languages` (which become mteb's codes), `tasks`, a file, and whether only
-    `comparable` scores count. With `by_subset` columns of result files are subsets of tasks (`of_results`), with the
-    facts of their tasks.
+    With `by_subset` columns of result files are subsets of tasks (`of_results`), with the facts of their tasks.
     """
-    path = Path(options.source)
-    try:
-        languages = tuple(dict.fromkeys(map(task_facts.code, options.languages)))
-    except PlumblineError as error:
-        raise StudyError(f"--languages: {error}") from None
-    options.languages = languages
-    own_facts = task_facts.of_table(Path(options.tasks)) if options.tasks else None
-    if path.suffix.lower() in _TABLES:
-        scores = of_table(path)
+    own_facts = task_facts.of_table(source.tasks) if source.tasks else None
+    if source.path.suffix.lower() in _TABLES:
+        scores = of_table(source.path)
         tasks = mteb_tasks([str(name) for name in scores.frame])
-        if options.benchmark:
-            tasks = public_tasks(options.benchmark)
+        if source.benchmark:
+            tasks = public_tasks(source.benchmark)
             scores = as_asked(scores, tasks)
-        if languages:
+        if source.languages:
             note = "the table's scores cover all languages of a task, not only those in --languages"
             scores = dataclasses.replace(scores, notes=(*scores.notes, note))
-        if options.comparable:
+        if source.comparable:
             raise StudyError("--comparable: a table has no revisions of data sets; name a folder of result files")
     else:
-        scores, tasks = _results(path, options, languages, by_subset)
-        scores = scores.comparable() if options.comparable else scores
+        scores, tasks = _results(source, by_subset)
+        scores = scores.comparable() if source.comparable else scores
     task_of = {str(name): str(name).partition(SUBSET)[0] if by_subset else str(name) for name in scores.frame}
     facts = task_facts.merged(list(dict.fromkeys(task_of.values())), task_facts.of_mteb(tasks), own_facts)
     facts = facts.loc[list(task_of.values())].set_axis(pd.Index(list(task_of), name="task"))
-    if languages:
-        facts = task_facts.with_languages(facts, languages)
+    if source.languages:
+        facts = task_facts.with_languages(facts, source.languages)
         scores = dataclasses.replace(scores, frame=scores.frame[list(facts.index)])
     return scores, facts, {task.metadata.name: task for task in tasks}
 
 
-def benchmark_name(options: argparse.Namespace) -> str:
-    """Return the benchmark in the options, or "". Raises DataError for a path with nothing to read."""
-    path = Path(options.source)
-    if path.is_dir() or path.suffix.lower() in _TABLES:
-        return str(options.benchmark)
-    if "/" in options.source or path.exists():
-        raise DataError(f"--from {path}: neither an existing folder nor a table ({', '.join(_TABLES)})")
-    return str(options.source)
-
-
-def _results(
-    path: Path, options: argparse.Namespace, languages: tuple[str, ...], by_subset: bool
-) -> tuple[Scores, list[Any]]:
+def _results(source: ScoreSource, by_subset: bool) -> tuple[Scores, list[Any]]:
     """Return the scores in mteb's result files, and their tasks."""
-    folder, name = path if path.is_dir() else None, benchmark_name(options)
-    whole_benchmark = public_tasks(name) if name else tasks_in(path)
-    tasks = narrowed(whole_benchmark, languages)
+    folder, name = source.path if source.path.is_dir() else None, source.benchmark_name
+    whole_benchmark = public_tasks(name) if name else tasks_in(source.path)
+    tasks = narrowed(whole_benchmark, source.languages)
     if not tasks:
-        raise StudyError(f"--languages {','.join(languages)}: no task of {name or path} is in these languages")
+        codes = ",".join(source.languages)
+        raise StudyError(f"--languages {codes}: no task of {name or source.path} is in these languages")
     with tqdm(desc="reading results", unit="file", delay=1, leave=False) as bar:
         return of_results(folder, tasks, bar.update, by_subset=by_subset), tasks

@@ -5,20 +5,20 @@ The files of a selection are the chosen tasks with reasons, tables, and a benchm
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
+from cyclopts import Parameter
 from tqdm import tqdm
 
-from evaluation.benchmarks.scores import Scores, read, split, whole
+from evaluation.benchmarks.scores import Scores, ScoreSource, read, split, whole
 from evaluation.benchmarks.selection_methods import (
     BEATS,
     MSE,
@@ -34,7 +34,7 @@ from evaluation.benchmarks.selection_methods import (
     coverage,
 )
 from evaluation.benchmarks.task_facts import UNITS, amount, costs
-from plumbline import cli
+from plumbline.cli import Named, Seed, Several, positive, reads
 from plumbline.errors import DataError, StudyError
 from plumbline.exhibits.table import Exhibit, cell, csv_bytes, estimates, interval, json_file, number, write_files
 from plumbline.statistics.estimates import Estimate, stream
@@ -49,20 +49,38 @@ METHODS = {
 }
 
 
+def _share(value: str) -> float:
+    if (share := positive(value)) < 1:
+        return share
+    raise ValueError(f"{value!r} is not a share between 0 and 1")
+
+
+@Parameter(name="*")
 @dataclass(frozen=True)
 class SelectionRequest:
-    """The user's request; `budget` is in `unit`, 0 for as many tasks as MMTEB's thresholds leave."""
+    """The user's request; `budget` is in `unit`, 0 for as many tasks as MMTEB's thresholds leave.
 
-    budget: float
-    unit: str
-    method: str = "agreement"
-    cover: str = "language"
-    languages: tuple[str, ...] = ()
-    keep: tuple[str, ...] = ()
-    rho: float = RHO
-    mse: float = MSE
-    held_out: float = 0.33
-    seed: int = 1337
+    Args:
+        method: Selection to write: best agreement (default), or MMTEB's backward selection.
+        cover: Coverage required: each language within its task type (default), each task type, or none.
+        keep: Tasks that the selection must contain.
+        rho: MMTEB's lowest rank correlation for removing a task (default: 0.8).
+        mse: MMTEB's limit for removing a task: the mean squared error of its predicted scores, divided by the scores'
+            variance over models (default: 0.5).
+        held_out: Share of models held out to judge the selection (default: 0.33).
+        seed: Random seed for the split of models, the starts of the search and random selections (default: 1337).
+    """
+
+    budget: Annotated[float, Parameter(parse=False)] = 0.0
+    unit: Annotated[str, Parameter(parse=False)] = "tasks"
+    method: Literal["agreement", "mmteb"] = "agreement"
+    cover: Literal["language", "type", "none"] = "language"
+    languages: Annotated[tuple[str, ...], Parameter(parse=False)] = ()
+    keep: Annotated[tuple[str, ...], Several, Parameter(metavar="TASK")] = ()
+    rho: Annotated[float, Parameter(metavar="RHO")] = RHO
+    mse: Annotated[float, Parameter(metavar="MSE")] = MSE
+    held_out: Annotated[float, reads(_share), Parameter(metavar="SHARE")] = 0.33
+    seed: Seed = 1337
 
 
 @dataclass(frozen=True)
@@ -332,35 +350,61 @@ def _benchmark(tasks: dict[str, Any], name: str, selection: BenchmarkSelection) 
 LEAST_TASKS = 3  # needed for a choice
 
 
-def select_tasks(options: argparse.Namespace) -> int:
-    """Run `select`: choose tasks that keep a benchmark's ranking of models within a budget."""
-    budget, unit = _budget(options.budget)
-    out = output_folder(options.out, "selection")
-    scores, facts, tasks = read(options)
-    scores = whole(scores, options.gaps)
+def select_tasks(
+    *,
+    source: ScoreSource,
+    budget: Annotated[tuple[str, ...], Several, Parameter(metavar="N UNIT")] = (),
+    request: SelectionRequest = SelectionRequest(),
+    gaps: Literal["refuse", "models", "tasks", "fewest"] = "refuse",
+    out: Annotated[Named | None, Parameter(metavar="FOLDER")] = None,
+) -> int:
+    """Choose a smaller benchmark that keeps the ranking of models.
+
+    Tasks are chosen that keep a benchmark's ranking within a budget; the choice is judged on held-out models and
+    compared with random selections.
+
+    Example: plumbline select --from "MTEB(eng, v2)" --languages eng --budget 10
+
+    From a table of scores (a model a row, a task a column; or model, task, score), with measured seconds:
+
+        plumbline select --from scores.csv --gaps fewest --budget 30 minutes --tasks seconds.csv
+
+    Args:
+        source: The scores.
+        budget: Maximum number of tasks, texts, characters or minutes (default: as many tasks as MMTEB's thresholds
+            leave).
+        request: What is chosen, and how.
+        gaps: If scores are missing: leave out models, tasks, or whichever lacks most scores (default: refuse).
+        out: The folder for the files (default: selection).
+
+    Returns:
+        The exit status.
+    """
+    most, unit = _budget(budget)
+    folder = output_folder(out, "selection")
+    scores, facts, tasks = read(source)
+    scores = whole(scores, gaps)
     if scores.frame.shape[1] < LEAST_TASKS:
         n = scores.frame.shape[1]
-        raise DataError(f"{options.source} has {count(n, 'usable task')}; a selection needs at least {LEAST_TASKS}")
+        raise DataError(f"{source.source} has {count(n, 'usable task')}; a selection needs at least {LEAST_TASKS}")
     facts = facts.loc[[str(name) for name in scores.frame]]
-    request = SelectionRequest(
-        budget, unit, options.method, options.cover, tuple(options.languages), tuple(options.keep), options.rho,
-        options.mse, options.held_out, options.seed,
-    )  # fmt: skip
+    request = replace(request, budget=most, unit=unit, languages=source.languages)
     with tqdm(total=len(facts) + 1 + STARTS, desc="selecting", unit="step", delay=1, leave=False) as bar:
         selection = select(scores, facts, request, bar.update)
-    lines = write(out, selection, tasks, options.source)
+    lines = write(folder, selection, tasks, source.source)
     print(exhibit(selection, lines).text())
-    print(f"-> {out}: {', '.join(path.name for path in sorted(out.iterdir()) if path.suffix != '.csv')}, tables as CSV")
+    written = ", ".join(path.name for path in sorted(folder.iterdir()) if path.suffix != ".csv")
+    print(f"-> {folder}: {written}, tables as CSV")
     return 0
 
 
-def _budget(values: tuple[str, ...] | list[str]) -> tuple[float, str]:
+def _budget(values: Sequence[str]) -> tuple[float, str]:
     if not values:
         return 0.0, "tasks"
     number_of, unit = values[0], values[1] if len(values) > 1 else "tasks"
     try:
-        number = cli.positive(number_of)
-    except argparse.ArgumentTypeError as error:
+        number = positive(number_of)
+    except ValueError as error:
         raise StudyError(f"--budget: {error}") from None
     if unit not in UNITS or len(values) > 2:
         raise StudyError(f"--budget {' '.join(values)}: write a number and one of {', '.join(UNITS)}")

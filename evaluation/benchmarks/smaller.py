@@ -7,7 +7,6 @@ Source: MMTEB, 2.3.1 and C.1; docs/build.md lists differences.
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import importlib.util
 import json
@@ -17,9 +16,10 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import pandas as pd
+from cyclopts import Parameter
 from tqdm import tqdm
 
 from evaluation.benchmarks.checks import known_scores, originals_of, refuse_unknown_data
@@ -35,7 +35,7 @@ from generation.datasets.local import TableDataset
 from generation.datasets.mteb_loading import in_memory
 from generation.datasets.mteb_registry import gold_column, text_columns
 from generation.datasets.mteb_tasks import MtebTask
-from plumbline import cli
+from plumbline.cli import Count, Named, Seed, Several, StudyOptions
 from plumbline.errors import DataError, StudyError
 from plumbline.exhibits.table import Exhibit, cell, csv_bytes, json_file, numbers, write_files
 from plumbline.importing import datasets
@@ -313,19 +313,62 @@ _QUERIES, _DEPTH = 1000, 250  # MMTEB, 2.3.1
 _OF = {"clustering": ("documents", "draw"), "retrieval": ("queries", "depth", "pool")}
 
 
-def shrink(options: argparse.Namespace) -> int:
-    """Run `shrink`: make a smaller data set from a large one."""
-    study = cli.study_of(options)
-    refuse_unknown_data([options.task], study.datasets, study.file)
+@Parameter(name="*")
+@dataclass(frozen=True)
+class ShrinkOptions:
+    """The data set, and how it is made smaller.
+
+    Args:
+        task: The study's data set to make smaller.
+        documents: Clustering: number of documents (default: 4% of them).
+        draw: Clustering: draw documents by label (default), or regardless of labels.
+        queries: Retrieval: maximum number of queries (default: 1000).
+        depth: Retrieval: number of passages of each model for each query (default: 250).
+        pool: Retrieval: models that rank passages, by name, or bm25 (default: all models of the study).
+        seed: Random seed for drawing and resampling (default: 1337).
+    """
+
+    task: Annotated[str, Parameter(metavar="NAME")]
+    documents: Count | None = None
+    draw: Literal["stratified", "uniform"] | None = None
+    queries: Count | None = None
+    depth: Count | None = None
+    pool: Annotated[tuple[str, ...], Several, Parameter(metavar="MODEL")] = ()
+    seed: Seed = 1337
+
+
+def shrink(
+    *,
+    options: StudyOptions,
+    drawing: ShrinkOptions,
+    out: Annotated[Named | None, Parameter(metavar="FOLDER")] = None,
+) -> int:
+    """Make a smaller data set that keeps the ranking of models.
+
+    As in MMTEB: for clustering, documents are drawn; for retrieval, queries are drawn, and the passages that models
+    rank high or people judged are kept.
+
+    Example: plumbline shrink --study studies/demo.yaml --task sample_retrieval
+
+    Args:
+        options: The study.
+        drawing: The data set, and what is drawn of it.
+        out: The folder for the files (default: NAME-small).
+
+    Returns:
+        The exit status.
+    """
+    study = options.load()
+    refuse_unknown_data([drawing.task], study.datasets, study.file)
     if study.subject or not study.evaluation.models:
         raise StudyError(f"{study.file} has no `evaluation.models`, which judge the smaller data set; add them")
-    out = output_folder(options.out, f"{options.task}-small")
+    folder = output_folder(out, f"{drawing.task}-small")
     with quiet(study.datasets, study.evaluation.models):
-        smaller, holds, pooled = _made(study, options)
+        smaller, holds, pooled = _made(study, drawing)
 
     about = {
         "answer": answer(holds),
-        "task": options.task,
+        "task": drawing.task,
         "whole": smaller.whole,
         "smaller": smaller.counts,
         "how": [*smaller.how],
@@ -333,16 +376,16 @@ def shrink(options: argparse.Namespace) -> int:
         "rho": dict(holds.rho),
         "tau": dict(holds.tau),
         "rests_on": {"data set": smaller.dataset.revision},
-        "seed": options.seed,
+        "seed": drawing.seed,
         "versions": versions(),
     }
-    write(out, smaller, holds, about)
+    write(folder, smaller, holds, about)
     print(exhibit(smaller, holds).text("no model has a score on both"))
-    print(f"-> {out}: {', '.join(sorted(path.name for path in out.iterdir()))}")
+    print(f"-> {folder}: {', '.join(sorted(path.name for path in folder.iterdir()))}")
     return 0
 
 
-def _made(study: Study, options: argparse.Namespace) -> tuple[Smaller, Holding, list[str]]:
+def _made(study: Study, options: ShrinkOptions) -> tuple[Smaller, Holding, list[str]]:
     whole_data = tuple(spec for spec in study.datasets if spec.name == options.task)
     (unit,), host = originals_of(study.model_copy(update={"datasets": whole_data})), ModelHost.of(study)
     refuse_unfit(unit.dataset)
@@ -365,7 +408,7 @@ def _made(study: Study, options: argparse.Namespace) -> tuple[Smaller, Holding, 
         return smaller, holding(host, smaller.dataset, scores_before, pooled, options.seed, bar.update), pooled
 
 
-def _pooled(host: ModelHost, dataset: Dataset, options: argparse.Namespace) -> tuple[Smaller, list[str]]:
+def _pooled(host: ModelHost, dataset: Dataset, options: ShrinkOptions) -> tuple[Smaller, list[str]]:
     bm25 = BM25 in options.pool
     if bm25:
         refuse_without_bm25()

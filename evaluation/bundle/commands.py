@@ -5,15 +5,16 @@ What a bundle's maker says stands apart from what was checked.
 
 from __future__ import annotations
 
-import argparse
 import re
 import shutil
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
 
 import pandas as pd
+from cyclopts import Parameter
 from tqdm import tqdm
 
 from evaluation.bundle.bundle import Bundle
@@ -22,7 +23,7 @@ from evaluation.bundle.evaluate import BundleEvaluation, EvaluationRequest, eval
 from evaluation.bundle.export import export
 from evaluation.report.printed import scores_text
 from evaluation.work import quiet
-from plumbline import cli
+from plumbline.cli import Local, Named, Several, StudyOptions
 from plumbline.errors import ServiceError, StudyError
 from plumbline.resources import working
 from plumbline.store import is_remote
@@ -31,28 +32,54 @@ from plumbline.words import count, printable_line
 
 _BAR = "  | "  # before the maker's own statements
 _CELL = 60  # most letters of a cell, so that no row fills several lines
+_REQUEST = EvaluationRequest()
 
 
-def export_study(options: argparse.Namespace) -> int:
-    """Run `bundle export`: write a study's bundle."""
-    study, out = cli.study_of(options), place(options.out, "--out")
-    if out.is_dir():
-        raise StudyError(f"--out {out}: this is a folder; name a file, such as {out / study.name}.zip")
+def export_study(
+    *, options: StudyOptions, out: Annotated[Named, Parameter(metavar="FILE")], comments: bool = False
+) -> int:
+    """Write a study's bundle.
+
+    A bundle is one file with the accepted transformations of a study and the ratings behind them, which others can
+    check and evaluate on.
+
+    Example: plumbline bundle export --study studies/demo.yaml --out demo.zip
+
+    Args:
+        options: The study.
+        out: The file to write, such as demo.zip.
+        comments: Include raters' comments and free answers.
+
+    Returns:
+        The exit status.
+    """
+    study, path = options.load(), place(out, "--out")
+    if path.is_dir():
+        raise StudyError(f"--out {path}: this is a folder; name a file, such as {path / study.name}.zip")
     with quiet(study.datasets, ()), tqdm(unit="unit", desc="exporting", delay=1, leave=False) as bar:
-        written = export(study, out, comments=options.comments, step=bar.update)
+        written = export(study, path, comments=comments, step=bar.update)
     bundle, simulated = written.bundle, "; its ratings are SIMULATED" if written.bundle.facts.simulated else ""
     tasks = count(len(written.tasks), "task")
     print(
-        f"{study.name}: {len(bundle.sums)} files ({tasks} for mteb) written, read back and checked{simulated} -> {out}"
+        f"{study.name}: {len(bundle.sums)} files ({tasks} for mteb) written, read back and checked{simulated} -> {path}"
     )
-    sign = "" if is_remote(out) else f"; to sign it: minisign -Sm {out}"
+    sign = "" if is_remote(path) else f"; to sign it: minisign -Sm {path}"
     print(*bundle.facts.warnings, *written.lacking, f"bundle {bundle.identity}{sign}", sep="\n")
     return 0
 
 
-def inspect(options: argparse.Namespace) -> int:
-    """Run `bundle inspect`: check a bundle and print its contents."""
-    bundle, found_faults = _checked(options.bundle)
+def inspect(file: Local, /) -> int:
+    """Check a bundle and show its contents.
+
+    Example: plumbline bundle inspect demo.zip
+
+    Args:
+        file: The bundle.
+
+    Returns:
+        The exit status.
+    """
+    bundle, found_faults = _checked(file)
     if not found_faults:
         print(f"bundle {bundle.identity}", *bundle.facts.warnings, sep="\n")
         print(f"\n{_claims(bundle)}\n\n{_contents(bundle)}\n")
@@ -61,18 +88,38 @@ def inspect(options: argparse.Namespace) -> int:
     return 0
 
 
-def evaluate(options: argparse.Namespace) -> int:
-    """Run `bundle evaluate`: score models on what people accepted."""
-    if not (options.model or options.study):
+def evaluate(
+    file: Local,
+    /,
+    *,
+    model: Annotated[tuple[str, ...], Several, Parameter(metavar="NAME")] = (),
+    study: Local | None = None,
+    exports: Annotated[Named | None, Parameter(metavar="DIR")] = None,
+    request: EvaluationRequest = _REQUEST,
+) -> int:
+    """Score models on the accepted transformations.
+
+    Example: plumbline bundle evaluate demo.zip --model intfloat/multilingual-e5-small
+
+    Args:
+        file: The bundle.
+        model: Models to score: names on the hub, names of the maker's models, or folders.
+        study: Your study, whose `evaluation.models` are scored.
+        exports: The folder for records (default: exports/).
+        request: What is scored.
+
+    Returns:
+        The exit status.
+    """
+    if not (model or study):
         raise StudyError("name the models to score: --model NAME, or --study FILE for those of your study")
-    bundle, found_faults = _checked(options.bundle)
+    bundle, found_faults = _checked(file)
     refuse(bundle, found_faults)
-    models = specs(bundle, options.model, models_of(options.study) if options.study else {})
-    exports = place(options.exports, "--exports") if options.exports else working("exports")
-    study = bundle.study(models)
-    with quiet(study.datasets, study.evaluation.models):
-        wanted = EvaluationRequest(_files(options.data), options.include_rejected, options.simulated)
-        done = evaluate_bundle(bundle, models, exports, wanted)
+    models = specs(bundle, model, models_of(study) if study else {})
+    folder = place(exports, "--exports") if exports else working("exports")
+    evaluated = bundle.study(models)
+    with quiet(evaluated.datasets, evaluated.evaluation.models):
+        done = evaluate_bundle(bundle, models, folder, request)
     print(evaluation_text(bundle, done))
     outcome, path = done.outcome, done.study.folder / "scores.parquet"
     print(f"\n{count(outcome.made, 'score')} computed, {outcome.kept:,} already stored -> {path}")
@@ -91,19 +138,6 @@ def _checked(path: Path) -> tuple[Bundle, list[Fault]]:
     bundle = Bundle.open(path)
     with tqdm(total=len(bundle.sums), unit="file", desc="checking", delay=1, leave=False) as bar:
         return bundle, list(faults(bundle, bar.update))
-
-
-def _files(arguments: list[str]) -> dict[str, Path]:
-    """Return NAME=FILE arguments as a mapping. Raises StudyError for other forms."""
-    files = {}
-    for argument in arguments:
-        name, equals, file = argument.partition("=")
-        if not (equals and name and file):
-            raise StudyError(
-                f"--data {argument}: write NAME=FILE: the name of a data set of the bundle, and your copy of its file"
-            )
-        files[name] = Path(file)
-    return files
 
 
 def _claims(bundle: Bundle) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
+from cyclopts import CoercionError, Parameter, Token
 
 from annotation.verdicts.verdicts import accepted_pairs
 from evaluation.bundle.bundle import Bundle
@@ -21,6 +22,7 @@ from evaluation.records import EvaluationRecords
 from evaluation.scoring import RunOutcome, evaluate_units
 from evaluation.units import plan_units
 from evaluation.work import Loader
+from plumbline.cli import Several
 from plumbline.errors import StudyError
 from plumbline.study import Study, load_study
 
@@ -32,13 +34,38 @@ _ALIKE = (
 )
 
 
+def _files(_: object, words: Sequence[Token]) -> dict[str, Path]:
+    """Return the files that the words name for data sets."""
+    files = {}
+    for word in words:
+        name, equals, file = word.value.partition("=")
+        if not (equals and name and file):
+            raise CoercionError(
+                f"{word.value!r} is not NAME=FILE: the name of a data set of the bundle, and your copy of its file",
+                token=word,
+            )
+        files[name] = Path(file)
+    return files
+
+
+@Parameter(name="*")
 @dataclass(frozen=True)
 class EvaluationRequest:
-    """The options of an evaluation."""
+    """The options of an evaluation.
 
-    files: Mapping[str, Path] = field(default_factory=dict)  #: copies of texts that may not be shared, by data set
-    include_rejected: bool = False  #: also score rejected transformations
-    simulated: bool = False  #: allow simulated ratings, for a rehearsal
+    Args:
+        files: Your copies of data sets whose texts may not be shared.
+        include_rejected: Also score rejected transformations, marked as such.
+        simulated: As a rehearsal, accept simulated ratings.
+    """
+
+    files: Annotated[
+        Mapping[str, Path],
+        Several,
+        Parameter(name="--data", metavar="NAME=FILE", converter=_files, n_tokens=-1, accepts_keys=False),
+    ] = field(default_factory=dict)
+    include_rejected: bool = False
+    simulated: bool = False
 
 
 @dataclass(frozen=True)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
+from cyclopts import CoercionError, Parameter, Token
 
 from evaluation.display import short_names
 from evaluation.instructions import spread
 from evaluation.instructions.boards import HOLES, chosen_boards, recommended_board
 from evaluation.instructions.grid import WHY, Grid, Parts, grid_of, marked, reasons
 from evaluation.instructions.scores import DEFAULT, is_wording
+from plumbline.cli import Names
 from plumbline.errors import DataError, StudyError
 from plumbline.statistics.estimates import Floats, stream
 from plumbline.statistics.paired import holm
@@ -69,16 +71,43 @@ class PublishedDefaults(MatchedDefaults):
 DEFAULTS: Mapping[str, MatchedDefaults] = {MATCHED: MatchedDefaults(), PUBLISHED: PublishedDefaults()}
 
 
+def _parts(_: object, words: Sequence[Token]) -> dict[str, tuple[str, str]]:
+    """Return the split and the subset that the words name for each task."""
+    parts: dict[str, tuple[str, str]] = {}
+    for word in words:
+        task, _, part = word.value.partition("=")
+        split, _, subset = part.partition("/")
+        if not (task and split and subset):
+            raise CoercionError(f"{word.value!r} is not TASK=SPLIT/SUBSET, such as STS22.v2=test/en", token=word)
+        if task in parts:
+            raise CoercionError(f"names two parts of {task}, but only one can be analysed; name one", token=word)
+        parts[task] = split, subset
+    return parts
+
+
+@Parameter(name="*")
 @dataclass(frozen=True)
 class Settings:
-    """A command's settings: tasks (all if empty) with their parts, source of wordings, defaults, holes' rule, seed."""
+    """A report's settings.
 
-    tasks: tuple[str, ...] = ()
-    parts: Parts = field(default_factory=dict)
-    source: str = ""
-    defaults: str = MATCHED
-    holes: str = "mteb"
-    seed: int = 1337
+    Args:
+        tasks: Only these tasks, such as STS14,STS15.
+        parts: For a task with several parts: the part to analyse (default: most scores); repeatable.
+        source: Source of the wordings to analyse (default: machine if it wrote any, else all).
+        defaults: Scores of the models' own prompts: from the same run, or as published (default: matched).
+        holes: Missing defaults on boards: no points (mteb), or the mean over present tasks (default: mteb).
+        seed: Random seed.
+    """
+
+    tasks: Names = ()
+    parts: Annotated[
+        Parts,
+        Parameter(name="--part", metavar="TASK=SPLIT/SUBSET", converter=_parts, n_tokens=-1, accepts_keys=False),
+    ] = field(default_factory=dict)
+    source: Literal["machine", "human", "all"] | None = None
+    defaults: Literal["matched", "published"] = "matched"
+    holes: Literal["mteb", "present"] = "mteb"
+    seed: Annotated[int, Parameter(parse=False)] = 1337  # the study's, or --seed
 
 
 @dataclass(frozen=True)
@@ -144,15 +173,13 @@ def analyse(
     By default machines' wordings are analysed if there are any, as people's often cover only some models; a separate
     table compares both. Raises DataError if nothing can be compared, StudyError for an unavailable choice.
     """
-    if settings.holes not in HOLES or settings.defaults not in DEFAULTS:
-        raise StudyError(f"holes must be one of {', '.join(HOLES)}; defaults must be {' or '.join(DEFAULTS)}")
     named = short_names(set(scores["model"]))
     try:
         marked_scores = marked(scores, settings.tasks, settings.parts)
         all_wordings = grid_of(marked_scores, named.__getitem__)
     except DataError as error:
         raise DataError(f"{where}: {error}") from None
-    source = settings.source or ("machine" if "machine" in all_wordings.sources else "all")
+    source: str = settings.source or ("machine" if "machine" in all_wordings.sources else "all")
     source = "" if source == "all" or not all_wordings.sources else source
     if source and source not in all_wordings.sources:
         raise StudyError(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Annotated, cast
 
 import numpy as np
 import pandas as pd
+from cyclopts import Group, Parameter
+from cyclopts.validators import LimitedChoice
 from tqdm import tqdm
 
 from evaluation.display import hundred, points, span
@@ -29,6 +31,7 @@ from evaluation.instructions.grid import reasons as aside_reasons
 from evaluation.instructions.scores import SCORES, of_folder, read_scores, study_scores
 from evaluation.instructions.spread import N_RESAMPLES, above_median
 from evaluation.report.paper_tables import p_cell
+from plumbline.cli import Local, Named, Seed
 from plumbline.errors import StudyError
 from plumbline.exhibits.page import PageWords, write_outlined
 from plumbline.exhibits.table import Cell, Exhibit, cell, estimates, interval, number, numbers, printed, reasons, word
@@ -333,36 +336,62 @@ def write_report(folder: Path, analysis: Analysis, title: str) -> Path:
     return write_outlined(folder, words, OUTLINE, all_exhibits(analysis), all_figures(analysis))
 
 
-def report_wordings(options: argparse.Namespace) -> int:
-    """Run `report`: write the report on a study or on published scores, and print the headline."""
-    if twice := [task for task, number in Counter(task for task, _ in options.part).items() if number > 1]:
-        raise StudyError(f"--part names two parts of {twice[0]}, but only one can be analysed; name one")
-    if not options.study:
-        return _report_scores(options)
-    study = load_study(options.study, options.exports)
-    scores = study_scores(StudyRecords(study))
-    folder = place(options.out, "--out") if options.out else study.folder / FOLDER
-    with stage(study, "evaluation instructions report", [study.folder / SCORES], [folder]):
-        analysis = analyse(scores, _settings(options, study.sample.seed), where=study.folder / SCORES)
-        return _write(analysis, folder, f"Prompt sensitivity: study {study.name}")
+_SOURCE = Group("One of these", validator=LimitedChoice(1))
+_SETTINGS = Settings()
 
 
-def _report_scores(options: argparse.Namespace) -> int:
-    path, notes = Path(options.scores), tuple[str, ...]()
+def report_wordings(
+    *,
+    study: Annotated[Named | None, Parameter(group=_SOURCE, metavar="FILE")] = None,
+    scores: Annotated[Local | None, Parameter(group=_SOURCE, metavar="WHAT")] = None,
+    exports: Annotated[Named | None, Parameter(metavar="DIR")] = None,
+    out: Annotated[Named | None, Parameter(metavar="FOLDER")] = None,
+    settings: Settings = _SETTINGS,
+    seed: Seed | None = None,
+) -> int:
+    """Write the report on how wordings change scores and ranks.
+
+    The report has distributions, inflation, boards and the recommended score.
+
+    Example: plumbline sensitivity-report --study studies/instructions.yaml
+
+    On published scores (a long table: model, task, prompt_id, score, ...; or a folder of mteb's results with
+    experiments/), without running anything:
+
+        plumbline sensitivity-report --scores scores.parquet --out report
+        plumbline sensitivity-report --scores ~/.cache/mteb --part STS22.v2=test/en
+
+    Args:
+        study: An evaluated study.
+        scores: A long table, or a folder of mteb's results.
+        exports: With --study: the folder of its records (default: exports/).
+        out: Folder for the report (default: the study's folder, or report_instructions).
+        settings: What is analysed.
+        seed: Random seed for resamples and draws (default: the study's, or 1337).
+
+    Returns:
+        The exit status.
+    """
+    if scores:
+        return _report_scores(scores, out, settings if seed is None else replace(settings, seed=seed))
+    loaded = load_study(cast("str", study), exports)  # there is one, or the scores
+    settings = replace(settings, seed=loaded.sample.seed if seed is None else seed)
+    folder = place(out, "--out") if out else loaded.folder / FOLDER
+    with stage(loaded, "evaluation instructions report", [loaded.folder / SCORES], [folder]):
+        analysis = analyse(study_scores(StudyRecords(loaded)), settings, where=loaded.folder / SCORES)
+        return _write(analysis, folder, f"Prompt sensitivity: study {loaded.name}")
+
+
+def _report_scores(path: Path, out: str | None, settings: Settings) -> int:
+    notes = tuple[str, ...]()
     if path.is_dir():
         with tqdm(desc="reading results", unit="file", delay=1, leave=False) as bar:
             scores, notes = of_folder(path, bar.update)
     else:
         scores = read_scores(path)
-    folder = output_folder(options.out, FOLDER)
-    analysis = analyse(scores, _settings(options, 1337), notes, path)
+    folder = output_folder(out, FOLDER)
+    analysis = analyse(scores, settings, notes, path)
     return _write(analysis, folder, f"Prompt sensitivity: {path.name}")
-
-
-def _settings(options: argparse.Namespace, seed: int) -> Settings:
-    chosen_seed = seed if options.seed is None else options.seed
-    parts = dict(options.part)
-    return Settings(options.tasks, parts, options.source, options.defaults, options.holes, chosen_seed)
 
 
 def _write(analysis: Analysis, folder: Path, title: str) -> int:

@@ -6,13 +6,14 @@ are loaded; one that fails is reported, and the others go on.
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
 
 from evaluation.cluster import run_jobs, save_results
 from evaluation.instructions.scores import SCORES
@@ -27,8 +28,7 @@ from evaluation.work import JobOutcome, Loader, ModelJob, quiet, versions
 from generation.datasets.dataset import Dataset
 from generation.datasets.local import TableDataset
 from generation.datasets.mteb_tasks import MtebTask
-from plumbline import cli
-from plumbline.cli import columns
+from plumbline.cli import Named, Several, StudyOptions, columns
 from plumbline.manifest import StudyRecords, stage
 from plumbline.store import only_one
 from plumbline.study import Study
@@ -212,24 +212,46 @@ def _documents(dataset: Dataset) -> set[str]:
     return {text for search in dataset.searches() for text in search.passages.values()}
 
 
-def score_wordings(options: argparse.Namespace) -> int:
-    """Run the command: score a study's models under wordings, and print the result."""
-    study = cli.study_of(options)
-    chosen = {"models": options.models, "include_unaccepted": options.include_unaccepted}
+def score_wordings(
+    *,
+    options: StudyOptions,
+    models: Annotated[tuple[str, ...], Several, Parameter(metavar="NAME")] = (),
+    include_unaccepted: bool = False,
+    ray: Annotated[Named, Parameter(metavar="ADDRESS")] = "",
+    dry_run: bool = False,
+) -> int:
+    """Score models under the wordings that people accepted.
+
+    The study's models are also scored under the model's own prompt and under no prompt. You can stop it at any time;
+    run it again to continue.
+
+    Example: plumbline sensitivity --study studies/instructions.yaml --dry-run
+
+    Args:
+        options: The study.
+        models: Only these models of the study.
+        include_unaccepted: Also score wordings that people did not accept; their rows show the label.
+        ray: Run on a Ray cluster: `auto` or its address.
+        dry_run: Show how much is left to score and encode, and score nothing.
+
+    Returns:
+        The exit status.
+    """
+    study = options.load()
     inputs = [study.folder / name for name in ("looks.json", "pairs.parquet", "ratings.parquet", INSTRUCTIONS)]
-    models = ModelHost.of(study).chosen(options.models)
-    with quiet(study.datasets, models):
-        if options.dry_run:
-            print(forecast(study, **chosen))
+    specs = ModelHost.of(study).chosen(models)
+    with quiet(study.datasets, specs):
+        if dry_run:
+            print(forecast(study, models=models, include_unaccepted=include_unaccepted))
             return 0
         with stage(study, "instruction_scores", inputs, [study.folder / SCORES]):
-            outcome = evaluate_instructions(study, **chosen, cluster=options.ray)
+            outcome = evaluate_instructions(study, models=models, include_unaccepted=include_unaccepted, cluster=ray)
     print(f"{study.name}: {outcome.line(study.folder / SCORES)}")
-    for line in _about_wordings(outcome, include_unaccepted=options.include_unaccepted):
+    for line in _about_wordings(outcome, include_unaccepted=include_unaccepted):
         print(f"  {line}")
     if study.acceptance.min_raters < 2 and not unlabelled(study.folder):
         print("  one rater's label decides each wording, so there is no agreement to report")
-    outcome.refuse_failures(len(models))
+    outcome.refuse_failures(len(specs))
     return 0
 
 

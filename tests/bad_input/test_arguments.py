@@ -48,6 +48,8 @@ WORDS: tuple[tuple[str, str], ...] = (
     (f"scores-report {E} --multilingual fake", "--multilingual needs --translation"),
     (f"scores-report {E} --translation search search", "'search' is named twice"),
     (f"scores-report {E} --translation a b", "no data set 'a' has scores; known: sentences, requests, search"),
+    ("sensitivity-report --scores x.csv --part a=b/c --part a=d/e", "--part: names two parts of a"),
+    ("bundle evaluate x.zip --model m --data a=b c", "--data: 'c' is not NAME=FILE"),
     (f"crowd collect {E} --archive {{p}}", "is a folder, not a file"),
     (f"crowd plan {E} --platform other", "'other' is no platform; choose one of prolific, link"),
     (f"crowd plan {E} --platform prolific --pilot -3", "is not a whole number from 1 to 10000"),

@@ -17,7 +17,6 @@ from moto.server import ThreadedMotoServer
 
 from annotation.campaign.records import CampaignRecords
 from annotation.sampling.sample import draw_sample
-from evaluation.benchmarks.options import add_source_options
 from generation.datasets.tables import read_frame
 from generation.production import generate
 from plumbline import cli
@@ -241,11 +240,8 @@ def test_a_subject_that_an_earlier_command_left_there_is_read_there(address: str
 
 
 def test_an_address_where_a_file_of_this_machine_is_needed_is_one_line() -> None:
-    parser = cli.Parser(prog="any")
-    parser.add_argument("--csv", type=cli.local)
-    add_source_options(parser)
-    for words in (["--csv", "s3://b/x.csv"], ["--from", "s3://b/x.csv"], ["--tasks", "s3://b/x.csv"]):
-        with pytest.raises(StudyError, match=r"'s3://b/x.csv' is an address; name a file or folder of this machine"):
-            parser.parse_args(words)
-    found = parser.parse_args(["--csv", "x.csv", "--from", "MTEB(eng, v2)"])
-    assert (found.csv, found.source) == (Path("x.csv"), "MTEB(eng, v2)")
+    far = "s3://b/x.csv"
+    for words in (["bundle", "inspect", far], ["board", "--from", far], ["board", "--from", "x", "--tasks", far]):
+        with pytest.raises(StudyError, match=f"'{far}' is an address; name a file or folder of this machine"):
+            run(words)
+    assert (cli.local("x.csv"), cli.no_address("MTEB(eng, v2)")) == (Path("x.csv"), "MTEB(eng, v2)")

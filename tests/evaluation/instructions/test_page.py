@@ -100,7 +100,7 @@ def test_the_command_writes_one_page_and_all_files(tmp_path: Path, capsys: pytes
     again = all_exhibits(made(frame, seed=3))  # the same seed gives the same numbers
     for name in ("inflation", "recommended"):
         assert csv_bytes(again[name].frame) == (tmp_path / "out" / "tables" / f"{name}.csv").read_bytes()
-    with pytest.raises(StudyError, match="'-1' is not a whole number of at least 0"):
+    with pytest.raises(StudyError, match="'-1' is not a whole number from 0"):
         run(["sensitivity-report", "--study", "studies/demo.yaml", "--seed", "-1"])
 
 
