@@ -127,7 +127,7 @@ def _counted(counts: Counter[str]) -> str:
     return f"{line}, {counts['reused']} already stored"
 
 
-_ONE = Group("One of these", validator=LimitedChoice(0, 1))
+_AT_MOST_ONE = Group("At most one of these", validator=LimitedChoice(0, 1))
 
 
 @Parameter(name="*")
@@ -140,9 +140,9 @@ class Machines:
         shard: Transform only the K-th of N parts of the texts, as in an array job of Slurm (docs/howto/slurm.md).
     """
 
-    ray: Annotated[str, Parameter(metavar="ADDRESS", group=_ONE)] = ""
+    ray: Annotated[str, Parameter(metavar="ADDRESS", group=_AT_MOST_ONE)] = ""
     shard: Annotated[
-        Shard | None, reads(Shard.read), Parameter(metavar="K/N", group=_ONE, n_tokens=1, accepts_keys=False)
+        Shard | None, reads(Shard.read), Parameter(metavar="K/N", group=_AT_MOST_ONE, n_tokens=1, accepts_keys=False)
     ] = None
 
 

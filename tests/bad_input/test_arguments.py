@@ -18,9 +18,9 @@ from .ground import SECRET, Bad, Place, copy
 
 E = "--study {s} --exports {e}"
 WORDS: tuple[tuple[str, str], ...] = (
-    ("generate", "the following arguments are required: --study"),
+    ("generate", "parameter --study requires an argument"),
     (f"generate {E} --generator other", "no generator 'other'; known: m"),
-    (f"generate {E} --unknown", "unrecognized arguments: --unknown"),
+    (f"generate {E} --unknown", "Unknown option: --unknown"),
     ("generate --study none.yaml", "no study file none.yaml"),
     ("generate --study {p}", "is a folder, not a file"),
     ("generate --study {s}/x", "no study file"),
@@ -32,7 +32,7 @@ WORDS: tuple[tuple[str, str], ...] = (
     ("generate --study {s} --exports nope://x/y", "--exports nope://x/y"),
     ("generate --study s3://bucket/x.yaml", "no study file s3://bucket/x.yaml on this machine"),
     (f"crowd collect {E} --archive s3://b/x.csv", "'s3://b/x.csv' is an address; name a file or folder of"),
-    (f"errors {E} --by colour", "invalid choice: 'colour'"),
+    (f"errors {E} --by colour", 'Invalid value "colour" for --by. Choose from: "transformation"'),
     (f"evaluate {E} --models other", "no model 'other'"),
     (f"scores-report {E} --compare {{s}}", "is the study itself"),
     (f"scores-report {E} --compare none.yaml", "no study file none.yaml"),
