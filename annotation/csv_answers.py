@@ -32,12 +32,12 @@ from annotation.campaign.rubric import Rubric
 from annotation.imports.tables import read_csv
 from annotation.imports.times import google_time
 from annotation.questions.question import Question
-from annotation.questions.wordings import markdown
 from annotation.ratings.answers import Answer, SourcePart, check, keep, of_file, source_of_file
 from annotation.verdicts.preregistration import asked_rubric
 from annotation.verdicts.tables import SIMULATED
 from plumbline.errors import DataError, StudyError, nearest, read_each
 from plumbline.exhibits.table import csv_bytes, write_files
+from plumbline.exhibits.templates import markdown
 from plumbline.records import REHEARSAL, SOURCES, Pair, Rating, Record, nfc
 from plumbline.statistics.agreement import number_of_raters
 from plumbline.study import Study
@@ -272,7 +272,7 @@ def export(study: Study, *, licence: str = "", words: bool = False) -> Path:
         "tables": {"ratings.csv": _meanings(ratings, Rating), "pairs.csv": _meanings(pairs, Pair)},
         "hashes": {name: sha256(content).hexdigest() for name, content in files.items()},
     }
-    write_files(study.folder / FOLDER, files | {"codebook.md": markdown("codebook.jinja", facts).encode()})
+    write_files(study.folder / FOLDER, files | {"codebook.md": markdown("annotation/codebook.jinja", facts).encode()})
     return study.folder / FOLDER
 
 

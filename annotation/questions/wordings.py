@@ -10,18 +10,16 @@ raters must not learn the group of a text. A data set's items have the words of 
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from pydantic import ValidationError
 
 from annotation.questions.entries import ENGLISH, FieldTitles, PoolText
 from annotation.questions.question import Question
 from plumbline.errors import DataError, StudyError, nearest
-from plumbline.exhibits.table import as_markdown
 from plumbline.languages import language_name
 from plumbline.prompts import prompt_folders
 from plumbline.reading import parse_yaml, read_yaml
@@ -32,9 +30,6 @@ from plumbline.study.judged import VerdictUnit
 from plumbline.study.subject import TEXT, Subject
 from plumbline.study.transformations import EIGHT
 
-if TYPE_CHECKING:
-    from jinja2 import Template
-
 CHECKED_BY = "checked_by"  #: the native speaker who checked a wording; empty for nobody
 CROWD_WORDS = Path(str(files("annotation.crowd").joinpath("words")))  # of the crowd's pages, a file for each language
 HUMAN_GENERAL = "general.yaml"  # shared by tasks of all types that people do
@@ -44,26 +39,6 @@ HUMAN_GENERAL = "general.yaml"  # shared by tasks of all types that people do
 def packaged(name: str) -> Any:
     """Return the content of a YAML file of this package; nobody may change it."""
     return parse_yaml(files("annotation").joinpath(name).read_text(encoding="utf-8"))
-
-
-def template(name: str, **settings: Any) -> Template:
-    """Return a template of this package, in which a name without a value is an error; of plain text by default."""
-    from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 (an extra)
-
-    settings = {"autoescape": False, "trim_blocks": True, "lstrip_blocks": True} | settings
-    environment = Environment(undefined=StrictUndefined, **settings)  # noqa: S701 (callers escape what is no plain text)
-    return environment.from_string(files("annotation").joinpath(name).read_text(encoding="utf-8"))
-
-
-def markdown(name: str, facts: Mapping[str, Any]) -> str:
-    """Fill a Markdown template of this package: what it shows is escaped as text, unless the template calls it safe."""
-    from markupsafe import Markup  # noqa: PLC0415 (comes with jinja2)
-
-    def escaped(value: Any) -> str:
-        return value if isinstance(value, Markup) else as_markdown(str(value))
-
-    text = template(name, finalize=escaped).render(facts)
-    return re.sub(r"\n{3,}", "\n\n", text).rstrip() + "\n"
 
 
 def words_in(name: str, *languages: str) -> Mapping[str, str]:
