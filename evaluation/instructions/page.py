@@ -322,8 +322,7 @@ OUTLINE = {
 _ABOUT = (
     "This report shows how scores of instruction embedders depend on the wording of the instruction, after arXiv"
     " 2605.22544. A wording counts if people found it acceptable; scores are compared if run, revision, split, subset,"
-    " data and mteb's version are the same. Each table is also a file in tables/ (CSV with all digits, Markdown,"
-    " LaTeX), each figure a file in figures/ (SVG, PNG)."
+    " data and mteb's version are the same."
 )
 
 

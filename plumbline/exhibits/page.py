@@ -22,6 +22,10 @@ from plumbline.store import atomic
 if TYPE_CHECKING:
     import altair as alt
 
+_FILES = (
+    "Each table is also a file in tables/ (CSV with all digits, Markdown, LaTeX), each figure a file in figures/ (SVG,"
+    " PNG)."
+)
 #: Figures that follow one another and are seen at once; a reader unfolds the others.
 OPEN = 2
 
@@ -79,7 +83,7 @@ def write_page(path: Path, title: str, warning: str, sections: Sequence[Section]
 
 @dataclass(frozen=True)
 class PageWords:
-    """The words of a page: a warning (empty for none), the answer, and a description of the page.
+    """The words of a page: a warning (empty for none), the answer, and a description of the report.
 
     `doubts` are reservations about the answer, one line each, without a full stop.
     """
@@ -109,7 +113,7 @@ def write_outlined(
     sections = [
         Section("In short", words.headline),
         Section("What is doubtful", [doubtful]),
-        Section("This report", [words.about]),
+        Section("This report", [f"{words.about} {_FILES}"]),
     ]
     for heading, names in outline.items():
         parts = [figures[name] for name in names if name in figures]
