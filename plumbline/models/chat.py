@@ -69,6 +69,7 @@ class Client:
 class Chat(abc.ABC):
     """A chat model."""
 
+    concurrency: int  #: the number of questions that it wants in flight at once
     schema: Mapping[str, Any] | None = None  #: schema of the JSON that answers must follow; without one they are free
 
     @classmethod
@@ -79,11 +80,6 @@ class Chat(abc.ABC):
         `CHAT` names has it.
         """
         raise NotImplementedError
-
-    @property
-    @abc.abstractmethod
-    def concurrency(self) -> int:
-        """The number of questions that it wants in flight at once."""
 
     async def prepare_to_judge(self, name: str, labels: Sequence[str], first: Attempt) -> bool:
         """Prepare for short answers without thoughts; return whether they come with probabilities of `labels`.

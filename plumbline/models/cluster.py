@@ -306,7 +306,7 @@ class ClusterChat(Chat):
             self._ray.shutdown()
             needed = f"{gpus} GPUs (tensor_parallel_size x data_parallel_size) and a CPU" if gpus else "a CPU"
             raise ServiceError(f"no node of the Ray cluster has {needed}; see `ray status`")
-        self._concurrency = spec.in_flight * len(slot_list)
+        self.concurrency = spec.in_flight * len(slot_list)
         remote = self._ray.remote(ChatWorker)
         values = spec, study, _versions(spec)
 
@@ -317,11 +317,6 @@ class ClusterChat(Chat):
             self._ray, slot_list, make, spec.in_flight, lambda line: tqdm.write(line, file=sys.stderr)
         )
         self._opened: asyncio.Task[WorkerPool] | None = None
-
-    @property
-    def concurrency(self) -> int:
-        """The number of questions in flight on all nodes."""
-        return self._concurrency
 
     async def ask(self, message: str, attempt: Attempt, labels: Sequence[str] = ()) -> Completion:
         """Return a worker's answer. Raises as `Chat.ask`, with TextUnansweredError if three workers died on it."""
