@@ -136,6 +136,21 @@ def test_a_server_that_refuses_base64_is_asked_for_numbers(stub: Stub) -> None:
     assert ["encoding_format" in asked for asked in stub.asked] == [True, False, False, False]
 
 
+def test_a_nested_embedding_is_read_and_those_of_tokens_are_refused(stub: Stub) -> None:
+    def nested(count: int) -> Script:
+        return lambda asked, _: (
+            200,
+            {"data": [{**row, "embedding": count * [row["embedding"]]} for row in rows(asked["input"])]},
+            {},
+        )
+
+    stub.script = nested(1)
+    np.testing.assert_allclose(stub.encoder().embed(TEXTS), vectors(TEXTS), rtol=1e-6)
+    stub.script = nested(2)
+    with pytest.raises(ServiceError, match="not an embedding response"):
+        stub.encoder().embed(TEXTS)
+
+
 def test_base64_and_numbers_are_the_same(stub: Stub) -> None:
     def packed(asked: dict[str, Any], number: int) -> tuple[int, Any, dict[str, str]]:
         data = [
