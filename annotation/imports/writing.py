@@ -202,8 +202,8 @@ def _shared_scale(questions: Sequence[ImportedQuestion]) -> tuple[float, ...]:
 def _question(question: ImportedQuestion, material: Material, shared: bool) -> dict[str, Any]:
     entry: dict[str, Any] = {"name": question.name, "title": {"en": readable(question.title)}}
     if question.points:
-        whole = len(question.words) == len(question.points) and not is_fine(question.points)
-        worded = question.points if whole else (question.points[0], question.points[-1])
+        ends = (question.points[0], question.points[-1])
+        worded = question.points if set(question.words) - set(ends) and not is_fine(question.points) else ends
         entry["points"] = {point: {"en": question.words.get(point, f"{point:g}")} for point in worded}
         entry |= {} if shared else {"scale": _written(question.points)}
     else:
