@@ -51,13 +51,13 @@ def preview_html(records: CampaignRecords, most: int = SHOWN) -> str:
     """
     study, queues = records.study, _queues(records, most)
     rubric, fixed = rubric_to_ask(records)
-    items, before = read_items(study, rubric), _before(records, rubric)
+    items, entrances = read_items(study, rubric), _before(records, rubric)
     texts = {(queue.language, queue.output_language) for queue in queues}
     drawn = []
     for queue, (number, first) in queues.items():
         drawing, training = drawing_of(study, first), items if study.crowd else ()
         task = task_of(study, rubric, queue, queue.dataset(study.name), training=training, drawing=drawing)
-        drawn.append(_section(task, items_of(first), number, drawing) | {"before": before.get(queue, "")})
+        drawn.append(_section(task, items_of(first), number, drawing) | {"before": entrances.get(queue, "")})
     facts = {
         "study": study.name,
         "policy": script_policy(),
@@ -124,7 +124,7 @@ def _before(records: CampaignRecords, rubric: Rubric) -> dict[Queue, str]:
     if study.crowd is None:
         return {}
     pairs, controls = (
-        [pair for pair in shown if pair.pair_id not in records.withdrawn] for shown in (records.pairs, records.controls)
+        [pair for pair in part if pair.pair_id not in records.withdrawn] for part in (records.pairs, records.controls)
     )
     pages: dict[Queue, str] = {}
     for batch in make_batches(study, pairs, controls):

@@ -9,7 +9,7 @@ from plumbline import cli
 from plumbline.commands import COMMANDS, SECTIONS
 from plumbline.errors import StudyError, nearest
 from plumbline.interrupt import PACKAGES
-from plumbline.resources import missing
+from plumbline.resources import missing_package
 from plumbline.versions import version_of
 
 
@@ -46,7 +46,7 @@ def run(words: Sequence[str]) -> int:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] in PACKAGES:
             raise
-        raise missing(f"plumbline {name}", error, command.extra) from None
+        raise missing_package(f"plumbline {name}", error, command.extra) from None
     return status
 
 

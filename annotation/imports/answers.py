@@ -54,7 +54,7 @@ class ImportedQuestion:
     words: Mapping[float, str] = field(default_factory=dict)  #: words of points, if the file has any
     labels: Mapping[str, str] = field(default_factory=dict)  #: name of a label, and its words
     values: Mapping[str, float | str] = field(default_factory=dict)  #: the stored answer, by the cell's text
-    wrong: Mapping[str, str] = field(default_factory=dict)  #: why a cell's text is not an answer
+    faults: Mapping[str, str] = field(default_factory=dict)  #: why a cell's text is not an answer
 
     @property
     def scale(self) -> str:
@@ -84,13 +84,13 @@ def slug(text: str, usual: str, *, letter: bool = False) -> str:
 
 def distinct(names: Sequence[str]) -> list[str]:
     """Return the names, with numbers added to repeated ones."""
-    seen, listed = set[str](), []
+    used, listed = set[str](), []
     for name in names:
-        number, whole = 2, name
-        while whole in seen:
-            whole, number = f"{name[:58]}-{number}", number + 1
-        seen.add(whole)
-        listed.append(whole)
+        number, unique = 2, name
+        while unique in used:
+            unique, number = f"{name[:58]}-{number}", number + 1
+        used.add(unique)
+        listed.append(unique)
     return listed
 
 
@@ -114,11 +114,11 @@ def read_question(
         text: "no answer" for text in texts if text.casefold() in _WORDS["no_answer"] and folded(text) not in named
     }
     texts = {text: number for text, number in texts.items() if text not in empty}
-    question = ImportedQuestion(name, title, "text", values={text: text for text in texts}, wrong=empty)
+    question = ImportedQuestion(name, title, "text", values={text: text for text in texts}, faults=empty)
     if not (scale and scale.words) and (ranking := _ranking(question, texts, scale)):
         return ranking
     rated = {text: number for text, number in texts.items() if plain(text) not in _NO_POINT or folded(text) in named}
-    without = replace(question, wrong={**empty, **{text: "no answer" for text in texts if text not in rated}})
+    without = replace(question, faults={**empty, **{text: "no answer" for text in texts if text not in rated}})
     return (
         _worded(without, rated, scale, others)
         or _numbered(without, rated, scale)
@@ -153,8 +153,8 @@ def _ranking(text: ImportedQuestion, texts: Mapping[str, int], scale: AskedScale
     ranks = {answer: ranks_of(answer) for answer in texts}
     values = {a: ranked(ranks[a]) for a in texts if len(ranks[a]) == len(every) == len(labels_of(a))}
     partial = f"does not rank each of the {len(every)} labels exactly once"
-    wrong = {**text.wrong, **{answer: partial for answer in texts if answer not in values}}
-    return replace(text, kind="ranking", labels={label: label for label in every}, values=values, wrong=wrong)
+    faults = {**text.faults, **{answer: partial for answer in texts if answer not in values}}
+    return replace(text, kind="ranking", labels={label: label for label in every}, values=values, faults=faults)
 
 
 def _numbered(text: ImportedQuestion, texts: Mapping[str, int], scale: AskedScale | None) -> ImportedQuestion | None:
@@ -169,7 +169,7 @@ def _numbered(text: ImportedQuestion, texts: Mapping[str, int], scale: AskedScal
     forms = {answer: form for answer, form in forms.items() if plain(form.words) not in _NO_POINT}
     none = [answer for answer in texts if (form := _form_of(answer)) and plain(form.words) in _NO_POINT]
     texts = {answer: number for answer, number in texts.items() if answer not in none}
-    text = replace(text, wrong={**text.wrong, **dict.fromkeys(none, "no answer")})
+    text = replace(text, faults={**text.faults, **dict.fromkeys(none, "no answer")})
     numbers = {answer: (form.number, form.words) for answer, form in forms.items()}
     if scale is not None:
         return None if scale.labels else _rating(text, texts, numbers, (scale.low, scale.high))
@@ -295,17 +295,17 @@ def _rating(
     low, high = scale or _ends(counts)
     points = _points([number for number in counts if low <= number <= high], low, high)
     values = {answer: as_number(number) for answer, (number, _) in numbers.items() if number in points}
-    wrong = {
-        **text.wrong,
+    faults = {
+        **text.faults,
         **{answer: f"{answer[:40]!r} is not a point of the scale" for answer in texts if answer not in numbers},
     }
-    wrong |= {
+    faults |= {
         answer: f"{number:g} is outside the scale {low:g} to {high:g}"
         for answer, (number, _) in numbers.items()
         if answer not in values
     }
     worded = {(as_number(number), words) for number, words in numbers.values() if words and number in points}
-    return replace(text, kind="rating", points=points, words=_own_words(worded), values=values, wrong=wrong)
+    return replace(text, kind="rating", points=points, words=_own_words(worded), values=values, faults=faults)
 
 
 def _own_words(worded: Collection[tuple[float, str]]) -> Mapping[float, str]:

@@ -123,8 +123,8 @@ def import_ratings(  # noqa: PLR0913 (the command's options)
         language_code(language) if language else "", replace=replace,
     )  # fmt: skip
     _refuse_out(request)
-    where = Home(Path(home)) if home else Home()
-    import_tables([read_frame(name, frame) for name, frame in named.items()], request, where, lambda line: None)
+    server_home = Home(Path(home)) if home else Home()
+    import_tables([read_frame(name, frame) for name, frame in named.items()], request, server_home, lambda line: None)
     return load_study(request.out, exports)
 
 
@@ -210,10 +210,10 @@ def _of_table(columns: Mapping[str, str], table: CellTable, tables: Sequence[Cel
 def _doubt_of_raters(tables: Sequence[CellTable], proposals: Sequence[Proposal]) -> list[str]:
     """Return a doubt if one of several files names no raters and others do."""
     rated = [(t, p) for t, p in zip(tables, proposals, strict=True) if p.has_answers]
-    lacking = [(t, p) for t, p in rated if not p.rates]
-    if not lacking or len(lacking) == len(rated):
+    without_raters = [(t, p) for t, p in rated if not p.rates]
+    if not without_raters or len(without_raters) == len(rated):
         return []
-    table, proposal = lacking[0]
+    table, proposal = without_raters[0]
     name = next(name for name, role in proposal.roles.items() if role in ("answer", "by_item"))
     return [f"{table.path.name} does not name raters, but other files do; name its column of raters, or mark its"
             f" answers as the right ones with --column 'truth={table.path.name}:{name}'"]  # fmt: skip
@@ -287,11 +287,11 @@ def read_questions(
     questions, wrong = read_each(zip(titles, names, strict=True), read), pd.Series(False, answers.index)
     for question in questions:
         cells = cells_by_title[question.title]
-        off = cells.isin(list(question.wrong))
+        off = cells.isin(list(question.faults))
         for file, line, cell in answers.loc[off.index[off], ["file", "line", "cell"]].itertuples(
             index=False, name=None
         ):
-            listed.append(UnplacedRow(str(file), int(line), question.wrong[str(cell)], question.title))
+            listed.append(UnplacedRow(str(file), int(line), question.faults[str(cell)], question.title))
         wrong[off.index[off]] = True
     remaining = answers[~wrong].reset_index(drop=True)
     if remaining.empty:

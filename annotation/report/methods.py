@@ -136,7 +136,7 @@ def _sample_facts(material: CampaignMaterial) -> dict[str, Any]:
             "all": total["ok"] + total["failed"] + total["kept_out"],
             "flags": sorted({flag for supply in material.supply for flag in supply.without}),
         },
-        "controls": [f"{count(kinds[kind], name)} ({what})" for kind, (name, what) in named.items() if kinds[kind]],
+        "controls": [f"{count(kinds[kind], name)} ({sense})" for kind, (name, sense) in named.items() if kinds[kind]],
         "control_ratings": int((material.control_ratings["status"] == "submitted").sum()),
         "missed": missed,
         "answered": answered,
@@ -177,7 +177,7 @@ def _quality_facts(material: CampaignMaterial) -> dict[str, Any]:
         "changed_by_excluded": _changed(material.verdicts, "with_excluded"),
         "withdrawn": len(material.pairs) - len(material.staying),
         "withdrawn_ratings": len(material.withdrawn),
-        "late": material.late,
+        "late": material.late_withdrawals,
         "changed_by_withdrawn": _changed(material.verdicts, "with_withdrawn"),
     }
 
@@ -259,9 +259,9 @@ def other_questions(rubric: Rubric, plain: Collection[str], tasks: Sequence[Huma
     for question, scale in zip(rubric.questions, rubric.asked(), strict=True):
         if scale.name in plain:
             continue
-        where = f", only for {listed([display(pool) for pool in scale.pools])}" if scale.pools else ""
+        pools = f", only for {listed([display(pool) for pool in scale.pools])}" if scale.pools else ""
         need = "" if scale.required else " (optional)"
-        sentences.append(f"{scale.name} (“{question.title['en']}”) asked for {scale.in_a_sentence()}{where}{need}.")
+        sentences.append(f"{scale.name} (“{question.title['en']}”) asked for {scale.in_a_sentence()}{pools}{need}.")
     return sentences
 
 

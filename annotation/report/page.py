@@ -92,19 +92,19 @@ def examples(material: CampaignMaterial) -> pd.DataFrame:
         ("worst", ["mean", "pair_id"], [True, True]),
     )
     parts = {}
-    for why, by, ascending in kinds:
-        some = rated[rated["sd"] > 0] if why == "most disputed" else rated
-        parts[why] = some.sort_values(by, ascending=ascending).head(EACH).assign(why=why)
-        rated = rated[~rated["pair_id"].isin(parts[why]["pair_id"])]
+    for kind, by, ascending in kinds:
+        some = rated[rated["sd"] > 0] if kind == "most disputed" else rated
+        parts[kind] = some.sort_values(by, ascending=ascending).head(EACH).assign(why=kind)
+        rated = rated[~rated["pair_id"].isin(parts[kind]["pair_id"])]
     chosen = pd.concat([parts["best"], parts["worst"], parts["most disputed"]])
     pairs = {pair.pair_id: pair for pair in material.pairs}
-    shown = [pairs[pair_id] for pair_id in chosen["pair_id"]]
+    example_pairs = [pairs[pair_id] for pair_id in chosen["pair_id"]]
     return chosen.assign(
         question=question,
         n_ratings=chosen["n_ratings"].astype(int),
-        transformation=[pair.transformation for pair in shown],
-        language=[pair.language for pair in shown],
-        texts=["\n".join(f"{field.name}: {field.text}" for field in fields_of(pair)) for pair in shown],
+        transformation=[pair.transformation for pair in example_pairs],
+        language=[pair.language for pair in example_pairs],
+        texts=["\n".join(f"{field.name}: {field.text}" for field in fields_of(pair)) for pair in example_pairs],
     )[_COLUMNS].reset_index(drop=True)
 
 
@@ -135,13 +135,13 @@ OUTLINE = {
 SHARES, MEANS = "ratings_by_point", "means"  # files with the numbers of the figures
 
 
-def write_report(study: Study, now: datetime | None = None) -> Path:
+def write_report(study: Study, at: datetime | None = None) -> Path:
     """Write `report/index.html` and a CSV file for each of its tables and figures; returns the page.
 
     Raises DataError before there are verdicts, and for verdicts that no longer follow from what is on disk.
     """
     evidence = Evidence(study)
-    material = read_material(evidence, now)
+    material = read_material(evidence, at)
     tables, drawn = all_tables(material), figure_frames(material)
     folder = study.folder / FOLDER
     frames = {table.name: table.frame for table in tables.values()} | drawn

@@ -44,7 +44,7 @@ def _printed(name: str, caption: str, frame: pd.DataFrame, columns: list[str]) -
 
 def campaigns_exhibit(material: CampaignMaterial) -> Exhibit:
     """Return a row for each campaign: batches, submissions, money and pay, in dollars."""
-    shown = [
+    rows = [
         {
             "Platform": SOURCE_NAMES[campaign.platform],
             "Mode": campaign.mode,
@@ -62,7 +62,7 @@ def campaigns_exhibit(material: CampaignMaterial) -> Exhibit:
         for campaign in material.crowd
     ]
     caption = "Crowd campaigns; sums planned, and spent or reserved, include the platform's fees"
-    frame = pd.DataFrame(shown)
+    frame = pd.DataFrame(rows)
     return Exhibit("crowd_campaigns", caption, frame, frame)
 
 
@@ -84,11 +84,11 @@ def means_exhibit(material: CampaignMaterial, outcome: JudgesOutcome) -> Exhibit
     """Return a row for each group and question: people's mean, that with judges, and how precise it is."""
     frame = outcome.means.assign(recorded=", ".join(outcome.recorded), simulated=outcome.simulated)
     places = [name for name in ("pool", "language", "task_type") if name in frame]
-    where = [" ".join(filter(None, row)) for row in frame[places[1:]].astype(str).itertuples(index=False, name=None)]
+    units = [" ".join(filter(None, row)) for row in frame[places[1:]].astype(str).itertuples(index=False, name=None)]
     printed = pd.DataFrame(
         {
             material.study.called.judged.capitalize(): frame["pool"].map(display),
-            "Language": where,
+            "Language": units,
             "Question": frame["question"],
             "People [95%]": _intervals(frame, "people_mean", ("people_low", "people_high")),
             "With judges [95%]": _intervals(frame, "mean"),

@@ -46,7 +46,7 @@ def export_study(options: argparse.Namespace) -> int:
         f"{study.name}: {len(bundle.sums)} files ({tasks} for mteb) written, read back and checked{simulated} -> {out}"
     )
     sign = "" if is_remote(out) else f"; to sign it: minisign -Sm {out}"
-    print(*bundle.facts.warnings, *written.lacking, f"bundle {bundle.identity}{sign}", sep="\n")
+    print(*bundle.facts.warnings, *written.gaps, f"bundle {bundle.identity}{sign}", sep="\n")
     return 0
 
 

@@ -342,7 +342,7 @@ def report_wordings(options: argparse.Namespace) -> int:
     scores = study_scores(StudyRecords(study))
     folder = place(options.out, "--out") if options.out else study.folder / FOLDER
     with stage(study, "evaluation instructions report", [study.folder / SCORES], [folder]):
-        analysis = analyse(scores, _settings(options, study.sample.seed), where=study.folder / SCORES)
+        analysis = analyse(scores, _settings(options, study.sample.seed), location=study.folder / SCORES)
         return _write(analysis, folder, f"Prompt sensitivity: study {study.name}")
 
 

@@ -62,7 +62,7 @@ def tokens(page: Any, *names: str) -> int | None:
     return page if isinstance(page, int) else None
 
 
-def whole(text: str) -> str:
+def valid_unicode(text: str) -> str:
     """Return the text if it is valid Unicode: JSON may hold a lone surrogate, which no file can store."""
     try:
         text.encode()
@@ -109,7 +109,7 @@ class ChatServer(Chat):
     key: str = field(repr=False)
     url: str
     proxy: str = field(default="", repr=False)
-    where: str = "generator"  #: its key in the study
+    setting: str = "generator"  #: its key in the study
     extra: Mapping[str, Any] = field(default_factory=dict)  #: further fields of requests
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     _session: aiohttp.ClientSession | None = None
@@ -117,8 +117,8 @@ class ChatServer(Chat):
     _useless: Counter[str] = field(default_factory=Counter)  # answers of no use until there is a good one
 
     @classmethod
-    def open(cls, spec: ServerSpec, study: Study, where: str, template: Mapping[str, Any]) -> Self:
-        """Return the server that a study names in `where`; its key is from the environment, `EMPTY` if not set.
+    def open(cls, spec: ServerSpec, study: Study, setting: str, template: Mapping[str, Any]) -> Self:
+        """Return the server that a study names in `setting`; its key is from the environment, `EMPTY` if not set.
 
         Its chat template is the server's. Raises StudyError for a key or proxy that cannot be used.
         """
@@ -127,12 +127,12 @@ class ChatServer(Chat):
             key = key_in(spec.settings.api_key_env) or "EMPTY"
             proxy = proxy_for(address.scheme, address.netloc)
         except ValueError as error:
-            raise StudyError(f"{study.file}: {where}: {error}") from None
+            raise StudyError(f"{study.file}: {setting}: {error}") from None
         if proxy.startswith("https"):
             raise StudyError(
                 f"the environment's {address.scheme}_proxy is not http://HOST:PORT; correct it, or set no_proxy"
             )
-        return cls(spec, key, f"{spec.base_url.rstrip('/')}/chat/completions", proxy, where)
+        return cls(spec, key, f"{spec.base_url.rstrip('/')}/chat/completions", proxy, setting)
 
     def __post_init__(self) -> None:
         self.concurrency = self.spec.in_flight
@@ -157,7 +157,7 @@ class ChatServer(Chat):
                 if not fault.broken or self._good > answered_before:  # others are answered, so this text is the cause
                     raise TextUnansweredError(line) from None
                 line = f"{self.spec.base_url} did not answer: asked {times} ({fault.what})"
-                raise ServiceError(f"{line}; start the server or correct {self.where}.base_url") from None
+                raise ServiceError(f"{line}; start the server or correct {self.setting}.base_url") from None
         self._good += 1
         return answer
 
@@ -282,7 +282,7 @@ class ChatServer(Chat):
             raise self._unknown_end(f"answer ends by {one_line(ending)!r}")
         shares = label_shares(choices[0], labels) if labels else None
         sent, cached = tokens(page, "prompt_tokens"), tokens(page, "prompt_tokens_details", "cached_tokens")
-        return Completion(whole(text or ""), ending.lower() in CUT_OFF, shares, sent or 0, cached)
+        return Completion(valid_unicode(text or ""), ending.lower() in CUT_OFF, shares, sent or 0, cached)
 
     def _refuse_error(self, part: Mapping[str, Any]) -> None:
         """Raise the error that an answer with status 200, or its choice, holds: so gateways pass on another server's.
@@ -299,7 +299,7 @@ class ChatServer(Chat):
 
     def _stranger(self, details: str) -> ServiceError | TextUnansweredError:
         """Record a strange response: this text's fault or, before any good answer, a wrong address."""
-        line = f"the answer is not a chat response; check {self.where}.base_url (it usually ends in /v1)"
+        line = f"the answer is not a chat response; check {self.setting}.base_url (it usually ends in /v1)"
         concerns_all = self._concerns_all(line, STRANGE)
         line = ": ".join(filter(None, (line, details)))
         return ServiceError(f"{self.spec.base_url}: {line}") if concerns_all else StrangeAnswerError(line)
@@ -331,12 +331,12 @@ class ChatServer(Chat):
         if status in (401, 403):
             return ServiceError(f"{url}: the key is not accepted; set {self.spec.settings.api_key_env}")
         if status == 404:
-            line = f"{url} has no model {self.spec.model!r}, or {self.where}.base_url lacks its /v1"
+            line = f"{url} has no model {self.spec.model!r}, or {self.setting}.base_url lacks its /v1"
             return ServiceError(": ".join(filter(None, (line, words))))
         if 300 <= status < 400:
             target = one_line(headers.get("location", "").partition("?")[0])
             return ServiceError(
-                f"{url} redirects to {target!r}; Plumbline follows no redirect: correct {self.where}.base_url"
+                f"{url} redirects to {target!r}; Plumbline follows no redirect: correct {self.setting}.base_url"
             )
         if status in FOR_ALL:
             return ServiceError(": ".join(filter(None, (f"{url}: status {status}", words))))

@@ -87,7 +87,7 @@ class VllmEngine(Chat):
         self._label_tokens: dict[str, int] = {}
 
     @classmethod
-    def open(cls, spec: VllmSpec, study: Study, where: str, template: Mapping[str, Any]) -> Self:
+    def open(cls, spec: VllmSpec, study: Study, setting: str, template: Mapping[str, Any]) -> Self:
         """Load a model that a study names; call this in the event loop that will ask it.
 
         `template` holds further variables for its chat template. Raises StudyError if vLLM is not installed or refuses

@@ -294,9 +294,9 @@ def _places(material: CampaignMaterial, submitted: pd.DataFrame) -> pd.DataFrame
 
     It is one from low to high: the order of answers of one time is unknown.
     """
-    shown = [*material.pairs, *material.controls]
+    offered = [*material.pairs, *material.controls]
     blocks = block_numbers(material.study, material.pairs, material.controls) if material.study.raters.blocks else {}
-    part_of = {pair.pair_id: (Queue.of(pair), pair.wave, blocks.get(pair.pair_id, 0)) for pair in shown}
+    part_of = {pair.pair_id: (Queue.of(pair), pair.wave, blocks.get(pair.pair_id, 0)) for pair in offered}
     answers = submitted.drop_duplicates(["rater_id", "pair_id"])[["rater_id", "pair_id", "submitted_at"]]
     parts = answers.groupby(["rater_id", answers["pair_id"].astype(str).map(part_of)], observed=True)["submitted_at"]
     return answers.assign(low=parts.rank("min"), high=parts.rank("max"), answers=parts.transform("size"))

@@ -29,7 +29,7 @@ SHARE = {"question": "sound", "label": "odd"}
 
 def design(*rules: dict[str, Any], **more: Any) -> Design:
     spec = AcceptanceSpec(rules=rules, min_pairs=2, min_raters=1, **more)
-    return Design(("quality", "sound", "faults"), rule=spec, others={"sound": SOUND, "faults": FAULTS})
+    return Design(("quality", "sound", "faults"), rule=spec, extra={"sound": SOUND, "faults": FAULTS})
 
 
 def ratings(*rows: tuple[str, list[int], str], transformation: str = "paraphrasing") -> pd.DataFrame:
@@ -83,7 +83,7 @@ def test_pairs_count_by_the_questions_that_need_an_answer() -> None:
     without = THREE[~((THREE["pair_id"] == "a") & (THREE["question"] == "sound"))]
     assert answers(without, own).to_dict() == {"a": 0, "b": 2, "c": 2}
     asked = {"sound": SingleLabelQuestion("sound", labels=("natural", "odd"), pools=("expansion",))}
-    elsewhere = Design(("quality", "sound"), rule=own.rule, others=asked)
+    elsewhere = Design(("quality", "sound"), rule=own.rule, extra=asked)
     assert answers(without, elsewhere).to_dict() == {"a": 2, "b": 2, "c": 2}
 
 
@@ -144,7 +144,7 @@ def test_a_verdict_is_as_sure_as_its_least_sure_rule() -> None:
 def test_where_nothing_is_rated_the_probability_is_that_of_the_labels() -> None:
     """Labels alone, as of wordings of an instruction: no P of a mean, rather than a P of 1."""
     spec = AcceptanceSpec(rules=({**SHARE, "at_most": 0.6},), min_pairs=2, min_raters=1)
-    own = Design(("sound",), rule=spec, others={"sound": SOUND})
+    own = Design(("sound",), rule=spec, extra={"sound": SOUND})
     frame = MORE[MORE["question"] == "sound"]
     pairs = [pair(0).model_copy(update={"pair_id": name}) for name in MORE["pair_id"].unique()]
     (found,) = verdicts(pairs, frame, own, None)
