@@ -32,12 +32,12 @@ from annotation.campaign.rubric import Rubric
 from annotation.imports.tables import read_csv
 from annotation.imports.times import google_time
 from annotation.questions.question import Question
-from annotation.questions.wordings import markdown
 from annotation.ratings.answers import Answer, SourcePart, check, keep, of_file, source_of_file
 from annotation.verdicts.preregistration import asked_rubric
 from annotation.verdicts.tables import SIMULATED
 from plumbline.errors import DataError, StudyError, nearest, read_each
 from plumbline.exhibits.table import csv_bytes, write_files
+from plumbline.exhibits.templates import markdown
 from plumbline.records import REHEARSAL, SOURCES, Pair, Rating, Record, nfc
 from plumbline.statistics.agreement import number_of_raters
 from plumbline.study import Study
@@ -147,7 +147,7 @@ class _Form:
             pairs[tuple(_plain(text) for name, text in _texts_of(pair) if name in self.columns)].append(pair)
         return pairs
 
-    def _pair_id(self, row: Mapping[str, str], where: str) -> str:
+    def _pair_id(self, row: Mapping[str, str], location: str) -> str:
         """Return the id of the pair that a row answers: by its id, else by its texts."""
         if "pair" in self.columns:
             return row["pair"]
@@ -155,25 +155,25 @@ class _Form:
         pairs = self._by_texts.get(texts, [])
         if not pairs:
             raise DataError(
-                f"{where}: no pair has the text {texts[-1][:60]!r}; correct it, or name a column of ids: pair=NAME"
+                f"{location}: no pair has the text {texts[-1][:60]!r}; correct it, or name a column of ids: pair=NAME"
             )
         sampled = [pair for pair in pairs if pair.control != "repeat"]
         if len(sampled) > 1 or (len(pairs) > 1 and not sampled):
             both = " and ".join(f"{pair.pair_id} ({pair.transformation})" for pair in (sampled or pairs)[:2])
-            raise DataError(f"{where}: its texts match {both}; name a column of ids: pair=NAME")
+            raise DataError(f"{location}: its texts match {both}; name a column of ids: pair=NAME")
         turn = self.turns[row["rater"], texts]  # a rater's second row with these texts answers the repeat
         self.turns[row["rater"], texts] += 1
         return sorted(pairs, key=lambda pair: pair.control == "repeat")[min(turn, len(pairs) - 1)].pair_id
 
-    def answer(self, row: Mapping[str, str], where: str) -> Answer:
+    def answer(self, row: Mapping[str, str], location: str) -> Answer:
         """A row as an answer. Raises DataError for cells that cannot be one."""
         if not row["rater"]:
-            raise DataError(f"{where}: the column for `rater` is empty; name the rater")
+            raise DataError(f"{location}: the column for `rater` is empty; name the rater")
         if "time" in self.columns:
-            at = _time(row["time"], where)
+            at = _time(row["time"], location)
         else:
             at = datetime.fromtimestamp(self.path.stat().st_mtime, UTC)
-        pair_id = self._pair_id(row, where)
+        pair_id = self._pair_id(row, location)
         pair = self.pairs.get(pair_id)
         needed = [question.name for question in self.rubric.asked(pair.pool if pair else None)]
         rater = named_pseudonym(self.key, self.study.name, row["rater"])
@@ -203,14 +203,14 @@ def _plain(text: str) -> str:
     return trim(nfc(text))
 
 
-def _time(text: str, where: str) -> datetime:
+def _time(text: str, location: str) -> datetime:
     """Return a time in UTC from ISO 8601 (UTC without a zone) or Google Forms' form."""
     try:
         at = datetime.fromisoformat(google_time(text) or text)
         return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):  # OverflowError: at the ends of the calendar, in UTC
         raise DataError(
-            f"{where}: the time {text[:40]!r} is not ISO 8601 (2026-03-01T14:15:37+01:00) or Google Forms'"
+            f"{location}: the time {text[:40]!r} is not ISO 8601 (2026-03-01T14:15:37+01:00) or Google Forms'"
             " (2026/03/01 2:15:37 PM GMT+1)"
         ) from None
 
@@ -272,7 +272,7 @@ def export(study: Study, *, licence: str = "", words: bool = False) -> Path:
         "tables": {"ratings.csv": _meanings(ratings, Rating), "pairs.csv": _meanings(pairs, Pair)},
         "hashes": {name: sha256(content).hexdigest() for name, content in files.items()},
     }
-    write_files(study.folder / FOLDER, files | {"codebook.md": markdown("codebook.jinja", facts).encode()})
+    write_files(study.folder / FOLDER, files | {"codebook.md": markdown("annotation/codebook.jinja", facts).encode()})
     return study.folder / FOLDER
 
 

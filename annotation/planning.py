@@ -109,16 +109,16 @@ class Pricing:
         whose answers are known and the repeats, paid like its pairs; a queue in several languages has a few more. A
         rating is one answer to one of the questions that must be answered about the pair.
         """
-        shown = Counter(dict.fromkeys(self.kinds, pairs))
+        n_pairs = Counter(dict.fromkeys(self.kinds, pairs))
         queues: dict[str, list[str]] = {}
         for name, kind in self.kinds.items():
             queues.setdefault((isinstance(kind, ItemGroup) and kind.queue) or kind.pool, []).append(name)
         for members in queues.values():
             each = self.controls.beside(self.kinds[members[0]].pool)
-            shown[members[0]] += self.controls.batches(pairs * len(members)) * each
-        names, design = list(shown.elements()), self.design
+            n_pairs[members[0]] += self.controls.batches(pairs * len(members)) * each
+        names, design = list(n_pairs.elements()), self.design
         hours = raters * pay.assumed_hours(names, self.pay)
-        ratings = raters * sum(number * len(design.needed(design.pool_of(name))) for name, number in shown.items())
+        ratings = raters * sum(number * len(design.needed(design.pool_of(name))) for name, number in n_pairs.items())
         return Price(len(names), ratings, hours, raters * pay.reward(names, self.pay) / 100)
 
 
@@ -257,9 +257,9 @@ def first_looks(
 
     `pairs` are for each question the means, campaigns by pairs; a look at fewer than `least` pairs decides nothing.
     """
-    seen = [[means[:, :end] for means in pairs] for end in blocks.ends]
+    by_look = [[means[:, :end] for means in pairs] for end in blocks.ends]
     may = np.array(blocks.ends) >= least
-    return first(decided_at(seen, blocks.levels(len(blocks.ends)), criteria) * may)
+    return first(decided_at(by_look, blocks.levels(len(blocks.ends)), criteria) * may)
 
 
 def simulated(
@@ -349,12 +349,12 @@ def plan(
         if study.raters.blocks and of_verdict > study.raters.blocks[-1]:  # pairs beyond the last block are not offered
             cost = pricing.price(math.ceil(pairs * study.raters.blocks[-1] / of_verdict), raters)
         words, in_stream = in_words(rule), [in_words(rule)] if study.acceptance.rules else []
-        alone = replace(design, rule=design.rule.model_copy(update={"rules": (rule,)})) if in_stream else design
+        rule_design = replace(design, rule=design.rule.model_copy(update={"rules": (rule,)})) if in_stream else design
         near = [round(rule.limit + away, 10) for away in design.asked(rule.question).away]
         chosen = [mean for mean in means if _on_scale(mean, design, rule)]
         for mean in chosen or [mean for mean in near if _on_scale(mean, design, rule)]:
             generator = stream(seed, "plan", str(pairs), str(raters), f"{mean:g}", *in_stream)
-            prospect = outlook(alone, assumed, (of_verdict, raters), mean, campaigns, generator)
+            prospect = outlook(rule_design, assumed, (of_verdict, raters), mean, campaigns, generator)
             costs = {"ratings": cost.ratings, "hours": cost.hours, "dollars": cost.dollars}
             size = {"pairs": pairs, "verdict_pairs": of_verdict}
             rows.append({"rule": words, **asdict(prospect), **size, "right": prospect.right(rule), **costs})

@@ -20,11 +20,12 @@ from annotation.crowd.prolific.workspaces import shown_first
 from annotation.human.order import OrderDrawing, drawing_of
 from annotation.page.task import hosted_html, items_of, known_items, script_policy, task_of
 from annotation.page.training import TrainingItem, read_items, training_rubric
-from annotation.questions.wordings import addressed_lines, rubric_file, template
+from annotation.questions.wordings import addressed_lines, rubric_file
 from annotation.sampling.queues import Queue, frames_by_queue
 from annotation.server.plugin.plumbline_argilla.crowd_html import document, entrance_body
 from annotation.server.plugin.plumbline_argilla.crowd_words import said
 from annotation.verdicts.preregistration import rubric_to_ask
+from plumbline.exhibits.templates import html
 from plumbline.records import Pair
 from plumbline.store import as_record, atomic
 from plumbline.study import Study
@@ -50,25 +51,26 @@ def preview_html(records: CampaignRecords, most: int = SHOWN) -> str:
     """
     study, queues = records.study, _queues(records, most)
     rubric, fixed = rubric_to_ask(records)
-    items, before = read_items(study, rubric), _before(records, rubric)
+    items, entrances = read_items(study, rubric), _before(records, rubric)
     texts = {(queue.language, queue.output_language) for queue in queues}
     drawn = []
     for queue, (number, first) in queues.items():
         drawing, training = drawing_of(study, first), items if study.crowd else ()
         task = task_of(study, rubric, queue, queue.dataset(study.name), training=training, drawing=drawing)
-        drawn.append(_section(task, items_of(first), number, drawing) | {"before": before.get(queue, "")})
-    return template(FILE, autoescape=True).render(
-        study=study.name,
-        policy=script_policy(),
-        item=study.called.item,
-        made_from=[str(study.folder / name) for name in MADE_FROM],
-        worded_by=str(study.folder / "rules.json" if fixed else rubric_file(study)),
-        notes=addressed_lines(study, rubric, texts),
-        queues=[
+        drawn.append(_section(task, items_of(first), number, drawing) | {"before": entrances.get(queue, "")})
+    facts = {
+        "study": study.name,
+        "policy": script_policy(),
+        "item": study.called.item,
+        "made_from": [str(study.folder / name) for name in MADE_FROM],
+        "worded_by": str(study.folder / "rules.json" if fixed else rubric_file(study)),
+        "notes": addressed_lines(study, rubric, texts),
+        "queues": [
             *_training(study, rubric, by_queue(items), {queue.languages for queue in queues}),
             *drawn,
         ],
-    )
+    }
+    return html(f"annotation/{FILE}", facts)
 
 
 def _training(
@@ -122,7 +124,7 @@ def _before(records: CampaignRecords, rubric: Rubric) -> dict[Queue, str]:
     if study.crowd is None:
         return {}
     pairs, controls = (
-        [pair for pair in shown if pair.pair_id not in records.withdrawn] for shown in (records.pairs, records.controls)
+        [pair for pair in part if pair.pair_id not in records.withdrawn] for part in (records.pairs, records.controls)
     )
     pages: dict[Queue, str] = {}
     for batch in make_batches(study, pairs, controls):

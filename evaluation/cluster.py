@@ -105,14 +105,14 @@ class _Room:
             if not room:
                 return
             if job.model.spec.LIGHT:
-                share, taken = [slot._replace(cpus=0) for slot in self.nodes], list[Slot]()
+                share, reserved = [slot._replace(cpus=0) for slot in self.nodes], list[Slot]()
             else:
                 heavy = sum(not each.model.spec.LIGHT for each in waiting)
-                share = taken = [self.free.pop() for _ in range(-(-len(self.free) // min(heavy, room)))]
+                share = reserved = [self.free.pop() for _ in range(-(-len(self.free) // min(heavy, room)))]
             if share:
                 waiting.remove(job)
                 running += 1
-                yield job, share, taken
+                yield job, share, reserved
 
 
 def _on_cluster(address: str, host: ModelHost, jobs: Sequence[ModelJob]) -> Iterator[tuple[ModelJob, Any]]:
@@ -149,8 +149,8 @@ def _answer(ray: Any, call: Any) -> tuple[Any, list[str]]:
     except ray.exceptions.RayTaskError as error:
         raise error.cause from None
     except ray.exceptions.RayError as error:
-        why = (str(error).strip().splitlines() or [""])[0]
-        return ModelEnd(failure=f"its process died {TRIES} times (killed, or out of memory?): {why}"), []
+        cause = (str(error).strip().splitlines() or [""])[0]
+        return ModelEnd(failure=f"its process died {TRIES} times (killed, or out of memory?): {cause}"), []
     return answer
 
 

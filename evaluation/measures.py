@@ -222,7 +222,7 @@ class Abstaining:
         return rows
 
     def _originals(self, unit: ScoreUnit, encoder: Encoder) -> list[QueryScores]:
-        name, failed = unit.name, unit.lost
+        name, failed = unit.name, unit.failed_texts
         if self._last is None or self._last[0] is not encoder or self._last[1:3] != (name, failed):
             self._last = encoder, name, failed, self._parts(unit.original(), encoder)
         return self._last[3]

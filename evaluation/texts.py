@@ -105,7 +105,7 @@ class _TextCache:
         entry = self._things.pop(key, None)
         if entry is None:
             for old in [key for key in self._things if key not in protected]:
-                if sum(held for held, _ in self._things.values()) <= MOST:
+                if sum(used for used, _ in self._things.values()) <= MOST:
                     break
                 del self._things[old]
             value = make()

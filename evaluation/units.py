@@ -95,7 +95,7 @@ class ScoreUnit:
     generator_hash: str = ""
     prompt_hash: str = ""
     sampled: Mapping[str, Pair] = field(default_factory=dict)
-    unread: bool = False  #: whether the gate left it out before its outputs were read
+    gated_out: bool = False  #: whether the gate left it out before its outputs were read
     state: str = ""
     axis: str = ORIGINAL  #: the transformation's
 
@@ -114,7 +114,7 @@ class ScoreUnit:
         """The outputs of its texts; None for the original, empty if the gate left it out."""
         if self.transformation == ORIGINAL:
             return None
-        return Outputs({}) if self.unread else self.texts.outputs(self.spec, self.transformation, self.seed)
+        return Outputs({}) if self.gated_out else self.texts.outputs(self.spec, self.transformation, self.seed)
 
     @property
     def drops(self) -> bool:
@@ -122,7 +122,7 @@ class ScoreUnit:
         return self.n_failed > 0
 
     @property
-    def lost(self) -> frozenset[str]:
+    def failed_texts(self) -> frozenset[str]:
         """The texts (ids) whose outputs failed, if their items are left out."""
         return self.outputs.failed if self.drops and self.outputs is not None else frozenset()
 
@@ -298,11 +298,11 @@ class _Planner:
             generator_hash=self._plan.makers[transformation].hash,
             prompt_hash=self._plan.prompt_hashes[transformation],
             sampled={text: self._by_key[key] for text, key in requests.sampled.items()},
-            unread=decision.status == "left_out",
+            gated_out=decision.status == "left_out",
             axis=self._study.transforming[transformation].axis,
             state="",
         )
-        if unit.unread:
+        if unit.gated_out:
             return replace(unit, content_id=Outputs({}).content_id(original.content_id))
         protocol = self._study.evaluation.protocol
         without = {code: sorted(some) for code, some in self.texts.without.get(transformation, {}).items()}

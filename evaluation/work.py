@@ -44,7 +44,7 @@ class Todo:
     model: Model
     units: Sequence[ScoreUnit]
     pairs: Sequence[Pair]
-    beside: Sequence[beside.MeasureTodo] = ()
+    measures: Sequence[beside.MeasureTodo] = ()
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ def pieces(evaluation: EvaluationSpec, todo: Todo) -> list[Piece]:
     originals: dict[tuple[str, frozenset[str]], float] = {}
     drift: list[Piece] = [partial(_moved, todo.pairs)] if todo.pairs else []
     scores = (partial(_scored, evaluation, unit, originals) for unit in todo.units)
-    return [*drift, *scores, *beside.pieces(todo.beside)]
+    return [*drift, *scores, *beside.pieces(todo.measures)]
 
 
 def _moved(pairs: Sequence[Pair], model: Encoder) -> PairDrift:
@@ -182,8 +182,8 @@ def _scored(
     with naming(unit.name):
         result = scoring.evaluate_task(unit.data(), model, evaluation.protocol, evaluation.batch_size)
     original = math.nan  # if nothing was dropped
-    if unit.lost:
-        key = unit.name, unit.lost  # each selection of items is scored once in a process
+    if unit.failed_texts:
+        key = unit.name, unit.failed_texts  # each selection of items is scored once in a process
         if key not in originals:
             originals[key] = scoring.evaluate(unit.original(), model, evaluation.protocol, evaluation.batch_size)
         original = originals[key]

@@ -122,12 +122,12 @@ def _plain(text: str) -> str:
     return text.replace("’", "'")
 
 
-def _lengths(before: int, after: int) -> dict[Flag, bool]:
+def _lengths(n_original: int, n_output: int) -> dict[Flag, bool]:
     """Return the error types of length, from the words of original and output; an original without words has none."""
     return {
-        "runaway": before > 0 and after > RUNAWAY_TIMES * before,
-        "truncated": before >= TRUNCATED_FROM and after * TRUNCATED_PART < before,
-        "summary_too_long": before > 0 and after > before,
+        "runaway": n_original > 0 and n_output > RUNAWAY_TIMES * n_original,
+        "truncated": n_original >= TRUNCATED_FROM and n_output * TRUNCATED_PART < n_original,
+        "summary_too_long": n_original > 0 and n_output > n_original,
     }
 
 

@@ -91,13 +91,13 @@ def _wrong(plan: Plan, job: Job, flags: Sequence[Flag]) -> list[Flag]:
     return [flag for flag in faults if flag not in of_original]
 
 
-def _reason(wrong: Sequence[Flag], outcome: GenerationOutcome, attempt: Attempt) -> str:
+def _reason(flags: Sequence[Flag], outcome: GenerationOutcome, attempt: Attempt) -> str:
     """Return the reason for a missing output, in one line; empty if there is an output."""
     tries = f"after {count(attempt.number, 'attempt')}"
     if outcome.cut_off:
         return f"cut off by max_tokens ({attempt.sampling.max_tokens}) {tries}; raise generator.sampling.max_tokens"
-    if wrong:
-        return f"{', '.join(wrong)} {tries}".replace("_", " ")
+    if flags:
+        return f"{', '.join(flags)} {tries}".replace("_", " ")
     return "" if outcome.output else f"empty {tries}"
 
 

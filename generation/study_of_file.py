@@ -52,7 +52,7 @@ class Guess:
 
     columns: Mapping[str, str]
     task: TaskType
-    why: str
+    reason: str
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -66,7 +66,7 @@ class _FileForm:
 
     columns: tuple[str, ...]
     task: TaskType
-    why: str
+    reason: str
     checked: str = ""  #: the column to check
     check: Callable[[set[str]], bool] = bool  #: whether its cells fit
 
@@ -112,7 +112,7 @@ def guess(frame: pd.DataFrame, named: Mapping[str, str], path: Path) -> Guess:
             columns[field] = min(matches, key=lambda name: names.index(name.strip().lower()))
     for form in _FORMS:
         if form.fits(frame, columns):
-            return Guess({name: columns[name] for name in form.columns if name in columns}, form.task, form.why)
+            return Guess({name: columns[name] for name in form.columns if name in columns}, form.task, form.reason)
     listed = ", ".join(map(repr, header))
     raise DataError(
         f"{path}: no column name tells which column holds texts; the first line is {listed[:_LISTS]}. If these are"
@@ -141,7 +141,7 @@ def study_text(
     note = "  # where the column `language` is empty" if set(languages) - set(language_pair(language)) else ""
     dataset = [
         f"name: {name}",
-        f"task: {guessed.task}  # {guessed.why}",
+        f"task: {guessed.task}  # {guessed.reason}",
         f"path: {_quoted(here)}",
         f"language: {language}{note}",
         *(["split: all"] if guessed.task in ("sts", "pair_classification", "bitext_mining", "clustering") else []),
@@ -303,7 +303,7 @@ def run(
     print(f"{', '.join(f'{field}: column {heading!r}' for field, heading in guessed.columns.items())}")
     if not _KNOWN & {heading.strip().lower() for heading in guessed.columns.values()}:
         print(f"the first line of {path} is read as column names, not as a text")
-    print(f"task: {guessed.task} ({guessed.why}); language: {language_of_all(language, languages)}")
+    print(f"task: {guessed.task} ({guessed.reason}); language: {language_of_all(language, languages)}")
     print(f"-> {made.file}: read it and change what you like")
     print(f"next: {made.command('generate')}{'' if 'output' in guessed.columns else ' --dry-run'}")
     return 0

@@ -9,7 +9,7 @@ from plumbline import cli
 from plumbline.commands import COMMANDS, SECTIONS, Command, call
 from plumbline.errors import StudyError, nearest
 from plumbline.interrupt import PACKAGES
-from plumbline.resources import missing
+from plumbline.resources import missing_package
 from plumbline.versions import version_of
 
 
@@ -57,7 +57,7 @@ def run(words: Sequence[str]) -> int:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] in PACKAGES:
             raise
-        raise missing(f"plumbline {command.name}", error, command.extra) from None
+        raise missing_package(f"plumbline {command.name}", error, command.extra) from None
     return status
 
 

@@ -50,7 +50,7 @@ def fields_of(pair: Pair) -> list[Field]:
     ]
 
 
-def kept(values: Mapping[str, Value]) -> str:
+def fields_json(values: Mapping[str, Value]) -> str:
     """Return values in the form of `Pair.fields`."""
     return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
 

@@ -18,27 +18,27 @@ _STATUSES = get_args(Rating.model_fields["status"].annotation)
 _REASONS = ("excluded", "withdrawn")  # columns that say why a rating does not count
 
 
-def need(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
-    """Raise ValueError if a frame lacks columns, or has one twice. `what` names the frame in the message."""
+def need(frame: pd.DataFrame, columns: Sequence[str], table: str) -> None:
+    """Raise ValueError if a frame lacks columns, or has one twice. `table` names the frame in the message."""
     if not isinstance(frame, pd.DataFrame):
-        raise ValueError(f"{what} must be a pandas DataFrame, not a {type(frame).__name__}")
+        raise ValueError(f"{table} must be a pandas DataFrame, not a {type(frame).__name__}")
     if columns and frame.columns.nlevels > 1:
-        raise ValueError(f"{what}: the columns have {frame.columns.nlevels} levels; they must have one")
+        raise ValueError(f"{table}: the columns have {frame.columns.nlevels} levels; they must have one")
     if missing := [name for name in columns if name not in frame]:
         present = ", ".join(map(str, frame.columns)) or "none"
-        raise ValueError(f"{what} lack the column {missing[0]!r} (required: {', '.join(columns)}; present: {present})")
+        raise ValueError(f"{table} lack the column {missing[0]!r} (required: {', '.join(columns)}; present: {present})")
     if double := [name for name in columns if (frame.columns == name).sum() > 1]:
-        raise ValueError(f"{what} have more than one column {double[0]!r}")
+        raise ValueError(f"{table} have more than one column {double[0]!r}")
 
 
-def with_names(frame: pd.DataFrame, what: str, **columns: str) -> pd.DataFrame:
+def with_names(frame: pd.DataFrame, table: str, **columns: str) -> pd.DataFrame:
     """Return a frame with our column names: `rater_id="worker"` says that `worker` holds the raters.
 
     Raises ValueError as `need` does, and if two of our names are given one column.
     """
     if len(set(columns.values())) < len(columns):
-        raise ValueError(f"{what}: {', '.join(columns)} must name different columns")
-    need(frame, list(columns.values()), what)
+        raise ValueError(f"{table}: {', '.join(columns)} must name different columns")
+    need(frame, list(columns.values()), table)
     names = {source: name for name, source in columns.items() if source != name}
     replaced = [name for name in names.values() if name in frame and name not in names]
     return frame.drop(columns=replaced).rename(columns=names) if names else frame
@@ -55,44 +55,44 @@ def is_among(column: pd.Series, values: Iterable[str]) -> NDArray[np.bool_]:
     return np.array([name in wanted for name in names.to_numpy(object)], np.bool_)[codes]
 
 
-def filled(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
+def filled(frame: pd.DataFrame, columns: Sequence[str], table: str) -> None:
     """Raise ValueError if a frame lacks columns, or a value is missing in them."""
-    need(frame, columns, what)
+    need(frame, columns, table)
     for name in columns:
         if (empty := frame[name].isna().to_numpy(bool)).any():
             raise ValueError(
-                f"{what}: {name!r} is missing in {count(empty.sum(), 'row')} (the first: row {empty.argmax()})"
+                f"{table}: {name!r} is missing in {count(empty.sum(), 'row')} (the first: row {empty.argmax()})"
             )
 
 
-def once(frame: pd.DataFrame, key: Sequence[str], what: str) -> None:
+def once(frame: pd.DataFrame, key: Sequence[str], table: str) -> None:
     """Raise ValueError if two rows of a frame have the same key."""
     try:
         twice = frame.duplicated(list(key)).to_numpy(bool)
     except TypeError:
-        raise ValueError(f"{what}: {', '.join(key)} must be names or numbers, not lists") from None
+        raise ValueError(f"{table}: {', '.join(key)} must be names or numbers, not lists") from None
     if twice.any():
         row = frame.iloc[int(twice.argmax())]
         named = ", ".join(f"{name} {row[name]!s}" for name in key)
-        raise ValueError(f"{what}: {named} appears more than once")
+        raise ValueError(f"{table}: {named} appears more than once")
 
 
-def numbers(column: pd.Series, what: str) -> NDArray[np.float64]:
+def numbers(column: pd.Series, table: str) -> NDArray[np.float64]:
     """Return a column's numbers, NaN where one is missing. Raises ValueError if it holds anything else."""
     if getattr(column.dtype, "kind", "O") in _NO_NUMBERS:  # NumPy would convert them to numbers
-        raise ValueError(f"{what}: column {column.name!r} must hold numbers, not {column.dtype}")
+        raise ValueError(f"{table}: column {column.name!r} must hold numbers, not {column.dtype}")
     values = pd.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan)
     if (invalid := np.isnan(values) & column.notna().to_numpy(bool)).any():
-        raise ValueError(f"{what}: {column.iloc[int(invalid.argmax())]!r} in column {column.name!r} is not a number")
+        raise ValueError(f"{table}: {column.iloc[int(invalid.argmax())]!r} in column {column.name!r} is not a number")
     return values
 
 
-def same_index(first: object, second: object, what: str) -> None:
+def same_index(first: object, second: object, noun: str) -> None:
     """Raise ValueError if two pandas objects have different indexes: pairing by position would mix up rows."""
     frames = (pd.Series, pd.DataFrame)
     if isinstance(first, frames) and isinstance(second, frames) and not first.index.equals(second.index):
         raise ValueError(
-            f"the two {what} have different indexes; align them, or pass `.to_numpy()` to pair by position"
+            f"the two {noun} have different indexes; align them, or pass `.to_numpy()` to pair by position"
         )
 
 

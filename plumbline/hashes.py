@@ -29,8 +29,8 @@ _DIGITS = re.compile("[0-9a-fA-F]{32}")
 _TEXT = pa.large_string()  # Arrow cannot sort a `string` array of more than 2 GB
 
 
-def packed(hashes: Sequence[str], where: str) -> Packed:
-    """Pack hashes of 32 hexadecimal digits into 16 bytes each; DataError for others names `where` they are."""
+def packed(hashes: Sequence[str], location: str) -> Packed:
+    """Pack hashes of 32 hexadecimal digits into 16 bytes each; DataError for others begins with `location`."""
     if isinstance(hashes, Hashes):
         return hashes.packed
     try:
@@ -39,7 +39,7 @@ def packed(hashes: Sequence[str], where: str) -> Packed:
         keys = np.empty(0, "S16")
     if len(keys) != len(hashes) or set(map(len, hashes)) - {32}:
         invalid = next(text for text in hashes if not _DIGITS.fullmatch(text))
-        raise DataError(f"{where}: {invalid[:40]!r} is not 32 hexadecimal digits; restore the file from a copy")
+        raise DataError(f"{location}: {invalid[:40]!r} is not 32 hexadecimal digits; restore the file from a copy")
     return keys
 
 
@@ -50,11 +50,11 @@ class Hashes(Sequence[str]):
         self.packed = packed_hashes
 
     @classmethod
-    def of(cls, hashes: Iterable[str], where: str) -> Hashes:
+    def of(cls, hashes: Iterable[str], location: str) -> Hashes:
         """Pack these hashes; raises DataError as `packed` does."""
         rest, pieces = iter(hashes), [np.empty(0, "S16")]
         while some := list(itertools.islice(rest, _PIECE)):
-            pieces.append(packed(some, where))
+            pieces.append(packed(some, location))
         return cls(np.concatenate(pieces))
 
     def __len__(self) -> int:

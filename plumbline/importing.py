@@ -94,8 +94,8 @@ def lazily(package: str, names: Mapping[str, Sequence[str]]) -> tuple[Callable[[
 
 
 def _of_others(error: ModuleNotFoundError, name: str, module: str) -> Exception:
-    from plumbline.resources import missing  # noqa: PLC0415 (only where something fails)
+    from plumbline.resources import missing_package  # noqa: PLC0415 (only where something fails)
 
     of = module.partition(".")[0]
     ours = (error.name or "").partition(".")[0] in ("", *PACKAGES)
-    return error if ours else missing(name, error, of if of != "plumbline" else "")
+    return error if ours else missing_package(name, error, of if of != "plumbline" else "")

@@ -125,13 +125,13 @@ class Journal:
             self.path.unlink(missing_ok=True)
 
 
-def _refuse_other(row: dict[str, Any], record: type[Record], where: str) -> None:
+def _refuse_other(row: dict[str, Any], record: type[Record], location: str) -> None:
     try:
         record.model_validate(row)
     except ValidationError as error:
         fault = first_complaint(error)
         raise DataError(
-            f"{where}: not a {record.__name__} ({fault}); move the journal to another folder, then run again"
+            f"{location}: not a {record.__name__} ({fault}); move the journal to another folder, then run again"
         ) from None
 
 

@@ -210,13 +210,13 @@ def _look_through(text: str) -> None:
             _add(within, event.anchor, 1, sizes, location)
 
 
-def _add(within: list[_Level], anchor: str | None, size: int, sizes: dict[str, int], where: str) -> None:
+def _add(within: list[_Level], anchor: str | None, size: int, sizes: dict[str, int], location: str) -> None:
     """Add the values of a collection that ended to its anchor and its parent."""
     if anchor is not None:
         sizes[anchor] = size
     outer, values = within[-1]
     if values + size > MOST:
-        raise MalformedError(f"{where}: more than {MOST} values with aliases expanded; shorten the file")
+        raise MalformedError(f"{location}: more than {MOST} values with aliases expanded; shorten the file")
     within[-1] = (outer, values + size)
 
 

@@ -48,6 +48,6 @@ def installing(extras: str) -> str:
     return shlex.join(["pip", "install", f"{DISTRIBUTION}[{extras}]=={version_of('plumbline')}"])
 
 
-def missing(feature: str, error: ModuleNotFoundError, extras: str) -> StudyError:
+def missing_package(feature: str, error: ModuleNotFoundError, extras: str) -> StudyError:
     """Return the error for a feature that needs a package that is not installed."""
     return StudyError(f"{feature} needs {error.name}: {installing(extras)}")

@@ -58,8 +58,8 @@ class Axes:
         """Return the axes of a table with a column for each, between `original` and the total."""
         names = [str(name) for name in table.columns]
         end = next(position for position, name in enumerate(names) if name in (HTEB_TOTAL, OWN_TOTAL))
-        shown = [name for name in names[names.index("original") + 1 : end] if not name.endswith(judged.ENDS)]
-        return cls(tuple(shown), AXES if names[end] == HTEB_TOTAL else tuple(shown))
+        axes = [name for name in names[names.index("original") + 1 : end] if not name.endswith(judged.ENDS)]
+        return cls(tuple(axes), AXES if names[end] == HTEB_TOTAL else tuple(axes))
 
     @property
     def total(self) -> str:

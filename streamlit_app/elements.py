@@ -69,16 +69,16 @@ def link(page: str, label: str, **address: str) -> None:
     st.page_link(target, label=f":blue[{label}]", icon=":material/arrow_forward:", query_params=address)
 
 
-def complain(line: str, *, not_yet: bool = False, what: str = "This cannot be shown") -> None:
+def complain(line: str, *, not_yet: bool = False, title: str = "This cannot be shown") -> None:
     """Show an error's line in a box, and below it each command that it names, to copy.
 
-    `what` is the title of the box; `not_yet` is for records that no stage has written yet.
+    `title` is the title of the box; `not_yet` is for records that no stage has written yet.
     """
     with st.container(border=True):
         if not_yet:
             st.markdown(":material/hourglass_empty: **Not available yet**")
         else:
-            st.markdown(f":material/error: **{what}**")
+            st.markdown(f":material/error: **{title}**")
         st.text(quoted(line))
         for command in _COMMAND.findall(line):
             st.code(command, language=None, wrap_lines=True)
@@ -251,29 +251,29 @@ def _download(label: str, content: Callable[[], bytes], file: str, mime: str, *,
 
 
 def limits(
-    *, simulated: bool, n: int | None = None, what: str = "pairs", undecided: int = 0, late: Sequence[str] = ()
+    *, simulated: bool, n: int | None = None, noun: str = "pairs", undecided: int = 0, warnings: Sequence[str] = ()
 ) -> str:
     """Return the limits of a figure as sentences for its caption; empty if there are none."""
     sentences = [" SIMULATED ratings: this measures nothing."] if simulated else []
-    sentences += [f" {line}" for line in late]
+    sentences += [f" {line}" for line in warnings]
     if n is not None and n < FEW:
-        sentences.append(f" Few {what}: n = {n}.")
+        sentences.append(f" Few {noun}: n = {n}.")
     if undecided:
         sentences.append(f" {count(undecided, 'verdict is', 'verdicts are')} undecided.")
     return "".join(sentences)
 
 
-def choose(label: str, options: Sequence[str], key: str, *, shown: Callable[[str], str] = str) -> str:
+def choose(label: str, options: Sequence[str], key: str, *, words: Callable[[str], str] = str) -> str:
     """Draw a select box at the side and return its choice (default: the first); the address has it as `key`."""
     # Select boxes show their options as they are; radio buttons would read them as Markdown.
     with st.sidebar:
-        chosen: str | None = st.selectbox(label, options, key=key, format_func=shown, bind="query-params")
+        chosen: str | None = st.selectbox(label, options, key=key, format_func=words, bind="query-params")
     return options[0] if chosen is None else chosen
 
 
-def filtered(label: str, options: Sequence[str], key: str, *, shown: Callable[[str], str] = str) -> str:
+def filtered(label: str, options: Sequence[str], key: str, *, words: Callable[[str], str] = str) -> str:
     """Draw a filter at the side and return its choice, empty for all; with fewer than two options nothing is drawn."""
     if len(options) < 2:
         return ""
-    chosen = choose(label, ["all", *options], key, shown=lambda name: "all" if name == "all" else shown(name))
+    chosen = choose(label, ["all", *options], key, words=lambda name: "all" if name == "all" else words(name))
     return "" if chosen == "all" else chosen

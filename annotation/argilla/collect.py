@@ -71,7 +71,7 @@ class _Reading:
     raters: RatersSpec
     pairs: Mapping[str, Pair]
     rubric: Rubric
-    aside: Mapping[tuple[str, str], Answer]  # answers from before their pairs were offered again
+    set_aside: Mapping[tuple[str, str], Answer]  # answers from before their pairs were offered again
     replace: bool
 
     def read(
@@ -148,7 +148,7 @@ class _Reading:
             print(f"  set aside: the answer of {rater} to pair {pair_id}{fault}{more}", file=sys.stderr)
             answer = replace(answer, status="draft" if draft else answer.status, values=dict.fromkeys(answer.values))
         check(answer, f"pair {pair_id}", self.rubric, self.pairs)
-        earlier = self.aside.get((pair_id, rater))
+        earlier = self.set_aside.get((pair_id, rater))
         if earlier is None or answer.status == "draft":
             return answer
         return earlier if (earlier.values, earlier.comment) == (answer.values, answer.comment) else answer

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 TITLE = 500  # the most characters of a title that Argilla takes
 
 
-def beside(rubric: Rubric, pool: str, language: str) -> dict[str, tuple[str, str]]:
+def extra_fields(rubric: Rubric, pool: str, language: str) -> dict[str, tuple[str, str]]:
     """Return the title and text of the fields beside a pool's texts, by name, in `language` if translated."""
     words, keys = words_in(ANSWERING_WORDS, language), {question.keys for question in rubric.asked(pool)}
     typed = keys.pop() if len(keys) == 1 else ()
@@ -123,7 +123,7 @@ class Words:
     fields: Mapping[str, str]
     questions: Mapping[str, tuple[str, str]]
     forms: Mapping[str, QuestionForm]  #: the forms of all questions but the free comment
-    beside: Mapping[str, str] = field(default_factory=dict)  #: texts beside each item; unknown if read back
+    extra_texts: Mapping[str, str] = field(default_factory=dict)  #: texts beside each item; unknown if read back
     kinds: Mapping[str, FieldKind] = field(default_factory=dict)  #: kinds of the fields that are not plain text
     task: Mapping[str, Any] | None = None  #: the rating page's task; None if Argilla's own page is used
 
@@ -135,7 +135,7 @@ class Words:
         """
         language = rubric.language_for(queue.language, queue.output_language)
         titles = rubric.field_titles(queue.pool, language, queue.language, queue.output_language)
-        more = beside(rubric, queue.pool, language)
+        more = extra_fields(rubric, queue.pool, language)
         words, forms = dict[str, tuple[str, str]](), dict[str, QuestionForm]()
         for entry, question in rubric.asked_questions(queue.pool):
             hint, meanings = rubric.meaning(queue.pool, entry, language)
@@ -149,7 +149,7 @@ class Words:
             fields={ASKED: more[ASKED][0], **titles, ANSWERING: more[ANSWERING][0]},
             questions={**words, COMMENT: (worded(rubric.comment, language), "")},
             forms=forms,
-            beside={name: text for name, (_, text) in more.items()},
+            extra_texts={name: text for name, (_, text) in more.items()},
             kinds={
                 question_field.name: question_field.kind
                 for question_field in rubric.fields.of(queue.pool)
@@ -216,7 +216,7 @@ class Words:
         The pool's question is in each pair, and in the guidelines, where it can be read back.
         """
         same = self.fields.keys() == published.fields.keys() and self.kinds == published.kinds
-        return self.forms == published.forms and same and self.beside[ASKED] in published.guidelines
+        return self.forms == published.forms and same and self.extra_texts[ASKED] in published.guidelines
 
     def answers(self) -> str:
         """Return the questions and their possible answers as text."""
@@ -254,14 +254,14 @@ def give_task(
     Argilla does not change existing metadata, so they are removed first. After an interruption between the two steps,
     Argilla's page shows the dataset until `publish` runs again.
     """
-    before = argilla.request("GET", f"/datasets/{dataset_id}").get("metadata") or {}
+    existing = argilla.request("GET", f"/datasets/{dataset_id}").get("metadata") or {}
     draws = drawing is not None and drawn_orders(argilla, dataset_id) is not None
     wanted = {TASK: task} if task is not None else {}
     if drawing is not None and draws:
         wanted[MARK] = drawing.of_dataset()
-    if before == wanted or MARK in before:
+    if existing == wanted or MARK in existing:
         return
-    for metadata in ([None] if before else []) + ([wanted] if wanted else []):
+    for metadata in ([None] if existing else []) + ([wanted] if wanted else []):
         change = {"metadata": metadata, **({"allow_extra_metadata": True} if draws else {})}  # of records, too
         argilla.request("PATCH", f"/datasets/{dataset_id}", json=change)
 
@@ -275,30 +275,30 @@ def send_pairs(
     dataset_id: str,
     name: str,
     pairs: Sequence[Pair],
-    beside: Mapping[str, str],
+    extra_texts: Mapping[str, str],
     drawing: OrderDrawing | None = None,
 ) -> None:
     """Add new pairs to a dataset, without anything that raters must not know. Raises ServiceError.
 
-    `drawing` has the orders drawn for each rater, for datasets that draw them. `beside` are texts for fields beside the
+    `drawing` has the orders drawn for each rater, for datasets that draw them. `extra_texts` are for fields beside the
     pair's own. They are sent in a random order, because raters can read when a record came.
     """
     pairs = random.SystemRandom().sample(pairs, len(pairs))
     drawn = drawing if drawing is not None and pairs and is_marked(argilla, dataset_id) else None
     with tqdm(total=len(pairs), unit="record", desc=f"publishing {name}", disable=not pairs) as bar:
         for start in range(0, len(pairs), BATCH):
-            batch = [record_of(pair, beside, drawn) for pair in pairs[start : start + BATCH]]
+            batch = [record_of(pair, extra_texts, drawn) for pair in pairs[start : start + BATCH]]
             argilla.request("PUT", f"/datasets/{dataset_id}/records/bulk", json={"items": batch})
             bar.update(len(batch))
 
 
-def record_of(pair: Pair, beside: Mapping[str, str], drawing: OrderDrawing | None = None) -> dict[str, Any]:
-    """Return a pair as a record of Argilla, with the texts `beside` its fields."""
+def record_of(pair: Pair, extra_texts: Mapping[str, str], drawing: OrderDrawing | None = None) -> dict[str, Any]:
+    """Return a pair as a record of Argilla, with `extra_texts` beside its fields."""
     drawn = {MARK: drawn_pair} if drawing and (drawn_pair := drawing.of_pair(pair)) else {}
     return {
         "external_id": pair.pair_id,
         "fields": {
-            **beside,
+            **extra_texts,
             **{
                 shown_field.name: shown_field.value if shown_field.kind == "chat" else shown_field.text
                 for shown_field in fields_of(pair)

@@ -23,7 +23,7 @@ from annotation.argilla.dataset import (
     question_of,
     send_pairs,
 )
-from annotation.argilla.responses import COMMENT, said_in
+from annotation.argilla.responses import COMMENT, values_in
 from annotation.campaign.counting import excluded_raters
 from annotation.campaign.names import account_pseudonym
 from annotation.campaign.offering import alone, begin_offering, refuse_other_sample
@@ -60,7 +60,7 @@ class Publication:
     corrected: Mapping[str, str] = field(default_factory=dict)  #: corrections of unanswered datasets, by dataset
     taken_out: int = 0  #: unanswered withdrawn pairs that were removed
     answered: int = 0  #: withdrawn pairs that stay because they have answers or drafts
-    aside: int = 0  #: answers of excluded raters whose pairs are offered to others again
+    set_aside: int = 0  #: answers of excluded raters whose pairs are offered to others again
     back: int = 0  #: such answers that count again because the exclusion was taken back
     blocks: Mapping[Place, BlockProgress] = field(default_factory=dict)  #: progress of the blocks, for a rule by blocks
     unopened: frozenset[str] = frozenset()  #: pairs, controls and repeats that raters do not get (yet)
@@ -74,7 +74,7 @@ class Publication:
         numbers = {
             "unanswered withdrawn pairs removed from Argilla": self.taken_out,
             "withdrawn pairs that stay in Argilla because they have answers or drafts": self.answered,
-            "answers of excluded raters set aside, so that others are asked for these pairs": self.aside,
+            "answers of excluded raters set aside, so that others are asked for these pairs": self.set_aside,
             "answers that count again in Argilla because their raters are no longer excluded": self.back,
         }
         out = f"removed because a look at an earlier block has decided: {count(self.spared, 'unanswered record')}"
@@ -141,8 +141,8 @@ def _publish(
     for name in sorted({target.workspace for target in targets} - set(argilla.workspaces())):
         argilla.request("POST", "/workspaces", json={"name": name})
     admission = admit_annotators(study, argilla, reads)
-    aside, back = _offer_excluded(records, argilla, targets, rubric)
-    if aside:  # looks wait for the answers that replace excluded ones
+    set_aside, back = _offer_excluded(records, argilla, targets, rubric)
+    if set_aside:  # looks wait for the answers that replace excluded ones
         records = Evidence(study)
     withdrawn = records.withdrawn
     write_looks(records)
@@ -151,7 +151,7 @@ def _publish(
     n_removed, staying = _take_out(argilla, targets, withdrawn)
     spared, _ = _take_out(argilla, targets, records.spared - withdrawn.keys())
     return Publication(
-        new, admission, corrected, n_removed, staying, aside, back, records.blocks, frozenset(unopened), spared
+        new, admission, corrected, n_removed, staying, set_aside, back, records.blocks, frozenset(unopened), spared
     )
 
 
@@ -160,17 +160,17 @@ def _offer_excluded(records: Evidence, argilla: Argilla, targets: Sequence[_Targ
     study, noted, excluded = records.study, records.answers_again, excluded_raters(records.decided)
     if not noted and not excluded:
         return 0, 0
-    aside, back = list[_Response](), list[_Response]()
+    set_aside, back = list[_Response](), list[_Response]()
     answers = [answer for part in last_snapshot(study.folder, ARGILLA).values() for answer in part.answers]
     collected = {(answer.pair_id, answer.rater_id): answer for answer in answers if answer.status == "submitted"}
     for target, responses in _responses(argilla, targets, study.name):
         unchanged = [response for response in responses if response.says(collected, target, rubric)]
         if responses[0].pair_id not in records.withdrawn:
-            aside += _surplus(unchanged, responses, excluded, target.per_pair)
+            set_aside += _surplus(unchanged, responses, excluded, target.per_pair)
         back += [response for response in unchanged if response.comes_back(excluded, noted)]
-    note_again(records, [(response.pair_id, response.rater_id) for response in aside])
-    _offer_again(argilla, aside, back)
-    return len(aside), len(back)
+    note_again(records, [(response.pair_id, response.rater_id) for response in set_aside])
+    _offer_again(argilla, set_aside, back)
+    return len(set_aside), len(back)
 
 
 @dataclass(frozen=True)
@@ -261,18 +261,18 @@ def _refuse_answered(argilla: Argilla, rubric_name: str, targets: Sequence[_Targ
     datasets = [(target, dataset) for target in targets if (dataset := target.listed(listed)) is not None]
     published = [(target, dataset.id) for target, dataset in datasets if dataset.status != "draft"]
     shown_now = [(target, Words.shown(argilla, dataset_id)) for target, dataset_id in published]
-    changed = [(target, shown, what) for target, shown in shown_now if (what := target.words.corrects(shown))]
+    changed = [(target, current, diff) for target, current in shown_now if (diff := target.words.corrects(current))]
     if not changed or not any(answered(argilla, dataset_id) for _, dataset_id in published):
         return
-    target, shown, what = changed[0]
-    if target.words.forms != shown.forms:
-        was, present = ({name: str(form) for name, form in words.forms.items()} for words in (shown, target.words))
+    target, current, diff = changed[0]
+    if target.words.forms != current.forms:
+        was, present = ({name: str(form) for name, form in words.forms.items()} for words in (current, target.words))
         raise StudyError(
             f"the dataset {target.name!r} in Argilla asks {was}, but the rubric"
             f" {rubric_name!r} asks {present}, and raters have answered; give the new study another name"
         )
     raise StudyError(
-        f"the dataset {target.name!r} in Argilla shows other words than the rubric {rubric_name!r} ({what}),"
+        f"the dataset {target.name!r} in Argilla shows other words than the rubric {rubric_name!r} ({diff}),"
         " and raters have answered them; undo the change, or collect, then give the reason with"
         f' `{accept} --amend "reason"`'
     )
@@ -324,7 +324,7 @@ def fill(
     if not present:  # new, or a crash came before it was marked
         give_task(argilla, dataset_id, words.task, drawing)
     missing = [pair for pair in pairs if pair.pair_id not in present]
-    send_pairs(argilla, dataset_id, address[1], missing, words.beside, drawing)
+    send_pairs(argilla, dataset_id, address[1], missing, words.extra_texts, drawing)
     return dataset_id, len(missing)
 
 
@@ -405,8 +405,8 @@ class _Response:
     def says(self, collected: Mapping[tuple[str, str], Answer], target: _Target, rubric: Rubric) -> bool:
         """Return whether the response has the collected values."""
         answer = collected.get((self.pair_id, self.rater_id))
-        now = said_in(self.response, rubric.asked(target.queue.pool))
-        return answer is not None and now == (dict(answer.values), answer.comment)
+        current = values_in(self.response, rubric.asked(target.queue.pool))
+        return answer is not None and current == (dict(answer.values), answer.comment)
 
     def comes_back(self, excluded: Collection[str], noted: Collection[tuple[str, str]]) -> bool:
         """Return whether the answer was set aside and its rater counts again."""
@@ -424,7 +424,7 @@ def _surplus(
     return [response for response in unchanged if response.rater_id in excluded and response in submitted]
 
 
-def _offer_again(argilla: Argilla, aside: Sequence[_Response], back: Sequence[_Response]) -> None:
+def _offer_again(argilla: Argilla, set_aside: Sequence[_Response], back: Sequence[_Response]) -> None:
     """Set the answers of excluded raters aside on the server, so that others are asked; bring others back.
 
     Argilla hides a record from everybody else once it has the wanted number of submitted responses, whoever gave them.
@@ -432,7 +432,7 @@ def _offer_again(argilla: Argilla, aside: Sequence[_Response], back: Sequence[_R
     in the last snapshot are set aside, and `offered_again.json` records each beforehand, so that `collect` keeps them
     as they were. If an exclusion is taken back, they are submitted again; answers given meanwhile are surplus.
     """
-    for status, some in (("discarded", aside), ("submitted", back)):
+    for status, some in (("discarded", set_aside), ("submitted", back)):
         for response in some:
             body = {"values": response.response["values"], "status": status}
             argilla.request("PUT", f"/responses/{response.response['id']}", json=body)

@@ -61,7 +61,7 @@ def drawn_orders(argilla: Argilla, dataset_id: str) -> dict[str, Any] | None:
     return orders
 
 
-def said_in(response: Mapping[str, Any], questions: Sequence[Question]) -> tuple[dict[str, Value], str]:
+def values_in(response: Mapping[str, Any], questions: Sequence[Question]) -> tuple[dict[str, Value], str]:
     """Return a response's values by question in their stored form, and its comment; both as text if malformed."""
     values = response.get("values")
     parts = values if isinstance(values, dict) else {}
@@ -79,7 +79,7 @@ def answer_of(
     response: Mapping[str, Any], pair_id: str, questions: Sequence[Question], orders: Orders, rater_id: str = ""
 ) -> Answer:
     """Return a response as an answer, unchecked."""
-    values, comment = said_in(response, questions)
+    values, comment = values_in(response, questions)
     return Answer(
         pair_id=pair_id,
         rater_id=rater_id,

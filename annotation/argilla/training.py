@@ -46,11 +46,11 @@ def words_of(study: Study, rubric: Rubric, queue: Queue, items: Sequence[Trainin
     return Words.of(of_training, queue, task={**task, "known": rights})
 
 
-def record_of_item(item: TrainingItem, rubric: Rubric, beside: Mapping[str, str]) -> dict[str, Any]:
-    """Return a training pair as a record of Argilla, with the texts `beside` its fields."""
+def record_of_item(item: TrainingItem, rubric: Rubric, extra_texts: Mapping[str, str]) -> dict[str, Any]:
+    """Return a training pair as a record of Argilla, with `extra_texts` beside its fields."""
     right = solution(item, rubric)
-    pair_asked = {ASKED: worded(rubric.pool(item.pair.pool).asked, right.language)} if ASKED in beside else {}
-    record = record_of(item.pair, {**beside, **pair_asked})
+    pair_asked = {ASKED: worded(rubric.pool(item.pair.pool).asked, right.language)} if ASKED in extra_texts else {}
+    record = record_of(item.pair, {**extra_texts, **pair_asked})
     record["fields"][RIGHT] = folded(right)
     return record
 
@@ -88,12 +88,12 @@ def _fill(
     if dataset is not None and not _fits(argilla, dataset, words, wanted, present):
         argilla.request("DELETE", f"/datasets/{dataset.id}")
         dataset, present = None, set()
-    below = ExtraField(RIGHT, words.beside[ASKED])  # its title says that nothing counts
+    below = ExtraField(RIGHT, words.extra_texts[ASKED])  # its title says that nothing counts
     dataset_id = create_dataset(argilla, words, address, ENOUGH, below) if dataset is None else dataset.id
     if not present:
         give_task(argilla, dataset_id, words.task)
     if missing := sorted(set(wanted) - present):
-        records = [record_of_item(wanted[pair_id], rubric, words.beside) for pair_id in missing]
+        records = [record_of_item(wanted[pair_id], rubric, words.extra_texts) for pair_id in missing]
         argilla.request("PUT", f"/datasets/{dataset_id}/records/bulk", json={"items": records})
     return len(missing)
 

@@ -94,21 +94,21 @@ def dated_words(rated: pd.DataFrame) -> str:
 
 
 @dataclass(frozen=True)
-class Dealt:
+class PairCoverage:
     """Pairs that a block need not wait for (`verdicts.counted`)."""
 
     raters: Mapping[str, int] = field(default_factory=dict)  #: how many are done with each pair
     withdrawn: Collection[str] = ()  #: pairs that people withdrew
 
 
-def dealt_with(ratings: pd.DataFrame, withdrawn: Collection[str] = ()) -> Dealt:
+def coverage_of(ratings: pd.DataFrame, withdrawn: Collection[str] = ()) -> PairCoverage:
     """Return how many raters submitted or discarded each pair of these ratings, and the withdrawn pairs.
 
     Excluded ones too, but where their pairs were offered again: these are waited for.
     """
     done = (ratings["status"] != "draft") & ~asked_again(ratings)
     raters = ratings.loc[done, ["pair_id", "rater_id"]].drop_duplicates()["pair_id"].value_counts()
-    return Dealt({str(pair_id): int(number) for pair_id, number in raters.items()}, withdrawn)
+    return PairCoverage({str(pair_id): int(number) for pair_id, number in raters.items()}, withdrawn)
 
 
 def rows_of(pairs: pd.DataFrame, names: pd.Series) -> np.ndarray:

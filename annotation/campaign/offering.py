@@ -118,7 +118,7 @@ def begin_offering(records: CampaignRecords, to: str, rubric: Rubric) -> None:
     """
     refuse_other_offering(records, to, rubric)
     offerings = records.offerings
-    now = Offering(
+    new = Offering(
         at=datetime.now(UTC),
         to=to,
         pairs_sha256=records.sha256(PAIRS),
@@ -126,8 +126,8 @@ def begin_offering(records: CampaignRecords, to: str, rubric: Rubric) -> None:
         rubric_hash=rubric.identity(),
     )
     latest = {offering.to: offering for offering in offerings}
-    if to not in latest or latest[to].model_copy(update={"at": now.at}) != now:
-        Manifest.of(records.study).write_models(FILE, [*offerings, now])
+    if to not in latest or latest[to].model_copy(update={"at": new.at}) != new:
+        Manifest.of(records.study).write_models(FILE, [*offerings, new])
 
 
 def words_changed(records: CampaignRecords, to: str, rubric: Rubric) -> bool:

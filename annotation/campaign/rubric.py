@@ -246,16 +246,16 @@ def load_rubric(study: Study, folder: Path | None = None, tasks: Sequence[HumanT
         raise StudyError(*(f"{path}: {fault}" for fault in error.args)) from None
     except ValidationError as error:
         raise StudyError(*(f"{path}: {fault}" for fault in complaints(error))) from None
-    if wrong := next(itertools.chain(_unusable(rubric), wrong_fields(rubric, judging, study.kinds)), ""):
-        raise StudyError(f"{path}: {wrong}")
+    if fault := next(itertools.chain(_unusable(rubric), wrong_fields(rubric, judging, study.kinds)), ""):
+        raise StudyError(f"{path}: {fault}")
     pools = list(dict.fromkeys(kind.pool for kind in study.kinds.values()))
     wrong_rules = _wrong_own_rules if study.acceptance.rules else _wrong_threshold
-    wrong = next(wrong_rules(rubric, study.acceptance, pools, by_blocks=bool(study.raters.blocks)), "")
+    fault = next(wrong_rules(rubric, study.acceptance, pools, by_blocks=bool(study.raters.blocks)), "")
     continuous = [question.name for question in rubric.asked() if isinstance(question.scale, Continuous)]
-    if not wrong and study.acceptance.min_ac2 is not None and continuous:
-        wrong = f"acceptance.min_ac2 needs points, and the scale of {continuous[0]!r} has none; leave it out"
-    if wrong:
-        raise StudyError(f"{study.file}: {wrong}")
+    if not fault and study.acceptance.min_ac2 is not None and continuous:
+        fault = f"acceptance.min_ac2 needs points, and the scale of {continuous[0]!r} has none; leave it out"
+    if fault:
+        raise StudyError(f"{study.file}: {fault}")
     return rubric
 
 

@@ -20,7 +20,7 @@ from generation.datasets.dataset import DatasetItem, items_of
 from generation.datasets.loading import iter_datasets
 from generation.datasets.tables import read_frame, row_number
 from plumbline.errors import DataError, StudyError, nearest, read_each
-from plumbline.fields import Kind, Value, kept, kind_of, messages, plain
+from plumbline.fields import Kind, Value, fields_json, kind_of, messages, plain
 from plumbline.identity import identity
 from plumbline.languages import language_code
 from plumbline.records import Pair, nfc
@@ -43,7 +43,7 @@ class SubjectItem:
     dataset: str  #: the file or data set that it is of
     task_type: str
     fields: Mapping[str, Value]  #: those that the rubric shows, in the rubric's order
-    apart: tuple[str, ...] = ()  #: fields that tell items with equal texts apart
+    distinct_by: tuple[str, ...] = ()  #: fields that tell items with equal texts apart
     expected: Mapping[str, Any] = field(default_factory=dict)  #: right answers by question, in their stored form
     maker: tuple[str, str] = ("", "")  #: its source, and the source's hash if there is one
 
@@ -55,7 +55,7 @@ class SubjectItem:
     @property
     def text(self) -> str:
         """The text by which it is compared with others, without markup."""
-        return "\n\n".join(plain(value) for name, value in self.fields.items() if name not in self.apart)
+        return "\n\n".join(plain(value) for name, value in self.fields.items() if name not in self.distinct_by)
 
     def pair(self, kind: VerdictUnit) -> Pair:
         """Return the item as a row of the sample, or, if right answers are known, of the controls."""
@@ -79,7 +79,7 @@ class SubjectItem:
             generator_hash=self.maker[1],
             prompt_hash="",
             generator_kind=kind.axis,
-            fields=kept(self.fields),
+            fields=fields_json(self.fields),
             expected=json.dumps(expected, ensure_ascii=False) if is_known else "",
             queue=kind.queue if isinstance(kind, ItemGroup) else "",
         )
@@ -207,7 +207,7 @@ class RowReader(ItemReader):
             dataset=self._path.stem[:100],
             task_type=subject.kind,
             fields=fields,
-            apart=tuple(subject.context),
+            distinct_by=tuple(subject.context),
             expected={name: answer for name, answer in answers.items() if answer is not None},
             maker=(self._path.name, ""),
         )
@@ -293,13 +293,13 @@ def read_items(study: Study, rubric: Rubric) -> tuple[list[SubjectItem], Counter
     return list({(item.key, bool(item.expected)): item for item in reversed(items)}.values())[::-1], n_incomplete
 
 
-def shown(prepared: PreparedTask, kind: VerdictUnit) -> Iterator[tuple[HumanItem, list[Pair]]]:
+def shown_items(prepared: PreparedTask, kind: VerdictUnit) -> Iterator[tuple[HumanItem, list[Pair]]]:
     """Yield each item of a task with its records as raters see them, without gold."""
     task = prepared.task
     for chosen in prepared.drawn.items:
         records, of_task = [item.pair(kind) for item in _items(task, chosen)], chosen.scored
         ids = [record.pair_id for record in records]
-        if form_of(task).apart:
+        if form_of(task).per_candidate:
             ids = [pair_id for _, pair_id in sorted(zip(chosen.shown, ids, strict=True))]
         item = HumanItem(
             task=task.task,
@@ -314,10 +314,10 @@ def shown(prepared: PreparedTask, kind: VerdictUnit) -> Iterator[tuple[HumanItem
 
 def _items(task: HumanTask, chosen: DrawnItem) -> Iterator[SubjectItem]:
     """Yield an item for each record: with all its candidates, or with one of them."""
-    item, apart = chosen.scored, form_of(task).apart
+    item, per_candidate = chosen.scored, form_of(task).per_candidate
     texts = [item.candidates[name] for name in chosen.shown]
     candidates: list[dict[str, Value]] = [{"candidates": texts}] if texts else [{}]
-    if apart:
+    if per_candidate:
         candidates = [{"passage": text} for text in texts]
     for more in candidates:
         values: dict[str, Value] = {**item.fields, **more}
@@ -327,6 +327,6 @@ def _items(task: HumanTask, chosen: DrawnItem) -> Iterator[SubjectItem]:
             output_language=item.output_language,
             dataset=task.dataset,
             task_type=task.task_type,
-            fields={name: values[name] for name in task.kind.fields_with(apart=apart)},
+            fields={name: values[name] for name in task.kind.fields_with(per_candidate=per_candidate)},
             maker=(task.source[:200], task.revision[:200]),
         )

@@ -82,8 +82,8 @@ def _invited(study: Study, names: Sequence[str]) -> list[str]:
     invited = list(dict.fromkeys(names or people or ()))
     if not invited:
         raise StudyError(f"{study.file} names nobody in raters.people; add names there, or to the command")
-    if people is not None and (others := [name for name in invited if name not in people]):
-        raise StudyError(f"{study.file}: raters.people does not name {others[0]!r}; add the name there first")
+    if people is not None and (unlisted := [name for name in invited if name not in people]):
+        raise StudyError(f"{study.file}: raters.people does not name {unlisted[0]!r}; add the name there first")
     return invited
 
 
@@ -108,9 +108,9 @@ def _work(records: CampaignRecords, *, ours: bool) -> dict[Queue, tuple[str, int
     }
 
     def called(queue: Queue) -> str:
-        shown = training_rubric(rubric, by_training_queue[queue]) if queue in training else rubric
-        language = shown.language_for(queue.language, queue.output_language)
-        return named(shown, queue, language) if ours else queue.dataset(study.name)
+        queue_rubric = training_rubric(rubric, by_training_queue[queue]) if queue in training else rubric
+        language = queue_rubric.language_for(queue.language, queue.output_language)
+        return named(queue_rubric, queue, language) if ours else queue.dataset(study.name)
 
     return {
         queue: (called(queue), len(pairs), assumed_hours([pair.transformation for pair in pairs], spec))
@@ -133,7 +133,7 @@ def _text(
     if codes:
         rows.append((words["languages"], ", ".join(display_name(code, code_of_words) for code in codes)))
     lines = [words["title"].format(study=study.name), *filter(None, [study.description]), ""]
-    lines += [f"{what}: {value}" for what, value in rows]
+    lines += [f"{label}: {value}" for label, value in rows]
     lines += ["", f"{words['work']}:"]
     for dataset, number, hours in queues:
         lines.append("- " + words["dataset"].format(dataset=dataset, pairs=number, minutes=math.ceil(60 * hours)))

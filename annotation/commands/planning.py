@@ -20,10 +20,10 @@ from annotation.planning import (
     plan,
     planned_rules,
 )
-from annotation.questions.wordings import template
 from annotation.statistics.summaries import Design
 from annotation.verdicts.rules import in_words
 from plumbline.cli import Count, Finite, Seed, Several, columns, positive, reads
+from plumbline.exhibits import templates
 from plumbline.study import Study
 from plumbline.study.campaign import RuleSpec
 from plumbline.study.crowd import EXTRA_PAY
@@ -111,7 +111,7 @@ def plan_text(study: Study, asked: PlanOptions) -> str:
         "paid": Pricing.of(study, rubric, design).pay,
         "extra": {n: share for n, share in EXTRA_PAY.items() if n in study.kinds or study.judging.transforms},
     }
-    return template("plan.jinja").render(facts).rstrip()
+    return templates.text("annotation/plan.jinja", facts)
 
 
 def sizes_asked(study_size: tuple[int, int], asked: PlanOptions, *, by_blocks: bool = False) -> list[tuple[int, int]]:

@@ -137,18 +137,18 @@ class AccountPlatform(Platform):
         return PlatformOffer(posted_id, offer.places, None, (offer.open and used < offer.places) or "working" in states)
 
     def extend(self, posted_id: str, *, places: int, token: str) -> bool:
-        before = self.offer_of(posted_id)
-        return self.change(before, {"places": max(places, before.places), "open": True})
+        offer = self.offer_of(posted_id)
+        return self.change(offer, {"places": max(places, offer.places), "open": True})
 
     def close(self, posted_id: str) -> None:
         self.change(self.offer_of(posted_id), {"open": False})
 
-    def change(self, before: AccountOffer, update: dict[str, object]) -> bool:
+    def change(self, offer: AccountOffer, update: dict[str, object]) -> bool:
         """Change an offer; return whether anything changed."""
-        now = before.model_copy(update=update)
-        self.account.offers[before.posted_id] = now
+        changed = offer.model_copy(update=update)
+        self.account.offers[offer.posted_id] = changed
         self.account.write()
-        return now != before
+        return changed != offer
 
     def offer_of(self, posted_id: str) -> AccountOffer:
         """Return an offer. Raises RefusedError if the account lacks it."""

@@ -40,17 +40,17 @@ class Batch(Record):
 
 
 def make_batches(
-    study: Study, pairs: Sequence[Pair], controls: Sequence[Pair], taken: Collection[Batch] = (), pilot: int = 0
+    study: Study, pairs: Sequence[Pair], controls: Sequence[Pair], existing: Collection[Batch] = (), pilot: int = 0
 ) -> list[Batch]:
     """The batches that are still to be offered, in order.
 
-    `taken` are the existing batches: their pairs and controls are not used again. With `pilot` there is one batch of
+    `existing` are the batches so far: their pairs and controls are not used again. With `pilot` there is one batch of
     `pilot` pairs for each group of languages without a pilot (PTEB, appendix B: 20 pairs a language first), from its
     first pool with enough pairs, or else its largest pool; without `pilot`, the batches have all remaining pairs.
     Raises StudyError if no pool has enough pairs left for the pilot.
     """
     wanted = study.sample.controls
-    used = {pair_id for batch in taken for pair_id in batch.pair_ids}
+    used = {pair_id for batch in existing for pair_id in batch.pair_ids}
     unused = {queue: _shuffled(study.sample.seed, queue_pairs, used) for queue, queue_pairs in queues_of(pairs).items()}
     drawings = {queue: drawing_of(study, queue_pairs) for queue, queue_pairs in unused.items()}
     # The query of each record that holds one candidate; {} for others.
@@ -60,20 +60,20 @@ def make_batches(
         for queue, queue_controls in queues_of(controls).items()
     }
     if pilot:
-        tried = {batch.queue.languages for batch in taken if batch.pilot}
+        tried = {batch.queue.languages for batch in existing if batch.pilot}
         return [
             _batch(queue, part, _dealt(spare.get(queue, []), part, wanted, 1), pilot=True)
             for queue in _pilot_queues(unused, tried, pilot, study.called)
-            for part in _split(unused[queue], pilot, groups[queue], whole=False)[:1]
+            for part in _split(unused[queue], pilot, groups[queue], evenly=False)[:1]
         ]
     batches = []
     for queue, queue_pairs in unused.items():
         parts = _split(queue_pairs, study.sample.batch, groups[queue])
         rest = spare.get(queue, [])
         for number, part in enumerate(parts):
-            dealt = _dealt(rest, part, wanted, len(parts) - number)
-            rest = [control for control in rest if control not in dealt]
-            batches.append(_batch(queue, part, dealt, pilot=False))
+            part_controls = _dealt(rest, part, wanted, len(parts) - number)
+            rest = [control for control in rest if control not in part_controls]
+            batches.append(_batch(queue, part, part_controls, pilot=False))
     return batches
 
 
@@ -100,8 +100,8 @@ def _pilot_queues(
     return [max(queues, key=lambda queue: min(pilot, len(unused[queue]))) for queues in groups]
 
 
-def _split(pairs: Sequence[Pair], size: int, groups: Mapping[str, str], *, whole: bool = True) -> list[list[Pair]]:
-    """Split pairs into as few parts of at most `size` as possible, evenly; or (not `whole`) fill the first part.
+def _split(pairs: Sequence[Pair], size: int, groups: Mapping[str, str], *, evenly: bool = True) -> list[list[Pair]]:
+    """Split pairs into as few parts of at most `size` as possible, evenly; or (not `evenly`) fill the first part.
 
     The records of a group in `groups` stay together, because one worker compares their candidates; a group larger than
     `size` is a part by itself.
@@ -112,8 +112,8 @@ def _split(pairs: Sequence[Pair], size: int, groups: Mapping[str, str], *, whole
     together = list(by_group.values())
     most = max(1, size // max(map(len, together), default=1))  # groups of a queue are of one size
     number = -(-len(together) // most)
-    dealt = [together[start::number] if whole else together[start * most :][:most] for start in range(number)]
-    return [[pair for group in part for pair in group] for part in dealt]
+    parts = [together[start::number] if evenly else together[start * most :][:most] for start in range(number)]
+    return [[pair for group in part for pair in group] for part in parts]
 
 
 def _dealt(controls: Sequence[Pair], part: Sequence[Pair], number: int, batches: int) -> list[Pair]:
@@ -121,27 +121,27 @@ def _dealt(controls: Sequence[Pair], part: Sequence[Pair], number: int, batches:
 
     Repeats are dealt with the batch that has their pairs: other batches cannot use them.
     """
-    dealt = []
+    chosen = []
     for kind in ("positive", "negative", "known"):
         of_kind = [control for control in controls if control.control == kind]
-        dealt += of_kind[: min(number, -(-len(of_kind) // batches))]
+        chosen += of_kind[: min(number, -(-len(of_kind) // batches))]
     pair_ids = {pair.pair_id for pair in part}
-    return dealt + [control for control in controls if control.control == "repeat" and control.repeats in pair_ids]
+    return chosen + [control for control in controls if control.control == "repeat" and control.repeats in pair_ids]
 
 
-def _batch(queue: Queue, part: Sequence[Pair], dealt: Sequence[Pair], *, pilot: bool) -> Batch:
-    again = {pair.repeats: pair.pair_id for pair in dealt if pair.control == "repeat"}
-    once = [pair.pair_id for pair in [*part, *dealt] if pair.control != "repeat"]
+def _batch(queue: Queue, part: Sequence[Pair], controls: Sequence[Pair], *, pilot: bool) -> Batch:
+    again = {pair.repeats: pair.pair_id for pair in controls if pair.control == "repeat"}
+    once = [pair.pair_id for pair in [*part, *controls] if pair.control != "repeat"]
     order = sorted(once, key=lambda pair_id: identity("order-v1", pair_id))
     # A repeat is informative only if other pairs lie in between: repeated pairs come first, their repeats last.
     first = [pair_id for pair_id in order if pair_id in again][: most_repeats(len(once))]
     rest = [pair_id for pair_id in order if pair_id not in first]
-    shown = (*first, *rest, *(again[pair_id] for pair_id in first))
+    pair_ids = (*first, *rest, *(again[pair_id] for pair_id in first))
     return Batch(
-        batch_id=identity("crowd-batch-v1", *shown)[:16],
+        batch_id=identity("crowd-batch-v1", *pair_ids)[:16],
         pool=queue.pool,
         language=queue.language,
         output_language=queue.output_language,
         pilot=pilot,
-        pair_ids=shown,
+        pair_ids=pair_ids,
     )

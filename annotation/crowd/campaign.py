@@ -236,7 +236,7 @@ class CrowdCampaign:
         unwanted = {*self.records.withdrawn, *self.records.spared}
         self.ledger.drop_waiting(lambda batch: not unwanted.isdisjoint(batch.pair_ids))
         offered = self.ledger.offered()
-        new = next_batches(self.records, self.platform.mode, self.ledger.taken(), pilot)
+        new = next_batches(self.records, self.platform.mode, self.ledger.offered_anywhere(), pilot)
         posted = self.posted_ids()
         self._check([offer for offer in [*offered, *new] if offer.batch.batch_id not in posted])
         self.ledger.add_batches(new)
@@ -246,15 +246,15 @@ class CrowdCampaign:
         states = {batch_id: self.platform.posted(key) for batch_id, key in self.posted_ids().items()}
         for batch_id in [batch_id for batch_id, state in states.items() if state.open]:
             self.platform.restore(self.offer(batch_id))
-        lost = self.lost_work()
+        lost_work = self.lost_work()
         try:
-            extended, troubles, stopped = self._offer(offered, states, lost)
+            extended, troubles, stopped = self._offer(offered, states, lost_work)
         finally:
-            self._note_replaced(lost)
-        now = self.posted_ids()
-        open_now = sum(self.platform.posted(key).open for key in now.values())
+            self._note_replaced(lost_work)
+        ids = self.posted_ids()
+        open_now = sum(self.platform.posted(key).open for key in ids.values())
         return Launch(
-            len(now) - len(states), len(extended), open_now, len(offered) - len(now), stopped, tuple(troubles)
+            len(ids) - len(states), len(extended), open_now, len(offered) - len(ids), stopped, tuple(troubles)
         )
 
     def _check(self, batches: Sequence[BatchOffer]) -> None:
@@ -279,36 +279,36 @@ class CrowdCampaign:
     def lost_work(self) -> dict[str, list[Work]]:
         """Return excluded workers' unrejected work by batch; [] for other batches."""
         excluded = self._excluded()
-        lost = {key: [work for work in works if _valid(work)] for key, works in excluded.items()}
-        return defaultdict(list, {key: works for key, works in lost.items() if works})
+        unrejected = {key: [work for work in works if _valid(work)] for key, works in excluded.items()}
+        return defaultdict(list, {key: works for key, works in unrejected.items() if works})
 
     def _replaced(self, batch_id: str) -> int:
         """Return how many places of a batch have money reserved to replace excluded workers."""
         extensions = [extension for extension in self.ledger.extensions(batch_id) if extension.state != "refused"]
         return max((int(extension.details.get("lost", 0)) for extension in extensions), default=0)
 
-    def _note_replaced(self, lost: Mapping[str, Sequence[Work]]) -> None:
+    def _note_replaced(self, lost_work: Mapping[str, Sequence[Work]]) -> None:
         """Record which answers are asked for again; the ledger has them, even if an earlier command was killed."""
         pairs = {offer.batch.batch_id: offer.batch.pair_ids for offer in self.ledger.offered()}
-        paid = [(key, works) for key, works in lost.items() if len(works) <= self._replaced(key)]
+        paid = [(key, works) for key, works in lost_work.items() if len(works) <= self._replaced(key)]
         answers = [(pair, work.pseudonym) for key, works in paid for work in works for pair in pairs[key]]
         note_again(self.records, answers)
         self.reopen()
 
     def _offer(
-        self, offered: Sequence[BatchOffer], states: Mapping[str, PlatformOffer], lost: Mapping[str, Sequence[Work]]
+        self, offers: Sequence[BatchOffer], states: Mapping[str, PlatformOffer], lost_work: Mapping[str, Sequence[Work]]
     ) -> tuple[list[str], list[str], str]:
         """Open offers again and post the next batches, but no more than a worker's share allows.
 
         Returns the reopened batches, the platform's refusals (other batches go on), and why the launch stopped early.
         """
-        taken = self.ledger.taken()
-        to_come = next_batches(self.records, self.platform.mode, taken)
-        most = max(1, math.floor(self.spec.share * (len(taken) + len(to_come))))  # of all batches, those one may do
+        existing = self.ledger.offered_anywhere()
+        to_come = next_batches(self.records, self.platform.mode, existing)
+        most = max(1, math.floor(self.spec.share * (len(existing) + len(to_come))))  # of all batches, those one may do
         may_open = most - sum(state.open for state in states.values())
-        short, extended, troubles = self._short(states, lost), list[str](), list[str]()
+        short, extended, troubles = self._short(states, lost_work), list[str](), list[str]()
         ended = [batch_id for batch_id in short if not states[batch_id].open]
-        opening = [*ended, *(offer.batch.batch_id for offer in offered if offer.batch.batch_id not in states)]
+        opening = [*ended, *(offer.batch.batch_id for offer in offers if offer.batch.batch_id not in states)]
         opening = opening[: max(0, may_open)]
         if opening:
             self._keep_out(may_open - len(opening))
@@ -317,7 +317,7 @@ class CrowdCampaign:
         try:
             for batch_id in [batch_id for batch_id in short if states[batch_id].open or batch_id in opening]:
                 with _noting_refusals(troubles):
-                    if self._extend(states[batch_id], batch_id, short[batch_id], len(lost[batch_id])):
+                    if self._extend(states[batch_id], batch_id, short[batch_id], len(lost_work[batch_id])):
                         extended.append(batch_id)
             for offer in [self.offer(batch_id) for batch_id in opening if batch_id not in states]:
                 with _noting_refusals(troubles, but=NoMoneyError):  # the other batches would fail, too
@@ -334,7 +334,7 @@ class CrowdCampaign:
             if batches > most_done:
                 self.do("keep_out", worker)
 
-    def _short(self, states: Mapping[str, PlatformOffer], lost: Mapping[str, Sequence[Work]]) -> dict[str, int]:
+    def _short(self, states: Mapping[str, PlatformOffer], lost_work: Mapping[str, Sequence[Work]]) -> dict[str, int]:
         """Return the offers that lack workers, and the places each needs: one more for each rejected or lost worker.
 
         These are offers that ended too early and offers with too few places. Closed offers are left alone.
@@ -343,8 +343,8 @@ class CrowdCampaign:
         for batch_id, posted in states.items():
             places, works = self.offer(batch_id).places, work_on[batch_id]
             rejected = sum(work.submission.state == "rejected" for work in works)
-            wanted = places + rejected + len(lost[batch_id])
-            if batch_id in closed or sum(map(_valid, works)) - len(lost[batch_id]) >= places:
+            wanted = places + rejected + len(lost_work[batch_id])
+            if batch_id in closed or sum(map(_valid, works)) - len(lost_work[batch_id]) >= places:
                 continue
             if not posted.open or self._reserved(batch_id) < wanted:
                 places_wanted[batch_id] = wanted
@@ -355,13 +355,13 @@ class CrowdCampaign:
         extensions = [extension for extension in self.ledger.extensions(batch_id) if extension.state != "refused"]
         return max([self.offer(batch_id).places, *(int(extension.details["places"]) for extension in extensions)])
 
-    def _extend(self, posted: PlatformOffer, batch_id: str, places: int, lost: int) -> bool:
-        """Open an offer again to `places` workers, `lost` of them for lost work; return whether anything changed."""
-        before = self._replaced(batch_id) if self.platform.refills else self._reserved(batch_id)
-        more = max(0, (lost if self.platform.refills else places) - before)
+    def _extend(self, posted: PlatformOffer, batch_id: str, places: int, redo: int) -> bool:
+        """Open an offer again to `places` workers, `redo` of them for lost work; return whether anything changed."""
+        earlier = self._replaced(batch_id) if self.platform.refills else self._reserved(batch_id)
+        more = max(0, (redo if self.platform.refills else places) - earlier)
         # A finished extension is not repeated; an offer that lacks workers again gets a new one.
         done = sum(operation.state == "done" for operation in self.ledger.extensions(batch_id))
-        details = {"batch": batch_id, "posted": posted.posted_id, "places": places} | ({"lost": lost} if lost else {})
+        details = {"batch": batch_id, "posted": posted.posted_id, "places": places} | ({"lost": redo} if redo else {})
         return self.do("extend", f"{batch_id}:{places}:{done}", self.unit_cost(batch_id) * more, details) == EXTENDED
 
     def close(self) -> tuple[int, int]:

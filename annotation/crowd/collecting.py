@@ -144,8 +144,8 @@ def forget_rehearsal(study: Study, ledger: Ledger) -> int:
 def _only_returned(ratings: pd.DataFrame, source: str, parts: Mapping[str, SourcePart], works: Sequence[Work]) -> bool:
     """Return whether ratings are missing and all missing ones are of returned work, which must not be used."""
     of_source = ratings[ratings["source"] == source]
-    now = {(answer.rater_id, answer.batch) for part in parts.values() for answer in part.answers}
-    missing = set(zip(of_source["rater_id"], of_source["batch"], strict=True)) - now
+    collected = {(answer.rater_id, answer.batch) for part in parts.values() for answer in part.answers}
+    missing = set(zip(of_source["rater_id"], of_source["batch"], strict=True)) - collected
     returned = {(work.pseudonym, work.batch_id) for work in works if work.submission.state == "returned"}
     return bool(missing) and missing <= returned
 
@@ -174,14 +174,14 @@ def _read(campaign: CrowdCampaign, rubric: Rubric) -> int:
 
 def _check(work: Work, answers: Sequence[Answer], pair_ids: Sequence[str]) -> None:
     """Raise DataError unless the answers are one to each pair of the batch."""
-    where = f"submission {work.submission.submission_id}"
+    location = f"submission {work.submission.submission_id}"
     counts = Counter(answer.pair_id for answer in answers)
-    if strange := [pair_id for pair_id in counts if pair_id not in pair_ids]:
-        raise DataError(f"{where}: has an answer to pair {strange[0][:64]!r}, which is not in its batch")
+    if foreign := [pair_id for pair_id in counts if pair_id not in pair_ids]:
+        raise DataError(f"{location}: has an answer to pair {foreign[0][:64]!r}, which is not in its batch")
     if repeated := [pair_id for pair_id in counts if counts[pair_id] > 1]:
-        raise DataError(f"{where}: has more than one answer to pair {repeated[0][:64]!r}")
+        raise DataError(f"{location}: has more than one answer to pair {repeated[0][:64]!r}")
     if missing := [pair_id for pair_id in pair_ids if pair_id not in counts]:
-        raise DataError(f"{where}: has no answers to {len(missing)} of its pairs")
+        raise DataError(f"{location}: has no answers to {len(missing)} of its pairs")
 
 
 def _rated(work: Work, answers: Sequence[Answer], rubric: Rubric, pairs: Mapping[str, Pair]) -> list[Answer]:

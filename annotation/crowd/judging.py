@@ -62,7 +62,7 @@ def cases(campaign: CrowdCampaign) -> list[Case]:
     waiting_cases = []
     for work in waiting:
         worker_signs = tuple(sign for sign in signs if sign.rater_id == work.pseudonym)
-        unread = work.trouble or "its answers have not been collected yet (crowd collect)"
+        reason = work.trouble or "its answers have not been collected yet (crowd collect)"
         against = _lines(worker_signs)
         if (decision := last.get(work.submission.submission_id)) and decision.decision == "reject":
             against.append(f"you: rejected it, which the platform refused ({decision.reason[:60]})")
@@ -71,7 +71,7 @@ def cases(campaign: CrowdCampaign) -> list[Case]:
         elif work.pseudonym in excluded:
             against.append(f"worker: excluded ({excluded[work.pseudonym]})")
         if (work.pseudonym, work.batch_id) not in rated:
-            against.append(unread)
+            against.append(reason)
         hourly = pay.hourly(rewards[work.batch_id], work.submission.seconds)
         waiting_cases.append(Case(work, worker_signs, hourly, tuple(against)))
     return waiting_cases
@@ -155,8 +155,8 @@ def finish(campaign: CrowdCampaign, again: Collection[str] = ()) -> None:
         except RefusedError as error:  # the other decisions are still carried out
             refused.append(str(error))
         if work.submission.state == "submitted":
-            now = campaign.platform.submission(work.submission.submission_id)
-            campaign.ledger.note(now, work.batch_id, work.pseudonym)
+            submission = campaign.platform.submission(work.submission.submission_id)
+            campaign.ledger.note(submission, work.batch_id, work.pseudonym)
     if refused:
         raise RefusedError("; ".join(refused))
 
@@ -186,14 +186,14 @@ def owed(campaign: CrowdCampaign) -> list[tuple[Work, int]]:
     excluded workers that others are to do again does not count as enough. The times of rejected work affect nobody's
     pay.
     """
-    work_on, closed, lost = campaign.work_by_batch(), campaign.closed(), campaign.lost_work()
-    due = []
+    work_on, closed, lost_work = campaign.work_by_batch(), campaign.closed(), campaign.lost_work()
+    bonuses = []
     for offer in campaign.ledger.offered():
         works = [work for work in work_on[offer.batch.batch_id] if work.submission.state != "returned"]
         good = [work for work in works if work.submission.state == "approved"]
         if any(work.submission.state not in FINAL for work in works):
             continue
-        done = len(good) - len(lost[offer.batch.batch_id])
+        done = len(good) - len(lost_work[offer.batch.batch_id])
         if done < offer.places and offer.batch.batch_id not in closed:
             continue
         times = [work.submission.seconds for work in good if not math.isnan(work.submission.seconds)]
@@ -201,8 +201,8 @@ def owed(campaign: CrowdCampaign) -> list[tuple[Work, int]]:
         for work in good:
             paid = campaign.ledger.operation("bonus", work.submission.submission_id)
             if cents and (paid is None or paid.state == "refused"):
-                due.append((work, cents))
-    return due
+                bonuses.append((work, cents))
+    return bonuses
 
 
 def pay_bonuses(campaign: CrowdCampaign) -> tuple[int, int]:
@@ -213,18 +213,18 @@ def pay_bonuses(campaign: CrowdCampaign) -> tuple[int, int]:
     """
     finish(campaign)
     campaign.refresh()
-    due, paid, refused = owed(campaign), 0, list[str]()
-    for work, cents in due:
+    bonuses, paid, refused = owed(campaign), 0, list[str]()
+    for work, cents in bonuses:
         try:
             campaign.bonus(work, cents)
             paid += 1
         except (LimitError, NoMoneyError) as error:  # the other bonuses would fail, too
-            raise type(error)(f"{paid:,} of {count(len(due), 'bonus', 'bonuses')} paid now; {error}") from None
+            raise type(error)(f"{paid:,} of {count(len(bonuses), 'bonus', 'bonuses')} paid now; {error}") from None
         except RefusedError as error:
             refused.append(str(error))
     if refused:
-        raise RefusedError(f"{paid:,} of {count(len(due), 'bonus', 'bonuses')} paid now; {'; '.join(refused)}")
-    return paid, sum(cents for _, cents in due)
+        raise RefusedError(f"{paid:,} of {count(len(bonuses), 'bonus', 'bonuses')} paid now; {'; '.join(refused)}")
+    return paid, sum(cents for _, cents in bonuses)
 
 
 def on_rules(judgement: SubmissionReview) -> bool:
@@ -237,11 +237,11 @@ def _judge(
 ) -> None:
     """Record a decision once, with what speaks against the work, before it is carried out."""
     reason = " ".join(reason.split())
-    before = campaign.ledger.judgements(work.submission.submission_id)
-    if before and (before[-1].decision, before[-1].reason) == (decision, reason):
+    earlier = campaign.ledger.judgements(work.submission.submission_id)
+    if earlier and (earlier[-1].decision, earlier[-1].reason) == (decision, reason):
         return
-    now = datetime.now(UTC)
-    campaign.ledger.judge(SubmissionReview(work.submission.submission_id, decision, reason, tuple(against), now))
+    at = datetime.now(UTC)
+    campaign.ledger.judge(SubmissionReview(work.submission.submission_id, decision, reason, tuple(against), at))
 
 
 def _signs(campaign: CrowdCampaign, work: Work) -> list[str]:
@@ -287,8 +287,8 @@ def sheet_text(campaign: CrowdCampaign, submission_id: str) -> str:
         answer = answers.get(pair.pair_id)
         cells = _cells(answer, questions, rubric.right_answers(pair))
         rows.append([str(number), pair.control or pair.transformation, *cells])
-        first, *others = (_shown(field.text) for field in fields_of(pair))
-        texts += [f"{number}  {first}", *(f"   -> {text}" for text in others)]
+        first, *other_texts = (_shown(field.text) for field in fields_of(pair))
+        texts += [f"{number}  {first}", *(f"   -> {text}" for text in other_texts)]
         texts += [f"   comment: {_shown(answer.comment)}"] if answer is not None and answer.comment else []
     header = ["pair", "kind", *questions, "seconds"]
     none = [] if answers else ["No answers have been read yet (crowd collect)." if not work.trouble else work.trouble]

@@ -148,12 +148,12 @@ class Ledger:
         """Return a batch of the campaign; None if the campaign does not have it."""
         return next(iter(self._offers("platform = ? AND mode = ? AND batch_id = ?", (*self.campaign, batch_id))), None)
 
-    def taken(self) -> list[BatchOffer]:
+    def offered_anywhere(self) -> list[BatchOffer]:
         """The batches of this mode on all platforms: their pairs are not offered again."""
         return self._offers("mode = ?", (self.campaign.mode,))
 
-    def _offers(self, where: str, values: tuple[str, ...]) -> list[BatchOffer]:
-        query = f"SELECT content, places, reward FROM batches WHERE {where} ORDER BY platform, number"  # noqa: S608
+    def _offers(self, condition: str, values: tuple[str, ...]) -> list[BatchOffer]:
+        query = f"SELECT content, places, reward FROM batches WHERE {condition} ORDER BY platform, number"  # noqa: S608
         rows = self._database.execute(query, values).fetchall()
         for content in {content for content, *_ in rows} - self._parsed.keys():
             self._parsed[content] = Batch.model_validate_json(content)
@@ -253,9 +253,9 @@ class Ledger:
         """The cents of all operations done or intended in this mode, on this platform alone."""
         return self._spent("platform = ? AND mode = ?", self.campaign)
 
-    def _spent(self, where: str, values: tuple[str, ...]) -> int:
+    def _spent(self, condition: str, values: tuple[str, ...]) -> int:
         counting = "(state = 'done' OR (state = 'intended' AND cents > 0))"
-        query = f"SELECT COALESCE(SUM(cents), 0) FROM operations WHERE {where} AND {counting}"  # noqa: S608
+        query = f"SELECT COALESCE(SUM(cents), 0) FROM operations WHERE {condition} AND {counting}"  # noqa: S608
         return int(self._database.execute(query, values).fetchone()[0])
 
     def _operations(self, more: str, values: tuple[str, ...]) -> Iterator[Operation]:
@@ -371,10 +371,10 @@ def refuse_lost_batches(records: CampaignRecords, ledger: Ledger) -> None:
         )
     for platform in PLATFORMS:
         rated = set(ratings.loc[ratings["source"] == CampaignName(platform, "live").source, "batch"])
-        if lost := sorted(rated - ledger.posted(platform)):
+        if unoffered := sorted(rated - ledger.posted(platform)):
             raise DataError(
-                f"{ledger.path}: {count(len(lost), f'live {platform} batch has', f'live {platform} batches have')}"
-                f" ratings, but no offer in this ledger (first: {lost[0]}); restore the latest copy of the ledger:"
+                f"{ledger.path}: {count(len(unoffered), f'live {platform} batch has', f'live {platform} batches have')}"
+                f" ratings, but no offer in this ledger (first: {unoffered[0]}); restore the latest copy of the ledger:"
                 " with this one the same work would be paid again"
             )
 

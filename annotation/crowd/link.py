@@ -224,10 +224,10 @@ class LinkPlatform(AccountPlatform):
         workers = [name.removeprefix("simulated-") for name in pseudonyms]
         self._rooms.admit(offer.batch_id, "", workers, limits)
 
-    def change(self, before: AccountOffer, update: dict[str, object]) -> bool:
+    def change(self, offer: AccountOffer, update: dict[str, object]) -> bool:
         """Change an offer, and update its room."""
-        changed = super().change(before, update)
-        self._limit(self.offer_of(before.posted_id), ())
+        changed = super().change(offer, update)
+        self._limit(self.offer_of(offer.posted_id), ())
         return changed
 
     def keep_out(self, worker: str) -> None:

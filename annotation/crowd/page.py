@@ -50,8 +50,8 @@ def examples_html(training: Sequence[TrainingItem], rubric: Rubric, queue: Queue
         return ""
     language = rubric.language_for(queue.language, queue.output_language)
     title = plain(words_in(WORDS, language)["examples"])
-    whole = "".join(_example(item, rubric, queue, language) for item in items)
-    return f'<details class="examples"><summary dir="auto">{title}</summary>{whole}</details>'
+    examples = "".join(_example(item, rubric, queue, language) for item in items)
+    return f'<details class="examples"><summary dir="auto">{title}</summary>{examples}</details>'
 
 
 def _example(item: TrainingItem, rubric: Rubric, queue: Queue, language: str) -> str:
@@ -82,17 +82,17 @@ def question_xml(study: Study, rubric: Rubric, offer: Offer, submit_to: str) -> 
             " the task that it is named after"
         )
     html = question_html(study, rubric, offer, submit_to)
-    whole = (
+    xml = (
         f'<HTMLQuestion xmlns="{NAMESPACE}"><HTMLContent><![CDATA[{html}]]></HTMLContent>'
         "<FrameHeight>0</FrameHeight></HTMLQuestion>"
     )
-    size = len(whole.encode())
+    size = len(xml.encode())
     if size > LIMIT:
         raise StudyError(
             f"batch {offer.batch.batch_id}: its page has {size:,} bytes, but MTurk takes at most {LIMIT:,}; set"
             f" sample.batch below {study.sample.batch}, or use shorter texts"
         )
-    return whole
+    return xml
 
 
 def question_html(study: Study, rubric: Rubric, offer: Offer, submit_to: str) -> str:

@@ -333,7 +333,7 @@ class Platform(ABC):
         """Exclude a worker from other batches of this study, unless already excluded."""
 
 
-def found_or_made(find: Callable[[], str | None], make: Callable[[], str | None], what: str) -> str:
+def find_or_make(find: Callable[[], str | None], make: Callable[[], str | None], claim: str) -> str:
     """Find the object that all offers share, or create it; return its id.
 
     A crash or a run at the same time may have created another one: the listed one counts, before the new one. Raises
@@ -344,7 +344,7 @@ def found_or_made(find: Callable[[], str | None], make: Callable[[], str | None]
     new = make()
     if latest := find() or new:
         return latest
-    raise UncertainError(f"{what} that its list does not show yet; run the command again in a few minutes")
+    raise UncertainError(f"{claim} that its list does not show yet; run the command again in a few minutes")
 
 
 def crowd_of(study: Study) -> CrowdSpec:

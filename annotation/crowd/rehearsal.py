@@ -178,20 +178,20 @@ class MadeUpCrowd(AccountPlatform):
                 self._begin(offer, draw)
         for key, work in list(self._works.items()):
             if work.state == "working" and work.ends <= self._steps:
-                now = datetime.now(UTC)
-                self._works[key] = work.model_copy(update={"state": "submitted", "submitted_at": now})
+                at = datetime.now(UTC)
+                self._works[key] = work.model_copy(update={"state": "submitted", "submitted_at": at})
         self.account.notes = {"REHEARSAL": "nobody was asked and nobody is paid", "steps": self._steps}
         self.account.notes["submissions"] = [work.model_dump(mode="json") for work in self._works.values()]
         self.account.write()
 
     def _begin(self, offer: AccountOffer, draw: np.random.Generator) -> None:
         """Let an admissible worker take a place, and finish in time or return it."""
-        seen = sorted({work.worker for work in self._works.values()})
+        workers = sorted({work.worker for work in self._works.values()})
         out = {work.worker for work in self._of(offer.posted_id)}
-        out |= {number for number in seen if worker_of(self._seed, number).name in self.account.out}
-        may = [number for number in seen if number not in out]
+        out |= {number for number in workers if worker_of(self._seed, number).name in self.account.out}
+        may = [number for number in workers if number not in out]
         returning = bool(may) and draw.random() < RETURNING
-        number = may[int(draw.integers(len(may)))] if returning else (seen[-1] + 1 if seen else 0)
+        number = may[int(draw.integers(len(may)))] if returning else (workers[-1] + 1 if workers else 0)
         worker, submission_id = worker_of(self._seed, number), f"REHEARSAL-{len(self._works) + 1:05d}"
         paid_for = offer.reward * 36 / self._crowd.pay.hourly
         seconds = round(paid_for * worker.speed * float(np.exp(draw.normal(0.0, 0.2))))

@@ -36,7 +36,7 @@ class CrowdSummary:
     posted: int  #: batches offered so far, pilots included
     places: int  #: workers wanted for all batches together
     states: Mapping[str, int]  #: submissions by state
-    unread: int  #: submissions whose answers could not be read
+    unreadable: int  #: submissions whose answers could not be read
     planned: int  #: what all batches cost, fees included, no bonuses
     spent: int  #: spent or reserved, fees and bonuses included
     rewards: int  #: rewards approved
@@ -75,7 +75,7 @@ def _summary(ledger: Ledger, spec: CrowdSpec) -> CrowdSummary:
         posted=len(ledger.operations("post", state="done")),
         places=sum(offer.places for offer in offered),
         states=Counter(work.submission.state for work in works),
-        unread=sum(bool(work.trouble) for work in works),
+        unreadable=sum(bool(work.trouble) for work in works),
         planned=sum(platform.cost(offer.reward, offer.places, spec) for offer in offered),
         spent=ledger.spent_here(),
         rewards=sum(rewards[work.batch_id] for work in approved),
@@ -102,7 +102,7 @@ def summary_text(summary: CrowdSummary) -> str:
     lines = [
         f"batches: {summary.posted} of {summary.batches} offered; all batches together:"
         f" {count(summary.pilots, 'pilot')}, {count(summary.places, 'place')} for workers",
-        f"submissions: {states}" + (f"; {summary.unread} cannot be read" if summary.unread else ""),
+        f"submissions: {states}" + (f"; {summary.unreadable} cannot be read" if summary.unreadable else ""),
         f"money: {pay.dollars(summary.spent)} spent or reserved of {pay.dollars(summary.planned)} planned, fees"
         f" included; rewards approved {pay.dollars(summary.rewards)}, bonuses {pay.dollars(summary.bonuses)}",
     ]
@@ -142,14 +142,14 @@ def cases_text(campaign: CrowdCampaign) -> str:
 
 def plan_text(records: Evidence, campaign: CampaignName, pilot: int = 0) -> str:
     """Return the next launch's offers and their cost, a row a batch; nothing is created."""
-    study, taken, platform = records.study, list[BatchOffer](), platform_class(campaign.platform)
+    study, existing, platform = records.study, list[BatchOffer](), platform_class(campaign.platform)
     spec, path, item = crowd_of(study), study.scratch / LEDGER, study.called.item
     refuse_lost_campaign(records, campaign.mode)
     if path.exists():
         with Ledger(path, study.name, *campaign) as ledger:
             refuse_lost_batches(records, ledger)
-            taken = ledger.taken()
-    new = next_batches(records, campaign.mode, taken, pilot)
+            existing = ledger.offered_anywhere()
+    new = next_batches(records, campaign.mode, existing, pilot)
     for offer in new:  # report now what `launch` would refuse, before money is at stake
         pairs = pairs_of(records, offer.batch, campaign.mode)
         platform.check_plan(records, campaign.mode, Offer(offer.batch, pairs, offer.places, offer.reward))

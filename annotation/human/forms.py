@@ -52,14 +52,14 @@ class RaterAnswers:
     #: `HumanItem.shown`, None if unknown.
     order: tuple[int, ...] | None = ()
 
-    def place(self, number: int, shown: int) -> int:
+    def place(self, number: int, n_shown: int) -> int:
         """Return the place at which this rater saw a candidate, by its number among those shown; 0 if unknown.
 
-        A crowd's form may send any numbers: an order that does not name each of the `shown` candidates once is ignored.
+        A crowd's form may send any numbers: an order that does not name each of the `n_shown` once is ignored.
         """
         if self.order == ():
             return number
-        if self.order is None or sorted(self.order) != list(range(1, shown + 1)):
+        if self.order is None or sorted(self.order) != list(range(1, n_shown + 1)):
             return 0
         return self.order.index(number) + 1
 
@@ -99,10 +99,10 @@ class SimulatedAnswering:
 
     def chosen(self, right: Sequence[str], labels: Sequence[str]) -> str:
         """Return a right label, or, with the rater's chance of an error, any other with equal probability."""
-        wrong = [label for label in labels if label not in (*right, CANNOT_TELL)]
-        if self.draw.random() < self.skill.right or not wrong:
+        wrong_labels = [label for label in labels if label not in (*right, CANNOT_TELL)]
+        if self.draw.random() < self.skill.right or not wrong_labels:
             return right[0]
-        return str(wrong[self.draw.integers(len(wrong))])
+        return str(wrong_labels[self.draw.integers(len(wrong_labels))])
 
 
 class TaskForm:
@@ -130,7 +130,7 @@ class TaskForm:
         return "one"
 
     @property
-    def apart(self) -> bool:
+    def per_candidate(self) -> bool:
         """True if each candidate is a record of its own."""
         return False
 
@@ -309,8 +309,8 @@ class LabelsForm(LabelForm):
 
     def _simulated(self, answering: SimulatedAnswering, about: str) -> str:
         """Say of each label of the task whether it fits; the rater's errors are shared among the labels."""
-        wrong, right = (1 - answering.skill.right) / max(len(self.task.labels), 1), self._right(answering, "")
-        chosen = [name for name in super()._choices if (name in right) != (answering.draw.random() < wrong)]
+        error_rate, right = (1 - answering.skill.right) / max(len(self.task.labels), 1), self._right(answering, "")
+        chosen = [name for name in super()._choices if (name in right) != (answering.draw.random() < error_rate)]
         return AND.join(chosen or [NONE])
 
 
@@ -391,29 +391,29 @@ class CandidateForm(TaskForm):
     also_asked = ", for each candidate"
 
     @property
-    def apart(self) -> bool:
+    def per_candidate(self) -> bool:
         """True if there are too many candidates for one record."""
         return self.task.candidates > TOGETHER
 
     @property
     def reply(self) -> str:
         """The form of a model's reply."""
-        return "one" if self.apart else "each"
+        return "one" if self.per_candidate else "each"
 
     def questions(self) -> list[TaskQuestion]:
         """Return a question for each candidate of a record."""
         (question,) = super().questions()
-        if self.apart:
+        if self.per_candidate:
             return [replace(question, title="single")]
         names = [question.name, *(f"{question.name}-{number}" for number in range(2, self.task.candidates + 1))]
         return [replace(question, name=name, position=number) for number, name in enumerate(names, 1)]
 
     def _request(self) -> Words:
-        request: Words = self._words["one"] if self.apart else super()._request()
+        request: Words = self._words["one"] if self.per_candidate else super()._request()
         return request
 
     def _answers(self, item: HumanItem, answers_by_record: AnswersByRecord) -> Iterator[dict[str, object]]:
-        if not self.apart:
+        if not self.per_candidate:
             if (rater_answers := answers_by_record.get(item.pair_id)) is not None:
                 for question, name in zip(self.questions(), item.shown, strict=False):
                     position = rater_answers.place(question.position, len(item.shown))
@@ -432,7 +432,7 @@ class CandidateForm(TaskForm):
 
     def messages(self, items: Sequence[HumanItem]) -> Iterator[tuple[list[HumanItem], list[str], tuple[str, ...]]]:
         """Yield each record."""
-        if not self.apart:
+        if not self.per_candidate:
             yield from super().messages(items)
             return
         for item in items:

@@ -60,7 +60,7 @@ def drawing_of(study: Study, pairs: Sequence[Pair]) -> OrderDrawing | None:
     task = next(task for task in read_tasks(study) if task.task == pool)
     seed = identity("order-of-raters-v1", study.sample.seed, pool, pairs[0].language, pairs[0].output_language)
     form = form_of(task)
-    if form.apart:  # raters see the records of a query together
+    if form.per_candidate:  # raters see the records of a query together
         items = read_records(study.folder / ITEMS, HumanItem, study.command(_COMMAND))
         of_task = [item for item in items if item.task == task.task]
         groups = {record: identity("query-v1", pool, item.item)[:32] for item in of_task for record in item.records}

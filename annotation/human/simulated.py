@@ -50,7 +50,7 @@ class Rehearsal:
         form = form_of(self._tasks[item.task])
         seed = int(identity("human-simulation-v1", self._seed, rater.name, pair_id), 16)
         groups = functools.partial(self._own_group, rater, form.task)
-        candidates = (item.candidates[item.records.index(pair_id)],) if form.apart else item.shown
+        candidates = (item.candidates[item.records.index(pair_id)],) if form.per_candidate else item.shown
         gold, draw = self._gold[item.task, item.item], np.random.default_rng(seed)
         return dict(form.simulated(SimulatedAnswering(rater, skill, draw, gold, candidates, groups)))
 

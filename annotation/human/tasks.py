@@ -91,20 +91,20 @@ def read_tasks(study: Study) -> list[HumanTask]:
     for spec in subject.tasks:
         task = drawn.get(spec.name)
         if task is None or task.settings != settings_of(spec, study.sample.seed):
-            what = "has not been drawn" if task is None else "was drawn with other settings"
-            raise StudyError(f"{study.file}: task {spec.name!r} {what}; {advice}")
+            fault = "has not been drawn" if task is None else "was drawn with other settings"
+            raise StudyError(f"{study.file}: task {spec.name!r} {fault}; {advice}")
         if set(task.words.wordings) != set(study.wordings):
             raise StudyError(f"{study.file}: `wordings` have changed since task {spec.name!r} was drawn; {advice}")
     return [drawn[spec.name] for spec in subject.tasks]
 
 
-def refuse_other_tasks(study: Study, now: Sequence[HumanTask]) -> None:
+def refuse_other_tasks(study: Study, tasks: Sequence[HumanTask]) -> None:
     """Raise StudyError if offered tasks have changed; changed texts are refused with the sample."""
     was = {task.task: task for task in Manifest.of(study).models(TASKS, HumanTask, study.command(COMMAND))}
-    for task in now:
-        before = was.get(task.task)
-        same = before and (before.settings, before.content_hash) == (task.settings, task.content_hash)
-        if not before or not same or set(before.words.wordings) != set(study.wordings):
+    for task in tasks:
+        earlier = was.get(task.task)
+        same = earlier and (earlier.settings, earlier.content_hash) == (task.settings, task.content_hash)
+        if not earlier or not same or set(earlier.words.wordings) != set(study.wordings):
             raise StudyError(
                 f"{study.file}: task {task.task!r} was offered to people, but its settings, `wordings` or gold have"
                 " changed; undo the change, or give the new study another name"

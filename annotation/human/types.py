@@ -128,9 +128,9 @@ class TaskKind:
         del relevance
         return self.form
 
-    def fields_with(self, *, apart: bool) -> tuple[str, ...]:
-        """Return the fields that raters read; `apart` is true if each candidate is a record of its own."""
-        del apart
+    def fields_with(self, *, per_candidate: bool) -> tuple[str, ...]:
+        """Return the fields that raters read; `per_candidate` is true if each candidate is a record of its own."""
+        del per_candidate
         return self.fields
 
     def draw(self, spec: HumanTaskSpec, items: Sequence[ScoredItem], seed: int) -> TaskDrawing:
@@ -191,17 +191,17 @@ class TaskKind:
 
     def _usable(self, items: Sequence[ScoredItem], left_out: Counter[str]) -> Iterator[ScoredItem]:
         """Yield the items with all texts and gold; items that read the same appear once."""
-        seen = set[str]()
+        keys = set[str]()
         for item in items:
             key = identity("human-item-v1", item.language, item.output_language, dict(item.fields))
             if not item.whole:
                 left_out["without a text that shows"] += 1
             elif not self._has_gold(item):
                 left_out["without gold"] += 1
-            elif key in seen:
+            elif key in keys:
                 left_out["with the texts of another"] += 1
             else:
-                seen.add(key)
+                keys.add(key)
                 yield item
 
     def _drawn(self, drawing: TaskDrawing, items: Sequence[ScoredItem]) -> list[DrawnItem]:
@@ -385,9 +385,9 @@ class SearchKind(TaskKind):
         """Return the form that the study wants."""
         return relevance
 
-    def fields_with(self, *, apart: bool) -> tuple[str, ...]:
+    def fields_with(self, *, per_candidate: bool) -> tuple[str, ...]:
         """Return the query, and one passage or all."""
-        return (*self.fields, "passage" if apart else "candidates")
+        return (*self.fields, "passage" if per_candidate else "candidates")
 
     def facts(self, drawing: TaskDrawing, source: TaskSource) -> dict[str, Any]:
         """Return the scale of grades. Raises StudyError if languages differ in their number of candidates."""
@@ -412,8 +412,8 @@ class SearchKind(TaskKind):
         for item in items:
             distinct = _distinct(item)
             if len(distinct) < len(item.candidates):
-                lost = len(item.candidates) - len(distinct)
-                drawing.left_out["candidates without a text of their own"] += lost
+                n_dropped = len(item.candidates) - len(distinct)
+                drawing.left_out["candidates without a text of their own"] += n_dropped
             relevant = item.relevant & set(distinct)
             if not relevant:
                 drawing.left_out["without a right candidate that has a text"] += 1

@@ -51,7 +51,7 @@ def as_recorded(words: dict[str, Any]) -> dict[str, Any]:
 def human_rubric(tasks: Sequence[HumanTask]) -> dict[str, Any]:
     """Return the tasks' rubric in the form of a file."""
     every = tasks[0].words.general  # the same for all tasks, because they are drawn together
-    pools, questions, shown = {}, list[dict[str, Any]](), dict[str, list[str]]()
+    pools, questions, tasks_of = {}, list[dict[str, Any]](), dict[str, list[str]]()
     for task in tasks:
         form = form_of(task)
         pools[task.task] = form.pool()
@@ -66,9 +66,9 @@ def human_rubric(tasks: Sequence[HumanTask]) -> dict[str, Any]:
             }
             for question in form.questions()
         ]
-        for name in task.kind.fields_with(apart=form.apart):
-            shown.setdefault(name, []).append(task.task)
-    fields = [{**field, "pools": shown[field["name"]]} for field in every["fields"] if field["name"] in shown]
+        for name in task.kind.fields_with(per_candidate=form.per_candidate):
+            tasks_of.setdefault(name, []).append(task.task)
+    fields = [{**field, "pools": tasks_of[field["name"]]} for field in every["fields"] if field["name"] in tasks_of]
     return {
         "name": HUMAN,
         "source": every["source"],

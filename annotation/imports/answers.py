@@ -2,31 +2,43 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pandas as pd
 
 from annotation.campaign.rubric import TAKEN
+from annotation.imports.columns import by_name
 from annotation.imports.tables import AND_ALSO
+from annotation.imports.word_scales import ENOUGH, Scale, folded, plain, points_by_word, scale_of, usual_scales
 from annotation.questions.question import AND, KINDS, Question, labels_of
 from annotation.questions.ranking import ranked, ranks_of
 from annotation.questions.wordings import packaged
-from plumbline.errors import StudyError
+from plumbline.errors import DataError, StudyError
 from plumbline.scales import MOST_POINTS, Continuous, as_number, is_whole
 from plumbline.words import trim
 
 _WORDS = packaged("imports/words.yaml")
-_NUMBER = re.compile(r"(?P<number>[+-]?\d{1,9}([.,]\d{1,20})?)\s*(%|/ ?\d{1,3}|out of \d{1,3}|stars?)?")
-_POINT = re.compile(r"(?P<number>[+-]?\d{1,3})\s*(?:[-–—:.)=/(]\s*(?P<words>\D.*)|\s(?P<more>\D.*))")
+_NUMBERS = {plain(word): number for number, words in enumerate(_WORDS["numbers"]) for word in words.split()}
+_NO_POINT = {plain(word) for words in _WORDS["no_point"] for word in words.split(" / ")}
+_DASHES = dict.fromkeys(map(ord, "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"), "-")
+_NUMBER = (
+    r"(?P<number>[+-]?\d{1,9}(?:[.,]\d{1,20})?)"
+    r"(?:\s*(?:/|\b(?:out of|of|von|sur|de|su)\b)\s*(?P<top>\d{1,4})\b|\s*(?P<percent>%))?"
+)
+_LEADING = re.compile(
+    rf"[\[(]?{_NUMBER}[\])]?(?:\s*[-:.)=,(]\s*(?P<words>(?![-+]?\d|$)(?!\W*$).*?)\)?|\s+(?P<more>[^\W\d].*))?"
+)  # 4, 4/5, 4 - good, [4] good, 4 = good, 4 (good), 4 stars
+_TRAILING = re.compile(rf"(?P<words>[^\W\d].*?)(?:\s*[(\[=]\s*|\s+-\s*|\s*:\s+){_NUMBER}[\])]?")  # good (4), good - 4
+_STARS = re.compile(r"(?P<given>[★⭐*]{1,10})(?P<rest>☆{0,10})")
 _ORDER = re.compile(r"\w[\w-]*( *[>=] *\w[\w-]*)+")
 _RARE, _FAR = 0.01, 3.0  # an answer this rare that widens the scale this much is off it
 _MOST_LABELS = 40
+_MOST_WORDED = 11  # points from the least to the most, of a scale with words
 _MOST_WORDS = 200  # characters of a label
 
 
@@ -72,7 +84,7 @@ class ImportedQuestion:
     words: Mapping[float, str] = field(default_factory=dict)  #: words of points, if the file has any
     labels: Mapping[str, str] = field(default_factory=dict)  #: name of a label, and its words
     values: Mapping[str, float | str] = field(default_factory=dict)  #: the stored answer, by the cell's text
-    wrong: Mapping[str, str] = field(default_factory=dict)  #: why a cell's text is not an answer
+    faults: Mapping[str, str] = field(default_factory=dict)  #: why a cell's text is not an answer
 
     @property
     def scale(self) -> str:
@@ -95,20 +107,20 @@ class ImportedQuestion:
 def slug(text: str, usual: str, *, letter: bool = False) -> str:
     """Return a title as a name of small letters, digits, - and _."""
     letters = "".join(sign for sign in unicodedata.normalize("NFKD", text) if not unicodedata.combining(sign))
-    plain = re.sub(r"[^a-z0-9_]+", "-", letters.casefold()).strip("-_")[:60].rstrip("-_")
-    plain = plain or usual
-    return f"{usual}-{plain}"[:64].rstrip("-") if letter and not plain[0].isalpha() else plain
+    name = re.sub(r"[^a-z0-9_]+", "-", letters.casefold()).strip("-_")[:60].rstrip("-_")
+    name = name or usual
+    return f"{usual}-{name}"[:64].rstrip("-") if letter and not name[0].isalpha() else name
 
 
 def distinct(names: Sequence[str]) -> list[str]:
     """Return the names, with numbers added to repeated ones."""
-    seen, listed = set[str](), []
+    used, listed = set[str](), []
     for name in names:
-        number, whole = 2, name
-        while whole in seen:
-            whole, number = f"{name[:58]}-{number}", number + 1
-        seen.add(whole)
-        listed.append(whole)
+        number, unique = 2, name
+        while unique in used:
+            unique, number = f"{name[:58]}-{number}", number + 1
+        used.add(unique)
+        listed.append(unique)
     return listed
 
 
@@ -118,26 +130,48 @@ def question_name(title: str) -> str:
     return f"{name}-rating" if name in TAKEN else name
 
 
-def read_question(title: str, name: str, cells: pd.Series, scale: AskedScale | None) -> ImportedQuestion:
-    """Infer a question from its answers (a category for each distinct one); `scale` is the user's."""
+def read_question(
+    title: str, name: str, cells: pd.Series, scale: AskedScale | None, others: Collection[str] = ()
+) -> ImportedQuestion:
+    """Infer a question from its answers (a category for each distinct one).
+
+    `scale` is the user's; `others` are the answers to another question, if they include all of this one's.
+    """
     counts = cells.value_counts()
     texts = {str(text): int(number) for text, number in counts[counts > 0].items()}
-    empty = {text: "no answer" for text in texts if text.casefold() in _WORDS["no_answer"]}
+    named = set(map(folded, scale.words)) if scale else set[str]()
+    empty = {
+        text: "no answer" for text in texts if text.casefold() in _WORDS["no_answer"] and folded(text) not in named
+    }
     texts = {text: number for text, number in texts.items() if text not in empty}
-    question = ImportedQuestion(name, title, "text", values={text: text for text in texts}, wrong=empty)
-    readings = (reading(question, texts, scale) for reading in (_worded, _ranking, _numbered, _labelled))
-    return next((reading for reading in readings if reading is not None), question)
+    question = ImportedQuestion(name, title, "text", values={text: text for text in texts}, faults=empty)
+    if not (scale and scale.words) and (ranking := _ranking(question, texts, scale)):
+        return ranking
+    rated = {text: number for text, number in texts.items() if plain(text) not in _NO_POINT or folded(text) in named}
+    without = replace(question, faults={**empty, **{text: "no answer" for text in texts if text not in rated}})
+    return (
+        _worded(without, rated, scale, others)
+        or _numbered(without, rated, scale)
+        or _labelled(question, texts)
+        or question
+    )
 
 
-def _worded(text: ImportedQuestion, texts: Mapping[str, int], scale: AskedScale | None) -> ImportedQuestion | None:
+def _worded(
+    text: ImportedQuestion, texts: Mapping[str, int], scale: AskedScale | None, others: Collection[str]
+) -> ImportedQuestion | None:
     """Return a rating whose points are the words of a scale, the user's or a usual one."""
-    wording = _wording(texts, scale)
-    if not wording:
+    if scale:
+        words, places = scale.words, {folded(word): rank for rank, word in enumerate(scale.words)}
+        ranks = {answer: places[folded(answer)] for answer in texts if folded(answer) in places}
+    else:
+        usual = scale_of(text.name, texts, [answer for answer in others if plain(answer) not in _NO_POINT])
+        words, ranks = (tuple(usual.words), dict(usual.ranks)) if usual else ((), {})
+    if not words:
         return None
-    points = {word: float(number) for number, words in enumerate(wording, 1) for word in words}
-    numbers = {answer: (points[_folded(answer)], answer) for answer in texts if _folded(answer) in points}
-    whole = {point: next((t for t in numbers if numbers[t][0] == point), word) for word, point in points.items()}
-    return replace(_rating(text, texts, numbers, (1, len(wording))), words=whole)
+    numbers = {answer: (rank + 1.0, words[rank]) for answer, rank in ranks.items() if answer in texts}
+    rating = _rating(text, texts, numbers, (1, len(words)))
+    return replace(rating, words=dict(enumerate(words, 1)))
 
 
 def _ranking(text: ImportedQuestion, texts: Mapping[str, int], scale: AskedScale | None) -> ImportedQuestion | None:
@@ -149,58 +183,124 @@ def _ranking(text: ImportedQuestion, texts: Mapping[str, int], scale: AskedScale
     ranks = {answer: ranks_of(answer) for answer in texts}
     values = {a: ranked(ranks[a]) for a in texts if len(ranks[a]) == len(every) == len(labels_of(a))}
     partial = f"does not rank each of the {len(every)} labels exactly once"
-    wrong = {**text.wrong, **{answer: partial for answer in texts if answer not in values}}
-    return replace(text, kind="ranking", labels={label: label for label in every}, values=values, wrong=wrong)
+    faults = {**text.faults, **{answer: partial for answer in texts if answer not in values}}
+    return replace(text, kind="ranking", labels={label: label for label in every}, values=values, faults=faults)
 
 
 def _numbered(text: ImportedQuestion, texts: Mapping[str, int], scale: AskedScale | None) -> ImportedQuestion | None:
-    """Return a rating whose answers are numbers, with or without words beside them."""
-    numbers = {answer: number for answer in texts if (number := _as_point(answer)) is not None}
+    """Return a rating whose answers are numbers, with or without words beside them.
+
+    Raises DataError if two different answers would be one point, or if words contradict the order of numbers.
+    """
+    forms = {answer: form for answer in texts if (form := _form_of(answer)) is not None}
+    trailing = {answer: form for answer, form in forms.items() if form.trails}
+    if trailing and not _are_points(trailing.values()):
+        forms = {answer: form for answer, form in forms.items() if not form.trails}
+    forms = {answer: form for answer, form in forms.items() if plain(form.words) not in _NO_POINT}
+    none = [answer for answer in texts if (form := _form_of(answer)) and plain(form.words) in _NO_POINT]
+    texts = {answer: number for answer, number in texts.items() if answer not in none}
+    text = replace(text, faults={**text.faults, **dict.fromkeys(none, "no answer")})
+    numbers = {answer: (form.number, form.words) for answer, form in forms.items()}
     if scale is not None:
         return None if scale.labels else _rating(text, texts, numbers, (scale.low, scale.high))
     if not texts or not _is_numeric(texts, {answer: number for answer, (number, _) in numbers.items()}):
         return None
-    question = _rating(text, texts, numbers, None)
+    _refuse_one_point(text, forms)
+    question = _rating(text, texts, numbers, _ends_in_words(forms.values()))
     _refuse_reversed(question)
     return question
 
 
-def _folded(text: str) -> str:
-    return " ".join(text.casefold().split())
+@dataclass(frozen=True)
+class _NumberForm:
+    """An answer as a number, the words beside it, and the scale's last point if it names that: `4 of 5`, `80 %`."""
+
+    number: float
+    words: str = ""
+    top: float = 0
+    trails: bool = False  #: whether the number follows the words
+
+    def on_scale(self, wording: Scale) -> tuple[float, int] | None:
+        """Return its number and its words' point on a scale, if that has them."""
+        rank = points_by_word(wording).get(plain(self.words))
+        return None if rank is None else (self.number, rank)
 
 
-def _wording(texts: Iterable[str], scale: AskedScale | None) -> Sequence[Sequence[str]]:
-    """Return the words of a scale from least to most: the user's, or those of a usual scale that has all answers.
+def _form_of(text: str) -> _NumberForm | None:
+    """Return a number with the words beside it: `4`, `4.0`, `four`, `4/5`, `80 %`, `4 - good`, `good (4)`, `★★★★`."""
+    written = text.translate(_DASHES).replace("\ufe0f", "")
+    if stars := _STARS.fullmatch(written):
+        return _NumberForm(len(stars["given"]), top=len(stars[0]) if stars["rest"] else 0)
+    if plain(text) in _NUMBERS:
+        return _NumberForm(_NUMBERS[plain(text)])
+    leading, trailing = _LEADING.fullmatch(written), _TRAILING.fullmatch(written)
+    match = leading or trailing
+    if not match:
+        return None
+    words = match["words"] or (match["more"] if leading else "") or ""
+    top = 100.0 if match["percent"] else float(match["top"] or 0)
+    return _NumberForm(float(match["number"].replace(",", ".")), trim(words), top, trails=leading is None)
 
-    Two different answers are never one point. A scale of as many points as answers goes before others.
-    """
-    if scale:
-        return [[_folded(word)] for word in scale.words]
-    folded = set(map(_folded, texts))
-    fitting = [
-        words
-        for words in _WORDS["scales"]
-        if len(folded) > 2
-        and folded <= set(itertools.chain(*words))
-        and all(len(folded.intersection(point)) < 2 for point in words)
-    ]
-    return min(fitting, key=lambda words: len(words) != len(folded), default=())
+
+def _are_points(forms: Collection[_NumberForm]) -> bool:
+    """Return whether numbers behind words are points: each has its own words, and they are close together."""
+    numbers = [form.number for form in forms]
+    pairs = {(form.number, plain(form.words)) for form in forms}
+    close = max(numbers) - min(numbers) < _MOST_WORDED and len(set(numbers)) > 1
+    words = {words for _, words in pairs}
+    one_each = len(pairs) == len({number for number, _ in pairs}) == len(words)
+    return close and (one_each or {by_name(text) for text in words} == {"answer"})
+
+
+def _refuse_one_point(question: ImportedQuestion, forms: Mapping[str, _NumberForm]) -> None:
+    """Raise DataError if equal numbers have different words, or are of scales with different ends."""
+    name, first = question.name, dict[float, tuple[str, _NumberForm]]()
+    tops = {form.top: answer for answer, form in forms.items() if form.top}
+    if len(tops) > 1:
+        several = " and ".join(map(repr, [*tops.values()][:2]))
+        raise DataError(f"question {name!r}: {several} are on different scales; write all answers on one scale")
+    for answer, form in forms.items():
+        before, earlier = first.setdefault(form.number, (answer, form)) if form.words else (answer, form)
+        if plain(earlier.words) != plain(form.words):
+            raise DataError(
+                f"question {name!r}: {before!r} and {answer!r} would be one point; add --scale {name}=1..5, with its"
+                f" ends, if the words are only remarks, or --scale {name}=labels"
+            )
+
+
+def _ends_in_words(forms: Collection[_NumberForm]) -> tuple[float, float] | None:
+    """Return a scale's ends as its answers name them: the last point, or words of a usual scale with equal numbers."""
+    numbers = [form.number for form in forms]
+    low = min(numbers)
+    if (top := max(form.top for form in forms)) >= max(numbers):
+        return (1 if low >= 1 and (top <= _MOST_WORDED or low == 1) else min(low, 0), top)
+    worded = [form for form in forms if form.words]
+    ends = set[tuple[float, float]]()
+    for wording in usual_scales():
+        points = [point for form in worded if (point := form.on_scale(wording))]
+        starts = {number - rank for number, rank in points}
+        if len(points) == len(worded) > 1 and len(starts) == 1:
+            ends.add((min(starts), min(starts) + len(wording) - 1))
+    ends = {(first, last) for first, last in ends if first == 1} or ends
+    first, last = ends.pop() if len(ends) == 1 else (low, low)
+    return (first, last) if first <= low and max(numbers) <= last and first < last else None
 
 
 def _refuse_reversed(question: ImportedQuestion) -> None:
-    """Raise StudyError if the words beside a question's numbers fall while the numbers rise."""
+    """Raise DataError if the words beside a question's numbers do not rise with the numbers."""
     low, high = question.points[0], question.points[-1]
-    for wording in _WORDS["scales"]:
-        ranks = {word: rank for rank, words in enumerate(wording) for word in words}
-        points = [(number, text, ranks[_folded(text)]) for number, text in sorted(question.words.items())
-                  if _folded(text) in ranks]  # fmt: skip
-        order = [rank for *_, rank in points]
-        if len(set(order)) > 1 and order == sorted(order, reverse=True):
-            raise StudyError(
-                f"question {question.title!r}: {points[0][0]} is {points[0][1]!r} and {points[-1][0]} is"
-                f" {points[-1][1]!r}; add --scale {question.name}={high:g}..{low:g} if less is better, or --scale"
-                f" {question.name}={low:g}..{high:g}"
-            )
+    worded = [[(number, text, points_by_word(wording)[plain(text)]) for number, text in sorted(question.words.items())
+              if plain(text) in points_by_word(wording)] for wording in usual_scales()]  # fmt: skip
+    most = max(map(len, worded))
+    orders = [points for points in worded if len(points) == most > 1]
+    if not orders or any(sorted(order) == order for points in orders if (order := [rank for *_, rank in points])):
+        return
+    points = orders[0]
+    raise DataError(
+        f"question {question.name!r}: {points[0][0]} is {points[0][1]!r} and {points[-1][0]} is"
+        f" {points[-1][1]!r}; add --scale {question.name}={high:g}..{low:g} if less is better, or --scale"
+        f" {question.name}={low:g}..{high:g}"
+    )
 
 
 def _is_numeric(texts: Mapping[str, int], numbers: Mapping[str, float]) -> bool:
@@ -208,20 +308,7 @@ def _is_numeric(texts: Mapping[str, int], numbers: Mapping[str, float]) -> bool:
     share = sum(texts[text] for text in numbers) / sum(texts.values())
     if len(numbers) == len(texts) and set(numbers.values()) == {0.0, 1.0}:
         return False
-    return share >= 0.9 or (share >= 0.5 and len(texts) - len(numbers) <= 2 < len(numbers))
-
-
-def _as_point(text: str) -> tuple[float, str] | None:
-    """Return a number with the words beside it: `4`, `4.0`, `four`, `4/5`, `80 %`, `4 - good`."""
-    plain = text.replace("\N{MINUS SIGN}", "-")
-    if match := _NUMBER.fullmatch(plain):
-        return float(match["number"].replace(",", ".")), ""
-    if text.casefold() in _WORDS["numbers"]:
-        return float(_WORDS["numbers"].index(text.casefold())), ""
-    if match := _POINT.fullmatch(plain):
-        words = trim((match["words"] or match["more"] or "").rstrip(")"))
-        return float(match["number"]), words
-    return None
+    return share >= ENOUGH or (share >= 0.5 and len(texts) - len(numbers) <= 2 < len(numbers))
 
 
 def _rating(
@@ -231,21 +318,31 @@ def _rating(
     scale: tuple[float, float] | None,
 ) -> ImportedQuestion:
     if not numbers:
-        raise StudyError(f"question {text.title!r}: no answer is a number; leave out its --scale")
+        raise StudyError(f"question {text.title!r}: no answer is on its --scale; leave that out")
     counts = Counter[float]()
     for answer, (number, _) in numbers.items():
         counts[as_number(number)] += texts[answer]
     low, high = scale or _ends(counts)
     points = _points([number for number in counts if low <= number <= high], low, high)
     values = {answer: as_number(number) for answer, (number, _) in numbers.items() if number in points}
-    wrong = {**text.wrong, **{answer: f"{answer[:40]!r} is not a number" for answer in texts if answer not in numbers}}
-    wrong |= {
+    faults = {
+        **text.faults,
+        **{answer: f"{answer[:40]!r} is not a point of the scale" for answer in texts if answer not in numbers},
+    }
+    faults |= {
         answer: f"{number:g} is outside the scale {low:g} to {high:g}"
         for answer, (number, _) in numbers.items()
         if answer not in values
     }
-    words = {as_number(number): worded for number, worded in numbers.values() if worded and number in points}
-    return replace(text, kind="rating", points=points, words=words, values=values, wrong=wrong)
+    worded = {(as_number(number), words) for number, words in numbers.values() if words and number in points}
+    return replace(text, kind="rating", points=points, words=_own_words(worded), values=values, faults=faults)
+
+
+def _own_words(worded: Collection[tuple[float, str]]) -> Mapping[float, str]:
+    """Return the words of points, if no two points share them (as in `4 stars`) and no point has several."""
+    words = dict(sorted(worded))
+    same = {(number, plain(text)) for number, text in worded}
+    return words if len(same) == len(words) == len(set(map(plain, words.values()))) > 1 else {}
 
 
 def _points(numbers: Sequence[float], low: float, high: float) -> tuple[float, ...]:
@@ -289,10 +386,10 @@ def _usual_ends(low: float, high: float, *, halves: bool) -> tuple[float, float]
     return (low, math.ceil(high)) if low < high else (low - 1, math.ceil(high))
 
 
-def _labelled(text: ImportedQuestion, texts: Mapping[str, int], scale: AskedScale | None) -> ImportedQuestion | None:
+def _labelled(text: ImportedQuestion, texts: Mapping[str, int]) -> ImportedQuestion | None:
     """Return a question of one label or several; None where there are too many or too long ones."""
     mark = _mark(texts)
-    parts = {answer: _parts(answer, mark) if mark else [_folded(answer)] for answer in texts}
+    parts = {answer: _parts(answer, mark) if mark else [folded(answer)] for answer in texts}
     words: dict[str, str] = {}
     for answer in sorted(texts, key=lambda answer: (-texts[answer], answer)):
         words |= {part: part if mark else words.get(part, answer) for part in parts[answer]}
@@ -320,7 +417,7 @@ def _mark(texts: Iterable[str]) -> str:
 
 
 def _parts(text: str, mark: str) -> list[str]:
-    return list(dict.fromkeys(part for part in map(_folded, map(trim, text.split(mark))) if part))
+    return list(dict.fromkeys(part for part in map(folded, map(trim, text.split(mark))) if part))
 
 
 def affirmative(question: ImportedQuestion) -> str:

@@ -116,10 +116,10 @@ class Proposal:
 
     def _unlike_others(self) -> Iterator[str]:
         """Yield the first column of a rater whose name shows no question, if others' names do."""
-        others = [n for n, (name, role) in enumerate(self.roles.items(), 1)
+        unnamed = [n for n, (name, role) in enumerate(self.roles.items(), 1)
                   if role == "by_rater" and name not in self.raters]  # fmt: skip
-        if others and any(question for question, _ in self.raters.values()):
-            column = f"column {others[0]}"
+        if unnamed and any(question for question, _ in self.raters.values()):
+            column = f"column {unnamed[0]}"
             yield (
                 f"the name of {column} shows no question and rater, but others do; rename it like them (fluency_1,"
                 f" fluency_2, meaning_1, meaning_2), or set it to unused (--column 'unused={column}')"
@@ -154,23 +154,23 @@ def propose(table: CellTable, corrections: Mapping[str, str]) -> Proposal:
         if role not in ROLES:
             raise StudyError(f"--column: unknown role {role!r}; {nearest(role, list(ROLES))}")
     fixed = {**{name: role for name, role in table.roles.items() if name in columns}, **corrections}
-    taken, roles, reasons = set(fixed.values()), dict[str, str](), dict[str, str]()
+    used, roles, reasons = set(fixed.values()), dict[str, str](), dict[str, str]()
     for name in columns:
         if name in fixed:
             roles[name] = fixed[name]
             reasons[name] = "set by you" if name in corrections else f"set by the format, {table.form}"
         else:
-            roles[name], reasons[name] = _role_by_name(name, taken)
+            roles[name], reasons[name] = _role_by_name(name, used)
     if roles.get(ENTRY) == "unused" and ENTRY not in fixed and "item" not in roles.values():
         roles[ENTRY], reasons[ENTRY] = "item", "the number of the entry in the file"
     full = frozenset(name for name in columns if table.cells[name].notna().all())
     return Proposal(roles, reasons, frozenset(fixed), full)
 
 
-def _role_by_name(name: str, taken: Collection[str]) -> tuple[str, str]:
+def _role_by_name(name: str, used: Collection[str]) -> tuple[str, str]:
     """Return the role that a column's name shows, and the reason; unused if another column has it already."""
     role = "by_rater" if _PERSON.fullmatch(name) else by_name(name)
-    if role in taken and role not in ("by_rater", "unused"):
+    if role in used and role not in ("by_rater", "unused"):
         return "unused", f"another column is the {role}"
     return (role, "its name") if role else ("unused", "its name shows no role")
 
@@ -211,7 +211,7 @@ def proposal_rows(table: CellTable, proposal: Proposal) -> tuple[list[str], list
             continue
         cells = ["" if pd.isna(cell) else str(cell) for cell in rows[column]]
         hidden = ["(an id)" if cell and role == "rater" else cell for cell in cells]
-        name, why = (
+        name, reason = (
             (f"column {list(rows.columns).index(column) + 1}", "one rater's answers")
             if role == "by_rater"
             else (column, "")
@@ -220,7 +220,7 @@ def proposal_rows(table: CellTable, proposal: Proposal) -> tuple[list[str], list
             [
                 name[:40],
                 role,
-                why or proposal.reasons[column],
+                reason or proposal.reasons[column],
                 *(cell if len(cell) <= _SHOWN else f"{cell[: _SHOWN - 1]}…" for cell in hidden),
             ]
         )

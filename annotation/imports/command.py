@@ -21,6 +21,7 @@ from annotation.imports.columns import Proposal, proposal_rows, propose, unused_
 from annotation.imports.files import read_file, read_frame
 from annotation.imports.matching import Material, match, without_repeats
 from annotation.imports.tables import CellTable, UnplacedRow
+from annotation.imports.word_scales import folded
 from annotation.imports.writing import has_pairs, lay_out, write_records, write_study_files
 from annotation.options import USUAL_HOME, HomeOptions
 from annotation.ratings.answers import source_of_file
@@ -28,7 +29,7 @@ from annotation.server import Home
 from generation.flags import identify
 from plumbline import cli
 from plumbline.cli import Local, Named
-from plumbline.errors import DataError, StudyError
+from plumbline.errors import DataError, StudyError, read_each
 from plumbline.exhibits.table import csv_bytes
 from plumbline.languages import language_code, language_name
 from plumbline.reading import read_yaml
@@ -207,8 +208,8 @@ def import_ratings(  # noqa: PLR0913 (the command's options)
         language_code(language) if language else "",
     )  # fmt: skip
     _refuse_out(target)
-    where = Home(Path(home)) if home else Home()
-    import_tables([read_frame(name, frame) for name, frame in named.items()], request, where, lambda line: None)
+    server_home = Home(Path(home)) if home else Home()
+    import_tables([read_frame(name, frame) for name, frame in named.items()], request, server_home, lambda line: None)
     return load_study(target.out, exports)
 
 
@@ -294,10 +295,10 @@ def _of_table(columns: Mapping[str, str], table: CellTable, tables: Sequence[Cel
 def _doubt_of_raters(tables: Sequence[CellTable], proposals: Sequence[Proposal]) -> list[str]:
     """Return a doubt if one of several files names no raters and others do."""
     rated = [(t, p) for t, p in zip(tables, proposals, strict=True) if p.has_answers]
-    lacking = [(t, p) for t, p in rated if not p.rates]
-    if not lacking or len(lacking) == len(rated):
+    without_raters = [(t, p) for t, p in rated if not p.rates]
+    if not without_raters or len(without_raters) == len(rated):
         return []
-    table, proposal = lacking[0]
+    table, proposal = without_raters[0]
     name = next(name for name, role in proposal.roles.items() if role in ("answer", "by_item"))
     return [f"{table.path.name} does not name raters, but other files do; name its column of raters, or mark its"
             f" answers as the right ones with --column 'truth={table.path.name}:{name}'"]  # fmt: skip
@@ -336,18 +337,27 @@ def read_questions(
     names = distinct([question_name(title) for title in titles])
     if unknown := [name for name in scales if name not in titles and name not in names]:
         raise StudyError(f"--scale: no question {unknown[0]!r}; the questions are {', '.join(titles)}")
-    questions, wrong = [], pd.Series(False, answers.index)
-    for title, name in zip(titles, names, strict=True):
-        mask = answers["question"] == title
-        cells = answers.loc[mask, "cell"].cat.remove_unused_categories()
-        question = read_question(title, name, cells, scales.get(title) or scales.get(name))
-        off = cells.isin(list(question.wrong))
+    cells_by_title = {title: answers.loc[answers["question"] == title, "cell"].cat.remove_unused_categories()
+                      for title in titles}  # fmt: skip
+    sets = {title: {folded(str(text)): str(text) for text in cells.cat.categories}
+            for title, cells in cells_by_title.items()}  # fmt: skip
+
+    def read(named: tuple[str, str]) -> ImportedQuestion:
+        title, name = named
+        larger = [others for others in sets.values() if sets[title].keys() < others.keys()]
+        others = max(larger, key=len, default={})
+        scale = scales.get(title) or scales.get(name)
+        return read_question(title, name, cells_by_title[title], scale, list(others.values()))
+
+    questions, wrong = read_each(zip(titles, names, strict=True), read), pd.Series(False, answers.index)
+    for question in questions:
+        cells = cells_by_title[question.title]
+        off = cells.isin(list(question.faults))
         for file, line, cell in answers.loc[off.index[off], ["file", "line", "cell"]].itertuples(
             index=False, name=None
         ):
-            listed.append(UnplacedRow(str(file), int(line), question.wrong[str(cell)], title))
+            listed.append(UnplacedRow(str(file), int(line), question.faults[str(cell)], question.title))
         wrong[off.index[off]] = True
-        questions.append(question)
     remaining = answers[~wrong].reset_index(drop=True)
     if remaining.empty:
         raise DataError("no answers can be read from the files; name their columns with --column answer=NAME")

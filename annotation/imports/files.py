@@ -58,8 +58,8 @@ def read_frame(name: str, frame: pd.DataFrame) -> CellTable:
     columns = list(map(str, frame.columns))
     if len(set(columns)) < len(columns):
         raise DataError(f"{name}: two columns have the same name; rename one")
-    whole = frame.astype(object).where(frame.notna(), None)
-    rows = ([text_of(cell) for cell in row] for row in whole.itertuples(index=False, name=None))
+    values = frame.astype(object).where(frame.notna(), None)
+    rows = ([text_of(cell) for cell in row] for row in values.itertuples(index=False, name=None))
     cells, lines = coded_rows(columns, enumerate(rows, 1))
     if not len(lines):
         raise DataError(f"{name}: has no rows")
@@ -75,9 +75,9 @@ def _begins_like_json(path: Path) -> bool:
 
 def read_json(path: Path) -> list[CellTable]:
     """Read the tables of a JSON or JSON lines file."""
-    entries, whole = _entries(path)
-    if isinstance(whole, dict):
-        return [_of_mapping(path, whole)]
+    entries, root = _entries(path)
+    if isinstance(root, dict):
+        return [_of_mapping(path, root)]
     first = next((entry for _, entry in entries if isinstance(entry, dict)), None)
     if first is None:
         raise DataError(f"{path}: contains no JSON objects to read as records; export it again")
@@ -96,14 +96,14 @@ def _entries(path: Path) -> tuple[list[Entry], Any]:
     start = content.lstrip()[:1]
     if start == "[" or (start == "{" and path.suffix.lower() == ".json"):
         try:
-            whole = parse_json(content)
+            root = parse_json(content)
         except MalformedError as error:
             if start == "[":
                 raise DataError(f"{path}: not valid JSON ({error}); export it again") from None
         else:
-            if isinstance(whole, list):
-                return list(enumerate(whole, 1)), None
-            return [(1, whole)], whole
+            if isinstance(root, list):
+                return list(enumerate(root, 1)), None
+            return [(1, root)], root
     entries = []
     for line, text in enumerate(content.splitlines(), 1):
         if not text.strip():
@@ -117,32 +117,32 @@ def _entries(path: Path) -> tuple[list[Entry], Any]:
     return entries, None
 
 
-def _of_mapping(path: Path, whole: dict[str, Any]) -> CellTable:
+def _of_mapping(path: Path, root: dict[str, Any]) -> CellTable:
     """Read a JSON object: answers by rater and item, or a list of records with shared facts."""
-    if _lacks_a_list(whole):
+    if _lacks_a_list(root):
         raise DataError(
             f'{path}: its records are not in a list; write them as [{{"id": ...}}, ...], in pandas with'
             " to_json(orient='records')"
         )
-    inner = [value for value in whole.values() if isinstance(value, dict)]
-    if inner and len(inner) == len(whole) and all(_scalar(cell) for value in inner for cell in value.values()):
-        return _by_rater(path, whole)
+    inner = [value for value in root.values() if isinstance(value, dict)]
+    if inner and len(inner) == len(root) and all(_scalar(cell) for value in inner for cell in value.values()):
+        return _by_rater(path, root)
     lists = {
-        name: value for name, value in whole.items() if isinstance(value, list) and value and isinstance(value[0], dict)
+        name: value for name, value in root.items() if isinstance(value, list) and value and isinstance(value[0], dict)
     }
     if not lists:
-        return _generic(path, [(1, whole)])
+        return _generic(path, [(1, root)])
     name = max(lists, key=lambda key: len(json.dumps(lists[key])))
-    passed_over = [key for key in whole if key != name]
+    passed_over = [key for key in root if key != name]
     note = (f"read from {name!r}; not read: {', '.join(passed_over)}",) if passed_over else ()
     return _generic(path, list(enumerate(lists[name], 1)), note)
 
 
-def _lacks_a_list(whole: Mapping[str, Any]) -> bool:
+def _lacks_a_list(root: Mapping[str, Any]) -> bool:
     """Return whether an object holds records by id, or by column as pandas writes them."""
-    inner = [value for value in whole.values() if isinstance(value, dict)]
-    if not inner or len(inner) < len(whole):
-        return set(whole) == {"columns", "index", "data"}
+    inner = [value for value in root.values() if isinstance(value, dict)]
+    if not inner or len(inner) < len(root):
+        return set(root) == {"columns", "index", "data"}
     shared = set.intersection(*map(set, inner))
     if not all(_scalar(cell) for value in inner for cell in value.values()):
         return len(inner) > 1 and bool(shared)
@@ -150,24 +150,24 @@ def _lacks_a_list(whole: Mapping[str, Any]) -> bool:
         return True
     kinds = {all(isinstance(cell, (int, float, type(None))) for cell in value.values()) for value in inner}
     numbered = shared == set(map(str, range(len(shared))))
-    return numbered and (len(kinds) > 1 or any(by_name(name) in SINGLE for name in whole))
+    return numbered and (len(kinds) > 1 or any(by_name(name) in SINGLE for name in root))
 
 
 def _scalar(value: Any) -> bool:
     return value is None or isinstance(value, (str, int, float, bool))
 
 
-def _by_rater(path: Path, whole: Mapping[str, Mapping[str, Any]]) -> CellTable:
+def _by_rater(path: Path, root: Mapping[str, Mapping[str, Any]]) -> CellTable:
     """Read answers by rater, then by an id that may name item, system and question."""
-    keys = list(next(iter(whole.values())))
+    keys = list(next(iter(root.values())))
     mark = next((mark for mark in _SPLITS if keys and all(mark in key for key in keys)), "")
-    parts = {key: key.split(mark) for key in {key for value in whole.values() for key in value}} if mark else {}
+    parts = {key: key.split(mark) for key in {key for value in root.values() for key in value}} if mark else {}
     sizes = {len(split) for split in parts.values()}
     whole_ids = len(sizes) != 1
 
     def rows() -> Iterator[tuple[int, dict[str, str]]]:
         number = 0
-        for rater, answers in whole.items():
+        for rater, answers in root.items():
             for key, cell in answers.items():
                 number += 1
                 cells = {"id": key} if whole_ids else _id_parts(parts[key])

@@ -284,8 +284,8 @@ def _with_lookup(
         target = f"beside:{name}" if role == "beside" else role
         if target not in frame or not frame[target].notna().any():
             frame[target] = coded(np.append(array.codes[first], -1)[at], list(array.categories))
-    if lost := int((found_at < 0).sum()):
-        notes.append(f"{lookup.path.name}: has no row for {count(lost, 'row')} of {table.path.name}")
+    if unmatched := int((found_at < 0).sum()):
+        notes.append(f"{lookup.path.name}: has no row for {count(unmatched, 'row')} of {table.path.name}")
     return frame
 
 
@@ -354,11 +354,11 @@ def _without_empty(frame: pd.DataFrame, listed: list[UnplacedRow]) -> pd.DataFra
         "no original": (frame["original"].isna() & has_pairs).to_numpy(),
         "no output": (frame["output"].isna() & has_pairs).to_numpy(),
     }
-    if not has_pairs and (shown := [name for name in ("text", "output") if frame[name].notna().any()]):
-        reasons["no text"] = frame[shown[0]].isna().to_numpy()
+    if not has_pairs and (text_columns := [name for name in ("text", "output") if frame[name].notna().any()]):
+        reasons["no text"] = frame[text_columns[0]].isna().to_numpy()
     stays = np.ones(len(frame), bool)
-    for reason, lacking in reasons.items():
-        mask = lacking & stays
+    for reason, absent in reasons.items():
+        mask = absent & stays
         if mask.any():
             places = frame.loc[mask, ["file", "line"]].itertuples(index=False, name=None)
             questions = frame.loc[mask, "question"].astype(object).fillna("")
@@ -371,18 +371,18 @@ def _without_empty(frame: pd.DataFrame, listed: list[UnplacedRow]) -> pd.DataFra
 def _items(frame: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray]:
     """Return the items, and each row's item number: items are told apart by texts if there are any, else by ids."""
     texts = [name for name in TEXTS if frame[name].notna().any()]
-    beside = [name for name in frame.columns if name.startswith("beside:")]
+    context = [name for name in frame.columns if name.startswith("beside:")]
     has_ids = frame["item"].notna().any()
     keys = ["system", *(["item"] if has_ids else []), *texts]
     if texts and has_ids:
         _refuse_two_texts(frame, texts)
-    if texts and beside and not {"original", "output"} <= set(texts):
-        keys += beside
+    if texts and context and not {"original", "output"} <= set(texts):
+        keys += context
     numbers, first = group_numbers([frame[name].array for name in keys])
-    if beside and not set(beside) <= set(keys):
-        frame = frame.drop(columns=beside)
-        beside = []
-    columns = ["system", "item", *TEXTS, "language", "truth", *beside, "file", "line"]
+    if context and not set(context) <= set(keys):
+        frame = frame.drop(columns=context)
+        context = []
+    columns = ["system", "item", *TEXTS, "language", "truth", *context, "file", "line"]
     return frame[columns].iloc[first].reset_index(drop=True), numbers
 
 
@@ -391,14 +391,14 @@ def _refuse_two_texts(frame: pd.DataFrame, texts: Sequence[str]) -> None:
     ids, _ = group_numbers([frame["system"].array, frame["item"].array])
     rows = _contradicting(np.where(frame["item"].notna(), ids, -1), [frame[name].array for name in texts])
     if len(rows):
-        shown = list[str]()
+        quotes = list[str]()
         for row in rows:
             cells = frame.iloc[row]
             text = " / ".join(printable_line(str(cells[name]))[:60] for name in texts)
-            shown.append(f"{cells['file']}, line {cells['line']}: {text!r}")
+            quotes.append(f"{cells['file']}, line {cells['line']}: {text!r}")
         item = frame["item"].iloc[rows[0]]
         raise DataError(
-            f"item {item!r} has two texts; {'; '.join(shown)}; correct one of them, or name the column that tells them"
+            f"item {item!r} has two texts; {'; '.join(quotes)}; correct one of them, or name the column that tells them"
             " apart with --column system=NAME or --column item=NAME"
         )
 
@@ -412,17 +412,17 @@ def without_repeats(answers: pd.DataFrame, listed: list[UnplacedRow]) -> pd.Data
         return answers
     first = order[~again].set_index(keys)[["line", "file", "cell"]]
     repeats = order[again]
-    before = first.loc[pd.MultiIndex.from_frame(repeats[keys])]
+    earlier = first.loc[pd.MultiIndex.from_frame(repeats[keys])]
     for (file, line, question, cell), (line_before, file_before, cell_before) in zip(
         repeats[["file", "line", "question", "cell"]].itertuples(index=False, name=None),
-        before.itertuples(index=False, name=None),
+        earlier.itertuples(index=False, name=None),
         strict=True,
     ):
-        alike = "the same answer" if cell == cell_before else "another answer"
-        where = f"line {line_before}" + (f" of {file_before}" if file != file_before else "")
+        repeated = "the same answer" if cell == cell_before else "another answer"
+        location = f"line {line_before}" + (f" of {file_before}" if file != file_before else "")
         listed.append(
             UnplacedRow(
-                str(file), int(line), f"{alike} of the same rater to the same item is in {where}", str(question)
+                str(file), int(line), f"{repeated} of the same rater to the same item is in {location}", str(question)
             )
         )
     return order[~again].sort_index()

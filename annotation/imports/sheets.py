@@ -199,18 +199,18 @@ def _unfolded(table: CellTable) -> CellTable:
             stems[f"{match['before']}{match['after']}"][int(match["turn"])] = name
     numbered = {stem: names for stem, names in stems.items() if len(names) > 1}
     turns = max((frozenset(names) for names in numbered.values()), key=len, default=frozenset[int]())
-    whole = {stem: names for stem, names in numbered.items() if set(names) == turns}
-    columns_by_stem = {stem: table.values(next(iter(names.values()))) for stem, names in whole.items()}
+    full = {stem: names for stem, names in numbered.items() if set(names) == turns}
+    columns_by_stem = {stem: table.values(next(iter(names.values()))) for stem, names in full.items()}
     texts = [stem for stem, values in columns_by_stem.items() if np.mean([*map(count_words, values[:50])] or [0]) >= 3]
-    if not texts or len(texts) == len(whole) or (len(turns) < 3 and len(texts) < 2) or set(whole) & set(table.cells):
+    if not texts or len(texts) == len(full) or (len(turns) < 3 and len(texts) < 2) or set(full) & set(table.cells):
         return table
-    rest = table.cells.drop(columns=[name for names in whole.values() for name in names.values()])
+    rest = table.cells.drop(columns=[name for names in full.values() for name in names.values()])
     columns: dict[str, Any] = {str(name): union_categoricals([rest[name]] * len(turns)) for name in rest}
     columns |= {
-        stem: union_categoricals([table.cells[names[turn]] for turn in sorted(turns)]) for stem, names in whole.items()
+        stem: union_categoricals([table.cells[names[turn]] for turn in sorted(turns)]) for stem, names in full.items()
     }
     note = (
-        f"each row contains {len(turns)} items, in numbered copies of the columns {', '.join(whole)}; each item becomes"
+        f"each row contains {len(turns)} items, in numbered copies of the columns {', '.join(full)}; each item becomes"
         " a row"
     )
     lines = np.tile(table.lines, len(turns))
@@ -270,13 +270,13 @@ def _ticked(table: CellTable, names: Sequence[str]) -> CellTable:
         if set(labels) <= {"text_box", "bad_text"}:
             cells = cells.rename(columns=dict.fromkeys(columns, question))
         elif len(labels) > 1 or ":::" in columns[0]:
-            whole = pd.Series("", cells.index, object)
+            joint = pd.Series("", cells.index, object)
             for label, name in labels.items():
                 ticked = cells[name].isin(
                     [value for value in table.values(name) if value.casefold() not in _WORDS["unticked"]]
                 )
-                whole[ticked] = whole[ticked].map(lambda text, label=label: f"{text}{AND_ALSO}{label}".strip(AND_ALSO))
-            codes, index = pd.factorize(whole.where(whole != ""))
+                joint[ticked] = joint[ticked].map(lambda text, label=label: f"{text}{AND_ALSO}{label}".strip(AND_ALSO))
+            codes, index = pd.factorize(joint.where(joint != ""))
             cells = cells.drop(columns=columns).assign(**{question: coded(codes.astype(np.int32), list(index))})
     return replace(table, cells=cells)
 

@@ -25,7 +25,7 @@ import pandas as pd
 from plumbline.errors import DataError, StudyError
 from plumbline.reading import refuse_no_file
 from plumbline.records import nfc
-from plumbline.resources import missing
+from plumbline.resources import missing_package
 from plumbline.words import count, shows, trim
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
@@ -44,11 +44,11 @@ _LARGEST_BOOK = 2**29  # bytes of what a spreadsheet unpacks to
 @contextlib.contextmanager
 def _large_cells() -> Iterator[None]:
     """Raise the `csv` module's limit on cells' sizes within a block."""
-    before = csv.field_size_limit(_LARGEST_CELL)
+    limit = csv.field_size_limit(_LARGEST_CELL)
     try:
         yield
     finally:
-        csv.field_size_limit(before)
+        csv.field_size_limit(limit)
 
 
 @dataclass(frozen=True)
@@ -79,9 +79,9 @@ class CellTable:
         """Return the distinct texts of a column."""
         return list(self.cells[column].cat.categories)
 
-    def listing(self, column: str, wrong: Sequence[bool], reason: str) -> Iterator[UnplacedRow]:
-        """Yield the rows whose text in a column is wrong; `wrong` says it for each of its distinct texts."""
-        for row in np.flatnonzero(np.array([*wrong, False])[self.cells[column].cat.codes]):
+    def listing(self, column: str, mask: Sequence[bool], reason: str) -> Iterator[UnplacedRow]:
+        """Yield the rows whose text in a column is wrong; `mask` says it for each of its distinct texts."""
+        for row in np.flatnonzero(np.array([*mask, False])[self.cells[column].cat.codes]):
             yield UnplacedRow(self.path.name, int(self.lines[row]), reason, column)
 
 
@@ -211,9 +211,9 @@ def _separator(path: Path, encoding: str) -> str:
     readings: list[tuple[str, _Quoting]] = [(mark, csv.QUOTE_MINIMAL) for mark in SEPARATORS]
     for separator, quoting in [*readings, ("\t", csv.QUOTE_NONE)]:
         sizes = [len(row) for row in csv.reader(head, delimiter=separator, quoting=quoting) if row]
-        alike = sizes.count(sizes[0]) if sizes else 0
-        if sizes and sizes[0] > 1 and (alike, sizes[0]) > most:
-            best, most = separator, (alike, sizes[0])
+        regular = sizes.count(sizes[0]) if sizes else 0
+        if sizes and sizes[0] > 1 and (regular, sizes[0]) > most:
+            best, most = separator, (regular, sizes[0])
     if not most[0]:
         raise DataError(f"{path}: no commas, semicolons, tabs or bars separate its cells; save it as CSV")
     return best
@@ -221,15 +221,15 @@ def _separator(path: Path, encoding: str) -> str:
 
 def _has_bare_quotes(path: Path, encoding: str) -> bool:
     """Return whether more rows of a TSV are as wide as its header if quotation marks are ordinary characters."""
-    whole = []
+    counts = []
     for quoting in (csv.QUOTE_NONE, csv.QUOTE_MINIMAL):
         with path.open(encoding=encoding, newline="") as file, contextlib.suppress(csv.Error):
             sizes = map(len, csv.reader(file, delimiter="\t", quoting=quoting, strict=True))
-            whole.append(0)
+            counts.append(0)
             width = next(filter(None, sizes), 0)
             for size in sizes:
-                whole[-1] += size == width
-    return whole[0] > whole[1]
+                counts[-1] += size == width
+    return counts[0] > counts[1]
 
 
 def _header(row: Sequence[str], path: Path) -> list[str]:
@@ -285,7 +285,7 @@ def read_excel(path: Path, sheet: str = "") -> CellTable:
     try:
         import openpyxl  # type: ignore[import-untyped, unused-ignore]  # noqa: PLC0415 (an extra)
     except ModuleNotFoundError as error:
-        raise missing("an Excel file", error, "excel") from None
+        raise missing_package("an Excel file", error, "excel") from None
     try:
         if (
             zipfile.is_zipfile(path)

@@ -28,7 +28,7 @@ _WORDED = re.compile(  # 1m 35s, PT1M35S, 95 sec, 0d 0h 1m 35s
 _EPOCH = re.compile(r"1\d{9}(\d{3})?(\.\d+)?")
 
 
-def as_times(values: Sequence[str], where: str) -> list[pd.Timestamp | None]:
+def as_times(values: Sequence[str], location: str) -> list[pd.Timestamp | None]:
     """Return texts as times in UTC; None for a text that is no time.
 
     Raises DataError if days and months cannot be told apart.
@@ -38,7 +38,7 @@ def as_times(values: Sequence[str], where: str) -> list[pd.Timestamp | None]:
     month_first = any(int(match["second"]) > 12 for match in slashed)
     dotted = any(match["mark"] == "." for match in slashed)
     if day_first and month_first:
-        raise DataError(f"{where}: some times have the day first and some the month; write all as 2026-03-01")
+        raise DataError(f"{location}: some times have the day first and some the month; write all as 2026-03-01")
     iso = [_as_iso(value, day_first=day_first or (dotted and not month_first)) for value in values]
     moments = pd.to_datetime(
         pd.Series(iso, dtype=object).replace("", None), utc=True, format="ISO8601", errors="coerce"

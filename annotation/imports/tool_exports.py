@@ -80,11 +80,11 @@ class ToolExport(ABC):
     def table(self, entries: Sequence[Entry]) -> CellTable:
         """Return the answers of all records; those in another form than the tool's are listed."""
         for self.number, record in entries:
-            before = len(self._rows)
+            n_rows = len(self._rows)
             try:
                 self.read(record)
             except (AttributeError, IndexError, KeyError, TypeError, ValueError):
-                del self._rows[before:]
+                del self._rows[n_rows:]
                 self.list(f"is not a valid record of {self.title}")
         names = {name for _, cells in self._rows for name in cells}
         return table_of(
@@ -143,8 +143,8 @@ class LabelStudio(ToolExport):
             elif (answer := answer_of(value)) is not None:
                 self.add(about, question=name, answer=answer)
             else:
-                what = f"a result of type {kind or 'unknown'} is not an answer"
-                self.list(f"{what} (it may be a span, a box or a relation)", name)
+                fault = f"a result of type {kind or 'unknown'} is not an answer"
+                self.list(f"{fault} (it may be a span, a box or a relation)", name)
 
     def _ranks(self, task: Any, about: Mapping[str, Any], name: str, ranker: Any) -> None:
         """Add an order of candidates: each is an item, and its rank the answer."""

@@ -157,12 +157,12 @@ def beside_names(material: Material) -> dict[str, str]:
     return {column: f"{name}-beside" if name == "text" else name for column, name in zip(columns, names, strict=True)}
 
 
-def _text_rows(items: pd.DataFrame, language: str, beside: Sequence[str]) -> pd.DataFrame:
+def _text_rows(items: pd.DataFrame, language: str, context: Sequence[str]) -> pd.DataFrame:
     """Return the items as rows of a file of texts; an item without a text is shown by its id."""
     text = next((items[name] for name in ("text", "output") if items[name].notna().any()), items["item"])
     columns = {"text": text.astype(str), "group": items["unit"].astype(str)}
     columns["language"] = items["language"].astype(object).fillna(language)
-    columns |= {column: items[column].astype(object).fillna("-") for column in beside}
+    columns |= {column: items[column].astype(object).fillna("-") for column in context}
     return pd.DataFrame(columns)
 
 
@@ -170,11 +170,11 @@ def _rubric(layout: Layout, material: Material, questions: Sequence[ImportedQues
     shared = _shared_scale(questions)
     fields: Any = {"original": {"en": "Original"}, "transformed": {"en": "Output"}}
     if not layout.is_pairs:
-        beside = [
+        context = [
             {"name": name, "title": {"en": column.removeprefix("beside:")}}
             for column, name in beside_names(material).items()
         ]
-        fields = [{"name": "text", "title": {"en": "Text"}}, *beside]
+        fields = [{"name": "text", "title": {"en": "Text"}}, *context]
     asked_about = "an output beside its original" if layout.is_pairs else "a text"
     pools = (
         {}
@@ -202,8 +202,8 @@ def _shared_scale(questions: Sequence[ImportedQuestion]) -> tuple[float, ...]:
 def _question(question: ImportedQuestion, material: Material, shared: bool) -> dict[str, Any]:
     entry: dict[str, Any] = {"name": question.name, "title": {"en": readable(question.title)}}
     if question.points:
-        whole = len(question.words) == len(question.points) and not is_fine(question.points)
-        worded = question.points if whole else (question.points[0], question.points[-1])
+        ends = (question.points[0], question.points[-1])
+        worded = question.points if set(question.words) - set(ends) and not is_fine(question.points) else ends
         entry["points"] = {point: {"en": question.words.get(point, f"{point:g}")} for point in worded}
         entry |= {} if shared else {"scale": _written(question.points)}
     else:
@@ -225,8 +225,8 @@ def _written(points: tuple[float, ...]) -> Any:
 def everybody_asked(question: ImportedQuestion, material: Material) -> bool:
     """Return whether a question was asked in most of the times that a rater answered about an item."""
     counts = material.answers["question"].value_counts()
-    alone = int((counts > 0).sum()) == 1
-    return alone or int(counts[question.title]) >= _ENOUGH * int(_raters_of_items(material).sum())
+    only_question = int((counts > 0).sum()) == 1
+    return only_question or int(counts[question.title]) >= _ENOUGH * int(_raters_of_items(material).sum())
 
 
 def _study(layout: Layout, material: Material, questions: Sequence[ImportedQuestion], language: str) -> dict[str, Any]:
@@ -442,7 +442,7 @@ def _ratings(
 
 def _comments(comments: pd.Series, pseudonyms: Mapping[str, str]) -> np.ndarray:
     """Return raters' comments with pseudonyms in place of raters' ids of four letters or more."""
-    ids = {name.casefold(): shown for name, shown in pseudonyms.items() if len(name) > 3 and not name.isdigit()}
+    ids = {name.casefold(): alias for name, alias in pseudonyms.items() if len(name) > 3 and not name.isdigit()}
     texts = comments.astype(object).fillna("").map(readable)
     return texts.map(lambda text: _WORD.sub(lambda word: ids.get(word[0].casefold(), word[0]), text)).to_numpy()
 
@@ -461,7 +461,7 @@ def _seconds(answers: pd.DataFrame, coarse_times: bool) -> np.ndarray:
     turns = answers[["rater", "item", "at"]].dropna().drop_duplicates(["rater", "item"])
     turns = turns.sort_values(["rater", "at"])
     since = turns.groupby("rater", observed=True)["at"].diff().dt.total_seconds()
-    alike = turns.duplicated(["rater", "at"], keep=False)
-    known_since = since.where((since > 0) & (since <= PAUSE.total_seconds()) & ~alike)
+    tied = turns.duplicated(["rater", "at"], keep=False)
+    known_since = since.where((since > 0) & (since <= PAUSE.total_seconds()) & ~tied)
     both = answers[["rater", "item"]].merge(turns.assign(since=known_since)[["rater", "item", "since"]], how="left")
     return both["since"].to_numpy(float)

@@ -96,8 +96,8 @@ class SeveralForm(AnswerForm):
         options = list(dict.fromkeys(self._option(option) for option in listed))
         if not options:
             raise _NoAnswerError("an empty list; if no label fits, the option for none must be chosen")
-        if (alone := [name for name in options if name in (NONE, CANNOT_TELL)]) and len(options) > 1:
-            raise _NoAnswerError(f"{alone[0].replace('_', ' ')} together with labels: {shown(_plain(value))}")
+        if (exclusive := [name for name in options if name in (NONE, CANNOT_TELL)]) and len(options) > 1:
+            raise _NoAnswerError(f"{exclusive[0].replace('_', ' ')} together with labels: {shown(_plain(value))}")
         order = list(dict.fromkeys(self.options.values()))
         return {names[0]: AND.join(sorted(options, key=order.index))}
 
@@ -135,9 +135,9 @@ class EachForm(AnswerForm):
         wanted = [str(number) for number in range(1, self.n + 1)]
         if not isinstance(value, dict):
             raise _NoAnswerError(f"expected {count(self.n, 'answer')}, found {shown(_plain(value))}")
-        if wrong := [name for name in (*wanted, *value) if (name in value) != (name in wanted)]:
-            fault = "no answer for" if wrong[0] in wanted else "an answer for unknown"
-            raise _NoAnswerError(f"{fault} number {shown(str(wrong[0]))}")
+        if mismatched := [name for name in (*wanted, *value) if (name in value) != (name in wanted)]:
+            fault = "no answer for" if mismatched[0] in wanted else "an answer for unknown"
+            raise _NoAnswerError(f"{fault} number {shown(str(mismatched[0]))}")
         return [self._option(value[name]) for name in wanted]
 
 
@@ -220,20 +220,20 @@ class Instructions:
         labels = {name: worded(words, language) for name, words in questions[0].labels.items()}
         lines = [line for name, line in lines_of(form_of(task), labels).items() if name in form.options.values()]
         titles = self._rubric.field_titles(task.task, language, pairs[0].language, pairs[0].output_language)
-        shown = []
+        blocks = []
         for number, pair in enumerate(pairs, 1):
             for field in fields_of(pair):
                 title = titles.get(field.name, field.name)
                 if len(pairs) > 1:
                     title = self._prompt.text_title.replace("{n}", str(number))
-                shown.append(f"{title}:\n{field.text if texts else ''}")
+                blocks.append(f"{title}:\n{field.text if texts else ''}")
         values = {
             "guidelines": worded(self._rubric.guidelines, language),
             "asked": worded(pool.asked, language),
             "questions": "\n".join(filter(None, [*(worded(question.title, language) for question in questions), hint])),
             "answers": "\n".join(f"- {line}" for line in lines),
             "form": self._prompt.forms[form.NAME].replace("{n}", str(form.n)),
-            "texts": "\n\n".join(shown),
+            "texts": "\n\n".join(blocks),
         }
         return self._prompt.render(values)
 

@@ -53,10 +53,10 @@ class RecordedAnswers(RecordedJudgeAnswers):
         """Return the recorded answer. Raises TextUnansweredError if there is none."""
         task = asking.task
         form = form_of(task)
-        candidate = asking.candidates[0] if form.apart else ""
+        candidate = asking.candidates[0] if form.per_candidate else ""
         answers = {item: self.recorded.get((task.task, item, candidate)) for item in asking.items}
-        if lacking := [item for item, answer in answers.items() if answer is None]:
-            raise TextUnansweredError(f"no recorded answer to item {lacking[0]} of {task.task}")
+        if unanswered := [item for item, answer in answers.items() if answer is None]:
+            raise TextUnansweredError(f"no recorded answer to item {unanswered[0]} of {task.task}")
         each = list(answers.values())
         answer = each if form.at_once else each[0]
         text = answer if isinstance(answer, str) else json.dumps({"answer": answer}, ensure_ascii=False)

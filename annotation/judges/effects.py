@@ -56,8 +56,8 @@ def additive_fit(cells: pd.DataFrame) -> Effects:
         judge, generator, preference = (
             pd.Series(math.nan, names) for names in (judges, generators, [n for n in judges if n in generators])
         )
-        why = "without models' scores of their own outputs, not all judges and generators are connected"
-        return Effects(math.nan, judge, generator, preference, why)
+        reason = "without models' scores of their own outputs, not all judges and generators are connected"
+        return Effects(math.nan, judge, generator, preference, reason)
     parts = np.linalg.lstsq(design, values[rows, columns], rcond=None)[0]
     of_judges, of_generators = parts[1 : 1 + len(judges)], parts[1 + len(judges) :]
     mean = float(parts[0] + of_judges.mean() + of_generators.mean())
@@ -74,12 +74,12 @@ def mean_with_interval(values: Floats, none: str) -> Estimate:
         return Estimate.undefined(none)
     interval = over_pairs(values, np.ones(len(values))) if len(values) > 1 else None
     if interval is None or math.isnan(float(interval.low)):
-        why = (
+        reason = (
             "all values are the same, so their spread is unknown"
             if len(values) > 1
             else "there is only one output, so the spread is unknown"
         )
-        return Estimate.alone(float(values.mean()), why)
+        return Estimate.alone(float(values.mean()), reason)
     return Estimate(value=float(interval.value), low=float(interval.low), high=float(interval.high))
 
 
@@ -111,8 +111,8 @@ def length_slope(scores: Floats, ratios: Floats) -> Estimate:
 def length_ratios(outputs: pd.DataFrame) -> pd.Series:
     """Return the words of each output over those of its original, by pair_id; NaN where the original has none."""
     texts = outputs.drop_duplicates("pair_id").set_index("pair_id")
-    before, after = (texts[name].astype(str).map(count_words) for name in ("original", "transformed"))
-    return after / before.where(before > 0)
+    original, output = (texts[name].astype(str).map(count_words) for name in ("original", "transformed"))
+    return output / original.where(original > 0)
 
 
 def between_judges(judgements: pd.DataFrame, scale: Sequence[float]) -> pd.DataFrame:
@@ -128,10 +128,10 @@ def between_judges(judgements: pd.DataFrame, scale: Sequence[float]) -> pd.DataF
         for first, second in itertools.combinations(sorted(wide.columns), 2):
             both = wide[[first, second]].dropna().to_numpy(np.float64)
             x, y = both[:, 0], both[:, 1]
-            apart = float(np.abs(x - y).mean()) if len(x) else math.nan
+            distance = float(np.abs(x - y).mean()) if len(x) else math.nan
             mean = float((x - y).mean()) if len(x) else math.nan
             rows.append(
-                (question, first, second, len(x), pearson(x, y), spearman(x, y), ac2_of(x, y, scale), apart, mean)
+                (question, first, second, len(x), pearson(x, y), spearman(x, y), ac2_of(x, y, scale), distance, mean)
             )
     names = ["question", "first", "second", "n", "pearson", "spearman", "ac2", "mean_absolute", "difference"]
     return pd.DataFrame(rows, columns=names)

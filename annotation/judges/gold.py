@@ -40,7 +40,7 @@ WORD_BINS = (0, 5, 10, 15, 20)  # PTEB, Figure 4: [0, 5) to [15, 20), and from 2
 AVERAGE = "average"
 
 
-def beside_gold(judgements: pd.DataFrame, gold: pd.DataFrame) -> pd.DataFrame:
+def scores_with_gold(judgements: pd.DataFrame, gold: pd.DataFrame) -> pd.DataFrame:
     """Return each judge's score of each pair with its gold score: judge, dataset, pair_id, score, gold.
 
     Failed scores are NaN. Raises ValueError for gold scores that are not numbers, a pair with two gold scores,
@@ -60,14 +60,14 @@ def beside_gold(judgements: pd.DataFrame, gold: pd.DataFrame) -> pd.DataFrame:
     return frame[["judge", "dataset", "pair_id", "score", "gold"]]
 
 
-def spearman_by_dataset(beside: pd.DataFrame) -> pd.DataFrame:
+def spearman_by_dataset(scores: pd.DataFrame) -> pd.DataFrame:
     """Spearman's rho of judge and gold by data set, and their plain mean over data sets (PTEB, Table 2).
 
-    `beside` is that of `beside_gold`. Columns: dataset, judge, n (pairs that the judge did not fail on), failed,
+    `scores` is that of `scores_with_gold`. Columns: dataset, judge, n (pairs that the judge did not fail on), failed,
     spearman; the last rows are those of `with_averages`.
     """
     rows = []
-    for (dataset, judge), group in beside.groupby(["dataset", "judge"]):
+    for (dataset, judge), group in scores.groupby(["dataset", "judge"]):
         scored = group.dropna(subset=["score"])
         rho = spearman(scored["score"].to_numpy(np.float64), scored["gold"].to_numpy(np.float64))
         rows.append((dataset, judge, len(scored), len(group) - len(scored), rho))
@@ -104,22 +104,22 @@ def mapped(scores: Floats, scale: Sequence[float], onto: Sequence[float]) -> Flo
 
 
 def error_by_gold(
-    beside: pd.DataFrame, scales: Mapping[str, Sequence[float]], onto: Sequence[float] = (0, 5)
+    scores: pd.DataFrame, scales: Mapping[str, Sequence[float]], onto: Sequence[float] = (0, 5)
 ) -> pd.DataFrame:
     """Compute each judge's mean absolute error by gold score, rounded to the judge's scale (PTEB, Figure 3).
 
     `scales` are the gold scales of the data sets, which are mapped onto that of the judge (`mapped`). Columns: judge,
     gold (the nearest whole point), n, mean_absolute_error, bias (mean of judge - gold).
     """
-    if missing := sorted(set(map(str, beside["dataset"])) - set(scales)):
+    if missing := sorted(set(map(str, scores["dataset"])) - set(scales)):
         raise ValueError(
             f"gold scores: data set {missing[0]} has no scale; there are scales for {', '.join(sorted(scales))}"
         )
-    gold = np.empty(len(beside))
-    for dataset, places in beside.groupby("dataset").indices.items():
-        gold[places] = mapped(beside["gold"].to_numpy(np.float64)[places], scales[str(dataset)], onto)
-    error = beside["score"].to_numpy(np.float64) - gold
-    frame = pd.DataFrame({"judge": beside["judge"].to_numpy(), "gold": np.floor(gold + 0.5).astype(int), "bias": error})
+    gold = np.empty(len(scores))
+    for dataset, places in scores.groupby("dataset").indices.items():
+        gold[places] = mapped(scores["gold"].to_numpy(np.float64)[places], scales[str(dataset)], onto)
+    error = scores["score"].to_numpy(np.float64) - gold
+    frame = pd.DataFrame({"judge": scores["judge"].to_numpy(), "gold": np.floor(gold + 0.5).astype(int), "bias": error})
     frame["mean_absolute_error"] = frame["bias"].abs()
     groups = frame.dropna().groupby(["judge", "gold"])
     table = groups[["mean_absolute_error", "bias"]].mean()
@@ -127,7 +127,7 @@ def error_by_gold(
     return table.reset_index()
 
 
-def spearman_by_words(beside: pd.DataFrame, gold: pd.DataFrame, fewest: int = 10) -> pd.DataFrame:
+def spearman_by_words(scores: pd.DataFrame, gold: pd.DataFrame, fewest: int = 10) -> pd.DataFrame:
     """Compute Spearman's rho by data set and length, mean over judges, with the pairs in each bin (PTEB, Figure 4).
 
     `gold` has sentence1 and sentence2; the length of a pair is the mean of its sentences' words (the paper does not say
@@ -139,10 +139,10 @@ def spearman_by_words(beside: pd.DataFrame, gold: pd.DataFrame, fewest: int = 10
     filled(gold, ("pair_id", "sentence1", "sentence2"), "gold scores")
     lengths = sum(gold[name].astype(str).map(count_words).to_numpy() for name in ("sentence1", "sentence2")) / 2
     words = pd.Series(lengths, index=gold["pair_id"])
-    wide = beside.pivot(index=["dataset", "pair_id", "gold"], columns="judge", values="score").dropna().reset_index()
+    wide = scores.pivot(index=["dataset", "pair_id", "gold"], columns="judge", values="score").dropna().reset_index()
     bin_of = np.searchsorted(np.array(WORD_BINS), words.reindex(wide["pair_id"]).to_numpy(), side="right") - 1
     names = [f"{low}-{high - 1}" for low, high in itertools.pairwise(WORD_BINS)] + [f"{WORD_BINS[-1]}+"]
-    judges = sorted(beside["judge"].unique())
+    judges = sorted(scores["judge"].unique())
     rows = []
     for dataset in sorted(wide["dataset"].unique()):
         for i, name in enumerate(names):
@@ -229,20 +229,20 @@ def agreement_with_gold(study: Study, names: Sequence[str] = ()) -> tuple[list[G
 def _rows(judgements: pd.DataFrame, pairs: Sequence[GoldPair], scale: Sequence[float]) -> list[GoldRow]:
     values = [(pair.pair_id, pair.gold, pair.original, pair.transformed) for pair in pairs]
     gold = pd.DataFrame(values, columns=["pair_id", "gold", "sentence1", "sentence2"])
-    beside = beside_gold(judgements, gold)
+    scores = scores_with_gold(judgements, gold)
     scales = {pair.dataset: (pair.gold_lowest, pair.gold_highest) for pair in pairs}
     return [
         *(
             GoldRow(table="spearman", judge=judge, dataset=dataset, group="", n=n, n_failed=failed, value=value)
-            for dataset, judge, n, failed, value in spearman_by_dataset(beside).itertuples(index=False)
+            for dataset, judge, n, failed, value in spearman_by_dataset(scores).itertuples(index=False)
         ),
         *(
             GoldRow(table="error", judge=judge, dataset="", group=str(point), n=n, value=value)
-            for judge, point, n, value, _ in error_by_gold(beside, scales, scale).itertuples(index=False)
+            for judge, point, n, value, _ in error_by_gold(scores, scales, scale).itertuples(index=False)
         ),
         *(
             GoldRow(table="words", judge="", dataset=dataset, group=words, n=n, value=value)
-            for dataset, words, n, value, _ in spearman_by_words(beside, gold).itertuples(index=False)
+            for dataset, words, n, value, _ in spearman_by_words(scores, gold).itertuples(index=False)
         ),
     ]
 

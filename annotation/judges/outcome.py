@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from annotation.campaign.counting import counting_ratings, dealt_with
+from annotation.campaign.counting import counting_ratings, coverage_of
 from annotation.campaign.records import CampaignRecords
 from annotation.judges.powered import Judging, powered_means
 from annotation.records import Verdict
@@ -66,7 +66,7 @@ def outcome_of(evidence: Evidence) -> JudgesOutcome:
     counting = counting_ratings(collected.sample_ratings, design.per_pair)
     names = {"pair_id", "pool", "language", "task_type", "wave"}
     facts = pd.DataFrame([pair.model_dump(include=names) for pair in collected.sample_pairs])
-    rests = basis(facts, counting, design, dealt_with(collected.sample_ratings, collected.withdrawn))
+    rests = basis(facts, counting, design, coverage_of(collected.sample_ratings, collected.withdrawn))
     return JudgesOutcome(judging, powered_means(rests, judging, design), bool(counting["simulated"].any()))
 
 

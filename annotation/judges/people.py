@@ -59,8 +59,8 @@ def with_each_rater(ratings: pd.DataFrame, scores: pd.DataFrame, scale: Sequence
         by_pair = of_judge.set_index("pair_id")["score"]
         for rater, part in rated[rated["question"] == question].groupby("rater_id"):
             x, y = _both(part.set_index("pair_id")["value"], by_pair)
-            apart = (float(np.abs(y - x).mean()), float((y - x).mean())) if len(x) else (math.nan, math.nan)
-            rows.append((judge, question, rater, len(x), ac2_of(x, y, scale), pearson(x, y), *apart))
+            errors = (float(np.abs(y - x).mean()), float((y - x).mean())) if len(x) else (math.nan, math.nan)
+            rows.append((judge, question, rater, len(x), ac2_of(x, y, scale), pearson(x, y), *errors))
     names = ["judge", "question", "rater_id", "n", "ac2", "pearson", "mean_absolute_error", "gap"]
     return pd.DataFrame(rows, columns=names)
 
@@ -93,12 +93,12 @@ def far_ratings(ratings: pd.DataFrame, scores: pd.DataFrame, far: float = FAR) -
     rated = _checked(ratings)
     wide = scores.pivot(index=["question", "pair_id"], columns="judge", values="score")
     keys = pd.MultiIndex.from_frame(rated[["question", "pair_id"]])
-    apart = wide.reindex(keys).to_numpy(np.float64) - rated["value"].to_numpy(np.float64)[:, None]
-    size = np.abs(apart)
+    gaps = wide.reindex(keys).to_numpy(np.float64) - rated["value"].to_numpy(np.float64)[:, None]
+    size = np.abs(gaps)
     flagged = (size > far + 1e-9).all(axis=1) & (size.shape[1] > 0)
-    apart, size = apart[flagged], size[flagged]
-    rows = np.arange(len(apart))
-    ends = (apart[rows, size.argmin(axis=1)], apart[rows, size.argmax(axis=1)]) if len(rows) else (rows, rows)
+    gaps, size = gaps[flagged], size[flagged]
+    rows = np.arange(len(gaps))
+    ends = (gaps[rows, size.argmin(axis=1)], gaps[rows, size.argmax(axis=1)]) if len(rows) else (rows, rows)
     far_rows: pd.DataFrame = rated.loc[flagged, ["pair_id", "rater_id", "question", "value"]].reset_index(drop=True)
     return far_rows.assign(nearest=ends[0], farthest=ends[1], judges=size.shape[1])
 
@@ -112,9 +112,9 @@ def _row(part: pd.DataFrame, scores: pd.Series, scale: Sequence[float]) -> tuple
     each = [value for value in (ac2_of(x, y, scale) for x, y in raters) if not math.isnan(value)]
     correlations = pearson(people, judge), spearman(people, judge), ac2_of(people, judge, scale)
     of_rater, error = float(np.mean(each)) if each else math.nan, np.abs(judge - people)
-    apart = float(error.mean()) if len(people) else math.nan
+    mean_error = float(error.mean()) if len(people) else math.nan
     numbers_of = len(people), len(means) - len(people)
-    return (*numbers_of, *correlations, of_rater, apart, gap.value, gap.low, gap.high, gap.reason)
+    return (*numbers_of, *correlations, of_rater, mean_error, gap.value, gap.low, gap.high, gap.reason)
 
 
 def _both(people: pd.Series, scores: pd.Series) -> tuple[Floats, Floats]:
@@ -175,8 +175,8 @@ def alternative_test(ratings: pd.DataFrame, scores: pd.Series, epsilon: float = 
     differences = _differences(ratings, scores)
     if len(differences) < 2:
         table = pd.DataFrame(columns=["rater_id", "n", "judge_closer", "rater_closer", "p", "test", "better"])
-        why = "the test needs two raters who share judged pairs"
-        return AlternativeTest(epsilon, math.nan, math.nan, False, table, why)
+        reason = "the test needs two raters who share judged pairs"
+        return AlternativeTest(epsilon, math.nan, math.nan, False, table, reason)
     p_values, tests = zip(*(_p_value(rater - judge, epsilon) for judge, rater in differences.values()), strict=True)
     closer = [(len(judge), judge.mean(), rater.mean()) for judge, rater in differences.values()]
     table = pd.DataFrame(closer, columns=["n", "judge_closer", "rater_closer"])
@@ -199,9 +199,9 @@ def _differences(ratings: pd.DataFrame, scores: pd.Series) -> dict[str, tuple[Fl
         usable = rated[:, j] & (rated.sum(axis=1) > 1) & ~np.isnan(judged)
         if not usable.any():
             continue
-        others = np.delete(values[usable], j, axis=1)
-        human = np.nanmean((values[usable, j][:, None] - others) ** 2, axis=1)
-        machine = np.nanmean((judged[usable][:, None] - others) ** 2, axis=1)
+        other_values = np.delete(values[usable], j, axis=1)
+        human = np.nanmean((values[usable, j][:, None] - other_values) ** 2, axis=1)
+        machine = np.nanmean((judged[usable][:, None] - other_values) ** 2, axis=1)
         tie = np.isclose(human, machine, rtol=0, atol=1e-9)
         closer = ((machine < human) | tie, (human < machine) | tie)
         differences[str(rater)] = closer[0].astype(np.float64), closer[1].astype(np.float64)
@@ -238,7 +238,7 @@ def exact_p(closer: int, farther: int, n: int, epsilon: float) -> float:
     error = np.sqrt(np.maximum(2 * share + epsilon - epsilon**2, 1e-12) / n)
     score = np.round(((plus - minus) / n - epsilon) / error, 9)
     extreme = score <= score[(plus == closer) & (minus == farther)][0]
-    beside = np.linspace(0, (1 - epsilon) / 2, _SHARES)[:, None]
-    shares = np.stack([beside + epsilon, beside, 1 - epsilon - 2 * beside], axis=-1).clip(0, 1)
+    share_minus = np.linspace(0, (1 - epsilon) / 2, _SHARES)[:, None]
+    shares = np.stack([share_minus + epsilon, share_minus, 1 - epsilon - 2 * share_minus], axis=-1).clip(0, 1)
     results = np.stack([plus, minus, n - plus - minus], axis=-1)[extreme]
     return min(1.0, float(scipy.stats.multinomial.pmf(results, n, shares).sum(axis=1).max()))

@@ -42,8 +42,8 @@ def draw_judged(study: Study, outputs: int = 0, *, keep: bool = True) -> list[Ju
             " all pairs that people rate; name a larger number"
         )
     if not outputs:
-        before = read_judged(study) if (study.judgements / FILE).exists() else []
-        outputs = max([2 * study.sample.pairs, *(pair.place for pair in before)])
+        earlier = read_judged(study) if (study.judgements / FILE).exists() else []
+        outputs = max([2 * study.sample.pairs, *(pair.place for pair in earlier)])
     larger = study.model_copy(update={"sample": study.sample.model_copy(update={"pairs": outputs})})
     source: SampleSource = Groups(larger, load_rubric(study)) if study.subject else Candidates(Plan(larger))
     # Pairs drawn for raters, controls included; empty before sampling, and for a candidate's outputs.
@@ -74,11 +74,11 @@ def read_judged(study: Study) -> list[JudgedPair]:
 def _drawn(source: SampleSource, members: Sequence[str], sample: Sequence[Pair]) -> dict[str, list[tuple[Pair, str]]]:
     """Return the pairs of each transformation of a pool with their strata, the sample's first."""
     pool = source.study.kinds[members[0]].pool
-    before = [pair for pair in sample if pair.pool == pool]
+    sampled = [pair for pair in sample if pair.pool == pool]
     candidates = {name: source.of(name) for name in members}
     every = [candidate for of_name in candidates.values() for candidate in of_name]
     cache = _SourceCache(source.study, source.supply, candidates)
-    drawn = [*(pair for pair in before if pair.drawn), *PoolDrawing(cache, members, before).sample()]
+    drawn = [*(pair for pair in sampled if pair.drawn), *PoolDrawing(cache, members, sampled).sample()]
     keys = {pair.key for pair in drawn}
     more = sorted((candidate for candidate in every if candidate.key not in keys), key=lambda candidate: candidate.rank)
     near = Counter[str]()
@@ -98,10 +98,10 @@ def _near_duplicates(
     text_of: Callable[[Pair], tuple[list[Hashable], frozenset[str]]], drawn: Sequence[Pair], more: Sequence[Candidate]
 ) -> Counter[str]:
     """Return how many of the other candidates are near-duplicates of each drawn pair, by its key."""
-    seen = DuplicateIndex()
+    drawn_index = DuplicateIndex()
     for pair in drawn:
-        seen.add(*text_of(pair))
-    places = (seen.first(*text_of(candidate.pair)) for candidate in more)
+        drawn_index.add(*text_of(pair))
+    places = (drawn_index.first(*text_of(candidate.pair)) for candidate in more)
     return Counter(drawn[index].key for index in places if index is not None)
 
 

@@ -121,17 +121,17 @@ def _row(part: _Part) -> tuple[object, ...]:
     beyond = part.outputs[~part.outputs["pair_id"].isin(rated_ids)]["pair_id"]
     failed = int(part.scores.reindex(part.outputs["pair_id"]).isna().sum())
     strata = pd.Series(pd.factorize(part.outputs["stratum"])[0], index=part.outputs["pair_id"])
-    whole = Answers.of(part.answered, part.design.asked(part.question).scale)
+    answers = Answers.of(part.answered, part.design.asked(part.question).scale)
     # Where a pair has no stratum, the row is refused.
     stratum_of = strata.reindex(rated_ids).fillna(0).to_numpy(np.int64)
-    rated = RatedPairs(*whole.totals(whole.pair), part.scores.reindex(rated_ids).to_numpy(np.float64), stratum_of)
+    rated = RatedPairs(*answers.totals(answers.pair), part.scores.reindex(rated_ids).to_numpy(np.float64), stratum_of)
     pool = Pool(part.scores.reindex(beyond).to_numpy(np.float64), strata.loc[beyond].to_numpy(np.int64))
     over_raters = part.design.rule.interval == "pairs_and_raters"
-    unknown = UNKNOWN_RATERS if over_raters and whole.raters is None else ""
+    unknown = UNKNOWN_RATERS if over_raters and answers.raters is None else ""
     over_raters = over_raters and not unknown
-    estimate = powered(*filled(rated, pool), whole.totals(whole.rater) if over_raters else None)
-    alone = MeanOfAnswers(whole, part.design.rule.interval).estimate()
-    people = mean = (alone.value, alone.low, alone.high)
+    estimate = powered(*filled(rated, pool), answers.totals(answers.rater) if over_raters else None)
+    without_judges = MeanOfAnswers(answers, part.design.rule.interval).estimate()
+    people = mean = (without_judges.value, without_judges.low, without_judges.high)
     if estimate.slope and not math.isnan(estimate.mean.low):
         mean = (float(estimate.mean.value), *_ends(estimate.mean, rated, part.design.asked(part.question).scale))
     reasons = [unknown, *_refusals(part, rated_ids, len(beyond))]
@@ -171,9 +171,9 @@ def _refusals(part: _Part, rated_ids: pd.Index, beyond: int) -> Iterator[str]:
     judgements = judgements[judgements["question"] == part.question]
     judgements = judgements[judgements["pair_id"].isin(outputs["pair_id"]) & (judgements["status"] != "unanswered")]
     for judge in judging.judges:
-        lacking = len(outputs) - judgements.loc[judgements["judge"] == judge, "pair_id"].nunique()
-        if lacking:
-            yield f"{judge} has not judged {lacking} of {len(outputs)} outputs; the others may not be a random sample"
+        n_missing = len(outputs) - judgements.loc[judgements["judge"] == judge, "pair_id"].nunique()
+        if n_missing:
+            yield f"{judge} has not judged {n_missing} of {len(outputs)} outputs; the others may not be a random sample"
     columns = [name for name in _ASKED if name in judgements]
     if "prompt_hash" in judgements and (judgements.groupby(columns)["prompt_hash"].nunique() > 1).any():
         yield "a judge got different prompts for the same question"

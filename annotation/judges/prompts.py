@@ -23,7 +23,7 @@ from annotation.campaign.rubric import Rubric
 from annotation.judges.records import JudgedPair
 from annotation.questions.entries import worded
 from plumbline.errors import DataError, StudyError, TextUnansweredError, nearest
-from plumbline.fields import PAIR, fields_of, kept
+from plumbline.fields import PAIR, fields_json, fields_of
 from plumbline.file_hashes import cached_file_hash
 from plumbline.identity import identity
 from plumbline.journal import record_lines
@@ -54,8 +54,8 @@ class JudgePrompt(Prompt):
     @model_validator(mode="after")
     def _asks_something(self) -> JudgePrompt:
         variables = (*OF_RUBRIC, *ALIKE, ALL)
-        if strange := [name for name in self.variables if name not in variables]:
-            raise ValueError(f"has the unknown variable {{{strange[0]}}}; {nearest(strange[0], list(variables))}")
+        if unknown := [name for name in self.variables if name not in variables]:
+            raise ValueError(f"has the unknown variable {{{unknown[0]}}}; {nearest(unknown[0], list(variables))}")
         if not {ALL, *ALIKE} & set(self.variables):
             raise ValueError(f"does not show the texts; put {{{ALL}}} where the judge should read them")
         of_rubric = [name for name in OF_RUBRIC if name in self.variables]
@@ -114,25 +114,25 @@ class Questionnaire:
     def __init__(self, spec: JudgeSpec, rubric: Rubric, study: Study) -> None:
         """Read the judge's prompt."""
         self.spec, self._rubric, self._resolve = spec, rubric, study.resolve
-        where = f"{study.file}: judge {spec.name!r}"
-        self.prompt_file = self._find_prompt(where)
+        judge = f"{study.file}: judge {spec.name!r}"
+        self.prompt_file = self._find_prompt(judge)
         self.prompt = read_prompt(self.prompt_file, JudgePrompt)
         if self.prompt.decimals and spec.score == "expected":
             raise StudyError(
-                f"{where}: prompt {self.prompt.name!r} asks for decimals, which take several tokens; write score: text"
+                f"{judge}: prompt {self.prompt.name!r} asks for decimals, which take several tokens; write score: text"
             )
         self.reading: Reading = spec.score or ("text" if self.prompt.decimals else "expected")
         ratings = [self.prompt.question] if self.prompt.question else rubric.rating_names()
         if not ratings:
-            raise StudyError(f"{where}: rubric {rubric.name!r} has no rating question, and judges answer no other kind")
+            raise StudyError(f"{judge}: rubric {rubric.name!r} has no rating question, and judges answer no other kind")
         if unknown := [name for name in spec.questions if name not in ratings]:
-            raise StudyError(f"{where}: no question {unknown[0]!r}; {nearest(unknown[0], ratings)}")
+            raise StudyError(f"{judge}: no question {unknown[0]!r}; {nearest(unknown[0], ratings)}")
         self.questions = [name for name in ratings if not spec.questions or name in spec.questions]
         self._rubric_words: dict[tuple[str, ...], dict[str, str]] = {}
         self._hashes: dict[tuple[str, ...], str] = {}
 
-    def _find_prompt(self, where: str) -> Path:
-        """Return the file of the prompt. Raises StudyError, which begins with `where`, if no prompt has its name."""
+    def _find_prompt(self, judge: str) -> Path:
+        """Return the file of the prompt. Raises StudyError, which begins with `judge`, if no prompt has its name."""
         name = self.spec.prompt
         if name.endswith((".yaml", ".yml")):
             return self._resolve(name)
@@ -140,7 +140,7 @@ class Questionnaire:
         if file := next((path for folder in folders if (path := folder / f"{name}.yaml").is_file()), None):
             return file
         names = sorted({path.stem for folder in folders for path in folder.glob("*.yaml")})
-        raise StudyError(f"{where}: no prompt {name!r}; {nearest(name, names)}")
+        raise StudyError(f"{judge}: no prompt {name!r}; {nearest(name, names)}")
 
     @functools.cached_property
     def hash(self) -> str:
@@ -182,8 +182,8 @@ class Questionnaire:
         """Return the scale of a question."""
         prompt = self.prompt
         if prompt.question and prompt.lowest is not None and prompt.highest is not None:
-            whole = () if prompt.decimals else tuple(range(int(prompt.lowest), int(prompt.highest) + 1))
-            return Scale(prompt.lowest, prompt.highest, whole)
+            integers = () if prompt.decimals else tuple(range(int(prompt.lowest), int(prompt.highest) + 1))
+            return Scale(prompt.lowest, prompt.highest, integers)
         points = self._rubric.scale_of(question)
         return Scale(points[0], points[-1], () if isinstance(points, Continuous) else points)
 
@@ -313,7 +313,7 @@ class RecordedJudgement(Record):
 
 
 def _pair(original: str, transformed: str) -> str:
-    return kept({"original": nfc(original), "transformed": nfc(transformed)})
+    return fields_json({"original": nfc(original), "transformed": nfc(transformed)})
 
 
 def refuse_no_recording(path: Path) -> None:
@@ -353,9 +353,9 @@ class RecordedJudgeAnswers(JudgeClient):
         """Read all answers of a file. Raises DataError with file and line."""
         refuse_no_recording(path)
         recorded: dict[Any, Any] = {}
-        for number, key, what, answer in cls.lines(path):
+        for number, key, subject, answer in cls.lines(path):
             if key in recorded:
-                raise DataError(f"{path}: line {number}: a second answer to {what}; keep one")
+                raise DataError(f"{path}: line {number}: a second answer to {subject}; keep one")
             recorded[key] = answer
         return cls(recorded)
 

@@ -146,9 +146,9 @@ def checked(judgements: pd.DataFrame, more: Sequence[str] = ()) -> pd.DataFrame:
     filled(judgements, (*KEY, "status", *more), "judgements")
     need(judgements, ("score",), "judgements")
     once(judgements, KEY, "judgements")
-    strange = judgements.loc[~judgements["status"].isin(STATUSES), "status"]
-    if len(strange):
-        raise ValueError(f"judgements: unknown status {strange.iloc[0]!r}; it must be one of {', '.join(STATUSES)}")
+    unknown = judgements.loc[~judgements["status"].isin(STATUSES), "status"]
+    if len(unknown):
+        raise ValueError(f"judgements: unknown status {unknown.iloc[0]!r}; it must be one of {', '.join(STATUSES)}")
     scores, ok = numbers(judgements["score"], "judgements"), (judgements["status"] == "ok").to_numpy()
     if (ok & ~np.isfinite(scores)).any():
         raise ValueError("judgements: a row with status ok has no score; an unreadable answer has status failed")

@@ -244,10 +244,10 @@ class JudgeRun:
     counts: Counter[str]  #: ok, failed, unanswered, and reused
     cached: float  #: share of the prompts' tokens from the server's cache; NaN if it does not report that
 
-    def line(self, what: str) -> str:
-        """Return a line on the run; `what` names the answers, such as judgements."""
+    def line(self, noun: str) -> str:
+        """Return a line on the run; `noun` names the answers, such as judgements."""
         counts = self.counts
-        parts = f"{counts['ok']} {what}, {counts['failed']} failed, {counts['unanswered']} unanswered"
+        parts = f"{counts['ok']} {noun}, {counts['failed']} failed, {counts['unanswered']} unanswered"
         line = f"{self.judge} ({self.model}): {parts}, {counts['reused']} already stored"
         if not math.isnan(self.cached):
             line += f"; {self.cached:.0%} of the prompts' tokens came from the prefix cache"
@@ -322,7 +322,7 @@ def read_judgements(study: Study, names: Sequence[str] = ()) -> pd.DataFrame:
 
 
 def forecast(
-    progresses: Iterable[PromptedAnswers[Any, Any]], rate: float | None, who: str = "judge", what: str = "judgements"
+    progresses: Iterable[PromptedAnswers[Any, Any]], rate: float | None, who: str = "judge", noun: str = "judgements"
 ) -> str:
     """Return a row for each model: answers there and left, tokens in and out; with `rate` (a second) the time.
 
@@ -340,5 +340,5 @@ def forecast(
     if not number:
         return f"{table}\n\nno question is left to ask a model"
     if rate is None:
-        return f"{table}\n\nadd --rate N ({what} a second) to estimate the time"
-    return f"{table}\n\nabout {duration(round(number / rate))} at {rate:g} {what} a second"
+        return f"{table}\n\nadd --rate N ({noun} a second) to estimate the time"
+    return f"{table}\n\nabout {duration(round(number / rate))} at {rate:g} {noun} a second"

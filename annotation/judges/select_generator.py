@@ -55,7 +55,7 @@ PAUSE = 60.0  # seconds; a run without output for so long was stopped, or waited
 class Missing:
     """Missing outputs or judgements."""
 
-    what: str
+    description: str
     command: str  #: the command that produces them
 
 
@@ -137,9 +137,9 @@ def _judgements_of(name: str, by: Study) -> tuple[_Frames | None, list[Missing]]
     pairs = pd.DataFrame([pair.model_dump(include=_OF_PAIR) for pair in judged])
     places = pairs[["pair_id", "key"]].merge(_places(by), on="key")
     frames, missing = [], []
-    if lost := int((~pairs["pair_id"].isin(places["pair_id"])).sum()):
-        gone = count(lost, "judged output is", "judged outputs are")
-        missing.append(Missing(f"{name}: {gone} no longer in the study", command))
+    if n_removed := int((~pairs["pair_id"].isin(places["pair_id"])).sum()):
+        removed = count(n_removed, "judged output is", "judged outputs are")
+        missing.append(Missing(f"{name}: {removed} no longer in the study", command))
     for questionnaire in questionnaires(by):
         progress = JudgeProgress(by, questionnaire, judged, by.judgements)
         frame = progress.frame() if progress.path.exists() else None
@@ -244,13 +244,13 @@ def choose(material: SelectionMaterial, question: str = "") -> GeneratorSelectio
     chosen = int(material.errors["chosen"].sum())
     if len(generators) < 2:
         of = f"{chosen} generators with the lowest error rates" if chosen > 1 else "two generators that a choice needs"
-        why = f"judges have rated the outputs of {len(generators) or 'none'} of the {of}"
-        return replace(chosen_by, tables=tables, why_none=why)
+        reason = f"judges have rated the outputs of {len(generators) or 'none'} of the {of}"
+        return replace(chosen_by, tables=tables, why_none=reason)
     try:
         common = crossed(_at_each_place(judgements, material.places), chosen_question)
     except ValueError as error:
-        why = f"{error}; have judges rate more outputs of every generator (`judge run --outputs N`)"
-        return replace(chosen_by, tables=tables, why_none=why)
+        reason = f"{error}; have judges rate more outputs of every generator (`judge run --outputs N`)"
+        return replace(chosen_by, tables=tables, why_none=reason)
     tables |= tables_of(replace(material, judgements=judgements), common, _scale(material, chosen_question))
     doubts = tuple(_doubts(material, common, tables))
     return replace(chosen_by, tables=tables, doubts=doubts, compared=len(common.cells), left_out=common.left_out)

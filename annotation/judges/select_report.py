@@ -30,7 +30,7 @@ def selection_record(material: SelectionMaterial, selection: GeneratorSelection)
         chosen="" if ranked is None else str(ranked["generator"].iloc[0]),
         why_none=selection.why_none,
         doubts=selection.doubts,
-        missing=tuple(f"{lack.what}; run `{lack.command}`" for lack in material.missing),
+        missing=tuple(f"{lack.description}; run `{lack.command}`" for lack in material.missing),
         resamples=0 if pairs is None else int(pairs["resamples"].iloc[0]),
         compared=selection.compared,
         left_out=selection.left_out,
@@ -138,10 +138,10 @@ def headline(selection: GeneratorSelection) -> str:
         return f"No generator can be chosen by {selection.question} yet: {selection.why_none}."
     ranked, pairs = selection.tables["ranking"], selection.tables["comparisons"]
     best = ranked.iloc[0]
-    alike = not_told_apart(ranked)
+    tied = not_told_apart(ranked)
     best_pairs = pairs[(pairs["first"] == best["generator"]) | (pairs["second"] == best["generator"])]
-    if alike:
-        sure = f"not significantly better than {', '.join(alike)}"
+    if tied:
+        sure = f"not significantly better than {', '.join(tied)}"
     else:
         sure = f"significantly better than every other (Holm p {p_words(float(best_pairs['p_holm'].max()), 'up to ')})"
     mean = interval(best["mean"], best["low"], best["high"])
@@ -153,7 +153,7 @@ def headline(selection: GeneratorSelection) -> str:
 def select_text(name: str, selection: GeneratorSelection) -> str:
     """Return the choice and all tables as text for a terminal."""
     parts = [f"Choice of a generator, study {name}", headline(selection)]
-    parts += [f"Missing: {lack.what}; run `{lack.command}`" for lack in selection.missing]
+    parts += [f"Missing: {lack.description}; run `{lack.command}`" for lack in selection.missing]
     for exhibit in exhibits(selection):
         parts.append("\n".join([f"\n{exhibit.caption}\n\n{text_of(exhibit.printed)}", *exhibit.notes]))
     return "\n".join(parts)
@@ -162,7 +162,7 @@ def select_text(name: str, selection: GeneratorSelection) -> str:
 def select_files(name: str, selection: GeneratorSelection, record: Selection) -> dict[str, bytes]:
     """Return every table as CSV in full precision, all tables as one Markdown page, and the record."""
     parts = [f"# Choice of a generator, study {as_markdown(name)}\n", f"{as_markdown(headline(selection))}\n"]
-    lines = [f"- Missing: {as_markdown(lack.what)}; run `{lack.command}`\n" for lack in selection.missing]
+    lines = [f"- Missing: {as_markdown(lack.description)}; run `{lack.command}`\n" for lack in selection.missing]
     parts += ["".join(lines)] if lines else []
     parts += [exhibit.markdown() for exhibit in exhibits(selection)]
     files = {f"{table}.csv": csv_bytes(frame) for table, frame in selection.tables.items()}

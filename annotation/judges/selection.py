@@ -88,10 +88,10 @@ def crossed(judgements: pd.DataFrame, question: str) -> CrossJudgements:
         row = scores[twice].iloc[0]
         raise ValueError(f"judgements: {row['judge']} judged {row['generator']}'s {row['text_id']} more than once")
     wide = scores.pivot(index=CELL, columns="generator", values="score")
-    whole = wide.dropna()
-    if whole.empty:
+    full = wide.dropna()
+    if full.empty:
         raise ValueError(f"no judgement of {question!r} is common to all {len(generators)} generators")
-    return CrossJudgements(whole, len(wide) - len(whole), {str(name): int(n) for name, n in wide.isna().sum().items()})
+    return CrossJudgements(full, len(wide) - len(full), {str(name): int(n) for name, n in wide.isna().sum().items()})
 
 
 def comparisons(observations: pd.DataFrame, seed: int, resamples: int | None = None) -> pd.DataFrame:
@@ -142,8 +142,8 @@ def ranking(observations: pd.DataFrame, compared: pd.DataFrame, seed: int) -> pd
 
 def not_told_apart(ranked: pd.DataFrame) -> list[str]:
     """Return the generators that share a letter with the first one of a `ranking`."""
-    best, *others = ranked.to_dict("records")
-    return [str(row["generator"]) for row in others if set(row["letters"]) & set(best["letters"])]
+    best, *rest = ranked.to_dict("records")
+    return [str(row["generator"]) for row in rest if set(row["letters"]) & set(best["letters"])]
 
 
 def table_six(judgements: CrossJudgements, ranked: pd.DataFrame) -> pd.DataFrame:
@@ -153,8 +153,8 @@ def table_six(judgements: CrossJudgements, ranked: pd.DataFrame) -> pd.DataFrame
     mean over judgements, a model's own among them), low, high and letters.
     """
     cells = judgements.cells.groupby("judge").mean()
-    whole = ranked.set_index("generator")[["mean", "low", "high", "letters"]].T
-    below = whole.rename(index={"mean": "average"})[list(cells.columns)]
+    rows = ranked.set_index("generator")[["mean", "low", "high", "letters"]].T
+    below = rows.rename(index={"mean": "average"})[list(cells.columns)]
     return pd.concat([cells.astype(object), below]).rename_axis("judge").reset_index()
 
 
@@ -230,8 +230,8 @@ def compared(judgements: pd.DataFrame, texts: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for (judge, generator), of_pair in scores.groupby(["judge", "generator"]):
         scored = of_pair["score"].dropna()
-        apart, took = (means[name].get(generator, np.nan) for name in ("edit_distance", "seconds"))
-        rows.append((judge, generator, len(scored), len(of_pair) - len(scored), scored.mean(), apart, took))
+        distance, took = (means[name].get(generator, np.nan) for name in ("edit_distance", "seconds"))
+        rows.append((judge, generator, len(scored), len(of_pair) - len(scored), scored.mean(), distance, took))
     names = ["judge", "generator", "n", "failed", "similarity", "edit_distance", "seconds"]
     return pd.DataFrame(rows, columns=names)
 
@@ -251,8 +251,8 @@ def cross_checked(
     more = [name for name in unit if name != "pair_id"]
     scores = checked(judgements, more)
     wide = scores.pivot(index=list(dict.fromkeys(["question", "pair_id", *more])), columns="judge", values="score")
-    whole = wide.dropna()
-    units = whole.groupby(level=list(unit)).mean()
+    complete = wide.dropna()
+    units = complete.groupby(level=list(unit)).mean()
     rows = []
     for judge in units.columns:
         values = units[judge].to_numpy(np.float64)
@@ -261,6 +261,6 @@ def cross_checked(
         )
         mean = values.mean() if len(values) else np.nan
         rows.append(
-            (judge, len(values), len(wide) - len(whole), mean, centre.value, centre.low, centre.high, centre.reason)
+            (judge, len(values), len(wide) - len(complete), mean, centre.value, centre.low, centre.high, centre.reason)
         )
     return pd.DataFrame(rows, columns=["judge", "n", "left_out", "mean", "centre", "low", "high", "reason"])

@@ -147,7 +147,7 @@ def known_items(items: Iterable[TrainingItem], rubric: Rubric) -> list[dict[str,
 def _right(item: TrainingItem, rubric: Rubric) -> dict[str, Any]:
     solved = solution(item, rubric)
     line = worded(rubric.pool(item.pair.pool).asked, solved.language)
-    return {"asked": line, "right": {"answers": [list(answer) for answer in solved.answers], "why": solved.why}}
+    return {"asked": line, "right": {"answers": [list(answer) for answer in solved.answers], "why": solved.reason}}
 
 
 def _known(item: TrainingItem, rubric: Rubric) -> dict[str, Any]:
@@ -162,16 +162,16 @@ def _known(item: TrainingItem, rubric: Rubric) -> dict[str, Any]:
 
 
 def _questions(rubric: Rubric, pool: str, language: str) -> Iterator[dict[str, Any]]:
-    before: tuple[str, Sequence[str]] = ("", ())
+    previous: tuple[str, Sequence[str]] = ("", ())
     for entry, question in rubric.asked_questions(pool):
         hint, meanings = rubric.meaning(pool, entry, language)
         try:
-            shown = question.on_page(meanings, entry.start, before)
+            content = question.on_page(meanings, entry.start, previous)
         except StudyError as error:
             raise StudyError(f"rubric {rubric.name}: {error}") from None
         words = {"title": worded(entry.title, language), "hint": hint}
-        yield {"name": question.name, "required": question.required, **words, **shown}
-        before = question.name, question.labels
+        yield {"name": question.name, "required": question.required, **words, **content}
+        previous = question.name, question.labels
 
 
 def hosted_html(

@@ -63,7 +63,7 @@ class TrainingItem:
     """A known pair."""
 
     pair: Pair  #: with its right answers; its id is a hash of this whole item
-    why: Mapping[str, str]  #: why they are right, by language
+    reasons: Mapping[str, str]  #: why they are right, by language
 
     @property
     def languages(self) -> frozenset[str]:
@@ -124,7 +124,7 @@ def _refuse_nan(path: Path) -> None:
                 )
 
 
-def _content(cells: Mapping[Any, Any], where: str) -> dict[str, Any]:
+def _content(cells: Mapping[Any, Any], location: str) -> dict[str, Any]:
     """Return a row's cells, None for empty ones. Raises DataError for one that cannot be shown, or is no text."""
     content = dict[str, Any]()
     for name, cell in cells.items():
@@ -132,41 +132,41 @@ def _content(cells: Mapping[Any, Any], where: str) -> dict[str, Any]:
         is_empty = cell is None or cell != cell or (is_text and not cell.strip())  # noqa: PLR0124 (NaN)
         content[str(name)] = None if is_empty else nfc(cell.strip()) if is_text else cell
         if is_text and _UNSHOWN.search(cell.strip()):
-            raise DataError(f"{where}, {str(name)!r}: has a character that no page can show; remove it")
+            raise DataError(f"{location}, {str(name)!r}: has a character that no page can show; remove it")
         if name in _NEEDED and (is_empty or not is_text):
-            raise DataError(f"{where}, {name!r}: {'is empty' if is_empty else 'holds no text'}")
+            raise DataError(f"{location}, {name!r}: {'is empty' if is_empty else 'holds no text'}")
     return content
 
 
 def _item(
-    kinds: Mapping[str, VerdictUnit], questions: Mapping[str, Question], cells: Mapping[str, Any], where: str
+    kinds: Mapping[str, VerdictUnit], questions: Mapping[str, Question], cells: Mapping[str, Any], location: str
 ) -> TrainingItem:
     kind = kinds.get(cells["transformation"])
     if kind is None:
         hint = nearest(cells["transformation"], list(kinds))
-        raise DataError(f"{where}: the study has no transformation {cells['transformation'][:60]!r}; {hint}")
+        raise DataError(f"{location}: the study has no transformation {cells['transformation'][:60]!r}; {hint}")
     try:
         language = language_code(cells["language"])
         output_language = language_code(str(cells.get("output_language") or cells["language"]))
     except StudyError as error:
-        raise DataError(f"{where}: {error}") from None
+        raise DataError(f"{location}: {error}") from None
     answers = {
-        name: right_answer(cells.get(f"{_RIGHT}{name}"), question, f"{where}, {_RIGHT}{name}")
+        name: right_answer(cells.get(f"{_RIGHT}{name}"), question, f"{location}, {_RIGHT}{name}")
         for name, question in questions.items()
         if question.asked_in(kind.pool)
     }
     right = {name: answer for name, answer in answers.items() if answer is not None}
     if not right:
-        raise DataError(f"{where}: no right answer; fill one of {', '.join(_RIGHT + name for name in questions)}")
-    why = {name.removeprefix(_WHY): str(text) for name, text in cells.items() if name.startswith(_WHY) and text}
+        raise DataError(f"{location}: no right answer; fill one of {', '.join(_RIGHT + name for name in questions)}")
+    reasons = {name.removeprefix(_WHY): str(text) for name, text in cells.items() if name.startswith(_WHY) and text}
     texts = {name: cells[name] for name in _TEXTS}
-    key = identity("training-v1", cells["transformation"], language, output_language, texts, right, why)
+    key = identity("training-v1", cells["transformation"], language, output_language, texts, right, reasons)
     pair = Pair(
         pair_id=key, key=key, transformation=cells["transformation"], axis=kind.axis, pool=kind.pool,
         dataset=POOL, task_type="", language=language, output_language=output_language, seed=0, control="known",
         **texts, model="", generator_hash="", prompt_hash="", expected=json.dumps(right),
     )  # fmt: skip
-    return TrainingItem(pair, why)
+    return TrainingItem(pair, reasons)
 
 
 def training_rubric(rubric: Rubric, items: Sequence[TrainingItem]) -> Rubric:
@@ -190,7 +190,7 @@ class Solution:
     """The right answers to a known pair, with the reason, in a rater's language."""
 
     answers: tuple[tuple[str, str], ...]  #: a question with its right answer, in words
-    why: str  #: empty if none was given
+    reason: str  #: empty if none was given
     words: Mapping[str, str]  #: the words shown with known pairs
     language: str
 
@@ -202,10 +202,10 @@ def solution(item: TrainingItem, rubric: Rubric) -> Solution:
     expected, answers = expected_of(pair), []
     for entry, question in rubric.asked_questions(pair.pool):
         if question.name in expected:
-            shown = question.answer_in_words(expected[question.name], rubric.meaning(pair.pool, entry, language)[1])
-            answers.append((worded(entry.title, language), shown))
-    why = item.why.get(language) or item.why.get(ENGLISH) or next(iter(item.why.values()), "")
-    return Solution(tuple(answers), why, words_in(WORDS, language), language)
+            answer = question.answer_in_words(expected[question.name], rubric.meaning(pair.pool, entry, language)[1])
+            answers.append((worded(entry.title, language), answer))
+    reason = item.reasons.get(language) or item.reasons.get(ENGLISH) or next(iter(item.reasons.values()), "")
+    return Solution(tuple(answers), reason, words_in(WORDS, language), language)
 
 
 def folded(solution: Solution) -> str:
@@ -216,8 +216,8 @@ def folded(solution: Solution) -> str:
 def solved(solution: Solution) -> str:
     """A solution as HTML, in which every text is data, and in Markdown too."""
     rows = "".join(f"<li>{plain(title)} <b>{plain(answer)}</b></li>" for title, answer in solution.answers)
-    why = f"<p><b>{plain(solution.words['why'])}</b> {plain(solution.why)}</p>" if solution.why else ""
-    return f"<p><b>{plain(solution.words['right'])}</b></p><ul>{rows}</ul>{why}"
+    reason = f"<p><b>{plain(solution.words['why'])}</b> {plain(solution.reason)}</p>" if solution.reason else ""
+    return f"<p><b>{plain(solution.words['right'])}</b></p><ul>{rows}</ul>{reason}"
 
 
 def plain(text: str) -> str:

@@ -85,8 +85,8 @@ class RubricQuestion(StudyPart):
             raise ValueError(f"question {self.name!r} is a {self.kind}, which has no labels")
         if kind.has_labels and len(self.labels) < 2:
             raise ValueError(f"question {self.name!r} needs two labels or more")
-        if wrong := next((name for name in self.labels if not _LABEL.fullmatch(name)), ""):
-            raise ValueError(f"question {self.name!r}, label {wrong!r}: a name begins with a lower-case letter and has"
+        if label := next((name for name in self.labels if not _LABEL.fullmatch(name)), ""):
+            raise ValueError(f"question {self.name!r}, label {label!r}: a name begins with a lower-case letter and has"
                              " only lower-case letters, digits, - and _; its wordings are free")  # fmt: skip
         if self.scale and list(self.scale) != sorted(set(self.scale)):
             raise ValueError(f"question {self.name!r}: the scale's points must ascend")

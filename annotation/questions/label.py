@@ -40,17 +40,17 @@ class LabelledQuestion(Question):
     has_labels: ClassVar[bool] = True
     away: ClassVar[tuple[float, ...]] = (-0.1, -0.05, 0.0, 0.05, 0.1)
 
-    def wrong(self, value: Value, *, whole: bool = True) -> str:
+    def wrong(self, value: Value, *, complete: bool = True) -> str:
         if not isinstance(value, str) or not value:
             return super().wrong(value)
         named = labels_of(value)
         if unknown := [name for name in named if name not in self.labels]:
             return f"the question has no label {unknown[0][:60]!r}; its labels are {', '.join(self.labels)}"
-        if fault := self._wrong_number(value, named, whole=whole):
+        if fault := self._wrong_number(value, named, complete=complete):
             return fault
         return f"the answer {value[:60]!r} names a label twice" if len(set(named)) < len(named) else ""
 
-    def _wrong_number(self, value: str, named: Sequence[str], *, whole: bool) -> str:
+    def _wrong_number(self, value: str, named: Sequence[str], *, complete: bool) -> str:
         return ""
 
     def _of_list(self, value: Any) -> str:
@@ -151,7 +151,7 @@ class SingleLabelQuestion(LabelledQuestion, kind="label"):
     asks_for: ClassVar[str] = "one of"
     heds: ClassVar[tuple[int, int]] = (1, 7)
 
-    def _wrong_number(self, value: str, named: Sequence[str], *, whole: bool) -> str:
+    def _wrong_number(self, value: str, named: Sequence[str], *, complete: bool) -> str:
         several = f"the answer {value[:60]!r} has {len(named)} labels, but the question takes one"
         return "" if len(named) == 1 else several
 
@@ -236,9 +236,9 @@ class MultiLabelQuestion(LabelledQuestion, kind="multi_label"):
         """Return alpha with MASI's distance, and for each label AC1 and nominal alpha."""
         answers = self.answers(ratings)
         sets = [frozenset(labels_of(answer)) for answer in self._categories(ratings["answer"].astype(str))]
-        whole = LEFT_OUT if seed is None else masi_alpha(answers, sets, np.random.default_rng(seed))
+        masi = LEFT_OUT if seed is None else masi_alpha(answers, sets, np.random.default_rng(seed))
         each = (of_labels(self.judged(ratings, label), seed, label)[::2] for label in self.labels)
-        return (Coefficient(name="alpha (MASI)", estimate=whole), *(part for parts in each for part in parts))
+        return (Coefficient(name="alpha (MASI)", estimate=masi), *(part for parts in each for part in parts))
 
     def _nearest(self, felt: Floats) -> str:
         return self._in_order(self._felt(felt))

@@ -82,13 +82,13 @@ class Question:
 
     # Its answers: from our own and others' files and pages to their stored form.
 
-    def wrong(self, value: Value, *, whole: bool = True) -> str:
-        """Return why a value is no answer; empty if it is one. A draft (not `whole`) need not be complete."""
+    def wrong(self, value: Value, *, complete: bool = True) -> str:
+        """Return why a value is no answer; empty if it is one. A draft (not `complete`) need not be complete."""
         return "" if isinstance(value, str) and value else f"the answer {value!r} is not a {self.called}"
 
     def wrong_among(self, answers: pd.DataFrame) -> str:
         """Return why one of the stored ratings of the question is no answer; empty if all are."""
-        return next((wrong for answer in answers["answer"].unique() if (wrong := self.wrong(answer))), "")
+        return next((fault for answer in answers["answer"].unique() if (fault := self.wrong(answer))), "")
 
     def kept(self, value: Any) -> Value:
         """Return an answer from Argilla or from our files in its stored form; text if it is malformed."""
@@ -131,8 +131,8 @@ class Question:
         if self.free_text:
             raise ValueError("asks for a text, which has no right answer")
         value = self.kept(cell)
-        if wrong := self.wrong(value):
-            raise ValueError(wrong)
+        if fault := self.wrong(value):
+            raise ValueError(fault)
         return value
 
     def is_right(self, value: Value, right: Value, within: float) -> bool:
@@ -166,13 +166,13 @@ class Question:
         """Return an answer as raters read it."""
         return AND.join(meanings[name] for name in labels_of(str(value)))
 
-    def on_page(self, meanings: Meanings, start: float | None, before: tuple[str, Sequence[str]]) -> dict[str, Any]:
+    def on_page(self, meanings: Meanings, start: float | None, previous: tuple[str, Sequence[str]]) -> dict[str, Any]:
         """Return what the rating page shows of it, as JSON that `rate.js` reads.
 
         Args:
             meanings: the words of its points or labels.
             start: where its slider starts.
-            before: name and labels of the question before it.
+            previous: name and labels of the question before it.
 
         Raises:
             StudyError: for a scale that neither buttons nor a slider can show.

@@ -60,16 +60,16 @@ class RankingQuestion(LabelledQuestion, kind="ranking"):
     heds: ClassVar[tuple[int, int]] = (4, 3)
     share_column: ClassVar[str] = "first"
 
-    def wrong(self, value: Value, *, whole: bool = True) -> str:
+    def wrong(self, value: Value, *, complete: bool = True) -> str:
         if isinstance(value, str) and value and not _ORDER.fullmatch(value):
             return f"the answer {value[:60]!r} is not a ranking of labels, such as {BEFORE.join(self.labels[:3])}"
-        if wrong := super().wrong(value):
-            return wrong
-        partial = whole and len(labels_of(str(value))) < len(self.labels)
+        if fault := super().wrong(value):
+            return fault
+        partial = complete and len(labels_of(str(value))) < len(self.labels)
         return f"the answer {str(value)[:60]!r} does not rank all of {', '.join(self.labels)}" if partial else ""
 
     def _of_text(self, text: str) -> Value:
-        return text if self.wrong(text, whole=False) else ranked(ranks_of(text))
+        return text if self.wrong(text, complete=False) else ranked(ranks_of(text))
 
     def _of_list(self, value: Any) -> str:
         try:  # of a draft some may have no rank yet
@@ -87,9 +87,9 @@ class RankingQuestion(LabelledQuestion, kind="ranking"):
     def answer_in_words(self, value: Value, meanings: Meanings) -> str:
         return str(value)
 
-    def on_page(self, meanings: Meanings, start: float | None, before: tuple[str, Sequence[str]]) -> dict[str, Any]:
-        shown, (name, labels) = super().on_page(meanings, start, before), before
-        return shown | ({"after": [name, YES]} if not self.required and YES in labels else {})
+    def on_page(self, meanings: Meanings, start: float | None, previous: tuple[str, Sequence[str]]) -> dict[str, Any]:
+        content, (name, labels) = super().on_page(meanings, start, previous), previous
+        return content | ({"after": [name, YES]} if not self.required and YES in labels else {})
 
     def instrument(self, names: Sequence[str]) -> dict[str, Any]:
         return super().instrument(names) | {"task": f"To order {'; '.join(names)}; the order is recorded"}
@@ -189,14 +189,14 @@ def kendall_w(rankings: Rankings) -> Estimate:
     m = np.bincount(rankings.pair).astype(np.float64)
     # A ranking's own sum of squares is k (k^2 - 1) / 12 less its ties: sum (t^3 - t) / 12.
     spread = np.bincount(rankings.pair, weights=((ranks - (k + 1) / 2) ** 2).sum(axis=1))
-    apart = ((rankings.by_pair(ranks) - m[:, None] * (k + 1) / 2) ** 2).sum(axis=1)
+    deviation = ((rankings.by_pair(ranks) - m[:, None] * (k + 1) / 2) ** 2).sum(axis=1)
     several = m >= 2
     if not several.any():
         return Estimate.undefined("no pair has two rankings")
     defined = several & (spread > 0)
     if not defined.any():
         return Estimate.undefined("no pair has two rankings in which not all are equal")
-    return _mean_over_pairs((apart / np.where(defined, m * spread, 1))[defined], 0.0)
+    return _mean_over_pairs((deviation / np.where(defined, m * spread, 1))[defined], 0.0)
 
 
 def _mean_over_pairs(values: Floats, least: float) -> Estimate:

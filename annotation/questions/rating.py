@@ -42,12 +42,12 @@ class RatingQuestion(Question, kind="rating"):
     def of(
         cls, name: str, scale: tuple[float, ...], labels: tuple[str, ...], required: bool | None, pools: tuple[str, ...]
     ) -> RatingQuestion:
-        shown = SliderQuestion if is_fine(scale) and cls is RatingQuestion else cls
-        return shown(name, scale, (), required is not False, pools)
+        kind = SliderQuestion if is_fine(scale) and cls is RatingQuestion else cls
+        return kind(name, scale, (), required is not False, pools)
 
-    def wrong(self, value: Value, *, whole: bool = True) -> str:
-        shown = value[:60] if isinstance(value, str) else value
-        return "" if value in self.scale else f"the answer {shown!r} is not on the {self._ends}"
+    def wrong(self, value: Value, *, complete: bool = True) -> str:
+        quoted = value[:60] if isinstance(value, str) else value
+        return "" if value in self.scale else f"the answer {quoted!r} is not on the {self._ends}"
 
     @property
     def _ends(self) -> str:
@@ -103,7 +103,7 @@ class RatingQuestion(Question, kind="rating"):
         meaning = meanings.get(value, "") if value is not None else ""
         return f"{value}: {meaning}" if meaning else str(value)
 
-    def on_page(self, meanings: Meanings, start: float | None, before: tuple[str, Sequence[str]]) -> dict[str, Any]:
+    def on_page(self, meanings: Meanings, start: float | None, previous: tuple[str, Sequence[str]]) -> dict[str, Any]:
         return {"kind": self.kind, "points": [(point, meanings.get(point, "")) for point in self.scale]}
 
     def in_argilla(self, meanings: Meanings) -> tuple[str, ArgillaOptions]:
@@ -175,8 +175,8 @@ class RatingQuestion(Question, kind="rating"):
         return {title: getattr(summary, name) for name, title in COEFFICIENTS.items()}
 
     def points_twice(self, both: pd.DataFrame) -> Answers:
-        whole = both[both["value"].notna() & both["value_first"].notna()]
-        return Answers.of_table(whole[["value_first", "value"]].to_numpy(np.float64), self.scale)
+        complete = both[both["value"].notna() & both["value_first"].notna()]
+        return Answers.of_table(complete[["value_first", "value"]].to_numpy(np.float64), self.scale)
 
     def truth(self, right: Value, level: float) -> float:
         low, high = self.scale[0], self.scale[-1]
@@ -205,7 +205,7 @@ class SliderQuestion(RatingQuestion):
         if start is not None and start not in self.scale:
             yield from Question.entry_faults(self, described, start)
 
-    def on_page(self, meanings: Meanings, start: float | None, before: tuple[str, Sequence[str]]) -> dict[str, Any]:
+    def on_page(self, meanings: Meanings, start: float | None, previous: tuple[str, Sequence[str]]) -> dict[str, Any]:
         low, high = self.scale[0], self.scale[-1]
         steps = [(high - low) / _STEPS]
         if not isinstance(self.scale, Continuous):

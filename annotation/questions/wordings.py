@@ -10,18 +10,16 @@ raters must not learn the group of a text. A data set's items have the words of 
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from pydantic import ValidationError
 
 from annotation.questions.entries import ENGLISH, FieldTitles, PoolText
 from annotation.questions.question import Question
 from plumbline.errors import DataError, StudyError, nearest
-from plumbline.exhibits.table import as_markdown
 from plumbline.languages import language_name
 from plumbline.prompts import prompt_folders
 from plumbline.reading import parse_yaml, read_yaml
@@ -31,9 +29,6 @@ from plumbline.study.human import HUMAN
 from plumbline.study.judged import VerdictUnit
 from plumbline.study.subject import TEXT, Subject
 from plumbline.study.transformations import EIGHT
-
-if TYPE_CHECKING:
-    from jinja2 import Template
 
 CHECKED_BY = "checked_by"  #: the native speaker who checked a wording; empty for nobody
 CROWD_WORDS = Path(str(files("annotation.crowd").joinpath("words")))  # of the crowd's pages, a file for each language
@@ -46,26 +41,6 @@ def packaged(name: str) -> Any:
     return parse_yaml(files("annotation").joinpath(name).read_text(encoding="utf-8"))
 
 
-def template(name: str, **settings: Any) -> Template:
-    """Return a template of this package, in which a name without a value is an error; of plain text by default."""
-    from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 (an extra)
-
-    settings = {"autoescape": False, "trim_blocks": True, "lstrip_blocks": True} | settings
-    environment = Environment(undefined=StrictUndefined, **settings)  # noqa: S701 (callers escape what is no plain text)
-    return environment.from_string(files("annotation").joinpath(name).read_text(encoding="utf-8"))
-
-
-def markdown(name: str, facts: Mapping[str, Any]) -> str:
-    """Fill a Markdown template of this package: what it shows is escaped as text, unless the template calls it safe."""
-    from markupsafe import Markup  # noqa: PLC0415 (comes with jinja2)
-
-    def escaped(value: Any) -> str:
-        return value if isinstance(value, Markup) else as_markdown(str(value))
-
-    text = template(name, finalize=escaped).render(facts)
-    return re.sub(r"\n{3,}", "\n\n", text).rstrip() + "\n"
-
-
 def words_in(name: str, *languages: str) -> Mapping[str, str]:
     """Return a platform's words in the first of some languages that has them, else in English."""
     words: Mapping[str, Mapping[str, str]] = packaged(name)
@@ -76,8 +51,8 @@ def rubric_file(study: Study, folder: Path | None = None) -> Path:
     """Return the path of the study's rubric, which may be missing; `folder` alone is searched if given."""
     if study.judging.does_tasks:
         return human_file(HUMAN_GENERAL)
-    beside = [] if folder else [study.file.with_suffix("")]  # where imports write it
-    folders = [*rubric_folders(folder), *beside]
+    imported = [] if folder else [study.file.with_suffix("")]  # where imports write it
+    folders = [*rubric_folders(folder), *imported]
     paths = [rubrics / f"{study.rubric}.yaml" for rubrics in folders]
     return next((path for path in paths if path.is_file()), paths[0])
 
@@ -136,21 +111,21 @@ def unchecked_line(codes: Sequence[str]) -> str:
     return f"No native speaker has checked the wordings that raters see (docs/questions.md): {names}"
 
 
-def _added(node: Any, words: Any, code: str, where: str) -> Any:
+def _added(node: Any, words: Any, code: str, location: str) -> Any:
     """Return a part of a rubric with the words of another language's file in the same places."""
     if _is_wording(node):
         if not isinstance(words, str) or not words.strip():
-            raise StudyError(f"{where} is missing or empty; every wording of the rubric is needed")
+            raise StudyError(f"{location} is missing or empty; every wording of the rubric is needed")
         return {**node, code: words}
     if not isinstance(node, dict) and not _named(node):
         return node  # not a rubric: its reader will report it
     if isinstance(node, list):
-        named = _added({entry["name"]: entry for entry in node}, words, code, where)
+        named = _added({entry["name"]: entry for entry in node}, words, code, location)
         return list(named.values())
     parts = {name: part for name, part in node.items() if _has_wording(part)}
     if not isinstance(words, dict):
-        raise StudyError(f"{where} is missing; its parts are: {', '.join(map(str, parts))}")
-    inside = f"{where} " if where.endswith(":") else f"{where}."
+        raise StudyError(f"{location} is missing; its parts are: {', '.join(map(str, parts))}")
+    inside = f"{location} " if location.endswith(":") else f"{location}."
     if unknown := [name for name in words if name not in parts]:
         raise StudyError(f"{inside}{unknown[0]} has no English wording in the rubric; leave it out")
     return {**node, **{name: _added(part, words.get(name), code, f"{inside}{name}") for name, part in parts.items()}}
@@ -229,16 +204,16 @@ def _widened(entries: Any, bases: Mapping[str, str]) -> Any:
 
 def wrong_fields(rubric: _Rubric, judging: Subject, groups: Collection[str]) -> Iterator[str]:
     """Yield reasons why a rubric cannot show the fields of a study's subject with these groups."""
-    shown = rubric.fields.shown
+    fields = rubric.fields.shown
     if judging.transforms:
-        if shown:
+        if fields:
             yield "lists another subject's fields, but the study judges pairs: `fields` must be original, transformed"
         return
-    if not shown:
+    if not fields:
         yield f"shows pairs of texts, but the study's subject is {judging.kind}; list its fields under `fields`"
         return
-    if taken := [field.name for field in shown if field.name in BESIDE]:
-        yield f"has a field {taken[0]!r}, a name that Argilla's page uses itself; rename the field"
+    if reserved := [field.name for field in fields if field.name in BESIDE]:
+        yield f"has a field {reserved[0]!r}, a name that Argilla's page uses itself; rename the field"
     if any(pool.expected for pool in rubric.pools.values()):
         yield "has `expected` answers, which only pairs use; name right answers under the subject's `expected` instead"
     if judging.fields:
@@ -246,12 +221,12 @@ def wrong_fields(rubric: _Rubric, judging: Subject, groups: Collection[str]) -> 
 
 
 def _of_texts(rubric: _Rubric, judging: Subject, groups: Collection[str]) -> Iterator[str]:
-    names, shown = judging.fields, [field.name for field in rubric.fields.shown]
-    if unknown := [name for name in shown if name not in names]:
+    names, field_names = judging.fields, [field.name for field in rubric.fields.shown]
+    if unknown := [name for name in field_names if name not in names]:
         yield f"shows a field {unknown[0]!r} that the subject does not have; {nearest(unknown[0], names)}"
-    if unseen := [name for name in names if name not in shown]:
-        where = "`subject.context`" if unseen[0] != TEXT else "the subject"
-        yield f"does not show the field {unseen[0]!r}, which {where} has; add it to `fields`, or remove it there"
+    if unseen := [name for name in names if name not in field_names]:
+        location = "`subject.context`" if unseen[0] != TEXT else "the subject"
+        yield f"does not show the field {unseen[0]!r}, which {location} has; add it to `fields`, or remove it there"
     pools = {field.name: field.pools for field in rubric.fields.shown} | {
         question.name: question.pools for question in rubric.asked()
     }
@@ -276,8 +251,8 @@ def with_own_words(rubric: Any, kinds: Mapping[str, VerdictUnit], study_file: Pa
             try:
                 PoolText.model_validate({**title, **kind.raters})
             except ValidationError as error:
-                where = f"{study_file}: transformation {name!r}: raters"
-                raise DataError(*(f"{where}.{fault}" for fault in complaints(error))) from None
+                location = f"{study_file}: transformation {name!r}: raters"
+                raise DataError(*(f"{location}.{fault}" for fault in complaints(error))) from None
             pools[name] = {**title, **kind.raters}
     return {**rubric, "pools": {**rubric["pools"], **pools}}
 

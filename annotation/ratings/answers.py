@@ -110,7 +110,7 @@ def fault_of(answer: Answer, questions: Sequence[Question]) -> str:
         name, value, submitted = question.name, answer.values.get(question.name), answer.status == "submitted"
         if value is None and question.required and submitted:
             return f": the submitted answer lacks {name!r}"
-        if value is not None and (fault := question.wrong(value, whole=submitted)):
+        if value is not None and (fault := question.wrong(value, complete=submitted)):
             return f", {name}: {fault}"
     return ""
 

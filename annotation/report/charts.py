@@ -93,8 +93,8 @@ def mean_intervals(means: pd.DataFrame, scale: Sequence[float]) -> alt.LayerChar
         return placed
 
     row = alt.Y("name:N", sort=list(rows["name"]), title=None)
-    shown = Axes.of(means).shown
-    axes = alt.Scale(domain=[display(axis) for axis in shown], range=list(colours(shown).values()))
+    axis_names = Axes.of(means).shown
+    axes = alt.Scale(domain=[display(axis) for axis in axis_names], range=list(colours(axis_names).values()))
     colour = alt.Color("axis_name:N", title=None, scale=axes).legend(**legend_above(axes.domain))
     shapes = alt.Scale(domain=list(DECISIONS), range=list(DECISIONS.values()))
     lines = alt.Chart(rows.dropna(subset=["low", "high"])).mark_rule(strokeWidth=2)

@@ -165,7 +165,7 @@ def decisions_exhibit(material: CampaignMaterial) -> Exhibit:
     """Return a row for each decision about a rater or a pair, the oldest first."""
     first = material.looks[0].at if material.looks else None
     decisions = sorted([*material.decisions, *material.withdrawals], key=lambda decision: decision.decided_at)
-    seen = ["yes" if first and decision.decided_at > first else "no" for decision in decisions]
+    results_seen = ["yes" if first and decision.decided_at > first else "no" for decision in decisions]
     rows = [
         (
             decision.decided_at.isoformat(),
@@ -176,7 +176,7 @@ def decisions_exhibit(material: CampaignMaterial) -> Exhibit:
             decision.reason,
             "; ".join(decision.signs),
         )
-        for decision, after in zip(decisions, seen, strict=True)
+        for decision, after in zip(decisions, results_seen, strict=True)
     ]
     names = ["decided_at", "results_seen", "rater_id", "pair_id", "decision", "reason", "signs"]
     frame = pd.DataFrame(rows, columns=names)
@@ -203,7 +203,7 @@ def exclusions_exhibit(material: CampaignMaterial) -> Exhibit:
         ("no", "discarded by the rater", material.ratings[status == "discarded"]),
         ("no", f"given to {material.study.called.known} and repeats, which check the raters", material.control_ratings),
     ]
-    rows = [(count, why, len(part), number_of_raters(part["rater_id"])) for count, why, part in parts]
+    rows = [(count, explanation, len(part), number_of_raters(part["rater_id"])) for count, explanation, part in parts]
     frame = pd.DataFrame(rows, columns=["counts", "why", "ratings", "raters"]).astype({"raters": "Int64"})
     columns = {name: ["unknown" if pd.isna(n) else f"{n:,}" for n in frame[name]] for name in ("ratings", "raters")}
     printed = frame.assign(**columns)
@@ -240,10 +240,10 @@ def rules_exhibit(material: CampaignMaterial) -> Exhibit:
 def wording_exhibit(material: CampaignMaterial) -> Exhibit:
     """Return raters' wordings in their languages: a row for each pool, language and part (guidelines or question)."""
     rubric, rows = material.asked, []
-    shown = dict.fromkeys(
+    wordings = dict.fromkeys(
         (pair.pool, rubric.language_for(pair.language, pair.output_language)) for pair in material.pairs
     )
-    for pool, language in shown:
+    for pool, language in wordings:
         text = rubric.pool(pool)
         rows.append(
             (pool, language, "guidelines", f"{worded(text.asked, language)} {worded(rubric.guidelines, language)}")
@@ -260,8 +260,8 @@ def wording_exhibit(material: CampaignMaterial) -> Exhibit:
 def amendments_exhibit(material: CampaignMaterial) -> Exhibit:
     """Return a row for each change of the rules after the first rating."""
     rows = [
-        (rule_set.fixed_at, rule_set.reason, "; ".join(what))
-        for rule_set, what in amendments(material.rules, material.first)
+        (rule_set.fixed_at, rule_set.reason, "; ".join(changes))
+        for rule_set, changes in amendments(material.rules, material.first)
     ]
     frame = pd.DataFrame([(at.isoformat(), *rest) for at, *rest in rows], columns=["fixed_at", "reason", "changes"])
     printed = frame.assign(fixed_at=[stamp(at) for at, *_ in rows]).set_axis(["When", "Reason", "Changed"], axis=1)

@@ -23,7 +23,7 @@ from annotation.records import Decision, Group, Look, RuleSet, Sign, Supply, Ver
 from annotation.verdicts.conclusion import looked_at
 from annotation.verdicts.doubts import after_ratings, doubts_of
 from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.preregistration import binding, first_rating, rubric_of, seen
+from annotation.verdicts.preregistration import binding, first_rating, rubric_of, rules_at_start
 from plumbline.records import Pair
 from plumbline.study import Study
 
@@ -56,7 +56,7 @@ class CampaignMaterial:
     judges: JudgesOutcome | None = None  #: the judges beside the verdicts; None without judges
     judges_left_out: str = ""  #: why judges are left out though they were asked
     unlooked: Sequence[str] = ()  #: the rules by which some raters could not be checked
-    late: int = 0  #: pairs that were withdrawn after they had been rated
+    late_withdrawals: int = 0  #: pairs that were withdrawn after they had been rated
     right: Mapping[str, Mapping[str, object]] = field(default_factory=dict)  #: right answers by item and question
     imported: bool = False  #: whether the items came with their ratings, so that nothing was drawn
 
@@ -123,8 +123,8 @@ class CampaignMaterial:
     @property
     def asked(self) -> Rubric:
         """The rubric as raters read it."""
-        held = seen(self.rules, self.first)
-        return rubric_of(held) if held else self.rubric
+        rule_set = rules_at_start(self.rules, self.first)
+        return rubric_of(rule_set) if rule_set else self.rubric
 
     @property
     def holds(self) -> RuleSet | None:
@@ -167,7 +167,7 @@ def campaign_material(evidence: Evidence, read_at: datetime | None = None) -> Ca
         withdrawals=evidence.withdrawals,
         trained=read_trained(evidence),
         unlooked=evidence.unlooked,
-        late=sum(decision.exclude for decision in after_ratings(evidence)),
+        late_withdrawals=sum(decision.exclude for decision in after_ratings(evidence)),
         rules=evidence.rules,
         looks=evidence.looks,
         waves=evidence.waves,

@@ -5,12 +5,10 @@ The report shows it, and the sheets take single blocks of it.
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
-from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -29,15 +27,14 @@ from annotation.verdicts.preregistration import amendments, fixed_text
 from annotation.verdicts.rules import unchecked
 from annotation.verdicts.tables import display, unbiased_frame, wrong
 from generation.jobs import generator_hash
+from plumbline.exhibits import templates
+from plumbline.exhibits.templates import listed
 from plumbline.languages import language_name
 from plumbline.records import REHEARSAL, SANDBOX
 from plumbline.statistics.agreement import number_of_raters
 from plumbline.statistics.estimates import RESAMPLES
 from plumbline.study.transformations import EIGHT
 from plumbline.words import count
-
-if TYPE_CHECKING:
-    from jinja2 import Environment, Template
 
 PARAGRAPHS = ("sample", "raters", "quality", "acceptance", "agreement", "makers", "crowd")  # blocks, in order
 #: The places where ratings are given, by their source in records.
@@ -70,28 +67,7 @@ def methods(material: CampaignMaterial) -> list[str]:
 
 def methods_blocks(material: CampaignMaterial) -> dict[str, str]:
     """Return the blocks of the methods section by name: those of PARAGRAPHS, and `controls`, a part of the sample's."""
-    template, facts = _template(), methods_facts(material)
-    context = template.new_context(facts)
-    return {name: " ".join("".join(block(context)).split()) for name, block in template.blocks.items()}
-
-
-def templates() -> Environment:
-    """Return the environment of templates for plain text, in which a name without a value is an error."""
-    from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 (extra `report`)
-
-    environment = Environment(undefined=StrictUndefined, autoescape=False)  # noqa: S701 (plain text)
-    environment.filters |= {
-        "count": lambda things, *noun: count(things if isinstance(things, int | float) else len(things), *noun),
-        "verb": verb,
-        "listed": lambda things: listed(list(things)),
-        "display": display,
-    }
-    return environment
-
-
-@functools.cache
-def _template() -> Template:
-    return templates().from_string(files("annotation.report").joinpath("methods.jinja").read_text(encoding="utf-8"))
+    return templates.blocks("annotation/report/methods.jinja", methods_facts(material))
 
 
 def methods_facts(material: CampaignMaterial) -> dict[str, Any]:
@@ -120,6 +96,7 @@ def methods_facts(material: CampaignMaterial) -> dict[str, Any]:
         "rule": rule,
         "statistics": sorted(statistics),
         "other_pools": {question: sorted(names) for question, names in other_pools.items()},
+        "pool_names": lambda pools: listed(map(display, pools)),
         "intervals": INTERVALS,
         "scaled": len(material.questions),
         "resamples": RESAMPLES,
@@ -159,7 +136,7 @@ def _sample_facts(material: CampaignMaterial) -> dict[str, Any]:
             "all": total["ok"] + total["failed"] + total["kept_out"],
             "flags": sorted({flag for supply in material.supply for flag in supply.without}),
         },
-        "controls": [f"{count(kinds[kind], name)} ({what})" for kind, (name, what) in named.items() if kinds[kind]],
+        "controls": [f"{count(kinds[kind], name)} ({sense})" for kind, (name, sense) in named.items() if kinds[kind]],
         "control_ratings": int((material.control_ratings["status"] == "submitted").sum()),
         "missed": missed,
         "answered": answered,
@@ -200,7 +177,7 @@ def _quality_facts(material: CampaignMaterial) -> dict[str, Any]:
         "changed_by_excluded": _changed(material.verdicts, "with_excluded"),
         "withdrawn": len(material.pairs) - len(material.staying),
         "withdrawn_ratings": len(material.withdrawn),
-        "late": material.late,
+        "late": material.late_withdrawals,
         "changed_by_withdrawn": _changed(material.verdicts, "with_withdrawn"),
     }
 
@@ -282,9 +259,9 @@ def other_questions(rubric: Rubric, plain: Collection[str], tasks: Sequence[Huma
     for question, scale in zip(rubric.questions, rubric.asked(), strict=True):
         if scale.name in plain:
             continue
-        where = f", only for {listed([display(pool) for pool in scale.pools])}" if scale.pools else ""
+        pools = f", only for {listed([display(pool) for pool in scale.pools])}" if scale.pools else ""
         need = "" if scale.required else " (optional)"
-        sentences.append(f"{scale.name} (“{question.title['en']}”) asked for {scale.in_a_sentence()}{where}{need}.")
+        sentences.append(f"{scale.name} (“{question.title['en']}”) asked for {scale.in_a_sentence()}{pools}{need}.")
     return sentences
 
 
@@ -328,13 +305,3 @@ def languages_of(material: CampaignMaterial) -> tuple[list[str], list[str]]:
     """Return the codes of the originals' languages and of the outputs'."""
     originals, outputs = zip(*material.texts, strict=True) if material.texts else ((), ())
     return sorted(set(originals)), sorted(set(outputs))
-
-
-def listed(things: Sequence[str]) -> str:
-    """Join names as `a, b and c`."""
-    return " and ".join(filter(None, [", ".join(things[:-1]), *things[-1:]]))
-
-
-def verb(number: int, thing: str, single: str, several: str) -> str:
-    """Return a number with its noun and verb: `1 rater was`, `2 raters were`."""
-    return f"{count(number, thing)} {single if number == 1 else several}"

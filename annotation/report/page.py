@@ -6,12 +6,14 @@ Raters are in it by pseudonym. Their comments are not: people write names into t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
+from annotation.judges.check import PEOPLE_DECIDE
 from annotation.records import P_IS
 from annotation.report import exhibits, raters
 from annotation.report.charts import (
@@ -22,12 +24,12 @@ from annotation.report.charts import (
 )
 from annotation.report.exhibits import means_frame, shares_frame, stamp
 from annotation.report.material import CampaignMaterial, read_material
-from annotation.report.methods import INTERVALS, listed, methods
+from annotation.report.methods import INTERVALS, methods
 from annotation.status.status import read_status
 from annotation.status.text import headline
 from annotation.verdicts.doubts import looked_for
 from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.preregistration import amendment_lines, amendments, fixed_text
+from annotation.verdicts.preregistration import amendment_lines, fixed_text
 from annotation.verdicts.rules import late_lines, unchecked
 from annotation.verdicts.tables import (
     SIMULATED,
@@ -40,9 +42,9 @@ from annotation.verdicts.tables import (
 )
 from plumbline.exhibits.page import Figure, Section, write_page
 from plumbline.exhibits.table import Exhibit, Table, csv_bytes, write_files
+from plumbline.exhibits.templates import blocks
 from plumbline.fields import fields_of
 from plumbline.study import Study
-from plumbline.words import count
 
 EACH = 3  # pairs of each kind
 _LONGEST = 300  # characters of a text on the page; the CSV file has all
@@ -90,19 +92,19 @@ def examples(material: CampaignMaterial) -> pd.DataFrame:
         ("worst", ["mean", "pair_id"], [True, True]),
     )
     parts = {}
-    for why, by, ascending in kinds:
-        some = rated[rated["sd"] > 0] if why == "most disputed" else rated
-        parts[why] = some.sort_values(by, ascending=ascending).head(EACH).assign(why=why)
-        rated = rated[~rated["pair_id"].isin(parts[why]["pair_id"])]
+    for kind, by, ascending in kinds:
+        some = rated[rated["sd"] > 0] if kind == "most disputed" else rated
+        parts[kind] = some.sort_values(by, ascending=ascending).head(EACH).assign(why=kind)
+        rated = rated[~rated["pair_id"].isin(parts[kind]["pair_id"])]
     chosen = pd.concat([parts["best"], parts["worst"], parts["most disputed"]])
     pairs = {pair.pair_id: pair for pair in material.pairs}
-    shown = [pairs[pair_id] for pair_id in chosen["pair_id"]]
+    example_pairs = [pairs[pair_id] for pair_id in chosen["pair_id"]]
     return chosen.assign(
         question=question,
         n_ratings=chosen["n_ratings"].astype(int),
-        transformation=[pair.transformation for pair in shown],
-        language=[pair.language for pair in shown],
-        texts=["\n".join(f"{field.name}: {field.text}" for field in fields_of(pair)) for pair in shown],
+        transformation=[pair.transformation for pair in example_pairs],
+        language=[pair.language for pair in example_pairs],
+        texts=["\n".join(f"{field.name}: {field.text}" for field in fields_of(pair)) for pair in example_pairs],
     )[_COLUMNS].reset_index(drop=True)
 
 
@@ -111,28 +113,35 @@ def _cut(text: str) -> str:
 
 
 FOLDER = "report"
-_P_BY = "P and the intervals come from one test over the means of pairs."
-_EXAMPLES = (
-    "Examples illustrate the means: they are pairs with enough raters, chosen by their ratings on the first"
-    " question. SD is the standard deviation of the pair's own ratings. Long texts are cut; the CSV file has them in"
-    " full."
-)
-_ANSWERS = (
-    "Answers about candidates are combined, because a candidate's number is only its place in a random order; so are"
-    " answers about groups, which each rater numbers anew. For items with candidates, a verdict's rule on"
-    " cannot_tell is about the first candidate. Raters' agreement is in the report on people and models (plumbline"
-    " human-report)."
-)
+RATINGS = "Ratings and agreement"
+#: Headings with the names of their parts: blocks of `page.jinja`, lists of lines, tables, and figures.
+OUTLINE = {
+    "This report": ("description", "about", "privacy"),
+    # Before the verdicts, so that nobody reads these without it.
+    "What is doubtful": ("doubts", "nothing_doubtful"),
+    "What was decided": ("counted", "unchecked", "amended", "unknown", "of_verdicts", "means", "verdicts"),
+    "Judges beside people": ("of_judges", "judges", "related", "judges_simulated", "judges_means"),
+    "Examples": ("of_examples", "examples"),
+    "Methods": ("methods",),
+    RATINGS: ("of_ratings", "ratings_by_point", "table_2", "agreement", "labels"),
+    "Looks after blocks": ("looks_after_blocks", "unbiased_means"),
+    "Reliability": ("of_reliability", "reliability"),
+    "Known labels": ("of_truth", "truth"),
+    "Raters": ("of_raters", "raters", "training", "no_signs", "signs", "unlooked"),
+    "Decisions and exclusions": ("of_decisions", "decisions", "exclusions"),
+    "Crowd work": ("crowd_campaigns",),
+    "Rules": ("fixed", "in_force", "unchanged", "amendments", "rules", "wording"),
+}
 SHARES, MEANS = "ratings_by_point", "means"  # files with the numbers of the figures
 
 
-def write_report(study: Study, now: datetime | None = None) -> Path:
+def write_report(study: Study, at: datetime | None = None) -> Path:
     """Write `report/index.html` and a CSV file for each of its tables and figures; returns the page.
 
     Raises DataError before there are verdicts, and for verdicts that no longer follow from what is on disk.
     """
     evidence = Evidence(study)
-    material = read_material(evidence, now)
+    material = read_material(evidence, at)
     tables, drawn = all_tables(material), figure_frames(material)
     folder = study.folder / FOLDER
     frames = {table.name: table.frame for table in tables.values()} | drawn
@@ -188,90 +197,66 @@ def figure_frames(material: CampaignMaterial) -> dict[str, pd.DataFrame]:
 def sections(
     material: CampaignMaterial, tables: Mapping[str, Exhibit], drawn: Mapping[str, pd.DataFrame]
 ) -> list[Section]:
-    """Return the page's sections in order."""
-    return [
-        _about(material),
-        _doubtful(material),
-        _decided(material, tables, drawn),
-        *raters.judges_section(material, tables),
-        *([Section("Examples", [_EXAMPLES, tables["examples"].table()])] if "examples" in tables else []),
-        Section("Methods", methods(material), folded=True),
-        _table_two(material, tables, drawn),
-        *_looks(material, tables),
-        *raters.reliability_sections(material, tables),
-        _raters(material, tables),
-        _exclusions(material, tables),
-        *([Section("Crowd work", [tables["crowd_campaigns"].table()])] if material.crowd else []),
-        _rules(material, tables),
-    ]
+    """Return the page's sections in order; an empty table is not on the page, and a heading without parts neither."""
+    shown = {name: [table.table()] for name, table in tables.items() if len(table.frame)}
+    if material.holds is None:
+        del shown["wording"]
+    words = blocks("annotation/report/page.jinja", page_facts(material, shown))
+    parts: dict[str, Sequence[str | Table | Figure]] = {
+        **{name: [paragraph] for name, paragraph in words.items()},
+        "description": [material.study.description],
+        "doubts": ["\n".join(f"– {line}." for line in material.doubts)],
+        "unchecked": [unchecked(material.verdicts)],
+        "amended": amendment_lines(material.rules, material.first),
+        "unknown": [
+            *dict.fromkeys(
+                f"No P of {rule}: {chance.reason}."
+                for verdict in material.verdicts
+                for rule, chance in rule_chances(verdict)
+                if chance.reason
+            )
+        ],
+        "methods": methods(material),
+        **shown,
+    }
+    if drawn:
+        parts |= {MEANS: _mean_figures(material, drawn[MEANS]), SHARES: _share_figures(material, drawn[SHARES])}
+    answered = material.study.judging.does_tasks and material.groups
+    if answered:
+        parts |= {"table_2": [], "agreement": [], SHARES: []}
+    folded = {"Methods", *(["Rules"] if material.holds else [])}
+    made = []
+    for heading, names in OUTLINE.items():
+        if some := [part for name in names for part in parts.get(name, ()) if part]:
+            title = "What people answered" if answered and heading == RATINGS else heading
+            made.append(Section(title, some, heading in folded))
+    return made
 
 
-def _about(material: CampaignMaterial) -> Section:
-    parts = [
-        material.study.description,
-        f"Plumbline wrote this report on {stamp(material.read_at)}. Each table is also a CSV file beside this page,"
-        " with all digits.",
-        "Raters appear under pseudonyms. Their comments are left out of this report, because they may contain names.",
-    ]
-    return Section("This report", [part for part in parts if part])
-
-
-def _doubtful(material: CampaignMaterial) -> Section:
-    """Return the section on doubts, which comes before the verdicts so that nobody reads these without it."""
-    parts = (
-        ["\n".join(f"– {line}." for line in material.doubts)]
-        if material.doubts
-        else [f"Nothing. {looked_for(material.study.judging)}"]
-    )
-    return Section("What is doubtful", parts)
-
-
-def _decided(material: CampaignMaterial, tables: Mapping[str, Exhibit], drawn: Mapping[str, pd.DataFrame]) -> Section:
+def page_facts(material: CampaignMaterial, tables: Collection[str]) -> dict[str, Any]:
+    """Return what the page says, by the names in its template; `tables` are those that it shows."""
+    study, outcome, holds = material.study, material.judges, material.holds
     counts = Counter(verdict.decision for verdict in material.verdicts)
-    parts_of_counts = [f"{counts[name]} {name}" for name in ("accepted", "rejected", "undecided") if counts[name]]
-    parts: list[str] = (
-        [
-            f"{count(len(material.verdicts), 'verdict')}, for {material.study.acceptance.speaks_for}:"
-            f" {listed(parts_of_counts)}."
-        ]
-        if parts_of_counts
-        else []
-    )
-    parts += [note] if (note := unchecked(material.verdicts)) else []
-    parts += amendment_lines(material.rules, material.first)
-    parts += dict.fromkeys(
-        f"No P of {rule}: {chance.reason}."
-        for verdict in material.verdicts
-        for rule, chance in rule_chances(verdict)
-        if chance.reason
-    )
-    parts.append(
-        f"{P_IS} {_P_BY} Failed is the share of {material.study.judging.failed} and were not rated."
-        f" {material.study.called.item.capitalize()}s are those with enough raters. All intervals are 95% intervals."
-    )
-    figures = _mean_figures(material, drawn[MEANS]) if MEANS in drawn else []
-    return Section("What was decided", [*parts, *figures, tables["verdicts"].table()])
-
-
-def _table_two(material: CampaignMaterial, tables: Mapping[str, Exhibit], drawn: Mapping[str, pd.DataFrame]) -> Section:
-    if not material.groups:
-        return Section("Ratings and agreement", ["There are no ratings that count."])
-    labels = [tables["labels"].table()] if "labels" in tables else []
-    rated = [tables[name].table() for name in ("table_2", "agreement") if name in tables]
-    if material.study.judging.does_tasks:
-        return Section("What people answered", [_ANSWERS, *labels])
-    figures = _share_figures(material, drawn[SHARES]) if SHARES in drawn else []
-    return Section("Ratings and agreement", [*figures, *rated, *labels])
-
-
-def _looks(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> list[Section]:
-    """Return the section on looks after blocks; none without looks."""
-    if "looks_after_blocks" not in tables:
-        return []
-    parts: list[str | Table] = [tables["looks_after_blocks"].table()]
-    if "unbiased_means" in tables:
-        parts.append(tables["unbiased_means"].table())
-    return [Section("Looks after blocks", parts)]
+    return {
+        "study": study,
+        "item": study.called.item,
+        "tables": tables,
+        "read_at": stamp(material.read_at),
+        "doubts": material.doubts,
+        "looked_for": looked_for(study.judging),
+        "verdicts": material.verdicts,
+        "decided": [f"{counts[name]} {name}" for name in ("accepted", "rejected", "undecided") if counts[name]],
+        "p_is": P_IS,
+        "judges_left_out": material.judges_left_out,
+        "outcome": outcome,
+        "judges": raters.judges_of(outcome) if outcome else [],
+        "simulated": SIMULATED,
+        "people_decide": PEOPLE_DECIDE,
+        "rated": bool(material.groups),
+        "unlooked": material.unlooked,
+        "fixed": fixed_text(material.rules, material.every) if holds else "",
+        "in_force": stamp(holds.fixed_at) if holds and holds.reason else "",
+    }
 
 
 def _share_figures(material: CampaignMaterial, shares: pd.DataFrame) -> list[Figure]:
@@ -302,31 +287,3 @@ def _mean_figures(material: CampaignMaterial, means: pd.DataFrame) -> list[Figur
         for question in material.questions
         if len(group := means[means["question"] == question])
     ]
-
-
-def _raters(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> Section:
-    signs = [tables["signs"].table() if material.signs else "No rater's answers show a sign of carelessness."]
-    over = f"{material.study.called.item}s"
-    about = f"Seconds are the time since the rater's previous answer, where known; the median is over {over}."
-    training = [tables["training"].table()] if material.trained else []
-    if material.unlooked:
-        signs.append(f"Signs that could not be checked: {'; '.join(material.unlooked)}.")
-    return Section("Raters", [about, tables["raters"].table(), *training, *signs])
-
-
-def _exclusions(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> Section:
-    about = "“Results seen” says whether verdicts had been reached before a decision was made."
-    some = material.decisions or material.withdrawals
-    decided = [about, tables["decisions"].table()] if some else ["No decision about a rater or a pair is on record."]
-    return Section("Decisions and exclusions", [*decided, tables["exclusions"].table()])
-
-
-def _rules(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> Section:
-    if material.holds is None:
-        return Section("Rules", ["The study fixed no rules before these verdicts."])
-    parts = [fixed_text(material.rules, material.every)]
-    if material.holds.reason:
-        parts.append(f"The rules now in force were fixed on {stamp(material.holds.fixed_at)}.")
-    changed = amendments(material.rules, material.first)
-    changes = [tables["amendments"].table()] if changed else ["The rules were not changed after the first rating."]
-    return Section("Rules", [*parts, *changes, tables["rules"].table(), tables["wording"].table()], folded=True)

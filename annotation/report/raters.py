@@ -1,36 +1,21 @@
-"""The report's sections on raters: the reliability of people's ratings, crowd workers and their pay, and LLM judges.
-
-The section on judges comes after people's verdicts, compares with them, and names the evidence of each row.
-"""
+"""The report's tables on raters: the reliability of people's ratings, crowd workers and their pay, and LLM judges."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable
+from typing import Any
 
 import pandas as pd
 
 from annotation.crowd import pay
-from annotation.judges.check import PEOPLE_DECIDE
 from annotation.judges.outcome import JudgesOutcome
 from annotation.judges.select_generator import family
 from annotation.report.material import CampaignMaterial
 from annotation.report.methods import SOURCE_NAMES
 from annotation.statistics.reliability import reliability_table, truth_table
-from annotation.verdicts.tables import SIMULATED, display, interval_of
-from plumbline.exhibits.page import Section
-from plumbline.exhibits.table import Exhibit, Table, interval
-
-_ABOUT = (
-    "ICC(1) is the reliability of a single rating, ICC(1, k) that of the mean of a pair's k ratings. ICC(2) treats the"
-    " raters as a sample and ICC(3) as fixed; both need every rater to have rated every pair. The intervals suppose"
-    " normal ratings: of 100 pairs near the end of the scale, of which a tenth is bad, they cover 82% and not 95%, with"
-    " three bad pairs 54%. A z-score is a rating's distance from its rater's mean, in the rater's standard deviations."
-)
-_TRUTH = (
-    "For items with a known right label, the table shows how often the majority of raters chose it, and how often Dawid"
-    " and Skene's model did, which estimates each rater's reliability from all answers."
-)
+from annotation.verdicts.tables import display, interval_of
+from plumbline.exhibits.table import Exhibit, interval
 
 
 def reliability_exhibit(material: CampaignMaterial) -> Exhibit:
@@ -57,19 +42,9 @@ def _printed(name: str, caption: str, frame: pd.DataFrame, columns: list[str]) -
     return Exhibit(name, caption, frame, printed.assign(**{"n": frame["n"].map(str), "Why missing": frame["reason"]}))
 
 
-def reliability_sections(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> list[Section]:
-    """Return the report's sections on reliability, without empty ones."""
-    parts: list[Section] = []
-    if "reliability" in tables:
-        parts.append(Section("Reliability", [_ABOUT, tables["reliability"].table()]))
-    if "truth" in tables:
-        parts.append(Section("Known labels", [_TRUTH, tables["truth"].table()]))
-    return parts
-
-
 def campaigns_exhibit(material: CampaignMaterial) -> Exhibit:
     """Return a row for each campaign: batches, submissions, money and pay, in dollars."""
-    shown = [
+    rows = [
         {
             "Platform": SOURCE_NAMES[campaign.platform],
             "Mode": campaign.mode,
@@ -87,7 +62,7 @@ def campaigns_exhibit(material: CampaignMaterial) -> Exhibit:
         for campaign in material.crowd
     ]
     caption = "Crowd campaigns; sums planned, and spent or reserved, include the platform's fees"
-    frame = pd.DataFrame(shown)
+    frame = pd.DataFrame(rows)
     return Exhibit("crowd_campaigns", caption, frame, frame)
 
 
@@ -95,41 +70,13 @@ def _number(value: float, form: str) -> str:
     return "–" if math.isnan(value) else form.format(value)
 
 
-_ABOUT_JUDGES = (
-    "Judges rated the pairs that people rated, and further outputs. “With judges” is people's mean, corrected by the"
-    " judges' scores of the further outputs (prediction-powered inference: a judge's constant error changes nothing),"
-    " and “As precise as” the number of rated pairs that would be as precise without judges. "
-)
-
-
-def judges_section(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> list[Section]:
-    """Return the section; none without judges, and only a line if their records cannot be read."""
-    outcome = material.judges
-    if outcome is None:
-        why = material.judges_left_out
-        return [Section("Judges beside people", [f"Judges are left out: {why}"])] if why else []
-    parts: list[str | Table] = [_ABOUT_JUDGES + PEOPLE_DECIDE, *made_up(outcome), tables["judges_means"].table()]
-    return [Section("Judges beside people", parts)]
-
-
-def made_up(outcome: JudgesOutcome) -> list[str]:
-    """Return lines on the judges, on recorded scores, on judges' own outputs, and on simulated ratings."""
-    models = outcome.judging.judgements.drop_duplicates("judge").sort_values("judge")
-    named = [f"{model['judge']} ({model['model']})" for model in models.to_dict("records")]
-    recorded = f" Judges whose answers come from a file: {', '.join(outcome.recorded)}." if outcome.recorded else ""
-    makers = dict.fromkeys(models["generator"])
-    kin = {
-        model["judge"]: [name for name in makers if family(name) == family(model["model"])]
-        for model in models.to_dict("records")
-    }
-    related = "; ".join(f"{judge} (outputs of {', '.join(names)})" for judge, names in kin.items() if names)
-    doubtful = [
-        f"Some judges rated outputs of their own model, or of one with a related name, and may favour them: {related}."
-    ]
+def judges_of(outcome: JudgesOutcome) -> list[dict[Hashable, Any]]:
+    """Return each judge with its model, and with the generators that are its own model or have a related name."""
+    judgements = outcome.judging.judgements
+    makers = dict.fromkeys(judgements["generator"])
+    judges = judgements.drop_duplicates("judge").sort_values("judge")[["judge", "model"]].to_dict("records")
     return [
-        f"Judges: {', '.join(named)}.{recorded}",
-        *(doubtful if related else []),
-        *([SIMULATED] if outcome.simulated else []),
+        {**judge, "related": [name for name in makers if family(name) == family(judge["model"])]} for judge in judges
     ]
 
 
@@ -137,11 +84,11 @@ def means_exhibit(material: CampaignMaterial, outcome: JudgesOutcome) -> Exhibit
     """Return a row for each group and question: people's mean, that with judges, and how precise it is."""
     frame = outcome.means.assign(recorded=", ".join(outcome.recorded), simulated=outcome.simulated)
     places = [name for name in ("pool", "language", "task_type") if name in frame]
-    where = [" ".join(filter(None, row)) for row in frame[places[1:]].astype(str).itertuples(index=False, name=None)]
+    units = [" ".join(filter(None, row)) for row in frame[places[1:]].astype(str).itertuples(index=False, name=None)]
     printed = pd.DataFrame(
         {
             material.study.called.judged.capitalize(): frame["pool"].map(display),
-            "Language": where,
+            "Language": units,
             "Question": frame["question"],
             "People [95%]": _intervals(frame, "people_mean", ("people_low", "people_high")),
             "With judges [95%]": _intervals(frame, "mean"),

@@ -345,9 +345,9 @@ class Turns:
                 return candidate
         while self._turns:
             turn = min(self._turns, key=lambda turns: turns._given)  # the first of those that gave least
-            taken = turn.take(wanted)
-            if taken is not None:
-                return taken
+            chosen = turn.take(wanted)
+            if chosen is not None:
+                return chosen
             self._turns.remove(turn)
         return None
 
@@ -467,7 +467,7 @@ class Groups:
     def _stratum(self, item: SubjectItem) -> tuple[str, ...]:
         words = count_words(item.text)
         third = sum(words > bound for bound in self._bounds[item.dataset, item.language])
-        context = "\n".join(plain(item.fields[name]) for name in item.apart)
+        context = "\n".join(plain(item.fields[name]) for name in item.distinct_by)
         return item.language, item.task_type, item.dataset, context, item.output_language, str(third)
 
 

@@ -66,16 +66,16 @@ def _makers_on_disk(study: Study, transformation: str) -> set[tuple[str, str]]:
 
 def _of_items(records: CampaignRecords, pairs: Collection[Pair]) -> Iterator[str]:
     study = records.study
-    if lost := sorted({pair.transformation for pair in pairs} - study.kinds.keys()):
+    if names := sorted({pair.transformation for pair in pairs} - study.kinds.keys()):
         yield (
-            f"{study.file}: the sample has items of {lost[0]!r}, which the study's subject does not have now; undo the"
+            f"{study.file}: the sample has items of {names[0]!r}, which the study's subject does not have now; undo the"
             " change"
         )
     file = study.judging.file_of(study)
     if file is not None and file.is_file():
         keys = {item.key for item in read_items(study, records.rubric)[0]}
-        if gone := [pair for pair in pairs if pair.key not in keys]:
+        if removed := [pair for pair in pairs if pair.key not in keys]:
             yield (
-                f"{file}: no longer has {count(len(gone), 'text')} of the sample, such as"
-                f" {fields_of(gone[0])[0].text[:60]!r} ({gone[0].transformation}); restore the file"
+                f"{file}: no longer has {count(len(removed), 'text')} of the sample, such as"
+                f" {fields_of(removed[0])[0].text[:60]!r} ({removed[0].transformation}); restore the file"
             )

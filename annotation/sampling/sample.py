@@ -17,7 +17,7 @@ from typing import Any
 from annotation.campaign.offering import alone, is_complete, offered, refuse_other_sample
 from annotation.campaign.records import CONTROLS, PAIRS, SUPPLY, WAVES, CampaignRecords
 from annotation.campaign.rubric import Rubric, load_rubric
-from annotation.campaign.subjects import shown
+from annotation.campaign.subjects import shown_items
 from annotation.human.order import drop_answers
 from annotation.human.records import ITEMS, TASKS, HumanItem, HumanTask
 from annotation.human.tasks import prepared, refuse_other_tasks
@@ -127,7 +127,7 @@ def _of_tasks(study: Study) -> SampleDrawing:
     every = list(prepared(study))
     tasks = [drawn_task.task for drawn_task in every]
     rubric = load_rubric(study, tasks=tasks)
-    rows = [row for drawn_task in every for row in shown(drawn_task, study.kinds[drawn_task.task.task])]
+    rows = [row for drawn_task in every for row in shown_items(drawn_task, study.kinds[drawn_task.task.task])]
     items, pairs = [item for item, _ in rows], [pair for _, records in rows for pair in records]
     repeatable = [pair for _, records in rows if len(records) == 1 for pair in records]
     counts = Counter((item.task, item.language) for item in items)
@@ -205,10 +205,10 @@ class PoolDrawing:
                 takes_all or not self._seen.near(*compared(self._study.judging.beside, candidate.pair))
             )
 
-        taken = turns.take(wanted)
-        if taken is not None:
-            self._seen.add(*compared(self._study.judging.beside, taken.pair))
-        return taken
+        chosen = turns.take(wanted)
+        if chosen is not None:
+            self._seen.add(*compared(self._study.judging.beside, chosen.pair))
+        return chosen
 
 
 def compared(context_fields: Collection[str], pair: Pair) -> tuple[list[Hashable], frozenset[str]]:

@@ -120,29 +120,29 @@ def restore(home: Home, file: Path) -> tuple[BackupManifest, str]:
         if manifest.kind != kind:
             raise DataError(f"{file}: this backup is of {manifest.kind}, but {home.path} uses {kind}; restore it to a "
                             f"server that uses {manifest.kind}")  # fmt: skip
-        aside = home.path / f"replaced-{datetime.now(UTC):%Y%m%dT%H%M%S%fZ}"
+        replaced = home.path / f"replaced-{datetime.now(UTC):%Y%m%dT%H%M%S%fZ}"
         try:
-            aside.mkdir(mode=PRIVATE_FOLDER)
-            kept_at = str(aside)
+            replaced.mkdir(mode=PRIVATE_FOLDER)
+            kept_at = str(replaced)
             if address is not None:
                 kept_at += f" and schema {database.load(address, work / DATABASES[kind], manifest.counts)}"
-            swap(home, work, aside, [name for name in manifest.files if name != DATABASES["postgresql"]])
+            swap(home, work, replaced, [name for name in manifest.files if name != DATABASES["postgresql"]])
         except OSError as error:
             raise ServiceError(f"{home.path}: cannot be changed ({error.strerror}, {error.filename}); its old "
-                               f"files are still there or in {aside}") from error  # fmt: skip
+                               f"files are still there or in {replaced}") from error  # fmt: skip
         if address is None:
             database.check_sqlite(home.database, manifest.counts)
     return manifest, kept_at
 
 
-def swap(home: Home, work: Path, aside: Path, names: list[str]) -> None:
+def swap(home: Home, work: Path, replaced: Path, names: list[str]) -> None:
     """Move the home's files aside and the backup's into their place."""
     places = [*BESIDE.values(), "argilla.db", "jobs.db"]
     logs = [f"{path}{log}" for path in places if path.endswith(".db") for log in ("-wal", "-shm")]
     with changing(home):
         for path in (*places, *logs):
             if (home.path / path).exists():
-                (home.path / path).replace(aside / Path(path).name)
+                (home.path / path).replace(replaced / Path(path).name)
         for name in names:
             target = home.path / BESIDE.get(name, name)
             target.parent.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)

@@ -117,13 +117,13 @@ def program(address: str, command: Sequence[str], input_text: str | None = None)
             command, env=environment(address), capture_output=True, text=True, input=input_text or "", check=False
         )
     except FileNotFoundError as error:
-        raise missing(command[0]) from error
+        raise missing_program(command[0]) from error
     if done.returncode != 0:
         raise failed(address, command[0], done.stderr)
     return done.stdout
 
 
-def missing(name: str) -> ServiceError:
+def missing_program(name: str) -> ServiceError:
     """Return the error for a missing program of PostgreSQL's."""
     return ServiceError(
         f"{name} is not installed; on Debian and Ubuntu: sudo apt install postgresql-client; "
@@ -217,7 +217,7 @@ def snapshot(address: str) -> Iterator[tuple[str, dict[str, int]]]:
         session = subprocess.Popen(PSQL, env=environment(address), text=True, stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
     except FileNotFoundError as error:
-        raise missing(PSQL[0]) from error
+        raise missing_program(PSQL[0]) from error
     with session:
         if session.stdin is None or session.stdout is None or session.stderr is None:
             raise ServiceError("psql was started without input or output; run the command again")

@@ -39,10 +39,10 @@ class Design:
     per_pair: int = 3  #: raters of a pair that count, the first by time
     rule: AcceptanceSpec = field(default_factory=AcceptanceSpec)
     seed: int = 1337  #: the sample's, which fixes the order of pairs in blocks
-    others: Mapping[str, Question] = field(default_factory=dict)  #: questions other than required ratings on `scale`
+    extra: Mapping[str, Question] = field(default_factory=dict)  #: questions other than required ratings on `scale`
     pools: Mapping[str, str] = field(default_factory=dict)  #: of transformations beside HTEB's eight
     blocks: tuple[int, ...] = ()  #: numbers of pairs after which a rule by blocks looks
-    taken: Sequence[TakenLook] = ()  #: looks after blocks that were taken before
+    past_looks: Sequence[TakenLook] = ()  #: looks after blocks that were taken before
 
     def __post_init__(self) -> None:
         """Check the design. Raises ValueError for an impossible one."""
@@ -65,16 +65,16 @@ class Design:
         """Return the study's design, with its rubric's questions and scale."""
         questions, per_pair = rubric.asked(), study.raters.per_pair
         names = tuple(question.name for question in questions)
-        others = {
+        extra = {
             question.name: question for question in questions if question != RatingQuestion(question.name, rubric.scale)
         }
         pools = {name: kind.pool for name, kind in study.kinds.items()}
         blocks = study.raters.blocks
-        return cls(names, rubric.scale, per_pair, study.acceptance, study.sample.seed, others, pools, blocks=blocks)
+        return cls(names, rubric.scale, per_pair, study.acceptance, study.sample.seed, extra, pools, blocks=blocks)
 
     def asked(self, question: str) -> Question:
         """Return a question as raters answer it."""
-        return self.others.get(question) or RatingQuestion(question, self.scale)
+        return self.extra.get(question) or RatingQuestion(question, self.scale)
 
     @property
     def rated(self) -> tuple[str, ...]:

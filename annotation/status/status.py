@@ -46,7 +46,7 @@ class Status:
     """The status of a study."""
 
     study: Study
-    now: datetime
+    read_at: datetime
     stages: dict[str, Stage]  #: in the flow's order
     rules: tuple[str, ...]  #: when they were fixed, and each amendment
     warnings: tuple[str, ...]
@@ -70,7 +70,7 @@ class Status:
         None  #: what the running server has, where it was looked at (`annotation.status.status`)
     )
     on_record: int = 0  #: answers that were collected of what it has
-    aside: int = 0  #: answers on record that it no longer has: of excluded raters, whose pairs it offers again
+    set_aside: int = 0  #: answers on record that it no longer has: of excluded raters, whose pairs it offers again
     looks: pd.DataFrame = field(default_factory=lambda: looks_frame([]))  #: after blocks, so far (`looks_frame`)
     blocks: tuple[str, ...] = ()  #: of a rule by blocks: what is open now, in lines
     again: int = 0  #: answers of excluded raters whose pairs `publish` would offer again, for what is undecided
@@ -83,7 +83,7 @@ class Status:
 
 def read_status(
     evidence: Evidence,
-    now: datetime,
+    read_at: datetime,
     reached: Sequence[Verdict] | None = None,
     manifest: Mapping[str, Any] | None = None,
 ) -> Status:
@@ -115,7 +115,7 @@ def read_status(
     warnings += never_lines(study, undecided, offered=begun)
     return Status(
         study=study,
-        now=now,
+        read_at=read_at,
         stages=stages,
         rules=rules,
         warnings=tuple(filter(None, warnings)),
@@ -300,7 +300,7 @@ def with_server(status: Status, collected: CampaignData, home: server.Home) -> S
     answers = submitted.assign(again=asked_again(submitted)).drop_duplicates(["pair_id", "rater_id"])
     n_again = int(answers["again"].sum())
     return replace(
-        status, server=answered_now(status.study.name, home, names), on_record=len(answers) - n_again, aside=n_again
+        status, server=answered_now(status.study.name, home, names), on_record=len(answers) - n_again, set_aside=n_again
     )
 
 
@@ -317,7 +317,7 @@ def server_line(status: Status) -> str:
         count(len(on_server.by_account), "account"),
     )
     verb = "is" if status.on_record == 1 else "are"
-    offered_again = f", and {status.aside} more by excluded raters, whose pairs it offers again" if status.aside else ""
-    collected = f"{status.on_record} {verb} collected{offered_again}"
+    again = f", and {status.set_aside} more by excluded raters, whose pairs it offers again" if status.set_aside else ""
+    collected = f"{status.on_record} {verb} collected{again}"
     server = f"The server at {on_server.url}"
     return f"{server} has {answers} from {accounts}; {collected}. All numbers here count collected answers."

@@ -37,7 +37,7 @@ def status_text(status: Status, names: Mapping[str, str] = MappingProxyType({}))
     study = status.study
     warnings = [SIMULATED if status.simulated else "", LATE[status.rules_fixed] if status.rules_fixed else ""]
     parts = [
-        "\n".join([f"Study {study.name} on {status.now:%Y-%m-%d at %H:%M} UTC", *filter(None, warnings)]),
+        "\n".join([f"Study {study.name} on {status.read_at:%Y-%m-%d at %H:%M} UTC", *filter(None, warnings)]),
         _flow_text(status),
         "\n".join([*status.rules, *status.notes, *(f"WARNING: {line}" for line in status.warnings)]),
     ]
@@ -237,7 +237,7 @@ def _after(status: Status) -> str:
 def _flow_text(status: Status) -> str:
     rows = []
     for stage in (stage for stage in status.stages.values() if stage.wanted):
-        when = f"{stage.at:%Y-%m-%d %H:%M} UTC, {ago(stage.at, status.now)}" if stage.at else ""
+        when = f"{stage.at:%Y-%m-%d %H:%M} UTC, {ago(stage.at, status.read_at)}" if stage.at else ""
         rows.append([stage.name, stage.state, when, stage.note])
     table = columns(["Stage", "State", "When", "Note"], rows)
     if status.stages["collected"].state == "not yet":
@@ -285,7 +285,7 @@ def _rater_text(status: Status, names: Mapping[str, str]) -> str:
             named(row["rater_id"], names),
             str(row["answers"]),
             DASH if pd.isna(row["open"]) else str(int(row["open"])),
-            DASH if pd.isna(row["last"]) else ago(row["last"], status.now),
+            DASH if pd.isna(row["last"]) else ago(row["last"], status.read_at),
             *(str(row[name]) for name in ("drafts", "discarded", "signs")),
             *trained.get(row["rater_id"], [DASH] if trained else []),
             "; ".join(word for word, name in _REMARKS.items() if row[name]),

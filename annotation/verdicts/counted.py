@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from annotation.campaign.counting import Dealt
+from annotation.campaign.counting import PairCoverage
 from annotation.questions.question import Question
 from annotation.sampling.queues import SCOPES, in_order
 from annotation.sampling.sample import COMMAND
@@ -38,11 +38,11 @@ class Basis:
     blocks: Mapping[Place, BlockProgress] = field(default_factory=dict)  #: by group; empty without blocks
 
 
-def basis(sample: pd.DataFrame, ratings: pd.DataFrame, design: Design, done: Dealt | None = None) -> Basis:
+def basis(sample: pd.DataFrame, ratings: pd.DataFrame, design: Design, coverage: PairCoverage | None = None) -> Basis:
     """Return the ratings of the pairs that verdicts rest on.
 
-    `sample` has a row for each pair (pair_id, pool, language, task_type, wave), `ratings` are those that count, `done`
-    says which pairs need not be waited for (`campaign.counting.dealt_with`); no rating is of a withdrawn pair.
+    `sample` has a row for each pair (pair_id, pool, language, task_type, wave), `ratings` are those that count,
+    none of a withdrawn pair. `coverage` says which pairs need not be waited for (`campaign.counting.coverage_of`).
     """
     answered = answers(ratings, design)
     if not design.blocks:
@@ -51,9 +51,9 @@ def basis(sample: pd.DataFrame, ratings: pd.DataFrame, design: Design, done: Dea
     turns = pd.Series(range(len(order)), index=order)
     numbers, blocks = dict(zip(answered.index, answered.tolist(), strict=True)), dict[Place, BlockProgress]()
     for key, of_group in sample.groupby(SCOPES[design.rule.scope], sort=False)["pair_id"]:
-        ids, group_key = of_group.iloc[turns.loc[of_group].to_numpy().argsort()], tuple(map(str, key))
+        ids, group = of_group.iloc[turns.loc[of_group].to_numpy().argsort()], tuple(map(str, key))
         of_blocks = ratings[ratings["pair_id"].isin(ids) & ratings["question"].isin(design.questions)]
-        blocks[group_key] = block_progress(ids.tolist(), of_blocks, numbers, done or Dealt(), design, group_key)
+        blocks[group] = block_progress(ids.tolist(), of_blocks, numbers, coverage or PairCoverage(), design, group)
     pair_ids = [pair_id for progress in blocks.values() for pair_id in progress.counting]
     return Basis(_of_pairs(ratings, pair_ids, design.questions), blocks)
 

@@ -149,9 +149,9 @@ def after_ratings(evidence: Evidence) -> list[Decision]:
 
 def _withdrawals(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[str]:
     """Yield lines on pairs that people withdrew, or made to count again, after these had been rated."""
-    late, item = after_ratings(evidence) if evidence.withdrawals else [], evidence.study.called.item
+    late_decisions, item = after_ratings(evidence) if evidence.withdrawals else [], evidence.study.called.item
     for withdrawn, done in ((True, "withdrawn"), (False, "made to count again")):
-        decisions = [decision for decision in late if decision.exclude is withdrawn]
+        decisions = [decision for decision in late_decisions if decision.exclude is withdrawn]
         if not decisions:
             continue
         looks = sum(any(look.at <= decision.decided_at for look in evidence.looks) for decision in decisions)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Self
 
-from annotation.campaign.counting import counting_ratings, dealt_with, imported, stays
+from annotation.campaign.counting import counting_ratings, coverage_of, imported, stays
 from annotation.campaign.offering import offered_to_raters
 from annotation.campaign.records import BLOCK_LOOKS, PAIRS, RATINGS, SUPPLY, CampaignRecords
 from annotation.ratings.signs import find_signs, not_looked_at
@@ -64,7 +64,7 @@ class Evidence(CampaignRecords):
     def design(self) -> Design:
         """The study's questions and rule, with the looks that were taken."""
         design = Design.of(self.study, self.rubric)
-        return replace(design, taken=tuple(self.block_looks)) if design.blocks else design
+        return replace(design, past_looks=tuple(self.block_looks)) if design.blocks else design
 
     @property
     def first(self) -> datetime | None:
@@ -100,7 +100,7 @@ class Evidence(CampaignRecords):
         if not design.blocks or data.sample.empty:
             return {}
         counting = counting_ratings(data.sample_ratings, design.per_pair)
-        return basis(data.sample, counting, design, dealt_with(data.sample_ratings, data.withdrawn)).blocks
+        return basis(data.sample, counting, design, coverage_of(data.sample_ratings, data.withdrawn)).blocks
 
     @property
     def looks_due(self) -> list[TakenLook]:

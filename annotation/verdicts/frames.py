@@ -121,15 +121,15 @@ def _times(column: pd.Series) -> pd.Series:
     return times
 
 
-def _sample(frame: pd.DataFrame, what: str) -> list[Pair]:
+def _sample(frame: pd.DataFrame, table: str) -> list[Pair]:
     """Return the pairs of a frame; missing columns are empty. Raises ValueError for a pair with contradictory rows."""
-    need(frame, ("pair_id", "transformation"), what)
+    need(frame, ("pair_id", "transformation"), table)
     names = [name for name in _OF_PAIRS if name in frame]
-    filled(frame, ("pair_id", "transformation", *names), what)
+    filled(frame, ("pair_id", "transformation", *names), table)
     rows = frame[["pair_id", *names]].astype(str).drop_duplicates()
     if (twice := rows["pair_id"].duplicated().to_numpy(bool)).any():
         pair = rows["pair_id"].iloc[int(twice.argmax())]
-        raise ValueError(f"{what}: pair {pair} has more than one {' or '.join(names)}")
+        raise ValueError(f"{table}: pair {pair} has more than one {' or '.join(names)}")
     return [_pair({str(name): value for name, value in row.items()}) for row in rows.to_dict("records")]
 
 

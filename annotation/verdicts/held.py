@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from annotation.campaign.counting import counting_ratings, dealt_with
+from annotation.campaign.counting import counting_ratings, coverage_of
 from annotation.questions.means import MeanOfAnswers
 from annotation.ratings.decisions import answers_hash
 from annotation.ratings.signs import controls_by_kind
@@ -77,13 +77,13 @@ def with_checks(verdicts: Sequence[Verdict], evidence: Evidence) -> list[Verdict
     if all(verdict.decision == "undecided" for verdict in verdicts):
         return verdicts
     collected = evidence.collected
-    return held(
+    return held_back(
         verdicts, collected.sample_pairs, collected.coded_ratings, evidence.design, Checks.of(evidence),
         collected.withdrawn,
     )  # fmt: skip
 
 
-def held(
+def held_back(
     verdicts: Sequence[Verdict],
     pairs: Sequence[Pair],
     ratings: pd.DataFrame,
@@ -96,7 +96,7 @@ def held(
     names = ["pair_id", "pool", "language", "task_type", "wave"]
     sample = pd.DataFrame(map(operator.attrgetter(*names), pairs), columns=names)
     counting = counting_ratings(ratings, design.per_pair)
-    counted = basis(sample, counting, design, dealt_with(ratings, withdrawn)).ratings
+    counted = basis(sample, counting, design, coverage_of(ratings, withdrawn)).ratings
     facts = sample.set_index("pair_id")
     counted = counted.assign(**{name: counted["pair_id"].map(facts[name]) for name in key})
     groups = {tuple(map(str, group_key)): group for group_key, group in counted.groupby(key, observed=True)}

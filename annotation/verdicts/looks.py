@@ -15,7 +15,7 @@ from datetime import datetime
 import numpy as np
 import pandas as pd
 
-from annotation.campaign.counting import Dealt
+from annotation.campaign.counting import PairCoverage
 from annotation.questions.summary import Chance
 from annotation.records import BlockLook, Outcome, TakenLook
 from annotation.sampling.queues import ends_of
@@ -99,26 +99,26 @@ def block_progress(
     order: Sequence[str],
     ratings: pd.DataFrame,
     answered: Mapping[str, int],
-    settled: Dealt,
+    coverage: PairCoverage,
     design: Design,
     group: tuple[str, ...],
 ) -> BlockProgress:
     """Look after each complete block of one group, until a look decides.
 
-    The rule is that of `plumbline.statistics.group_sequential.looks`, with `design.taken` as the looks that were taken.
+    The rule is that of `plumbline.statistics.group_sequential.looks`, with `design.past_looks` as the looks taken.
 
     Args:
         order: all pairs of the group, in the order of the blocks.
         ratings: those of its pairs that count (without excluded, surplus and withdrawn ones).
         answered: ratings of each pair that count, on its question with the fewest.
-        settled: how many raters are done with each pair, and the pairs that people withdrew: blocks pass them over.
+        coverage: how many raters are done with each pair, and the pairs that people withdrew: blocks pass them over.
         design: the questions and the rule.
         group: pool, language and task, as far as the rule's scope goes.
     """
-    ends, withdrawn, rule = ends_of(design.blocks, len(order)), set(settled.withdrawn), design.rule
+    ends, withdrawn, rule = ends_of(design.blocks, len(order)), set(coverage.withdrawn), design.rule
 
     def missing(pair_id: str) -> int:
-        n_answers = max(answered.get(pair_id, 0), settled.raters.get(pair_id, 0))
+        n_answers = max(answered.get(pair_id, 0), coverage.raters.get(pair_id, 0))
         return 0 if pair_id in withdrawn else max(0, design.per_pair - n_answers)
 
     waiting = [sum(map(missing, order[start:end])) for start, end in zip((0, *ends), ends, strict=False)]
@@ -195,8 +195,8 @@ def _may_decide(ratings: pd.DataFrame, pair_ids: Sequence[str], design: Design, 
 
 def _taken(design: Design, group: tuple[str, ...], specs: Sequence[RuleSpec]) -> list[TakenLook]:
     """Return the looks taken at a group so far, each as last taken, in order."""
-    by_number = {look.look: look for look in design.taken if look.group == group and len(look.values) == len(specs)}
-    return [by_number[number] for number in itertools.takewhile(by_number.__contains__, itertools.count(1))]
+    by_look = {look.look: look for look in design.past_looks if look.group == group and len(look.values) == len(specs)}
+    return [by_look[number] for number in itertools.takewhile(by_look.__contains__, itertools.count(1))]
 
 
 def _path(looks: Sequence[TakenLook], number: int) -> Path:

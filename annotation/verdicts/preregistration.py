@@ -58,13 +58,13 @@ def _differences(path: str, old: Any, new: Any) -> Iterator[str]:
 
 def from_to(old: Any, new: Any) -> str:
     """Return both values in a line, `3.0, now 2.5`; of long wordings the part that differs."""
-    before, after = _plain(old), _plain(new)
+    old_text, new_text = _plain(old), _plain(new)
     start = 0
-    if max(len(before), len(after)) > _LONGEST:
-        pairs = itertools.takewhile(lambda both: both[0] == both[1], zip(before, after, strict=False))
+    if max(len(old_text), len(new_text)) > _LONGEST:
+        pairs = itertools.takewhile(lambda both: both[0] == both[1], zip(old_text, new_text, strict=False))
         same = sum(1 for _ in pairs)
-        start = before.rfind(" ", 0, max(0, same - _BEFORE)) + 1
-    return f"{_part(before, start)}, now {_part(after, start)}"
+        start = old_text.rfind(" ", 0, max(0, same - _BEFORE)) + 1
+    return f"{_part(old_text, start)}, now {_part(new_text, start)}"
 
 
 def _plain(value: Any) -> str:
@@ -106,7 +106,7 @@ def binding(fixed: Sequence[RuleSet], first: datetime | None) -> RuleSet | None:
     return in_force[-1] if in_force else next(iter(fixed), None)
 
 
-def seen(fixed: Sequence[RuleSet], first: datetime | None) -> RuleSet | None:
+def rules_at_start(fixed: Sequence[RuleSet], first: datetime | None) -> RuleSet | None:
     """Return the rules as raters began, without later amendments."""
     return binding([rule_set for rule_set in fixed if not rule_set.reason], first)
 
@@ -117,7 +117,7 @@ def asked_rubric(records: CampaignRecords) -> Rubric:
     It is the study's rubric where none was fixed.
     """
     first = first_rating(records.all_ratings) if len(records.rules) > 1 else None
-    rule_set = seen(records.rules, first)
+    rule_set = rules_at_start(records.rules, first)
     return records.rubric if rule_set is None else rubric_of(rule_set)
 
 
@@ -224,7 +224,7 @@ def fixed_text(fixed: Sequence[RuleSet], ratings: pd.DataFrame) -> str:
     if not fixed:
         return "The rules are not fixed yet; publishing fixes them."
     first = first_rating(ratings)
-    rule_set = seen(fixed, first) or fixed[0]
+    rule_set = rules_at_start(fixed, first) or fixed[0]
     at = f"The rules were fixed on {rule_set.fixed_at:%Y-%m-%d at %H:%M} UTC"
     if first is None:
         return f"{at}; no rating was collected yet."
@@ -250,7 +250,7 @@ def rules_fixed(fixed: Sequence[RuleSet], ratings: pd.DataFrame, *, offered: boo
     imported ratings count as given before the rules. If a file has no times, nobody can know.
     """
     first = first_rating(ratings)
-    rules, began = binding(fixed, first), seen(fixed, first)
+    rules, began = binding(fixed, first), rules_at_start(fixed, first)
     if rules is None or began is None or first is None:
         return "", ""
     since = rules.fixed_at if changes(began.rules, rules.rules) else began.fixed_at

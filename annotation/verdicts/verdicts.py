@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from annotation.campaign.counting import Dealt, counting_ratings, dealt_with, stays
+from annotation.campaign.counting import PairCoverage, counting_ratings, coverage_of, stays
 from annotation.questions.means import MeanOfAnswers
 from annotation.questions.summary import Chance, Summary
 from annotation.records import RuleResult, Supply, Verdict
@@ -112,7 +112,7 @@ def judged_sample(
     """
     ratings = coded(ratings)
     counting = counting_ratings(ratings, design.per_pair)
-    judged = verdicts(pairs, counting, design, seed, dealt_with(ratings, withdrawn))
+    judged = verdicts(pairs, counting, design, seed, coverage_of(ratings, withdrawn))
     judged = with_exclusions(judged, pairs, ratings, design, withdrawn)
     return with_withdrawals(judged, pairs, ratings, design, withdrawn)
 
@@ -122,17 +122,17 @@ def verdicts(
     ratings: pd.DataFrame,
     design: Design,
     seed: int | None,
-    done: Dealt | None = None,
+    coverage: PairCoverage | None = None,
 ) -> list[Verdict]:
     """Return a verdict for each transformation and language of the sample (and task, with scope `task`), in its order.
 
     `pairs` are those of the sample, `ratings` those that count. A transformation is judged on its pool's ratings
     (translation and cross_translation are rated as one): all of them, those in its language, or those of its language
-    and task, as the rule's scope says. Only pairs that count (`verdicts.counted`) enter. `done` says which pairs need
-    not be waited for (`annotation.campaign.counting.dealt_with`). `seed` is as for `judged_sample`.
+    and task, as the rule's scope says. Only pairs that count (`verdicts.counted`) enter. `coverage` says which pairs
+    need not be waited for (`annotation.campaign.counting.coverage_of`). `seed` is as for `judged_sample`.
     """
     key, sample = SCOPES[design.rule.scope], sample_frame(pairs)
-    rests = basis(sample, ratings, design, done)
+    rests = basis(sample, ratings, design, coverage)
     judged, records = _judged(sample, rests, design, seed), []
     counted = is_among(sample["pair_id"], rests.ratings["pair_id"].unique())
     numbers = (
@@ -231,7 +231,7 @@ def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None
             if design.asked(name).asked_in(group_key[0])
         )
         if progress is not None:
-            summaries = tuple(_after_looks(summary, progress, alone=not rule.rules) for summary in summaries)
+            summaries = tuple(_after_looks(summary, progress, one_threshold=not rule.rules) for summary in summaries)
         rules = rules_for(group_key[0], rule)
         probabilities = (
             chances(of_group, rules, design) if progress is None else [sure for _, sure in progress.chances if rules]
@@ -263,17 +263,17 @@ def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None
     return dict(judge(group) for group in sample.groupby(key, sort=False))
 
 
-def _after_looks(summary: Summary, progress: BlockProgress, *, alone: bool) -> Summary:
+def _after_looks(summary: Summary, progress: BlockProgress, *, one_threshold: bool) -> Summary:
     """Return a summary with P at the last look, and with means and shares corrected for the bias of stopping early.
 
-    `alone` is whether one threshold decides, whose P stands in the summary.
+    `one_threshold` is whether one threshold decides, whose P stands in the summary.
     """
     estimates, of_question = progress.unbiased, dict(progress.chances).get(summary.question)
     shares = tuple(
         share.model_copy(update={"unbiased": estimates.get((summary.question, share.label))})
         for share in summary.shares
     )
-    probability = of_question.probability if alone and of_question else math.nan
+    probability = of_question.probability if one_threshold and of_question else math.nan
     update = {"unbiased": estimates.get((summary.question, "")), "shares": shares, "probability": probability}
     return summary.model_copy(update=update)
 
@@ -300,7 +300,7 @@ def with_exclusions(
     if not excluded.any():
         return list(reached)
     every = counting_ratings(ratings, design.per_pair, with_excluded=True)
-    alternatives = verdicts(pairs, every, design, None, dealt_with(ratings, withdrawn))
+    alternatives = verdicts(pairs, every, design, None, coverage_of(ratings, withdrawn))
     key = SCOPES[design.rule.scope]
     facts = sample_frame(pairs).set_index("pair_id")
     counts = facts.loc[ratings.loc[excluded, "pair_id"], key].value_counts().to_dict()
@@ -330,8 +330,8 @@ def with_withdrawals(
     rated = set(ratings.loc[ratings["status"] == "submitted", "pair_id"]) & set(withdrawn)
     staying = ratings.assign(withdrawn="")
     counting = counting_ratings(staying, design.per_pair)
-    raters = {**dealt_with(staying).raters, **dict.fromkeys(rated, design.per_pair)}  # nobody is asked for more
-    alternatives = verdicts(pairs, counting, design, None, Dealt(raters, set(withdrawn) - rated))
+    raters = {**coverage_of(staying).raters, **dict.fromkeys(rated, design.per_pair)}  # nobody is asked for more
+    alternatives = verdicts(pairs, counting, design, None, PairCoverage(raters, set(withdrawn) - rated))
     key = SCOPES[design.rule.scope]
     counts, of_rated = (
         Counter(tuple(getattr(pair, name) for name in key) for pair in out if pair.pair_id in some)

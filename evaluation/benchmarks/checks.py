@@ -20,7 +20,7 @@ from cyclopts import Parameter
 from tqdm import tqdm
 
 from annotation.campaign.records import LOOKS
-from evaluation.benchmarks.contents import THRESHOLDS, CheckedTask, Finding, contents_of, found, undefined
+from evaluation.benchmarks.contents import THRESHOLDS, CheckedTask, Finding, contents_of, finding, undefined
 from evaluation.benchmarks.data_checks import check_contents
 from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.models.registered import MtebModel
@@ -97,7 +97,7 @@ class ScoreChecks:
         worst, best = min(scores, key=lambda name: scores[name]), max(scores, key=lambda name: scores[name])
         ends = f"weakest model: {worst} ({scores[worst]:.4f}); best model: {best} ({scores[best]:.4f})"
         text = f"{BASELINE.name} scores {base:.4f} on the original texts; {ends}"
-        return found("random", scores[worst] - base, text, fails=scores[best] - base)
+        return finding("random", scores[worst] - base, text, fails=scores[best] - base)
 
 
 def known_scores(
@@ -121,7 +121,7 @@ def near_perfect(scores: Mapping[str, float]) -> Finding:
     """Check whether the best model, and the weakest, leave room for improvement."""
     worst, best = min(scores, key=lambda name: scores[name]), max(scores, key=lambda name: scores[name])
     text = f"{best} scores {scores[best]:.4f}, {worst} {scores[worst]:.4f}"
-    return found("near_perfect", scores[best], text, fails=scores[worst])
+    return finding("near_perfect", scores[best], text, fails=scores[worst])
 
 
 def equal_scores(scores: Mapping[str, float]) -> Finding:
@@ -129,7 +129,7 @@ def equal_scores(scores: Mapping[str, float]) -> Finding:
     if len(scores) < 2:
         return undefined("equal_scores", f"only {next(iter(scores))} has a score on the task")
     low, high = min(scores.values()), max(scores.values())
-    return found("equal_scores", high - low, f"scores of {len(scores)} models from {low:.4f} to {high:.4f}")
+    return finding("equal_scores", high - low, f"scores of {len(scores)} models from {low:.4f} to {high:.4f}")
 
 
 @contextlib.contextmanager

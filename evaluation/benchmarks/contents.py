@@ -39,14 +39,14 @@ class CheckedTask:
 
 @dataclass(frozen=True)
 class ContentPart:
-    """Items of one kind (`what`, such as texts, pairs, queries) in one split of one subset.
+    """Items of one kind (`noun`, such as texts, pairs, queries) in one split of one subset.
 
     `texts` has the text or texts of each item. `gold` is empty if items have none.
     """
 
     subset: str
     split: str
-    what: str
+    noun: str
     items: Sequence[str]
     texts: Sequence[tuple[str, ...]]
     gold: Sequence[Any] = ()
@@ -111,9 +111,9 @@ def _part(subset: str, split: str, text_part: TextPart, rows: Any) -> ContentPar
         (cells,) = columns
         items = [f"{row}/{position}" for row, cell in enumerate(cells) for position in range(len(cell))]
         texts = [(_text(text),) for cell in cells for text in cell]
-        return ContentPart(subset, split, text_part.what, items, texts, list(itertools.chain.from_iterable(gold)))
+        return ContentPart(subset, split, text_part.noun, items, texts, list(itertools.chain.from_iterable(gold)))
     rows_of_texts = list(zip(*(map(_text, column) for column in columns), strict=True))
-    return ContentPart(subset, split, text_part.what, list(map(str, range(len(columns[0])))), rows_of_texts, gold)
+    return ContentPart(subset, split, text_part.noun, list(map(str, range(len(columns[0])))), rows_of_texts, gold)
 
 
 def _text(cell: Any) -> str:
@@ -141,7 +141,7 @@ Verdict = Literal["pass", "look", "fail"]
 class Threshold:
     """The limits of a check's value for look and fail, on the side that `worse` names."""
 
-    what: str  #: meaning of the value
+    meaning: str  #: meaning of the value
     look: float
     fail: float
     source: str
@@ -168,7 +168,7 @@ class Threshold:
             for verdict, limit in (("look", self.look), ("fail", self.fail))
             if math.isfinite(limit)
         ]
-        return f"{': '.join(filter(None, [self.what, ', '.join(limits)]))} ({self.source})"
+        return f"{': '.join(filter(None, [self.meaning, ', '.join(limits)]))} ({self.source})"
 
 
 _MTEB = "mteb's test of new tasks"
@@ -213,7 +213,7 @@ class Finding:
         return THRESHOLDS[self.check].words
 
 
-def found(
+def finding(
     check: str, value: float, reason: str, rows: pd.DataFrame | None = None, *, fails: float | None = None
 ) -> Finding:
     """Return a finding by the check's threshold (`Threshold.verdict`)."""
@@ -223,13 +223,13 @@ def found(
 
 def undefined(check: str, reason: str) -> Finding:
     """Return a finding with an undefined value, which never passes."""
-    return found(check, math.nan, f"not known: {reason}", fails=math.nan)
+    return finding(check, math.nan, f"not known: {reason}", fails=math.nan)
 
 
 def flagged(parts: Sequence[ContentPart], details: Sequence[Mapping[int, str]]) -> tuple[int, pd.DataFrame]:
     """Return how many items have a detail (by position, for each part), and their rows; long texts are cut."""
     rows = [
-        {"subset": part.subset, "split": part.split, "part": part.what, "item": part.items[index]}
+        {"subset": part.subset, "split": part.split, "part": part.noun, "item": part.items[index]}
         | {"text": " | ".join(map(str, part.texts[index]))[:_SHOWN], "detail": detail}
         for part, of_part in zip(parts, details, strict=True)
         for index, detail in of_part.items()

@@ -15,8 +15,8 @@ from evaluation.benchmarks.contents import (
     Contents,
     Finding,
     Search,
+    finding,
     flagged,
-    found,
     undefined,
 )
 from plumbline.words import count, shows
@@ -29,7 +29,7 @@ Key = tuple[str, ...]
 def check_contents(contents: Contents) -> Iterator[Finding]:
     """Yield all checks of texts and of gold that a task of its type can have."""
     least, part = min(((len(part.items), part) for part in contents.scored), key=lambda size: size[0])
-    yield found("items", least, f"{least:,} {part.what} ({part.label})")
+    yield finding("items", least, f"{least:,} {part.noun} ({part.label})")
     yield duplicates(contents)
     if contents.kind.trained:
         yield leakage(contents)
@@ -43,7 +43,7 @@ def labels(contents: Contents) -> Finding:
     """Check the number of labels in the part with the fewest; with several levels, those of the first."""
     labelled = [part for part in contents.parts if len(part.gold)]
     if not labelled:
-        return found("labels", 0, "no labels")
+        return finding("labels", 0, "no labels")
     counts = [
         (Counter(str(label) for gold in part.gold for label in _several(contents, gold)), part) for part in labelled
     ]
@@ -51,14 +51,14 @@ def labels(contents: Contents) -> Finding:
     text = f"{count(len(numbers), 'label')} in {part.label}"
     for most, number in numbers.most_common(1):
         text += f"; the most frequent, {most}, has {number / len(part.items):.0%} of the items"
-    return found("labels", len(numbers), text)
+    return finding("labels", len(numbers), text)
 
 
 def constant_gold(contents: Contents) -> Finding:
     """Check the number of distinct gold scores in the part with the fewest."""
     counts = [(len({float(gold) for gold in part.gold}), part) for part in contents.scored if len(part.gold)]
     least, part = min(counts, key=lambda count: count[0])
-    return found("constant_gold", least, f"{count(least, 'distinct score')} for {part.what} ({part.label})")
+    return finding("constant_gold", least, f"{count(least, 'distinct score')} for {part.noun} ({part.label})")
 
 
 def conflicts(contents: Contents) -> Finding:
@@ -82,7 +82,7 @@ def conflicts(contents: Contents) -> Finding:
     ]
     number, rows = flagged(parts, repeated)
     size = sum(len(part.items) for part in parts)
-    return found("conflicts", number / max(1, size), f"{number:,} of {size:,} items", rows)
+    return finding("conflicts", number / max(1, size), f"{number:,} of {size:,} items", rows)
 
 
 def without_relevant(contents: Contents) -> Finding:
@@ -115,7 +115,7 @@ def _query_row(search: Search, query: str, detail: str) -> dict[str, str]:
 def _of_queries(contents: Contents, check: str, rows: list[dict[str, str]]) -> Finding:
     size = sum(len(search.queries) for search in contents.searches)
     text = f"{len(rows):,} found in {size:,} queries" if rows else "none"
-    return found(check, len(rows), text, pd.DataFrame(rows, columns=list(ROWS)))
+    return finding(check, len(rows), text, pd.DataFrame(rows, columns=list(ROWS)))
 
 
 _OF_GOLD: dict[str, Callable[[Contents], Finding]] = {
@@ -149,8 +149,8 @@ def duplicates(contents: Contents) -> Finding:
         for part, again in zip(contents.parts, repeated, strict=True)
     ]
     share, number, part = max(shares, key=lambda share: share[:2])
-    text = f"{number:,} of {len(part.items):,} {part.what} ({part.label})" if number else "no item repeats another"
-    return found("duplicates", share, text, flagged(contents.parts, repeated)[1])
+    text = f"{number:,} of {len(part.items):,} {part.noun} ({part.label})" if number else "no item repeats another"
+    return finding("duplicates", share, text, flagged(contents.parts, repeated)[1])
 
 
 def leakage(contents: Contents) -> Finding:
@@ -172,7 +172,7 @@ def leakage(contents: Contents) -> Finding:
     ]
     number, rows = flagged(contents.scored, leaked)
     size = sum(len(part.items) for part in contents.scored)
-    return found("leakage", number / max(1, size), f"{number:,} of {size:,} scored items", rows)
+    return finding("leakage", number / max(1, size), f"{number:,} of {size:,} scored items", rows)
 
 
 def _marked(contents: Contents, check: str, refused: Callable[[str], bool]) -> Finding:
@@ -181,7 +181,7 @@ def _marked(contents: Contents, check: str, refused: Callable[[str], bool]) -> F
         {index: "" for index, texts in enumerate(part.texts) if any(map(refused, texts))} for part in contents.parts
     ]
     number, rows = flagged(contents.parts, marked)
-    return found(check, number, count(number, "item") if number else "none", rows)
+    return finding(check, number, count(number, "item") if number else "none", rows)
 
 
 def _keys(part: ContentPart) -> Iterator[Key]:

@@ -140,7 +140,7 @@ class Scores:
         }
 
 
-def whole(scores: Scores, gaps: str) -> Scores:
+def without_gaps(scores: Scores, gaps: str) -> Scores:
     """Return the scores without gaps and without constant tasks, which separate no models. Raises as `closed`."""
     scores = closed(scores, gaps)
     frame, omissions = scores.frame, list(scores.omissions)

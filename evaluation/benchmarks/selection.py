@@ -18,7 +18,7 @@ import pandas as pd
 from cyclopts import Parameter
 from tqdm import tqdm
 
-from evaluation.benchmarks.scores import Scores, ScoreSource, read, split, whole
+from evaluation.benchmarks.scores import Scores, ScoreSource, read, split, without_gaps
 from evaluation.benchmarks.selection_methods import (
     BEATS,
     MSE,
@@ -101,7 +101,7 @@ class BenchmarkSelection:
     scores: Scores
     facts: pd.DataFrame
     coverage: Coverage
-    held: Bools
+    held_out: Bools
     trace: list[Step]
     ways: dict[str, TaskSelection]
 
@@ -138,7 +138,7 @@ def select(
 ) -> BenchmarkSelection:
     """Choose tasks in each way by the models that are not held out, and judge them on the held-out ones.
 
-    `scores` without gaps (`scores.whole`), `facts` of the same tasks in their order. Raises StudyError and DataError.
+    `scores` are those of `without_gaps`, `facts` are of the same tasks in their order. Raises StudyError and DataError.
     """
     needs = checked(facts, request)
     held_out = split(scores, request.held_out, request.seed)
@@ -168,7 +168,7 @@ def select(
 def answer(selection: BenchmarkSelection) -> str:
     """Return the answer in one line."""
     main = selection.main
-    n, n_all, n_held = int(main.chosen.sum()), len(main.chosen), int(selection.held.sum())
+    n, n_all, n_held = int(main.chosen.sum()), len(main.chosen), int(selection.held_out.sum())
     tau = main.agreement.tau
     if n == n_all:
         needs, budget = selection.coverage, selection.request.budget
@@ -215,10 +215,10 @@ def exhibit(selection: BenchmarkSelection, lines: Sequence[str] = ()) -> Exhibit
 def notes(selection: BenchmarkSelection) -> list[str]:
     """Return notes on the basis of the numbers."""
     scores, request = selection.scores, selection.request
-    n_models = len(selection.held) - int(selection.held.sum())
+    n_models = len(selection.held_out) - int(selection.held_out.sum())
     lines = [
-        f"chosen with {n_models} models, judged on {int(selection.held.sum())} of other families (seed {request.seed});"
-        " intervals are 95% percentile bootstraps over the held-out models",
+        f"chosen with {n_models} models, judged on {int(selection.held_out.sum())} of other families (seed"
+        f" {request.seed}); intervals are 95% percentile bootstraps over the held-out models",
         "models are ranked by Borda counts; random selections meet the requirements and the budget of the chosen ones",
         *scores.remarks,
     ]
@@ -309,7 +309,7 @@ def _summary(selection: BenchmarkSelection, source: str, lines: list[str]) -> di
         "asked": {**vars(request), "from": source},
         "agreement": [_measured(name, way) for name, way in selection.ways.items()],
         "needs": list(selection.coverage.needs),
-        "models": {"chosen_by": int((~selection.held).sum()), "held_out": int(selection.held.sum())},
+        "models": {"chosen_by": int((~selection.held_out).sum()), "held_out": int(selection.held_out.sum())},
         "notes": [*notes(selection), *lines],
         **selection.scores.basis(_names(selection), request.seed),
     }
@@ -383,7 +383,7 @@ def select_tasks(
     most, unit = _budget(budget)
     folder = output_folder(out, "selection")
     scores, facts, tasks = read(source)
-    scores = whole(scores, gaps)
+    scores = without_gaps(scores, gaps)
     if scores.frame.shape[1] < LEAST_TASKS:
         n = scores.frame.shape[1]
         raise DataError(f"{source.source} has {count(n, 'usable task')}; a selection needs at least {LEAST_TASKS}")

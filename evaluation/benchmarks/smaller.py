@@ -56,7 +56,7 @@ class Smaller:
     """A smaller data set, the sizes before and after, and the steps in words."""
 
     dataset: Dataset
-    whole: Mapping[str, int]
+    full_counts: Mapping[str, int]
     counts: Mapping[str, int]
     how: Sequence[str]
 
@@ -275,26 +275,26 @@ class Holding:
 def holding(
     host: ModelHost,
     small: Dataset,
-    whole: Mapping[str, float],
+    full_scores: Mapping[str, float],
     pooled: Collection[str],
     seed: int,
     progress: Callable[[], object] = lambda: None,
 ) -> Holding:
     """Score the models that have a score on the whole data set on the smaller one, by the same protocol.
 
-    `whole` has the scores on the whole data set by model; `pooled` names the models whose rankings made the pool.
+    `full_scores` has the scores on the whole data set by model; `pooled` names the models whose rankings made the pool.
     The intervals are 95% percentile bootstraps over models.
     """
     evaluation, rows = host.evaluation, []
     for model in Model.all_of(host):
-        if model.name not in whole:
+        if model.name not in full_scores:
             continue
         loaded = host.load(model.spec)
         try:
             result = evaluate_task(small, loaded, evaluation.protocol, evaluation.batch_size, prepare=_all_documents)
         finally:
             loaded.close()
-        rows.append((model.name, whole[model.name], main_score(small, result), model.name in pooled))
+        rows.append((model.name, full_scores[model.name], main_score(small, result), model.name in pooled))
         progress()
     scores = pd.DataFrame(rows, columns=["model", "whole", "smaller", "in_pool"])
     both = scores["whole"].to_numpy(float), scores["smaller"].to_numpy(float)
@@ -369,7 +369,7 @@ def shrink(
     about = {
         "answer": answer(holds),
         "task": drawing.task,
-        "whole": smaller.whole,
+        "whole": smaller.full_counts,
         "smaller": smaller.counts,
         "how": [*smaller.how],
         "pooled_by": pooled,
@@ -489,7 +489,7 @@ def _search(contents: Contents) -> dict[str, str]:
 
     A study leaves a passage with a query's id out of its results. Unless the task does so too, queries get other ids.
     """
-    parts = {part.what: part for part in contents.scored}
+    parts = {part.noun: part for part in contents.scored}
     (search,) = contents.searches
     prefix_of_queries = ""
     while not search.ignores_own_id and search.passages.intersection(

@@ -45,7 +45,7 @@ class Configuration:
     """A table of one kind of rows, in one or more files."""
 
     name: str
-    what: str  #: one line
+    description: str  #: one line
     splits: Mapping[str, Sequence[str]]  #: the files of each split, from the folder
     schema: pa.Schema
     rows: int
@@ -196,7 +196,7 @@ def _section(configuration: Configuration) -> str:
         }
         for field in configuration.schema
     ]
-    description = as_markdown(configuration.what[0].upper() + configuration.what[1:])
+    description = as_markdown(configuration.description[0].upper() + configuration.description[1:])
     return f"### {configuration.name}\n\n{description}. {configuration.rows:,} rows.\n\n{_table(columns)}"
 
 
@@ -278,7 +278,7 @@ def _record_set(configuration: Configuration, file: str) -> dict[str, Any]:
         "@type": "cr:RecordSet",
         "@id": name,
         "name": name,
-        "description": configuration.what,
+        "description": configuration.description,
         **({"key": [{"@id": f"{name}/{column}"} for column in key]} if key else {}),
         "field": [
             {

@@ -64,7 +64,7 @@ def export_study(
         f"{study.name}: {len(bundle.sums)} files ({tasks} for mteb) written, read back and checked{simulated} -> {path}"
     )
     sign = "" if is_remote(path) else f"; to sign it: minisign -Sm {path}"
-    print(*bundle.facts.warnings, *written.lacking, f"bundle {bundle.identity}{sign}", sep="\n")
+    print(*bundle.facts.warnings, *written.gaps, f"bundle {bundle.identity}{sign}", sep="\n")
     return 0
 
 

@@ -56,7 +56,7 @@ class BundleExport:
 
     bundle: Bundle
     tasks: Sequence[TaskDraft]
-    lacking: Sequence[str]
+    gaps: Sequence[str]
 
 
 def export(

@@ -116,11 +116,11 @@ def _of_dataset(
 class SharedItems:
     """The items of a data set that all its tasks share: good in each of them, and at most `MOST`.
 
-    `lost` are texts (ids) whose outputs failed in one of them.
+    `failed` are texts (ids) whose outputs failed in one of them.
     """
 
     chosen: frozenset[str]
-    lost: frozenset[str]
+    failed: frozenset[str]
     n_flawed: int
     n_drawn_from: int
 
@@ -128,7 +128,7 @@ class SharedItems:
     def of(cls, units: Sequence[ScoreUnit], seed: int) -> SharedItems:
         """Choose the items of a data set's units."""
         dataset = units[0].dataset
-        failed = frozenset().union(*(unit.lost for unit in units))
+        failed = frozenset().union(*(unit.failed_texts for unit in units))
         texts = [text for text in dataset.texts() if text.field != "passage" and text.text_id not in failed]
         incomplete = {
             _item(text) for text in dataset.texts() if text.text_id in failed and _is_scored(text) and not _nested(text)
@@ -146,7 +146,7 @@ class SharedItems:
         return narrowed if unit.outputs is None else transformed(narrowed, unit.outputs)
 
     def _keeps(self, text: Text) -> bool:
-        if text.text_id in self.lost:
+        if text.text_id in self.failed:
             return False
         return text.field == "passage" or not _is_scored(text) or _item(text) in self.chosen
 

@@ -155,12 +155,12 @@ class EmbeddingScorer(ScorerAnswers):
     """An embedding model.
 
     `item_values` replaces `values` if a program gives only the main metric's value of each item (the share of runs that
-    got it right), NaN without one; `beside` has the values for other metrics, a row for each run if the score is a mean
+    got it right), NaN without one; `extra` has the values for other metrics, a row for each run if the score is a mean
     of runs.
     """
 
     item_values: Floats | None = None
-    beside: Mapping[str, Floats] = field(default_factory=dict)
+    extra: Mapping[str, Floats] = field(default_factory=dict)
     kind, model = "model", True
 
     def read(self, task: TaskItems, metric: Metric) -> Floats | None:
@@ -168,7 +168,7 @@ class EmbeddingScorer(ScorerAnswers):
         if self.item_values is None:
             return super().read(task, metric)
         measured = metric is task.metrics[0] or not metric.smooth
-        return np.asarray(self.item_values, np.float64) if measured else self.beside.get(metric.name)
+        return np.asarray(self.item_values, np.float64) if measured else self.extra.get(metric.name)
 
 
 def given_by(task: TaskItems, answers: pd.DataFrame, kind: type[ScorerAnswers] = RaterScorer) -> list[ScorerAnswers]:

@@ -113,11 +113,11 @@ def _compared(part: TaskPart, number: int, seed: int) -> HumanTables:
 def _given(name: str, result: ModelMade, task: TaskItems) -> ScorerAnswers:
     """Return a model's answers: the values that mteb's metric reads of each item, NaN if mteb's score has no items."""
     values = np.array(result.made or [np.nan] * len(task.items), np.float64)
-    beside = {metric: np.array(numbers, np.float64) for metric, numbers in result.others.items()}
+    extra = {metric: np.array(numbers, np.float64) for metric, numbers in result.others.items()}
     if result.labels:
         codes = np.stack([codes_of(task.right, run) for run in result.labels])
-        beside |= {metric.name: codes for metric in task.metrics[1:]}
-    return EmbeddingScorer(name, item_values=values, beside=beside, reason=result.reason)
+        extra |= {metric.name: codes for metric in task.metrics[1:]}
+    return EmbeddingScorer(name, item_values=values, extra=extra, reason=result.reason)
 
 
 def _items(task: TaskItems, scorers: Sequence[ScorerAnswers]) -> Iterator[dict[str, object]]:

@@ -91,7 +91,7 @@ def all_exhibits(material: HumanMaterial) -> dict[str, Exhibit]:
     exhibits = [ceiling(material)]
     exhibits += [models(material)] if len(material.differences) else []
     exhibits += [by_groups(material), standing(material), gap_table(material)] if len(material.gaps) else []
-    exhibits += [agreement(material), other_metrics(material), as_hume(material), apart(material)]
+    exhibits += [agreement(material), other_metrics(material), as_hume(material), disagreements(material)]
     exhibits += [*by_types(material), difficulty(material), tasks(material)]
     return {exhibit.name: exhibit for exhibit in exhibits if len(exhibit.frame)}
 
@@ -277,19 +277,19 @@ def other_metrics(material: HumanMaterial) -> Exhibit:
     return _exhibit(material, "other_metrics", caption, frame, columns, notes)
 
 
-def apart(material: HumanMaterial) -> Exhibit:
+def disagreements(material: HumanMaterial) -> Exhibit:
     """Return the items that people and the best model answer most differently."""
     frames = [
         differing(material, str(task_name), items) for task_name, items in material.items.groupby("where", sort=False)
     ]
-    shown = [part for rows in frames for part in (rows.head(MOST_ITEMS), rows.iloc[MOST_ITEMS:].tail(MOST_ITEMS))]
+    ends = [part for rows in frames for part in (rows.head(MOST_ITEMS), rows.iloc[MOST_ITEMS:].tail(MOST_ITEMS))]
     columns: dict[str, Cell] = {
         "Task": "where", "Item": "item",
         "Text": lambda row: text if len(text := row["text"]) <= LONGEST else f"{text[: LONGEST - 3]}...",
         "Right": cell("right", word), "People said": "said", "People": numbers("people"),
         "Best model": numbers("model"), "Apart": numbers("apart", sign="+"),
     }  # fmt: skip
-    frame, extremes = (pd.concat(parts, ignore_index=True) if parts else pd.DataFrame() for parts in (frames, shown))
+    frame, extremes = (pd.concat(parts, ignore_index=True) if parts else pd.DataFrame() for parts in (frames, ends))
     notes = [
         "Scores are from 0 (wrong) to 1 (right): the item's own score if the task's score is a mean over items;"
         " otherwise how close the answer's rank is to gold's, or the share of the other items that are correctly put"

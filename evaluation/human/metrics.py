@@ -28,10 +28,10 @@ from plumbline.statistics.resampled_measures import (
 Values = Sequence[float] | Floats
 
 
-def expected_ap(gold: Values, given: Values) -> float:
+def expected_ap(gold: Values, values: Values) -> float:
     """Return the average precision of one query, averaged over all orders of candidates with equal values.
 
-    `gold` is above 0 for relevant candidates, `given` has the marks, grades or similarities (more is better), one for
+    `gold` is above 0 for relevant candidates, `values` has the marks, grades or similarities (more is better), one for
     each candidate. A group of n tied candidates, r of them relevant, behind N others with R relevant, adds
 
         sum over i = 1..n of  r / n  (R + 1 + (i - 1) (r - 1) / (n - 1)) / (N + i)
@@ -45,10 +45,10 @@ def expected_ap(gold: Values, given: Values) -> float:
     >>> print(f"{expected_ap([1, 1, 1, 0, 0, 0, 0], [1, 1, 1, 1, 0, 0, 0]):.4f}")
     0.8403
     """
-    return float(ap_of_rows(*_sides(gold, given))[0])
+    return float(ap_of_rows(*_sides(gold, values))[0])
 
 
-def expected_ndcg(gold: Values, given: Values, at: int = 10) -> float:
+def expected_ndcg(gold: Values, values: Values, at: int = 10) -> float:
     """Return NDCG of one query over its first `at` places, averaged over all orders of equal values.
 
     Gains are the gold grades themselves, as in trec_eval and mteb, discounts 1 / log2(1 + place). A tied group's mean
@@ -59,7 +59,7 @@ def expected_ndcg(gold: Values, given: Values, at: int = 10) -> float:
     >>> print(f"{expected_ndcg([1, 0], [1, 1]):.4f}")  # (1 + 1 / log2(3)) / 2
     0.8155
     """
-    return float(ndcg_of_rows(*_sides(gold, given), at)[0])
+    return float(ndcg_of_rows(*_sides(gold, values), at)[0])
 
 
 def ap_of_rows(gold: Floats, values: Floats) -> Floats:
@@ -90,9 +90,9 @@ def rr_of_rows(gold: Floats, values: Floats, at: int = 10) -> Floats:
     r, n, ends = (np.take_along_axis(side, first, axis=1) for side in (relevant, total, np.cumsum(total, axis=1)))
     position = np.arange(gold.shape[1])  # in the group, from 0
     missed = np.clip((n - r - position) / np.maximum(n - position, 1), 0, 1)
-    before = np.hstack([np.ones_like(r), np.cumprod(missed, axis=1)[:, :-1]])
+    none_earlier = np.hstack([np.ones_like(r), np.cumprod(missed, axis=1)[:, :-1]])
     rank = ends - n + position + 1
-    chance = before * r / np.maximum(n - position, 1) * ((position < n) & (rank <= at))
+    chance = none_earlier * r / np.maximum(n - position, 1) * ((position < n) & (rank <= at))
     return _ratio((chance / rank).sum(axis=1), (r > 0)[:, 0].astype(np.float64))
 
 
@@ -130,9 +130,9 @@ def _precisions(relevant: Floats, total: Floats) -> Floats:
         return np.take_along_axis(of_groups, group, axis=1)
 
     r, size = at(relevant), at(total)
-    before, relevant_before = at(np.cumsum(total, axis=1) - total), at(np.cumsum(relevant, axis=1) - relevant)
-    others = (rank - before - 1) * (r - 1) / np.maximum(size - 1, 1)
-    terms = np.where(r > 0, r / size * (relevant_before + 1 + others) / rank, 0)
+    n_before, relevant_before = at(np.cumsum(total, axis=1) - total), at(np.cumsum(relevant, axis=1) - relevant)
+    in_group = (rank - n_before - 1) * (r - 1) / np.maximum(size - 1, 1)
+    terms = np.where(r > 0, r / size * (relevant_before + 1 + in_group) / rank, 0)
     return _ratio(terms.sum(axis=1), relevant.sum(axis=1))
 
 

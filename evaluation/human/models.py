@@ -86,8 +86,8 @@ def _in_order(sample: SampledDataset, items: Items) -> Items:
     order = {name: position for position, name in enumerate(sorted(names))}
     (part,) = items.parts
     places = [order[name] for name in names]
-    beside = {name: values[places] for name, values in part.beside.items()}
-    return dataclasses.replace(items, parts=(SubsetScores(part.gold, part.predictions[places], beside),))
+    extra = {name: values[places] for name, values in part.extra.items()}
+    return dataclasses.replace(items, parts=(SubsetScores(part.gold, part.predictions[places], extra),))
 
 
 class _Among:
@@ -140,12 +140,12 @@ class ModelScores:
         items = task_score.items
         part = items.parts[0] if items.parts else SubsetScores(np.empty(0), np.empty(0))
         names = label_names(sample.dataset) if isinstance(sample.dataset, TableDataset) else []
-        runs = part.beside.get(LABELS, np.empty((0, 0))).tolist()
+        runs = part.extra.get(LABELS, np.empty((0, 0))).tolist()
         return self.unit_id(model, sample), ModelMade(
             revision=model.revision or loaded.revision or UNKNOWN,
             made=tuple(np.asarray(part.predictions, np.float64).tolist()),
             labels=tuple(tuple(names[label] if names else str(label) for label in run) for run in runs),
-            others={name: tuple(values.tolist()) for name, values in part.beside.items() if name != LABELS},
+            others={name: tuple(values.tolist()) for name, values in part.extra.items() if name != LABELS},
             measures=task_score.measures,
             reason=UNDEFINED if math.isnan(task_score.score) else items.reason,
             versions=versions(loaded.engines),

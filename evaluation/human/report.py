@@ -105,8 +105,7 @@ OUTLINE = {
 }
 _ABOUT = (
     "As in HUME, people did the tasks on which embedding models are scored, with the same items and candidates;"
-    " docs/human.md lists the differences from HUME and the reasons. Each table is also a file in tables/ (CSV with all"
-    " digits, Markdown, LaTeX), each figure a file in figures/ (SVG, PNG)."
+    " docs/human.md lists the differences from HUME and the reasons."
 )
 
 

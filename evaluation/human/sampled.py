@@ -373,9 +373,9 @@ class RerankingSampling(SearchSampling):
             if missing := [name for name in item.candidates if name not in names]:
                 raise KeyError(f"candidate {missing[0]} of {item.name}")
             relevance[item.id] = {name: int(index < len(row["positive"])) for index, name in enumerate(names)}
-            shown = [(name, text) for name, text in zip(names, passages, strict=True) if name in item.candidates]
+            candidates = [(name, text) for name, text in zip(names, passages, strict=True) if name in item.candidates]
             lists[item.id] = {
-                side: [text for name, text in shown if relevance[item.id][name] == mark]
+                side: [text for name, text in candidates if relevance[item.id][name] == mark]
                 for side, mark in (("positive", 1), ("negative", 0))
             }
         chosen = self._with_best_order(items, relevance)

@@ -339,7 +339,7 @@ def _ends(estimate: Estimate, interval: str | None = None) -> dict[str, object]:
 def score(
     task: TaskItems,
     people: Sequence[ScorerAnswers],
-    others: Sequence[ScorerAnswers] = (),
+    models: Sequence[ScorerAnswers] = (),
     *,
     ties: Ties = "expected",
     n_resamples: int = 1000,
@@ -347,7 +347,7 @@ def score(
 ) -> TaskScores:
     """Return scores of each rater, their mean, their joint answers, and the others.
 
-    `others` are language models that answered as raters do, and embedding models; trivial scorers are added. All scores
+    `models` are language models that answered as raters do, and embedding models; trivial scorers are added. All scores
     of a metric are on the items that every compared scorer answered; scorers with 90% of the scorable items are
     compared. Scorers with fewer get a score on their own items, with the reason, and are not compared; if the score is
     a mean over items, their answers still count in the mean of raters, which is then the mean over items of the mean
@@ -357,7 +357,7 @@ def score(
     difference is people's score minus the model's, with interval and p from the same resamples, for fixed raters.
     """
     together = aggregate(people, task.question, ties)
-    scorers = [*people, *([together] if together else []), *others, *trivial(task, rng)]
+    scorers = [*people, *([together] if together else []), *models, *trivial(task, rng)]
     main, *rest = task.metrics
     scores = _MetricScores(task, main, scorers, n_resamples, rng)
     rows = list(scores.rows())

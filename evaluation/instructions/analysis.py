@@ -166,7 +166,7 @@ class Analysis:
 
 
 def analyse(
-    scores: pd.DataFrame, settings: Settings, notes: tuple[str, ...] = (), where: Path | str = "scores"
+    scores: pd.DataFrame, settings: Settings, notes: tuple[str, ...] = (), location: Path | str = "scores"
 ) -> Analysis:
     """Return the analysis of a long table (`checked_scores`).
 
@@ -178,19 +178,19 @@ def analyse(
         marked_scores = marked(scores, settings.tasks, settings.parts)
         all_wordings = grid_of(marked_scores, named.__getitem__)
     except DataError as error:
-        raise DataError(f"{where}: {error}") from None
+        raise DataError(f"{location}: {error}") from None
     source: str = settings.source or ("machine" if "machine" in all_wordings.sources else "all")
     source = "" if source == "all" or not all_wordings.sources else source
     if source and source not in all_wordings.sources:
         raise StudyError(
-            f"{where}: no wording has the source {source!r}; sources are: {', '.join(all_wordings.sources)}"
+            f"{location}: no wording has the source {source!r}; sources are: {', '.join(all_wordings.sources)}"
         )
     try:
         grid = DEFAULTS[settings.defaults].grid(all_wordings.accepted().of_source(source).with_wordings())
     except StudyError as error:
-        raise StudyError(f"{where}: {error}") from None
+        raise StudyError(f"{location}: {error}") from None
     if (~np.isnan(grid.scores)).sum(axis=-1).max(initial=0) < spread.LEAST:
-        raise StudyError(f"{where}: no task has 2 accepted wordings, so nothing can be compared")
+        raise StudyError(f"{location}: no task has 2 accepted wordings, so nothing can be compared")
     on_basis = _notes_on_basis(marked_scores, all_wordings, grid, source, settings)
     return Analysis(marked_scores, all_wordings, grid, settings, source, (*notes, *on_basis))
 

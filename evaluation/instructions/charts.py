@@ -36,7 +36,7 @@ _SERIES = ["Share of tasks", "Median of the ECDF (Figure 5)"]
 
 def all_figures(analysis: Analysis) -> dict[str, Figure]:
     """Return the figures by name, in the page's order, without empty ones."""
-    models, tasks, few = shown(analysis)
+    models, tasks, few = charted(analysis)
     figures = {}
     if len(analysis.grid.models) > 1:
         figures["ranks"] = figure(bumps(analysis, models), f"Ranks by four ways to choose wordings; 1 is the best{few}")
@@ -60,7 +60,7 @@ def all_figures(analysis: Analysis) -> dict[str, Figure]:
     return figures
 
 
-def shown(analysis: Analysis) -> tuple[list[str], list[str], str]:
+def charted(analysis: Analysis) -> tuple[list[str], list[str], str]:
     """Return the models and tasks of figures, those with the largest variation, and a note if some are left out."""
     table = analysis.distribution
     models = _most(table, "model", MOST_MODELS, analysis.grid.models)
@@ -130,7 +130,7 @@ def inflation(table: pd.DataFrame) -> alt.LayerChart:
         dict(zip(_SERIES, (_BLUE, _ORANGE), strict=True)),
         dict(zip(_SERIES, ("circle", "square"), strict=True)),
         {"symbolOpacity": 1},
-        beside=True,
+        in_rows=True,
     )
     across = alt.X("value:Q", title="Percent").scale(domain=[0, 100], nice=False)
     hover = tips("model:N", "series:N", "value:Q:.1f", "low:Q:.1f", "high:Q:.1f")

@@ -325,8 +325,7 @@ OUTLINE = {
 _ABOUT = (
     "This report shows how scores of instruction embedders depend on the wording of the instruction, after arXiv"
     " 2605.22544. A wording counts if people found it acceptable; scores are compared if run, revision, split, subset,"
-    " data and mteb's version are the same. Each table is also a file in tables/ (CSV with all digits, Markdown,"
-    " LaTeX), each figure a file in figures/ (SVG, PNG)."
+    " data and mteb's version are the same."
 )
 
 
@@ -378,7 +377,7 @@ def report_wordings(
     settings = replace(settings, seed=loaded.sample.seed if seed is None else seed)
     folder = place(out, "--out") if out else loaded.folder / FOLDER
     with stage(loaded, "evaluation instructions report", [loaded.folder / SCORES], [folder]):
-        analysis = analyse(study_scores(StudyRecords(loaded)), settings, where=loaded.folder / SCORES)
+        analysis = analyse(study_scores(StudyRecords(loaded)), settings, location=loaded.folder / SCORES)
         return _write(analysis, folder, f"Prompt sensitivity: study {loaded.name}")
 
 

@@ -30,7 +30,7 @@ class Way:
     """Everything except the texts that decides a call's embeddings: mteb's arguments, and an instruction's text."""
 
     call: Mapping[str, Any]
-    before: str | None = None
+    prefix: str | None = None
 
 
 class MtebModel(PromptingModel):
@@ -107,7 +107,7 @@ class MtebModel(PromptingModel):
 
     def _encode(self, way: Way, batches: Any, **options: Any) -> Any:
         """Encode by a `Way`, and leave the model unchanged."""
-        model, call, prefix = self._model, way.call, way.before
+        model, call, prefix = self._model, way.call, way.prefix
         if prefix is None:
             return model.encode(batches, **call, **options)
         if self._instructed:  # `prompts_dict` cannot express no prompt: the task's own would be used

@@ -123,6 +123,9 @@ class ServerModel(TextModel):
         allow_connections(spec.requests)
         self._pool = urllib3.ProxyManager(proxy, **options) if proxy else urllib3.PoolManager(**options)
         self._width = 0
+        # base64 takes a fifth of the bytes of decimal numbers; servers that do not support it send numbers, or refuse
+        # the field, and are then asked without it.
+        self._format = {"encoding_format": "base64"}
 
     def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
         """Return rows in the texts' order. Raises as `arriving`."""
@@ -172,8 +175,7 @@ class ServerModel(TextModel):
         """Send one request; a passing error that a gateway passes on with status 200 is retried as by its status."""
         import urllib3  # noqa: PLC0415
 
-        # base64 takes a fifth of the bytes of decimal numbers; servers that do not support it send numbers.
-        request = {"model": self._spec.name, "input": texts, "encoding_format": "base64"}
+        request = {"model": self._spec.name, "input": texts, **self._format}
         headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"}
         body = json.dumps(request).encode()  # ASCII: a text may have an unpaired surrogate, which UTF-8 cannot encode
         for number in range(1, RETRIES + 2):
@@ -190,17 +192,23 @@ class ServerModel(TextModel):
                     return self._rows(page, answer.data, len(texts))
                 fault = self._trouble(status, answer.data)
                 if status not in PASSING:
+                    if "encoding_format" in request and "encoding_format" in str(fault):
+                        self._format = {}
+                        return self._ask(texts)
                     raise fault
             if number <= RETRIES:
                 time.sleep(pause(number, replied))
         raise fault
 
     def _rows(self, page: Any, content: bytes, wanted: int) -> Embeddings:
-        """Return the embeddings of an answer in the texts' order, whatever order the server uses."""
+        """Return the embeddings of an answer in the texts' order, whatever order the server uses.
+
+        An embedding without an index has that of its place: Gemini leaves out an index of 0, other servers all.
+        """
         try:
             data = page["data"]
-            vectors = {int(row["index"]): _vector(row["embedding"]) for row in data}
-        except (ValueError, TypeError, KeyError):
+            vectors = {int(row.get("index", number)): _vector(row["embedding"]) for number, row in enumerate(data)}
+        except (ValueError, TypeError, KeyError, AttributeError):
             line = "the reply is not an embedding response; check base_url (it usually ends in /v1)"
             words = complaint(content, self._key) if isinstance(page, dict) and page.get("error") else ""
             raise self._error(": ".join(filter(None, (line, words)))) from None
@@ -238,10 +246,14 @@ def _parsed(content: bytes) -> Any:
 
 
 def _vector(value: Any) -> np.ndarray[Any, np.dtype[np.float32]]:
-    """Return one embedding from little-endian floats in base64, or a list of numbers (null is NaN)."""
+    """Return one embedding from little-endian floats in base64, or a list of numbers (null is NaN).
+
+    llama.cpp's servers may give a list of such lists; of several, which are tokens' embeddings, none is the text's.
+    """
     if isinstance(value, str):
         return np.frombuffer(base64.b64decode(value, validate=True), "<f4")
     vector = np.asarray(value, dtype=np.float32)
+    vector = vector[0] if vector.ndim == 2 and len(vector) == 1 else vector
     if vector.ndim != 1:
         raise ValueError("not a list of numbers")
     return vector

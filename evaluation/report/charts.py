@@ -138,7 +138,7 @@ def shift_intervals(table: pd.DataFrame) -> alt.LayerChart:
 
 
 def drops(table: pd.DataFrame) -> alt.LayerChart:
-    """Return HTEB's Figure 9: a point a data set, model and transformation, from `drop_table`.
+    """Return HTEB's Figure 9: a point a data set, model and transformation, from `score_drops`.
 
     Lines are the mean drops of the settings.
 

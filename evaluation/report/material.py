@@ -92,7 +92,7 @@ def read_material(
     every = [read_evaluation(named) for named in (records, *([compared] if compared else []), *prompts)]
     short = short_names({name for part in every for name in part.scores["model"].unique()})
     names = {name: short[name] for name in every[0].scores["model"].unique()}
-    evaluation, *others = (part.with_names(short) for part in every)
+    evaluation, *studies = (part.with_names(short) for part in every)
     results = PaperResults(evaluation.scores, evaluation.verdicts, evaluation.notes, records.study.sample.seed)
     if results.verdicts:  # else there are no ratings yet
         records.need(PAIRS)
@@ -120,8 +120,8 @@ def read_material(
         shortened(records.accepted_scores),
         shortened(records.abstention),
         [
-            *(other_generator(results, evaluation, others[0]) if compared else ()),
-            *([other_prompts(evaluation, others[-len(prompts) :])] if prompts else ()),
+            *(other_generator(results, evaluation, studies[0]) if compared else ()),
+            *([other_prompts(evaluation, studies[-len(prompts) :])] if prompts else ()),
         ],
     )
 
@@ -218,16 +218,16 @@ def other_generator(
     return table, sensitivity_tables.lengths(lengths)
 
 
-def other_prompts(evaluation: StudyEvaluation, others: Sequence[StudyEvaluation]) -> Exhibit:
+def other_prompts(evaluation: StudyEvaluation, studies: Sequence[StudyEvaluation]) -> Exhibit:
     """Return the table of studies under several prompts. Raises StudyError if generators or protocols differ."""
-    every = [evaluation, *others]
+    every = [evaluation, *studies]
     prompts = [of_study.study.prompts or "default" for of_study in every]
     names = [  # with the study's own name where two have the same prompts
         name if prompts.count(name) == 1 else f"{name} ({of_study.study.name})"
         for name, of_study in zip(prompts, every, strict=True)
     ]
     notes: list[str] = []
-    for name, compared in zip(names[1:], others, strict=True):
+    for name, compared in zip(names[1:], studies, strict=True):
         if compared.study.generator.identity() != evaluation.study.generator.identity():
             raise StudyError(
                 f"--prompts: {compared.study.file} and {evaluation.study.file} have different generators"

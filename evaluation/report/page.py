@@ -207,8 +207,6 @@ def about(study: Study) -> str:
     method = (
         f"Protocol {study.evaluation.protocol!r}. Seeds are averaged first; an axis is the mean over its"
         f" transformations, the total the mean of {axes_of_total(study.kinds)}. Only accepted transformations count."
-        " Each table is also a file in tables/ (CSV with all digits, Markdown, LaTeX), each figure a file in figures/"
-        " (SVG, PNG)."
     )
     return "\n\n".join(filter(None, [study.description, method]))
 

@@ -10,7 +10,7 @@ from annotation.verdicts.tables import display
 from evaluation.display import points
 from evaluation.report.paper_tables import COUNTS, NAMED, OF, P_HOLM, REFUSED, PaperResults, exhibit, moved, named
 from evaluation.tables.comparisons import difference_table
-from evaluation.tables.datasets import abstention_table, accepted_table, drop_table, not_searches, profile_table
+from evaluation.tables.datasets import abstention_table, accepted_table, not_searches, profile_table, score_drops
 from evaluation.tables.generators import generator_table, prompt_table
 from plumbline.exhibits.table import Cell, Exhibit, Row, cell, estimates, interval, numbers, printed, reasons
 from plumbline.statistics.abstention import CONFIDENCES
@@ -70,7 +70,7 @@ def differences(results: PaperResults) -> Exhibit:
 
 def drops(results: PaperResults) -> Exhibit:
     """Return HTEB's Figure 9 as a table: mean drops by setting; the file has all points."""
-    frame = drop_table(results.scores)
+    frame = score_drops(results.scores)
     means = frame.groupby("setting", sort=False)["drop"].agg(["mean", "size"]).reset_index()
     columns = {"Texts": "setting", "Mean drop": numbers("mean", sign="+"), "Points": "size"}
     caption = "Mean drop in points from the original score, over data sets, models and transformations"

@@ -197,7 +197,7 @@ ENGLISH, OTHERS = "English", "Other languages"
 _COLUMNS = ["model", "axis", "size", "rank", "ordering"]
 
 
-def drop_table(scores: pd.DataFrame) -> pd.DataFrame:
+def score_drops(scores: pd.DataFrame) -> pd.DataFrame:
     """Return each data set x model x transformation's original score and drop (HTEB, Figure 9).
 
     Columns: setting (`ENGLISH` or `OTHERS`, by the languages of the data set's texts), dataset, model, transformation,

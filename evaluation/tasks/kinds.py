@@ -44,12 +44,12 @@ _NO_LABEL = -1  # mteb's mark for a level that a text lacks
 class SubsetScores:
     """The items of one subset: their gold and the model's predictions, in one order.
 
-    `beside` has the values for other metrics: for searches by metric, for classification `LABELS`, a row for each run.
+    `extra` has the values for other metrics: for searches by metric, for classification `LABELS`, a row for each run.
     """
 
     gold: NDArray[Any]
     predictions: NDArray[Any]
-    beside: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    extra: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     def score(self, measure: Measure) -> float:
         """Return the measure of all items, each once."""
@@ -58,9 +58,9 @@ class SubsetScores:
 
 @dataclass(frozen=True)
 class TextPart:
-    """The columns of the texts of one item (`what`, such as texts or pairs), and the column of their gold, if any."""
+    """The columns of the texts of one item (`noun`, such as texts or pairs), and the column of their gold, if any."""
 
-    what: str
+    noun: str
     columns: tuple[str, ...]
     gold: str = ""
 
@@ -72,7 +72,7 @@ class TaskScorer:
     mteb_type: ClassVar[str]
     mteb_class: ClassVar[str]  #: below `mteb.abstasks`
     class_attributes: ClassVar[Mapping[str, Any]] = {}  #: attributes of the task's own class
-    what: ClassVar[str] = ""  #: word for its items; empty for searches
+    noun: ClassVar[str] = ""  #: word for its items; empty for searches
     no_items: ClassVar[str] = ""  #: why its score cannot be split into items
     ranked_by: ClassVar[str] = ""  #: the method of mteb's class that ranks similarities of pairs
     category: ClassVar[str] = "t2t"
@@ -125,9 +125,9 @@ class TaskScorer:
     def settle(self, task: Any) -> None:
         """Make an mteb task settle similarities before it ranks them (`evaluation.tasks.mteb_classes`)."""
         if self.ranked_by:
-            from evaluation.tasks.mteb_classes import settled_first  # noqa: PLC0415
+            from evaluation.tasks.mteb_classes import measures_with_ties  # noqa: PLC0415
 
-            setattr(task, self.ranked_by, partial(settled_first, getattr(task, self.ranked_by)))
+            setattr(task, self.ranked_by, partial(measures_with_ties, getattr(task, self.ranked_by)))
 
     def model(self, encoder: Encoder | EncoderProtocol) -> Any:
         """Return the model that mteb gets: the encoder, or a wrapper that ranks settled similarities."""
@@ -145,9 +145,9 @@ class TaskScorer:
 
     def parts(self, task: Any) -> list[TextPart]:
         """Return the columns of a task's texts and gold; none for searches, which have queries and passages."""
-        if not self.what:
+        if not self.noun:
             return []
-        return [TextPart(self.what, text_columns(task, self.name), gold_column(task, self.name))]
+        return [TextPart(self.noun, text_columns(task, self.name), gold_column(task, self.name))]
 
     def columns(self, task: Any) -> list[str]:
         """Return the columns that mteb reads."""
@@ -192,14 +192,14 @@ class TaskScorer:
 class _SentencePairs(TaskScorer):
     """Two sentences with a gold score or label, ranked by their cosine."""
 
-    what = "pairs"
+    noun = "pairs"
 
     def items(self, task: Any, rows: Any, outputs: Any) -> SubsetScores | None:
         """Return gold and settled cosines."""
-        from evaluation.tasks.mteb_classes import settled  # noqa: PLC0415
+        from evaluation.tasks.mteb_classes import with_ties  # noqa: PLC0415
 
         gold = np.asarray(rows[gold_column(task, self.name)], dtype=np.float64)
-        return SubsetScores(gold, settled(outputs["cosine_scores"]))
+        return SubsetScores(gold, with_ties(outputs["cosine_scores"]))
 
 
 class Sts(_SentencePairs):
@@ -298,13 +298,13 @@ class Summarisation(TaskScorer):
 
     def items(self, task: Any, rows: Any, outputs: Any) -> SubsetScores | None:
         """Return each text's rho; None if mteb left out texts, as it does not say which."""
-        from evaluation.tasks.mteb_classes import settled  # noqa: PLC0415
+        from evaluation.tasks.mteb_classes import with_ties  # noqa: PLC0415
 
         gold = rows[gold_column(task, self.name)]
         if len(gold) != len(outputs["cosine_scores"]):
             return None  # it leaves out texts whose summaries are all equally similar
         both = zip(gold, outputs["cosine_scores"], strict=True)
-        values = np.array([SubsetScores(np.asarray(grades), settled(cosines)).score(rho) for grades, cosines in both])
+        values = np.array([SubsetScores(np.asarray(grades), with_ties(cosines)).score(rho) for grades, cosines in both])
         defined = values[~np.isnan(values)]  # the score leaves out the others too (`mteb_classes`)
         return SubsetScores(np.zeros(len(defined)), defined)
 
@@ -312,7 +312,7 @@ class Summarisation(TaskScorer):
 class _LabelledTexts(TaskScorer):
     """Texts with a label."""
 
-    what, checks = "texts", ("labels", "conflicts")
+    noun, checks = "texts", ("labels", "conflicts")
 
 
 class Classification(_LabelledTexts):

@@ -36,7 +36,7 @@ PASSAGES = 50_000  # ranked at a time, as in mteb
 _RANKED = ("cosine_scores", "similarity_scores")
 
 
-def settled(values: ArrayLike) -> NDArray[np.float64]:
+def with_ties(values: ArrayLike) -> NDArray[np.float64]:
     """Return the values, with neighbours nearer than `TOLERANCE` made equal (to the largest of such a chain)."""
     similarities = np.asarray(values, dtype=np.float64)
     order = np.argsort(-similarities, kind="stable")
@@ -59,7 +59,7 @@ class _Search(SearchEncoderWrapper):
         """Return passages and their similarities for each query."""
         rankings = super().search(*args, **options)
         return {
-            query: dict(zip(passages, settled(list(passages.values())).tolist(), strict=True))
+            query: dict(zip(passages, with_ties(list(passages.values())).tolist(), strict=True))
             for query, passages in rankings.items()
         }
 
@@ -81,9 +81,9 @@ class Nearest:
         return similarities
 
 
-def settled_first(measure: Callable[..., Any], scores: Any, *values: Any) -> Any:
+def measures_with_ties(measure: Callable[..., Any], scores: Any, *values: Any) -> Any:
     """Return mteb's measures of pairs, from settled similarities."""
-    rankings = {name: settled(scores[name]).tolist() for name in _RANKED if scores[name] is not None}
+    rankings = {name: with_ties(scores[name]).tolist() for name in _RANKED if scores[name] is not None}
     return measure({**scores, **rankings}, *values)
 
 
@@ -96,7 +96,7 @@ def of_summaries(kind: Callable[..., Any], *args: Any, **options: Any) -> Any:
 
 def _summaries(measure: Callable[..., Any], distances: Any) -> Any:
     """Return mteb's measures of summaries, without texts whose similarities are all equal."""
-    both = [[settled(scores).tolist() for scores in distances[name]] for name in _RANKED]
+    both = [[with_ties(scores).tolist() for scores in distances[name]] for name in _RANKED]
     distinct = [index for index, scores in enumerate(both[0]) if len(set(scores)) > 1]
     settled_scores = {**distances, **dict(zip(_RANKED, both, strict=True))}
     chosen = {name: [scores[index] for index in distinct] for name, scores in settled_scores.items()}

@@ -197,6 +197,6 @@ def measured(
     combined = float(np.mean([part.score(kind.measure) for part in parts]))
     score = main_score(dataset, result)
     if math.isnan(score) or abs(combined - score) > _SAME:
-        why = f"{METRICS[dataset.task]} combined from items is {combined:.4f}, but mteb's is {score:.4f}"
-        return result, Items(reason=why)
+        fault = f"{METRICS[dataset.task]} combined from items is {combined:.4f}, but mteb's is {score:.4f}"
+        return result, Items(reason=fault)
     return result, Items(tuple(parts), kind.measure)

@@ -45,21 +45,21 @@ def _judged(path: Path, queries: Mapping[str, str], corpus: Mapping[str, str]) -
     qrels: dict[str, dict[str, int]] = {}
 
     def read(row: tuple[int, str]) -> None:
-        where, cells = f"{path}: row {row[0]}", row[1].split("\t")
+        line, cells = f"{path}: row {row[0]}", row[1].split("\t")
         if len(cells) < 3:
-            raise DataError(f"{where} is not query id, passage id and relevance, separated by tabs")
+            raise DataError(f"{line} is not query id, passage id and relevance, separated by tabs")
         query, passage, relevance = cells[:3]
         if query not in queries or passage not in corpus:
             name, file = (query, "queries.jsonl") if query not in queries else (passage, "corpus.jsonl")
-            raise DataError(f"{where}: {name[:60]!r} is not in {file}; correct the id or add the text")
+            raise DataError(f"{line}: {name[:60]!r} is not in {file}; correct the id or add the text")
         if not _WHOLE.fullmatch(relevance):
-            raise DataError(f"{where}: the relevance {relevance[:60]!r} is not a whole number")
+            raise DataError(f"{line}: the relevance {relevance[:60]!r} is not a whole number")
         if query == passage and int(relevance) > 0:
-            raise DataError(f"{where}: query and passage share the id {query!r}, so the passage counts as the query and"
+            raise DataError(f"{line}: query and passage share the id {query!r}, so the passage counts as the query and"
                             " is never its result; give queries other ids than passages")  # fmt: skip
         first = qrels.setdefault(query, {}).setdefault(passage, int(relevance))
         if first != int(relevance):
-            raise DataError(f"{where}: {query!r} and {passage!r} have relevance {relevance} here, {first} further up;"
+            raise DataError(f"{line}: {query!r} and {passage!r} have relevance {relevance} here, {first} further up;"
                             " keep one")  # fmt: skip
 
     read_each(enumerate(filter(None, rows), start=1), read)
@@ -76,19 +76,19 @@ def _texts(file: Path, language: str) -> tuple[dict[str, str], dict[str, str]]:
     languages: dict[str, str] = {}
 
     def read(row: tuple[int, dict[str, Any]]) -> None:
-        (number, item), where = row, f"{file}: row {row_number(row[0])}"
+        (number, item), line = row, f"{file}: row {row_number(row[0])}"
         if "_id" not in item or "text" not in item:
-            raise DataError(f"{where} lacks '_id' or 'text'; add it")
+            raise DataError(f"{line} lacks '_id' or 'text'; add it")
         refuse_empty(item["text"], file, number, "text")
         for name in ("title", language):
             if not isinstance(item.get(name) or "", str):
-                raise DataError(f"{where}, field {name!r} is not text: {item[name]!r:.60}")
+                raise DataError(f"{line}, field {name!r} is not text: {item[name]!r:.60}")
         title = (item.get("title") or "").strip()
         if isinstance(item["_id"], bool) or not isinstance(item["_id"], (str, int)) or item["_id"] == "":
-            raise DataError(f"{where}, field '_id' is not an id: {item['_id']!r:.60}; correct it")
+            raise DataError(f"{line}, field '_id' is not an id: {item['_id']!r:.60}; correct it")
         key = str(item["_id"])
         if key in texts:
-            raise DataError(f"{where}: the id {item['_id']!r} appears twice")
+            raise DataError(f"{line}: the id {item['_id']!r} appears twice")
         texts[key] = f"{title} {item['text']}".strip()
         if item.get(language):
             languages[key] = str(item[language])

@@ -31,7 +31,7 @@ class Kinds:
     """The look of the names in a column: a colour and a shape for each, so that nothing depends on colour alone.
 
     The legend stands above the chart in as few rows as it can; `legend` holds more of Vega-Lite's settings for it, and
-    `hidden` leaves it out. `beside` puts the marks of different kinds in a row below one another.
+    `hidden` leaves it out. `in_rows` puts the marks of different kinds in a row below one another.
     """
 
     column: str
@@ -39,7 +39,7 @@ class Kinds:
     shapes: Mapping[str, str]
     legend: Mapping[str, Any] | None = None
     hidden: bool = False
-    beside: bool = False
+    in_rows: bool = False
 
     @property
     def colour(self) -> alt.Color:
@@ -149,7 +149,7 @@ def dots(
     form: dict[str, Any] = {}
     if isinstance(look, Kinds):
         encodings, shape = {"y": row, "color": look.colour}, {"shape": look.shape}
-        if look.beside:
+        if look.in_rows:
             encodings["yOffset"] = alt.YOffset(f"{look.column}:N", sort=[*look.colours])
     else:
         mark, form = {"color": look}, {"color": look, "shape": "diamond"}

@@ -11,18 +11,21 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.resources import files
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plumbline.exhibits.table import CODE, Exhibit, Table, in_prose, is_numeric, write_files
+from plumbline.exhibits.table import Exhibit, Table, is_numeric, write_files
+from plumbline.exhibits.templates import html
 from plumbline.store import atomic
 
 if TYPE_CHECKING:
     import altair as alt
-    from markupsafe import Markup
 
+_FILES = (
+    "Each table is also a file in tables/ (CSV with all digits, Markdown, LaTeX), each figure a file in figures/ (SVG,"
+    " PNG)."
+)
 #: Figures that follow one another and are seen at once; a reader unfolds the others.
 OPEN = 2
 
@@ -62,11 +65,6 @@ class Section:
 
 def write_page(path: Path, title: str, warning: str, sections: Sequence[Section]) -> None:
     """Write a report atomically. `warning` comes first (simulated ratings); empty for none."""
-    from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 (extra `report`)
-
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["coded"] = _coded
-    template = environment.from_string(files("plumbline.exhibits").joinpath("page.html").read_text(encoding="utf-8"))
     tables = [part for section in sections for part in section.parts if isinstance(part, Table)]
     notes = list(dict.fromkeys(note for table in tables for note in table.notes))
     blocks = [
@@ -78,13 +76,14 @@ def write_page(path: Path, title: str, warning: str, sections: Sequence[Section]
         }
         for section in sections
     ]
+    facts = {"title": title, "warning": warning, "sections": blocks, "notes": notes}
     with atomic(path) as file:
-        file.write(template.render(title=title, warning=warning, sections=blocks, notes=notes).encode())
+        file.write(html("plumbline/exhibits/page.html", facts).encode())
 
 
 @dataclass(frozen=True)
 class PageWords:
-    """The words of a page: a warning (empty for none), the answer, and a description of the page.
+    """The words of a page: a warning (empty for none), the answer, and a description of the report.
 
     `doubts` are reservations about the answer, one line each, without a full stop.
     """
@@ -114,7 +113,7 @@ def write_outlined(
     sections = [
         Section("In short", words.headline),
         Section("What is doubtful", [doubtful]),
-        Section("This report", [words.about]),
+        Section("This report", [f"{words.about} {_FILES}"]),
     ]
     for heading, names in outline.items():
         parts = [figures[name] for name in names if name in figures]
@@ -146,17 +145,6 @@ def svg(chart: alt.TopLevelMixin) -> str:
     with alt.data_transformers.disable_max_rows():  # they keep notebooks small; a page holds no data
         drawn: str = vl_convert.vegalite_to_svg(json.dumps(chart.to_dict(), sort_keys=True))  # Altair's own is slow
     return drawn
-
-
-def _coded(text: str) -> Markup:
-    """Return a text as escaped HTML: what stands between backticks is code, and numbers elsewhere have minus signs."""
-    from markupsafe import Markup, escape  # noqa: PLC0415 (comes with jinja2)
-
-    parts = CODE.split(text)
-    return Markup("").join(
-        Markup("<code>{}</code>").format(part) if number % 2 else escape(in_prose(part))
-        for number, part in enumerate(parts)
-    )
 
 
 def _spans(numbers: Sequence[int]) -> list[tuple[int, int]]:

@@ -69,21 +69,17 @@ class Client:
 class Chat(abc.ABC):
     """A chat model."""
 
+    concurrency: int  #: the number of questions that it wants in flight at once
     schema: Mapping[str, Any] | None = None  #: schema of the JSON that answers must follow; without one they are free
 
     @classmethod
-    def open(cls, spec: Any, study: Study, where: str, template: Mapping[str, Any]) -> Self:
-        """Return the model of an engine that a study names in `where`, ready to be asked in the running event loop.
+    def open(cls, spec: Any, study: Study, setting: str, template: Mapping[str, Any]) -> Self:
+        """Return the model of an engine that a study names in `setting`, ready to be asked in the running event loop.
 
         `template` has variables for the chat template of a model that runs in this process. A class that an engine's
         `CHAT` names has it.
         """
         raise NotImplementedError
-
-    @property
-    @abc.abstractmethod
-    def concurrency(self) -> int:
-        """The number of questions that it wants in flight at once."""
 
     async def prepare_to_judge(self, name: str, labels: Sequence[str], first: Attempt) -> bool:
         """Prepare for short answers without thoughts; return whether they come with probabilities of `labels`.
@@ -116,17 +112,17 @@ class Chat(abc.ABC):
 
 
 def open_chat(
-    spec: EngineSpec, study: Study, where: str = "generator", template: Mapping[str, Any] = MappingProxyType({})
+    spec: EngineSpec, study: Study, setting: str = "generator", template: Mapping[str, Any] = MappingProxyType({})
 ) -> Chat:
-    """Return the chat model that a study names in `where`; call it in the event loop that will ask the model.
+    """Return the chat model that a study names in `setting`; call it in the event loop that will ask the model.
 
     Raises StudyError for a kind that is not a chat model, and as `Chat.open` of its class.
     """
     if not spec.CHAT:
         raise StudyError(
-            f"{study.file}: {where}.kind is {spec.kind!r}, which is not a chat model; name one of another kind"
+            f"{study.file}: {setting}.kind is {spec.kind!r}, which is not a chat model; name one of another kind"
         )
-    chat: Chat = pkgutil.resolve_name(spec.CHAT).open(spec, study, where, template)
+    chat: Chat = pkgutil.resolve_name(spec.CHAT).open(spec, study, setting, template)
     return chat
 
 

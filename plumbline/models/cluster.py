@@ -217,9 +217,9 @@ class WorkerPool:
         if not task.cancelled() and (bug := task.exception()):
             self._end(bug)
 
-    def _end(self, why: BaseException) -> None:
+    def _end(self, cause: BaseException) -> None:
         """Let all calls raise an error."""
-        self._problem = why
+        self._problem = cause
         self._release(_Worker(self.slots[0]), None)
 
     async def _start(self, worker: _Worker) -> None:
@@ -236,28 +236,28 @@ class WorkerPool:
             for _ in range(self.calls_each):
                 self._release(worker, actor)
 
-    def _replace(self, worker: _Worker, actor: Any, why: PlumblineError) -> None:
+    def _replace(self, worker: _Worker, actor: Any, cause: PlumblineError) -> None:
         """Start another worker in place of one that died, unless that was done already or three died in a row."""
         if worker.actor is not actor:
             return
         worker.deaths += 1
         if worker.deaths >= TRIES:
-            self._give_up(worker, why)
+            self._give_up(worker, cause)
             return
         worker.actor = None
-        self.note(f"{why}; the run continues")
+        self.note(f"{cause}; the run continues")
         self._begin(worker)
 
-    def _give_up(self, worker: _Worker, why: PlumblineError) -> None:
+    def _give_up(self, worker: _Worker, cause: PlumblineError) -> None:
         """Go on without a worker."""
         if worker not in self._workers:
             return
         self._workers.remove(worker)
         self._kill(worker)
         if self._workers:
-            self.note(f"{why}; the other workers continue")
+            self.note(f"{cause}; the other workers continue")
         else:
-            self._end(why)
+            self._end(cause)
 
     def _kill(self, worker: _Worker) -> None:
         if worker.actor is not None:
@@ -306,7 +306,7 @@ class ClusterChat(Chat):
             self._ray.shutdown()
             needed = f"{gpus} GPUs (tensor_parallel_size x data_parallel_size) and a CPU" if gpus else "a CPU"
             raise ServiceError(f"no node of the Ray cluster has {needed}; see `ray status`")
-        self._concurrency = spec.in_flight * len(slot_list)
+        self.concurrency = spec.in_flight * len(slot_list)
         remote = self._ray.remote(ChatWorker)
         values = spec, study, _versions(spec)
 
@@ -317,11 +317,6 @@ class ClusterChat(Chat):
             self._ray, slot_list, make, spec.in_flight, lambda line: tqdm.write(line, file=sys.stderr)
         )
         self._opened: asyncio.Task[WorkerPool] | None = None
-
-    @property
-    def concurrency(self) -> int:
-        """The number of questions in flight on all nodes."""
-        return self._concurrency
 
     async def ask(self, message: str, attempt: Attempt, labels: Sequence[str] = ()) -> Completion:
         """Return a worker's answer. Raises as `Chat.ask`, with TextUnansweredError if three workers died on it."""

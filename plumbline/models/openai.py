@@ -55,16 +55,14 @@ def label_shares(choice: Mapping[str, Any], labels: Sequence[str]) -> dict[str, 
     return shares if tokens else None
 
 
-def prompt_tokens(page: Mapping[str, Any]) -> tuple[int, int | None]:
-    """Return the number of the prompt's tokens and of those from the server's cache, if it reports them."""
-    usage = page.get("usage")
-    sent = usage.get("prompt_tokens") if isinstance(usage, dict) else None
-    details = usage.get("prompt_tokens_details") if isinstance(usage, dict) else None
-    cached = details.get("cached_tokens") if isinstance(details, dict) else None
-    return (sent if isinstance(sent, int) else 0), (cached if isinstance(cached, int) else None)
+def tokens(page: Any, *names: str) -> int | None:
+    """Return a number of tokens from an answer's usage; None if the server does not report it."""
+    for name in ("usage", *names):
+        page = page.get(name) if isinstance(page, dict) else None
+    return page if isinstance(page, int) else None
 
 
-def whole(text: str) -> str:
+def valid_unicode(text: str) -> str:
     """Return the text if it is valid Unicode: JSON may hold a lone surrogate, which no file can store."""
     try:
         text.encode()
@@ -80,7 +78,6 @@ TOP = 20  # number of most likely first tokens to ask for: the servers' maximum
 LARGEST = 16 * 2**20  # largest answer in bytes
 STRANGE = 10  # this many strange answers, before any good one, mean a wrong address
 REFUSALS = 100  # this many equal refusals or unknown ends, before any good answer, do not concern single texts
-REFUSED = {400, 413, 422}  # statuses about this text alone
 FOR_ALL = {402, 405, 407, 410, 415}  # statuses about every text
 # Words for the end of an answer, in small letters: OpenAI's, and makers' own that gateways pass on.
 WHOLE = {"stop", "tool_calls", "function_call", "eos", "eos_token", "end_turn", "stop_sequence", "complete"}
@@ -93,23 +90,15 @@ class StrangeAnswerError(TextUnansweredError):
     """A response that no chat server gives."""
 
 
+@dataclass(eq=False)
 class _PassingError(Exception):
-    """A fault that a retry may mend. `headers` may state when; `broken`: nobody answered.
+    """A fault that a retry may mend."""
 
-    `once`: only the first retry may mend it.
-    """
-
-    def __init__(
-        self,
-        what: str,
-        details: str = "",
-        headers: Mapping[str, str] | None = None,
-        *,
-        broken: bool = False,
-        once: bool = False,
-    ) -> None:
-        super().__init__(what)
-        self.what, self.details, self.headers, self.broken, self.once = what, details, headers or {}, broken, once
+    what: str
+    details: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)  #: may state when to retry
+    broken: bool = False  #: nobody answered
+    once: bool = False  #: only the first retry may mend it
 
 
 @dataclass
@@ -120,17 +109,16 @@ class ChatServer(Chat):
     key: str = field(repr=False)
     url: str
     proxy: str = field(default="", repr=False)
-    where: str = "generator"  #: its key in the study
+    setting: str = "generator"  #: its key in the study
     extra: Mapping[str, Any] = field(default_factory=dict)  #: further fields of requests
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     _session: aiohttp.ClientSession | None = None
     _good: int = 0  # number of good answers so far
-    _strange: int = 0  # number of answers so far that no chat server gives
-    _refusals: Counter[str] = field(default_factory=Counter)  # refusals and unknown ends, until there is a good answer
+    _useless: Counter[str] = field(default_factory=Counter)  # answers of no use until there is a good one
 
     @classmethod
-    def open(cls, spec: ServerSpec, study: Study, where: str, template: Mapping[str, Any]) -> Self:
-        """Return the server that a study names in `where`; its key is from the environment, `EMPTY` if not set.
+    def open(cls, spec: ServerSpec, study: Study, setting: str, template: Mapping[str, Any]) -> Self:
+        """Return the server that a study names in `setting`; its key is from the environment, `EMPTY` if not set.
 
         Its chat template is the server's. Raises StudyError for a key or proxy that cannot be used.
         """
@@ -139,17 +127,15 @@ class ChatServer(Chat):
             key = key_in(spec.settings.api_key_env) or "EMPTY"
             proxy = proxy_for(address.scheme, address.netloc)
         except ValueError as error:
-            raise StudyError(f"{study.file}: {where}: {error}") from None
+            raise StudyError(f"{study.file}: {setting}: {error}") from None
         if proxy.startswith("https"):
             raise StudyError(
                 f"the environment's {address.scheme}_proxy is not http://HOST:PORT; correct it, or set no_proxy"
             )
-        return cls(spec, key, f"{spec.base_url.rstrip('/')}/chat/completions", proxy, where)
+        return cls(spec, key, f"{spec.base_url.rstrip('/')}/chat/completions", proxy, setting)
 
-    @property
-    def concurrency(self) -> int:
-        """The number of requests in flight at once."""
-        return self.spec.in_flight
+    def __post_init__(self) -> None:
+        self.concurrency = self.spec.in_flight
 
     async def ask(self, message: str, attempt: Attempt, labels: Sequence[str] = ()) -> Completion:
         """Return the server's answer to one user message, with probabilities of `labels` if it reports them.
@@ -158,9 +144,10 @@ class ChatServer(Chat):
         """
         body = self._body(message, attempt, labels)
         answered_before = self._good
-        for number in range(1, RETRIES + 2):
+        for number in itertools.count(1):
             try:
                 answer = await self._try(body, labels)
+                break
             except _PassingError as fault:
                 if number <= (min(1, RETRIES) if fault.once else RETRIES):
                     await self.sleep(pause(number, fault.headers))
@@ -170,10 +157,9 @@ class ChatServer(Chat):
                 if not fault.broken or self._good > answered_before:  # others are answered, so this text is the cause
                     raise TextUnansweredError(line) from None
                 line = f"{self.spec.base_url} did not answer: asked {times} ({fault.what})"
-                raise ServiceError(f"{line}; start the server or correct {self.where}.base_url") from None
-            self._good += 1
-            return answer
-        raise AssertionError("the last try returns or raises")
+                raise ServiceError(f"{line}; start the server or correct {self.setting}.base_url") from None
+        self._good += 1
+        return answer
 
     async def prepare_to_judge(self, name: str, labels: Sequence[str], first: Attempt) -> bool:
         """Ask once to see what the server can do: turn thinking off, and return probabilities.
@@ -207,14 +193,14 @@ class ChatServer(Chat):
         """
         for number in range(1, STRANGE + 1):
             try:
-                return await self.ask("Answer with the digit 1 and nothing else.", attempt, labels)
+                answer = await self.ask("Answer with the digit 1 and nothing else.", attempt, labels)
+                break
             except TextRefusedError:
                 raise
             except TextFailedError as error:
-                passing = isinstance(error, TextUnansweredError) and not isinstance(error, StrangeAnswerError)
-                if passing or number == STRANGE:
+                if number == STRANGE or type(error) is TextUnansweredError:
                     raise ServiceError(f"{self.spec.base_url}: {error}; run again when it answers") from None
-        raise AssertionError("the last try returns or raises")
+        return answer
 
     async def close(self) -> None:
         """Close the connections."""
@@ -270,14 +256,13 @@ class ChatServer(Chat):
         """Return the answer in a response with status 200; raise for responses that are strange or cut off."""
         try:
             page: Any = json.loads(content)
-            if isinstance(page, dict):
-                self._refuse_error(page)
+            self._refuse_error(page)
             choices = page["choices"]
         except ValueError:
             if content.lstrip()[:1] in (b"{", b""):
                 raise _PassingError("the answer breaks off before its end") from None
             raise self._stranger("") from None
-        except (TypeError, KeyError, RecursionError):
+        except (TypeError, KeyError, AttributeError, RecursionError):
             raise self._stranger(complaint(content, self.key)) from None
         if not choices:
             raise TextFailedError("the answer has no choices")
@@ -296,28 +281,28 @@ class ChatServer(Chat):
         if ending.lower() not in WHOLE | CUT_OFF:
             raise self._unknown_end(f"answer ends by {one_line(ending)!r}")
         shares = label_shares(choices[0], labels) if labels else None
-        return Completion(whole(text or ""), ending.lower() in CUT_OFF, shares, *prompt_tokens(page))
+        sent, cached = tokens(page, "prompt_tokens"), tokens(page, "prompt_tokens_details", "cached_tokens")
+        return Completion(valid_unicode(text or ""), ending.lower() in CUT_OFF, shares, sent or 0, cached)
 
     def _refuse_error(self, part: Mapping[str, Any]) -> None:
         """Raise the error that an answer with status 200, or its choice, holds: so gateways pass on another server's.
 
         An answer that is only an error without a status may be of another kind of server.
         """
-        error = part.get("error")
-        content = json.dumps({"error": error}).encode()
+        if not part.get("error"):
+            return
+        content = json.dumps(part).encode()
         if status := error_status(part):
             raise self._trouble(status, {}, content)
-        if error and ("choices" in part or "message" in part):
+        if "choices" in part or "message" in part:
             raise _PassingError("an error for an answer", complaint(content, self.key))
 
     def _stranger(self, details: str) -> ServiceError | TextUnansweredError:
         """Record a strange response: this text's fault or, before any good answer, a wrong address."""
-        self._strange += 1
-        line = f"the answer is not a chat response; check {self.where}.base_url (it usually ends in /v1)"
+        line = f"the answer is not a chat response; check {self.setting}.base_url (it usually ends in /v1)"
+        concerns_all = self._concerns_all(line, STRANGE)
         line = ": ".join(filter(None, (line, details)))
-        if self._strange >= STRANGE and not self._good:
-            return ServiceError(f"{self.spec.base_url}: {line}")
-        return StrangeAnswerError(line)
+        return ServiceError(f"{self.spec.base_url}: {line}") if concerns_all else StrangeAnswerError(line)
 
     def _refusal(self, words: str) -> ServiceError | TextFailedError:
         """Record a refusal: of this text or, if all refusals are alike and no text is answered, of all texts."""
@@ -333,30 +318,29 @@ class ChatServer(Chat):
             return ServiceError(f"{line}; use a server that ends answers by 'stop' or 'length'")
         return _PassingError(f"the {words}", once=True)
 
-    def _concerns_all(self, words: str) -> bool:
-        """Record an answer that cannot be used; return whether `REFUSALS` are alike and there is no good one."""
-        self._refusals[words] += not self._good
-        return not self._good and self._refusals[words] >= REFUSALS
+    def _concerns_all(self, words: str, most: int = REFUSALS) -> bool:
+        """Record an answer that cannot be used; return whether so many are alike and there is no good one."""
+        self._useless[words] += not self._good
+        return not self._good and self._useless[words] >= most
 
     def _trouble(self, status: int, headers: Mapping[str, str], content: bytes) -> Exception:
         """Raise the error for a status other than 200."""
         url, words = self.spec.base_url, complaint(content, self.key)
         if status in PASSING:
             return _PassingError(f"status {status}", words, headers)
-        if status in REFUSED:
-            return self._refusal(words or f"status {status}")
         if status in (401, 403):
             return ServiceError(f"{url}: the key is not accepted; set {self.spec.settings.api_key_env}")
         if status == 404:
-            line = f"{url} has no model {self.spec.model!r}, or {self.where}.base_url lacks its /v1"
+            line = f"{url} has no model {self.spec.model!r}, or {self.setting}.base_url lacks its /v1"
             return ServiceError(": ".join(filter(None, (line, words))))
         if 300 <= status < 400:
             target = one_line(headers.get("location", "").partition("?")[0])
             return ServiceError(
-                f"{url} redirects to {target!r}; Plumbline follows no redirect: correct {self.where}.base_url"
+                f"{url} redirects to {target!r}; Plumbline follows no redirect: correct {self.setting}.base_url"
             )
-        line = ": ".join(filter(None, (f"status {status}", words)))
-        return ServiceError(f"{url}: {line}") if status in FOR_ALL else TextRefusedError(line)
+        if status in FOR_ALL:
+            return ServiceError(": ".join(filter(None, (f"{url}: status {status}", words))))
+        return self._refusal(words or f"status {status}")
 
 
 def _joined(content: Any) -> Any:

@@ -68,7 +68,7 @@ class VllmEngine(Chat):
 
     def __init__(self, spec: VllmSpec, model: str, log: _Log, template: Mapping[str, Any]) -> None:
         self.spec = spec
-        self.batches = 2  #: full batches in flight: one that is decoded, and as many texts again waiting
+        self.concurrency = spec.in_flight
         self._log = log
         self._watchdog = _watch()
         try:
@@ -87,7 +87,7 @@ class VllmEngine(Chat):
         self._label_tokens: dict[str, int] = {}
 
     @classmethod
-    def open(cls, spec: VllmSpec, study: Study, where: str, template: Mapping[str, Any]) -> Self:
+    def open(cls, spec: VllmSpec, study: Study, setting: str, template: Mapping[str, Any]) -> Self:
         """Load a model that a study names; call this in the event loop that will ask it.
 
         `template` holds further variables for its chat template. Raises StudyError if vLLM is not installed or refuses
@@ -112,11 +112,6 @@ class VllmEngine(Chat):
             engine._shut_down()
             raise StudyError(f"{spec.model}: its chat template fails: {_line(error)}") from None
         return engine
-
-    @property
-    def concurrency(self) -> int:
-        """The number of texts in flight."""
-        return self.batches * self.spec.settings.batch
 
     async def ask(self, message: str, attempt: Attempt, labels: Sequence[str] = ()) -> Completion:
         """Return the model's answer to one message under its chat template; each of `labels` must be a token.
@@ -167,7 +162,7 @@ class VllmEngine(Chat):
     async def prepare_to_judge(self, name: str, labels: Sequence[str], first: Attempt) -> bool:
         """Find the token of each label. Raises StudyError for a label of several tokens."""
         if labels:
-            self.batches = _WAITING
+            self.concurrency = _WAITING * self.spec.settings.batch
         for label in labels:
             self.label_token(label)
         return bool(labels)

@@ -79,7 +79,7 @@ class Blocks:
 
     def __post_init__(self) -> None:
         ends = list(self.ends)
-        if not ends or ends[0] < FEWEST or any(later <= before for before, later in itertools.pairwise(ends)):
+        if not ends or ends[0] < FEWEST or any(later <= earlier for earlier, later in itertools.pairwise(ends)):
             raise ValueError(f"blocks must rise from at least {FEWEST} pairs; these are {ends}")
         if not self.criteria or not math.isnan(self.threshold):
             Criterion(self.threshold, self.scale)
@@ -167,7 +167,7 @@ def looks(  # noqa: PLR0913 (four of them name columns)
     blocks: Blocks,
     *,
     without: Collection[int] = (),
-    taken: pd.DataFrame | None = None,
+    past: pd.DataFrame | None = None,
     order: str = "order",
     pair: str = "pair_id",
     question: str = "question",
@@ -181,7 +181,7 @@ def looks(  # noqa: PLR0913 (four of them name columns)
     question, or is known to stay unrated (`without`).
 
     A campaign whose ratings may change after a look (raters excluded, pairs withdrawn, answers edited) gives the looks
-    that it took, in `taken`. They stand as they were: one that did not decide is not taken again, and what it spent
+    that it took, in `past`. They stand as they were: one that did not decide is not taken again, and what it spent
     does not come back. A look that decided must still decide on the ratings that count now, or the campaign goes on. If
     pairs or means of an earlier look have changed, each later look has as its level only what it may spend by itself.
 
@@ -191,7 +191,7 @@ def looks(  # noqa: PLR0913 (four of them name columns)
         blocks: pairs up to each look, what the means must reach, and spending.
         without: places of pairs that are withdrawn or given up, for reasons other than their ratings; such ratings
             play no part.
-        taken: `frame()` of the looks that this campaign has taken.
+        past: `frame()` of the looks that this campaign has taken.
         order: the column of places.
         pair: the column of pairs.
         question: the column of questions.
@@ -220,16 +220,16 @@ def looks(  # noqa: PLR0913 (four of them name columns)
     [{'look': 1, 'pairs': 20, 'mean': 4.17, 'low': 3.48}]
     """
     frame = with_names(ratings, "ratings", pair_id=pair, order=order, question=question, value=value)
-    means = _pair_means(frame, blocks, [] if taken is None else taken["question"].unique().tolist())
+    means = _pair_means(frame, blocks, [] if past is None else past["question"].unique().tolist())
     values = {str(name): means[name].to_numpy(np.float64) for name in means}
-    gone = means.index.isin(list(without))
-    rated = means.notna().all(axis=1).to_numpy() & ~gone
-    complete = sum(bool((rated | gone)[:end].all()) for end in blocks.ends) if values else 0
-    seen = BlockData(values, [rated & (means.index <= end) for end in blocks.ends], complete)
-    return take_looks(seen, blocks, {name: _path_taken(taken, name) for name in values})
+    excluded = means.index.isin(list(without))
+    rated = means.notna().all(axis=1).to_numpy() & ~excluded
+    complete = sum(bool((rated | excluded)[:end].all()) for end in blocks.ends) if values else 0
+    data = BlockData(values, [rated & (means.index <= end) for end in blocks.ends], complete)
+    return take_looks(data, blocks, {name: _path_taken(past, name) for name in values})
 
 
-def _pair_means(ratings: pd.DataFrame, blocks: Blocks, taken: Sequence[str]) -> pd.DataFrame:
+def _pair_means(ratings: pd.DataFrame, blocks: Blocks, past: Sequence[str]) -> pd.DataFrame:
     """Return the pairs' means, a row per place and a column per question; NaN where there is no rating."""
     filled(ratings, ["pair_id", "order", "question", "value"], "ratings")
     ratings = ratings.assign(value=numbers(ratings["value"], "ratings"), question=ratings["question"].astype(str))
@@ -241,17 +241,17 @@ def _pair_means(ratings: pd.DataFrame, blocks: Blocks, taken: Sequence[str]) -> 
     if places["pair_id"].duplicated().any() or places["order"].duplicated().any():
         raise ValueError("ratings: each pair must have exactly one place in the order, and each place one pair")
     means = ratings.pivot_table(index="order", columns="question", values="value", aggfunc="mean")
-    questions = sorted({*means.columns, *blocks.criteria, *taken})
-    if taken and (new := set(questions) - set(taken)):
+    questions = sorted({*means.columns, *blocks.criteria, *past})
+    if past and (new := set(questions) - set(past)):
         raise ValueError(f"the looks taken do not include {min(new)}, which has ratings or a criterion")
     return means.reindex(index=range(1, blocks.ends[-1] + 1), columns=questions)
 
 
-def _path_taken(taken: pd.DataFrame | None, question: str) -> Path:
+def _path_taken(past: pd.DataFrame | None, question: str) -> Path:
     """Return the looks already taken at a question, from their frame."""
     columns: list[Floats] = [np.empty(0)] * len(_COLUMNS)
-    if taken is not None:
-        rows = taken[taken["question"] == question].sort_values("look")
+    if past is not None:
+        rows = past[past["question"] == question].sort_values("look")
         columns = [rows[name].to_numpy(np.float64) for name in _COLUMNS]
     return Path(columns[0].astype(np.int64), *columns[1:])
 
@@ -266,13 +266,13 @@ class BlockData:
     able: Sequence[bool] = ()  #: whether each look may decide; empty: every look may
 
 
-def take_looks(seen: BlockData, blocks: Blocks, taken: Mapping[str, Path], decision: str | None = None) -> Looks:
+def take_looks(data: BlockData, blocks: Blocks, past: Mapping[str, Path], decision: str | None = None) -> Looks:
     """Continue the looks already taken with those at further complete blocks, up to the first that decides.
 
     Args:
-        seen: the data that counts now.
+        data: the data that counts now.
         blocks: the rule, with a criterion for each question.
-        taken: earlier looks at each question.
+        past: earlier looks at each question.
         decision: the outcome of the last of them (default: computed from their numbers).
 
     Returns:
@@ -285,29 +285,29 @@ def take_looks(seen: BlockData, blocks: Blocks, taken: Mapping[str, Path], decis
     >>> take_looks(seen, Blocks((20,), 3.0, (1, 5)), {}).decision
     'accepted'
     """
-    return _Campaign(seen, blocks).looks(taken, decision) if seen.values else Looks({}, {}, {}, 0, "undecided")
+    return _Campaign(data, blocks).looks(past, decision) if data.values else Looks({}, {}, {}, 0, "undecided")
 
 
 class _Campaign:
     """The looks at a campaign by a rule."""
 
-    def __init__(self, seen: BlockData, blocks: Blocks) -> None:
-        self.values, self._counting, self._complete, self._able = seen.values, seen.counting, seen.complete, seen.able
+    def __init__(self, data: BlockData, blocks: Blocks) -> None:
+        self.values, self._counting, self._complete, self._able = data.values, data.counting, data.complete, data.able
         self._blocks, self._criteria = blocks, {name: blocks.criterion(name) for name in self.values}
 
-    def looks(self, taken: Mapping[str, Path], decision: str | None) -> Looks:
+    def looks(self, past: Mapping[str, Path], decision: str | None) -> Looks:
         """Return the looks as `take_looks` does."""
-        taken = {name: taken.get(name, _NO_LOOKS) for name in self.values}
-        n_taken = min(len(path.pairs) for path in taken.values())
-        decided = n_taken > 0 and (decision or self._decision(taken, n_taken)) != "undecided"
-        changed = any(self._differs(path, name) for name, path in taken.items())
+        past = {name: past.get(name, _NO_LOOKS) for name in self.values}
+        n_taken = min(len(path.pairs) for path in past.values())
+        decided = n_taken > 0 and (decision or self._decision(past, n_taken)) != "undecided"
+        changed = any(self._differs(path, name) for name, path in past.items())
         # a look that decided must still decide on the ratings that count now
         stay = n_taken - 1 if decided and changed else n_taken
         reach = n_taken if decided and not changed else max(n_taken, self._complete)
-        limits = self._levels(taken, reach, changed=changed)
+        limits = self._levels(past, reach, changed=changed)
         paths = {
             name: path.until(stay).then(_path(self._seen(name, stay, reach), limits[stay:], self._criteria[name]))
-            for name, path in taken.items()
+            for name, path in past.items()
         }
         outcomes = {
             look: self._decision(paths, look)
@@ -343,14 +343,14 @@ class _Campaign:
             for values, pairs, mean in zip(current, path.pairs, path.means, strict=True)
         )
 
-    def _levels(self, taken: Mapping[str, Path], looks: int, *, changed: bool) -> Floats:
+    def _levels(self, past: Mapping[str, Path], looks: int, *, changed: bool) -> Floats:
         """Return the one-sided levels of the first looks; looks already taken keep theirs."""
         pairs = [int(counting.sum()) for counting in self._counting[:looks]]
         if changed or (np.diff(pairs, prepend=0) <= 0).any():
             limits = self._blocks.increments()[:looks]
         else:
             limits = self._blocks.levels(looks, pairs)
-        earlier = next((path.levels for path in taken.values()), limits[:0])
+        earlier = next((path.levels for path in past.values()), limits[:0])
         return np.append(earlier, limits[len(earlier) :])
 
     def _reached(self, path: Path, *, changed: bool) -> float:
@@ -367,16 +367,16 @@ class _Campaign:
         """Return a question's mean without the bias of stopping."""
         if not n_looks:
             return Estimate.undefined("no block is complete")
-        alone = [
+        decisive = [
             all(
-                path.outcome(look, self._criteria[beside]) == "accepted"
-                for beside, path in paths.items()
-                if beside != name
+                path.outcome(look, self._criteria[question]) == "accepted"
+                for question, path in paths.items()
+                if question != name
             )
             for look in range(1, n_looks)
         ]
         path, (values,) = paths[name], self._seen(name, n_looks - 1, n_looks)
-        return unbiased_of(values, path.pairs.tolist(), path.levels, self._criteria[name], alone)
+        return unbiased_of(values, path.pairs.tolist(), path.levels, self._criteria[name], decisive)
 
 
 def spent(fractions: Sequence[float] | Floats, spending: Spending, alpha: float = ALPHA) -> Floats:
@@ -657,26 +657,26 @@ def repeated_interval(
     return (low, high) if mean is None else (min(low, mean), max(high, mean))
 
 
-def _path(seen: Sequence[Floats], limits: Floats, criterion: Criterion) -> Path:
+def _path(means: Sequence[Floats], limits: Floats, criterion: Criterion) -> Path:
     """Return the path of looks at these pairs' means, at these levels."""
     limit, (bottom, top) = criterion.limit, criterion.scale
-    ends = [repeated_interval(values, criterion.scale, level) for values, level in zip(seen, limits, strict=True)]
+    ends = [repeated_interval(values, criterion.scale, level) for values, level in zip(means, limits, strict=True)]
     return Path(
-        np.array([len(values) for values in seen], dtype=np.int64),
-        np.array([values.mean() if len(values) else math.nan for values in seen]),
+        np.array([len(values) for values in means], dtype=np.int64),
+        np.array([values.mean() if len(values) else math.nan for values in means]),
         np.array([low for low, _ in ends]),
         np.array([high for _, high in ends]),
         np.asarray(limits, dtype=float),
-        np.array([float(p_above(values, limit, bottom)) for values in seen]),
-        np.array([float(p_above(-values, -limit, -top)) for values in seen]),
+        np.array([float(p_above(values, limit, bottom)) for values in means]),
+        np.array([float(p_above(-values, -limit, -top)) for values in means]),
     )
 
 
-def outcomes(seen: Sequence[Sequence[Floats]], limits: Floats, criteria: Sequence[Criterion]) -> NDArray[np.int64]:
+def outcomes(means: Sequence[Sequence[Floats]], limits: Floats, criteria: Sequence[Criterion]) -> NDArray[np.int64]:
     """Return the outcomes of looks at many campaigns over all questions: 1 accepts, -1 rejects, 0 neither.
 
     Args:
-        seen: at each look, for each question the means of pairs, campaigns by pairs.
+        means: at each look, for each question the means of pairs, campaigns by pairs.
         limits: one-sided level of each look; the last is at all pairs.
         criteria: of each question.
 
@@ -691,7 +691,7 @@ def outcomes(seen: Sequence[Sequence[Floats]], limits: Floats, criteria: Sequenc
     [[1, 1], [1, 1]]
     """
     by_look = []
-    for questions, level in zip(seen, limits, strict=True):
+    for questions, level in zip(means, limits, strict=True):
         holds, fails = [], []
         for values, criterion in zip(questions, criteria, strict=True):
             limit, (bottom, top) = criterion.limit, criterion.scale
@@ -750,7 +750,7 @@ def stage_wise(p: float, pairs: Sequence[int], limits: Floats) -> float:
 
 
 def unbiased_of(
-    values: Floats, pairs: Sequence[int], limits: Floats, criterion: Criterion, alone: Sequence[bool] = ()
+    values: Floats, pairs: Sequence[int], limits: Floats, criterion: Criterion, decisive: Sequence[bool] = ()
 ) -> Estimate:
     """Return the mean after stopping at the last look, without the bias of having stopped there.
 
@@ -764,8 +764,8 @@ def unbiased_of(
         pairs: how many count at each look; the last look is the one that stopped.
         limits: one-sided level of each look.
         criterion: what the mean must reach.
-        alone: for each earlier look whether acceptance hung on this mean alone, since all other questions held there;
-            without any it always did.
+        decisive: for each earlier look whether acceptance hung on this mean alone, since all other questions held
+            there; without any it always did.
 
     Returns:
         Median-unbiased mean with its 95% interval; NaN without spread, where an earlier look should have stopped, and
@@ -792,7 +792,7 @@ def unbiased_of(
     # A campaign that was to go on has a mean between these, for all that is seen of its spread.
     highs = [_stopping(block, limit, bottom, top, level) for block, level in past]
     lows = [-_stopping(-block, -limit, -top, -bottom, level) for block, level in past]
-    for look, hung in enumerate(alone):
+    for look, hung in enumerate(decisive):
         if not hung and criterion.side == "at_least":
             highs[look] = math.inf
         elif not hung:

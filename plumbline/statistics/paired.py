@@ -466,11 +466,11 @@ def _undefined(x: Floats, y: Floats) -> str:
     return ""
 
 
-def _not_a_sample(values: Floats, what: str) -> str:
+def _not_a_sample(values: Floats, noun: str) -> str:
     """Return why a sample is unusable; empty if it is usable."""
     if len(values) < 2:
-        return f"{what} needs at least 2 values, not {len(values)}"
-    return "" if np.isfinite(values).all() else f"{what} needs finite values"
+        return f"{noun} needs at least 2 values, not {len(values)}"
+    return "" if np.isfinite(values).all() else f"{noun} needs finite values"
 
 
 def _walsh(differences: Floats) -> Floats:

@@ -122,9 +122,9 @@ def kendall_rows(first: Floats, second: Floats) -> Floats:
     return np.concatenate([np.empty(0), *taus])
 
 
-def _tau_b(x: Floats, y: Floats, before: NDArray[np.intp], after: NDArray[np.intp]) -> Floats:
+def _tau_b(x: Floats, y: Floats, first: NDArray[np.intp], second: NDArray[np.intp]) -> Floats:
     """Return tau-b of each row: concordant pairs less discordant ones, scaled for ties."""
-    signs = [(side[:, before] > side[:, after]).astype(np.int8) - (side[:, before] < side[:, after]) for side in (x, y)]
+    signs = [(side[:, first] > side[:, second]).astype(np.int8) - (side[:, first] < side[:, second]) for side in (x, y)]
     untied = [np.abs(side).sum(axis=1, dtype=np.int64) for side in signs]
     same_order = (signs[0] * signs[1]).sum(axis=1, dtype=np.int64)
     with np.errstate(invalid="ignore"):  # zero by zero if a row is constant
@@ -367,21 +367,21 @@ def rank_intervals(scores: pd.DataFrame, *, n_resamples: int = 10_000, rng: np.r
     low, high = _ends(points, ranked, resamples)
     mean_low, mean_high = (end / max(n_tasks, 1) for end in _ends(grid, ranked, resamples))
     better = told_apart(np.where(ranked[:, None], points, np.nan))
-    shown = ranked & (n_models > 1)
-    single_low, single_high = _rank_ends(resamples @ points.T, _tail(n_tasks), shown)
+    compared = ranked & (n_models > 1)
+    single_low, single_high = _rank_ends(resamples @ points.T, _tail(n_tasks), compared)
     columns = {
         "borda": count,
         "borda_low": low,
         "borda_high": high,
         "rank": ranks,
-        "rank_low": np.where(shown, 1 + better.sum(axis=0), np.nan),
-        "rank_high": np.where(shown, n_models - better.sum(axis=1), np.nan),
+        "rank_low": np.where(compared, 1 + better.sum(axis=0), np.nan),
+        "rank_high": np.where(compared, n_models - better.sum(axis=1), np.nan),
         "rank_single_low": single_low,
         "rank_single_high": single_high,
         "mean": mean,
         "mean_low": mean_low,
         "mean_high": mean_high,
-        "group": _groups(better, np.flatnonzero(shown)[np.argsort(ranks[shown], kind="stable")]),
+        "group": _groups(better, np.flatnonzero(compared)[np.argsort(ranks[compared], kind="stable")]),
         "reason": _reasons(grid, ranked & np.isnan(low)),
     }
     return pd.DataFrame(columns, index=scores.index)
@@ -405,10 +405,10 @@ def told_apart(points: Floats) -> Bools:
     np.True_
     """
     n_models, n_tasks = points.shape
-    apart = np.zeros((n_models, n_models), np.bool_)
+    is_better = np.zeros((n_models, n_models), np.bool_)
     some = np.flatnonzero(np.isfinite(points).all(axis=1))
     if n_tasks < 2 or len(some) < 2:
-        return apart
+        return is_better
     whole_points = points[some]
     covariance = np.cov(whole_points)
     variance = np.diag(covariance)
@@ -421,8 +421,8 @@ def told_apart(points: Floats) -> Bools:
     surely = holm(p) < 1 - CONFIDENCE
     better = difference[first, second] > 0
     winner, loser = np.where(better, first, second)[surely], np.where(better, second, first)[surely]
-    apart[some[winner], some[loser]] = True
-    return apart
+    is_better[some[winner], some[loser]] = True
+    return is_better
 
 
 def told_apart_singly(values: Floats, *, n_resamples: int = 10_000, rng: np.random.Generator) -> Bools:
@@ -449,35 +449,35 @@ def told_apart_singly(values: Floats, *, n_resamples: int = 10_000, rng: np.rand
     np.True_
     """
     n_models, n_tasks = values.shape
-    apart = np.zeros((n_models, n_models), np.bool_)
+    is_better = np.zeros((n_models, n_models), np.bool_)
     some = np.flatnonzero(np.isfinite(values).all(axis=1))
     if 2.0 ** (1 - n_tasks) > 1 - CONFIDENCE or len(some) < 2:
-        return apart
+        return is_better
     resamples = next(draw_counts(rng, n_tasks, n_resamples, at_once=n_resamples * n_tasks)).astype(np.float64)
     sums = np.round(resamples @ values[some].T, _DIGITS)
     least = (1 - _tail(n_tasks)) * n_resamples
     for row, model in enumerate(some):
-        apart[model, some] = (sums[:, [row]] > sums).sum(axis=0) >= least
-    return apart
+        is_better[model, some] = (sums[:, [row]] > sums).sum(axis=0) >= least
+    return is_better
 
 
-def _rank_ends(counts: Floats, tail: float, shown: Bools) -> tuple[Floats, Floats]:
-    """Return percentiles of ranks over resamples (rows of `counts`); NaN for models (columns) that are not `shown`.
+def _rank_ends(counts: Floats, tail: float, compared: Bools) -> tuple[Floats, Floats]:
+    """Return percentiles of ranks over resamples (rows of `counts`); NaN for models (columns) that are not `compared`.
 
-    Models that tie may have any of their ranks, and those that are not shown may be before or behind all others.
+    Models that tie may have any of their ranks, and those that are not compared may be before or behind all others.
     """
-    low, high = np.full(len(shown), np.nan), np.full(len(shown), np.nan)
-    if not shown.any():
+    low, high = np.full(len(compared), np.nan), np.full(len(compared), np.nan)
+    if not compared.any():
         return low, high
-    best, worst = (np.empty((len(counts), shown.sum()), np.int32) for _ in range(2))
-    step = max(1, _RESAMPLES_AT_ONCE // len(shown))
+    best, worst = (np.empty((len(counts), compared.sum()), np.int32) for _ in range(2))
+    step = max(1, _RESAMPLES_AT_ONCE // len(compared))
     for start in range(0, len(counts), step):
         rows = slice(start, start + step)
-        drawn = -counts[rows][:, shown]
+        drawn = -counts[rows][:, compared]
         best[rows] = scipy.stats.rankdata(drawn, method="min", axis=1)
         worst[rows] = scipy.stats.rankdata(drawn, method="max", axis=1)
-    low[shown] = np.quantile(best, tail, axis=0, method="inverted_cdf")
-    high[shown] = np.quantile(worst, 1 - tail, axis=0, method="inverted_cdf") + (~shown).sum()
+    low[compared] = np.quantile(best, tail, axis=0, method="inverted_cdf")
+    high[compared] = np.quantile(worst, 1 - tail, axis=0, method="inverted_cdf") + (~compared).sum()
     return low, high
 
 
@@ -516,29 +516,29 @@ def _reasons(grid: Floats, flat: Bools) -> list[str]:
     return reasons
 
 
-def _groups(apart: Bools, order: NDArray[np.int64]) -> list[str]:
+def _groups(better: Bools, order: NDArray[np.int64]) -> list[str]:
     """Return each model's letters, or its tier where there are too many models for letters; `order` is best first."""
-    groups = [""] * len(apart)
-    labels = _letters(apart, order) if len(order) <= MOST_LETTERED else _tiers(apart, order)
+    groups = [""] * len(better)
+    labels = _letters(better, order) if len(order) <= MOST_LETTERED else _tiers(better, order)
     for model, label in zip(order, labels, strict=True):
         groups[model] = label
     return groups
 
 
-def _letters(apart: Bools, order: NDArray[np.int64]) -> list[str]:
+def _letters(better: Bools, order: NDArray[np.int64]) -> list[str]:
     """Return letters of the models in `order`: who share one are not told apart. Empty if 26 do not suffice."""
     names = [str(model) for model in order]
     pairs = itertools.combinations(order.tolist(), 2)
-    different = [(str(first), str(second)) for first, second in pairs if apart[first, second] or apart[second, first]]
+    different = [(str(first), str(second)) for first, second in pairs if better[first, second] or better[second, first]]
     letters = list(map(letter_display(names, different).__getitem__, names)) if names else []
     return letters if all(letter.isalpha() for letter in letters) else [""] * len(letters)
 
 
-def _tiers(apart: Bools, order: NDArray[np.int64]) -> list[str]:
+def _tiers(better: Bools, order: NDArray[np.int64]) -> list[str]:
     """Return the number of each model's tier; a tier begins with one that is told apart from the first above."""
     first, tier, tiers = order[0], 1, []
     for model in order:
-        if apart[first, model]:
+        if better[first, model]:
             first, tier = model, tier + 1
         tiers.append(str(tier))
     return tiers

@@ -80,17 +80,17 @@ class StudyPart(BaseModel):
         """Check the keys and the numbers, then the rest, and complain about all of them at once."""
         if not isinstance(data, dict):
             return check(data)
-        wrong = {key: fault for key, value in data.items() if (fault := cls._fault_of(key, value))}
-        if not wrong:
+        faulty = {key: fault for key, value in data.items() if (fault := cls._fault_of(key, value))}
+        if not faulty:
             return check(data)
         faults = [
             InitErrorDetails(type=PydanticCustomError("key", "{words}", {"words": words}), input=data)
-            for words in wrong.values()
+            for words in faulty.values()
         ]
         try:
-            check({key: value for key, value in data.items() if key not in wrong})
+            check({key: value for key, value in data.items() if key not in faulty})
         except ValidationError as error:
-            faults += [_again(fault) for fault in error.errors() if not set(fault["loc"][:1]) & set(wrong)]
+            faults += [_again(fault) for fault in error.errors() if not set(fault["loc"][:1]) & set(faulty)]
         raise ValidationError.from_exception_data(cls.__name__, faults)
 
     @classmethod
@@ -202,18 +202,18 @@ def _plain(location: tuple[int | str, ...]) -> Iterator[int | str]:
             yield part
 
 
-def refuse_duplicates(names: list[str], what: str) -> None:
-    """Raise ValueError for a name that appears twice; `what` is the kind of thing named."""
+def refuse_duplicates(names: list[str], noun: str) -> None:
+    """Raise ValueError for a name that appears twice; `noun` is the kind of thing named."""
     for name in names:
         if names.count(name) > 1:
-            raise ValueError(f"{what} {name!r} appears twice; give each its own name")
+            raise ValueError(f"{noun} {name!r} appears twice; give each its own name")
 
 
-def distinct(what: str, name: Callable[[Any], str] = str) -> AfterValidator:
+def distinct(noun: str, name: Callable[[Any], str] = str) -> AfterValidator:
     """Return the check of a list field whose entries must have different names, as `refuse_duplicates` says."""
 
     def check(entries: tuple[Any, ...]) -> tuple[Any, ...]:
-        refuse_duplicates(list(map(name, entries)), what)
+        refuse_duplicates(list(map(name, entries)), noun)
         return entries
 
     return AfterValidator(check)

@@ -214,7 +214,7 @@ def _defaults(data: Mapping[str, Any], name: str, settings: Mapping[str, Any]) -
     written = data.get(name, {})
     if not isinstance(written, dict):
         return written
-    for key, why in _SAID.items():
+    for key, reason in _SAID.items():
         if key in settings and key in written:
-            raise StudyError(f"{name}.{key}: {why}; take it out")
+            raise StudyError(f"{name}.{key}: {reason}; take it out")
     return {**settings, **written}

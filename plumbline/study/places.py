@@ -55,14 +55,14 @@ def output_folder(named: str | Path | None, default: str | Path) -> Path:
     return folder
 
 
-def resolved(path: Path, where: str) -> Path:
+def resolved(path: Path, location: str) -> Path:
     """Return a path without links and dots. Raises StudyError for circular links and invalid paths."""
     try:
         return path.resolve()
     except (OSError, RuntimeError) as error:  # RuntimeError: a circle, before Python 3.13
-        raise StudyError(f"{where}: {path} cannot be resolved ({error}); correct the link") from None
+        raise StudyError(f"{location}: {path} cannot be resolved ({error}); correct the link") from None
     except ValueError:
-        raise StudyError(f"{where}: {str(path)!r} is not a valid path; correct it, or set LC_ALL=C.UTF-8") from None
+        raise StudyError(f"{location}: {str(path)!r} is not a valid path; correct it, or set LC_ALL=C.UTF-8") from None
 
 
 def files_in(folder: Path) -> list[Path]:

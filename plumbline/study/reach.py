@@ -80,31 +80,31 @@ def known_texts(study: Study) -> Texts:
     return study.judging.texts(study.kinds, study.datasets)
 
 
-def refuse_unreachable(study: Study, texts: Texts, where: str = "") -> None:
+def refuse_unreachable(study: Study, texts: Texts, prefix: str = "") -> None:
     """Raise StudyError if a verdict has fewer pairs than any decision needs, with numbers that would suffice.
 
-    `where` begins the line.
+    `prefix` begins the line.
     """
     rule, sizes = study.acceptance, verdict_sizes(study, texts)
-    _refuse_large_blocks(study, sizes, where)
+    _refuse_large_blocks(study, sizes, prefix)
     short = [size for size in sizes if size.lacks(rule)]
     if not short:
         return
     least = _drawn(study, texts, min(short, key=lambda need: (need.pairs, need.pairs * need.raters)))
     raise StudyError(
-        f"{where}acceptance.min_pairs {rule.min_pairs} is more than {least}: the verdict would always be undecided;"
+        f"{prefix}acceptance.min_pairs {rule.min_pairs} is more than {least}: the verdict would always be undecided;"
         f" {_mended(study, texts)}"
     )
 
 
-def _refuse_large_blocks(study: Study, sizes: Collection[VerdictSize], where: str) -> None:
+def _refuse_large_blocks(study: Study, sizes: Collection[VerdictSize], prefix: str) -> None:
     """Raise StudyError if a verdict has fewer pairs than the last of its blocks."""
     blocks, least = study.raters.blocks, min((size.pairs for size in sizes), default=0)
     if not blocks or not sizes or blocks[-1] <= least:
         return
     item, fitting = study.called.item, [end for end in blocks if end < least]
     raise StudyError(
-        f"{where}raters.blocks end at {blocks[-1]} {item}s, but a verdict can have only {least} (sample.pairs"
+        f"{prefix}raters.blocks end at {blocks[-1]} {item}s, but a verdict can have only {least} (sample.pairs"
         f" {study.sample.pairs}, split by acceptance.scope {study.acceptance.scope}); write raters.blocks:"
         f" {[*fitting, least]}, or raise sample.pairs"
     )

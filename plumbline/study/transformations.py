@@ -289,24 +289,24 @@ def within_languages(
     return limited
 
 
-def _read(entry: dict[Any, Any] | str, base: Path, where: str) -> Transformation:
+def _read(entry: dict[Any, Any] | str, base: Path, field: str) -> Transformation:
     """Return a user's own transformation, from a mapping or the file that it names."""
     file = None
     if isinstance(entry, str):
         file = base / entry
-        where = f"{where}: {file}"
+        field = f"{field}: {file}"
         try:
             entry = read_yaml(file)
         except FileNotFoundError:
-            raise StudyError(f"{where}: this file does not exist; correct its path") from None
+            raise StudyError(f"{field}: this file does not exist; correct its path") from None
         if not isinstance(entry, dict):
-            raise StudyError(f"{where}: a transformation must be a mapping with `name`, `axis` and a source of outputs")
+            raise StudyError(f"{field}: a transformation must be a mapping with `name`, `axis` and a source of outputs")
     try:
         transformation = Transformation.model_validate(entry)
     except ValidationError as error:
-        raise StudyError(*(f"{where}: {fault}" for fault in complaints(error))) from None
+        raise StudyError(*(f"{field}: {fault}" for fault in complaints(error))) from None
     if transformation.order is not None:
-        raise StudyError(f"{where}: only HTEB's transformations may have `order`; take it out")
+        raise StudyError(f"{field}: only HTEB's transformations may have `order`; take it out")
     return transformation.placed(file.parent if file else base, file)
 
 
@@ -314,20 +314,20 @@ def refuse_mixed_up(custom: Mapping[str, Transformation]) -> None:
     """Raise StudyError for names and axes that would change HTEB's numbers, or give one name two meanings."""
     axes = {kind.axis for kind in EIGHT.values()}
     for name, kind in custom.items():
-        location = f"transformation {name!r}"
+        field = f"transformation {name!r}"
         if name in EIGHT:
-            raise StudyError(f"{location} is one of HTEB's eight; give yours another name")
+            raise StudyError(f"{field} is one of HTEB's eight; give yours another name")
         if name in axes or kind.axis in axes:
             reserved = f"its axis {kind.axis!r}" if kind.axis in axes else "its name"
             raise StudyError(
-                f"{location}: {reserved} is reserved, because HTEB's own transformations have an axis of that name;"
+                f"{field}: {reserved} is reserved, because HTEB's own transformations have an axis of that name;"
                 " choose another"
             )
         if kind.axis in EIGHT or kind.axis in custom:
-            raise StudyError(f"{location}: its axis {kind.axis!r} is also a transformation's name; rename one of them")
+            raise StudyError(f"{field}: its axis {kind.axis!r} is also a transformation's name; rename one of them")
         partner = custom.get(kind.rated_with)
         if kind.rated_with and (partner is None or partner is kind or partner.rated_with or partner.axis != kind.axis):
             raise StudyError(
-                f"{location}: rated_with {kind.rated_with!r} must be another of the study's own transformations, on the"
+                f"{field}: rated_with {kind.rated_with!r} must be another of the study's own transformations, on the"
                 " same axis and without rated_with"
             )

@@ -145,7 +145,7 @@ class ScoreReader(CampaignReader):
     def wordings(self) -> ReportParts:
         """How scores and ranks change with the wording of instructions."""
         records, path = StudyRecords(self.study), self.study.folder / PROMPTED[0]
-        analysis = analyse(study_scores(records), Settings(seed=self.study.sample.seed), where=path)
+        analysis = analyse(study_scores(records), Settings(seed=self.study.sample.seed), location=path)
         figures = wording_charts.all_figures(analysis)
         main_figures = {name: drawn for name, drawn in figures.items() if name in ("ranks", "inflation")}
         tables = [wording_page.recommended(analysis), wording_page.inflation(analysis)]

@@ -75,7 +75,7 @@ def _doubts(reader: StudyReader) -> None:
         return
     heading("What is doubtful")
     if status.doubts:
-        complain("\n".join(status.doubts), what="This needs care")
+        complain("\n".join(status.doubts), title="This needs care")
     else:
         st.text(doubts_text((), reader.study.judging, judged=status.judged))
 
@@ -86,7 +86,7 @@ def _tiles(reader: StudyReader) -> None:
         return
     heading("Verdicts")
     if changes:
-        complain(changes, what="The verdicts are no longer valid")
+        complain(changes, title="The verdicts are no longer valid")
     by_name: dict[str, list[Verdict]] = {}
     for verdict in verdicts:
         by_name.setdefault(verdict.transformation, []).append(verdict)
@@ -128,7 +128,7 @@ def _stages(reader: StudyReader) -> None:
     frame = pd.DataFrame(rows)
     exhibit(reader.name, Exhibit("stages", "", frame, frame), captioned=False)
     for line in status.warnings:
-        complain(line, what="This needs care")
+        complain(line, title="This needs care")
 
 
 def _rules(reader: StudyReader) -> None:

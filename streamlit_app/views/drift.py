@@ -43,8 +43,8 @@ def draw(reader: ScoreReader) -> None:
     languages, tasks = (sorted(set(sampled[column])) for column in ("language", "task_type"))
     question = choose("Question", names, "question")
     model = choose("Model", models, "model")
-    language = filtered("Language", languages, "language", shown=language_name)
-    task = filtered("Task", tasks, "task", shown=lambda name: name.replace("_", " "))
+    language = filtered("Language", languages, "language", words=language_name)
+    task = filtered("Task", tasks, "task", words=lambda name: name.replace("_", " "))
     frame, correlations = reader.against_ratings(question, model, language=language, task=task)
     if frame.empty:
         st.caption("No pair has both a drift and a rating that counts.")
@@ -55,7 +55,7 @@ def draw(reader: ScoreReader) -> None:
         " rating. In a model that sees meaning as people do, badly rated pairs drift most: ρ, Spearman's rank"
         " correlation, is then below 0; its 95% bootstrap interval is over pairs. Hover over a point for its texts,"
         " click it for its ratings."
-        + limits(simulated=bool(frame["simulated"].any()), n=most, what="pairs in each panel")
+        + limits(simulated=bool(frame["simulated"].any()), n=most, noun="pairs in each panel")
     )
     drawn = drawn_points(frame)
     if remark := left_undrawn(frame):

@@ -66,7 +66,7 @@ def _models(reader: ScoreReader) -> None:
         st.caption("No model has a score.")
         return
     if reason := reader.outrun():
-        complain(reason, what="These scores are no longer valid")
+        complain(reason, title="These scores are no longer valid")
     group = filtered("Data sets", groups, "group")
     st.text(reader.answer())
     sections(*(partial(part, reader, group) for part in (_axes, _transformations, _tables)), partial(_left_out, reader))
@@ -102,7 +102,7 @@ def _drawn(
 
 def _limits(reader: ScoreReader, n: int) -> str:
     undecided = sum(verdict.decision == "undecided" for verdict in reader.verdicts())
-    return limits(simulated=reader.simulates(), n=n, what="data sets", late=reader.late(), undecided=undecided)
+    return limits(simulated=reader.simulates(), n=n, noun="data sets", warnings=reader.late(), undecided=undecided)
 
 
 def _tables(reader: ScoreReader, group: str) -> None:

@@ -39,8 +39,8 @@ def draw(reader: ScoreReader) -> None:
     drifts = "drift.parquet" in reader and len(reader.measured())
     model = choose("Model of the drift", list(reader.measured()["model"].unique()), "model") if drifts else ""
     named = partial(display, pooled=False)
-    kind = filtered(judged.capitalize(), list(sample["transformation"].unique()), "kind", shown=named)
-    language = filtered("Language", sorted(set(sample["language"])), "language", shown=language_name)
+    kind = filtered(judged.capitalize(), list(sample["transformation"].unique()), "kind", words=named)
+    language = filtered("Language", sorted(set(sample["language"])), "language", words=language_name)
     dataset = filtered("Data set", sorted(set(sample["dataset"])), "dataset")
     query = st.text_input(f"Words in a {item}", key="q", bind="query-params").strip()
     table = reader.found(query, transformation=kind, language=language, dataset=dataset)

@@ -35,7 +35,7 @@ def draw(reader: CampaignReader) -> None:
     """Draw the page."""
     verdicts, changes = reader.concluded()
     if changes:
-        complain(changes, what="The verdicts are no longer valid")
+        complain(changes, title="The verdicts are no longer valid")
         return
     if not verdicts:
         st.caption("The study has no verdicts.")
@@ -57,9 +57,9 @@ def _limits(reader: CampaignReader) -> str:
     return limits(
         simulated=reader.simulates(),
         n=min(verdict.n_pairs for verdict in verdicts),
-        what=f"{reader.study.called.item}s for a verdict",
+        noun=f"{reader.study.called.item}s for a verdict",
         undecided=sum(verdict.decision == "undecided" for verdict in verdicts),
-        late=reader.late(),
+        warnings=reader.late(),
     )
 
 

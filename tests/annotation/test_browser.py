@@ -221,7 +221,7 @@ def test_an_annotator_finishes_a_queue_in_the_browser(argilla: Argilla, study: S
         answer(argilla, other, record, "submitted", quality=5, fluency=5)  # complete: nobody else has it to do
     page.add_init_script(KEEP_TOASTS)
     complaints = watch(page, argilla.url)
-    beside = Words.of(load_rubric(study), Queue("paraphrasing", "en", "en")).beside
+    beside = Words.of(load_rubric(study), Queue("paraphrasing", "en", "en")).extra_texts
     desk = Desk(page, [pair for pair in draw_sample(study) if pair.pair_id != record["external_id"]], beside)
 
     start(desk, argilla.url, user)

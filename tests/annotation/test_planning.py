@@ -63,10 +63,10 @@ def test_a_question_about_one_pool_is_answered_there_alone(variant: Callable[...
     """800 pairs, 3 raters and two questions, and a third about the 200 of both translations: 4,800 + 600 ratings."""
     sample = {"pairs": 100, "controls": 0, "repeats": 0}
     third = RatingQuestion("effort", scale=(0, 1, 2), pools=("translation",))
-    own = Design(("quality", "fluency", "effort"), others={"effort": third})
+    own = Design(("quality", "fluency", "effort"), extra={"effort": third})
     assert priced(variant(sample=sample), own).ratings == 5400
     optional = replace(third, required=False)
-    assert priced(variant(sample=sample), replace(own, others={"effort": optional})).ratings == 4800
+    assert priced(variant(sample=sample), replace(own, extra={"effort": optional})).ratings == 4800
 
 
 def test_controls_and_repeats_cost_too(variant: Callable[..., Study]) -> None:
@@ -181,7 +181,7 @@ ODD: dict[str, Any] = {"question": "sound", "label": "odd"}
 def of_share(**rule: object) -> Design:
     limits = {name: rule.pop(name) for name in ("at_least", "at_most") if name in rule}
     spec = AcceptanceSpec.model_validate({"rules": [ODD | limits], "min_pairs": 20, **rule})
-    return Design(("sound",), rule=spec, others={"sound": NATURAL})
+    return Design(("sound",), rule=spec, extra={"sound": NATURAL})
 
 
 def test_a_rule_on_a_share_is_right_as_often_as_theory_says() -> None:

@@ -33,7 +33,7 @@ def test_the_shipped_pairs_are_known_in_english_and_german() -> None:
     study = load_study(ROOT / "studies/demo.yaml")
     items = read_items(study, load_rubric(study))
     assert {item.pair.language for item in items} == {"en", "de"}
-    assert all({"en", "de"} <= set(item.why) and item.pair.expected for item in items)
+    assert all({"en", "de"} <= set(item.reasons) and item.pair.expected for item in items)
     assert len({item.pair.pair_id for item in items}) == len(items)
 
 

@@ -15,7 +15,7 @@ from evaluation.records import EvaluationRecords
 from evaluation.report.material import SAME_ITEMS, notes_of
 from evaluation.scoring import evaluate
 from evaluation.tables.comparisons import difference_table, kendall_table, ranking_table, shift_table
-from evaluation.tables.datasets import dataset_averages, dataset_totals, drop_table, profile_table
+from evaluation.tables.datasets import dataset_averages, dataset_totals, profile_table, score_drops
 from evaluation.tables.generators import generator_table
 from evaluation.tables.scores import TOTAL, axis_table, transformation_table, whole_data_sets
 from evaluation.tasks import scoring
@@ -169,7 +169,7 @@ def test_every_difference_is_from_the_same_items() -> None:
     assert averages.loc["m", ["original", "difference"]].tolist() == pytest.approx([0.8, -2])
     shifts = shift_table(scores).set_index("name")
     assert shifts.loc["expansion", ["shift", "median_absolute"]].tolist() == pytest.approx([-2, 2])
-    assert drop_table(scores).groupby("transformation")["drop"].max()["translation"] == pytest.approx(3)
+    assert score_drops(scores).groupby("transformation")["drop"].max()["translation"] == pytest.approx(3)
     assert profile_table(scores)["size"].max() == pytest.approx(3)
     of_generators = generator_table(scores, scores).set_index("name")
     assert of_generators.loc["expansion", ["original", "first_difference"]].tolist() == pytest.approx([0.75, -2])

@@ -33,7 +33,7 @@ from annotation.crowd.platform import (
     Submission,
     UncertainError,
     crowd_of,
-    found_or_made,
+    find_or_make,
 )
 from annotation.questions.entries import ENGLISH, worded
 from annotation.ratings.answers import Answer
@@ -147,16 +147,16 @@ class MTurk(Platform):
 
         Raises RefusedError for an increase to ten places or more: MTurk's fee rises there, and it does not allow it.
         """
-        before = self._hit(posted_id)["MaxAssignments"]
-        if before < 10 <= places:
-            raise RefusedError(f"HIT {posted_id}: MTurk does not extend a HIT from {before} to {places} places,"
+        current = self._hit(posted_id)["MaxAssignments"]
+        if current < 10 <= places:
+            raise RefusedError(f"HIT {posted_id}: MTurk does not extend a HIT from {current} to {places} places,"
                                " because its fee rises at 10; the batch stays short of workers, and `crowd close`"
                                " ends it")  # fmt: skip
-        if before < places:
+        if current < places:
             self._requester.once(
                 "create_additional_assignments_for_hit",
                 HITId=posted_id,
-                NumberOfAdditionalAssignments=places - before,
+                NumberOfAdditionalAssignments=places - current,
                 UniqueRequestToken=token,
             )
         self._expire(posted_id, datetime.now(UTC) + timedelta(days=self._crowd.days))
@@ -183,12 +183,12 @@ class MTurk(Platform):
         rubric, pool = self._rubric, self._rubric.pool(queue.pool)
         title, instruction = worded(pool.title, ENGLISH), worded(pool.asked, ENGLISH)
         pairs = "Read pairs of short texts, an original and a new one made from it, and rate the new one."
-        what = instruction if rubric.fields.shown else pairs
+        request = instruction if rubric.fields.shown else pairs
         work = title if rubric.fields.shown else f"Rate short texts: {title}"
         names = dict.fromkeys((language_name(queue.language), language_name(queue.output_language)))
         return {
             "Title": f"{work} ({' to '.join(names)})",
-            "Description": f"{what} You must read {' and '.join(names)} well.",
+            "Description": f"{request} You must read {' and '.join(names)} well.",
             "Keywords": ", ".join(["rating", "text", "language", *names]),
             "Reward": amount(offer.reward),
             "AssignmentDurationInSeconds": _seconds(hours=self._crowd.hours),
@@ -229,13 +229,13 @@ class MTurk(Platform):
         return submission_of(self._assignment(submission_id), [cents for cents, _ in self._bonuses(submission_id)])
 
     def answers(self, submission: Submission, offer: Offer) -> Sequence[Answer]:
-        where = f"assignment {submission.submission_id}"
+        location = f"assignment {submission.submission_id}"
         assignment = self._assignment(submission.submission_id)
         if submission.submitted_at is None or not assignment.get("Answer"):
-            raise DataError(f"{where}: has no answers")
+            raise DataError(f"{location}: has no answers")
         pools = {pair.pair_id: pair.pool for pair in offer.pairs}
-        sheet = Sheet(self._study.name, self._rubric, pools, where)
-        fields = fields_of_xml(assignment["Answer"], where)
+        sheet = Sheet(self._study.name, self._rubric, pools, location)
+        fields = fields_of_xml(assignment["Answer"], location)
         sheet.refuse_others(fields, offer.batch.batch_id)
         return sheet.answers(fields, offer.batch.pair_ids, submission.submitted_at.isoformat())
 
@@ -297,7 +297,7 @@ class MTurk(Platform):
                 return None
             return str(answer["QualificationType"]["QualificationTypeId"])
 
-        return found_or_made(find, make, f"MTurk has a qualification {name!r}")
+        return find_or_make(find, make, f"MTurk has a qualification {name!r}")
 
     def keep_out(self, worker: str) -> None:
         """Give a worker the qualification that excludes them from this study's HITs, without a message."""

@@ -40,12 +40,12 @@ DAY = 86_400.0  # seconds; nobody may work longer on a batch
 
 @dataclass(frozen=True)
 class Sheet:
-    """The requirements that a form's answers must meet; `where` begins each complaint."""
+    """The requirements that a form's answers must meet; `location` begins each complaint."""
 
     study: str
     rubric: Rubric
     pools: Mapping[str, str]  #: the pool of each pair that may be answered
-    where: str
+    location: str
 
     def answers(self, fields: Mapping[str, str], pair_ids: Sequence[str], submitted_at: str) -> list[Answer]:
         """The answers to these pairs, in their order.
@@ -57,14 +57,14 @@ class Sheet:
         for name in fields:
             pair_id, dot, part = name.rpartition(".")
             if dot and (pair_id not in pair_ids or part not in parts):
-                raise DataError(f"{self.where}: answers {_short(name)}, which was not asked")
+                raise DataError(f"{self.location}: answers {_short(name)}, which was not asked")
         return [self._answer(fields, pair_id, submitted_at) for pair_id in pair_ids]
 
     def refuse_others(self, fields: Mapping[str, str], batch_id: str) -> None:
         """Raise DataError for the answers of another study or batch."""
         for name, wanted in (("study", self.study), ("batch", batch_id)):
             if fields.get(name) != wanted:
-                raise DataError(f"{self.where}: the answers are for {name} {_short(fields.get(name, ''))}, not for"
+                raise DataError(f"{self.location}: the answers are for {name} {_short(fields.get(name, ''))}, not for"
                                 f" {wanted!r}; they are left out")  # fmt: skip
 
     def _answer(self, fields: Mapping[str, str], pair_id: str, submitted_at: str) -> Answer:
@@ -73,7 +73,7 @@ class Sheet:
         values = {question.name: self._value(fields, pair_id, question) for question in questions}
         missing = [question.name for question in questions if question.required and values[question.name] is None]
         if missing and not discarded:
-            raise DataError(f"{self.where}: pair {pair_id} has no answer to {missing[0]!r}")
+            raise DataError(f"{self.location}: pair {pair_id} has no answer to {missing[0]!r}")
         return Answer(
             pair_id=pair_id,
             values=values,
@@ -85,12 +85,12 @@ class Sheet:
 
     def _value(self, fields: Mapping[str, str], pair_id: str, question: Question) -> Value:
         value = question.sent(fields.get(f"{pair_id}.{question.name}", ""))
-        if value is not None and (wrong := question.wrong(value)):
-            raise DataError(f"{self.where}: pair {pair_id}, {question.name}: {ascii(wrong)[1:-1]}")
+        if value is not None and (fault := question.wrong(value)):
+            raise DataError(f"{self.location}: pair {pair_id}, {question.name}: {ascii(fault)[1:-1]}")
         return value
 
 
-def fields_of_xml(xml: str, where: str) -> dict[str, str]:
+def fields_of_xml(xml: str, location: str) -> dict[str, str]:
     """The fields in a `QuestionFormAnswers` document, as MTurk hands out answers.
 
     Raises DataError for documents beyond `SIZE` bytes, malformed ones, those with a document type (whose entities could
@@ -98,13 +98,13 @@ def fields_of_xml(xml: str, where: str) -> dict[str, str]:
     """
     size = len(xml.encode("utf-8", "surrogatepass"))
     if size > SIZE:
-        raise DataError(f"{where}: the answers have {size:,} bytes; at most {SIZE:,} are read")
+        raise DataError(f"{location}: the answers have {size:,} bytes; at most {SIZE:,} are read")
     if "<!DOCTYPE" in xml:
-        raise DataError(f"{where}: the answers are not well-formed XML (a document type is not allowed)")
+        raise DataError(f"{location}: the answers are not well-formed XML (a document type is not allowed)")
     try:
         document = ElementTree.fromstring(xml)  # noqa: S314 (entities need a document type)
     except (ElementTree.ParseError, UnicodeEncodeError, ValueError) as error:
-        raise DataError(f"{where}: the answers are not well-formed XML ({error})") from None
+        raise DataError(f"{location}: the answers are not well-formed XML ({error})") from None
     fields, name = list[tuple[str, str]](), ""
     for element in document.iter():
         tag, text = element.tag.rpartition("}")[2], element.text or ""
@@ -112,14 +112,14 @@ def fields_of_xml(xml: str, where: str) -> dict[str, str]:
             name = text.strip()
         elif tag == "FreeText":
             fields.append((name, text))
-    return _once(fields, where)
+    return _once(fields, location)
 
 
-def _once(fields: Iterable[tuple[str, str]], where: str) -> dict[str, str]:
+def _once(fields: Iterable[tuple[str, str]], location: str) -> dict[str, str]:
     unique: dict[str, str] = {}
     for name, text in fields:
         if name in unique:
-            raise DataError(f"{where}: answers {_short(name)} twice")
+            raise DataError(f"{location}: answers {_short(name)} twice")
         unique[name] = text
     return unique
 
@@ -169,15 +169,15 @@ def read_archive(path: Path, study_name: str, rubric: Rubric, pools: Mapping[str
     that is not the site's, for another study's answers, and for answers that are missing or off the scale.
     """
     submissions: list[Archived] = []
-    seen: set[str] = set()
+    ids: set[str] = set()
     for number, row in _rows(path):
-        where = f"{path}, line {number}"
-        at = _time(row["SubmitTime"], where)
-        submission = _submission(row, at, where)
-        if submission.submission_id in seen:
-            raise DataError(f"{where}: assignment {submission.submission_id} appears twice")
-        seen.add(submission.submission_id)
-        submissions.append((submission, _answers(row, at, Sheet(study_name, rubric, pools, where))))
+        location = f"{path}, line {number}"
+        at = _time(row["SubmitTime"], location)
+        submission = _submission(row, at, location)
+        if submission.submission_id in ids:
+            raise DataError(f"{location}: assignment {submission.submission_id} appears twice")
+        ids.add(submission.submission_id)
+        submissions.append((submission, _answers(row, at, Sheet(study_name, rubric, pools, location))))
     return submissions
 
 
@@ -201,27 +201,27 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
         raise DataError(f"{path}: cannot be read as a CSV of the MTurk site ({error})") from None
 
 
-def _submission(row: Mapping[str, str], at: datetime, where: str) -> Submission:
+def _submission(row: Mapping[str, str], at: datetime, location: str) -> Submission:
     state = STATES.get(row["AssignmentStatus"])
     if state is None:
         raise DataError(
-            f"{where}: AssignmentStatus {row['AssignmentStatus'][:40]!r} is unknown; known: {', '.join(STATES)}"
+            f"{location}: AssignmentStatus {row['AssignmentStatus'][:40]!r} is unknown; known: {', '.join(STATES)}"
         )
     for name in ("HITId", "AssignmentId", "WorkerId"):
         if not re.fullmatch("[A-Z0-9]{1,64}", row[name]):
-            raise DataError(f"{where}: {name} is not an MTurk id")
+            raise DataError(f"{location}: {name} is not an MTurk id")
     try:
         seconds = float(row["WorkTimeInSeconds"] or "nan")
         if seconds < 0 or math.isinf(seconds):
             raise ValueError
     except ValueError:
         raise DataError(
-            f"{where}: WorkTimeInSeconds {row['WorkTimeInSeconds'][:40]!r} is not a number of seconds, 0 or more"
+            f"{location}: WorkTimeInSeconds {row['WorkTimeInSeconds'][:40]!r} is not a number of seconds, 0 or more"
         ) from None
     return Submission(row["AssignmentId"], row["HITId"], row["WorkerId"], state, seconds, at, ())
 
 
-def _time(text: str, where: str) -> datetime:
+def _time(text: str, location: str) -> datetime:
     """A time as the site writes it (`Mon Jan 12 14:21:29 PST 2015`), or in ISO 8601; in UTC."""
     parts = text.split()
     try:
@@ -231,7 +231,7 @@ def _time(text: str, where: str) -> datetime:
         at = datetime.fromisoformat(text)
         return at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
     except (ValueError, KeyError, OverflowError):
-        raise DataError(f"{where}: SubmitTime {text[:40]!r} is not a time in the MTurk site's format") from None
+        raise DataError(f"{location}: SubmitTime {text[:40]!r} is not a time in the MTurk site's format") from None
 
 
 def _answers(row: Mapping[str, str], at: datetime, sheet: Sheet) -> list[Answer]:
@@ -247,11 +247,11 @@ def _answers(row: Mapping[str, str], at: datetime, sheet: Sheet) -> list[Answer]
         pair_ids = dict.fromkeys(places.values())
     if not pair_ids:
         raise DataError(
-            f"{sheet.where}: names no pair; expected a column Input.pair_id, or the answers of Plumbline's form"
+            f"{sheet.location}: names no pair; expected a column Input.pair_id, or the answers of Plumbline's form"
         )
-    strange = [pair_id for pair_id in pair_ids if pair_id not in sheet.pools]
-    if strange:
-        raise DataError(f"{sheet.where}: pair {strange[0][:40]!r} is not in this study's sample")
+    foreign = [pair_id for pair_id in pair_ids if pair_id not in sheet.pools]
+    if foreign:
+        raise DataError(f"{sheet.location}: pair {foreign[0][:40]!r} is not in this study's sample")
     return sheet.answers(fields, list(pair_ids), at.isoformat())
 
 

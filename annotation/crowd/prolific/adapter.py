@@ -32,7 +32,7 @@ from annotation.crowd.platform import (
     RefusedError,
     Submission,
     UncertainError,
-    found_or_made,
+    find_or_make,
 )
 from annotation.crowd.prolific.api import Api, plain, shortened, submission_of, token_of
 from annotation.crowd.prolific.workspaces import ArgillaRooms, crowd_with_address, refuse_unshowable
@@ -157,7 +157,7 @@ class Prolific(Platform):
         def make() -> None:
             self._api.change("POST", "participant-groups/", {"name": name, "workspace_id": self._workspace})
 
-        return found_or_made(find, make, "Prolific has made a participant group")
+        return find_or_make(find, make, "Prolific has made a participant group")
 
     # Offers
 
@@ -319,7 +319,7 @@ class Prolific(Platform):
         (its help, "Pausing & stopping a study"). So the places sent to Prolific do not count rejected participants.
         Raises RefusedError for a stopped study, which Prolific cannot reopen.
         """
-        study = before = self._study_at(posted_id)
+        study = original = self._study_at(posted_id)
         states = [submission.state for submission in self.submissions(posted_id)]
         rejected, valid = states.count("rejected"), sum(state not in ("rejected", "returned") for state in states)
         if int(study["total_available_places"]) < places - rejected:
@@ -334,7 +334,7 @@ class Prolific(Platform):
                 f"study {posted_id} was stopped on Prolific and cannot be reopened; close the campaign, or go on"
                 " without the missing participants"
             )
-        return self._study_at(posted_id) != before
+        return self._study_at(posted_id) != original
 
     def close(self, posted_id: str) -> None:
         if self._study_at(posted_id)["status"] in (*RUNNING, "PAUSED"):

@@ -92,14 +92,14 @@ class Api:
     def pages(self, path: str, params: Mapping[str, str | int] | None = None) -> Iterator[dict[str, Any]]:
         """Yield all items of a list, from every page. Raises ServiceError, also if the list changed meanwhile."""
         query: dict[str, str | int] = {"page_size": PAGE, **(params or {})}
-        seen: set[str] = set()
+        ids: set[str] = set()
         while True:
             answer = self.get(path, query)
             items = answer.get("results")
             if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
                 raise ServiceError(f"Prolific did not return a list of {_shown(path)}; check {ADDRESS_VARIABLE}")
-            new = [item for item in items if str(item.get("id")) not in seen]
-            seen.update(str(item.get("id")) for item in items)
+            new = [item for item in items if str(item.get("id")) not in ids]
+            ids.update(str(item.get("id")) for item in items)
             yield from new
             following = ((answer.get("_links") or {}).get("next") or {}).get("href")
             if not following or not new:
@@ -107,7 +107,7 @@ class Api:
             # Only the query changes: the token never follows a link to another host.
             query = dict(parse_qsl(urlsplit(str(following)).query))
         count = (answer.get("meta") or {}).get("count")
-        if isinstance(count, int) and len(seen) < count:
+        if isinstance(count, int) and len(ids) < count:
             raise ServiceError(f"Prolific's list of {_shown(path)} changed while it was read; run the command again")
 
     def _tried(self, method: str, path: str, **arguments: Any) -> dict[str, Any]:
@@ -199,9 +199,9 @@ def submission_of(item: dict[str, Any], posted_id: str) -> Submission:
             f"Prolific returned a submission with an unknown state ({status}) or no participant; nothing was done"
         )
     begun, ended = _moment(item.get("started_at")), _moment(item.get("completed_at"))
-    taken = item.get("time_taken")
-    if isinstance(taken, int | float):
-        seconds = float(taken)
+    duration = item.get("time_taken")
+    if isinstance(duration, int | float):
+        seconds = float(duration)
     else:
         seconds = (ended - begun).total_seconds() if begun and ended else math.nan
     paid = tuple(round(amount) for amount in item.get("bonus_payments") or ())

@@ -110,8 +110,8 @@ def crowd_with_address(study: Study, mode: Mode = "sandbox") -> CrowdSpec:
 
 def refuse_unshowable(study: Study, rubric: Rubric, queue: Queue) -> None:
     """Raise StudyError for a rubric that the rating page cannot show."""
-    if what := Words.of(rubric, queue, task={}).too_much():
-        raise StudyError(f"{study.file}: the page cannot show rubric {rubric.name!r}: {what}")
+    if fault := Words.of(rubric, queue, task={}).too_much():
+        raise StudyError(f"{study.file}: the page cannot show rubric {rubric.name!r}: {fault}")
 
 
 class ArgillaRooms:
@@ -190,9 +190,9 @@ class ArgillaRooms:
             )
         dataset_id, _, responses = read
         orders, questions = Orders.of(self._argilla, dataset_id), self._rubric.asked(offer.batch.pool)
-        shown, answers = {pair.pair_id for pair in offer.pairs}, list[Answer]()
+        pair_ids, answers = {pair.pair_id for pair in offer.pairs}, list[Answer]()
         for pair_id, response in responses.get(pseudonym, ()):
-            if pair_id not in shown:
+            if pair_id not in pair_ids:
                 raise DataError(
                     f"{name}: has an answer to a pair outside its batch; check whether the dataset belongs to another"
                     " study"
@@ -406,8 +406,8 @@ def timed(answers: Sequence[Answer]) -> list[Answer]:
     The first answer has no time, nor has an answer after a long pause, as for all other raters (`ratings.answers`).
     """
     ordered = sorted(answers, key=lambda answer: datetime.fromisoformat(answer.submitted_at))
-    for number, (before, now) in enumerate(pairwise(list(ordered)), 1):
-        taken = datetime.fromisoformat(now.submitted_at) - datetime.fromisoformat(before.submitted_at)
-        if taken <= PAUSE:
-            ordered[number] = replace(now, seconds=taken.total_seconds())
+    for number, (previous, current) in enumerate(pairwise(list(ordered)), 1):
+        duration = datetime.fromisoformat(current.submitted_at) - datetime.fromisoformat(previous.submitted_at)
+        if duration <= PAUSE:
+            ordered[number] = replace(current, seconds=duration.total_seconds())
     return ordered

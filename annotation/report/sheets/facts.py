@@ -22,16 +22,15 @@ from annotation.report.exhibits import wording_exhibit
 from annotation.report.material import CampaignMaterial
 from annotation.report.methods import (
     languages_of,
-    listed,
     methods,
     methods_blocks,
     methods_facts,
     rated_by,
     rated_here,
-    templates,
 )
 from annotation.sampling.queues import Queue, block_numbers
 from annotation.verdicts.tables import SIMULATED, display, scoped, with_interval
+from plumbline.exhibits.templates import environment, listed
 from plumbline.languages import language_name
 from plumbline.statistics.agreement import number_of_raters, raw_agreement
 from plumbline.statistics.estimates import stream
@@ -91,11 +90,11 @@ def criterion_answers(material: CampaignMaterial) -> dict[str, dict[str, SheetAn
 def answered(entry: str | Mapping[str, str], facts: Mapping[str, Any]) -> SheetAnswer:
     """Return the answer that a template gives with these facts; open where it says nothing."""
     template = entry if isinstance(entry, str) else entry.get("text", "")
-    rendered = templates().from_string(template).render(facts)
+    rendered = environment("sentences").from_string(template).render(facts)
     text = "\n\n".join(" ".join(part.split()) for part in rendered.split("\n\n")).strip()
     chosen: tuple[int, ...] = ()
     if not isinstance(entry, str):
-        choose = templates().compile_expression(entry["choose"], undefined_to_none=False)
+        choose = environment("sentences").compile_expression(entry["choose"], undefined_to_none=False)
         chosen = tuple(int(number) for number in choose(**facts) or ())
     if text.startswith(_OPEN) or not (text or chosen):
         return SheetAnswer(text.removeprefix(_OPEN).strip(), "open")
@@ -295,9 +294,9 @@ def _places(material: CampaignMaterial, submitted: pd.DataFrame) -> pd.DataFrame
 
     It is one from low to high: the order of answers of one time is unknown.
     """
-    shown = [*material.pairs, *material.controls]
+    offered = [*material.pairs, *material.controls]
     blocks = block_numbers(material.study, material.pairs, material.controls) if material.study.raters.blocks else {}
-    part_of = {pair.pair_id: (Queue.of(pair), pair.wave, blocks.get(pair.pair_id, 0)) for pair in shown}
+    part_of = {pair.pair_id: (Queue.of(pair), pair.wave, blocks.get(pair.pair_id, 0)) for pair in offered}
     answers = submitted.drop_duplicates(["rater_id", "pair_id"])[["rater_id", "pair_id", "submitted_at"]]
     parts = answers.groupby(["rater_id", answers["pair_id"].astype(str).map(part_of)], observed=True)["submitted_at"]
     return answers.assign(low=parts.rank("min"), high=parts.rank("max"), answers=parts.transform("size"))

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from annotation.preview import preview_html
-from annotation.questions.wordings import markdown, packaged
+from annotation.questions.wordings import packaged
 from annotation.report.material import CampaignMaterial, read_material
 from annotation.report.methods import rated_here
 from annotation.report.sheets.facts import SheetAnswer, answers_of, warning
 from annotation.report.sheets.heds import heds_answers, heds_entries, heds_json
 from annotation.verdicts.evidence import Evidence
 from plumbline.exhibits.table import write_files
+from plumbline.exhibits.templates import markdown
 from plumbline.store import json_bytes
 from plumbline.study import Study
 from plumbline.study.ethics import QUESTIONS
@@ -62,7 +63,7 @@ def sheet_markdown(title: str, simulated: str, sections: Questions) -> str:
     """Return a sheet as Markdown: a warning, the share answered, the open keys, then questions with answers."""
     answers = _all(sections)
     facts = {"title": title, "warning": simulated, "counted": _counted(answers), "open": _open(answers)}
-    return markdown("report/sheets/sheet.jinja", facts | {"ethics": QUESTIONS, "sections": sections})
+    return markdown("annotation/report/sheets/sheet.jinja", facts | {"ethics": QUESTIONS, "sections": sections})
 
 
 def _questions(sheet: str, answers: Mapping[str, SheetAnswer]) -> Questions:

@@ -81,10 +81,10 @@ def test_an_excluded_raters_pairs_are_offered_again_and_the_answers_stay(argilla
     before = of(CampaignRecords(study).ratings, study, users["ada"])
     assert not pending(argilla, users["cy"], dataset(study, argilla))  # Argilla hides what is complete
     done = publish(study, argilla)
-    assert done.aside == 4 and any("others are asked for these pairs: 4" in line for line in done.lines())
+    assert done.set_aside == 4 and any("others are asked for these pairs: 4" in line for line in done.lines())
     assert len(pending(argilla, users["cy"], dataset(study, argilla))) == 4
     assert not pending(argilla, users["ada"], dataset(study, argilla))  # who was excluded is not asked again
-    assert publish(study, argilla).aside == 0  # once is enough
+    assert publish(study, argilla).set_aside == 0  # once is enough
 
     # Collected in between, nothing is lost: the answers are what they were, and others are waited for.
     ratings = collect(study, argilla)
@@ -174,6 +174,6 @@ def test_a_run_that_is_cut_off_loses_nothing(argilla: Argilla, variant: Make, mo
         with pytest.raises(KeyboardInterrupt):
             publish(study, argilla)
     pd.testing.assert_frame_equal(before[WHAT], of(collect(study, argilla), study, users["ada"])[WHAT])
-    assert publish(study, argilla).aside == 2
+    assert publish(study, argilla).set_aside == 2
     pd.testing.assert_frame_equal(before[WHAT], of(collect(study, argilla), study, users["ada"])[WHAT])
     assert len(pending(argilla, users["cy"], dataset(study, argilla))) == 4

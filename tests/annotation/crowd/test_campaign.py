@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from annotation.campaign.counting import dealt_with
+from annotation.campaign.counting import coverage_of
 from annotation.campaign.offering import LEDGER, CampaignName
 from annotation.campaign.records import CampaignRecords
 from annotation.crowd import judging, pay
@@ -170,7 +170,7 @@ def test_an_excluded_workers_pairs_are_offered_again_and_paid_from_what_is_left(
     ratings = CampaignRecords(study).ratings
     again = ratings[ratings["again"]]
     assert set(again["rater_id"]) == {bad} and set(again["pair_id"]) == set(before["pair_id"])
-    assert not dealt_with(ratings).raters.get(before["pair_id"].iloc[0], 0) > 1
+    assert not coverage_of(ratings).raters.get(before["pair_id"].iloc[0], 0) > 1
     rated(study, site, third=600)
     ratings = CampaignRecords(study).ratings
     assert ratings.groupby("pair_id")["rater_id"].nunique().loc[before["pair_id"].unique()].eq(3).all()

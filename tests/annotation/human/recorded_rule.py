@@ -32,7 +32,7 @@ def lines(study: Study) -> Iterator[str]:
                     answer = {str(n): _written(asking, said[name]) for n, name in enumerate(names, 1)}
                 else:
                     answer = _written(asking, said[task.task])
-                where = {"candidate": asking.candidates[0]} if form_of(task).apart else {}
+                where = {"candidate": asking.candidates[0]} if form_of(task).per_candidate else {}
                 yield json.dumps({"task": task.task, "item": item, **where, "answer": answer}, ensure_ascii=False)
 
 

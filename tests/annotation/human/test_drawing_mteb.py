@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from annotation.campaign.subjects import shown
+from annotation.campaign.subjects import shown_items
 from annotation.human.tasks import prepare
 from annotation.human.types import TASK_KINDS, TaskSource
 from annotation.human.wording import InstructionFiles
@@ -44,7 +44,7 @@ def test_a_task_of_mtebs_is_drawn_and_found_again(name: str, tmp_path: Path) -> 
     study = study_of(tmp_path, {"dataset": "classes"})
     files = InstructionFiles.of(study)
     made = prepare(spec, TaskSource(DatasetSpec(mteb=name), dataset, files.general), files, study.sample.seed)
-    items = [item for item, _ in shown(made, VerdictUnit(name=spec.name, axis="human"))]
+    items = [item for item, _ in shown_items(made, VerdictUnit(name=spec.name, axis="human"))]
     assert items and made.task.revision == dataset.revision
     texts = {(text.item, text.text) for text in dataset.texts() if text.split == "test"}
     drawn = {

@@ -45,7 +45,7 @@ def test_records_of_single_candidates_are_one_item_again() -> None:
         "rb": RaterAnswers({"t": "g0"}, 3.0),
     }  # the third, and one in nobody's order
     found = list(form_of(task).answers(item, given, "r", simulated=False))
-    assert form_of(task).apart and [(one.candidate, one.value, one.place) for one in found] == [
+    assert form_of(task).per_candidate and [(one.candidate, one.value, one.place) for one in found] == [
         ("b", 0, 0),
         ("c", 2, 3),
     ]

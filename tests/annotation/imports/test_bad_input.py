@@ -63,7 +63,7 @@ def test_rows_with_other_separators_answers_off_the_scale_and_repeats_are_listed
     assert set(reasons) == {62, 63, 64, 65, 66, 67, 68, 69}
     for line, part in {
         62: "check whether semicolons separate the cells", 63: "5 cells", 64: "the same answer of the same rater",
-        65: "another answer of the same rater", 66: "99 is outside the scale 1 to 5", 67: "is not a number",
+        65: "another answer of the same rater", 66: "99 is outside the scale 1 to 5", 67: "is not a point of the scale",
         68: "no answer", 69: "no rater",
     }.items():  # fmt: skip
         assert part in reasons[line]

@@ -291,7 +291,7 @@ EXPORTS = {
                               [[n, original(n), hyp(n), mark(n, r)] for n in range(ITEMS)])
          for r, name in enumerate("xyz")}, (*MEANING, "--raters-per-file"), people=()),
     "many n/a": Export({"d.csv": plain(lambda n, r: mark(n, r) if n % 4 else "Not applicable")}, count=21,
-                       answer=lambda n, r: mark(n, r) if n % 4 else None, lost={"Not applicable": 9}, words=MEANING),
+                       answer=lambda n, r: mark(n, r) if n % 4 else None, lost={"no answer": 9}, words=MEANING),
     "numbers with words": Export({"d.csv": plain(lambda n, r: f"{mark(n, r)}{('/5', ' – ok')[n % 2]}")}, words=MEANING),
     "numbers that equal words": Export({"d.csv": plain(lambda n, r: f"{mark(n, r)} = {'abcde'[mark(n, r) - 1]}")},
                                        words=MEANING),

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from annotation.judges.gold import (
-    beside_gold,
     error_by_gold,
     mapped,
+    scores_with_gold,
     spearman_by_dataset,
     spearman_by_words,
     with_averages,
@@ -65,7 +65,7 @@ def test_spearman_by_dataset() -> None:
     gold = pd.DataFrame({"pair_id": list("abcdefgh"), "gold": [1, 2, 3, 4, 1, 2, 3, 4]})
     sets = ["one"] * 4 + ["two"] * 4
     frame = judged({"big": [2, 1, 3, 4, 1, 2, 3, 4], "small": [4, 3, 2, 1, 1, math.nan, 3, 4]}, sets)
-    table: Any = spearman_by_dataset(beside_gold(frame, gold)).set_index(["dataset", "judge"])
+    table: Any = spearman_by_dataset(scores_with_gold(frame, gold)).set_index(["dataset", "judge"])
     assert table["spearman"].to_dict() == pytest.approx(
         {
             ("one", "big"): 0.8,
@@ -83,7 +83,7 @@ def test_errors_are_on_one_scale() -> None:
     """SICK-R's 1 to 5 on 0 to 5: 3 is 2.5, which counts with the 3s; beside 3 and 4 the errors are 0.5 and 1.5."""
     assert mapped(np.array([1.0, 3.0, 5.0]), (1, 5), (0, 5)).tolist() == [0.0, 2.5, 5.0]
     gold = pd.DataFrame({"pair_id": list("abcd"), "gold": [3.0, 3.0, 1.0, 4.0]})
-    beside = beside_gold(judged({"j": [3.0, 4.0, 0.5, 4.0]}, ["sick", "sick", "sick", "stsb"]), gold)
+    beside = scores_with_gold(judged({"j": [3.0, 4.0, 0.5, 4.0]}, ["sick", "sick", "sick", "stsb"]), gold)
     table: Any = error_by_gold(beside, {"sick": (1, 5), "stsb": (0, 5)})
     assert table[["gold", "n", "mean_absolute_error", "bias"]].to_numpy().tolist() == [
         [0, 1, 0.5, 0.5],
@@ -103,7 +103,7 @@ def test_spearman_by_length() -> None:
         [(one, i, "w " * n, "w " * m) for i, (one, (n, m)) in enumerate(words.items())],
         columns=["pair_id", "gold", "sentence1", "sentence2"],
     )
-    beside = beside_gold(judged({"x": [0, 1, 2, 3, 4], "y": [1, 0, 2, 3, 4]}, ["one"] * 5), gold)
+    beside = scores_with_gold(judged({"x": [0, 1, 2, 3, 4], "y": [1, 0, 2, 3, 4]}, ["one"] * 5), gold)
     table: Any = spearman_by_words(beside, gold, fewest=3).set_index(["dataset", "words"])
     assert table.loc["one", "n"].to_dict() == {"0-4": 3, "5-9": 2, "10-14": 0, "15-19": 0, "20+": 0}
     assert table.loc[("one", "0-4"), "spearman"] == pytest.approx((1 + 0.5) / 2)  # y has 1 - 6 * 2 / (3 * 8)

@@ -1,4 +1,4 @@
-"""The methods section says what is true of a study: for each rule, for one and for many, with and without each part."""
+"""The methods section and the page say what is true of a study: for each rule, with and without each part."""
 
 from __future__ import annotations
 
@@ -11,19 +11,25 @@ import pandas as pd
 
 from annotation.campaign.records import CampaignRecords
 from annotation.campaign.rubric import load_rubric
+from annotation.judges.outcome import JudgesOutcome
+from annotation.judges.powered import Judging
 from annotation.records import Decision, Look, Origin, Review, RuleSet, Supply, Verdict
 from annotation.report.exhibits import rules_exhibit
 from annotation.report.material import CampaignMaterial
 from annotation.report.methods import methods
+from annotation.report.page import page_facts
 from annotation.verdicts.preregistration import rules_now
 from generation.jobs import generator_hash
+from plumbline.exhibits.templates import blocks
 from plumbline.records import Pair
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec
 from plumbline.study.engines import ServerSpec
 from tests.annotation.judgements import START, pair, ratings
 
-GOLDEN = Path(__file__).parent / "golden" / "methods.md"
+FOLDER = Path(__file__).parent / "golden"
+GOLDEN = FOLDER / "methods.md"
+PAGE_GOLDEN = FOLDER / "page.md"
 RULE = {"question": "quality", "at_least": 3}
 OUR_ENGINE = ServerSpec(model="m", revision="r1", base_url="http://127.0.0.1:1/v1")
 
@@ -168,3 +174,32 @@ def test_the_section_is_as_it_was(demo: Study) -> None:
 def test_rules_are_told_in_words(demo: Study) -> None:
     rules = rules_exhibit(of_a_data_set(demo)).frame.set_index("rule")["value"]
     assert rules["acceptance.rules"] == "mean quality at least 3"
+
+
+def with_judges(demo: Study) -> CampaignMaterial:
+    """Two judges, of which one rated outputs of its own family, though not first."""
+    judgements = pd.DataFrame(
+        [("b", "Qwen/Qwen2-7B", "rules"), ("b", "Qwen/Qwen2-7B", "Qwen/Qwen3-8B"), ("a", "m.csv", "rules")],
+        columns=["judge", "model", "generator"],
+    ).assign(kind=["llm", "llm", "recorded"])
+    judges = JudgesOutcome(Judging(pd.DataFrame(), judgements), pd.DataFrame(), simulated=True)
+    return small(demo, judges=judges, doubts=["of the campaign"], unlooked=["too fast"])
+
+
+def test_the_words_of_the_page_are_as_they_were(demo: Study) -> None:
+    """Where a change is meant, replace the file by what the failure shows. Each case shows what the first has not."""
+    tables = {"signs", "decisions", "examples", "reliability", "truth", "amendments"}
+    cases = {
+        "nothing but ratings": page_facts(small(demo, judges_left_out="no scores"), ()),
+        "every table": page_facts(with_judges(demo), tables)
+        | {"verdicts": [1, 2], "decided": ["1 a", "1 b"], "rated": 1},
+        "rules changed": page_facts(fixed(1)(demo), tables),
+        "rules as they were": page_facts(fixed()(demo), ()),
+    }
+    page, first = "", set[str]()
+    for name, facts in cases.items():
+        words = blocks("annotation/report/page.jinja", facts)
+        lines = [f"- {block}: {words[block]}\n" for block in words if words[block] and words[block] not in first]
+        page += f"## {name}\n\n{''.join(lines)}\n"
+        first = first or set(words.values())
+    assert page == PAGE_GOLDEN.read_text(encoding="utf-8")

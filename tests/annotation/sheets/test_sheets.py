@@ -281,7 +281,7 @@ def test_pay_recruitment_and_consent_of_a_live_crowd_are_on_record(variant: Call
 
     def live(platform: Any, mode: Any) -> CampaignMaterial:
         summary = CrowdSummary(
-            platform=platform, mode=mode, batches=2, pilots=0, posted=2, places=6, states={"approved": 6}, unread=0,
+            platform=platform, mode=mode, batches=2, pilots=0, posted=2, places=6, states={"approved": 6}, unreadable=0,
             planned=900, spent=900, rewards=600, bonuses=0, unsettled=0, hourly=24.5, minutes=12.0, off_rules=0,
         )  # fmt: skip
         rated = small(study).counting.assign(source=platform)

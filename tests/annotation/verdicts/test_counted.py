@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from annotation.campaign.counting import dealt_with
+from annotation.campaign.counting import coverage_of
 from annotation.sampling.queues import in_order
 from annotation.statistics.summaries import Design, table_two
 from annotation.verdicts.counted import with_enough
@@ -53,7 +53,7 @@ def test_who_discarded_has_dealt_with_a_pair_and_a_draft_has_not() -> None:
     third = frame["rater_id"] == "rater-2"
     frame.loc[third & (frame["pair_id"] == pairs[1].pair_id), "status"] = "discarded"
     frame.loc[third & (frame["pair_id"] == pairs[2].pair_id), "status"] = "draft"
-    assert dealt_with(frame.assign(excluded="too fast")).raters == {
+    assert coverage_of(frame.assign(excluded="too fast")).raters == {
         pairs[0].pair_id: 3,
         pairs[1].pair_id: 3,
         pairs[2].pair_id: 2,

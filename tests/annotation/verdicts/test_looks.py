@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from annotation.campaign.counting import Dealt, dealt_with
+from annotation.campaign.counting import PairCoverage, coverage_of
 from annotation.campaign.records import CampaignRecords
 from annotation.questions.label import SingleLabelQuestion
 from annotation.records import Verdict
@@ -46,13 +46,13 @@ def frame(n_pairs: int, quality: list[int], fluency: list[int] | None = None) ->
     return ratings(IN_ORDER[:n_pairs], (quality * times)[:n_pairs], ((fluency or quality) * times)[:n_pairs])
 
 
-def progress(found: pd.DataFrame, rule: Design | None = None, dealt: Dealt | None = None) -> BlockProgress:
-    (group,) = basis(sample_frame(PAIRS), found, rule or design(), dealt or dealt_with(found)).blocks.values()
+def progress(found: pd.DataFrame, rule: Design | None = None, dealt: PairCoverage | None = None) -> BlockProgress:
+    (group,) = basis(sample_frame(PAIRS), found, rule or design(), dealt or coverage_of(found)).blocks.values()
     return group
 
 
 def verdict(found: pd.DataFrame, rule: Design | None = None) -> Verdict:
-    return verdicts(PAIRS, found, rule or design(), 1, dealt_with(found))[0]
+    return verdicts(PAIRS, found, rule or design(), 1, coverage_of(found))[0]
 
 
 def test_the_first_look_that_decides_ends_it_and_later_ratings_play_no_part() -> None:
@@ -87,7 +87,7 @@ def test_what_is_undecided_opens_its_next_block_alone() -> None:
 def test_withdrawn_pairs_are_passed_over() -> None:
     found = frame(60, [1, 5, 3, 3])
     gone = found[~found["pair_id"].isin(ORDER[:2])]
-    group = progress(gone, dealt=Dealt(dealt_with(gone).raters, ORDER[:2]))
+    group = progress(gone, dealt=PairCoverage(coverage_of(gone).raters, ORDER[:2]))
     assert [look.pairs for look in group.looks if look.question == "quality"] == [18, 38, 58]
     assert group.complete == 3
 
@@ -97,7 +97,7 @@ def test_a_pair_that_raters_discarded_counts_as_dealt_with() -> None:
     discarded = found["pair_id"].eq(ORDER[3]) & found["rater_id"].eq("rater-1")
     found.loc[discarded, "status"] = "discarded"
     counting = found[found["status"] == "submitted"]
-    group = progress(counting, dealt=dealt_with(found))
+    group = progress(counting, dealt=coverage_of(found))
     assert group.complete == 1 and len(group.counting) == 19
 
 
@@ -149,7 +149,7 @@ PLACE = ("paraphrasing", "en")
 
 def after(group: BlockProgress) -> Design:
     """The design with the looks that were taken."""
-    return replace(design(), taken=tuple(group.taken(PLACE, START, "u")))
+    return replace(design(), past_looks=tuple(group.taken(PLACE, START, "u")))
 
 
 def test_a_look_that_was_taken_is_not_taken_again_on_other_ratings() -> None:
@@ -165,8 +165,8 @@ def test_a_look_that_was_taken_is_not_taken_again_on_other_ratings() -> None:
     assert (later.decision, later.n_looks) == ("accepted", 2)
     assert later.level == pytest.approx(np.diff(spent([20 / 60, 40 / 60], "pocock"))[0])
     assert later.level < progress(frame(40, [1, 5, 3, 3])).level
-    elsewhere = (later_on.taken[0].model_copy(update={"group": ("expansion", "en")}),)
-    assert progress(frame(20, [5, 4]), replace(design(), taken=elsewhere)).decision == "accepted"
+    elsewhere = (later_on.past_looks[0].model_copy(update={"group": ("expansion", "en")}),)
+    assert progress(frame(20, [5, 4]), replace(design(), past_looks=elsewhere)).decision == "accepted"
 
 
 def test_a_look_that_decided_still_must_on_what_counts_now() -> None:
@@ -183,7 +183,7 @@ def _as_function(found: pd.DataFrame, taken: pd.DataFrame | None = None, gone: C
     places = {pair_id: place for place, pair_id in enumerate(ORDER, 1)}
     blocks = Blocks(ENDS, 3.0, (1, 5))
     without = [places[pair_id] for pair_id in gone]
-    return looks(found.assign(order=found["pair_id"].map(places)), blocks, taken=taken, without=without)
+    return looks(found.assign(order=found["pair_id"].map(places)), blocks, past=taken, without=without)
 
 
 def _are_the_same(group: BlockProgress, alone: Looks) -> None:
@@ -219,8 +219,8 @@ def test_looks_are_those_of_the_function_also_where_ratings_change_after_one() -
         group, alone = progress(early, rule), _as_function(early)
         _are_the_same(group, alone)
         changed = found[(found["rater_id"] != "rater-2") & ~found["pair_id"].isin(gone)]
-        dealt = Dealt({**dealt_with(found).raters}, gone)
-        later_on = replace(rule, taken=tuple(group.taken(PLACE, START, "u")))
+        dealt = PairCoverage({**coverage_of(found).raters}, gone)
+        later_on = replace(rule, past_looks=tuple(group.taken(PLACE, START, "u")))
         group = progress(changed, later_on, dealt)
         _are_the_same(group, _as_function(changed, alone.frame(), gone))
         decisions.add(group.decision)

@@ -25,46 +25,6 @@ from tests.annotation.judgements import QUESTIONS, SCALE, decided, judged, pair,
 from tests.annotation.verdicts.table_two import HTEB, hteb_ratings
 
 
-def test_a_mean_of_exactly_the_threshold_is_accepted() -> None:
-    pairs = [pair(0), pair(1)]
-    frame = ratings(pairs, [2, 4], [5, 5])  # quality (2+2+4+4)/4 = 3.0
-    assert decided(pairs, frame) == [("paraphrasing", "accepted", "mean quality 3.00, fluency 5.00: at least 3")]
-
-
-def test_a_mean_just_below_is_rejected_with_its_reason() -> None:
-    pairs = [pair(0), pair(1), pair(2)]
-    frame = ratings(pairs, [2, 3, 3], [5, 5, 5])  # quality 16/6 = 2.67
-    assert decided(pairs, frame) == [("paraphrasing", "rejected", "mean quality 2.67 is below 3")]
-
-
-def test_fluency_alone_can_reject() -> None:
-    pairs = [pair(0), pair(1)]
-    assert decided(pairs, ratings(pairs, [5, 5], [2, 2]))[0][1:] == ("rejected", "mean fluency 2.00 is below 3")
-
-
-def test_too_few_pairs_stay_undecided_however_good() -> None:
-    pairs = [pair(0), pair(1)]
-    frame = ratings(pairs, [5, 5], [5, 5])
-    assert decided(pairs, frame, min_pairs=3)[0][1:] == (
-        "undecided",
-        "pairs with at least 2 raters: 2; at least 3 are needed",
-    )
-
-
-def test_one_rater_does_not_make_a_rated_pair() -> None:
-    pairs = [pair(0), pair(1)]
-    frame = ratings(pairs, [5, 5], [5, 5], raters=1)
-    assert decided(pairs, frame)[0][1:] == ("undecided", "pairs with at least 2 raters: 0; at least 2 are needed")
-
-
-def test_no_ratings_at_all_stay_undecided() -> None:
-    pairs = [pair(0), pair(1)]
-    frame = ratings(pairs, [5, 5], [5, 5]).iloc[:0]
-    assert decided(pairs, frame) == [
-        ("paraphrasing", "undecided", "pairs with at least 2 raters: 0; at least 2 are needed")
-    ]
-
-
 def test_a_question_without_ratings_never_passes() -> None:
     pairs = [pair(0), pair(1)]
     frame = ratings(pairs, [5, 5], [5, 5])
@@ -97,23 +57,6 @@ def spread(pairs: list[Pair], high: int, low: int) -> pd.DataFrame:
     """Two raters give pairs in turn `high` and `low` for quality; fluency is 5 and 4."""
     values = [high if i % 2 else low for i in range(len(pairs))]
     return ratings(pairs, values, [5 if i % 2 else 4 for i in range(len(pairs))])
-
-
-def test_lower_bound_wants_the_lower_end_at_the_threshold() -> None:
-    """20 pairs at m + 1 and m - 1 in turn; of 4 and 5 it is the binomial end, as a share of ones may be unseen."""
-    pairs = [pair(i) for i in range(20)]
-    assert decided(pairs, spread(pairs, 5, 3), rule="lower_bound")[0][1:] == (
-        "accepted",
-        "lower end of quality 3.49 (mean 4.00), fluency 3.91 (mean 4.50): at least 3",
-    )
-    assert decided(pairs, spread(pairs, 4, 2), rule="lower_bound")[0][1:] == (
-        "undecided",
-        "interval of quality 2.57 to 3.43 (mean 3.00) does not decide about 3",
-    )
-    assert decided(pairs, spread(pairs, 3, 1), rule="lower_bound")[0][1:] == (
-        "rejected",
-        "upper end of quality 2.51 (mean 2.00) is below 3",
-    )
 
 
 def test_ratings_that_do_not_vary_are_decided_by_a_bound() -> None:
@@ -157,15 +100,6 @@ def test_what_a_study_asks_more_leaves_undecided(rule: dict[str, float], reason:
     found = judged(pairs, frame, **rule)[0]
     assert (found.decision, found.reasons[0]) == ("undecided", reason)
     assert judged(pairs, frame)[0].decision == "accepted"
-
-
-def test_undefined_agreement_never_passes_a_minimum() -> None:
-    pairs = [pair(0), pair(1)]
-    assert decided(pairs, ratings(pairs, [5, 5], [5, 5]), min_ac2=0.0)[0][1:] == (
-        "undecided",
-        "AC2 of quality is undefined (every rating is the same, so agreement cannot be told from chance);"
-        " at least 0 is needed",
-    )
 
 
 def test_scopes_judge_what_they_say_and_fall_back_to_nothing() -> None:

@@ -11,7 +11,7 @@ from scipy import stats
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import LeaveOneOut, cross_val_predict
 
-from evaluation.benchmarks.scores import Scores, split, whole
+from evaluation.benchmarks.scores import Scores, split, without_gaps
 from evaluation.benchmarks.selection import SelectionRequest, checked, select
 from evaluation.benchmarks.selection_methods import (
     Coverage,
@@ -191,8 +191,8 @@ def test_gaps_and_constant_tasks_are_named_and_never_nought() -> None:
     scores.frame.iloc[0, 0] = scores.frame.iloc[1, 0] = np.nan
     scores.frame["t4"] = 0.5
     with pytest.raises(DataError, match="2 of 50 scores are missing .*--gaps models leaves 8 models and 5 tasks"):
-        whole(scores, "refuse")
-    by_models, by_tasks = whole(scores, "models"), whole(scores, "tasks")
+        without_gaps(scores, "refuse")
+    by_models, by_tasks = without_gaps(scores, "models"), without_gaps(scores, "tasks")
     assert by_models.frame.shape == (8, 4) and by_tasks.frame.shape == (10, 3)
     assert [(one.kind, one.name) for one in by_models.omissions] == [
         ("model", "org0/m0"),
@@ -202,7 +202,7 @@ def test_gaps_and_constant_tasks_are_named_and_never_nought() -> None:
     assert (
         [one.name for one in by_tasks.omissions]
         == ["t0", "t4"]
-        == [one.name for one in whole(scores, "fewest").omissions]
+        == [one.name for one in without_gaps(scores, "fewest").omissions]
     )
 
 

@@ -201,7 +201,7 @@ def test_the_datasets_library_reads_every_table_that_its_card_describes(bundle: 
 def test_croissant_says_what_its_specification_asks_for(tmp_path: Path) -> None:
     said = {"creator": "A group", "datePublished": "2026-03-01", "url": "https://a.org/set", "citeAs": "@misc{set}"}
     written = export(sample_study(tmp_path, metadata=said), tmp_path / "a.zip")
-    assert not written.lacking
+    assert not written.gaps
     folder = unpacked(tmp_path / "a.zip", tmp_path / "out")
     found = json.loads((folder / "croissant.json").read_text(encoding="utf-8"))
     asked = {"@context", "@type", "conformsTo", "description", "license", "name", "url", "creator", "datePublished"}

@@ -209,5 +209,5 @@ def test_a_mean_without_an_interval_names_none() -> None:
 
 def test_what_has_no_task_is_named(tmp_path: Path) -> None:
     written = export(sample_study(tmp_path, withheld=["sts"]), tmp_path / "a.zip")
-    assert "no task for mteb: sts: its texts may not be shared" in written.lacking
+    assert "no task for mteb: sts: its texts may not be shared" in written.gaps
     assert {task.dataset for task in written.tasks} == {"requests"}

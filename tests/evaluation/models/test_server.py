@@ -8,7 +8,7 @@ import json
 import resource
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +111,44 @@ def test_texts_go_in_batches_and_each_once(stub: Stub) -> None:
 def test_rows_are_ordered_by_their_index(stub: Stub) -> None:
     stub.script = lambda asked, _: (200, {"data": rows(asked["input"])[::-1]}, {})
     np.testing.assert_allclose(stub.encoder().embed(TEXTS), vectors(TEXTS), rtol=1e-6)
+
+
+@pytest.mark.parametrize("named", [range(1, 10), ()])
+def test_an_embedding_without_an_index_has_that_of_its_place(stub: Stub, named: Sequence[int]) -> None:
+    def script(asked: dict[str, Any], _: int) -> tuple[int, Any, dict[str, str]]:
+        data = [row if row["index"] in named else {"embedding": row["embedding"]} for row in rows(asked["input"])]
+        return 200, {"data": data}, {}
+
+    stub.script = script
+    np.testing.assert_allclose(stub.encoder().embed(TEXTS), vectors(TEXTS), rtol=1e-6)
+
+
+def test_a_server_that_refuses_base64_is_asked_for_numbers(stub: Stub) -> None:
+    """In the words of LiteLLM before Vertex and Bedrock."""
+    refused = "litellm.UnsupportedParamsError: gemini does not support parameters: {'encoding_format': 'base64'}"
+
+    def script(asked: dict[str, Any], number: int) -> tuple[int, Any, dict[str, str]]:
+        return (400, {"error": {"message": refused}}, {}) if "encoding_format" in asked else good(asked, number)
+
+    stub.script = script
+    encoder = stub.encoder(concurrency=1)
+    np.testing.assert_allclose(encoder.embed(TEXTS), vectors(TEXTS), rtol=1e-6)
+    assert ["encoding_format" in asked for asked in stub.asked] == [True, False, False, False]
+
+
+def test_a_nested_embedding_is_read_and_those_of_tokens_are_refused(stub: Stub) -> None:
+    def nested(count: int) -> Script:
+        return lambda asked, _: (
+            200,
+            {"data": [{**row, "embedding": count * [row["embedding"]]} for row in rows(asked["input"])]},
+            {},
+        )
+
+    stub.script = nested(1)
+    np.testing.assert_allclose(stub.encoder().embed(TEXTS), vectors(TEXTS), rtol=1e-6)
+    stub.script = nested(2)
+    with pytest.raises(ServiceError, match="not an embedding response"):
+        stub.encoder().embed(TEXTS)
 
 
 def test_base64_and_numbers_are_the_same(stub: Stub) -> None:

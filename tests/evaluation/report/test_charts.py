@@ -12,7 +12,7 @@ import pytest
 
 from evaluation.report import charts, drift_charts
 from evaluation.tables.comparisons import shift_table
-from evaluation.tables.datasets import drift_correlations, drop_table, profile_table, size_table
+from evaluation.tables.datasets import drift_correlations, profile_table, score_drops, size_table
 from evaluation.tables.scores import axis_table, transformation_table
 from plumbline.exhibits.page import svg
 from plumbline.exhibits.palette import NEUTRAL
@@ -138,7 +138,7 @@ SCORES = made_scores(
 
 
 def test_figure_9_has_points_and_a_mean_for_each_setting() -> None:
-    chart = charts.drops(drop_table(SCORES))
+    chart = charts.drops(score_drops(SCORES))
     assert len(rows_of(chart)) == 6
     assert [layer["mark"]["type"] for layer in chart.to_dict()["layer"]] == ["point", "rule"]
     assert chart.to_dict()["layer"][1]["encoding"]["y"]["aggregate"] == "mean"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from annotation.records import Verdict
 from evaluation.report import paper_tables
 from evaluation.report.material import failed_models
 from evaluation.report.page import answer, doubts_of
@@ -14,6 +16,7 @@ from evaluation.report.paper_tables import PaperResults
 from tests.evaluation.conftest import verdict, write_study
 from tests.evaluation.made_scores import score_row
 
+GOLDEN = Path(__file__).parent / "golden" / "answers.md"
 CHANGES = {"paraphrasing": -0.02, "expansion": 0.01, "translation": -0.05}  # an axis each: the total changes by -0.02
 
 
@@ -32,53 +35,34 @@ def results(scores: pd.DataFrame) -> PaperResults:
     return PaperResults(scores, [], (), 1)
 
 
-def test_what_the_numbers_say() -> None:
-    # -2 of one and -6 of two: -4 in the mean; by translation -5 and -9, -7 in the mean.
-    two = answer(results(made({"one": 0.0, "two": -0.04})))
-    assert two == (
-        "On accepted transformations 2 models' scores change by -4.00 points on average, from -6.00 (two) to -2.00"
-        " (one); the axis with the largest mean change is Language (-7.00 points)"
-    )
-    alone = answer(results(made({"one": 0.0})))
-    assert (
-        alone
-        == "On accepted transformations one's scores change by -2.00 points; the axis with the largest mean change is"
-        " Language (-5.00 points)"
-    )
-    three = answer(results(made({"one": 0.0, "two": -0.04, "three": 0.01})))
-    assert three.startswith("On accepted transformations 3 models' scores change by -3.00 points")  # (2 + 6 + 1) / 3
-    assert "Kendall's tau" not in three  # their originals are equal: there is no order
+def told(scores: pd.DataFrame, *missing: str, verdicts: Sequence[Verdict] = ()) -> str:
+    """The answer, and the doubts as a list."""
+    found = PaperResults(scores, verdicts, (), 1)
+    return "\n".join([answer(found), *(f"- {line}" for line in doubts_of(found, missing, ["of the campaign"]))])
 
 
-def test_without_a_total_the_axes_that_there_are_are_told_and_without_anything_that() -> None:
-    scores = made({"one": 0.0, "two": -0.04})
-    refused = scores["transformation"] == "expansion"
-    scores.loc[refused, ["status", "reason", "score"]] = ["left_out", "rejected: why", float("nan")]
-    assert answer(results(scores)) == (
-        "There is no total; Lexical/Stylistic -4.00 points (2 models), Language -7.00 points (2 models)"
-    )
-    assert doubts_of(results(scores), [], ["of verdicts"]) == (
-        "left out of all totals, as no verdict accepts them: Expansion",
-        "over 2 data sets the shift by all 2 transformations may be due to chance (Wilcoxon, Holm's p of at least .05)",
-        "of verdicts",
-    )
-    scores.loc[refused & (scores["dataset"] == "d0"), ["status", "score"]] = ["evaluated", 0.8]
-    assert "as no verdict accepts them: Expansion on 1 of 2 data sets" in doubts_of(results(scores), [], [])[0]
-    nothing = scores[scores["transformation"] == "original"]
-    assert answer(results(nothing)) == "No accepted transformation has a score, so the change is unknown"
-
-
-def test_simulated_ratings_and_failed_models_come_first(tmp_path: Path) -> None:
-    study = write_study(tmp_path)
-    scores = made({"one": 0.0, "two": 0.0})
-    scores.loc[scores["model"] == "two", ["score", "status", "reason"]] = [float("nan"), "failed", "no such folder"]
-    failed = failed_models(scores)
-    assert failed == ["two failed: no such folder"]
-    simulated = PaperResults(scores, [verdict(study, "paraphrasing", simulated=True)], (), 1)
-    assert doubts_of(simulated, failed, [])[:2] == (
-        "the ratings behind the verdicts are SIMULATED: these numbers measure nothing",
-        "two failed: no such folder",
-    )
+def test_the_answer_and_its_doubts_are_as_they_were(tmp_path: Path) -> None:
+    """Where a change is meant, replace the file by what the failure shows."""
+    two = made({"one": 0.0, "two": -0.04})
+    refused = two["transformation"] == "expansion"
+    columns = ["status", "reason", "score"]
+    left_out, partly, failed = two.copy(), two.copy(), made({"one": 0.0, "two": 0.0})
+    left_out.loc[refused, columns] = ["left_out", "rejected: why", float("nan")]
+    partly.loc[refused & (two["dataset"] == "d0"), columns] = ["left_out", "rejected: why", float("nan")]
+    failed.loc[failed["model"] == "two", columns] = ["failed", "no such folder", float("nan")]
+    simulated = [verdict(write_study(tmp_path), "paraphrasing", simulated=True)]
+    cases = {
+        "one model": told(made({"one": 0.0})),
+        # -2 of one and -6 of two: -4 in the mean; by translation -5 and -9, -7 in the mean.
+        "two models": told(two),
+        # (2 + 6 + 1) / 3; their originals are equal, so there is no order.
+        "three models": told(made({"one": 0.0, "two": -0.04, "three": 0.01})),
+        "an axis is refused": told(left_out),
+        "an axis is refused on one data set": told(partly),
+        "nothing is accepted": told(two[two["transformation"] == "original"]),
+        "simulated ratings, and a model that failed": told(failed, *failed_models(failed), verdicts=simulated),
+    }
+    assert "\n".join(f"## {name}\n\n{lines}\n" for name, lines in cases.items()) == GOLDEN.read_text(encoding="utf-8")
 
 
 def test_a_cell_shows_the_original_that_its_difference_is_from() -> None:

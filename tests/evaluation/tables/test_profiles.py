@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from evaluation.records import AcceptedScore
-from evaluation.tables.datasets import accepted_table, drop_table, profile_table
+from evaluation.tables.datasets import accepted_table, profile_table, score_drops
 from evaluation.tables.generators import generator_table
 from plumbline.transformations import TRANSFORMATIONS
 from tests.evaluation.made_scores import made_scores, score_row
@@ -20,7 +20,7 @@ def numbers(paraphrasing: float, expansion: float, translation: float) -> dict[s
 def test_figure_9_has_a_point_a_data_set_model_and_transformation() -> None:
     scores = made_scores({"m": {"d": numbers(0.7, 0.85, 0.5)}})
     scores = pd.concat([scores, made_scores({"m": {"e": numbers(0.8, 0.8, 0.8)}}, language="de, en")])
-    table = drop_table(scores)
+    table = score_drops(scores)
     found = table[table["dataset"] == "d"].set_index("transformation")["drop"]
     assert found.to_dict() == pytest.approx({"paraphrasing": 10, "expansion": -5, "translation": 30})
     assert dict(zip(table["dataset"], table["setting"], strict=True)) == {"d": "English", "e": "Other languages"}

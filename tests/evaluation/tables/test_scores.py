@@ -19,7 +19,7 @@ from evaluation.tables.comparisons import (
     shift_table,
     split_half_table,
 )
-from evaluation.tables.datasets import dataset_totals, drift_by_quality, drift_correlations, drop_table, profile_table
+from evaluation.tables.datasets import dataset_totals, drift_by_quality, drift_correlations, profile_table, score_drops
 from evaluation.tables.generators import generator_table
 from evaluation.tables.scores import axis_table, left_out_table, transformation_table
 from plumbline.study import Study
@@ -263,7 +263,7 @@ TABLES: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
     "ranking": lambda scores: ranking_table(scores, transformed=True),
     "originals": lambda scores: ranking_table(scores, transformed=False),
     "profiles": profile_table,
-    "drops": drop_table,
+    "drops": score_drops,
 }
 
 

@@ -76,8 +76,8 @@ def test_two_true_labels_of_several_have_scores_too(labels: tuple[Any, Any, Any]
 
 def test_values_that_differ_by_rounding_alone_are_one() -> None:
     given = [0.5, 0.9 + 1e-7, 0.9, 0.7, 0.9 - 3e-7, 0.5 + 2e-6, -0.2]
-    assert ties.settled(given).tolist() == [0.5, 0.9 + 1e-7, 0.9 + 1e-7, 0.7, 0.9 + 1e-7, 0.5 + 2e-6, -0.2]
-    assert ties.settled([]).tolist() == [] and ties.settled([0.3]).tolist() == [0.3]
+    assert ties.with_ties(given).tolist() == [0.5, 0.9 + 1e-7, 0.9 + 1e-7, 0.7, 0.9 + 1e-7, 0.5 + 2e-6, -0.2]
+    assert ties.with_ties([]).tolist() == [] and ties.with_ties([0.3]).tolist() == [0.3]
 
 
 class Noisy(FakeModel):

@@ -94,7 +94,7 @@ NOT_A_CHAT_SERVERS = "the answer is not a chat response; check generator.base_ur
         (answers({"message": "in vain"}, status=400), 1, "failed", "the server refused the text: in vain"),
         (answers({"error": "in vain"}, status=400), 1, "failed", "the server refused the text: in vain"),
         (refuses(400, "x" * 999), 1, "failed", "the server refused the text: " + "x" * 300),
-        (refuses(451, "not here"), 1, "failed", "status 451: not here"),
+        (refuses(451, "not here"), 1, "failed", "the server refused the text: not here"),
         (refuses(429, "slow down", **SOON), 7, "unanswered", "status 429, asked 7 times: slow down"),
         (Reply(b"<b>oops</b>", 502), 7, "unanswered", "status 502, asked 7 times: <b>oops</b>"),
         (HALF_JSON, 7, "unanswered", "the answer breaks off before its end, asked 7 times"),

@@ -135,7 +135,7 @@ def test_many_campaigns_are_decided_as_each_is(after: bool) -> None:
         rows = pd.DataFrame({**columns, "value": ratings_of.ravel()})
         result = looks(rows[rows["order"] <= 40] if after else rows, BLOCKS)
         if after:
-            result = looks(rows[rows["rater"] < 2], BLOCKS, taken=result.frame())
+            result = looks(rows[rows["rater"] < 2], BLOCKS, past=result.frame())
         assert result.decision == {1: "accepted", -1: "rejected", 0: "undecided"}[says]
         assert result.pairs == used
 
@@ -409,13 +409,13 @@ def test_what_a_look_spent_does_not_come_back() -> None:
     # Undecided after 20 pairs; then the bad half of these is excluded, with which the first look would have accepted.
     before = looks(campaign(NEAR[:20], HIGH[:20]), BLOCKS)
     better = campaign(np.r_[np.full(20, 4.5) + np.tile([0.5, -0.5], 10), NEAR[20:40]], HIGH[:40])
-    again = looks(better, BLOCKS, taken=before.frame())
+    again = looks(better, BLOCKS, past=before.frame())
     assert looks(better, BLOCKS).pairs == 20
     assert again.paths["quality"].pairs.tolist() == [20, 40]
     assert again.paths["quality"].means[0] == before.paths["quality"].means[0]
     # The second look has what it may spend by itself.
     assert again.paths["quality"].levels.tolist() == [before.paths["quality"].levels[0], BLOCKS.increments()[1]]
-    same = looks(campaign(NEAR[:40], HIGH[:40]), BLOCKS, taken=before.frame())
+    same = looks(campaign(NEAR[:40], HIGH[:40]), BLOCKS, past=before.frame())
     assert same.paths["quality"].levels == pytest.approx(BLOCKS.levels(2))
 
 
@@ -423,19 +423,19 @@ def test_a_decision_stays_with_its_ratings_and_falls_without() -> None:
     decided = looks(campaign(HIGH[:20], HIGH[:20]), BLOCKS)
     assert decided.decision == "accepted"
     # Ratings after it play no part.
-    assert looks(campaign(np.r_[HIGH[:20], LOW[20:]], HIGH), BLOCKS, taken=decided.frame()).pairs == 20
-    weaker = looks(campaign(NEAR[:20], HIGH[:20]), BLOCKS, taken=decided.frame())
+    assert looks(campaign(np.r_[HIGH[:20], LOW[20:]], HIGH), BLOCKS, past=decided.frame()).pairs == 20
+    weaker = looks(campaign(NEAR[:20], HIGH[:20]), BLOCKS, past=decided.frame())
     assert (weaker.decision, weaker.pairs) == ("undecided", 20)
     assert weaker.paths["quality"].levels == pytest.approx(decided.paths["quality"].levels)
-    later = looks(campaign(np.r_[NEAR[:20], HIGH[20:60]], HIGH[:60]), BLOCKS, taken=decided.frame())
+    later = looks(campaign(np.r_[NEAR[:20], HIGH[20:60]], HIGH[:60]), BLOCKS, past=decided.frame())
     assert (later.decision, later.pairs) == ("accepted", 40)
-    nobody = looks(campaign(NEAR[:0], HIGH[:0]), BLOCKS, taken=decided.frame())
+    nobody = looks(campaign(NEAR[:0], HIGH[:0]), BLOCKS, past=decided.frame())
     assert (nobody.decision, nobody.pairs) == ("undecided", 0)
-    fewer = looks(campaign(HIGH[:8], HIGH[:8]), BLOCKS, taken=decided.frame())
+    fewer = looks(campaign(HIGH[:8], HIGH[:8]), BLOCKS, past=decided.frame())
     assert (fewer.decision, fewer.pairs) == ("undecided", 8)
 
 
 def test_looks_taken_at_another_question_are_refused() -> None:
     taken = looks(campaign(NEAR[:20], HIGH[:20]), BLOCKS).frame()
     with pytest.raises(ValueError, match="the looks taken do not include fluency"):
-        looks(campaign(NEAR, NEAR), BLOCKS, taken=taken[taken["question"] == "quality"])
+        looks(campaign(NEAR, NEAR), BLOCKS, past=taken[taken["question"] == "quality"])
