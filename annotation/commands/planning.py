@@ -65,30 +65,30 @@ class PlanOptions:
 _USUAL = PlanOptions()
 
 
-def plan_study(*, options: CampaignOptions, asked: PlanOptions = _USUAL) -> int:
+def plan_study(*, options: CampaignOptions, planning: PlanOptions = _USUAL) -> int:
     """Estimate the number of pairs and raters that you need, and their cost.
 
     Example: plumbline plan --study studies/demo.yaml
 
     Args:
         options: The study.
-        asked: The sizes and assumptions.
+        planning: The sizes and assumptions.
     """
-    print(plan_text(options.load(), asked))
+    print(plan_text(options.load(), planning))
     return 0
 
 
-def plan_text(study: Study, asked: PlanOptions) -> str:
+def plan_text(study: Study, planning: PlanOptions) -> str:
     """Return the output of `plumbline plan`: assumptions, a row for each size, and how to read it."""
     study.refuse_unfit("plan")
     rubric = load_rubric(study)
     design = Design.of(study, rubric)
-    rule, assumed = design.rule, RatingVariation(asked.spread, asked.bias, asked.noise)
+    rule, assumed = design.rule, RatingVariation(planning.spread, planning.bias, planning.noise)
     by_blocks = bool(study.raters.blocks)
     study_size, (judged, item) = (study.sample.pairs, study.raters.per_pair), study.called
-    sizes = sizes_asked(study_size, asked, by_blocks=by_blocks)
-    seed = study.sample.seed if asked.seed is None else asked.seed
-    planned = plan(study, sizes, asked.means, assumed, asked.campaigns, seed)
+    sizes = sizes_asked(study_size, planning, by_blocks=by_blocks)
+    seed = study.sample.seed if planning.seed is None else planning.seed
+    planned = plan(study, sizes, planning.means, assumed, planning.campaigns, seed)
     tables = [
         (in_words(part), _table(planned[planned["rule"] == in_words(part)], part, item, by_blocks=by_blocks))
         for part in planned_rules(design)
@@ -97,7 +97,7 @@ def plan_text(study: Study, asked: PlanOptions) -> str:
         "study": study,
         "rule": rule,
         "assumed": assumed,
-        "campaigns": asked.campaigns,
+        "campaigns": planning.campaigns,
         "seed": seed,
         "judged": judged,
         "item": item,
@@ -114,14 +114,16 @@ def plan_text(study: Study, asked: PlanOptions) -> str:
     return templates.text("annotation/plan.jinja", facts)
 
 
-def sizes_asked(study_size: tuple[int, int], asked: PlanOptions, *, by_blocks: bool = False) -> list[tuple[int, int]]:
+def sizes_asked(
+    study_size: tuple[int, int], planning: PlanOptions, *, by_blocks: bool = False
+) -> list[tuple[int, int]]:
     """Return (pairs of a transformation, raters) to plan: the command line's, or the study's and usual ones.
 
     With blocks (`by_blocks`), which say how many pairs are rated, other numbers of pairs are not usual.
     """
-    numbers = asked.pairs or ([study_size[0]] if by_blocks else PAIRS)
-    sizes = [(pairs, raters) for pairs in numbers for raters in asked.raters or RATERS]
-    return sizes if asked.pairs or asked.raters else list(dict.fromkeys([study_size, *sizes]))
+    numbers = planning.pairs or ([study_size[0]] if by_blocks else PAIRS)
+    sizes = [(pairs, raters) for pairs in numbers for raters in planning.raters or RATERS]
+    return sizes if planning.pairs or planning.raters else list(dict.fromkeys([study_size, *sizes]))
 
 
 def _table(planned: pd.DataFrame, judged: RuleSpec, item: str, *, by_blocks: bool) -> str:

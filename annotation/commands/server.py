@@ -101,10 +101,7 @@ def serve(
     Args:
         options: The server.
         prepare: Only make the server's Python environment, if it is missing.
-        during: Run a command while the server runs, then stop it.
-
-    Returns:
-        The exit status: the command's, if it ran one.
+        during: Run a command while the server runs, then stop it; its exit status is that of `serve`.
     """
     if prepare:
         server.ensure_environment()
