@@ -113,7 +113,6 @@ def _cut(text: str) -> str:
 
 
 FOLDER = "report"
-RATINGS = "Ratings and agreement"
 #: Headings with the names of their parts: blocks of `page.jinja`, lists of lines, tables, and figures.
 OUTLINE = {
     "This report": ("description", "about", "privacy"),
@@ -123,7 +122,8 @@ OUTLINE = {
     "Judges beside people": ("of_judges", "judges", "related", "judges_simulated", "judges_means"),
     "Examples": ("of_examples", "examples"),
     "Methods": ("methods",),
-    RATINGS: ("of_ratings", "ratings_by_point", "table_2", "agreement", "labels"),
+    "Ratings and agreement": ("no_ratings", "ratings_by_point", "table_2", "agreement", "labels"),
+    "What people answered": ("of_answers", "answers"),
     "Looks after blocks": ("looks_after_blocks", "unbiased_means"),
     "Reliability": ("of_reliability", "reliability"),
     "Known labels": ("of_truth", "truth"),
@@ -221,16 +221,13 @@ def sections(
     }
     if drawn:
         parts |= {MEANS: _mean_figures(material, drawn[MEANS]), SHARES: _share_figures(material, drawn[SHARES])}
-    answered = material.study.judging.does_tasks and material.groups
-    if answered:
-        parts |= {"table_2": [], "agreement": [], SHARES: []}
+    if material.study.judging.does_tasks and material.groups:
+        parts |= {"answers": shown.get("labels", []), "labels": [], "table_2": [], "agreement": [], SHARES: []}
     folded = {"Methods", *(["Rules"] if material.holds else [])}
-    made = []
-    for heading, names in OUTLINE.items():
-        if some := [part for name in names for part in parts.get(name, ()) if part]:
-            title = "What people answered" if answered and heading == RATINGS else heading
-            made.append(Section(title, some, heading in folded))
-    return made
+    found = {
+        heading: [part for name in names for part in parts.get(name, ()) if part] for heading, names in OUTLINE.items()
+    }
+    return [Section(heading, some, heading in folded) for heading, some in found.items() if some]
 
 
 def page_facts(material: CampaignMaterial, tables: Collection[str]) -> dict[str, Any]:
