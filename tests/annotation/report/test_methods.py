@@ -22,7 +22,7 @@ from annotation.verdicts.preregistration import rules_now
 from generation.jobs import generator_hash
 from plumbline.exhibits.templates import blocks
 from plumbline.records import Pair
-from plumbline.study import Study
+from plumbline.study import ROOT, Study, load_study
 from plumbline.study.campaign import AcceptanceSpec
 from plumbline.study.engines import ServerSpec
 from tests.annotation.judgements import START, pair, ratings
@@ -186,8 +186,9 @@ def with_judges(demo: Study) -> CampaignMaterial:
     return small(demo, judges=judges, doubts=["of the campaign"], unlooked=["too fast"])
 
 
-def test_the_words_of_the_page_are_as_they_were(demo: Study) -> None:
+def test_the_words_of_the_page_are_as_they_were(demo: Study, tmp_path: Path) -> None:
     """Where a change is meant, replace the file by what the failure shows. Each case shows what the first has not."""
+    people = load_study(ROOT / "studies" / "human.yaml", tmp_path)
     tables = {"signs", "decisions", "examples", "reliability", "truth", "amendments"}
     cases = {
         "nothing but ratings": page_facts(small(demo, judges_left_out="no scores"), ()),
@@ -195,6 +196,7 @@ def test_the_words_of_the_page_are_as_they_were(demo: Study) -> None:
         | {"verdicts": [1, 2], "decided": ["1 a", "1 b"], "rated": 1},
         "rules changed": page_facts(fixed(1)(demo), tables),
         "rules as they were": page_facts(fixed()(demo), ()),
+        "answers to tasks": page_facts(small(demo), ()) | {"study": people, "rated": True},
     }
     page, first = "", set[str]()
     for name, facts in cases.items():
