@@ -25,7 +25,7 @@ from generation import output_statistics
 from generation.flags import KNOWN
 from generation.output_statistics import OutputMeasure
 from plumbline import cli
-from plumbline.cli import Local, Named
+from plumbline.cli import Choice, Local, Named
 from plumbline.error_types import FLAGS, LABELS
 from plumbline.errors import DataError
 from plumbline.exhibits.table import number, write_csv
@@ -138,7 +138,7 @@ class TableOptions:
 def show_error_rates(
     *,
     options: TableOptions,
-    by: Literal["transformation", "dataset", "language"] | None = None,
+    by: Annotated[Literal["transformation", "dataset", "language"] | None, Choice] = None,
     after_retries: bool = False,
 ) -> int:
     """Show each generator's error rates.

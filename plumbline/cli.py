@@ -20,7 +20,7 @@ import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO, get_args
 
 from cyclopts import CoercionError, Parameter, Token
 
@@ -170,6 +170,14 @@ def reads(read: Callable[[str], object]) -> Parameter:
     return Parameter(converter=convert)
 
 
+def _choice(literal: Any, tokens: Sequence[Token]) -> str:
+    """Return a value of a Literal."""
+    value, choices = tokens[0].value, get_args(literal)
+    if value in choices:
+        return value
+    raise CoercionError(f"{value!r} is none of {', '.join(choices)}", token=tokens[0])
+
+
 def named(value: str) -> str:
     """Return the name of a file, folder, address or the like; an empty word would name the current folder."""
     if not value.strip():
@@ -232,6 +240,7 @@ Count = Annotated[int, reads(whole(1, MOST)), Parameter(metavar="N")]
 Seed = Annotated[int, reads(whole(0, 10**18 - 1)), Parameter(metavar="N")]
 Port = Annotated[int, reads(whole(1, 65535)), Parameter(metavar="N")]
 Names = Annotated[tuple[str, ...], reads(names), Parameter(metavar="NAMES")]
+Choice = Parameter(converter=_choice)  # for `Literal[...] | None`, where cyclopts reads `none` and `null` as None
 Several = Parameter(consume_multiple=1, allow_repeating=True)  # one or more values after an option
 
 

@@ -40,7 +40,7 @@ from annotation.server.home import Home
 from annotation.verdicts.counted import ahead_of_sample, never_lines, size_line
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import fix_rules
-from plumbline.cli import Local, Positive, reads, whole
+from plumbline.cli import Choice, Local, Positive, reads, whole
 from plumbline.errors import PlumblineError, StudyError
 from plumbline.manifest import stage
 from plumbline.study import Study
@@ -48,13 +48,6 @@ from plumbline.study.crowd import PLATFORMS, PlatformName
 from plumbline.words import count
 
 CONFIRM = "pay"  # what a person types before money moves
-
-
-def _platform(value: str) -> PlatformName:
-    for name in PLATFORMS:
-        if name == value:
-            return name
-    raise ValueError(f"{value!r} is no platform; choose one of {', '.join(PLATFORMS)}")
 
 
 @Parameter(name="*")
@@ -68,7 +61,7 @@ class CrowdOptions(CampaignOptions):
         live: Use the real platform; without it, the sandbox (MTurk) or drafts (Prolific), and nothing is spent.
     """
 
-    platform: Annotated[PlatformName | None, reads(_platform)] = None
+    platform: Annotated[PlatformName | None, Choice] = None
     live: bool = False
 
     @property
