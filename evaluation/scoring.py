@@ -137,11 +137,11 @@ def judged(records: EvaluationRecords, *, include_rejected: bool) -> tuple[list[
 def score_study(
     *,
     options: StudyOptions,
-    models: Annotated[tuple[str, ...], Several, Parameter(metavar="NAME")] = (),
+    models: Annotated[tuple[str, ...], Several, Parameter(metavar="NAME...")] = (),
     include_rejected: bool = False,
     ray: Annotated[Named, Parameter(metavar="ADDRESS")] = "",
     dry_run: bool = False,
-) -> int:
+) -> None:
     """Score models and measure drift on accepted texts.
 
     The study's models are scored on the original and on the accepted transformations of its data sets. You can stop it
@@ -155,9 +155,6 @@ def score_study(
         include_rejected: Also score rejected transformations, marked as such everywhere.
         ray: Run on a Ray cluster: `auto` or its address.
         dry_run: Show how much is left to encode; score nothing.
-
-    Returns:
-        The exit status.
     """
     study = options.load()
     records, host = EvaluationRecords(study), ModelHost.of(study)
@@ -167,13 +164,14 @@ def score_study(
         verdicts, pairs = judged(records, include_rejected=include_rejected)
         units = plan_units(Folder(study), verdicts, pairs, include_rejected=include_rejected)
         print(forecast(records, units, [Model.of(host, spec) for spec in host.chosen(models)]))
-        return 0
+        return
     if study.judging.does_tasks:
         from evaluation.human.run import command  # noqa: PLC0415 (no other study needs it)
 
         if include_rejected:
             raise StudyError("--include-rejected does not apply to studies in which people do tasks; leave it out")
-        return command(study, models, ray)
+        command(study, models, ray)
+        return
     chosen = host.chosen(models)
     names = ("looks.json", "pairs.parquet", "ratings.parquet", "transformations")
     inputs = [study.folder / name for name in names]
@@ -184,7 +182,6 @@ def score_study(
         print(report(records, outcome.verdicts))
         print(f"\n{study.name}: {outcome.line(outputs[0])}")
         outcome.refuse_failures(len(chosen))
-    return 0
 
 
 def forecast(records: EvaluationRecords, units: Sequence[ScoreUnit], chosen: Iterable[Model]) -> str:

@@ -140,7 +140,7 @@ def show_error_rates(
     options: TableOptions,
     by: Annotated[Literal["transformation", "dataset", "language"] | None, Choice] = None,
     after_retries: bool = False,
-) -> int:
+) -> None:
     """Show each generator's error rates.
 
     The table has a row for a study's generator and each candidate, and a column for each type of error (HTEB, Table 5).
@@ -151,25 +151,21 @@ def show_error_rates(
         options: The studies, and a file for the table.
         by: Split the rates by this, one row for each value.
         after_retries: Count the errors of the last attempts instead of the first attempts.
-
-    Returns:
-        The exit status.
     """
     studies = options.load()
     measure = errors_measure(output_statistics.kinds_of(studies), after_retries=after_retries)
     table = error_rates(output_statistics.tally(studies, measure), by)
     notes = _notes_on_rates(table, by, after_retries=after_retries)
-    return _show(options, studies, table, [_printed_rates(table, by), *notes])
+    _show(options, studies, table, [_printed_rates(table, by), *notes])
 
 
-def _show(options: TableOptions, studies: Sequence[Study], table: pd.DataFrame, lines: Sequence[str]) -> int:
+def _show(options: TableOptions, studies: Sequence[Study], table: pd.DataFrame, lines: Sequence[str]) -> None:
     """Print a table and its notes, and write it to the file that the options name."""
     further = [*output_statistics.not_counted(studies), *filter(None, [output_statistics.incomparable(studies)])]
     print(*lines, *further, sep="\n")
     if options.csv:
         write_csv(table, options.csv)
         print(f"-> {options.csv}")
-    return 0
 
 
 OVERALL = "overall"
@@ -313,7 +309,7 @@ def _notes_on_lengths(table: pd.DataFrame) -> list[str]:
     return notes
 
 
-def show_lengths(*, options: TableOptions) -> int:
+def show_lengths(*, options: TableOptions) -> None:
     """Show how generators' outputs differ.
 
     The table says how long the outputs of a study's generator and candidates are, and how far they are from their
@@ -323,10 +319,7 @@ def show_lengths(*, options: TableOptions) -> int:
 
     Args:
         options: The studies, and a file for the table.
-
-    Returns:
-        The exit status.
     """
     studies = options.load()
     table = length_table(output_statistics.tally(studies, lengths_measure()), output_statistics.kinds_of(studies))
-    return _show(options, studies, table, [_printed_lengths(table), *_notes_on_lengths(table)])
+    _show(options, studies, table, [_printed_lengths(table), *_notes_on_lengths(table)])

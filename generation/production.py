@@ -154,7 +154,7 @@ def run(
     allow_code: bool = False,
     dry_run: bool = False,
     machines: Machines = Machines(),
-) -> int:
+) -> None:
     """Transform the study's texts.
 
     You can stop it at any time; run it again to continue.
@@ -168,20 +168,17 @@ def run(
         allow_code: Allow transformations that are functions, which run code.
         dry_run: Show how much work is left, and generate nothing.
         machines: Where the texts are transformed.
-
-    Returns:
-        The exit status.
     """
     study = options.load()
     if generator:
         study = study.by(study.generator_called(generator))
     if dry_run:
         print(forecast(study, again=again))
-        return 0
+        return
     if machines.shard:
         counts = generate_shard(study, machines.shard, again=again, allow_code=allow_code)
         print(f"{study.name}: {_counted(counts)}; when all shards have ended, run again without --shard")
-        return 0
+        return
     outputs = [study.folder / "texts.parquet", study.outputs]
     with stage(study, "generation", study.data_files(), outputs):
         counts = generate(study, again=again, cluster=machines.ray, allow_code=allow_code)
@@ -193,4 +190,3 @@ def run(
         print("  (the tables have all reasons; the next run repeats unanswered texts, with --again also failed texts)")
     for line in flagged_lines(flagged_outputs(study)):
         print(f"  {line}")
-    return 0

@@ -244,7 +244,7 @@ def run(
     column: Annotated[tuple[Annotated[str, reads(_column)], ...], Parameter(metavar="WHAT=NAME")] = (),
     name: Annotated[str, reads(_name), Parameter(metavar="NAME")] = "",
     study: Annotated[Named, Parameter(metavar="FILE")] = "",
-) -> int:
+) -> None:
     """Make a study from your own file of texts.
 
     The file is CSV, TSV, JSONL or Parquet. The command guesses the meaning of columns and the language of the texts,
@@ -266,9 +266,6 @@ def run(
         column: The column that holds WHAT: sentence1, sentence2, score, label, text, output, split (may be repeated).
         name: Name of the study (default: the file's).
         study: The study file to write (default: studies/NAME.yaml).
-
-    Returns:
-        The exit status.
     """
     path = Path(file)
     if not path.exists():
@@ -306,7 +303,6 @@ def run(
     print(f"task: {guessed.task} ({guessed.reason}); language: {language_of_all(language, languages)}")
     print(f"-> {made.file}: read it and change what you like")
     print(f"next: {made.command('generate')}{'' if 'output' in guessed.columns else ' --dry-run'}")
-    return 0
 
 
 def language_of_all(language: str, texts: Mapping[str, int]) -> str:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+
+from cyclopts import CycloptsError
 
 from plumbline import cli
-from plumbline.commands import COMMANDS, SECTIONS, Command, call
+from plumbline.commands import COMMANDS, SECTIONS, Command, application
 from plumbline.errors import StudyError, nearest
 from plumbline.interrupt import PACKAGES
 from plumbline.resources import missing_package
 from plumbline.versions import version_of
+
+_HELP = ("-h", "--help")
 
 
 def main(*first: str) -> None:
@@ -30,35 +34,32 @@ def run(words: Sequence[str]) -> int:
     Raises:
         PlumblineError: An expected error; its text says what to do.
     """
-    name, *rest = words or ["--help"]
-    if name in ("-h", "--help"):
+    first, second = [*words, "", ""][:2]
+    if first in ("", *_HELP):
         print(_overview())
         return 0
-    if name == "--version":
+    if first == "--version":
         print(f"plumbline {version_of('plumbline')}")
         return 0
-    command = COMMANDS.get(name)
+    command = COMMANDS.get(f"{first} {second}") or COMMANDS.get(first)
     if command is None:
-        raise StudyError(f"no command {name!r}; {nearest(name, list(COMMANDS))}; see `plumbline --help`")
-    if actions := [action for action in COMMANDS.values() if action.name.startswith(f"{name} ")]:
-        action, *rest = rest or ["--help"]
-        if action in ("-h", "--help"):
-            print(f"{command.text}\n\n{_listed(actions)}\n\nOptions of an action: plumbline {name} ACTION --help")
-            return 0
-        if f"{name} {action}" not in COMMANDS:
-            known = [one.name.partition(" ")[2] for one in actions]
-            raise StudyError(f"no action {action!r}; {nearest(action, known)}; see `plumbline {name} --help`")
-        command = COMMANDS[f"{name} {action}"]
+        raise StudyError(f"no command {first!r}; {nearest(first, list(COMMANDS))}; see `plumbline --help`")
+    if not command.function:
+        actions = {name.partition(" ")[2]: action for name, action in COMMANDS.items() if name.startswith(f"{first} ")}
+        if second not in ("", *_HELP):
+            raise StudyError(f"no action {second!r}; {nearest(second, list(actions))}; see `plumbline {first} --help`")
+        print(f"{command.text}\n\n{_listed(actions.values())}\n\nOptions of an action: plumbline {first} ACTION --help")
+        return 0
     try:
-        if not command.options:
-            return call(words)
-        options = command.parser().parse_args(rest)
-        status: int = options.run(options)
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] in PACKAGES:
+        return int(application()(words) or 0)
+    except CycloptsError as error:
+        fault = " ".join(str(error).split()).rstrip(".")
+        raise StudyError(f"{fault}; see `plumbline {command.name} --help`") from None
+    except ImportError as error:
+        cause = error.__cause__ or error  # cyclopts says only which module it was importing
+        if not isinstance(cause, ModuleNotFoundError) or (cause.name or "").partition(".")[0] in ("", *PACKAGES):
             raise
-        raise missing_package(f"plumbline {command.name}", error, command.extra) from None
-    return status
+        raise missing_package(f"plumbline {command.name}", cause, command.extra) from None
 
 
 def _overview() -> str:
@@ -73,7 +74,7 @@ def _overview() -> str:
     return "\n\n".join(parts)
 
 
-def _listed(commands: Sequence[Command]) -> str:
+def _listed(commands: Iterable[Command]) -> str:
     width = max(map(len, COMMANDS)) + 2
     return "\n".join(f"  {command.name:<{width}}{command.text}" for command in commands)
 

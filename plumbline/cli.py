@@ -3,7 +3,6 @@
 Annotations are evaluated here: cyclopts looks for the names in them in the module of the class that inherits them.
 """
 
-import argparse
 import codecs
 import contextlib
 import errno
@@ -12,7 +11,6 @@ import gc
 import io
 import math
 import os
-import pkgutil
 import sqlite3
 import sys
 import tempfile
@@ -20,12 +18,12 @@ import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO, get_args
+from typing import TYPE_CHECKING, Annotated, Any, TextIO, get_args
 
 from cyclopts import CoercionError, Parameter, Token
 
 from plumbline import interrupt
-from plumbline.errors import PlumblineError, StudyError, is_full
+from plumbline.errors import PlumblineError, is_full
 from plumbline.words import printable, printable_line
 
 if TYPE_CHECKING:
@@ -112,50 +110,9 @@ def _write_guarded(write: Callable[[str], int], bars: bool, text: str) -> int:
     return len(text)
 
 
-class Parser(argparse.ArgumentParser):
-    """Parse a command's words; an error in them is one line, like every other error."""
-
-    def error(self, message: str) -> NoReturn:
-        """Raise StudyError with the message."""
-        raise StudyError(f"{message}; see `{self.prog} --help`")
-
-    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
-        """Refuse an empty word: it would name the current folder, or be taken for an omitted option."""
-        named = action.metavar in _PLACES or action.dest in _PLACE_OPTIONS
-        if named and not arg_string.strip() and arg_string not in (action.default, action.const):
-            raise argparse.ArgumentError(action, "is empty; name one, or leave the option out")
-        return super()._get_value(action, arg_string)  # argparse's, of every Python so far
-
-
-def add_study_options(parser: argparse.ArgumentParser) -> None:
-    """Add `--study` and `--exports`, which are the same for every command."""
-    parser.add_argument("--study", required=True, metavar="FILE", help="the study file, for example studies/demo.yaml")
-    parser.add_argument(
-        "--exports",
-        metavar="DIR",
-        help="the place for records: a folder or an address such as s3://bucket/x (default: exports/)",
-    )
-
-
-def study_of(options: argparse.Namespace) -> "Study":
-    """Return the study that the options name."""
-    from plumbline.study import load_study  # noqa: PLC0415 (`--help` needs no study)
-
-    return load_study(options.study, options.exports)
-
-
-def handler(reference: str) -> Callable[[argparse.Namespace], int]:
-    """Return the function `module:name`, imported at its first call, so that `--help` does not import it."""
-    return lambda options: int(pkgutil.resolve_name(reference)(options))
-
-
 def note(line: str) -> None:
     """Print advice to standard error, beside the command's output."""
     print(f"note: {line}", file=sys.stderr)
-
-
-class OptionError(ValueError, argparse.ArgumentTypeError):
-    """TRANSITION: until the last command has its options as parameters."""
 
 
 def reads(read: Callable[[str], object]) -> Parameter:
@@ -181,14 +138,14 @@ def _choice(literal: Any, tokens: Sequence[Token]) -> str:
 def named(value: str) -> str:
     """Return the name of a file, folder, address or the like; an empty word would name the current folder."""
     if not value.strip():
-        raise OptionError("is empty; name one, or leave the option out")
+        raise ValueError("is empty; name one, or leave the option out")
     return value
 
 
 def no_address(value: str) -> str:
     """Return a name of a local file or of something else; an address would become a folder of that name."""
     if "://" in value:
-        raise OptionError(f"{value!r} is an address; name a file or folder of this machine")
+        raise ValueError(f"{value!r} is an address; name a file or folder of this machine")
     return named(value)
 
 
@@ -202,7 +159,7 @@ def number(value: str) -> float:
     with contextlib.suppress(ValueError):
         if math.isfinite(found := float(value)):
             return found
-    raise OptionError(f"{value!r} is not a number")
+    raise ValueError(f"{value!r} is not a number")
 
 
 def positive(value: str) -> float:
@@ -210,7 +167,7 @@ def positive(value: str) -> float:
     with contextlib.suppress(ValueError):
         if 0 < (found := float(value)) < math.inf:
             return found
-    raise OptionError(f"{value!r} is not a number above 0")
+    raise ValueError(f"{value!r} is not a number above 0")
 
 
 def whole(least: int, most: int) -> Callable[[str], int]:
@@ -219,7 +176,7 @@ def whole(least: int, most: int) -> Callable[[str], int]:
     def read(value: str) -> int:
         if value.isascii() and value.isdecimal() and len(value) < 20 and least <= int(value) <= most:
             return int(value)
-        raise OptionError(f"{value!r} is not a whole number from {least} to {most}")
+        raise ValueError(f"{value!r} is not a whole number from {least} to {most}")
 
     return read
 
@@ -228,7 +185,7 @@ def names(value: str) -> tuple[str, ...]:
     """Return comma-separated names, at least one."""
     if parts := tuple(part.strip() for part in value.split(",") if part.strip()):
         return parts
-    raise OptionError(f"{value!r} contains no name")
+    raise ValueError(f"{value!r} contains no name")
 
 
 # Types of options. `Annotated[Count, Parameter(metavar="K")]` shows another letter in the help.
@@ -262,9 +219,6 @@ class StudyOptions:
         from plumbline.study import load_study  # noqa: PLC0415 (the list of commands needs no study)
 
         return load_study(self.study, self.exports)
-
-
-count, seed, port = whole(1, MOST), whole(0, 10**18 - 1), whole(1, 65535)  # TRANSITION
 
 
 def explained(rows: Sequence[tuple[str, str]]) -> str:

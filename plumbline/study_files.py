@@ -20,7 +20,7 @@ def schema() -> str:
     return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **study_schema}, indent=1) + "\n"
 
 
-def write_schema(*, out: Local | None = None) -> int:
+def write_schema(*, out: Local | None = None) -> None:
     """Write the JSON Schema of study files, for editors.
 
     With it, editors with a YAML language server complete and explain keys in a file whose first line is
@@ -30,37 +30,29 @@ def write_schema(*, out: Local | None = None) -> int:
 
     Args:
         out: The file to write (default: the terminal).
-
-    Returns:
-        The exit status.
     """
     if out is None:
         print(schema(), end="")
-        return 0
+        return
     with atomic(out, public=True) as file:
         file.write(schema().encode())
     print(f"-> {out}")
-    return 0
 
 
 FOLDER = Path("studies")
 
 
-def copy_studies() -> int:
+def copy_studies() -> None:
     """Copy the sample studies into ./studies, to run or adapt.
 
     Existing files stay unchanged.
 
     Example: plumbline studies
-
-    Returns:
-        The exit status.
     """
     new = put_samples()
     print(f"{count(new, 'file')} copied to {FOLDER}/" if new else f"the sample studies are in {FOLDER}/ already")
     print(f"prompts and rubrics to adapt: {resource('prompts')}; put yours, with other names, in {working('prompts')}")
     print("next: plumbline generate --study studies/demo.yaml")
-    return 0
 
 
 def put_samples() -> int:

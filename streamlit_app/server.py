@@ -35,7 +35,7 @@ _POLL = 0.005  # seconds between checks whether the server runs
 _SHOWN = 1.0  # seconds until the first page is in the browser
 
 
-def serve(options: StudyOptions, port: int | None) -> int:
+def serve(options: StudyOptions, port: int | None) -> None:
     """Run Streamlit on the pages of a study, on a port of this machine; None is Streamlit's own."""
     words = ["--server.port", str(port)] if port else []
     words += ["--runner.magicEnabled", "false"]  # no page uses it, and with it each page is parsed twice
@@ -50,7 +50,6 @@ def serve(options: StudyOptions, port: int | None) -> int:
         streamlit_cli.main(["run", str(app), *words, "--", *study], prog_name="streamlit", standalone_mode=False)
     except click.Abort:  # an interrupt before the server runs
         raise KeyboardInterrupt from None
-    return 0
 
 
 def _refuse_taken(port: int) -> None:

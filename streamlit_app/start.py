@@ -14,7 +14,7 @@ from plumbline.study import Study
 START = "streamlit run streamlit_app/app.py -- --study studies/demo.yaml"
 
 
-def start(*, options: StudyOptions, port: Port | None = None) -> int:
+def start(*, options: StudyOptions, port: Port | None = None) -> None:
     """Show the study in a browser, until Ctrl-C.
 
     Pages show its stages, ratings, verdicts and scores.
@@ -24,14 +24,11 @@ def start(*, options: StudyOptions, port: Port | None = None) -> int:
     Args:
         options: The study.
         port: The port on this machine (default: 8501).
-
-    Returns:
-        The exit status.
     """
     interrupt.leave_at_once()  # until Streamlit's server runs, which then ends in order
     from streamlit_app.server import serve  # noqa: PLC0415 (most of the time at the start is imports)
 
-    return serve(options, port)
+    serve(options, port)
 
 
 def opened() -> Study:

@@ -173,7 +173,7 @@ def add_users(
     study: Annotated[Named | None, Parameter(metavar="FILE")] = None,
     exports: Unseen = None,
     languages: Annotated[str, Parameter(metavar="CODES")] = "",
-) -> int:
+) -> None:
     """Create annotators' accounts; their passwords are shown once.
 
     Example: plumbline users add ada grace --languages en,de
@@ -200,7 +200,6 @@ def add_users(
             # Into the workspaces that there are; publishing lets them into the others.
             with attach(connection) as argilla:
                 admit_annotators(campaign, argilla, accounts.languages(connection, home))
-    return 0
 
 
 def invite_users(
@@ -210,7 +209,7 @@ def invite_users(
     options: CampaignOptions,
     to: Annotated[Local | None, Parameter(metavar="DIR")] = None,
     address: Address = "",
-) -> int:
+) -> None:
     """Create accounts for a study's people, and write an invitation for each.
 
     Example: plumbline users invite --study studies/mine.yaml --to invitations
@@ -232,7 +231,6 @@ def invite_users(
     elif server.is_loopback(urlsplit(address or connection.url).hostname or ""):
         print(f"{address or connection.url} can be opened on this machine only; with --address, give the"
               " address that others open (docs/howto/tls.md)", file=sys.stderr)  # fmt: skip
-    return 0
 
 
 def hand_out(letters: Sequence[Letter], folder: Path | None) -> None:
@@ -252,7 +250,7 @@ def list_users(
     options: HomeOptions = USUAL_HOME,
     study: Annotated[Named | None, Parameter(metavar="FILE")] = None,
     exports: Unseen = None,
-) -> int:
+) -> None:
     """Show all accounts with languages and number of answers.
 
     Example: plumbline users list
@@ -278,10 +276,9 @@ def list_users(
             named = dict.fromkeys(campaign.raters.people, "yes") | dict.fromkeys(campaign.raters.former, "former")
             header, rows = [*header, "in the study"], [[*row, named.get(row[0], "no")] for row in rows]
     print(columns(header, rows))
-    return 0
 
 
-def reset_users(name: str, /, *, options: HomeOptions = USUAL_HOME) -> int:
+def reset_users(name: str, /, *, options: HomeOptions = USUAL_HOME) -> None:
     """Set a new random password for an account.
 
     Example: plumbline users reset ada
@@ -293,10 +290,9 @@ def reset_users(name: str, /, *, options: HomeOptions = USUAL_HOME) -> int:
     with reach(options.home, existing=True) as connection:
         password = accounts.reset(connection, name)
     print(f"User {name}, password {password}   (shown this once)")
-    return 0
 
 
-def remove_users(name: str, /, *, options: HomeOptions = USUAL_HOME, force: bool = False) -> int:
+def remove_users(name: str, /, *, options: HomeOptions = USUAL_HOME, force: bool = False) -> None:
     """Delete an annotator's account.
 
     Example: plumbline users remove ada
@@ -310,4 +306,3 @@ def remove_users(name: str, /, *, options: HomeOptions = USUAL_HOME, force: bool
     with reach(options.home, existing=True) as connection:
         answers = accounts.remove(connection, options.home, name, force=force)
     print(f"User {name} was removed, with {count(answers, 'answer')} given under that account")
-    return 0

@@ -103,7 +103,7 @@ def short_lines(study: Study, records: CampaignRecords) -> Iterator[str]:
             )
 
 
-def sample(*, options: CampaignOptions, extend: Annotated[str | None, Parameter(metavar="REASON")] = None) -> int:
+def sample(*, options: CampaignOptions, extend: Annotated[str | None, Parameter(metavar="REASON")] = None) -> None:
     """Draw the pairs that people rate.
 
     Example: plumbline sample --study studies/demo.yaml
@@ -144,10 +144,9 @@ def sample(*, options: CampaignOptions, extend: Annotated[str | None, Parameter(
     say_verdicts(study, pairs)
     say_flagged(records)
     say_unread(records, accounts.languages_unasked(options.home))
-    return 0
 
 
-def preview(*, options: StudyOptions, pairs: Count = 3) -> int:
+def preview(*, options: StudyOptions, pairs: Count = 3) -> None:
     """Write a page that shows each queue as raters see it.
 
     Example: plumbline preview --study studies/demo.yaml
@@ -158,10 +157,9 @@ def preview(*, options: StudyOptions, pairs: Count = 3) -> int:
     """
     study = options.load()
     print(f"{study.name}: preview of raters' pages -> {write_preview(study, pairs)}; open it in a browser")
-    return 0
 
 
-def publish_pairs(*, options: CampaignOptions) -> int:
+def publish_pairs(*, options: CampaignOptions) -> None:
     """Send the pairs to Argilla, where annotators rate them.
 
     Example: plumbline publish --study studies/demo.yaml
@@ -192,7 +190,6 @@ def publish_pairs(*, options: CampaignOptions) -> int:
     say_verdicts(study, pairs, published=True)
     if records.has(SUPPLY):
         say_flagged(records)
-    return 0
 
 
 def warn_of_readers(raters: RatersSpec, done: Publication) -> None:
@@ -211,7 +208,7 @@ def warn_of_readers(raters: RatersSpec, done: Publication) -> None:
               f" (set the languages: plumbline users add NAME --languages en,de)")  # fmt: skip
 
 
-def simulate_raters(*, options: CampaignOptions) -> int:
+def simulate_raters(*, options: CampaignOptions) -> None:
     """Rehearse: simulated raters answer.
 
     Example: plumbline simulate --study studies/demo.yaml
@@ -222,7 +219,6 @@ def simulate_raters(*, options: CampaignOptions) -> int:
         answered = simulate(study, argilla)
     drawn = f"; {study.judging.simulation}" if answered and study.judging.simulation else ""
     print(f"{study.name}: {count(answered, 'answer')} given by simulated raters{drawn}")
-    return 0
 
 
 def collect_answers(
@@ -231,7 +227,7 @@ def collect_answers(
     replace: bool = False,
     csv: Local | None = None,
     columns: Annotated[str, Parameter(metavar="MAPPING")] = "",
-) -> int:
+) -> None:
     """Fetch the answers given so far.
 
     Example: plumbline collect --study studies/demo.yaml
@@ -260,7 +256,6 @@ def collect_answers(
     simulated = f", {int(answers['simulated'].sum()):,} of them simulated" if answers["simulated"].any() else ""
     number = f"{count(len(ratings), 'rating')} in {count(len(answers), 'answer')}"
     print(f"{study.name}: {number} ({parts}{simulated}) -> {study.folder / 'ratings.parquet'}")
-    return 0
 
 
 _AT_MOST_ONE = Group("At most one of these", validator=LimitedChoice(0, 1))
@@ -273,7 +268,7 @@ def review(
     keep: Annotated[tuple[str, ...], Several, Parameter(metavar="RATER...", group=_AT_MOST_ONE)] = (),
     judged: Annotated[bool, Parameter(group=_AT_MOST_ONE)] = False,
     reason: Annotated[str | None, Parameter(metavar="TEXT")] = None,
-) -> int:
+) -> None:
     """Show signs of careless answers; exclude raters.
 
     Example: plumbline review --study studies/demo.yaml
@@ -291,14 +286,14 @@ def review(
     study = options.load()
     if judged:
         print(differences_text(Evidence(study)))
-        return 0
+        return
     evidence = Evidence.read(study)
     evidence.refuse_other_rules()
     names = known_names(options.home, study.name)
     raters = [pseudonym_of(name, names) for name in exclude or keep]
     if not raters:
         show_signs(evidence, names)
-        return 0
+        return
     with alone(study):
         decision = decide(
             study,
@@ -317,7 +312,6 @@ def review(
         print(f"  to offer the {study.called.item}s of excluded raters to others again, run"
               f" `{study.command('publish')}`, or for a crowd `{study.command('crowd launch')}`,"
               " which uses the remaining money")  # fmt: skip
-    return 0
 
 
 def show_signs(evidence: Evidence, names: Mapping[str, str]) -> None:
@@ -331,7 +325,7 @@ def show_signs(evidence: Evidence, names: Mapping[str, str]) -> None:
         print(f"\nTo decide: {command} --exclude RATER --reason '...' (or --keep RATER)")
 
 
-def reach_verdicts(*, options: StudyOptions, amend: Annotated[str | None, Parameter(metavar="REASON")] = None) -> int:
+def reach_verdicts(*, options: StudyOptions, amend: Annotated[str | None, Parameter(metavar="REASON")] = None) -> None:
     """Compute agreement and verdicts.
 
     Example: plumbline accept --study studies/demo.yaml
@@ -370,7 +364,6 @@ def reach_verdicts(*, options: StudyOptions, amend: Annotated[str | None, Parame
             print(f"\n{unbiased.text()}")
     if judges or why_not:
         print(f"\nJudges beside people, study {study.name}\n\n{means_text(judges) if judges else why_not}")
-    return 0
 
 
 _ONE = Group("One of these", validator=LimitedChoice(1))
@@ -383,7 +376,7 @@ def withdraw_pairs(
     pairs_from: Annotated[Local | None, Parameter(group=_ONE)] = None,
     take_back: bool = False,
     reason: Annotated[str, Parameter(metavar="TEXT")] = "",
-) -> int:
+) -> None:
     """Exclude pairs from rating and from results, with a reason.
 
     Example: plumbline withdraw --study studies/demo.yaml --pair 1a2b3c4d --reason "two texts in one"
@@ -421,12 +414,11 @@ def withdraw_pairs(
         print(f"  to update Argilla, run `{study.command('publish')}`; pairs with answers or drafts stay there")
     if evidence.looks:
         print(f"  run `{study.command('accept')}` again")
-    return 0
 
 
 def export_ratings(
     *, options: StudyOptions, licence: Annotated[str, Parameter(metavar="TEXT")] = "", words: bool = False
-) -> int:
+) -> None:
     """Write the ratings as CSV, with a codebook.
 
     Example: plumbline export --study studies/demo.yaml
@@ -439,7 +431,6 @@ def export_ratings(
     study = options.load()
     folder = export(study, licence=licence, words=words)
     print(f"{study.name}: ratings -> {folder}; codebook.md describes the files")
-    return 0
 
 
 _REPORTED = ("pairs.parquet", "ratings.parquet", "looks.json", "decisions.json", "rules.json")
@@ -455,7 +446,7 @@ def _reporting(study: Study, name: str) -> Iterator[None]:
             raise StudyError(f"reports need {error.name}: {installing('report')}") from None
 
 
-def report(*, options: StudyOptions) -> int:
+def report(*, options: StudyOptions) -> None:
     """Write the report on raters, agreement and verdicts.
 
     Example: plumbline ratings-report --study studies/demo.yaml
@@ -466,10 +457,9 @@ def report(*, options: StudyOptions) -> int:
 
         page = write_report(study)
     print(f"{study.name}: report -> {page}, and its tables as CSV beside it")
-    return 0
 
 
-def sheet(*, options: StudyOptions) -> int:
+def sheet(*, options: StudyOptions) -> None:
     """Write HEDS 3.0, ARR's checklist D and a datasheet.
 
     Example: plumbline sheet --study studies/demo.yaml
@@ -480,4 +470,3 @@ def sheet(*, options: StudyOptions) -> int:
 
         lines = write_sheets(study)
     print("\n".join(lines))
-    return 0

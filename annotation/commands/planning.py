@@ -52,9 +52,9 @@ class PlanOptions:
         seed: Seed of the simulation (default: the sample's).
     """
 
-    pairs: Annotated[tuple[Count, ...], Several] = ()
-    raters: Annotated[tuple[Count, ...], Several] = ()
-    means: Annotated[tuple[Finite, ...], Several] = ()
+    pairs: Annotated[tuple[Count, ...], Several, Parameter(metavar="N...")] = ()
+    raters: Annotated[tuple[Count, ...], Several, Parameter(metavar="N...")] = ()
+    means: Annotated[tuple[Finite, ...], Several, Parameter(metavar="M...")] = ()
     spread: Deviation = 0.8
     bias: Deviation = 0.25
     noise: Deviation = 1.1
@@ -65,7 +65,7 @@ class PlanOptions:
 _USUAL = PlanOptions()
 
 
-def plan_study(*, options: CampaignOptions, planning: PlanOptions = _USUAL) -> int:
+def plan_study(*, options: CampaignOptions, planning: PlanOptions = _USUAL) -> None:
     """Estimate the number of pairs and raters that you need, and their cost.
 
     Example: plumbline plan --study studies/demo.yaml
@@ -75,7 +75,6 @@ def plan_study(*, options: CampaignOptions, planning: PlanOptions = _USUAL) -> i
         planning: The sizes and assumptions.
     """
     print(plan_text(options.load(), planning))
-    return 0
 
 
 def plan_text(study: Study, planning: PlanOptions) -> str:

@@ -166,7 +166,7 @@ def _make_annotators(study: Study, connection: server.Connection) -> None:
             admit_annotators(study, argilla, accounts.languages(connection, connection.home))
 
 
-def backup(*, options: HomeOptions = USUAL_HOME, to: Annotated[Local | None, Parameter(metavar="DIR")] = None) -> int:
+def backup(*, options: HomeOptions = USUAL_HOME, to: Annotated[Local | None, Parameter(metavar="DIR")] = None) -> None:
     """Write and check a backup of the local Argilla.
 
     Example: plumbline backup --to /mnt/elsewhere
@@ -178,10 +178,9 @@ def backup(*, options: HomeOptions = USUAL_HOME, to: Annotated[Local | None, Par
     _own_only("backed up")
     file, manifest = server.backup(options.home, to)
     print(f"{file}: {manifest}")
-    return 0
 
 
-def restore(file: Local, /, *, options: HomeOptions = USUAL_HOME) -> int:
+def restore(file: Local, /, *, options: HomeOptions = USUAL_HOME) -> None:
     """Replace the stopped Argilla's data with a backup.
 
     Example: plumbline restore argilla-....tar.gz
@@ -193,7 +192,6 @@ def restore(file: Local, /, *, options: HomeOptions = USUAL_HOME) -> int:
     _own_only("restored")
     manifest, previous = server.restore(options.home, file)
     print(f"Restored {manifest}\nThe data that it replaced is in {previous}")
-    return 0
 
 
 def _own_only(done: str) -> None:

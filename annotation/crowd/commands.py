@@ -193,7 +193,7 @@ def campaign_name(records: CampaignRecords, options: CrowdOptions) -> CampaignNa
     return here[0]
 
 
-def show_plan(*, options: CrowdOptions, pilot: _Number = 0) -> int:
+def show_plan(*, options: CrowdOptions, pilot: _Number = 0) -> None:
     """Show what would be offered and what it costs; nothing is created.
 
     Example: plumbline crowd plan --study studies/mine.yaml --platform prolific
@@ -211,10 +211,9 @@ def show_plan(*, options: CrowdOptions, pilot: _Number = 0) -> int:
     print(campaign.marked(size_line(groups, study.called.item, study.acceptance)))
     for line in [*never_lines(study, groups, offered=False), *lacking(records, campaign)]:
         print(campaign.marked(f"before launching: {line}"))
-    return 0
 
 
-def launch_batches(*, options: SpendingOptions, pilot: _Number = 0, invite: _Number = 20) -> int:
+def launch_batches(*, options: SpendingOptions, pilot: _Number = 0, invite: _Number = 20) -> None:
     """Offer batches to workers, within the limits on cost and on batches per worker.
 
     Example: plumbline crowd launch --study studies/mine.yaml --platform prolific --pilot 20
@@ -250,10 +249,9 @@ def launch_batches(*, options: SpendingOptions, pilot: _Number = 0, invite: _Num
             campaign.say(f"refused: {line}")
         if done.stopped:
             raise StudyError(done.stopped)
-    return 0
 
 
-def show_campaign(*, options: CrowdOptions) -> int:
+def show_campaign(*, options: CrowdOptions) -> None:
     """Show the state of the campaign, and who was refused in another browser.
 
     Example: plumbline crowd status --study studies/mine.yaml
@@ -271,10 +269,9 @@ def show_campaign(*, options: CrowdOptions) -> int:
             f" asks to go on in another one: {refusing.command(study, f'release {worker}')}{data}"
         )
         print(refusing.marked(line))
-    return 0
 
 
-def release_worker(participant: str, /, *, options: CrowdOptions) -> int:
+def release_worker(participant: str, /, *, options: CrowdOptions) -> None:
     """Let a participant go on in another browser than the one that began: the next one that comes is theirs.
 
     Example: plumbline crowd release --study studies/mine.yaml worker-1a2b3c4d5e6f --live
@@ -293,7 +290,6 @@ def release_worker(participant: str, /, *, options: CrowdOptions) -> int:
         )
     line = f"{worker} may go on: the next browser that opens the link and begins is theirs; ask them to open it now"
     print(campaign.marked(line))
-    return 0
 
 
 def collect_work(
@@ -302,7 +298,7 @@ def collect_work(
     replace: bool = False,
     participants: Annotated[Local | None, Parameter(metavar="CSV")] = None,
     archive: Annotated[Local | None, Parameter(metavar="CSV")] = None,
-) -> int:
+) -> None:
     """Fetch submissions and answers.
 
     Example: plumbline crowd collect --study studies/mine.yaml
@@ -326,7 +322,7 @@ def collect_work(
             f" {count(len(done.ratings), 'rating')} in all"
         )
         print("\n".join(f"  left out: {line}" for line in done.troubles.values()), end="\n" if done.troubles else "")
-        return 0
+        return
     with stage(study, "collect", inputs, outputs), campaign_of(study, options) as campaign:
         if participants:
             campaign.platform.confirm(participants)
@@ -337,10 +333,9 @@ def collect_work(
             campaign.say(f"cannot be read: {line}")
         if campaign.platform.after_collecting:
             campaign.say(campaign.platform.after_collecting)
-    return 0
 
 
-def review_work(*, options: CrowdOptions, answers: Annotated[str, Parameter(metavar="SUBMISSION")] = "") -> int:
+def review_work(*, options: CrowdOptions, answers: Annotated[str, Parameter(metavar="SUBMISSION")] = "") -> None:
     """List the submissions that wait for a decision, with signs, times and pay.
 
     Example: plumbline crowd review --study studies/mine.yaml
@@ -352,12 +347,11 @@ def review_work(*, options: CrowdOptions, answers: Annotated[str, Parameter(meta
     with campaign_of(options.load(), options) as campaign:
         if answers:
             campaign.say(judging.sheet_text(campaign, answers))
-            return 0
+            return
         judging.finish(campaign)
         campaign.refresh()
         title = "Submissions that wait for a decision; signs are advice only"
         campaign.say(f"{title}\n{summary.cases_text(campaign)}")
-    return 0
 
 
 def approve_work(
@@ -367,7 +361,7 @@ def approve_work(
     options: CrowdOptions,
     every: Annotated[bool, Parameter(name="--all", group=_APPROVED)] = False,
     reason: Annotated[str, Parameter(metavar="TEXT")] = "",
-) -> int:
+) -> None:
     """Approve submissions, which pays them.
 
     Example: plumbline crowd approve --study studies/mine.yaml --all
@@ -393,12 +387,11 @@ def approve_work(
         for case in waiting:
             campaign.say(f"  {case.work.submission.submission_id}: {'; '.join(case.against)}")
         _write_lists(campaign)
-    return 0
 
 
 def reject_work(
     submissions: tuple[str, ...], /, *, options: CrowdOptions, reason: Annotated[str, Parameter(metavar="TEXT")] = ""
-) -> int:
+) -> None:
     """Reject submissions, with a reason: they are not paid, and their ratings are excluded.
 
     Example: plumbline crowd reject --study studies/mine.yaml SUBMISSION --reason "both controls the wrong way round"
@@ -415,10 +408,9 @@ def reject_work(
             f"{count(number, 'submission')} rejected and their ratings excluded;"
             f" `{campaign.name.command(campaign.study, 'launch')}` offers their places to other workers"
         )
-    return 0
 
 
-def pay_bonuses(*, options: SpendingOptions) -> int:
+def pay_bonuses(*, options: SpendingOptions) -> None:
     """Pay bonuses where the work took longer than the reward pays for.
 
     Example: plumbline crowd bonus --study studies/mine.yaml --live --max-cost 500
@@ -428,7 +420,6 @@ def pay_bonuses(*, options: SpendingOptions) -> int:
         in_all = f", {pay.dollars(cents)} in all" if number else ""
         campaign.say(f"{count(number, 'bonus', 'bonuses')} paid for work that took longer than assumed{in_all}")
         _write_lists(campaign)
-    return 0
 
 
 def _write_lists(campaign: CrowdCampaign) -> None:
@@ -436,7 +427,7 @@ def _write_lists(campaign: CrowdCampaign) -> None:
         campaign.say(f"payments to make: {path}")
 
 
-def close_campaign(*, options: CrowdOptions, forget: bool = False) -> int:
+def close_campaign(*, options: CrowdOptions, forget: bool = False) -> None:
     """Stop for good: nobody new can begin, and workers who have begun may finish.
 
     Example: plumbline crowd close --study studies/mine.yaml
@@ -447,7 +438,8 @@ def close_campaign(*, options: CrowdOptions, forget: bool = False) -> int:
     """
     study = options.load()
     if forget:
-        return _forget(study, options)
+        _forget(study, options)
+        return
     with campaign_of(study, options) as campaign:
         name, (closed, released) = campaign.name, campaign.close()
         unoffered = len(campaign.ledger.offered()) - closed
@@ -462,10 +454,9 @@ def close_campaign(*, options: CrowdOptions, forget: bool = False) -> int:
         if due := judging.owed(campaign):  # closing ends the wait for batches that lack workers
             owed = count(len(due), "bonus is", "bonuses are")
             campaign.say(f"{owed} owed; pay with `{name.command(study, 'bonus')}`")
-    return 0
 
 
-def _forget(study: Study, options: CrowdOptions) -> int:
+def _forget(study: Study, options: CrowdOptions) -> None:
     """Remove a rehearsal's ratings, batches and decisions from the study's records."""
     campaign = campaign_name(CampaignRecords(study), options)
     if not campaign.made_up:
@@ -475,4 +466,3 @@ def _forget(study: Study, options: CrowdOptions) -> int:
         (study.scratch / REHEARSAL_FILE).unlink(missing_ok=True)
         ledger.forget()  # last: after a crash, the next run removes the rest
     print(campaign.marked(f"{count(number, 'rating')} and everything else of the rehearsal removed"))
-    return 0

@@ -132,7 +132,7 @@ def import_files(
     target: ImportTarget,
     reading: ReadingOptions = ReadingOptions(),
     home: HomeOptions = USUAL_HOME,
-) -> int:
+) -> None:
     """Make a study from ratings made in another tool.
 
     The command shows how it reads the files, and writes the study if nothing is doubtful.
@@ -144,9 +144,6 @@ def import_files(
         target: The study to write.
         reading: How the files are read.
         home: The local server.
-
-    Returns:
-        The exit status.
     """
     request = reading.request(target)
     _refuse_out(target)
@@ -154,7 +151,6 @@ def import_files(
         source_of_file(file)  # refuses names of a campaign's own ratings
     tables = itertools.chain.from_iterable(read_file(file, reading.sheet) for file in files)
     import_tables(tables, request, home.home, print)
-    return 0
 
 
 def import_ratings(  # noqa: PLR0913 (the command's options)

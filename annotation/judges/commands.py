@@ -49,7 +49,7 @@ def run_judges(
     asking: AskingOptions = AskingOptions(),
     generator: Annotated[str, Parameter(metavar="MODEL")] = "",
     outputs: Count = 0,
-) -> int:
+) -> None:
     """Have the study's judges rate outputs, or its models do people's tasks; resumes where it stopped.
 
     Example: plumbline judge run --study studies/demo.yaml
@@ -60,9 +60,6 @@ def run_judges(
         generator: Judge the outputs of one of the study's `candidates`, not those of the study's generator.
         outputs: How many outputs of each transformation to rate, the sample's included (default: as many as before, and
             at least twice sample.pairs).
-
-    Returns:
-        The exit status.
     """
     study = options.load()
     if study.judging.does_tasks:
@@ -70,13 +67,14 @@ def run_judges(
             raise StudyError(
                 f"{study.file}: a study with subject human has no generator outputs; leave out --generator"
             )
-        return _ask_models(study, asking)
+        _ask_models(study, asking)
+        return
     if generator:
         study = study.by(study.generator_called(generator))
     if asking.dry_run:
         of_judges, pairs = questionnaires(study, asking.judge), draw_judged(study, outputs, keep=False)
         print(forecast(progress_of(study, of_judges, pairs, study.judgements, again=asking.again), asking.rate))
-        return 0
+        return
     inputs = study.data_files() if not study.judging.transforms else [study.folder / "texts.parquet", study.outputs]
     recorded = [study.resolve(path) for spec in study.judges for path in spec.engine.recordings]
     with stage(study, "judge", [*inputs, *recorded], [study.judgements]):
@@ -85,15 +83,14 @@ def run_judges(
     for run in done:
         print(f"  {run.line('judgements')}")
     _say_failures(read_judgements(study, [run.judge for run in done]))
-    return 0
 
 
-def _ask_models(study: Study, asking: AskingOptions) -> int:
+def _ask_models(study: Study, asking: AskingOptions) -> None:
     """Have models do people's tasks: ask the unanswered ones, and print the outcome."""
     if asking.dry_run:
         models = annotators.annotators(study, asking.judge, again=asking.again)
         print(forecast(models, asking.rate, "model", "answers"))
-        return 0
+        return
     recorded = [study.resolve(path) for spec in subject_of(study).models for path in spec.engine.recordings]
     inputs = [study.folder / name for name in (TASKS, ITEMS, "pairs.parquet")]
     with stage(study, "judge", [*inputs, *recorded], [study.folder / annotators.FOLDER, study.folder / MODEL_ANSWERS]):
@@ -104,10 +101,9 @@ def _ask_models(study: Study, asking: AskingOptions) -> int:
         print(f"  {outcome.line('answers')}")
         for line in annotators.lines_of(model, items):
             print(f"    {line}")
-    return 0
 
 
-def judge_gold(*, options: StudyOptions, asking: AskingOptions = AskingOptions()) -> int:
+def judge_gold(*, options: StudyOptions, asking: AskingOptions = AskingOptions()) -> None:
     """Have judges score pairs that have gold scores, and compare the scores (PTEB).
 
     Example: plumbline judge gold --study studies/pteb_judges.yaml
@@ -115,16 +111,13 @@ def judge_gold(*, options: StudyOptions, asking: AskingOptions = AskingOptions()
     Args:
         options: The study.
         asking: The judges that are asked.
-
-    Returns:
-        The exit status.
     """
     study = options.load()
     if asking.dry_run:
         questions = gold.gold_questions(study, asking.judge)
         progresses = progress_of(study, *questions, study.folder / gold.FOLDER, again=asking.again)
         print(forecast(progresses, asking.rate))
-        return 0
+        return
     outputs = [study.folder / name for name in (gold.PAIRS, gold.FOLDER, gold.FILE)]
     with stage(study, "judge gold", study.data_files(), outputs):
         done = gold.judge_gold(study, asking.judge, again=asking.again)
@@ -134,7 +127,6 @@ def judge_gold(*, options: StudyOptions, asking: AskingOptions = AskingOptions()
         print(f"  {run.line('judgements')}")
     _say_failures(judgements)
     print(f"\n{gold.gold_text(rows, recorded=any(run.recorded for run in done))}")
-    return 0
 
 
 def choose_generator(
@@ -142,7 +134,7 @@ def choose_generator(
     options: StudyOptions,
     best: Annotated[Count, Parameter(metavar="K")] = 5,
     question: Annotated[str, Parameter(metavar="QUESTION")] = "",
-) -> int:
+) -> None:
     """Choose the generator among the study's candidates (HTEB, PTEB).
 
     Example: plumbline judge select --study studies/hteb_generators.yaml
@@ -151,9 +143,6 @@ def choose_generator(
         options: The study.
         best: Compare the K candidates with the lowest error rates (default: 5, as in HTEB).
         question: The question whose scores decide (default: the judges' first question).
-
-    Returns:
-        The exit status.
     """
     study = options.load()
     folder = study.folder / select_generator.FOLDER
@@ -163,7 +152,6 @@ def choose_generator(
         selected = select_generator.choose(material, question)
         write_files(folder, select_files(study.name, selected, selection_record(material, selected)))
     print(f"{select_text(study.name, selected)}\n\nall tables -> {folder}")
-    return 0
 
 
 def _share(value: str) -> float:
@@ -175,7 +163,7 @@ def _share(value: str) -> float:
 
 def check_judges(
     *, options: StudyOptions, epsilon: Annotated[float, reads(_share), Parameter(metavar="SHARE")] = 0.1
-) -> int:
+) -> None:
     """Compare judges with people's ratings.
 
     Example: plumbline judge check --study studies/demo.yaml
@@ -184,9 +172,6 @@ def check_judges(
         options: The study.
         epsilon: Margin of the alternative annotator test, from 0 to 1: how far a judge's success rate may be below a
             rater's (default: 0.1, for crowd workers).
-
-    Returns:
-        The exit status.
     """
     study = options.load()
     folder = study.folder / check.FOLDER
@@ -195,7 +180,6 @@ def check_judges(
         checked = check.check(Evidence.whole(study), epsilon)
         write_files(folder, {f"{name}.csv": csv_bytes(table) for name, table in checked.tables.items()})
     print(f"{check.check_text(study.name, checked)}\nall tables -> {folder}")
-    return 0
 
 
 def _say_failures(frame: pd.DataFrame) -> None:

@@ -367,7 +367,7 @@ def decided(verdicts: Sequence[Verdict]) -> str:
     return f"{lateness}{'; '.join(parts)}."
 
 
-def show_status(*, options: CampaignOptions) -> int:
+def show_status(*, options: CampaignOptions) -> None:
     """Show a study's progress and the next step (at any time).
 
     Example: plumbline status --study studies/demo.yaml
@@ -375,4 +375,3 @@ def show_status(*, options: CampaignOptions) -> int:
     study = options.load()
     names = known_names(options.home, study.name)
     print(status_text(status_now(study, options.home), names))
-    return 0

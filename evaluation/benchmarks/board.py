@@ -177,7 +177,7 @@ def rank_models(
     gaps: Literal["models", "tasks", "fewest", "keep"] = "models",
     seed: Seed = 1337,
     out: Annotated[Named | None, Parameter(metavar="FOLDER")] = None,
-) -> int:
+) -> None:
     """Rank models on a benchmark, with intervals.
 
     Models are ranked by Borda count over a benchmark's tasks, with means over tasks and over types, and 95% intervals
@@ -196,16 +196,12 @@ def rank_models(
             give no points for missing scores, as mteb does.
         seed: Random seed for resampling tasks (default: 1337).
         out: The folder for the files (default: board).
-
-    Returns:
-        The exit status.
     """
     folder = output_folder(out, "board")
     ranked = _of_files(source, gaps, seed)
     files = write(folder, ranked, source.source)
     print(ranked.exhibit().text())
     print(f"-> {folder}: {', '.join(files)}")
-    return 0
 
 
 def _of_files(source: ScoreSource, gaps: str, seed: int) -> RankedModels:

@@ -244,9 +244,9 @@ def check_tasks(
     *,
     study: Annotated[Named | None, Parameter(metavar="FILE")] = None,
     exports: Annotated[Named | None, Parameter(metavar="DIR")] = None,
-    task: Annotated[tuple[str, ...], Several, Parameter(metavar="NAME")] = (),
+    task: Annotated[tuple[str, ...], Several, Parameter(metavar="NAME...")] = (),
     out: Annotated[Named | None, Parameter(metavar="FOLDER")] = None,
-) -> int:
+) -> None:
     """Check the data and the scores of tasks.
 
     The tasks are a study's (its data sets and their accepted transformations) or mteb's. A check that does not pass
@@ -264,9 +264,6 @@ def check_tasks(
         task: Only these data sets; without --study, tasks of mteb.
         out: The folder for the files (default: quality/ in the folder of the study's records; without a study,
             ./quality).
-
-    Returns:
-        The exit status.
     """
     if not study and not task:
         raise StudyError("nothing to check: name a study (--study FILE) or tasks of mteb (--task NAME)")
@@ -280,7 +277,6 @@ def check_tasks(
     write(folder, checked, about | {"notes": notes, "versions": versions()})
     print(_text(checked, notes))
     print(f"-> {folder}: {CHECKS}, rows/")
-    return 0
 
 
 def _of_mteb(names: Sequence[str]) -> tuple[list[CheckedTask], ScoreChecks | None, list[str]]:

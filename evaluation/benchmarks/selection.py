@@ -76,7 +76,7 @@ class SelectionRequest:
     method: Literal["agreement", "mmteb"] = "agreement"
     cover: Literal["language", "type", "none"] = "language"
     languages: Annotated[tuple[str, ...], Parameter(parse=False)] = ()
-    keep: Annotated[tuple[str, ...], Several, Parameter(metavar="TASK")] = ()
+    keep: Annotated[tuple[str, ...], Several, Parameter(metavar="TASK...")] = ()
     rho: Annotated[float, Parameter(metavar="RHO")] = RHO
     mse: Annotated[float, Parameter(metavar="MSE")] = MSE
     held_out: Annotated[float, reads(_share), Parameter(metavar="SHARE")] = 0.33
@@ -357,7 +357,7 @@ def select_tasks(
     request: SelectionRequest = SelectionRequest(),
     gaps: Literal["refuse", "models", "tasks", "fewest"] = "refuse",
     out: Annotated[Named | None, Parameter(metavar="FOLDER")] = None,
-) -> int:
+) -> None:
     """Choose a smaller benchmark that keeps the ranking of models.
 
     Tasks are chosen that keep a benchmark's ranking within a budget; the choice is judged on held-out models and
@@ -376,9 +376,6 @@ def select_tasks(
         request: What is chosen, and how.
         gaps: If scores are missing: leave out models, tasks, or whichever lacks most scores (default: refuse).
         out: The folder for the files (default: selection).
-
-    Returns:
-        The exit status.
     """
     most, unit = _budget(budget)
     folder = output_folder(out, "selection")
@@ -395,7 +392,6 @@ def select_tasks(
     print(exhibit(selection, lines).text())
     written = ", ".join(path.name for path in sorted(folder.iterdir()) if path.suffix != ".csv")
     print(f"-> {folder}: {written}, tables as CSV")
-    return 0
 
 
 def _budget(values: Sequence[str]) -> tuple[float, str]:

@@ -333,7 +333,7 @@ class ShrinkOptions:
     draw: Literal["stratified", "uniform"] | None = None
     queries: Count | None = None
     depth: Count | None = None
-    pool: Annotated[tuple[str, ...], Several, Parameter(metavar="MODEL")] = ()
+    pool: Annotated[tuple[str, ...], Several, Parameter(metavar="MODEL...")] = ()
     seed: Seed = 1337
 
 
@@ -342,7 +342,7 @@ def shrink(
     options: StudyOptions,
     drawing: ShrinkOptions,
     out: Annotated[Named | None, Parameter(metavar="FOLDER")] = None,
-) -> int:
+) -> None:
     """Make a smaller data set that keeps the ranking of models.
 
     As in MMTEB: for clustering, documents are drawn; for retrieval, queries are drawn, and the passages that models
@@ -354,9 +354,6 @@ def shrink(
         options: The study.
         drawing: The data set, and what is drawn of it.
         out: The folder for the files (default: NAME-small).
-
-    Returns:
-        The exit status.
     """
     study = options.load()
     refuse_unknown_data([drawing.task], study.datasets, study.file)
@@ -382,7 +379,6 @@ def shrink(
     write(folder, smaller, holds, about)
     print(exhibit(smaller, holds).text("no model has a score on both"))
     print(f"-> {folder}: {', '.join(sorted(path.name for path in folder.iterdir()))}")
-    return 0
 
 
 def _made(study: Study, options: ShrinkOptions) -> tuple[Smaller, Holding, list[str]]:

@@ -37,7 +37,7 @@ _REQUEST = EvaluationRequest()
 
 def export_study(
     *, options: StudyOptions, out: Annotated[Named, Parameter(metavar="FILE")], comments: bool = False
-) -> int:
+) -> None:
     """Write a study's bundle.
 
     A bundle is one file with the accepted transformations of a study and the ratings behind them, which others can
@@ -49,9 +49,6 @@ def export_study(
         options: The study.
         out: The file to write, such as demo.zip.
         comments: Include raters' comments and free answers.
-
-    Returns:
-        The exit status.
     """
     study, path = options.load(), place(out, "--out")
     if path.is_dir():
@@ -65,19 +62,15 @@ def export_study(
     )
     sign = "" if is_remote(path) else f"; to sign it: minisign -Sm {path}"
     print(*bundle.facts.warnings, *written.gaps, f"bundle {bundle.identity}{sign}", sep="\n")
-    return 0
 
 
-def inspect(file: Local, /) -> int:
+def inspect(file: Local, /) -> None:
     """Check a bundle and show its contents.
 
     Example: plumbline bundle inspect demo.zip
 
     Args:
         file: The bundle.
-
-    Returns:
-        The exit status.
     """
     bundle, found_faults = _checked(file)
     if not found_faults:
@@ -85,18 +78,17 @@ def inspect(file: Local, /) -> int:
         print(f"\n{_claims(bundle)}\n\n{_contents(bundle)}\n")
     print(_checks(bundle, found_faults))
     refuse(bundle, found_faults)
-    return 0
 
 
 def evaluate(
     file: Local,
     /,
     *,
-    model: Annotated[tuple[str, ...], Several, Parameter(metavar="NAME")] = (),
+    model: Annotated[tuple[str, ...], Several, Parameter(metavar="NAME...")] = (),
     study: Local | None = None,
     exports: Annotated[Named | None, Parameter(metavar="DIR")] = None,
     request: EvaluationRequest = _REQUEST,
-) -> int:
+) -> None:
     """Score models on the accepted transformations.
 
     Example: plumbline bundle evaluate demo.zip --model intfloat/multilingual-e5-small
@@ -107,9 +99,6 @@ def evaluate(
         study: Your study, whose `evaluation.models` are scored.
         exports: The folder for records (default: exports/).
         request: What is scored.
-
-    Returns:
-        The exit status.
     """
     if not (model or study):
         raise StudyError("name the models to score: --model NAME, or --study FILE for those of your study")
@@ -130,7 +119,6 @@ def evaluate(
             " name local copies: --model FOLDER, or --study FILE with a study whose `evaluation.models` have a `path`"
             " or `package` (studies/demo.yaml has an example)"
         )
-    return 0
 
 
 def _checked(path: Path) -> tuple[Bundle, list[Fault]]:

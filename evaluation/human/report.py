@@ -109,7 +109,7 @@ _ABOUT = (
 )
 
 
-def report_study(*, options: StudyOptions) -> int:
+def report_study(*, options: StudyOptions) -> None:
     """Write the report on people and models on the same items.
 
     The report has tables (CSV, Markdown, LaTeX), figures (SVG, PNG) and one HTML page.
@@ -118,9 +118,6 @@ def report_study(*, options: StudyOptions) -> int:
 
     Args:
         options: The study.
-
-    Returns:
-        The exit status.
     """
     study = options.load()
     study.refuse_unfit("human-report")
@@ -129,7 +126,6 @@ def report_study(*, options: StudyOptions) -> int:
         page, material = write_report(study)
     print("\n".join(headline(material)))
     print(f"-> {page}")
-    return 0
 
 
 def write_report(study: Study) -> tuple[Path, HumanMaterial]:

@@ -81,7 +81,7 @@ def evaluate_human(
     return HumanEvaluation(outcome, compared)
 
 
-def command(study: Study, models: Sequence[str], cluster: str = "") -> int:
+def command(study: Study, models: Sequence[str], cluster: str = "") -> None:
     """Run the command: evaluate, and print the result. Raises ServiceError if a model failed."""
     chosen = ModelHost.of(study).chosen(models) if study.evaluation.models else []
     inputs, outputs = ([study.folder / name for name in names] for names in (INPUTS, FILES))
@@ -92,7 +92,6 @@ def command(study: Study, models: Sequence[str], cluster: str = "") -> int:
             print(line)
         print(f"\n{study.name}: {outcome.line(outputs[0])}\nfor tables and figures, run `{study.command(REPORT)}`")
         outcome.refuse_failures(len(chosen))
-    return 0
 
 
 def lines_of(compared: HumanTables) -> list[str]:

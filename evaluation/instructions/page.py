@@ -347,7 +347,7 @@ def report_wordings(
     out: Annotated[Named | None, Parameter(metavar="FOLDER")] = None,
     settings: Settings = _SETTINGS,
     seed: Seed | None = None,
-) -> int:
+) -> None:
     """Write the report on how wordings change scores and ranks.
 
     The report has distributions, inflation, boards and the recommended score.
@@ -367,21 +367,19 @@ def report_wordings(
         out: Folder for the report (default: the study's folder, or report_instructions).
         settings: What is analysed.
         seed: Random seed for resamples and draws (default: the study's, or 1337).
-
-    Returns:
-        The exit status.
     """
     if scores:
-        return _report_scores(scores, out, settings if seed is None else replace(settings, seed=seed))
+        _report_scores(scores, out, settings if seed is None else replace(settings, seed=seed))
+        return
     loaded = load_study(cast("str", study), exports)  # there is one, or the scores
     settings = replace(settings, seed=loaded.sample.seed if seed is None else seed)
     folder = place(out, "--out") if out else loaded.folder / FOLDER
     with stage(loaded, "evaluation instructions report", [loaded.folder / SCORES], [folder]):
         analysis = analyse(study_scores(StudyRecords(loaded)), settings, location=loaded.folder / SCORES)
-        return _write(analysis, folder, f"Prompt sensitivity: study {loaded.name}")
+        _write(analysis, folder, f"Prompt sensitivity: study {loaded.name}")
 
 
-def _report_scores(path: Path, out: str | None, settings: Settings) -> int:
+def _report_scores(path: Path, out: str | None, settings: Settings) -> None:
     notes = tuple[str, ...]()
     if path.is_dir():
         with tqdm(desc="reading results", unit="file", delay=1, leave=False) as bar:
@@ -390,14 +388,13 @@ def _report_scores(path: Path, out: str | None, settings: Settings) -> int:
         scores = read_scores(path)
     folder = output_folder(out, FOLDER)
     analysis = analyse(scores, settings, notes, path)
-    return _write(analysis, folder, f"Prompt sensitivity: {path.name}")
+    _write(analysis, folder, f"Prompt sensitivity: {path.name}")
 
 
-def _write(analysis: Analysis, folder: Path, title: str) -> int:
+def _write(analysis: Analysis, folder: Path, title: str) -> None:
     try:
         page = write_report(folder, analysis, title)
     except FileNotFoundError as error:
         raise StudyError(f"{folder}: cannot write files there ({error.filename}); name another folder") from None
     print("\n".join([*([SIMULATED] if analysis.simulated else []), *headline(analysis)]))
     print(f"-> {page}")
-    return 0

@@ -215,11 +215,11 @@ def _documents(dataset: Dataset) -> set[str]:
 def score_wordings(
     *,
     options: StudyOptions,
-    models: Annotated[tuple[str, ...], Several, Parameter(metavar="NAME")] = (),
+    models: Annotated[tuple[str, ...], Several, Parameter(metavar="NAME...")] = (),
     include_unaccepted: bool = False,
     ray: Annotated[Named, Parameter(metavar="ADDRESS")] = "",
     dry_run: bool = False,
-) -> int:
+) -> None:
     """Score models under the wordings that people accepted.
 
     The study's models are also scored under the model's own prompt and under no prompt. You can stop it at any time;
@@ -233,9 +233,6 @@ def score_wordings(
         include_unaccepted: Also score wordings that people did not accept; their rows show the label.
         ray: Run on a Ray cluster: `auto` or its address.
         dry_run: Show how much is left to score and encode, and score nothing.
-
-    Returns:
-        The exit status.
     """
     study = options.load()
     inputs = [study.folder / name for name in ("looks.json", "pairs.parquet", "ratings.parquet", INSTRUCTIONS)]
@@ -243,7 +240,7 @@ def score_wordings(
     with quiet(study.datasets, specs):
         if dry_run:
             print(forecast(study, models=models, include_unaccepted=include_unaccepted))
-            return 0
+            return
         with stage(study, "instruction_scores", inputs, [study.folder / SCORES]):
             outcome = evaluate_instructions(study, models=models, include_unaccepted=include_unaccepted, cluster=ray)
     print(f"{study.name}: {outcome.line(study.folder / SCORES)}")
@@ -252,7 +249,6 @@ def score_wordings(
     if study.acceptance.min_raters < 2 and not unlabelled(study.folder):
         print("  one rater's label decides each wording, so there is no agreement to report")
     outcome.refuse_failures(len(specs))
-    return 0
 
 
 def _about_wordings(outcome: PromptRunOutcome, *, include_unaccepted: bool) -> Iterator[str]:

@@ -59,7 +59,7 @@ class Choices:
 
     baseline: Annotated[str, Parameter(metavar="MODEL")] = ""
     translation: Annotated[tuple[str, str] | None, Parameter(metavar="NAME NAME")] = None
-    multilingual: Annotated[tuple[str, ...], Several, Parameter(metavar="MODEL")] = ()
+    multilingual: Annotated[tuple[str, ...], Several, Parameter(metavar="MODEL...")] = ()
 
 
 _DEFAULT = Choices()
@@ -241,8 +241,8 @@ def report_study(
     options: StudyOptions,
     choices: Choices = _DEFAULT,
     compare: Annotated[Named | None, Parameter(metavar="FILE")] = None,
-    prompts: Annotated[tuple[Named, ...], Several, Parameter(metavar="FILE")] = (),
-) -> int:
+    prompts: Annotated[tuple[Named, ...], Several, Parameter(metavar="FILE...")] = (),
+) -> None:
     """Write the report on scores and drift: tables and figures.
 
     The report on an evaluated study has tables (CSV, Markdown, LaTeX), figures (SVG, PNG) and one HTML page.
@@ -254,9 +254,6 @@ def report_study(
         choices: What is compared.
         compare: An evaluated study with another generator, to compare with (HTEB, Tables 22 and 23).
         prompts: Evaluated studies with the same generator and other `prompts` (PTEB, Table 12).
-
-    Returns:
-        The exit status.
     """
     study = options.load()
     study.refuse_unfit("scores-report")
@@ -276,7 +273,6 @@ def report_study(
     with stage(study, "evaluation report", inputs, [study.folder / FOLDER]):
         page = write_report(study, choices, compared, prompted)
     print(f"{study.name}: tables and figures -> {page}")
-    return 0
 
 
 _REFUSED = "_with_refused"  # the end of the names of tables that include rejected transformations

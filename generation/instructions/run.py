@@ -238,7 +238,7 @@ def _refuse_known(file: Path, items: Sequence[Instruction], machine: Sequence[In
             raise DataError(f"{file}: {item.text[:60]!r} is also a wording of its task; remove it from the file")
 
 
-def run(*, options: StudyOptions, again: bool = False, dry_run: bool = False) -> int:
+def run(*, options: StudyOptions, again: bool = False, dry_run: bool = False) -> None:
     """Make wordings of instructions for people to label.
 
     Embedding models read instructions before a text. A language model proposes wordings of them, or people list them in
@@ -250,9 +250,6 @@ def run(*, options: StudyOptions, again: bool = False, dry_run: bool = False) ->
         options: The study.
         again: Also repeat calls that got no valid reply.
         dry_run: Show how many calls are left, and make no call.
-
-    Returns:
-        The exit status.
     """
     study = options.load()
     subject = asked_of(study)
@@ -263,7 +260,7 @@ def run(*, options: StudyOptions, again: bool = False, dry_run: bool = False) ->
         wanted, characters = sum(call.number for call in todo), sum(len(call.message) for call in todo)
         print(f"{study.name}: {len(calls)} calls, {len(todo)} left, for {wanted} wordings; {characters:,} characters"
               f" are sent to {study.generator.model}")  # fmt: skip
-        return 0
+        return
     outputs = [study.folder / name for name in (INSTRUCTIONS, REMOVED, REPLIES)]
     inputs = [study.resolve(path) for path in (subject.prompts, subject.known) if path]
     with stage(study, "instructions", inputs, outputs):
@@ -274,7 +271,6 @@ def run(*, options: StudyOptions, again: bool = False, dry_run: bool = False) ->
           f" -> {study.folder / INSTRUCTIONS}")  # fmt: skip
     for line in _lines(run):
         print(line)
-    return 0
 
 
 def _lines(run: WordingRun) -> list[str]:
