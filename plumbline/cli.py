@@ -154,19 +154,19 @@ def local(value: str) -> Path:
     return Path(no_address(value))
 
 
-def number(value: str) -> float:
+def finite(value: str) -> float:
     """Return a finite number."""
     with contextlib.suppress(ValueError):
-        if math.isfinite(found := float(value)):
-            return found
+        if math.isfinite(number := float(value)):
+            return number
     raise ValueError(f"{value!r} is not a number")
 
 
 def positive(value: str) -> float:
     """Return a number above 0."""
     with contextlib.suppress(ValueError):
-        if 0 < (found := float(value)) < math.inf:
-            return found
+        if 0 < (number := float(value)) < math.inf:
+            return number
     raise ValueError(f"{value!r} is not a number above 0")
 
 
@@ -191,7 +191,7 @@ def names(value: str) -> tuple[str, ...]:
 # Types of options. `Annotated[Count, Parameter(metavar="K")]` shows another letter in the help.
 Named = Annotated[str, reads(named)]
 Local = Annotated[Path, reads(local), Parameter(metavar="FILE")]
-Finite = Annotated[float, reads(number), Parameter(metavar="N")]
+Finite = Annotated[float, reads(finite), Parameter(metavar="N")]
 Positive = Annotated[float, reads(positive), Parameter(metavar="N")]
 Count = Annotated[int, reads(whole(1, MOST)), Parameter(metavar="N")]
 Seed = Annotated[int, reads(whole(0, 10**18 - 1)), Parameter(metavar="N")]
