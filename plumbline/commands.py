@@ -177,7 +177,9 @@ def application() -> App:
         help_formatter=_Help(),
         group_arguments=Group("Arguments"),
         group_parameters=Group("Options"),
-        default_parameter=Parameter(negative=(), show_default=False, show_env_var=False),
+        default_parameter=Parameter(
+            negative=(), show_default=False, show_env_var=False, json_list=False, json_dict=False
+        ),
     )
     groups = {"": app}
     for command in COMMANDS.values():

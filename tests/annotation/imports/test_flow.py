@@ -115,3 +115,8 @@ def test_what_is_there_is_not_overwritten_unasked(place: Workplace) -> None:
 
 def test_help_lists_the_roles_of_columns(place: Workplace) -> None:
     assert f": {', '.join(ROLES)} (may be repeated)" in " ".join(place.run("import", "--help").out.split())
+
+
+def test_a_file_name_is_no_json(place: Workplace) -> None:
+    write_long(place.folder / "[1].csv")
+    assert "288 ratings of 48 pairs by 3 raters" in place.take("[1].csv", *LONG).out
