@@ -291,8 +291,8 @@ def run(
     with atomic(target, public=True) as written:
         written.write(study_text(path, target, name, guessed, language, (texts, languages)).encode())
     try:
-        made = load_study(target)
-        for _ in iter_datasets(made):
+        loaded = load_study(target)
+        for _ in iter_datasets(loaded):
             pass
     except BaseException:
         target.unlink()
@@ -301,8 +301,8 @@ def run(
     if not _KNOWN & {heading.strip().lower() for heading in guessed.columns.values()}:
         print(f"the first line of {path} is read as column names, not as a text")
     print(f"task: {guessed.task} ({guessed.reason}); language: {language_of_all(language, languages)}")
-    print(f"-> {made.file}: read it and change what you like")
-    print(f"next: {made.command('generate')}{'' if 'output' in guessed.columns else ' --dry-run'}")
+    print(f"-> {loaded.file}: read it and change what you like")
+    print(f"next: {loaded.command('generate')}{'' if 'output' in guessed.columns else ' --dry-run'}")
 
 
 def language_of_all(language: str, texts: Mapping[str, int]) -> str:
