@@ -27,8 +27,9 @@ from annotation.imports.tables import (
     text_of,
 )
 from annotation.imports.tool_exports import ANSWERS_OF, DOT, TOOLS, Entry, flat, table_of
+from plumbline.encodings import encoding_of
 from plumbline.errors import DataError
-from plumbline.reading import MalformedError, decoded, parse_json, read_bytes, refuse_no_file
+from plumbline.reading import MalformedError, parse_json, read_bytes, refuse_no_file
 
 JSON = (".json", ".jsonl", ".ndjson")
 _DEEPEST = 6
@@ -88,11 +89,9 @@ def read_json(path: Path) -> list[CellTable]:
 def _entries(path: Path) -> tuple[list[Entry], Any]:
     """Return the records of a file, and the whole if it is one object."""
     try:
-        content = decoded(read_bytes(path))
+        content = read_bytes(path).decode(encoding_of(path)[0])
     except FileNotFoundError:
         raise DataError(f"{path}: there is no such file") from None
-    except MalformedError as error:
-        raise DataError(f"{path}: {error}") from None
     start = content.lstrip()[:1]
     if start == "[" or (start == "{" and path.suffix.lower() == ".json"):
         try:

@@ -6,10 +6,10 @@ once, with a number for each row, so that a million rows take little memory and 
 
 from __future__ import annotations
 
-import codecs
 import contextlib
 import csv
 import itertools
+import re
 import zipfile
 from array import array
 from collections import Counter
@@ -22,8 +22,8 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from plumbline.encodings import encoding_of
 from plumbline.errors import DataError, StudyError
-from plumbline.reading import refuse_no_file
 from plumbline.records import nfc
 from plumbline.resources import missing_package
 from plumbline.words import count, shows, trim
@@ -33,9 +33,8 @@ EXCEL = (".xlsx", ".xlsm")
 ENTRY = "entry"  # the column of an entry's number, where an entry of JSON gives several rows
 AND_ALSO = "\x1f"  # between several labels in one cell
 _Quoting = Literal[0, 3]  # the `csv` module's QUOTE_MINIMAL and QUOTE_NONE
-_OF_REVIEWS = ("Approve", "Reject")  # MTurk's last columns, before which its rows end until somebody reviews them
+_NAMED_SEPARATOR = re.compile(r'"?sep=([,;\t|])"?\s*', re.I)
 _HEAD = 200  # rows by which the separator is recognised
-_PIECE = 1 << 20
 _MOST_COLUMNS = 5_000
 _LARGEST_CELL = 2**24  # characters
 _LARGEST_BOOK = 2**29  # bytes of what a spreadsheet unpacks to
@@ -136,25 +135,30 @@ def coded(codes: np.ndarray, texts: Sequence[str]) -> pd.Categorical[Any]:
 @_large_cells()
 def read_csv(path: Path, *, composed: bool = True) -> CellTable:
     """Read a CSV or TSV file of any usual encoding and separator, in NFC if `composed`. Raises DataError."""
-    encoding, notes = _encoding(path)
-    try:
-        separator = _separator(path, encoding)
-    except csv.Error as error:
-        raise DataError(f"{path}: cannot be read as CSV ({error}); save it again") from None
+    encoding, remark = encoding_of(path)
+    separator = _separator(path, encoding)
     bare = separator == "\t" and _has_bare_quotes(path, encoding)
-    notes += ("quotation marks are read as part of the texts",) * bare
-    listed = list[UnplacedRow]()
+    notes = [remark, "quotation marks are read as part of the texts" if bare else ""]
+    listed, short = list[UnplacedRow](), Counter[int]()
     with path.open(encoding=encoding, newline="") as file:
         quoting: _Quoting = csv.QUOTE_NONE if bare else csv.QUOTE_MINIMAL
         reader = csv.reader(file, delimiter=separator, quoting=quoting, strict=True)
         rows = _numbered_rows(reader, path)
         start, names = next(rows, (0, []))
+        if start == 1 and _NAMED_SEPARATOR.fullmatch(separator.join(names)):
+            start, names = next(rows, (1, []))
         header = _header(names, path)
-        cells, lines = coded_rows(header, _full_rows(rows, path, header, separator, listed), composed=composed)
+        full = _full_rows(rows, path, header, separator, listed, short)
+        cells, lines = coded_rows(header, full, composed=composed)
     if not len(lines) and not listed:
         raise DataError(f"{path}: no rows in it, only a header (line {start or reader.line_num})")
+    if short:
+        verb = "ends before the last column" if short.total() == 1 else "end before the last columns"
+        last = ", ".join(header[min(short) :][:5])
+        notes.append(f"{count(short.total(), 'row')} {verb} ({last}), so these cells are empty")
     kind = "TSV" if separator == "\t" else "CSV"
-    return CellTable(path, f"{kind} ({SEPARATORS[separator]})", cells, lines, tuple(listed), notes=notes)
+    form = f"{kind} ({SEPARATORS[separator]})"
+    return CellTable(path, form, cells, lines, tuple(listed), notes=tuple(filter(None, notes)))
 
 
 def _numbered_rows(reader: Any, path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -172,48 +176,26 @@ def _numbered_rows(reader: Any, path: Path) -> Iterator[tuple[int, list[str]]]:
         ) from None
 
 
-def _encoding(path: Path) -> tuple[str, tuple[str, ...]]:
-    """Return the encoding in which a file can be read, and remarks on it."""
-    try:
-        refuse_no_file(path)
-        with path.open("rb") as file:
-            start = file.read(4096)
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror or error}") from None
-    if not start:
-        raise DataError(f"{path} is empty; export it again")
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        ways: dict[str, tuple[str, ...]] = {"utf-16": ("read as UTF-16",)}
-    else:
-        ways = {"utf-8-sig": (), "cp1252": ("not UTF-8, so read as Windows-1252; check letters with accents",)}
-    for encoding, notes in ways.items():
-        with contextlib.suppress(UnicodeDecodeError):
-            _decode(path, encoding)
-            return encoding, notes
-    raise DataError(f"{path} is cut off, or neither UTF-8, UTF-16 nor Windows-1252; save it again as CSV in UTF-8")
-
-
-def _decode(path: Path, encoding: str) -> None:
-    """Raise DataError for a null character, and UnicodeDecodeError for bytes that the encoding lacks."""
-    decoder = codecs.getincrementaldecoder(encoding)()
-    with path.open("rb") as file:
-        while piece := file.read(_PIECE):
-            if "\0" in decoder.decode(piece):
-                raise DataError(f"{path} contains a null character, so it is not text; save it again as UTF-8")
-    decoder.decode(b"", final=True)
-
-
 def _separator(path: Path, encoding: str) -> str:
-    """Return the separator that gives most of the first rows as many cells as the header."""
+    """Return the separator with which most of the first rows have as many cells as the header, or fewer.
+
+    A mark within quotation marks separates nothing, and with a wrong separator these stand within cells: then a reading
+    ends there. Excel names the separator in a first line of its own, `sep=;`.
+    """
     with path.open(encoding=encoding, newline="") as file:
         head = list(itertools.islice(file, _HEAD))
-    best, most = ",", (0, 0)
+    if head and (line := _NAMED_SEPARATOR.fullmatch(head[0])):
+        return line[1]
+    best, most = ",", (0, 0, 0)
     readings: list[tuple[str, _Quoting]] = [(mark, csv.QUOTE_MINIMAL) for mark in SEPARATORS]
     for separator, quoting in [*readings, ("\t", csv.QUOTE_NONE)]:
-        sizes = [len(row) for row in csv.reader(head, delimiter=separator, quoting=quoting) if row]
-        regular = sizes.count(sizes[0]) if sizes else 0
-        if sizes and sizes[0] > 1 and (regular, sizes[0]) > most:
-            best, most = separator, (regular, sizes[0])
+        sizes = list[int]()
+        with contextlib.suppress(csv.Error):
+            sizes += (len(row) for row in csv.reader(head, delimiter=separator, quoting=quoting, strict=True) if row)
+        width = sizes[0] if sizes else 0
+        fitting = sum(1 < size <= width for size in sizes)
+        if width > 1 and (fitting, width, sizes.count(width)) > most:
+            best, most = separator, (fitting, width, sizes.count(width))
     if not most[0]:
         raise DataError(f"{path}: no commas, semicolons, tabs or bars separate its cells; save it as CSV")
     return best
@@ -247,16 +229,19 @@ def _full_rows(
     header: Sequence[str],
     separator: str,
     listed: list[UnplacedRow],
+    short: Counter[int],
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows with as many cells as the header, and list the others."""
+    """Yield the rows with as many cells as the header: shorter ones are filled up and counted, longer ones listed."""
     width = len(header)
     for line, row in rows:
-        if tuple(header[len(row) :]) == _OF_REVIEWS:
-            row.extend([""] * len(_OF_REVIEWS))
-        if len(row) >= width and not any(map(str.strip, row[width:])):
+        if len(row) == width or (len(row) > width and not any(map(str.strip, row[width:]))):
             yield line, row[:width]
             continue
         also = next((name for mark, name in SEPARATORS.items() if mark != separator and mark in "".join(row)), "")
+        if len(row) < width and not (also and len(row) == 1):
+            short[len(row)] += 1
+            yield line, [*row, *([""] * (width - len(row)))]
+            continue
         hint = f"; check whether {also} separate the cells" if also and len(row) == 1 else ""
         reason = f"{count(len(row), 'cell')}, but the header has {width}{hint}"
         listed.append(UnplacedRow(path.name, line, reason))

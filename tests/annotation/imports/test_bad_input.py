@@ -78,7 +78,7 @@ def test_every_row_is_imported_or_listed(place: Workplace) -> None:
     (place.folder / "ratings.tsv").write_text(text, encoding="utf-8")
     place.take("ratings.tsv", *MEANING, "--language", "en")
     assert sorted(place.ratings()["transformed"]) == sorted(outputs)
-    assert place.listed == [(20, "3 cells, but the header has 4")]
+    assert place.listed == [(20, "no answer")]
     cells = [[n, "a" if n % 2 else 'two\nlines, "so"', "di", n] for n in range(3)]
     write_csv(place.folder / "quoted.csv", HEADER, cells)
     with (place.folder / "quoted.csv").open("a", encoding="utf-8") as file:
@@ -229,7 +229,7 @@ def test_columns_are_corrected_by_options_and_by_the_file_that_an_import_wrote(p
 )
 def test_bytes_of_no_known_encoding_are_refused(place: Workplace, content: bytes) -> None:
     (place.folder / "ratings.csv").write_bytes(content)
-    assert "neither UTF-8, UTF-16 nor Windows-1252" in place.refused("ratings.csv")
+    assert "is cut off, or in an unknown encoding" in place.refused("ratings.csv")
 
 
 def test_pipes_and_files_of_endless_columns_are_refused_at_once(place: Workplace) -> None:
@@ -266,3 +266,74 @@ def test_verdicts_on_one_text(place: Workplace, answers: list[tuple[str, int]]) 
     place.take("one.json")
     done = place.run("accept", "--study", "studies/mine.yaml")
     assert done.status == 0, done.err
+
+
+@pytest.mark.parametrize(
+    ("encoding", "texts", "remark"),
+    [
+        ("latin-1", ["Der Bär schläft im Wäldchen.", "Le garçon a mangé une pêche."], "Windows-1252"),
+        ("cp932", ["小さな船が港に着いた。", "ラジオ"], "Shift-JIS"), ("euc_jp", ["雨が三日も降り続いた。"], "EUC-JP"),
+        ("gb18030", ["小船在夜里到达了港口。", "下了三天的雨。"], "GB18030"),
+        ("big5", ["小船在夜裡到達了港口。"], "Big5"), ("cp949", ["작은 배가 밤에 항구에 도착했다."], "EUC-KR"),
+        ("cp1251", ["Маленькая лодка пришла ночью."], "CP1251"), ("utf-32", ["Ein Bär"], "UTF-32"),
+        ("utf-16", ["小さな船"], "UTF-16"), ("utf-16-le", ["Ein Bär"], "UTF-16-LE"),
+        ("utf-16-be", ["Ein Bär"], "UTF-16-BE"),
+    ],
+)  # fmt: skip
+def test_encodings_of_other_places(place: Workplace, encoding: str, texts: list[str], remark: str) -> None:
+    lines = [f"{text} ({n}),di,{1 + n % 5}" for n in range(4) for text in texts]
+    content = "text,rater,rating\n" + "\n".join(lines) + "\n"
+    (place.folder / "d.csv").write_bytes(content.encode(encoding))
+    assert f"read as {remark}" in place.take("d.csv", "--language", "en").out
+    file = place.folder / "studies" / "mine" / "texts.parquet"
+    assert {text.split(" (")[0] for text in pd.read_parquet(file)["text"]} == set(texts)
+    records = [{"text": f"{texts[0]} {n}", "rater": "di", "rating": 1 + n} for n in range(4)]
+    lines = [json.dumps(record, ensure_ascii=False) for record in records]
+    (place.folder / "d.jsonl").write_bytes("\n".join(lines).encode(encoding))
+    place.take("d.jsonl", "--language", "en", "--replace")
+    assert pd.read_parquet(file)["text"].str.startswith(texts[0]).all()
+
+
+def test_text_that_is_cut_off_within_a_letter_is_refused(place: Workplace) -> None:
+    for encoding in ("utf-8", "cp932"):
+        text = "text,rater,rating\n" + "雨が三日も降り続いた。,di,1\n" * 4 + "雨"
+        (place.folder / "d.csv").write_bytes(text.encode(encoding)[:-1])
+        assert "is cut off" in place.refused("d.csv")
+
+
+MTURK = ["HITId", "Title", "RequesterAnnotation", "AssignmentId", "WorkerId", "AssignmentStatus", "Input.text",
+         "Answer.fluency", "Approve", "Reject"]  # fmt: skip
+
+
+@pytest.mark.parametrize("annotation", ["BatchId:77;OriginalHitTemplateId:8;", "first batch"])
+def test_rows_that_end_before_the_header_does_are_filled_up(place: Workplace, annotation: str) -> None:
+    rows = [[f"H{n}", "Read; then judge", annotation, f"A{n}{r}", f"W{r}", "Submitted", f"{output(n, 'x')}; so",
+             str(1 + (n + r) % 5)] for n in range(5) for r in range(2)]  # fmt: skip
+    lines = [",".join(f'"{cell}"' for cell in row) for row in [MTURK, *rows]]
+    (place.folder / "b.csv").write_text("\n".join(lines), encoding="utf-8")
+    done = place.take("b.csv", "--language", "en")
+    assert "MTurk's results, 10 rows" in done.out and "10 ratings of 5 texts by 2 raters" in done.out
+    assert "10 rows end before the last columns (Approve, Reject), so these cells are empty" in done.out
+    assert "every row was imported" in done.out
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("named", [False, True])
+def test_short_rows_of_any_separator(place: Workplace, separator: str, named: bool) -> None:
+    head = separator.join(["item", "text", "rater", "rating", "remark", "more"])
+    rows = [
+        [str(n), f"It was, in short; a {n} | b.", "di", str(1 + n % 5), *(["odd"] if n % 4 == 0 else [])]
+        for n in range(12)
+    ]
+    if separator == "|":
+        rows = [[cell.replace("|", "or") for cell in row] for row in rows]
+    body = [separator.join(f'"{cell}"' if len(cell) > 9 else cell for cell in row) for row in rows]
+    start = [f"sep={separator}"] if named else []
+    (place.folder / "d.csv").write_text("\r\n".join([*start, head, *body]) + "\r\n", encoding="utf-8")
+    done = place.take("d.csv", "--language", "en")
+    assert "12 rows end before the last columns (remark, more)" in done.out
+    assert len(place.ratings()) == 12 and not place.listed
+    with (place.folder / "d.csv").open("a", encoding="utf-8") as file:
+        file.write(separator.join(["99", "text", "di", "3", "a", "b", "c"]) + "\r\n")
+    place.take("d.csv", "--language", "en", "--replace")
+    assert place.listed == [(14 + named, "7 cells, but the header has 6")]
