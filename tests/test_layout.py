@@ -319,7 +319,7 @@ FIXED_NAMES = {
     "evaluation/human/metrics.py": {"given"},
     "evaluation/human/records.py": {"made"},
     "evaluation/work.py": {"place", "made", "kept", "asked"},
-    "generation/examples.py": {"place", "found"},
+    "generation/examples.py": {"found"},
     "generation/instructions/wordings.py": {"kept"},
     "plumbline/manifest.py": {"kept"},
     "plumbline/study/subjects.py": {"known"},

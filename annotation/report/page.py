@@ -224,10 +224,10 @@ def sections(
     if material.study.judging.does_tasks and material.groups:
         parts |= {"answers": shown.get("labels", []), "labels": [], "table_2": [], "agreement": [], SHARES: []}
     folded = {"Methods", *(["Rules"] if material.holds else [])}
-    found = {
+    parts_by_heading = {
         heading: [part for name in names for part in parts.get(name, ()) if part] for heading, names in OUTLINE.items()
     }
-    return [Section(heading, some, heading in folded) for heading, some in found.items() if some]
+    return [Section(heading, some, heading in folded) for heading, some in parts_by_heading.items() if some]
 
 
 def page_facts(material: CampaignMaterial, tables: Collection[str]) -> dict[str, Any]:

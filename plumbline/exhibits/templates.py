@@ -27,7 +27,7 @@ def environment(form: Form = "text") -> Environment:
     """
     from jinja2 import Environment, FunctionLoader, StrictUndefined  # noqa: PLC0415 (an extra)
 
-    made = Environment(
+    environment = Environment(
         autoescape=form == "html",  # noqa: S701 (text is no HTML)
         undefined=StrictUndefined,
         loader=FunctionLoader(_source),
@@ -35,8 +35,8 @@ def environment(form: Form = "text") -> Environment:
         lstrip_blocks=form != "sentences",
         finalize=_escaped if form == "markdown" else None,
     )
-    made.filters |= {"count": _counted, "verb": verb, "listed": listed, "coded": _coded}
-    return made
+    environment.filters |= {"count": _counted, "verb": verb, "listed": listed, "coded": _coded}
+    return environment
 
 
 def blocks(name: str, facts: Mapping[str, Any]) -> dict[str, str]:
