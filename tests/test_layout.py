@@ -316,7 +316,6 @@ FIXED_NAMES = {
     "annotation/questions/entries.py": {"asked"},
     "annotation/records.py": {"known"},
     "annotation/server/backup.py": {"made"},
-    "evaluation/human/metrics.py": {"given"},
     "evaluation/human/records.py": {"made"},
     "evaluation/work.py": {"place", "made", "kept", "asked"},
     "generation/examples.py": {"found"},
