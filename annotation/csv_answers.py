@@ -29,7 +29,7 @@ from annotation.campaign.names import is_pseudonym, named_pseudonym, pseudonym_k
 from annotation.campaign.offering import alone, refuse_other_sample
 from annotation.campaign.records import RATINGS, CampaignData, CampaignRecords
 from annotation.campaign.rubric import Rubric
-from annotation.imports.tables import read_csv
+from annotation.imports.tables import read_cells
 from annotation.imports.times import google_time
 from annotation.questions.question import Question
 from annotation.ratings.answers import Answer, SourcePart, check, keep, of_file, source_of_file
@@ -127,10 +127,10 @@ class _Form:
 
     def rows(self) -> Iterator[tuple[int, dict[str, str]]]:
         """Yield the line number and the wanted cells of each row that is not blank."""
-        table = read_csv(self.path, composed=False)  # a comment stays as it was written
+        table = read_cells(self.path)  # a comment stays as it was written
         if table.listed:
-            listed = table.listed[0]
-            raise DataError(f'{self.path}, line {listed.line}: {listed.reason}; quote cells that hold a comma ("3,5")')
+            hint = 'quote cells that hold a comma ("3,5")'
+            raise DataError(*(f"{self.path}, line {row.line}: {row.reason}; {hint}" for row in table.listed))
         names = [str(name) for name in table.cells.columns]
         if missing := next((column for column in self.columns.values() if column not in names), ""):
             raise DataError(f"{self.path}: has no column {missing!r}; its columns are: {', '.join(names)}")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -257,15 +259,18 @@ def _import(request: ImportRequest, home: Home, material: Material, say: Callabl
     if target.dry_run:
         say("no study is written (--dry-run)")
         return
-    if target.replace and target.out.exists():
-        shutil.rmtree(load_study(target.out, target.exports).folder, ignore_errors=True)
     layout = lay_out(target.out, material)
     if has_pairs(material) and not layout.is_pairs:
         say("  a system has several outputs of an original, so each output is a text with its original beside it; if a"
             " column tells these outputs apart, name it with --column system=NAME")  # fmt: skip
-    study = write_study_files(layout, material, questions, language, target.exports, anew=target.replace)
-    pseudonyms = pseudonyms_of(home, study, material)
-    number = write_records(study, layout, material, questions, pseudonyms)
+    replaced = [load_study(target.out, target.exports).folder] if target.replace and target.out.exists() else []
+    with _restored_on_error(target.out, layout.folder, *replaced):
+        for folder in replaced:
+            shutil.rmtree(folder, ignore_errors=True)
+        study = write_study_files(layout, material, questions, language, target.exports, anew=target.replace)
+        with _restored_on_error(study.folder):
+            pseudonyms = pseudonyms_of(home, study, material)
+            number = write_records(study, layout, material, questions, pseudonyms)
     raters = len(set(pseudonyms.values())) if material.has_raters else 0
     item = study.called.item
     who = f" by {count(raters, 'rater')}" if raters else ""
@@ -276,6 +281,34 @@ def _import(request: ImportRequest, home: Home, material: Material, say: Callabl
     in_language = f"{language_name(language)} (if this is wrong, add --language CODE)"
     say(f"  texts: {in_language if has_texts else 'none in the files, so ids replace them'}")
     say(f"  next: {study.command('accept')}; then {study.command('ratings-report')}")
+
+
+@contextlib.contextmanager
+def _restored_on_error(*paths: Path) -> Iterator[None]:
+    """Give local files and folders what they held before if a block fails: a refused import leaves nothing behind."""
+    paths = tuple(path for path in paths if isinstance(path, Path))
+    with tempfile.TemporaryDirectory() as copies:
+        before = {path: Path(copies) / str(number) for number, path in enumerate(paths) if path.exists()}
+        for path, copy in before.items():
+            _copy(path, copy)
+        try:
+            yield
+        except BaseException:
+            for path in paths:
+                if path.is_dir():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink(missing_ok=True)
+                if path in before:
+                    _copy(before[path], path)
+            raise
+
+
+def _copy(path: Path, target: Path) -> None:
+    if path.is_dir():
+        shutil.copytree(path, target)
+    else:
+        shutil.copy2(path, target)
 
 
 def _of_table(columns: Mapping[str, str], table: CellTable, tables: Sequence[CellTable]) -> dict[str, str]:

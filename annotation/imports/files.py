@@ -5,9 +5,12 @@ JSON gives a row for each answer, or for each rater and item; exports of tools a
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,22 +20,23 @@ from annotation.imports.columns import SINGLE, by_name
 from annotation.imports.sheets import spread
 from annotation.imports.tables import (
     ENTRY,
-    EXCEL,
     CellTable,
     coded_rows,
     read_csv,
     read_excel,
     refuse_no_header,
     refuse_wide,
-    text_of,
 )
 from annotation.imports.tool_exports import ANSWERS_OF, DOT, TOOLS, Entry, flat, table_of
 from plumbline.encodings import encoding_of
 from plumbline.errors import DataError
 from plumbline.reading import MalformedError, parse_json, read_bytes, refuse_no_file
+from plumbline.spreadsheets import EXCEL, text_of, unpacked
 
 JSON = (".json", ".jsonl", ".ndjson")
 _DEEPEST = 6
+_MISSING = re.compile(r"\b(?:nan|null|NaN|NA)\b")  # in a list of numbers
+_NUMPY = re.compile(r"\[\s*(?:(?:-?\d+\.?\d*|None)\s*)+\]")
 _SPLITS = ("__", "||", "|", "::", "@@")
 
 
@@ -42,16 +46,59 @@ def read_file(path: Path, sheet: str = "") -> list[CellTable]:
         refuse_no_file(path)
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from None
+    with unpacked(path) as files:
+        if files != [path]:
+            tables = [table for file in files for table in read_file(file, sheet)]
+            return [replace(table, path=path / table.path.name) for table in tables]
     kind = path.suffix.lower()
     if kind in EXCEL:
-        return [read_excel(path, sheet)]
+        plain = read_excel(path, sheet)
+        table = spread(plain)
+        return [_with_lists(plain) if table is plain else table]
     if kind in JSON or _begins_like_json(path):
         return read_json(path)
     plain = read_csv(path)
     table = spread(plain)
     if table is plain:  # a tool's own names are no cells, though Qualtrics writes them thrice
         refuse_no_header(table)
+        table = _with_lists(table)
     return [table]
+
+
+def _with_lists(table: CellTable) -> CellTable:
+    """Return a table whose cells hold lists, such as `[4, 5, 3]`, as JSON with the same lists is read."""
+    lists = {name: _listed(table.values(name)) for name in map(str, table.cells.columns)}
+    if not any(lists.values()):
+        return table
+    columns = [table.cells[name].astype(object).fillna("") for name in lists]
+    entries = [
+        (int(line), {name: (lists[name] or {}).get(cell, cell) for name, cell in zip(lists, row, strict=True)})
+        for line, row in zip(table.lines, zip(*columns, strict=True), strict=True)
+    ]
+    note = f"lists in the cells of {', '.join(name for name, values in lists.items() if values)} are read as in JSON"
+    read = _generic(table.path, entries, (*table.notes, note))
+    return replace(read, form=f"{table.form}, lists in cells", listed=(*table.listed, *read.listed))
+
+
+def _listed(texts: Sequence[str]) -> dict[str, list[Any]] | None:
+    """Return the lists that a column's texts are, as JSON, Python or numpy writes them; None if one is another text."""
+    lists = dict[str, list[Any]]()
+    for text in texts:
+        if not (text.startswith("[") and text.endswith("]")):
+            return None
+        plain = _MISSING.sub("None", text) if not re.search("[\"']", text) else text
+        spaced = re.sub(r"(?<=[\d.])\s+(?=[-\d.N])", ", ", plain) if _NUMPY.fullmatch(plain) else plain
+        try:
+            value = json.loads(text)
+        except ValueError:
+            try:
+                value = ast.literal_eval(spaced)
+            except (ValueError, SyntaxError, MemoryError, RecursionError):
+                return None
+        if not isinstance(value, list):
+            return None
+        lists[text] = [None if element != element else element for element in value]  # noqa: PLR0124 (NaN)
+    return lists
 
 
 def read_frame(name: str, frame: pd.DataFrame) -> CellTable:
@@ -64,7 +111,9 @@ def read_frame(name: str, frame: pd.DataFrame) -> CellTable:
     cells, lines = coded_rows(columns, enumerate(rows, 1))
     if not len(lines):
         raise DataError(f"{name}: has no rows")
-    return spread(CellTable(Path(name), "a frame", cells, lines))
+    plain = CellTable(Path(name), "a frame", cells, lines)
+    table = spread(plain)
+    return _with_lists(table) if table is plain else table
 
 
 def _begins_like_json(path: Path) -> bool:

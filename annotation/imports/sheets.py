@@ -17,9 +17,10 @@ from pandas.api.types import union_categoricals
 
 from annotation.imports.columns import by_name
 from annotation.imports.matching import group_numbers
-from annotation.imports.tables import AND_ALSO, CellTable, coded, merged, renamed, text_of
+from annotation.imports.tables import AND_ALSO, CellTable, coded, merged, renamed
 from annotation.imports.tool_exports import NO_ANSWERS, SHORT, short_answer
 from annotation.questions.wordings import packaged
+from plumbline.spreadsheets import text_of
 from plumbline.words import count, count_words
 
 _WORDS = packaged("imports/words.yaml")

@@ -10,12 +10,10 @@ import contextlib
 import csv
 import itertools
 import re
-import zipfile
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,13 +21,12 @@ import numpy as np
 import pandas as pd
 
 from plumbline.encodings import encoding_of
-from plumbline.errors import DataError, StudyError
+from plumbline.errors import DataError
 from plumbline.records import nfc
-from plumbline.resources import missing_package
+from plumbline.spreadsheets import EXCEL, excel_rows, one_file, unpacked
 from plumbline.words import count, shows, trim
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-EXCEL = (".xlsx", ".xlsm")
 ENTRY = "entry"  # the column of an entry's number, where an entry of JSON gives several rows
 AND_ALSO = "\x1f"  # between several labels in one cell
 _Quoting = Literal[0, 3]  # the `csv` module's QUOTE_MINIMAL and QUOTE_NONE
@@ -37,7 +34,6 @@ _NAMED_SEPARATOR = re.compile(r'"?sep=([,;\t|])"?\s*', re.I)
 _HEAD = 200  # rows by which the separator is recognised
 _MOST_COLUMNS = 5_000
 _LARGEST_CELL = 2**24  # characters
-_LARGEST_BOOK = 2**29  # bytes of what a spreadsheet unpacks to
 
 
 @contextlib.contextmanager
@@ -267,53 +263,13 @@ def _is_number(text: str) -> bool:
 
 def read_excel(path: Path, sheet: str = "") -> CellTable:
     """Read a sheet of an Excel file. Raises DataError if several sheets have rows and none is named."""
-    try:
-        import openpyxl  # type: ignore[import-untyped, unused-ignore]  # noqa: PLC0415 (an extra)
-    except ModuleNotFoundError as error:
-        raise missing_package("an Excel file", error, "excel") from None
-    try:
-        if (
-            zipfile.is_zipfile(path)
-            and sum(part.file_size for part in zipfile.ZipFile(path).infolist()) > _LARGEST_BOOK
-        ):
-            raise DataError(f"{path}: unpacks to more than {_LARGEST_BOOK >> 20} MB; save the sheet as CSV")
-        with path.open("rb") as file:
-            book = openpyxl.load_workbook(file, read_only=True, data_only=True)
-            return _sheet(path, book, sheet)
-    except (DataError, StudyError):
-        raise
-    except Exception as error:  # a damaged file raises errors of zip, XML or openpyxl's own
-        raise DataError(f"{path} cannot be read as Excel ({error}); save it again, as .xlsx or CSV") from None
-
-
-def _sheet(path: Path, book: Any, sheet: str) -> CellTable:
-    names = [sheet] if sheet else book.sheetnames
-    if sheet and sheet not in book.sheetnames:
-        raise DataError(f"{path}: no sheet {sheet!r}; it has {', '.join(book.sheetnames)}")
-    filled = {}
-    for name in names:
-        book[name].reset_dimensions()  # a lone cell far to the right would widen every row
-        rows = book[name].iter_rows(values_only=True)
-        numbered = [(line, row) for line, row in enumerate(rows, 1) if any(cell is not None for cell in row)]
-        if len(numbered) > 1:
-            filled[name] = numbered
-    if len(filled) != 1:
-        which = f"{len(filled)} sheets with rows ({', '.join(filled)}); name one with --sheet" if filled else "no rows"
-        raise DataError(f"{path}: has {which}")
-    (name, numbered), *_ = filled.items()
-    header = _header(list(map(text_of, numbered[0][1])), path)
-    width = len(header)
-    padded = ((line, [*map(text_of, row[:width]), *([""] * (width - len(row)))]) for line, row in numbered[1:])
-    cells, lines = coded_rows(header, padded)
+    name, ((_, names), *rows) = excel_rows(path, sheet)
+    cells, lines = coded_rows(_header(names, path), rows)
     return CellTable(path, f"Excel, sheet {name!r}", cells, lines)
 
 
-def text_of(cell: Any) -> str:
-    """Return a cell of a spreadsheet, or a value of JSON, as text."""
-    if cell is None:
-        return ""
-    if isinstance(cell, bool):
-        return "yes" if cell else "no"
-    if isinstance(cell, float) and cell.is_integer():
-        return str(int(cell))
-    return cell.isoformat() if isinstance(cell, (date, datetime)) else str(cell)
+def read_cells(path: Path) -> CellTable:
+    """Read a CSV or Excel file, which may be packed, with every letter as it is written. Raises DataError."""
+    with unpacked(path) as files:
+        file = one_file(path, files)
+        return read_excel(file) if file.suffix.lower() in EXCEL else read_csv(file, composed=False)

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from annotation.imports.tables import AND_ALSO, CellTable, UnplacedRow, coded_rows, text_of
+from annotation.imports.tables import AND_ALSO, CellTable, UnplacedRow, coded_rows
 from plumbline.errors import DataError
+from plumbline.spreadsheets import text_of
 
 Entry = tuple[int, Any]  # the line or number of a record, and its content
 DOT = "\x1d"  # in a path, in place of a full stop within a key

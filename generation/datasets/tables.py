@@ -17,16 +17,20 @@ import pyarrow.parquet as pq
 from plumbline.errors import DataError, read_each
 from plumbline.journal import json_lines
 from plumbline.reading import text_lines
+from plumbline.spreadsheets import EXCEL, excel_rows, one_file, unpacked
 from plumbline.store import fetched, native_file
 from plumbline.study.datasets import TaskType
 from plumbline.words import shows
 
 
 def read_frame(path: Path) -> pd.DataFrame:
-    """Return the rows of a CSV, TSV, JSONL or Parquet file, every cell as it is; lists are lists.
+    """Return the rows of a CSV, TSV, JSONL, Parquet or Excel file, every cell as it is; lists are lists.
 
-    Raises DataError for a file of another kind or one that cannot be read.
+    The file may be packed by gzip or zip. Raises DataError for a file of another kind or one that cannot be read.
     """
+    with unpacked(path) as files:
+        if (inner := one_file(path, files)) != path:
+            return read_frame(inner)
     kind = path.suffix.lower()
     try:
         if kind in (".csv", ".tsv"):
@@ -37,6 +41,8 @@ def read_frame(path: Path) -> pd.DataFrame:
             how: dict[str, Any] = {"header": None, "dtype": str, "keep_default_na": False, "encoding": "utf-8-sig"}
             with path.open("rb") as file:
                 return _headed(pd.read_csv(file, sep=separator, **how), path)
+        if kind in EXCEL:
+            return _headed(pd.DataFrame([row for _, row in excel_rows(path)[1]]), path)
         if kind == ".jsonl":
             return pd.DataFrame(list(json_rows(path)))
         if kind == ".parquet":
@@ -47,7 +53,7 @@ def read_frame(path: Path) -> pd.DataFrame:
             return frame.map(lambda cell: cell.tolist() if isinstance(cell, np.ndarray) else cell)
     except (OSError, ValueError, pd.errors.ParserError, pa.ArrowException) as error:
         raise DataError(f"{path} cannot be read: {_why(error)}") from None
-    raise DataError(f"{path} is not a .csv, .tsv, .jsonl or .parquet file")
+    raise DataError(f"{path} is not a .csv, .tsv, .jsonl, .parquet or .xlsx file")
 
 
 def _why(error: Exception) -> str:

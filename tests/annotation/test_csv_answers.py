@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 import stat
 import unicodedata
 from pathlib import Path
 
+import openpyxl
 import pandas as pd
 import pytest
 
@@ -37,6 +40,22 @@ def write(file: Path, study: Study, *rows: str, encoding: str = "utf-8") -> None
     """A form's export; `{0}` to `{3}` are the sample's pairs, `{4}` is the control."""
     pairs = [pair.pair_id for pair in (*CampaignRecords(study).pairs, *CampaignRecords(study).controls)]
     file.write_text("\n".join([HEADER, *(row.format(*pairs) for row in rows)]) + "\n", encoding=encoding)
+
+
+def test_excel_and_packed_files_are_collected_as_csv_is(study: Study, file: Path, tmp_path: Path) -> None:
+    home, columns = server.Home(tmp_path / "home"), ["value", "question", "comment"]
+    rows = ["2026-03-01T13:20:00,ada@example.org,{0},4,5,plain", "2026-03-01T13:21:00,bob@example.org,{0},3,5,"]
+    write(file, study, *rows)
+    content = file.read_text(encoding="utf-8")
+    book = openpyxl.Workbook()
+    for row in csv.reader(content.replace("@", "@excel.").splitlines()):
+        book.active.append([int(cell) if cell.isdecimal() else cell for cell in row])
+    book.save(file.with_suffix(".xlsx"))
+    file.with_name("answers.csv.gz").write_bytes(gzip.compress(content.replace("@", "@gzip.").encode()))
+    for name in ("answers.csv", "answers.xlsx", "answers.csv.gz"):
+        ratings = collect_csv(study, home, file.with_name(name), MAPPING)
+    by_source = [sorted(map(tuple, part[columns].to_numpy().tolist())) for _, part in ratings.groupby("source")]
+    assert len(by_source) == 3 and by_source[0] == by_source[1] == by_source[2]
 
 
 def test_a_forms_answers_become_ratings(study: Study, file: Path, tmp_path: Path) -> None:

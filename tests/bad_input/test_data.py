@@ -75,7 +75,7 @@ TABLES: tuple[tuple[str, str, str, Any, str], ...] = (
     ("a split", "sts", "t.csv", b"sentence1,sentence2,score,split\na,b,1,dev\n",
      "split 'dev' is neither train nor test"),
     ("a language", "sts", "t.csv", b"sentence1,sentence2,score,language\na,b,1,klingon\n", "row 1, field 'language'"),
-    ("another kind", "sts", "t.txt", b"x", "is not a .csv, .tsv, .jsonl or .parquet file"),
+    ("another kind", "sts", "t.txt", b"x", "is not a .csv, .tsv, .jsonl, .parquet or .xlsx file"),
     ("a folder", "sts", "t.csv", lambda file: file.mkdir(), "t.csv is a folder, not a file"),
     ("a pipe", "sts", "t.csv", os.mkfifo, "is not an ordinary file (a pipe or a device)"),
     ("a pipe as Parquet", "sts", "t.parquet", os.mkfifo, "is not an ordinary file"),

@@ -7,12 +7,14 @@ import stat
 from datetime import UTC, datetime
 
 import pandas as pd
+import pytest
 
 from annotation.campaign.records import CampaignRecords
 from annotation.imports.columns import ROLES
 from annotation.status.status import read_status
 from annotation.verdicts.evidence import Evidence
 from generation.production import read_transformed
+from plumbline.errors import DataError
 from tests.annotation.imports.importing import (
     LONG,
     RATERS,
@@ -120,3 +122,22 @@ def test_help_lists_the_roles_of_columns(place: Workplace) -> None:
 def test_a_file_name_is_no_json(place: Workplace) -> None:
     write_long(place.folder / "[1].csv")
     assert "288 ratings of 48 pairs by 3 raters" in place.take("[1].csv", *LONG).out
+
+
+def test_a_refused_import_leaves_nothing_behind(place: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_long(place.folder / "ratings.csv", 6)
+
+    def fail(*_: object) -> int:
+        raise DataError("ratings.csv, line 3: refused")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("annotation.imports.command.write_records", fail)
+        assert "line 3: refused" in place.refused("ratings.csv", *LONG)
+    assert [path.name for path in (place.folder / "studies").rglob("*")] == ["mine", "columns.yaml"]
+    assert not any((place.folder / "exports").glob("*"))
+    place.take("ratings.csv", "--column", "answer=meaning")
+    before = place.everything()
+    with monkeypatch.context() as patch:
+        patch.setattr("annotation.imports.command.write_records", fail)
+        place.refused("ratings.csv", "--column", "answer=meaning", "--replace")
+    assert place.everything() == before and len(place.ratings()) == 36

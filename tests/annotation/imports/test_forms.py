@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import zipfile
+from pathlib import Path
 
+import openpyxl
 import pytest
 
-from tests.annotation.imports.importing import RATERS, SYSTEMS, Workplace, answer, original, output, triples, write_csv
+from generation.datasets.loading import iter_datasets
+from plumbline.study import load_study
+from tests.annotation.imports.importing import (
+    LONG,
+    RATERS,
+    SYSTEMS,
+    Workplace,
+    answer,
+    original,
+    output,
+    triples,
+    write_csv,
+    write_long,
+)
 
 
 def values(place: Workplace, number: int, system: str, question: str = "meaning") -> list[int]:
@@ -78,11 +95,56 @@ def test_doccano_has_a_file_for_each_annotator(place: Workplace) -> None:
 
 
 def test_excel(place: Workplace) -> None:
-    openpyxl = pytest.importorskip("openpyxl")
-    book = openpyxl.Workbook()
-    sheet = book.active
-    sheet.append(["original", "output", "rater", "quality"])
+    sheet = [["original", "output", "rater", "quality"]]
     for number, system, rater in triples(10):
-        sheet.append([original(number), output(number, system), rater, answer(number, system, rater)])
-    book.save(place.folder / "ratings.xlsx")
-    assert "60 ratings of 20 pairs by 3 raters" in place.take("ratings.xlsx", "--column", "answer=quality").out
+        sheet.append([original(number), output(number, system), rater, str(answer(number, system, rater))])
+    write_book(place.folder / "ratings.xlsx", sheet)
+    assert "60 ratings of 20 texts by 3 raters" in place.take("ratings.xlsx", "--column", "answer=quality").out
+    done = place.run("init", "ratings.xlsx", "--study", "texts.yaml", "--column", "text=original", "--language", "en")
+    assert done.status == 0, done.err
+    study = load_study(place.folder / "texts.yaml")
+    texts = {text.text for dataset in iter_datasets(study) for text in dataset.texts()}
+    assert texts == {original(number) for number in range(10)}
+
+
+def write_book(path: Path, rows: list[list[str]]) -> None:
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append(row)
+    book.save(path)
+
+
+def test_lists_in_cells_are_an_answer_each(place: Workplace) -> None:
+    marks = ["[4, 5, 3]", "[2. 2. 4.]", "[5, None, 1]", "[1, nan, 2]", "[3 3 5]"]
+    rows = [[n, original(n), mark] for n, mark in enumerate(marks)]
+    write_csv(place.folder / "d.csv", ["id", "text", "ratings"], rows)
+    done = place.take("d.csv", "--language", "en")
+    assert "lists in the cells of ratings" in done.out and "the number of raters is unknown" in done.out
+    assert sorted(place.ratings()["value"]) == [1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 5, 5, 5]
+    assert place.listed == [(4, "no answer"), (5, "no answer")]
+    votes = [str([{"worker": "di", "clear": 1 + n % 3}, {"worker": "ed", "clear": 3}]) for n in range(4)]
+    write_csv(place.folder / "v.csv", ["id", "text", "votes"], [[n, original(n), vote] for n, vote in enumerate(votes)])
+    assert (
+        "8 ratings of 4 texts by 2 raters"
+        in place.take("v.csv", "--column", "answer=clear", "--language", "en", "--replace").out
+    )
+
+
+def test_packed_files(place: Workplace) -> None:
+    write_long(place.folder / "ratings.csv", 6)
+    content = (place.folder / "ratings.csv").read_bytes()
+    (place.folder / "r.csv.gz").write_bytes(gzip.compress(content))
+    assert "CSV (commas), 36 rows" in place.take("r.csv.gz", *LONG).out
+    with zipfile.ZipFile(place.folder / "r.zip", "w") as packed:
+        packed.writestr("batch/one.csv", content)
+        packed.writestr("__MACOSX/._one.csv", b"\0")
+    assert "72 ratings of 12 pairs by 3 raters" in place.take("r.zip", *LONG, "--replace").out
+    with zipfile.ZipFile(place.folder / "d.zip", "w") as packed:
+        for name in ("ada", "bob"):
+            lines = [{"id": n, "text": output(n, "neural"), "label": [["good", "bad"][n % 2]]} for n in range(6)]
+            packed.writestr(f"{name}.jsonl", "\n".join(map(json.dumps, lines)))
+    assert "12 ratings of 6 texts by 2 raters" in place.take("d.zip", "--replace").out
+    (place.folder / "cut.gz").write_bytes(gzip.compress(content)[:-20])
+    assert "cut.gz cannot be unpacked" in place.refused("cut.gz", "--replace")
+    (place.folder / "bad.csv.gz").write_bytes(gzip.compress(b'a,b\n1,"x\n'))
+    assert "bad.csv.gz/bad.csv, lines 2 to 2: cannot be read as CSV" in place.refused("bad.csv.gz", "--replace")

@@ -1,0 +1,132 @@
+"""Files that hold tables in another wrapping: Excel's sheets, gzip and zip."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+from plumbline.errors import DataError, StudyError
+from plumbline.reading import refuse_no_file
+from plumbline.resources import missing_package
+
+EXCEL = (".xlsx", ".xlsm")
+_PACKED = (".gz", ".zip")
+_LARGEST_BOOK = 2**29  # bytes of what a spreadsheet unpacks to
+_LARGEST = 2**33  # bytes of what a packed file unpacks to
+_DAMAGED = (OSError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError)
+
+
+@contextlib.contextmanager
+def unpacked(path: Path) -> Iterator[Sequence[Path]]:
+    """Yield the files in a gzip or zip file, which exist within the block; or a file of another kind itself.
+
+    Raises DataError for a damaged file; faults within the block name the file and where it is packed.
+    """
+    if path.suffix.lower() not in _PACKED:
+        yield [path]
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            refuse_no_file(path)
+            (_unpack_zip if path.suffix.lower() == ".zip" else _unpack_gzip)(path, Path(folder))
+        except _DAMAGED as error:
+            raise DataError(f"{path} cannot be unpacked: {getattr(error, 'strerror', '') or error}") from None
+        files = [file for file in sorted(Path(folder).rglob("*")) if file.is_file()]
+        if not files:
+            raise DataError(f"{path}: no file is in it")
+        try:
+            yield files
+        except DataError as error:
+            raise DataError(*(str(fault).replace(folder, str(path)) for fault in error.args)) from None
+
+
+def _unpack_gzip(path: Path, folder: Path) -> None:
+    left = _LARGEST
+    with gzip.open(path) as packed, (folder / (path.stem or "file")).open("wb") as file:
+        while piece := packed.read(1 << 20):
+            left -= len(piece)
+            _refuse_large(path, left)
+            file.write(piece)
+
+
+def _unpack_zip(path: Path, folder: Path) -> None:
+    with zipfile.ZipFile(path) as packed:
+        members = [member for member in packed.infolist() if not member.is_dir()]
+        _refuse_large(path, _LARGEST - sum(member.file_size for member in members))
+        for member in members:
+            if not any(part.startswith((".", "__MACOSX")) for part in Path(member.filename).parts):
+                packed.extract(member, folder)
+
+
+def _refuse_large(path: Path, left: int) -> None:
+    if left < 0:
+        raise DataError(f"{path}: unpacks to more than {_LARGEST >> 30} GB")
+
+
+def one_file(path: Path, files: Sequence[Path]) -> Path:
+    """Return the only file of a packed one. Raises DataError for several."""
+    if len(files) > 1:
+        names = ", ".join(file.name for file in files[:5])
+        raise DataError(f"{path}: {len(files)} files are in it ({names}); unpack it, and name one")
+    return files[0]
+
+
+def excel_rows(path: Path, sheet: str = "") -> tuple[str, list[tuple[int, list[str]]]]:
+    """Return a sheet's name, and its rows that are not empty with their numbers, as texts and as long as the first.
+
+    Raises DataError if several sheets have rows and none is named.
+    """
+    try:
+        import openpyxl  # type: ignore[import-untyped, unused-ignore]  # noqa: PLC0415 (an extra)
+    except ModuleNotFoundError as error:
+        raise missing_package("an Excel file", error, "excel") from None
+    try:
+        if (
+            zipfile.is_zipfile(path)
+            and sum(part.file_size for part in zipfile.ZipFile(path).infolist()) > _LARGEST_BOOK
+        ):
+            raise DataError(f"{path}: unpacks to more than {_LARGEST_BOOK >> 20} MB; save the sheet as CSV")
+        with path.open("rb") as file:
+            book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+            return _sheet_rows(path, book, sheet)
+    except (DataError, StudyError):
+        raise
+    except Exception as error:  # a damaged file raises errors of zip, XML or openpyxl's own
+        raise DataError(f"{path} cannot be read as Excel ({error}); save it again, as .xlsx or CSV") from None
+
+
+def _sheet_rows(path: Path, book: Any, sheet: str) -> tuple[str, list[tuple[int, list[str]]]]:
+    names = [sheet] if sheet else book.sheetnames
+    if sheet and sheet not in book.sheetnames:
+        raise DataError(f"{path}: no sheet {sheet!r}; it has {', '.join(book.sheetnames)}")
+    filled = {}
+    for name in names:
+        book[name].reset_dimensions()  # a lone cell far to the right would widen every row
+        rows = book[name].iter_rows(values_only=True)
+        numbered = [(line, row) for line, row in enumerate(rows, 1) if any(cell is not None for cell in row)]
+        if len(numbered) > 1:
+            filled[name] = numbered
+    if len(filled) != 1:
+        which = f"{len(filled)} sheets with rows ({', '.join(filled)}); name one with --sheet" if filled else "no rows"
+        raise DataError(f"{path}: has {which}")
+    (name, numbered), *_ = filled.items()
+    width = len(numbered[0][1])
+    return name, [(line, [*map(text_of, row[:width]), *([""] * (width - len(row)))]) for line, row in numbered]
+
+
+def text_of(cell: Any) -> str:
+    """Return a cell of a spreadsheet, or a value of JSON, as text."""
+    if cell is None:
+        return ""
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    if isinstance(cell, float) and cell.is_integer():
+        return str(int(cell))
+    return cell.isoformat() if isinstance(cell, (date, datetime)) else str(cell)
