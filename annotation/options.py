@@ -49,9 +49,6 @@ class HomeOptions:
         return Home(Path(folder)) if folder else Home()
 
 
-USUAL_HOME = HomeOptions()  #: where no option names another
-
-
 @Parameter(name="*")
 @dataclass(frozen=True)
 class CampaignOptions(HomeOptions, StudyOptions):

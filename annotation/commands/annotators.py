@@ -20,7 +20,7 @@ from annotation.argilla.publish import has_rating_page
 from annotation.argilla.training_answers import by_queue
 from annotation.campaign.records import CampaignRecords
 from annotation.crowd.pay import assumed_hours
-from annotation.options import USUAL_HOME, Address, CampaignOptions, HomeOptions, Unseen
+from annotation.options import Address, CampaignOptions, HomeOptions, Unseen
 from annotation.page.task import named, rating_words
 from annotation.page.training import read_items, training_rubric
 from annotation.questions.entries import ENGLISH
@@ -169,7 +169,7 @@ def add_users(
     names: tuple[str, ...],
     /,
     *,
-    options: HomeOptions = USUAL_HOME,
+    options: HomeOptions = HomeOptions(),
     study: Annotated[Named | None, Parameter(metavar="FILE")] = None,
     exports: Unseen = None,
     languages: Annotated[str, Parameter(metavar="CODES")] = "",
@@ -247,7 +247,7 @@ def hand_out(letters: Sequence[Letter], folder: Path | None) -> None:
 
 def list_users(
     *,
-    options: HomeOptions = USUAL_HOME,
+    options: HomeOptions = HomeOptions(),
     study: Annotated[Named | None, Parameter(metavar="FILE")] = None,
     exports: Unseen = None,
 ) -> None:
@@ -278,7 +278,7 @@ def list_users(
     print(columns(header, rows))
 
 
-def reset_users(name: str, /, *, options: HomeOptions = USUAL_HOME) -> None:
+def reset_users(name: str, /, *, options: HomeOptions = HomeOptions()) -> None:
     """Set a new random password for an account.
 
     Example: plumbline users reset ada
@@ -292,7 +292,7 @@ def reset_users(name: str, /, *, options: HomeOptions = USUAL_HOME) -> None:
     print(f"User {name}, password {password}   (shown this once)")
 
 
-def remove_users(name: str, /, *, options: HomeOptions = USUAL_HOME, force: bool = False) -> None:
+def remove_users(name: str, /, *, options: HomeOptions = HomeOptions(), force: bool = False) -> None:
     """Delete an annotator's account.
 
     Example: plumbline users remove ada

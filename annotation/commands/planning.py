@@ -62,10 +62,7 @@ class PlanOptions:
     seed: Seed | None = None
 
 
-_USUAL = PlanOptions()
-
-
-def plan_study(*, options: CampaignOptions, planning: PlanOptions = _USUAL) -> None:
+def plan_study(*, options: CampaignOptions, planning: PlanOptions = PlanOptions()) -> None:
     """Estimate the number of pairs and raters that you need, and their cost.
 
     Example: plumbline plan --study studies/demo.yaml

@@ -19,7 +19,7 @@ from annotation import server
 from annotation.argilla import accounts
 from annotation.argilla.accounts import admit_annotators
 from annotation.argilla.client import attach
-from annotation.options import USUAL_HOME, Address, HomeOptions, Unseen
+from annotation.options import Address, HomeOptions, Unseen
 from annotation.rounds import BlockOpener
 from annotation.server.backup import EVERY, KEEP, Keeper
 from annotation.server.home import POLL_SECONDS
@@ -72,9 +72,6 @@ class ServeOptions(HomeOptions):
     keep: Count = KEEP
 
 
-_USUAL = ServeOptions()
-
-
 def _words_of(line: str) -> list[str]:
     """A command line's words. Raises StudyError for one that cannot be run; no shell reads it."""
     try:
@@ -90,7 +87,7 @@ def _words_of(line: str) -> list[str]:
 
 def serve(
     *,
-    options: ServeOptions = _USUAL,
+    options: ServeOptions = ServeOptions(),
     prepare: bool = False,
     during: Annotated[str, Parameter(metavar="COMMAND")] = "",
 ) -> int:
@@ -166,7 +163,9 @@ def _make_annotators(study: Study, connection: server.Connection) -> None:
             admit_annotators(study, argilla, accounts.languages(connection, connection.home))
 
 
-def backup(*, options: HomeOptions = USUAL_HOME, to: Annotated[Local | None, Parameter(metavar="DIR")] = None) -> None:
+def backup(
+    *, options: HomeOptions = HomeOptions(), to: Annotated[Local | None, Parameter(metavar="DIR")] = None
+) -> None:
     """Write and check a backup of the local Argilla.
 
     Example: plumbline backup --to /mnt/elsewhere
@@ -180,7 +179,7 @@ def backup(*, options: HomeOptions = USUAL_HOME, to: Annotated[Local | None, Par
     print(f"{file}: {manifest}")
 
 
-def restore(file: Local, /, *, options: HomeOptions = USUAL_HOME) -> None:
+def restore(file: Local, /, *, options: HomeOptions = HomeOptions()) -> None:
     """Replace the stopped Argilla's data with a backup.
 
     Example: plumbline restore argilla-....tar.gz

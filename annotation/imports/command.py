@@ -25,7 +25,7 @@ from annotation.imports.matching import Material, match, without_repeats
 from annotation.imports.tables import CellTable, UnplacedRow
 from annotation.imports.word_scales import folded
 from annotation.imports.writing import has_pairs, lay_out, write_records, write_study_files
-from annotation.options import USUAL_HOME, HomeOptions
+from annotation.options import HomeOptions
 from annotation.ratings.answers import source_of_file
 from annotation.server import Home
 from generation.flags import identify
@@ -133,7 +133,7 @@ def import_files(
     *,
     target: ImportTarget,
     reading: ReadingOptions = ReadingOptions(),
-    home: HomeOptions = USUAL_HOME,
+    home: HomeOptions = HomeOptions(),
 ) -> None:
     """Make a study from ratings made in another tool.
 

@@ -32,7 +32,6 @@ from plumbline.words import count, printable_line
 
 _BAR = "  | "  # before the maker's own statements
 _CELL = 60  # most letters of a cell, so that no row fills several lines
-_REQUEST = EvaluationRequest()
 
 
 def export_study(
@@ -87,7 +86,7 @@ def evaluate(
     model: Annotated[tuple[str, ...], Several, Parameter(metavar="NAME...")] = (),
     study: Local | None = None,
     exports: Annotated[Named | None, Parameter(metavar="DIR")] = None,
-    request: EvaluationRequest = _REQUEST,
+    request: EvaluationRequest = EvaluationRequest(),
 ) -> None:
     """Score models on the accepted transformations.
 

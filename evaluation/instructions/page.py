@@ -336,7 +336,6 @@ def write_report(folder: Path, analysis: Analysis, title: str) -> Path:
 
 
 _SOURCE = Group("One of these", validator=LimitedChoice(1))
-_SETTINGS = Settings()
 
 
 def report_wordings(
@@ -345,7 +344,7 @@ def report_wordings(
     scores: Annotated[Local | None, Parameter(group=_SOURCE, metavar="WHAT")] = None,
     exports: Annotated[Named | None, Parameter(metavar="DIR")] = None,
     out: Annotated[Named | None, Parameter(metavar="FOLDER")] = None,
-    settings: Settings = _SETTINGS,
+    settings: Settings = Settings(),
     seed: Seed | None = None,
 ) -> None:
     """Write the report on how wordings change scores and ranks.
