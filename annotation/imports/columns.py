@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import pandas as pd
 
 from annotation.imports.tables import ENTRY, CellTable
@@ -41,6 +42,7 @@ _LEADING = re.compile(r"^(?P<before>)(?P<rater>[AREJWPCarejwpc]\d{1,2})[ _.\-:]+
 _ENDING = re.compile(r"^(?P<before>.*?)[ _.-]*(?P<rater>\d{1,3}|(?<=[ _.-])[A-Za-z])$")
 _ANSWERING = {"answer", "by_rater", "by_item", "slot"}
 _GRID = re.compile(r"\[.+\]\s*$")
+_NO_ROLE = "its name shows no role"
 _SHOWN = 24  # characters of a cell
 
 
@@ -52,6 +54,7 @@ class Proposal:
     reasons: Mapping[str, str]
     fixed: frozenset[str]  #: columns whose role the user or the form set
     full: frozenset[str]  #: columns without an empty cell
+    faults: tuple[str, ...] = ()  #: doubts that the cells raise
 
     @cached_property
     def raters(self) -> Mapping[str, tuple[str, str]]:
@@ -61,7 +64,7 @@ class Proposal:
     @property
     def doubts(self) -> list[str]:
         """What is missing, named twice, or may be something else."""
-        return [*self._missing(), *self._repeated(), *self._unlike_others(), *self._either()]
+        return [*self._missing(), *self._repeated(), *self._unlike_others(), *self._either(), *self.faults]
 
     @property
     def has_answers(self) -> bool:
@@ -92,7 +95,12 @@ class Proposal:
             numbered = list(_raters(self.named("unused")))
             slots = f", or {' and '.join(map(repr, numbered[:3]))} with --column by_rater=NAME if each is one person's,"
             slots += " and with --column slot=NAME if different people filled it"
-            yield f"no column was recognised as answers; name one with --column answer=NAME{slots if numbered else ''}"
+            unknown = [name for name in self.named("unused") if self.reasons[name] == _NO_ROLE]
+            those = f" (of no role: {', '.join(map(repr, unknown[:5]))})" if unknown else ""
+            yield (
+                f"no column was recognised as answers; name one with --column answer=NAME{those}"
+                f"{slots if numbered else ''}"
+            )
         if not {"original", "output", "text", "item", "by_item"} & has:
             yield "no column identifies the item of a row; name one with --column item=NAME or --column text=NAME"
 
@@ -161,10 +169,35 @@ def propose(table: CellTable, corrections: Mapping[str, str]) -> Proposal:
             reasons[name] = "set by you" if name in corrections else f"set by the format, {table.form}"
         else:
             roles[name], reasons[name] = _role_by_name(name, used)
-    if roles.get(ENTRY) == "unused" and ENTRY not in fixed and "item" not in roles.values():
-        roles[ENTRY], reasons[ENTRY] = "item", "the number of the entry in the file"
+    if roles.get(ENTRY) == "unused" and ENTRY not in fixed:
+        reasons[ENTRY] = "the number of the entry in the file"
+        texts = [name for name, role in roles.items() if role in ("original", "output", "text")]
+        several = len(table.cells[[ENTRY, *texts]].drop_duplicates()) > table.cells[ENTRY].nunique()
+        roles[ENTRY] = "unused" if several or "item" in roles.values() else "item"
+    for name in table.copies:
+        if roles.get(name) == "answer" and name not in corrections:
+            roles[name], reasons[name] = "unused", "one value for each entry, beside several answers"
     full = frozenset(name for name in columns if table.cells[name].notna().all())
-    return Proposal(roles, reasons, frozenset(fixed), full)
+    return Proposal(roles, reasons, frozenset(fixed), full, tuple(_faults_of_entries(table, roles, fixed)))
+
+
+def _faults_of_entries(table: CellTable, roles: Mapping[str, str], fixed: Collection[str]) -> Iterator[str]:
+    """Yield what is unclear where an entry has several rows: an id that two entries share, an answer to no item."""
+    none = np.zeros(len(table.cells), bool)
+    items = [name for name, role in roles.items() if role in ("item", "original", "output", "text") and name != ENTRY]
+    of_rater = any(name in table.copies for name, role in roles.items() if role == "rater")
+    ids = [name for name in items if roles[name] == "item" and name not in fixed and name in table.copies]
+    for name in ids if not of_rater else ():
+        of_entries = table.cells[name][~table.copies[name]]
+        if len(twice := of_entries[of_entries.duplicated(keep=False) & of_entries.notna()]):
+            lines = table.lines[twice.index[twice == twice.iloc[0]][:2]]
+            yield (
+                f"{table.path.name}, lines {lines[0]} and {lines[1]}: {name} {str(twice.iloc[0])[:40]!r} is used twice;"
+                f" add --column item={name} if it is one item, or --column item={ENTRY} if these are two"
+            )
+    for name in [name for name, role in roles.items() if role == "answer" and name in table.copies]:
+        if any((table.copies[name] & ~table.copies.get(of_item, none)).any() for of_item in items):
+            yield f"{name!r} is one value for several items; set it to unused (--column unused={name})"
 
 
 def _role_by_name(name: str, used: Collection[str]) -> tuple[str, str]:
@@ -172,7 +205,7 @@ def _role_by_name(name: str, used: Collection[str]) -> tuple[str, str]:
     role = "by_rater" if _PERSON.fullmatch(name) else by_name(name)
     if role in used and role not in ("by_rater", "unused"):
         return "unused", f"another column is the {role}"
-    return (role, "its name") if role else ("unused", "its name shows no role")
+    return (role, "its name") if role else ("unused", _NO_ROLE)
 
 
 def by_name(name: str) -> str:

@@ -10,10 +10,11 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from annotation.imports.columns import SINGLE, by_name
@@ -21,13 +22,14 @@ from annotation.imports.sheets import spread
 from annotation.imports.tables import (
     ENTRY,
     CellTable,
+    UnplacedRow,
     coded_rows,
     read_csv,
     read_excel,
     refuse_no_header,
     refuse_wide,
 )
-from annotation.imports.tool_exports import ANSWERS_OF, DOT, TOOLS, Entry, flat, table_of
+from annotation.imports.tool_exports import ANSWERS_OF, DOT, TOOLS, Entry, flat, singular, table_of
 from plumbline.encodings import encoding_of
 from plumbline.errors import DataError
 from plumbline.reading import MalformedError, parse_json, read_bytes, refuse_no_file
@@ -37,6 +39,8 @@ JSON = (".json", ".jsonl", ".ndjson")
 _DEEPEST = 6
 _MISSING = re.compile(r"\b(?:nan|null|NaN|NA)\b")  # in a list of numbers
 _NUMPY = re.compile(r"\[\s*(?:(?:-?\d+\.?\d*|None)\s*)+\]")
+_UNREAD = "a list of lists, or of values and objects, is not read"
+_OF_ANSWERS = ("rater", "time", "started", "seconds", "status", "comment", "unused")  # roles of lists beside answers
 _SPLITS = ("__", "||", "|", "::", "@@")
 
 
@@ -128,10 +132,10 @@ def read_json(path: Path) -> list[CellTable]:
     entries, root = _entries(path)
     if isinstance(root, dict):
         return [_of_mapping(path, root)]
-    first = next((entry for _, entry in entries if isinstance(entry, dict)), None)
-    if first is None:
+    records = [entry for _, entry in entries if isinstance(entry, dict)]
+    if not records:
         raise DataError(f"{path}: contains no JSON objects to read as records; export it again")
-    tool = next((tool for tool in TOOLS if tool.wrote(first)), None)
+    tool = next((tool for tool in TOOLS if tool.wrote(records[0]) and not any(map(tool.cannot_write, records))), None)
     return [tool(path).table(entries) if tool else _generic(path, entries)]
 
 
@@ -202,7 +206,7 @@ def _lacks_a_list(root: Mapping[str, Any]) -> bool:
 
 
 def _scalar(value: Any) -> bool:
-    return value is None or isinstance(value, (str, int, float, bool))
+    return value is None or isinstance(value, (str, int, float))
 
 
 def _by_rater(path: Path, root: Mapping[str, Mapping[str, Any]]) -> CellTable:
@@ -233,36 +237,81 @@ def _id_parts(parts: Sequence[str]) -> dict[str, str]:
 
 
 def _generic(path: Path, entries: Sequence[Entry], notes: tuple[str, ...] = ()) -> CellTable:
-    """Read any records: nested objects give columns, lists of objects and of numbers give rows."""
+    """Read any records: nested objects give columns, lists of objects and of answers give rows."""
     rows = [(line, row) for line, entry in entries for row in _expanded(entry, f"{path.stem} {line}")]
-    counts = Counter(name for _, row in rows for name in row)
+    counts = Counter(name for _, row in rows for name in row.cells)
     refuse_wide(path, len(counts))
-    listed = {path for _, entry in entries if isinstance(entry, dict) for path in _listed_numbers(entry)}
-    names = _short_names(set(counts), listed)
+    listed = {path: role for _, entry in entries if isinstance(entry, dict) for path, role in _listed_answers(entry)}
+    names = _short_names(set(counts), set(listed))
     flat = len(rows) == len(entries)
     form = ("JSON lines" if path.suffix.lower() != ".json" else "JSON") + ("" if flat else " (nested)")
     unused = {ENTRY} if flat else set()
-    short = ((line, {names[key]: cell for key, cell in row.items() if key not in unused}) for line, row in rows)
-    roles = {names[path].replace(DOT, "."): "answer" for path in listed if path in names}
-    return table_of(path, form, short, roles=roles, notes=notes)
+    short = [(line, {names[key]: cell for key, cell in row.cells.items() if key not in unused}) for line, row in rows]
+    columns = {path: names[path].replace(DOT, ".") for path in counts if path not in unused}
+    copies = {column: np.array([path in row.copied for _, row in rows]) for path, column in columns.items()}
+    return table_of(
+        path, form, short, roles={columns[path]: role for path, role in listed.items() if role and path in columns},
+        notes=notes, copies={column: mask for column, mask in copies.items() if mask.any()},
+        listed=tuple(UnplacedRow(path.name, line, _UNREAD, name.replace(DOT, "."))
+                     for line, entry in entries for name in _unread(entry)),
+    )  # fmt: skip
 
 
-def _expanded(entry: Any, number: str, prefix: str = "", depth: int = 0) -> list[dict[str, str]]:
+@dataclass(frozen=True)
+class _EntryRow:
+    """A row of an entry, and the columns in which it repeats what an earlier row of the entry says."""
+
+    cells: dict[str, str]
+    copied: frozenset[str] = frozenset()
+
+
+def _expanded(entry: Any, number: str, prefix: str = "", depth: int = 0) -> list[_EntryRow]:
     """Return a record as rows: shared facts stand in each row, with the number of the list entry it comes from."""
     if not isinstance(entry, dict) or depth > _DEEPEST:
         return []
-    base, rows, numbers = flat(entry, prefix), list[dict[str, str]](), dict[str, list[Any]]()
-    for path, value in _lists(entry, prefix):
+    lists = dict(_lists(entry, prefix))
+    columns = {path: lists[path] for path in _parallel(lists)}
+    base = {path: cell for path, cell in flat(entry, prefix).items() if path not in columns}
+    rows = list[_EntryRow]()
+    for path, value in lists.items():
         if any(isinstance(element, dict) for element in value):
             for position, element in enumerate(value, 1):
                 inner = _expanded(element, f"{number}.{position}", f"{path}.", depth + 1)
-                rows += ({ENTRY: number} | row for row in inner)
-        elif all(isinstance(element, (int, float, type(None))) for element in value) or ANSWERS_OF.search(path):
-            numbers[path] = value
-    for position in range(max(map(len, numbers.values()), default=0)):
-        answers = {path: text_of(value[position]) for path, value in numbers.items() if position < len(value)}
-        rows.append({ENTRY: number} | answers)
-    return [{**base, **row} for row in rows] or [base]
+                rows += (replace(row, cells={ENTRY: number} | row.cells) for row in inner)
+    for position in range(max(map(len, columns.values()), default=0)):
+        answers = {path: text_of(value[position]) for path, value in columns.items() if position < len(value)}
+        rows.append(_EntryRow({ENTRY: number} | answers))
+    rows = [
+        _EntryRow({**base, **row.cells}, row.copied | (base.keys() if turn else set())) for turn, row in enumerate(rows)
+    ]
+    return rows or [_EntryRow(base)]
+
+
+def _parallel(lists: Mapping[str, Sequence[Any]]) -> dict[str, str]:
+    """Return the lists with a value for each answer, and their roles: numbers, votes, and what is listed beside these.
+
+    Labels are answers if as many raters are listed; otherwise they are the entry's own.
+    """
+    plain = {path: value for path, value in lists.items() if all(map(_scalar, value))}
+    named = {path: singular(path) for path in plain}
+    raters = {len(plain[path]) for path, role in named.items() if role == "rater"}
+    answers = {
+        path for path, value in plain.items() if ANSWERS_OF.search(path) or not any(isinstance(v, str) for v in value)
+        or (named[path] == "answer" and len(value) in raters)
+    }  # fmt: skip
+    sizes = {len(plain[path]) for path in answers}
+    beside = {path for path, role in named.items() if role in _OF_ANSWERS and len(plain[path]) in sizes}
+    return {path: named[path] if path in beside else "answer" for path in plain if path in answers | beside}
+
+
+def _unread(entry: Any, prefix: str = "", depth: int = 0) -> Iterator[str]:
+    """Yield the paths of lists of which `_expanded` reads nothing, or not all."""
+    for path, value in _lists(entry, prefix) if isinstance(entry, dict) else ():
+        objects = [element for element in value if isinstance(element, dict)]
+        if not all(map(_scalar, value)) and (len(objects) < len(value) or depth >= _DEEPEST):
+            yield path
+        for element in objects:
+            yield from _unread(element, f"{path}.", depth + 1)
 
 
 def _lists(value: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, list[Any]]]:
@@ -294,10 +343,11 @@ def _short_names(paths: set[str], preferred: set[str]) -> dict[str, str]:
     return {path: path if name in twice and path not in preferred else name for path, name in names.items()}
 
 
-def _listed_numbers(entry: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """Yield the paths of lists of numbers, which are more likely answers than facts about items."""
-    for path, value in _lists(entry, prefix):
-        if isinstance(value[0], dict):
-            yield from _listed_numbers(value[0], f"{path}.")
-        elif not isinstance(value[0], str) or ANSWERS_OF.search(path):
-            yield path
+def _listed_answers(entry: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the paths and roles of lists with a value for each answer: more likely answers than facts about items."""
+    lists = dict(_lists(entry, prefix))
+    yield from _parallel(lists).items()
+    for path, value in lists.items():
+        for element in value:
+            if isinstance(element, dict):
+                yield from _listed_answers(element, f"{path}.")

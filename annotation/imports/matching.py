@@ -60,7 +60,8 @@ def match(tables: Sequence[CellTable], proposals: Sequence[Proposal], *, raters_
         parts.append(_with_file(frame) if raters_per_file else frame)
     notes += [] if raters_per_file else _shared_raters(parts)
     frame = _stacked(parts) if len(parts) > 1 else parts[0]
-    frame = _without_empty(_in_one_case(frame, notes), listed)
+    frame = _in_one_case(frame[~frame["copied"]].reset_index(drop=True), notes)
+    frame = _without_empty(frame, listed)
     items, numbers = _items(frame)
     columns = ["rater", "question", "cell", "at", "seconds", "comment", "status", "file", "line"]
     has_raters = not frame["unnamed"].any()
@@ -119,18 +120,20 @@ def _rows(table: CellTable, proposal: Proposal, notes: list[str]) -> pd.DataFram
     base["unnamed"] = not single("rater")
     each_row = pd.Categorical([f"{table.path.name} {row}" for row in range(number)])
     base["rater"] = _plain(cells, single("rater")) if single("rater") else each_row
+    base["copied"] = False
     if single("question") and not proposal.has_wide_answers:
         return base.assign(question=_plain(cells, single("question")), cell=_plain(cells, single("answer")))
     return _stacked(
         [
             base.assign(question=_constant(question, number), cell=cells[column], **facts)
-            for column, question, facts in _wide_answers(proposal, number)
+            for column, question, facts in _wide_answers(table, proposal)
         ]
     )
 
 
-def _wide_answers(proposal: Proposal, number: int) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Yield each column of answers of a table with so many rows: its question, and what it says of rater or item."""
+def _wide_answers(table: CellTable, proposal: Proposal) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Yield each column of answers of a table: its question, and what it says of rater or item."""
+    number = len(table.cells)
     by_rater, by_item = (*proposal.named("by_rater"), *proposal.named("slot")), proposal.named("by_item")
     for column in by_rater:
         question, rater = proposal.raters.get(column, ("", column))
@@ -143,7 +146,7 @@ def _wide_answers(proposal: Proposal, number: int) -> Iterator[tuple[str, str, d
         role = "text" if match or count_words(item) > 2 else "item"
         yield column, question or "rating", {role: _constant(item, number)}
     for column in () if by_rater or by_item else proposal.named("answer"):
-        yield column, column, {}
+        yield column, column, {"copied": table.copies[column]} if column in table.copies else {}
 
 
 def _constant(text: str, number: int) -> pd.Categorical[Any]:

@@ -69,6 +69,8 @@ class CellTable:
     notes: tuple[str, ...] = ()
     lower: frozenset[str] = frozenset()  #: questions where less is better, such as ranks
     scales: Mapping[str, str] = field(default_factory=dict)  #: of questions whose scale the form defines: 0..25
+    #: By column: rows that repeat the value of an entry with several rows.
+    copies: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def values(self, column: str) -> list[str]:
         """Return the distinct texts of a column."""

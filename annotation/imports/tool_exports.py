@@ -9,12 +9,15 @@ import re
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+from annotation.imports.columns import by_name
 from annotation.imports.tables import AND_ALSO, CellTable, UnplacedRow, coded_rows
 from plumbline.errors import DataError
 from plumbline.spreadsheets import text_of
+from plumbline.words import count_words
 
 Entry = tuple[int, Any]  # the line or number of a record, and its content
 DOT = "\x1d"  # in a path, in place of a full stop within a key
@@ -23,8 +26,10 @@ ANSWERS_OF = re.compile(
 )  # names of lists of people's answers
 _ROLES = {"rater": "rater", "question": "question", "answer": "answer", "time": "time", "seconds": "seconds",
           "status": "status", "item": "item", "candidate text": "text"}  # fmt: skip
+_TEXT = 4  # words of what is a text rather than an answer
 NO_ANSWERS = "spans and boxes are not imported as answers"
 _SPANS = "spans are not imported as answers"
+_UNREAD = "a list is not read here"
 
 
 def flat(value: Any, prefix: str = "") -> dict[str, str]:
@@ -35,11 +40,29 @@ def flat(value: Any, prefix: str = "") -> dict[str, str]:
         if isinstance(inner, dict):
             cells |= flat(inner, f"{name}.")
         elif isinstance(inner, list):
-            if inner and all(isinstance(entry, str) for entry in inner) and not ANSWERS_OF.search(str(key)):
+            if inner and _is_texts(inner) and not ANSWERS_OF.search(str(key)):
                 cells[name] = AND_ALSO.join(inner)
         else:
             cells[name] = text_of(inner)
     return cells
+
+
+def unread_lists(value: Any, prefix: str = "") -> Iterator[str]:
+    """Yield the paths of lists that `flat` leaves out."""
+    for key, inner in value.items() if isinstance(value, dict) else ():
+        if isinstance(inner, dict):
+            yield from unread_lists(inner, f"{prefix}{key}.")
+        elif isinstance(inner, list) and inner and (ANSWERS_OF.search(str(key)) or not _is_texts(inner)):
+            yield f"{prefix}{key}"
+
+
+def _is_texts(value: Sequence[Any]) -> bool:
+    return all(isinstance(entry, str) for entry in value)
+
+
+def singular(path: str) -> str:
+    """Return the role that the name of a list shows: `annotator_ids` are raters."""
+    return by_name(path) or by_name(re.sub("s$", "", path))
 
 
 def joined(labels: Any) -> str:
@@ -73,6 +96,11 @@ class ToolExport(ABC):
     def wrote(cls, record: Mapping[str, Any]) -> bool:
         """Return whether a record is of this tool."""
         return any(keys <= record.keys() for keys in cls.keys)
+
+    @classmethod
+    def cannot_write(cls, record: Mapping[str, Any]) -> bool:
+        """Return whether a record, which may lack keys, shows that another tool wrote the file."""
+        return False
 
     @abstractmethod
     def read(self, record: dict[str, Any]) -> None:
@@ -299,31 +327,65 @@ def _argilla_record(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Prodigy(ToolExport):
-    """Prodigy's lines: options chosen, or a label accepted or rejected; ignored ones do not count."""
+    """Prodigy's lines: options chosen, what was entered in a block, or a label accepted or rejected.
+
+    Prodigy's own button is an answer only where its page asks nothing else; ignored texts do not count.
+    """
 
     title = "Prodigy"
     keys = (frozenset({"_input_hash", "answer"}), frozenset({"_task_hash", "answer"}))
-    _own = ("text", "meta", "options", "accept", "answer", "label", "spans", "tokens", "config")
+    _own = ("text", "meta", "options", "accept", "answer", "label", "spans", "tokens", "relations", "config")
+    _models = frozenset({"score", "priority"})  # what a model said, where texts are chosen by it
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._entered, self._buttons, self._unsure = set[str](), set[str](), False
 
     def read(self, record: dict[str, Any]) -> None:
         options = {str(option["id"]): option.get("text", option["id"]) for option in record.get("options") or ()}
-        about = {
-            **flat(record.get("meta") or {}),
-            **flat({key: cell for key, cell in record.items() if key not in self._own and key[:1] != "_"}),
-            "text": record.get("text", ""),
-            "item": record.get("_input_hash", self.number),
-        }
+        meta, others = flat(record.get("meta") or {}, "meta."), {
+            key: cell for key, cell in record.items() if key not in self._own and key[:1] != "_"
+        }  # fmt: skip
+        by_model = {"score", "priority"} <= record.keys() or (record.get("meta") or {}).get("score") is not None
+        cells = flat(others)
+        entered = {
+            name for name, cell in cells.items()
+            if name.endswith("input") or (by_name(name) == "answer" and count_words(cell) < _TEXT)
+        } - (self._models if by_model else set())  # fmt: skip
+        about = {**meta, **cells, "text": record.get("text", ""), "item": record.get("_input_hash", self.number)}
         about |= {"rater": record.get("_annotator_id") or record.get("_session_id") or self.path.stem}
         about |= {"time": record.get("_timestamp", ""), "status": "discarded" if record["answer"] == "ignore" else ""}
+        for path in unread_lists(others):
+            self.list(_UNREAD, path)
         if record.get("spans"):
             self.list(_SPANS)
+        self._entered |= entered
+        unsure = record.get("_view_id") == "blocks" and "label" not in record and bool(cells)
+        self._unsure |= unsure
+        button = {str(record.get("label", "answer")): record["answer"]}
         if options:
             chosen = [text_of(options.get(str(name), name)) for name in record.get("accept") or ()]
-            self.add(about, question="choice", answer=AND_ALSO.join(chosen) or "none of them")
-        elif record["answer"] == "ignore":
-            self.list("the annotator ignored the text")
-        elif "label" in record or not record.get("spans"):
-            self.add(about, question=record.get("label", "answer"), answer=record["answer"])
+            self._entered.add("choice")
+            about["choice"] = AND_ALSO.join(chosen) or "none of them"
+        elif not any(cells.get(name) for name in entered):
+            if record["answer"] == "ignore":
+                self.list("the annotator ignored the text")
+                return
+            if "label" not in record and record.get("spans"):
+                return
+        if (options or entered or unsure) and record["answer"] == "reject":
+            self._notes["texts that were answered, and rejected with Prodigy's button; their answers count"] += 1
+        self._buttons |= button.keys()
+        self.add(about, **button)
+
+    def table(self, entries: Sequence[Entry]) -> CellTable:
+        table = super().table(entries)
+        button = "unused" if self._entered or self._unsure else "answer"
+        roles = {name: "unused" for name in map(str, table.cells) if name.startswith("meta.")
+                 and by_name(name) in ("answer", "rater", "status")}  # fmt: skip
+        roles |= dict.fromkeys(self._buttons, button) | dict.fromkeys(self._entered, "answer")
+        roles = {**table.roles, **roles}
+        return replace(table, roles={name: role for name, role in roles.items() if name in table.cells})
 
 
 class Potato(ToolExport):
@@ -354,6 +416,17 @@ class Doccano(ToolExport):
     keys = tuple(frozenset({"text", name}) for name in ("label", "labels", "cats", "annotations"))
     _own = ("label", "labels", "cats", "annotations", "annotation_approver", "Comments", "text", "data", "id")
 
+    @classmethod
+    def cannot_write(cls, record: Mapping[str, Any]) -> bool:
+        """Return whether raters are named, or their votes stand, where doccano has nothing of that kind."""
+        if any(singular(str(key)) == "rater" for key in record):
+            return True
+        others = [name for name in unread_lists(record) if name not in cls._own]
+        lists = [record.get(name) for name in (*others, "annotations")]
+        raters = {key for entries in lists if isinstance(entries, list) for entry in entries if isinstance(entry, dict)
+                  for key in entry if key != "user" and by_name(str(key)) == "rater"}  # fmt: skip
+        return bool(raters) or any(ANSWERS_OF.search(name) for name in others)
+
     def read(self, record: dict[str, Any]) -> None:
         labels, spans = defaultdict[str, list[str]](list), 0
         for user, label in [*self._annotated(record), *self._listed(record)]:
@@ -362,9 +435,8 @@ class Doccano(ToolExport):
             else:
                 labels[user].append(label)
         about = {key: cell for key, cell in record.items() if key not in self._own}
-        for key, cell in about.items():
-            if isinstance(cell, list) and any(isinstance(entry, (list, dict)) for entry in cell):
-                self.list("a list beside the labels is not read", key)
+        for path in unread_lists(about):
+            self.list("a list beside the labels is not read", path)
         text, item = record.get("text", record.get("data", "")), record.get("id", self.number)
         for user, of_user in labels.items():
             base = {**flat(about), "text": text, "item": item, "rater": user}

@@ -94,9 +94,7 @@ def test_every_row_is_imported_or_listed(place: Workplace) -> None:
     assert place.listed == [(line, "a list beside the labels is not read") for line in (1, 2, 3)]
     records = [{"text": original(n), "_task_hash": n, "answer": "accept", "score": 1 + n} for n in range(5)]
     (place.folder / "p.jsonl").write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
-    assert "unused (another column is the answer): score" in place.take("p.jsonl", "--language", "en", "--replace").out
-    columns = [word for name in ("answer=score", "unused=answer", "unused=question") for word in ("--column", name)]
-    place.take("p.jsonl", *columns, "--language", "en", "--replace")
+    assert "Prodigy): answer" in place.take("p.jsonl", "--language", "en", "--replace").out
     assert sorted(place.ratings()["value"]) == [1, 2, 3, 4, 5]
     write_csv(place.folder / "r.csv", ["participant_id", "text", "rating"], [["p", original(n), n] for n in range(5)])
     work = [["s1", "p", "RETURNED", 9], ["s2", "p", "APPROVED", 9]]
