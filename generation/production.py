@@ -146,7 +146,7 @@ class Machines:
     ] = None
 
 
-def run(
+def transform_texts(
     *,
     options: StudyOptions,
     generator: Annotated[str, Parameter(metavar="MODEL")] = "",

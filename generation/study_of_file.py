@@ -24,7 +24,7 @@ from plumbline.cli import Named, reads
 from plumbline.errors import DataError, StudyError
 from plumbline.languages import language_name, language_pair, pair_code
 from plumbline.store import atomic
-from plumbline.study import load_study
+from plumbline.study import Study, load_study
 from plumbline.study.datasets import TaskType
 from plumbline.words import shows
 
@@ -105,6 +105,10 @@ _FORMS = (
 def guess(frame: pd.DataFrame, named: Mapping[str, str], path: Path) -> Guess:
     """Return the guess for a file; `named` are the user's columns. Raises DataError if it is unclear."""
     header = [str(name) for name in frame.columns]
+    listed = ", ".join(map(repr, header))[:_LISTS]
+    for name in named.values():
+        if name not in header:
+            raise DataError(f"{path}: no column {name!r} among {listed}")
     columns = dict(named)
     for field, names in NAMES.items():
         matches = [name for name in header if name.strip().lower() in names and name not in columns.values()]
@@ -113,9 +117,8 @@ def guess(frame: pd.DataFrame, named: Mapping[str, str], path: Path) -> Guess:
     for form in _FORMS:
         if form.fits(frame, columns):
             return Guess({name: columns[name] for name in form.columns if name in columns}, form.task, form.reason)
-    listed = ", ".join(map(repr, header))
     raise DataError(
-        f"{path}: no column name tells which column holds texts; the first line is {listed[:_LISTS]}. If these are"
+        f"{path}: no column name tells which column holds texts; the first line is {listed}. If these are"
         " names, choose one: --column text=NAME (or sentence1=NAME and sentence2=NAME); if it is a row of texts, put a"
         " line of column names above it, such as text"
     )
@@ -236,7 +239,7 @@ def _column(value: str) -> str:
     return value
 
 
-def run(
+def make_study(
     file: Named,
     /,
     *,
@@ -276,10 +279,6 @@ def run(
     if target.exists():
         raise StudyError(f"{target} exists already; move it, or name another with --study FILE or --name NAME")
     guessed = guess(frame, dict(word.split("=", 1) for word in column), path)
-    for heading in guessed.columns.values():
-        if heading not in frame:
-            listed = ", ".join(repr(str(name)) for name in frame.columns)
-            raise DataError(f"{path}: no column {heading!r} among {listed[:_LISTS]}")
     sides = [frame[heading] for heading in guessed.texts]
     language = language or _most_common(frame) or language_of(pd.concat(sides), path)
     if "-" in language and "text" in guessed.columns:
@@ -288,21 +287,27 @@ def run(
         )
     texts = len({str(text) for side in sides for text in side})
     languages = languages_in(frame, guessed.texts[0], guessed.task, language)
-    with atomic(target, public=True) as written:
-        written.write(study_text(path, target, name, guessed, language, (texts, languages)).encode())
-    try:
-        loaded = load_study(target)
-        for _ in iter_datasets(loaded):
-            pass
-    except BaseException:
-        target.unlink()
-        raise
+    loaded = _write(target, study_text(path, target, name, guessed, language, (texts, languages)))
     print(f"{', '.join(f'{field}: column {heading!r}' for field, heading in guessed.columns.items())}")
     if not _KNOWN & {heading.strip().lower() for heading in guessed.columns.values()}:
         print(f"the first line of {path} is read as column names, not as a text")
     print(f"task: {guessed.task} ({guessed.reason}); language: {language_of_all(language, languages)}")
     print(f"-> {loaded.file}: read it and change what you like")
     print(f"next: {loaded.command('generate')}{'' if 'output' in guessed.columns else ' --dry-run'}")
+
+
+def _write(target: Path, text: str) -> Study:
+    """Write the study, and return it if its texts can be read; else remove it."""
+    with atomic(target, public=True) as file:
+        file.write(text.encode())
+    try:
+        study = load_study(target)
+        for _ in iter_datasets(study):
+            pass
+    except BaseException:
+        target.unlink()
+        raise
+    return study
 
 
 def language_of_all(language: str, texts: Mapping[str, int]) -> str:

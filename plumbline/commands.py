@@ -31,16 +31,17 @@ class Command:
 
 SECTIONS = {
     "getting started": (
-        Command("demo", "run the whole flow on the sample study, with simulated raters", "plumbline.demo:run"),
+        Command("demo", "run the whole flow on the sample study, with simulated raters", "plumbline.demo:demo"),
         Command("studies", "copy the sample studies into ./studies, to run or adapt",
                 "plumbline.study_files:copy_studies"),
-        Command("init", "make a study from your own file of texts", "generation.study_of_file:run", "generation"),
+        Command("init", "make a study from your own file of texts", "generation.study_of_file:make_study",
+                "generation"),
         Command("schema", "write the JSON Schema of study files, for editors", "plumbline.study_files:write_schema"),
         Command("completion", "print a script that lets your shell complete commands and options",
                 "plumbline.commands:completion"),
     ),
     "texts -> transformations": (
-        Command("generate", "transform the study's texts", "generation.production:run", "generation"),
+        Command("generate", "transform the study's texts", "generation.production:transform_texts", "generation"),
         Command("errors", "show each generator's error rates", "generation.output_tables:show_error_rates",
                 "generation"),
         Command("compare", "show how generators' outputs differ", "generation.output_tables:show_lengths",
@@ -142,8 +143,8 @@ SECTIONS = {
                 "evaluation,report"),
     ),
     "instructions of embedding models": (
-        Command("instructions", "make wordings of instructions for people to label", "generation.instructions.run:run",
-                "generation"),
+        Command("instructions", "make wordings of instructions for people to label",
+                "generation.instructions.run:make_wordings", "generation"),
         Command("sensitivity", "score models under the wordings that people accepted",
                 "evaluation.instructions.run:score_wordings", "evaluation"),
         Command("sensitivity-report", "write the report on how wordings change scores and ranks",

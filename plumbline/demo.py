@@ -34,7 +34,7 @@ TAKES = "less than two minutes on two idle cores"
 Command = list[str]
 
 
-def run(
+def demo(
     *,
     study: Annotated[Named, Parameter(metavar="FILE")] = STUDY,
     exports: Annotated[Named | None, Parameter(metavar="DIR")] = None,

@@ -238,7 +238,7 @@ def _refuse_known(file: Path, items: Sequence[Instruction], machine: Sequence[In
             raise DataError(f"{file}: {item.text[:60]!r} is also a wording of its task; remove it from the file")
 
 
-def run(*, options: StudyOptions, again: bool = False, dry_run: bool = False) -> None:
+def make_wordings(*, options: StudyOptions, again: bool = False, dry_run: bool = False) -> None:
     """Make wordings of instructions for people to label.
 
     Embedding models read instructions before a text. A language model proposes wordings of them, or people list them in
