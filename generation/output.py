@@ -44,7 +44,7 @@ async def make_output(plan: Plan, generator: Generator, job: Job) -> Transformed
             plan, job, status=ended.status, reason=ended.reason, first_flags=first_flags, attempts=ended.attempts
         )
     outcome, flags, faults = results[-1]
-    reason = _reason(faults, outcome, ended.last)
+    reason = _reason(faults, outcome, ended.last, plan.study.generator.length_key)
     return _record(
         plan,
         job,
@@ -91,11 +91,11 @@ def _wrong(plan: Plan, job: Job, flags: Sequence[Flag]) -> list[Flag]:
     return [flag for flag in faults if flag not in of_original]
 
 
-def _reason(flags: Sequence[Flag], outcome: GenerationOutcome, attempt: Attempt) -> str:
+def _reason(flags: Sequence[Flag], outcome: GenerationOutcome, attempt: Attempt, length_key: str) -> str:
     """Return the reason for a missing output, in one line; empty if there is an output."""
     tries = f"after {count(attempt.number, 'attempt')}"
     if outcome.cut_off:
-        return f"cut off by max_tokens ({attempt.sampling.max_tokens}) {tries}; raise generator.sampling.max_tokens"
+        return f"cut off by max_tokens ({attempt.sampling.max_tokens}) {tries}; raise generator.{length_key}"
     if flags:
         return f"{', '.join(flags)} {tries}".replace("_", " ")
     return "" if outcome.output else f"empty {tries}"

@@ -25,12 +25,13 @@ from generation.output import make_output
 from generation.output_statistics import flagged_lines, flagged_outputs
 from generation.unit import Shard, Unit, planned, take_over
 from plumbline.cli import StudyOptions, reads
-from plumbline.errors import StudyError
+from plumbline.errors import ServiceError, StudyError
 from plumbline.manifest import stage
 from plumbline.models.asking import ask_all
 from plumbline.records import TransformedText
 from plumbline.store import is_remote, only_one, read_batches, read_records
 from plumbline.study import Study
+from plumbline.words import count
 
 
 def generate(study: Study, *, again: bool = False, cluster: str = "", allow_code: bool = False) -> Counter[str]:
@@ -84,12 +85,12 @@ def _left(plan: Plan, units: Sequence[Unit], *, allow_code: bool) -> tuple[Count
     return Counter(reused=sum(unit.wanted - unit.todo for unit in units)), todo
 
 
-def failures(files: Iterable[Path], command: str) -> Counter[str]:
-    """Return the reasons why texts have no output, with counts."""
+def reasons_of(files: Iterable[Path], command: str) -> Counter[str]:
+    """Return the reasons why texts have no output, with counts; empty for those that have one."""
     reasons: Counter[str] = Counter()
     for file in files:
         for table in read_batches(file, TransformedText, command, ["reason"]):
-            reasons.update(reason for reason in table["reason"].to_pylist() if reason)
+            reasons.update(table["reason"].to_pylist())
     return reasons
 
 
@@ -178,15 +179,27 @@ def transform_texts(
     if machines.shard:
         counts = generate_shard(study, machines.shard, again=again, allow_code=allow_code)
         print(f"{study.name}: {_counted(counts)}; when all shards have ended, run again without --shard")
+        _refuse_failures(counts["failed"] + counts["unanswered"], counts["ok"] + counts["reused"])
         return
     outputs = [study.folder / "texts.parquet", study.outputs]
     with stage(study, "generation", study.data_files(), outputs):
         counts = generate(study, again=again, cluster=machines.ray, allow_code=allow_code)
     print(f"{study.name}: {_counted(counts)} -> {study.outputs}")
-    if counts["failed"] or counts["unanswered"]:
+    reasons, n_made = Counter[str](), counts["ok"]
+    if counts["failed"] or counts["unanswered"] or not n_made:
         files = (study.transformation_file(name, seed) for name in study.transformations for seed in study.seeds)
-        for reason, count in failures(files, study.command(COMMAND)).most_common(3):
-            print(f"  {count}: {reason}")
+        reasons = reasons_of(files, study.command(COMMAND))
+        n_made = reasons.pop("", 0)
+    for reason, number in reasons.most_common(3):
+        print(f"  {number}: {reason}")
+    if reasons:
         print("  (the tables have all reasons; the next run repeats unanswered texts, with --again also failed texts)")
     for line in flagged_lines(flagged_outputs(study)):
         print(f"  {line}")
+    _refuse_failures(reasons.total(), n_made)
+
+
+def _refuse_failures(n_failed: int, n_made: int) -> None:
+    """Raise ServiceError if no text has an output."""
+    if n_failed and not n_made:
+        raise ServiceError(f"none of {count(n_failed, 'text')} has an output; the reasons are above or in the tables")

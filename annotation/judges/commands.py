@@ -19,10 +19,11 @@ from annotation.judges.run import forecast, judge, progress_of, questionnaires, 
 from annotation.judges.select_report import select_files, select_text, selection_record
 from annotation.verdicts.evidence import Evidence
 from plumbline.cli import Count, Positive, StudyOptions, reads
-from plumbline.errors import StudyError
+from plumbline.errors import ServiceError, StudyError
 from plumbline.exhibits.table import csv_bytes, write_files
 from plumbline.manifest import stage
 from plumbline.study import Study
+from plumbline.words import count
 
 
 @Parameter(name="*")
@@ -82,7 +83,9 @@ def run_judges(
     print(f"{study.name}: judged pairs -> {study.judgements / FILE}")
     for run in done:
         print(f"  {run.line('judgements')}")
-    _say_failures(read_judgements(study, [run.judge for run in done]))
+    judgements = read_judgements(study, [run.judge for run in done])
+    _say_failures(judgements)
+    _refuse_failures(judgements)
 
 
 def _ask_models(study: Study, asking: AskingOptions) -> None:
@@ -127,6 +130,7 @@ def judge_gold(*, options: StudyOptions, asking: AskingOptions = AskingOptions()
         print(f"  {run.line('judgements')}")
     _say_failures(judgements)
     print(f"\n{gold.gold_text(rows, recorded=any(run.recorded for run in done))}")
+    _refuse_failures(judgements)
 
 
 def choose_generator(
@@ -182,9 +186,16 @@ def check_judges(
     print(f"{check.check_text(study.name, checked)}\nall tables -> {folder}")
 
 
-def _say_failures(frame: pd.DataFrame) -> None:
-    reasons = Counter(frame.loc[frame["status"] != "ok", "reason"])
-    for reason, number in reasons.most_common(3):
-        print(f"  {number}: {reason}")
-    if reasons:
+def _say_failures(judgements: pd.DataFrame) -> None:
+    """Print the most common reasons why there is no score, each with its judge."""
+    failed = judgements[judgements["status"] != "ok"]
+    for (name, reason), number in Counter(zip(failed["judge"], failed["reason"], strict=True)).most_common(3):
+        print(f"  {number} of {name}: {reason}")
+    if len(failed):
         print("  (these have no score; the next run repeats unanswered questions, and with --again failed ones too)")
+
+
+def _refuse_failures(judgements: pd.DataFrame) -> None:
+    """Raise ServiceError if no judgement has a score."""
+    if len(judgements) and not (judgements["status"] == "ok").any():
+        raise ServiceError(f"none of {count(len(judgements), 'judgement')} has a score; the reasons are above")

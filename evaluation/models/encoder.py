@@ -161,7 +161,7 @@ class Encoder:
     def _encoded(self, texts: list[str], prompt: str, role: str) -> Iterator[tuple[list[str], Embeddings]]:
         """Yield texts with their new embeddings: all at once, or a server's as they arrive. Raises as `embed`."""
         faults: list[PlumblineError] = []
-        parts = self.model.arriving(texts, prompt=prompt, batch_size=self._batch_size, faults=faults)
+        parts = self.model.arriving(texts, prompt=prompt, role=role, batch_size=self._batch_size, faults=faults)
         if parts is None:
             yield texts, self.encode_new(texts, prompt, role)
             return

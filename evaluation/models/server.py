@@ -10,6 +10,7 @@ import base64
 import functools
 import json
 import re
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -31,6 +32,7 @@ from plumbline.words import count
 
 #: Words, contractions split as in the Penn Treebank (do n't, it 's), and punctuation: GloVe has vectors for them.
 _WORDS = re.compile(r"\w+(?=n't\b)|n't\b|'\w+|\w+|[^\w\s]")
+_ALIKE = 0.05  # most that two embeddings of a text differ, by the largest number: batches change last digits
 
 
 class WordVectors(TextModel):
@@ -125,15 +127,20 @@ class ServerModel(TextModel):
         self._width = 0
         # base64 takes a fifth of the bytes of decimal numbers; servers that do not support it send numbers, or refuse
         # the field, and are then asked without it.
-        self._format = {"encoding_format": "base64"}
+        self._encoding = str(spec.settings.request.get("encoding_format", "base64") or "")
+        self._comparing, self._proven = threading.Lock(), False  # base64 with numbers
+
+    def routed(self) -> bool:
+        """Return whether a field of requests has values by role."""
+        return self._spec.by_role
 
     def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
         """Return rows in the texts' order. Raises as `arriving`."""
-        parts = dict(self.arriving(texts, prompt=prompt, batch_size=batch_size, faults=[]))
+        parts = dict(self.arriving(texts, prompt=prompt, role=role, batch_size=batch_size, faults=[]))
         return np.concatenate([parts[first] for first in sorted(parts)])
 
     def arriving(
-        self, texts: Sequence[str], *, prompt: str, batch_size: int, faults: list[PlumblineError]
+        self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int, faults: list[PlumblineError]
     ) -> Iterator[tuple[int, Embeddings]]:
         """Yield the rows of each request as they arrive, after the number of its first text.
 
@@ -145,7 +152,8 @@ class ServerModel(TextModel):
         starts = range(0, len(texts), batch_size)
         try:
             starts_by_request = {
-                workers.submit(self._ask, [prompt + text for text in texts[at : at + batch_size]]): at for at in starts
+                workers.submit(self._ask, [prompt + text for text in texts[at : at + batch_size]], role): at
+                for at in starts
             }
             for request in as_completed(starts_by_request):
                 if request.cancelled():
@@ -171,13 +179,43 @@ class ServerModel(TextModel):
             raise self._error(f"an embedding has {rows.shape[1]} dimensions, but an earlier one has {self._width}")
         return rows
 
-    def _ask(self, texts: list[str]) -> Embeddings:
-        """Send one request; a passing error that a gateway passes on with status 200 is retried as by its status."""
+    def _ask(self, texts: list[str], role: str) -> Embeddings:
+        """Return the embeddings of one request's texts.
+
+        Base64 does not say what floats it holds: the first embedding is compared with the same one in numbers.
+        """
+        while True:
+            encoding = self._encoding
+            rows, packed = self._answered(texts, role, encoding)
+            with self._comparing:
+                if packed and self._encoding == encoding and not self._proven:
+                    self._compare(texts[0], role, rows[0])
+                if not packed or self._encoding == encoding:
+                    return rows
+
+    def _compare(self, text: str, role: str, row: Embeddings) -> None:
+        """Ask for numbers from now on if they are another embedding. Raises ServiceError if there are none."""
+        if len(row) != self._spec.settings.request.get("dimensions"):
+            rows, packed = self._answered([text], role, "float")
+            if packed:
+                raise self._error("it sends base64 where numbers were asked for, and does not say what floats it holds")
+            numbers = rows[0]
+            if len(numbers) != len(row) or not np.allclose(numbers, row, atol=_ALIKE * np.abs(numbers).max()):
+                self._encoding = "float"
+        self._proven = True
+
+    def _answered(self, texts: list[str], role: str, encoding: str) -> tuple[Embeddings, bool]:
+        """Send one request; return the embeddings, and whether they came as base64.
+
+        A passing error that a gateway passes on with status 200 is retried as by its status.
+        """
         import urllib3  # noqa: PLC0415
 
-        request = {"model": self._spec.name, "input": texts, **self._format}
+        fields = {**self._spec.fields(role), "encoding_format": encoding or None}
+        fields = {name: value for name, value in fields.items() if value is not None}
         headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"}
-        body = json.dumps(request).encode()  # ASCII: a text may have an unpaired surrogate, which UTF-8 cannot encode
+        # ASCII: a text may have an unpaired surrogate, which UTF-8 cannot encode
+        body = json.dumps({"model": self._spec.name, "input": texts, **fields}).encode()
         for number in range(1, RETRIES + 2):
             replied: Mapping[str, str] = {}
             try:
@@ -189,12 +227,13 @@ class ServerModel(TextModel):
                 page, replied = _parsed(answer.data), answer.headers
                 status = answer.status if answer.status != 200 else error_status(page)
                 if not status:
-                    return self._rows(page, answer.data, len(texts))
+                    rows = self._rows(page, answer.data, len(texts))
+                    return rows, isinstance(page["data"][0]["embedding"], str)
                 fault = self._trouble(status, answer.data)
                 if status not in PASSING:
-                    if "encoding_format" in request and "encoding_format" in str(fault):
-                        self._format = {}
-                        return self._ask(texts)
+                    if encoding and "encoding_format" in str(fault):
+                        self._encoding = ""
+                        return self._answered(texts, role, "")
                     raise fault
             if number <= RETRIES:
                 time.sleep(pause(number, replied))
@@ -230,7 +269,8 @@ class ServerModel(TextModel):
         if status == 404:
             return self._error(f"the server has no such model, or base_url lacks its /v1: {words}")
         tries = f", asked {count(RETRIES + 1, 'time')}" if status in PASSING else ""
-        hint = "; a text may be too long, or evaluation.batch_size too large" if status in (400, 413, 422) else ""
+        hint = ", evaluation.batch_size too large, or a field of requests missing or unknown (settings.request)"
+        hint = f"; a text may be too long{hint}" if status in (400, 413, 422) else ""
         return self._error(f"status {status}{tries}: {words}{hint}")
 
     def _error(self, fault: str) -> ServiceError:

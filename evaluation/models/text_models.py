@@ -34,7 +34,7 @@ class TextModel(abc.ABC):
         """Return one row for each text. `role` is `query`, `document` or empty, for models that distinguish them."""
 
     def arriving(
-        self, texts: Sequence[str], *, prompt: str, batch_size: int, faults: list[PlumblineError]
+        self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int, faults: list[PlumblineError]
     ) -> Iterator[tuple[int, Embeddings]] | None:
         """Return rows as they arrive, after the number of their first text; None if `embed` returns all at once."""
         return None

@@ -2,7 +2,8 @@
 
 A passing fault (429, 5xx, a time-out, a broken connection) is retried with backoff and jitter, or when the server says
 (Retry-After). A text that the server refuses fails alone; the next run asks again for a text without an answer. A fault
-that affects every text (a wrong key, an unknown model, no server, no chat server) ends the run with one line.
+that affects every text (a wrong key, an unknown model, a refused field of requests, no server, no chat server) ends the
+run with one line.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import asyncio
 import itertools
 import json
 import math
+import re
 import ssl
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -35,7 +37,7 @@ from plumbline.models.servers import (
     pause,
 )
 from plumbline.study import Study
-from plumbline.study.engines import ServerSpec
+from plumbline.study.engines import LENGTHS, ServerSpec
 
 
 def label_shares(choice: Mapping[str, Any], labels: Sequence[str]) -> dict[str, float] | None:
@@ -71,6 +73,8 @@ def valid_unicode(text: str) -> str:
     return text
 
 
+REFUSED = "the server refused the text: "
+ANY_QUESTION = "Answer with the digit 1 and nothing else."
 HEADERS = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "plumbline"}
 CONNECT = 30.0  # seconds to connect; a slower server counts as absent
 IDLE = 4.0  # seconds to keep an unused connection: servers (uvicorn, so vLLM) close theirs after 5
@@ -114,6 +118,9 @@ class ChatServer(Chat):
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     _session: aiohttp.ClientSession | None = None
     _good: int = 0  # number of good answers so far
+    _checking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _checked: bool = False  # whether a first refusal that named a field was looked into
+    _refuses: ServiceError | None = None  # what came of it, if it concerns every text
     _useless: Counter[str] = field(default_factory=Counter)  # answers of no use until there is a good one
 
     @classmethod
@@ -142,6 +149,41 @@ class ChatServer(Chat):
 
         Raises TextFailedError, TextUnansweredError and ServiceError as `Chat.ask` says.
         """
+        try:
+            return await self._ask(message, attempt, labels)
+        except TextRefusedError as refusal:
+            await self._refuse_field(str(refusal), attempt, labels)
+            raise
+
+    async def _refuse_field(self, words: str, attempt: Attempt, labels: Sequence[str]) -> None:
+        """Raise ServiceError if a refusal names a field of requests, nothing was answered, and any text is refused."""
+        async with self._checking:
+            if not self._good and not self._checked and self._fields_in(words):
+                self._checked = True
+                try:
+                    await self._ask(ANY_QUESTION, attempt, labels)
+                except TextRefusedError as refusal:
+                    if fields := self._fields_in(str(refusal)):
+                        self._refuses = self._refused(str(refusal), fields)
+                except TextFailedError:
+                    self._checked = False
+            if self._refuses:
+                raise self._refuses
+
+    def _fields_in(self, words: str) -> list[str]:
+        """Return the fields of requests that a server's words name."""
+        sent = json.loads(self._body("", Attempt(1, 1, self.spec.sampling), ("1",)))
+        names = [*sent, *(name for name in self.spec.settings.request if name not in sent)]
+        return [name for name in names if name not in ("model", "messages") and re.search(rf"\b{name}\b", words)]
+
+    def _refused(self, words: str, fields: Sequence[str]) -> ServiceError:
+        """Return the error for fields that the server refuses whatever the text."""
+        line = f"{self.spec.base_url} refuses every request for {' and '.join(fields)}: {words.removeprefix(REFUSED)}"
+        way = f"request: {{{fields[0]}: null}}, or with another name and value"
+        return ServiceError(f"{line}; leave it out or rename it in the settings of {self.setting} ({way})")
+
+    async def _ask(self, message: str, attempt: Attempt, labels: Sequence[str] = ()) -> Completion:
+        """Return the answer, as `ask`; a refusal concerns this text."""
         body = self._body(message, attempt, labels)
         answered_before = self._good
         for number in itertools.count(1):
@@ -184,6 +226,8 @@ class ChatServer(Chat):
             if not self.extra:
                 print(f"{name}: the server cannot turn thinking off, so thoughts are cut off from its answers")
             return bool(wanted_labels)
+        if fields := self._fields_in(refused):
+            raise self._refused(refused, fields)
         raise ServiceError(f"{self.spec.base_url}: {refused}; correct {name!r} in the study")
 
     async def _probe(self, attempt: Attempt, labels: Sequence[str]) -> Completion:
@@ -193,7 +237,7 @@ class ChatServer(Chat):
         """
         for number in range(1, STRANGE + 1):
             try:
-                answer = await self.ask("Answer with the digit 1 and nothing else.", attempt, labels)
+                answer = await self._ask(ANY_QUESTION, attempt, labels)
                 break
             except TextRefusedError:
                 raise
@@ -208,20 +252,27 @@ class ChatServer(Chat):
             await self._session.close()
 
     def _body(self, message: str, attempt: Attempt, labels: Sequence[str] = ()) -> bytes:
-        """Return a request's body in ASCII: texts may hold lone surrogates, which JSON can escape and UTF-8 cannot."""
+        """Return a request's body in ASCII: texts may hold lone surrogates, which JSON can escape and UTF-8 cannot.
+
+        The study's fields come last; that of the longest answer follows the attempt, under whatever name.
+        """
+        of_study = self.spec.settings.request
+        length = 1 if labels else attempt.sampling.max_tokens
         schema = {"name": "answer", "strict": True, "schema": dict(self.schema or {})}
         request = {
             "model": self.spec.model,
             "messages": [{"role": "user", "content": message}],
             "temperature": attempt.sampling.temperature,
             "top_p": attempt.sampling.top_p,
-            "max_tokens": attempt.sampling.max_tokens,
+            "max_tokens": length,
             "seed": attempt.seed,
-            **({"max_tokens": 1, "logprobs": True, "top_logprobs": TOP} if labels else {}),
+            **({"logprobs": True, "top_logprobs": TOP} if labels else {}),
             **({"response_format": {"type": "json_schema", "json_schema": schema}} if self.schema else {}),
             **self.extra,
+            **of_study,
+            **{name: length for name in LENGTHS if of_study.get(name)},
         }
-        return json.dumps(request).encode()
+        return json.dumps({name: value for name, value in request.items() if value is not None}).encode()
 
     async def _try(self, body: bytes, labels: Sequence[str]) -> Completion:
         """Send one request and return its answer."""
@@ -309,7 +360,7 @@ class ChatServer(Chat):
         if self._concerns_all(words):
             line = f"{self.spec.base_url} refused {REFUSALS} texts with the same message and answered none: {words}"
             return ServiceError(f"{line}; correct the setting that the message names, then run again with --again")
-        return TextRefusedError(f"the server refused the text: {words}")
+        return TextRefusedError(f"{REFUSED}{words}")
 
     def _unknown_end(self, words: str) -> ServiceError | _PassingError:
         """Record a paid answer that may be half: asked for once more or, if all answers end so, a server's way."""

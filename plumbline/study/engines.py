@@ -11,8 +11,10 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    JsonValue,
     ValidationError,
     ValidationInfo,
+    field_validator,
     model_validator,
 )
 from pydantic_core import PydanticCustomError
@@ -41,6 +43,9 @@ A = TypeVar("A")
 TAKE_GENERATOR = ("generate", "judge run")
 
 
+#: Servers' names for the most tokens of an answer.
+LENGTHS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+
 #: The arguments of vLLM that determine GPUs and texts in flight, with their defaults.
 _NUMBERS = {"tensor_parallel_size": 1, "data_parallel_size": 1, "max_num_seqs": 256}
 #: The arguments of vLLM that change no answer.
@@ -62,6 +67,8 @@ class Sampling(StudyPart):
 class HttpSettings(StudyPart):
     """`settings` of a model behind a server."""
 
+    OURS: ClassVar[frozenset[str]] = frozenset({"model", "messages", "input", "stream", "n"})
+
     api_key_env: Variable = Field(
         default="OPENAI_API_KEY", description="environment variable that holds the API key, if the server needs one"
     )
@@ -71,6 +78,18 @@ class HttpSettings(StudyPart):
         le=4096,
         description="requests in flight at the same time; default: 32, of an embedding model 8",
     )
+    request: dict[str, JsonValue] = Field(
+        default={},
+        description="fields of each request, by the server's names: a value is sent instead of Plumbline's, null leaves"
+        " the field out; of an embedding model also values by role (query, document, text)",
+    )
+
+    @field_validator("request")
+    @classmethod
+    def _leaves_what_is_read(cls, value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        if ours := sorted(cls.OURS & value.keys()):
+            raise ValueError(f"{ours[0]} cannot be set here: Plumbline writes it, and reads the answer to it")
+        return value
 
 
 def _address(value: str) -> str:
@@ -136,7 +155,7 @@ class EngineSpec(PartOfKinds):
     settings: StudyPart = Field(
         default=StudyPart(),
         description=(
-            "settings, by `kind`. openai: api_key_env, concurrency; recorded: languages;"
+            "settings, by `kind`. openai: api_key_env, concurrency, request; recorded: languages;"
             " vllm: any argument of vLLM's engine, such as tensor_parallel_size or max_num_seqs"
         ),
     )
@@ -160,6 +179,11 @@ class EngineSpec(PartOfKinds):
     def gpus(self) -> int:
         """The number of GPUs that it holds in this process."""
         return 0
+
+    @property
+    def length_key(self) -> str:
+        """The key in the study that says how long an answer may be."""
+        return "sampling.max_tokens"
 
     def source(self, ask: Callable[[], A], read: Callable[[str], A]) -> A:
         """Return the source of its answers: that of `ask`, which opens the model, or of `read`, for a recording."""
@@ -215,10 +239,36 @@ class ServerSpec(EngineSpec):
     base_url: Address = Field(description="openai: the server's address, ending in /v1")
     settings: HttpSettings = HttpSettings()
 
+    @model_validator(mode="before")
+    @classmethod
+    def _has_one_length(cls, data: Any) -> Any:
+        """Take the most tokens, if a field of requests says them, for `sampling.max_tokens`, which attempts raise."""
+        settings, sampling = (
+            data.get(name, {}) if isinstance(data, Mapping) else {} for name in ("settings", "sampling")
+        )
+        request = settings.get("request") if isinstance(settings, Mapping) else None
+        lengths = [value for name in LENGTHS if isinstance(request, Mapping) and (value := request.get(name))]
+        if not lengths or not isinstance(sampling, Mapping):
+            return data
+        if len({*lengths, sampling.get("max_tokens", lengths[0])}) > 1:
+            raise ValueError("settings.request and sampling.max_tokens name different longest answers; keep one")
+        return {**data, "sampling": {**sampling, "max_tokens": lengths[0]}}
+
     @property
     def in_flight(self) -> int:
         """The number of requests in flight at once."""
         return self.settings.concurrency or super().in_flight
+
+    @property
+    def length_key(self) -> str:
+        """The key in the study that says how long an answer may be."""
+        named = next((name for name in LENGTHS if self.settings.request.get(name)), "")
+        return f"settings.request.{named}" if named else super().length_key
+
+    def identity(self, sampling: Sampling | None = None) -> list[Any]:
+        """Return the settings that change its answers: fields of requests too."""
+        request = self.settings.request
+        return [*super().identity(sampling), *([{"request": request}] if request else [])]
 
 
 class VllmSpec(EngineSpec):

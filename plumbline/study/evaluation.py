@@ -7,7 +7,7 @@ import importlib.util
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeGuard
 
 from pydantic import Field, field_validator, model_validator
 
@@ -242,6 +242,30 @@ class EmbeddingServerSpec(_PromptedSpec):
     def requests(self) -> int:
         """The number of requests in flight."""
         return self.settings.concurrency or 8
+
+    @property
+    def by_role(self) -> bool:
+        """Whether a field of requests depends on the texts' role."""
+        return any(map(_is_by_role, self.settings.request.values()))
+
+    def fields(self, role: str) -> dict[str, Any]:
+        """Return the study's fields of requests, for texts of a role; those without one are documents, as in mteb."""
+        return {
+            name: (value.get(role) if role else value.get("text", value.get("document")))
+            if _is_by_role(value)
+            else value
+            for name, value in self.settings.request.items()
+        }
+
+    def identity(self, fingerprint: str, precision: str) -> list[Any]:
+        """Return what decides its embeddings: fields of requests too."""
+        request = self.settings.request
+        return [*super().identity(fingerprint, precision), *([{"request": request}] if request else [])]
+
+
+def _is_by_role(value: Any) -> TypeGuard[Mapping[str, Any]]:
+    """Return whether a field's value is a mapping from roles of texts."""
+    return isinstance(value, Mapping) and bool(value) and value.keys() <= {"query", "document", "text"}
 
 
 class WordVectorsSpec(_FilesSpec):

@@ -112,13 +112,14 @@ def fixed(*changed: int) -> Callable[[Study], CampaignMaterial]:
     return found
 
 
-def generated(revision: str) -> Callable[[Study], CampaignMaterial]:
-    """Outputs of an engine at r1, in a study that names this revision by now."""
-    origin = Origin(model="m", generator_hash=generator_hash(OUR_ENGINE), prompt_hash="0123456789abcdef")
+def generated(revision: str, **request: Any) -> Callable[[Study], CampaignMaterial]:
+    """Outputs of an engine at r1, in a study that names this revision by now; `request` has fields of its requests."""
+    ours = ServerSpec(**OUR_ENGINE.model_dump(exclude={"settings", "sampling"}), settings={"request": request})
+    origin = Origin(model="m", generator_hash=generator_hash(ours), prompt_hash="0123456789abcdef")
     verdict = Verdict.model_construct(
         transformation="expansion", decision="accepted", review=Review(), origin=origin
     )  # fmt: skip
-    engine = OUR_ENGINE.model_copy(update={"revision": revision})
+    engine = ours.model_copy(update={"revision": revision})
     return lambda demo: small(demo.model_copy(update={"generator": engine}), verdicts=[verdict])
 
 
@@ -169,6 +170,13 @@ def test_the_section_is_as_it_was(demo: Study) -> None:
         sections.append("\n\n".join([f"## {name}", *(text for text in paragraphs if text not in first)]))
         first = first or set(paragraphs)
     assert "\n\n".join(sections) + "\n" == GOLDEN.read_text(encoding="utf-8")
+
+
+def test_fields_of_requests_are_told(demo: Study) -> None:
+    request = {"max_tokens": None, "max_completion_tokens": 9, "temperature": None, "effort": "low"}
+    section = "\n".join(methods(generated("r1", **request)(demo)))
+    fields = 'top_p 1, up to 9 tokens, max_completion_tokens 9, effort "low"'
+    assert f"revision r1 ({fields}), without sending max_tokens and temperature. The hashes" in section
 
 
 def test_rules_are_told_in_words(demo: Study) -> None:

@@ -151,17 +151,79 @@ def test_a_nested_embedding_is_read_and_those_of_tokens_are_refused(stub: Stub) 
         stub.encoder().embed(TEXTS)
 
 
-def test_base64_and_numbers_are_the_same(stub: Stub) -> None:
-    def packed(asked: dict[str, Any], number: int) -> tuple[int, Any, dict[str, str]]:
+def packed(floats: str, *, always: bool = False) -> Script:
+    """Base64 of a type of floats where it is asked for, or `always`."""
+
+    def script(asked: dict[str, Any], number: int) -> tuple[int, Any, dict[str, str]]:
+        if asked.get("encoding_format") != "base64" and not always:
+            return good(asked, number)
         data = [
-            {"index": n, "embedding": base64.b64encode(vector.astype("<f4").tobytes()).decode()}
+            {"index": n, "embedding": base64.b64encode(vector.astype(floats).tobytes()).decode()}
             for n, vector in enumerate(vectors(asked["input"]))
         ]
         return 200, {"data": data}, {}
 
-    stub.script = packed
-    np.testing.assert_array_equal(stub.encoder().embed(TEXTS), vectors(TEXTS))
-    assert stub.asked[0]["encoding_format"] == "base64"
+    return script
+
+
+def test_base64_and_numbers_are_the_same(stub: Stub) -> None:
+    stub.script = packed("<f4")
+    encoder = stub.encoder(concurrency=1)
+    np.testing.assert_array_equal(encoder.embed(TEXTS), vectors(TEXTS))
+    first, check, *others = stub.asked
+    assert first["encoding_format"] == "base64" and {asked["encoding_format"] for asked in others} == {"base64"}
+    assert (check["encoding_format"], check["input"]) == ("float", first["input"][:1])
+
+
+@pytest.mark.parametrize("floats", ["<f8", "<f2", ">f4"])
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_base64_of_other_floats_is_found_out_and_numbers_are_asked_for(
+    stub: Stub, floats: str, concurrency: int
+) -> None:
+    stub.script = packed(floats)
+    np.testing.assert_array_equal(stub.encoder(concurrency=concurrency).embed(TEXTS), vectors(TEXTS))
+    assert stub.asked[-1]["encoding_format"] == "float"
+    stub.script = packed(floats, always=True)
+    with pytest.raises(ServiceError, match="it sends base64 where numbers were asked for"):
+        stub.encoder(concurrency=concurrency).embed(TEXTS)
+
+
+def test_a_width_that_the_study_asks_for_says_what_floats_base64_holds(stub: Stub) -> None:
+    width = vectors(["a"]).shape[1]
+    stub.script = packed("<f4", always=True)
+    np.testing.assert_array_equal(stub.encoder(request={"dimensions": width}).embed(TEXTS), vectors(TEXTS))
+    assert {(asked["dimensions"], asked["encoding_format"]) for asked in stub.asked} == {(width, "base64")}
+
+
+def typed(asked: dict[str, Any], number: int) -> tuple[int, Any, dict[str, str]]:
+    """As NVIDIA's and Cohere's servers: a text is a query or a passage, which are embedded differently."""
+    kinds = {"query": "q ", "passage": "p "}
+    if asked.get("input_type") not in kinds:
+        return 400, {"error": "'input_type' parameter is required for asymmetric models"}, {}
+    return good({**asked, "input": [kinds[asked["input_type"]] + text for text in asked["input"]]}, number)
+
+
+def test_fields_of_requests_by_the_role_of_texts(stub: Stub) -> None:
+    stub.script = typed
+    with pytest.raises(ServiceError, match=r"'input_type' parameter is required .*\(settings.request\)"):
+        stub.encoder().embed(TEXTS)
+    input_type = {"query": "query", "document": "passage"}
+    encoder = stub.encoder(request={"input_type": input_type, "truncate": "END", "encoding_format": None})
+    asked_before = len(stub.asked)
+    for role, prefix in (("query", "q "), ("document", "p "), ("", "p ")):
+        wanted = vectors([f"{prefix}{text}" for text in TEXTS])
+        np.testing.assert_array_equal(encoder.embed(TEXTS, role=role), wanted)
+    sent = stub.asked[asked_before:]
+    assert all(asked["truncate"] == "END" and "encoding_format" not in asked for asked in sent)
+    own = stub.encoder(request={"input_type": {**input_type, "text": "query"}})
+    np.testing.assert_array_equal(own.embed(TEXTS[:1]), vectors([f"q {TEXTS[0]}"]))
+
+
+def test_a_field_without_a_value_for_a_role_is_left_out(stub: Stub) -> None:
+    encoder = stub.encoder(request={"task": {"query": "search"}})
+    for role in ("query", "document", ""):
+        encoder.embed(["a cat"], role=role)
+    assert [asked.get("task") for asked in stub.asked] == ["search", None, None]
 
 
 def test_passing_faults_are_asked_again_and_the_server_says_when(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,7 +308,7 @@ def test_an_unusable_embedding_ends_the_requests(stub: Stub) -> None:
 def test_an_answer_does_not_wait_for_others(stub: Stub) -> None:
     stored = threading.Event()
     stub.script = lambda asked, number: good(asked, number) if not number or stored.wait(20) else (400, {}, {})
-    arriving = stub.model(concurrency=2).arriving(TEXTS, prompt="", batch_size=4, faults=[])
+    arriving = stub.model(concurrency=2).arriving(TEXTS, prompt="", role="", batch_size=4, faults=[])
     next(arriving)
     assert not stored.is_set()
     stored.set()
@@ -345,9 +407,10 @@ def test_a_study_names_a_server_and_a_second_run_asks_it_nothing(stub: Stub, tmp
     assert (encoder.mteb_model_meta.name, encoder.mteb_model_meta.revision) == ("served", "7")
 
 
-def test_the_address_is_no_part_of_the_identity_and_prompts_and_kind_are(tmp_path: Path) -> None:
+def test_the_address_is_no_part_of_the_identity_and_prompts_fields_and_kind_are(tmp_path: Path) -> None:
     one, other = (study(tmp_path, base_url=f"http://127.0.0.1:{port}/v1") for port in (1, 2))
     asked = study(tmp_path, base_url="http://127.0.0.1:1/v1", prompts={"query": "ask: "})
     plain = write_study(tmp_path, evaluation={"models": [{"name": "served"}]})
-    ids = [ModelHost.of(made).model_id(made.evaluation.models[0]) for made in (one, other, asked, plain)]
-    assert ids[0] == ids[1] and len(set(ids)) == 3
+    short = study(tmp_path, base_url="http://127.0.0.1:1/v1", settings={"request": {"dimensions": 8}})
+    ids = [ModelHost.of(made).model_id(made.evaluation.models[0]) for made in (one, other, asked, plain, short)]
+    assert ids[0] == ids[1] and len(set(ids)) == 4

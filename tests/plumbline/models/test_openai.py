@@ -7,6 +7,7 @@ import socket
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from plumbline.errors import ServiceError
 from plumbline.models import openai, servers
 from plumbline.records import TransformedText
 from plumbline.study import Study
+from tests.commands import here
 from tests.generation.helpers import LETTERS, server, small_study
 from tests.stubs import Asked, ChatStub, Reply, Script, answers, last_line, refuses, says, upper
 
@@ -233,17 +235,75 @@ def test_a_server_that_quotes_the_key_does_not_show_it(
 
 def test_a_hundred_refusals_in_the_same_words_and_no_good_answer_end_the_run(tmp_path: Path) -> None:
     texts = tuple(f"text number {number}" for number in range(120))
-    with ChatStub(lambda asked: refuses(400, "top_p must be below 1")) as stub:
+    with ChatStub(lambda asked: refuses(400, "not on a Sunday")) as stub:
         study = small_study(tmp_path, texts, generator=server(stub.url, concurrency=4))
-        with pytest.raises(
-            ServiceError, match=r"refused 100 texts with the same message .*: top_p must be below 1; correct"
-        ):
+        with pytest.raises(ServiceError, match=r"refused 100 texts with the same message .*: not on a Sunday; correct"):
             generate(study)
         assert 100 <= len(stub.asked) <= 100 + 4
         stub.script = lambda asked: refuses(400, f"too long: {asked.message}")  # each text for a reason of its own
         assert generate(study)["failed"] >= 16
         stub.script = upper
         assert generate(study, again=True) == Counter(ok=120)
+
+
+NO_SEED = [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inputs are not permitted", "input": 1}]
+BOTH = "`temperature` and `top_p` cannot both be specified for this model. Please use only one."
+RENAMED = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+
+
+def strict(asked: Asked) -> Reply:
+    """As a gateway before a model that takes no seed, one of two ways to sample, and another name for the length."""
+    if "max_tokens" in asked.body:
+        error = {"message": RENAMED, "type": "invalid_request_error", "param": "max_tokens"}
+        return answers({"error": {**error, "code": "unsupported_parameter"}}, status=400)
+    if "seed" in asked.body:
+        return answers({"object": "error", "message": {"detail": NO_SEED}, "code": None}, status=422)
+    if {"temperature", "top_p"} <= asked.body.keys():
+        return refuses(400, BOTH)
+    return upper(asked)
+
+
+def test_a_field_that_every_request_is_refused_for_ends_the_run_and_is_named(tmp_path: Path) -> None:
+    request: dict[str, Any] = {}
+    with ChatStub(strict) as stub:
+        for fields, words, more in [
+            ("max_tokens", RENAMED, {"max_tokens": None, "max_completion_tokens": 1024}),
+            ("seed", "Extra inputs are not permitted", {"seed": None}),
+            ("temperature and top_p", BOTH, {"top_p": None}),
+        ]:
+            with pytest.raises(ServiceError) as error:
+                generate(small_study(tmp_path, generator=server(stub.url, concurrency=4, request=request)))
+            assert str(error.value).startswith(f"{stub.url} refuses every request for {fields}: ")
+            assert words in str(error.value) and "(request: {" in str(error.value)
+            request |= more
+        assert len(stub.asked) <= 3 * 5  # those in flight, and one to see that it is not the text
+        assert generate(small_study(tmp_path, generator=server(stub.url, request=request))) == Counter(ok=10)
+
+
+def test_a_run_fails_if_no_text_has_an_output(tmp_path: Path) -> None:
+    with ChatStub(lambda asked: refuses(400, "not on a Sunday")) as stub:
+        study = small_study(tmp_path, ("bread", "apple"), generator=server(stub.url))
+
+        def status_and_output(*options: str) -> tuple[int, str]:
+            done = here("generate", "--study", str(study.file), "--exports", str(tmp_path / "exports"), *options)
+            return done.returncode, done.stdout
+
+        for _ in range(2):  # the second run asks nothing, and nothing is there
+            status, output = status_and_output()
+            assert status == 2 and "2: the server refused the text: not on a Sunday" in output
+        assert status_and_output("--shard", "1/1", "--again")[0] == 2
+        stub.script = lambda asked: upper(asked) if last_line(asked) == "bread" else refuses(400)
+        assert [status_and_output(*again)[0] for again in (["--again"], [])] == [0, 0]
+
+
+def test_a_refusal_that_names_a_field_for_one_text_fails_that_text(tmp_path: Path) -> None:
+    long = "'max_tokens' is too large: 1024. This model's maximum context length is 1100 tokens"
+    with ChatStub(for_bread(refuses(400, long))) as stub:
+        texts = ("bread", "apple")
+        assert generate(small_study(tmp_path, texts, generator=server(stub.url, concurrency=1))) == Counter(
+            ok=1, failed=1
+        )
+    assert [last_line(asked) for asked in stub.asked].count("bread") == 1 and len(stub.asked) == 3
 
 
 PAGE = Reply(b"<html>welcome</html>", content_type="text/html")

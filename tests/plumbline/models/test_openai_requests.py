@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import resource
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -71,6 +74,50 @@ def test_model_sampling_and_seed_are_what_the_study_says(tmp_path: Path) -> None
         generate(small_study(tmp_path, ("apple",), generator=server(stub.url, sampling=sampling)))
     sent = {name: value for name, value in stub.asked[0].body.items() if name != "messages"}
     assert sent == {"model": "m", "seed": 1, **sampling}
+
+
+def test_fields_of_requests_are_renamed_left_out_and_added(tmp_path: Path) -> None:
+    more = {"reasoning_effort": "low", "chat_template_kwargs": {"enable_thinking": False}, "logit_bias": {}}
+    request = {
+        "max_tokens": None,
+        "max_completion_tokens": 300,
+        "temperature": None,
+        "seed": None,
+        "top_p": 0.5,
+        **more,
+    }
+    with ChatStub(lambda asked: says("half", finish_reason="length")) as stub:
+        study = small_study(tmp_path, ("apple",), generator=server(stub.url, request=request))
+        generate(study)
+    sent = [{name: value for name, value in asked.body.items() if name != "messages"} for asked in stub.asked]
+    rest = {"model": "m", "top_p": 0.5, **more}
+    assert sent == [{**rest, "max_completion_tokens": length} for length in (300, 600, 1200)]
+    reason = "cut off by max_tokens (1200) after 3 attempts; raise generator.settings.request.max_completion_tokens"
+    assert rows(study)["apple"].reason == reason
+
+
+def test_fields_of_requests_are_part_of_the_identity_of_outputs(tmp_path: Path) -> None:
+    with ChatStub(upper) as stub:
+        for number, request in enumerate([{}, {"seed": None}, {"reasoning_effort": "low"}]):
+            made = generate(small_study(tmp_path, ("apple",), generator=server(stub.url, request=request)))
+            assert made == Counter(ok=1) and len(stub.asked) == number + 1
+
+
+@pytest.mark.parametrize(
+    ("request_fields", "sampling", "why"),
+    [
+        ({"stream": True}, {}, "settings.request: stream cannot be set here"),
+        ({"messages": []}, {}, "settings.request: messages cannot be set here"),
+        ({"max_completion_tokens": 9}, {"max_tokens": 8}, "name different longest answers; keep one"),
+        ({"max_completion_tokens": "many"}, {}, "sampling.max_tokens"),
+    ],
+)
+def test_fields_that_cannot_be_set_are_refused(
+    tmp_path: Path, request_fields: dict[str, Any], sampling: dict[str, Any], why: str
+) -> None:
+    generator = server("http://127.0.0.1:9/v1", request=request_fields, sampling=sampling)
+    with pytest.raises(StudyError, match=re.escape(why)):
+        small_study(tmp_path, generator=generator)
 
 
 @pytest.mark.parametrize("name", ["backtranslation", "summarised_expansion"])
