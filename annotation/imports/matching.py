@@ -62,6 +62,7 @@ def match(tables: Sequence[CellTable], proposals: Sequence[Proposal], *, raters_
     frame = _stacked(parts) if len(parts) > 1 else parts[0]
     frame = _in_one_case(frame[~frame["copied"]].reset_index(drop=True), notes)
     frame = _without_empty(frame, listed)
+    _refuse_originals_alone(frame, rated)
     items, numbers = _items(frame)
     columns = ["rater", "question", "cell", "at", "seconds", "comment", "status", "file", "line"]
     has_raters = not frame["unnamed"].any()
@@ -74,6 +75,15 @@ def match(tables: Sequence[CellTable], proposals: Sequence[Proposal], *, raters_
     lower = frozenset(name for table in tables for name in table.lower)
     answers = frame[columns].assign(item=numbers)
     return Material(items, answers, tuple(listed), tuple(dict.fromkeys(notes)), has_raters, lower)
+
+
+def _refuse_originals_alone(frame: pd.DataFrame, rated: Sequence[tuple[CellTable, Proposal]]) -> None:
+    """Raise DataError if rows have an original, but neither the text that was made of it nor an id."""
+    if frame["original"].notna().any() and not frame[["output", "text", "item"]].notna().any(axis=None):
+        table, proposal = next((table, proposal) for table, proposal in rated if proposal.first("original"))
+        name = proposal.first("original")
+        raise DataError(f"{table.path}: {name!r} is the original, but no column holds the text that was rated; name it"
+                        f" with --column output=NAME, or with --column text={name} if that is {name!r}")  # fmt: skip
 
 
 def _in_one_case(frame: pd.DataFrame, notes: list[str]) -> pd.DataFrame:

@@ -105,6 +105,13 @@ def test_every_row_is_imported_or_listed(place: Workplace) -> None:
 
 
 def test_doubtful_columns_and_records_are_refused(place: Workplace) -> None:
+    write_csv(
+        place.folder / "alone.csv",
+        ["original", "short form", "rater", "rating"],
+        [["a", "b", "di", 1], ["c", "d", "di", 2]],
+    )
+    asked = "no column holds the text that was rated; name it with --column output=NAME, or with --column text=original"
+    assert asked in place.refused("alone.csv", "--language", "en")
     write_csv(place.folder / "two.csv", ["text", "rater", "rating", "score"], [["a", "di", 1, 2]])
     assert "'rating' and 'score' may all be answers" in place.refused("two.csv")
     write_csv(place.folder / "wide.csv", ["text", "fluency_1", "fluency_2", "meaning_1"], [["a", 1, 2, 3]])

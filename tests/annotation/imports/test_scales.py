@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 import pytest
-from annotation.imports.options import read_scale
 
-from annotation.imports.answers import ImportedQuestion, read_question
+from annotation.imports.answers import ImportedQuestion, read_question, read_scale
 from annotation.imports.word_scales import plain, scale_of, usual_scales
 from plumbline.errors import DataError
 from tests.annotation.imports.importing import Workplace, original, write_csv
@@ -87,9 +86,9 @@ def test_the_scale_of_another_question_with_the_same_answers() -> None:
 
 def test_words_that_are_no_points_are_listed() -> None:
     question = read(["Never", "Sometimes", "Always", "Don't know", "n/a"])
-    assert question.wrong == {"Don't know": "no answer", "n/a": "no answer"} and len(question.points) == 3
+    assert question.faults == {"Don't know": "no answer", "n/a": "no answer"} and len(question.points) == 3
     question = read(["Never", "Sometimes", "Always"] * 10 + ["maybe later"])
-    assert question.wrong == {"maybe later": "'maybe later' is not a point of the scale"}
+    assert question.faults == {"maybe later": "'maybe later' is not a point of the scale"}
 
 
 @pytest.mark.parametrize(
@@ -128,7 +127,7 @@ def test_different_answers_are_never_one_number() -> None:
     assert "1 is 'sehr gut' and 4 is 'schlecht'; add --scale clear=4..1" in refused(
         "sehr gut (1)", "gut (2)", "schlecht (4)"
     )
-    assert read(["0 - not applicable", "1 - bad", "2 - fine"]).wrong == {"0 - not applicable": "no answer"}
+    assert read(["0 - not applicable", "1 - bad", "2 - fine"]).faults == {"0 - not applicable": "no answer"}
     assert read(["GPT-4", "Claude-3", "Llama-2"]).kind == "label" and read(["Text (1)", "Text (2)"]).kind == "label"
 
 
