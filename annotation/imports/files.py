@@ -38,6 +38,7 @@ from plumbline.spreadsheets import EXCEL, text_of, unpacked
 JSON = (".json", ".jsonl", ".ndjson")
 _DEEPEST = 6
 _MISSING = re.compile(r"\b(?:nan|null|NaN|NA)\b")  # in a list of numbers
+_NUMERAL = re.compile(r"[-+]?\d{1,3}([.,]\d+)?")
 _NUMPY = re.compile(r"\[\s*(?:(?:-?\d+\.?\d*|None)\s*)+\]")
 _UNREAD = "a list of lists, or of values and objects, is not read"
 _OF_ANSWERS = ("rater", "time", "started", "seconds", "status", "comment", "unused")  # roles of lists beside answers
@@ -290,18 +291,25 @@ def _expanded(entry: Any, number: str, prefix: str = "", depth: int = 0) -> list
 def _parallel(lists: Mapping[str, Sequence[Any]]) -> dict[str, str]:
     """Return the lists with a value for each answer, and their roles: numbers, votes, and what is listed beside these.
 
-    Labels are answers if as many raters are listed; otherwise they are the entry's own.
+    If raters are listed, a list as long as theirs has a value of each of them, which is an answer if its name or its
+    numbers show it, and other lists are the entry's own; so are labels without raters.
     """
     plain = {path: value for path, value in lists.items() if all(map(_scalar, value))}
     named = {path: singular(path) for path in plain}
     raters = {len(plain[path]) for path, role in named.items() if role == "rater"}
     answers = {
-        path for path, value in plain.items() if ANSWERS_OF.search(path) or not any(isinstance(v, str) for v in value)
-        or (named[path] == "answer" and len(value) in raters)
+        path for path, value in plain.items() if (len(value) in raters or not raters) and named[path] in ("", "answer")
+        and (ANSWERS_OF.search(path) or all(map(_numeric, value)) or (named[path] == "answer" and raters))
     }  # fmt: skip
+    each = {path for path, value in plain.items() if len(value) in raters and not named[path]} - answers
     sizes = {len(plain[path]) for path in answers}
     beside = {path for path, role in named.items() if role in _OF_ANSWERS and len(plain[path]) in sizes}
-    return {path: named[path] if path in beside else "answer" for path in plain if path in answers | beside}
+    roles = dict.fromkeys(answers, "answer") | {path: named[path] for path in beside} | dict.fromkeys(each, "")
+    return {path: roles[path] for path in plain if path in roles}
+
+
+def _numeric(value: Any) -> bool:
+    return not isinstance(value, str) or bool(_NUMERAL.fullmatch(value.strip()))
 
 
 def _unread(entry: Any, prefix: str = "", depth: int = 0) -> Iterator[str]:

@@ -122,6 +122,14 @@ def test_lists_in_cells_are_an_answer_each(place: Workplace) -> None:
     assert "lists in the cells of ratings" in done.out and "the number of raters is unknown" in done.out
     assert sorted(place.ratings()["value"]) == [1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 5, 5, 5]
     assert place.listed == [(4, "no answer"), (5, "no answer")]
+    lists = [
+        [str(["di", "ed", "flo"]), str([str(1 + n % 4), "3", "2"]), str(["so", "la", "la"]), "[0, 1]"] for n in range(4)
+    ]
+    rows = [[n, original(n), *four] for n, four in enumerate(lists)]
+    write_csv(place.folder / "w.csv", ["id", "text", "worker_ids", "clear", "why", "shown"], rows)
+    done = place.take("w.csv", "--language", "en", "--replace")
+    assert "12 ratings of 4 texts by 3 raters" in done.out and "why, shown" in done.out
+    assert set(place.ratings()["question"]) == {"clear"} and place.ratings()["value"].sum() == 10 + 4 * 5
     votes = [str([{"worker": "di", "clear": 1 + n % 3}, {"worker": "ed", "clear": 3}]) for n in range(4)]
     write_csv(place.folder / "v.csv", ["id", "text", "votes"], [[n, original(n), vote] for n, vote in enumerate(votes)])
     assert (
