@@ -6,6 +6,7 @@ proposal has a doubt, and nothing is imported until the user has named the colum
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -22,13 +23,19 @@ from plumbline.errors import StudyError, nearest
 #: docs/import.md says what each is.
 ROLES = (
     *("original", "output", "text", "beside", "item", "system", "rater", "question", "answer", "by_rater", "slot"),
-    *("by_item", "time", "started", "seconds", "status", "comment", "truth", "language", "unused"),
+    *("by_item", "time", "started", "seconds", "status", "submission", "comment", "truth", "language", "unused"),
 )
-SINGLE = ("original", "output", "text", "rater", "question", "time", "started", "seconds", "status", "comment", "truth",
-          "language")  # fmt: skip
-_BY_NAME: dict[str, str] = {
-    name: role for role, names in packaged("imports/words.yaml")["columns"].items() for name in names.split()
+SINGLE = ("original", "output", "text", "rater", "question", "time", "started", "seconds", "status",
+          "submission", "comment", "truth", "language")  # fmt: skip
+_WORDS = packaged("imports/words.yaml")
+_BY_NAME: dict[str, str] = {name: role for role, names in _WORDS["columns"].items() for name in names.split()}
+_FILLERS = frozenset(_WORDS["left_out"]["fillers"].split())
+_LEFT_OUT: dict[str, str] = {
+    name: reason for reason, names in _WORDS["left_out"].items() if reason != "fillers" for name in names.split()
 }
+_METRICS = tuple(name for name, reason in _LEFT_OUT.items() if reason == "is a metric" and len(name) > 3)
+_TICKED = frozenset(_WORDS["ticked"])
+_LOG = re.compile(r"Mozilla/\d|AppleWebKit|^\{\s*\"")  # a browser's name, or an object of JSON
 _PERSON = re.compile(
     r"[^@\s]+@[^@\s]+\.[a-zA-Z]+|A[0-9A-Z]{11,14}|[0-9a-f]{24}"
 )  # a mail address, Amazon's, Prolific's
@@ -166,7 +173,9 @@ def propose(table: CellTable, corrections: Mapping[str, str]) -> Proposal:
     for name in columns:
         if name in fixed:
             roles[name] = fixed[name]
-            reasons[name] = "set by you" if name in corrections else f"set by the format, {table.form}"
+            by_form = roles[name] == "unused" and left_out(name)
+            reasons[name] = f"its name {by_form}" if by_form else f"set by the format, {table.form}"
+            reasons |= {name: "set by you"} if name in corrections else {}
         else:
             roles[name], reasons[name] = _role_by_name(name, used)
     if roles.get(ENTRY) == "unused" and ENTRY not in fixed:
@@ -174,11 +183,27 @@ def propose(table: CellTable, corrections: Mapping[str, str]) -> Proposal:
         texts = [name for name, role in roles.items() if role in ("original", "output", "text")]
         several = len(table.cells[[ENTRY, *texts]].drop_duplicates()) > table.cells[ENTRY].nunique()
         roles[ENTRY] = "unused" if several or "item" in roles.values() else "item"
+    for name in columns:
+        if name not in corrections and roles[name] in _ANSWERING and any(map(_LOG.search, table.values(name)[:50])):
+            roles[name], reasons[name] = "unused", "a log of the page, or a browser's name"
     for name in table.copies:
         if roles.get(name) == "answer" and name not in corrections:
             roles[name], reasons[name] = "unused", "one value for each entry, beside several answers"
     full = frozenset(name for name in columns if table.cells[name].notna().all())
-    return Proposal(roles, reasons, frozenset(fixed), full, tuple(_faults_of_entries(table, roles, fixed)))
+    faults = [*_faults_of_entries(table, roles, fixed), *_ticks(table, roles, corrections)]
+    return Proposal(roles, reasons, frozenset(fixed), full, tuple(faults))
+
+
+def _ticks(table: CellTable, roles: Mapping[str, str], corrections: Mapping[str, str]) -> Iterator[str]:
+    """Yield answers of the form's own choice that are one tick in each row, as consent is."""
+    answers = [name for name, role in roles.items() if role == "answer"]
+    for name in answers if len(answers) > 1 else ():
+        texts, full = table.values(name), table.cells[name].notna().all()
+        if full and len(texts) == 1 and texts[0].casefold() in _TICKED and name not in corrections:
+            yield (
+                f"{name!r} is {texts[0]!r} in each row; name it with --column unused={name} if raters ticked it beside"
+                f" their answers, or with --column answer={name}"
+            )
 
 
 def _faults_of_entries(table: CellTable, roles: Mapping[str, str], fixed: Collection[str]) -> Iterator[str]:
@@ -205,14 +230,32 @@ def _role_by_name(name: str, used: Collection[str]) -> tuple[str, str]:
     role = "by_rater" if _PERSON.fullmatch(name) else by_name(name)
     if role in used and role not in ("by_rater", "unused"):
         return "unused", f"another column is the {role}"
+    if role == "unused":
+        return role, f"its name {left_out(name)}"
     return (role, "its name") if role else ("unused", _NO_ROLE)
 
 
 def by_name(name: str) -> str:
     """Return the role that a column's name shows, a grid's or the last part of `Input.source`; empty if none."""
     if _GRID.search(name):
-        return "by_item"
-    return _BY_NAME.get(re.sub(r"[\W_]+", "", name.rpartition(".")[2]).casefold(), "")
+        return "unused" if left_out(name) else "by_item"
+    role = _BY_NAME.get(re.sub(r"[\W_]+", "", name.rpartition(".")[2]).casefold(), "")
+    return role or ("unused" if left_out(name) else "")
+
+
+@functools.cache
+def left_out(name: str) -> str:
+    """Return why what has this name is no answer unless the user says so: it describes raters, for example."""
+    head, bracket, inner = name.rstrip("] ").partition("[")
+    if bracket:
+        return left_out(inner) or left_out(head)
+    whole = re.sub(r"(?i)^q\d*[_. ]+", "", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name.strip()))
+    for part in (whole, whole.rpartition(" - ")[2], whole.rpartition(".")[2] if " " not in name.strip() else ""):
+        words = re.findall(r"[^\W_]+", part.casefold())
+        for text in ("".join(words), "".join(word for word in words if word not in _FILLERS)):
+            if reason := _LEFT_OUT.get(text, "is a metric" if text.startswith(_METRICS) else ""):
+                return reason
+    return ""
 
 
 def _raters(columns: Iterable[str]) -> dict[str, tuple[str, str]]:
@@ -243,7 +286,7 @@ def proposal_rows(table: CellTable, proposal: Proposal) -> tuple[list[str], list
         if role == "unused":
             continue
         cells = ["" if pd.isna(cell) else str(cell) for cell in rows[column]]
-        hidden = ["(an id)" if cell and role == "rater" else cell for cell in cells]
+        hidden = ["(an id)" if cell and role in ("rater", "submission") else cell for cell in cells]
         name, reason = (
             (f"column {list(rows.columns).index(column) + 1}", "one rater's answers")
             if role == "by_rater"

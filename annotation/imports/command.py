@@ -82,7 +82,8 @@ class ReadingOptions:
 
     Args:
         column: The role of a column: original, output, text, beside, item, system, rater, question, answer, by_rater,
-            slot, by_item, time, started, seconds, status, comment, truth, language, unused (may be repeated).
+            slot, by_item, time, started, seconds, status, submission, comment, truth, language, unused (may be
+            repeated).
         columns: A file with the roles of columns, as an earlier import wrote it.
         scale: A question's points: 1..5, 5..1 if less is better, words as in bad<fair<good, or `labels`; answers
             outside the scale are listed (may be repeated).
@@ -243,7 +244,7 @@ def import_tables(read: Iterable[CellTable], request: ImportRequest, home: Home,
         hint = f"or correct {folder / COLUMNS} and run again with --columns {folder / COLUMNS}"
         raise StudyError(f"{'; '.join(dict.fromkeys(doubts))}; {hint}")
     scales = {name: read_scale(text) for table in tables for name, text in table.scales.items()} | dict(request.scales)
-    material = match(tables, proposals, raters_per_file=request.raters_per_file)
+    material = match(tables, proposals, raters_per_file=request.raters_per_file, wanted=request.scales)
     del tables, table  # do not keep a million rows twice
     _import(replace(request, scales=scales), home, material, say)
 

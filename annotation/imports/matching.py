@@ -9,14 +9,14 @@ from __future__ import annotations
 import html
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from annotation.imports.columns import Proposal
+from annotation.imports.columns import Proposal, left_out
 from annotation.imports.tables import CellTable, UnplacedRow, coded, renamed
 from annotation.imports.times import as_seconds, as_times, month_unsure
 from annotation.questions.wordings import packaged
@@ -43,10 +43,17 @@ class Material:
     lower: frozenset[str] = frozenset()  #: questions where less is better
 
 
-def match(tables: Sequence[CellTable], proposals: Sequence[Proposal], *, raters_per_file: bool = False) -> Material:
+def match(
+    tables: Sequence[CellTable],
+    proposals: Sequence[Proposal],
+    *,
+    raters_per_file: bool = False,
+    wanted: Collection[str] = (),
+) -> Material:
     """Return the items and answers of tables whose columns are as proposed. Raises DataError for ambiguous rows.
 
-    With `raters_per_file` an id that occurs in two files is two people's.
+    With `raters_per_file` an id that occurs in two files is two people's. Questions about raters themselves are left
+    out, unless they are `wanted`.
     """
     both = list(zip(tables, proposals, strict=True))
     rated = [(table, proposal) for table, proposal in both if proposal.has_answers]
@@ -54,13 +61,13 @@ def match(tables: Sequence[CellTable], proposals: Sequence[Proposal], *, raters_
     notes, listed = list[str](), [entry for table in tables for entry in table.listed]
     parts = []
     for table, proposal in rated:
-        frame = _rows(table, proposal, notes)
+        frame = _rows(table, proposal, wanted, notes)
         for lookup in lookups:
             frame = _with_lookup(frame, table, proposal, *lookup, notes)
         parts.append(_with_file(frame) if raters_per_file else frame)
     notes += [] if raters_per_file else _shared_raters(parts)
     frame = _stacked(parts) if len(parts) > 1 else parts[0]
-    frame = _in_one_case(frame[~frame["copied"]].reset_index(drop=True), notes)
+    frame = _in_one_case(frame[~frame["left_out"]].reset_index(drop=True), notes)
     frame = _without_empty(frame, listed)
     _refuse_originals_alone(frame, rated)
     items, numbers = _items(frame)
@@ -115,7 +122,7 @@ def _shared_raters(parts: Sequence[pd.DataFrame]) -> list[str]:
     return [f"{occur} in several files; each counts as one person (if this is wrong, add --raters-per-file)"]
 
 
-def _rows(table: CellTable, proposal: Proposal, notes: list[str]) -> pd.DataFrame:
+def _rows(table: CellTable, proposal: Proposal, wanted: Collection[str], notes: list[str]) -> pd.DataFrame:
     """Return a table's answers, a row each, with the facts on item and rater."""
     cells, single, number = table.cells, proposal.first, len(table.cells)
     base = pd.DataFrame({"file": _constant(table.path.name, number), "line": table.lines})
@@ -125,14 +132,22 @@ def _rows(table: CellTable, proposal: Proposal, notes: list[str]) -> pd.DataFram
     base["system"], base["item"] = _joined(cells, proposal.named("system")), _joined(cells, proposal.named("item"))
     for column in proposal.named("beside"):
         base[f"beside:{column}"] = _texts(cells[column], notes)
+    base["submission"] = _plain(cells, single("submission"))
     base["status"] = _statuses(cells, single("status"), notes)
     base["at"], base["seconds"] = _times(table, proposal, notes)
     base["unnamed"] = not single("rater")
     each_row = pd.Categorical([f"{table.path.name} {row}" for row in range(number)])
     base["rater"] = _plain(cells, single("rater")) if single("rater") else each_row
-    base["copied"] = False
+    base["left_out"] = False
     if single("question") and not proposal.has_wide_answers:
-        return base.assign(question=_plain(cells, single("question")), cell=_plain(cells, single("answer")))
+        questions = _plain(cells, single("question"))
+        without = [title not in wanted and bool(left_out(title)) for title in questions.categories]
+        base["left_out"] = np.array([*without, False])[questions.codes]
+        notes += [
+            f"{title!r} {left_out(title)}, so its answers are left out (--scale {title}=labels brings them in)"
+            for title, kept_out in zip(questions.categories, without, strict=True) if kept_out
+        ]  # fmt: skip
+        return base.assign(question=questions, cell=_plain(cells, single("answer")))
     return _stacked(
         [
             base.assign(question=_constant(question, number), cell=cells[column], **facts)
@@ -156,7 +171,7 @@ def _wide_answers(table: CellTable, proposal: Proposal) -> Iterator[tuple[str, s
         role = "text" if match or count_words(item) > 2 else "item"
         yield column, question or "rating", {role: _constant(item, number)}
     for column in () if by_rater or by_item else proposal.named("answer"):
-        yield column, column, {"copied": table.copies[column]} if column in table.copies else {}
+        yield column, column, {"left_out": table.copies[column]} if column in table.copies else {}
 
 
 def _constant(text: str, number: int) -> pd.Categorical[Any]:
@@ -281,8 +296,9 @@ def _with_lookup(
     """Join another file's facts about items to the rows, by the columns that both files have."""
     roles = {name: role for name, role in of_lookup.roles.items() if role != "unused"}
     keys = [name for name, role in proposal.roles.items() if name in of_lookup.roles and role in _KEYS]
-    if not keys and (rater := of_lookup.first("rater")) and proposal.first("rater"):
-        return _with_people(frame, lookup, rater, of_lookup.first("status"), notes)
+    shared = [role for role in ("submission", "rater") if of_lookup.first(role) and proposal.first(role)]
+    if not keys and shared:
+        return _with_people(frame, lookup, {role: of_lookup.first(role) for role in shared}, of_lookup, notes)
     if not keys:
         raise DataError(f"{lookup.path}: has no answers and shares no column of items with {table.path.name}; rename"
                         " its columns to match")  # fmt: skip
@@ -302,23 +318,32 @@ def _with_lookup(
     return frame
 
 
-def _with_people(frame: pd.DataFrame, lookup: CellTable, rater: str, status: str, notes: list[str]) -> pd.DataFrame:
-    """Add to each row whether its rater's work counts, from a list of raters."""
-    names = lookup.cells[rater].astype(str).str.casefold()
-    statuses = pd.Series(_statuses(lookup.cells, status, notes).astype(str), names)
-    worst = statuses[~statuses.index.duplicated(keep=False) | (statuses != "submitted")].groupby(level=0).first()
-    if mixed := len(set(statuses.index[statuses == "submitted"]) & set(statuses.index[statuses != "submitted"])):
-        notes.append(
-            f"{lookup.path.name}: {count(mixed, 'rater has', 'raters have')} submissions that count and others that do"
-            " not, so no answers of theirs count; take the row of the submission that is not in your ratings out of it"
-        )
-    array = frame["rater"].array
-    of_rater = [worst.get(name.casefold(), "submitted") for name in array.categories]
-    brought = np.array([*of_rater, "submitted"], object)[array.codes]
-    brought = np.where(brought == "submitted", frame["status"].astype(object), brought)
-    unknown = sum(name.casefold() not in set(names) for name in array.categories)
-    if unknown:
+def _with_people(
+    frame: pd.DataFrame, lookup: CellTable, shared: Mapping[str, str], of_lookup: Proposal, notes: list[str]
+) -> pd.DataFrame:
+    """Add to each row whether its submission counts, from a list of submissions: its own, or else its rater's.
+
+    A rater's work counts if any submission of theirs does: one that they returned takes nothing from another.
+    """
+    statuses = _statuses(lookup.cells, of_lookup.first("status"), notes).astype(object)
+    brought = np.full(len(frame), "", object)
+    for role, column in shared.items():
+        ids = lookup.cells[column].astype(str).str.casefold().to_numpy()
+        counting, others = set(ids[statuses == "submitted"]), set(ids[statuses != "submitted"])
+        by_id = dict(zip(ids, statuses, strict=True)) | dict.fromkeys(counting, "submitted")
+        array = frame[role].array
+        of_rows = np.array([*(by_id.get(name.casefold(), "") for name in array.categories), ""], object)[array.codes]
+        open_ids = {array.categories[code].casefold() for code in np.unique(array.codes[brought == ""]) if code >= 0}
+        if role == "rater" and (mixed := len(counting & others & open_ids)):
+            notes.append(
+                f"{lookup.path.name}: {count(mixed, 'rater has', 'raters have')} submissions that count and others that"
+                " do not, and no column says whose an answer is, so all answers of theirs count (name the column with"
+                " --column submission=NAME)"
+            )
+        brought = np.where(brought == "", of_rows, brought)
+    if unknown := int(frame["rater"][brought == ""].nunique()):
         notes.append(f"{lookup.path.name}: has no row for {count(unknown, 'rater')}")
+    brought = np.where((brought == "") | (brought == "submitted"), frame["status"].astype(object), brought)
     return frame.assign(status=pd.Categorical(brought, frame["status"].cat.categories))
 
 
@@ -417,9 +442,11 @@ def _refuse_two_texts(frame: pd.DataFrame, texts: Sequence[str]) -> None:
 
 
 def without_repeats(answers: pd.DataFrame, listed: list[UnplacedRow]) -> pd.DataFrame:
-    """Return each rater's first answer to each question about each item; later ones are listed."""
+    """Return each rater's first answer that counts to each question about each item; others are listed."""
     keys = ["item", "rater", "question"]
     order = answers.sort_values("at", kind="stable", na_position="last") if answers["at"].notna().any() else answers
+    if (uncounted := order["status"] != "submitted").any():
+        order = pd.concat([order[~uncounted], order[uncounted]])
     again = order.duplicated(keys)
     if not again.any():
         return answers

@@ -25,6 +25,7 @@ from plumbline.words import count, count_words
 
 _WORDS = packaged("imports/words.yaml")
 _FORMS = _WORDS["forms"]
+_OF_WORK = ("unused", "rater", "time", "started", "seconds", "status", "submission")  # roles that are no answers
 _WEIGHTS = {"major": 5.0, "minor": 1.0}
 _TURN = re.compile(r"^(?P<before>.*?[A-Za-z])[ _.-]?(?P<turn>\d{1,2})(?P<after>(?:\..*)?)$")
 _ASSIGNED = re.compile(r"^(?P<question>.+?)(?P<mark>\.|:::)(?P<label>[^.:]+)$")
@@ -67,7 +68,7 @@ class MTurkResults(SheetForm):
             if name.startswith("Answer."):
                 renamed[name] = re.sub(r"\.(label|choice|value|answer|on)$", "", name.removeprefix("Answer.")) or name
                 role = by_name(renamed[name]) if table.values(name) else "unused"
-                roles[renamed[name]] = role if role in ("comment", "unused") else "answer"
+                roles[renamed[name]] = "unused" if role in _OF_WORK else role if role == "comment" else "answer"
             elif not name.startswith("Input."):
                 roles[name] = _FORMS["mturk"].get(name, "unused")
         if "WorkTimeInSeconds" in roles:
@@ -86,7 +87,7 @@ class ProlificSubmissions(SheetForm):
 
     @classmethod
     def read(cls, table: CellTable) -> CellTable:
-        roles = {name: _FORMS["prolific"].get(name, "unused") for name in map(str, table.cells.columns)}
+        roles = {name: role for name, role in _FORMS["prolific"].items() if name in table.cells}
         return replace(table, form="Prolific's submissions", roles=roles)
 
 

@@ -101,7 +101,7 @@ def test_every_row_is_imported_or_listed(place: Workplace) -> None:
     write_csv(place.folder / "work.csv", ["Submission id", "Participant id", "Status", "Time taken"], work)
     done = place.take("r.csv", "work.csv", "--language", "en", "--replace")
     assert "1 rater has submissions that count and others that do not" in done.out
-    assert set(place.ratings()["status"]) == {"discarded"}
+    assert set(place.ratings()["status"]) == {"submitted"}
 
 
 def test_doubtful_columns_and_records_are_refused(place: Workplace) -> None:
