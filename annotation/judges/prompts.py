@@ -9,9 +9,12 @@ unreadable reply gets no score, never the middle of the scale.
 from __future__ import annotations
 
 import abc
+import contextlib
 import functools
+import json
 import math
 import re
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +25,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from annotation.campaign.rubric import Rubric
 from annotation.judges.records import JudgedPair
 from annotation.questions.entries import worded
+from annotation.questions.wordings import packaged
 from plumbline.errors import DataError, StudyError, TextUnansweredError, nearest
 from plumbline.fields import PAIR, fields_json, fields_of
 from plumbline.file_hashes import cached_file_hash
@@ -207,7 +211,21 @@ class Questionnaire:
 
 _THOUGHT = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
 _THINKING = re.compile(r"<think(?:ing)?>")
-_NUMBER = re.compile(r"\**(-?\d+(?:\.\d+)?)\**\.?")
+#: Words for points, without `null`, which is no answer.
+_WORDS = {
+    word: number
+    for number, words in enumerate(packaged("imports/words.yaml")["numbers"])
+    for word in words.split()
+    if word != "null"
+}
+_NUMBER = re.compile(  # 4, 4.0, 4,0, four, Rating: 4, 4/5, 4 out of 5, 4 = almost the same, 4 (almost the same)
+    r"(?:[^\W\d][^\d:=]{0,40}[:=]\s*)?"
+    rf"(?P<number>-?\d+(?:[.,]\d+)?|{'|'.join(_WORDS)})"
+    r"(?:\s*\(?\s*(?:/|\b(?:out of|of|von|sur|de)\b)\s*(?P<top>\d+)\)?)?"
+    r"(?:\s*[-–—=:(]\D*)?\.?",
+    re.IGNORECASE,
+)
+_OBJECT = re.compile(r"(?:`{3,}\w*\s*)?(\{.*\})(?:\s*`{3,})?", re.DOTALL)
 LEAST_MASS = 0.5  # total probability of the points; an answer with less has no score
 _SHOWN = 60  # characters of an answer in a reason
 
@@ -239,35 +257,45 @@ def read_expected(answer: Completion, scale: Scale) -> Read:
     mass = math.fsum(shares.values())
     if not (math.isfinite(mass) and mass < 1.001 and min(shares.values(), default=0.0) >= 0):
         return Read(reason=f"the answer's probabilities of the points are invalid; it begins with {shown(text)}")
-    if mass == 0:
-        return Read(reason=f"the points have probability 0; the answer begins with {shown(text)}", label_mass=mass)
     if mass < LEAST_MASS:
-        line = f"the points have probability {mass:.3f}, below {LEAST_MASS:g}; the answer begins with"
-        return Read(reason=f"{line} {shown(text)}", label_mass=mass)
+        line = f"the points have probability {f'{mass:.3f}, below {LEAST_MASS:g}' if mass else 0}"
+        thinks = _THINKING.match(text.strip()) is not None
+        hint = "; the model thinks first: write score: text, and raise sampling.max_tokens" if thinks else ""
+        return Read(reason=f"{line}; the answer begins with {shown(text)}{hint}", label_mass=mass)
     score = math.fsum(point * share for point, share in shares.items()) / mass
     return Read(score, "", min(mass, 1.0))
 
 
 def read_text(answer: Completion, scale: Scale) -> Read:
-    """Read an answer that is a number alone; thoughts before it are cut off.
+    """Read an answer that is one number, in whatever form has one reading on this scale; thoughts are cut off.
 
     >>> scale = Scale(1, 5, points=(1, 2, 3, 4, 5))
-    >>> read_text(Completion("4"), scale).score
-    4.0
-    >>> [read_text(Completion(text), scale).reason for text in ("4/5", "7", "four", "4.5")]
-    ["not just a number: '4/5'", 'outside the scale 1 to 5: 7', "not just a number: 'four'", 'between two points: 4.5']
+    >>> [read_text(Completion(text), scale).score for text in ("4", "**4**", "4,0", "four", "4/5", '{"score": 4}')]
+    [4.0, 4.0, 4.0, 4.0, 4.0, 4.0]
+    >>> [read_text(Completion(text), scale).reason for text in ("8/10", "7", "4.5")]
+    ["not just a number: '8/10'", 'outside the scale 1 to 5: 7', 'between two points: 4.5']
     """
     text, reason = spoken(answer)
     if reason:
         return Read(reason=reason)
-    match = _NUMBER.fullmatch(text)
-    if not match:
+    match = _NUMBER.fullmatch(_plain(text))
+    written = match["number"].casefold() if match else ""
+    if not match or float(match["top"] or scale.highest) != scale.highest or ("," in written and scale.highest >= 1000):
         return Read(reason=f"not just a number: {shown(text)}")
-    number = float(match[1])
+    number = float(_WORDS.get(written, written.replace(",", ".")))
     if not scale.lowest <= number <= scale.highest:
-        return Read(reason=f"outside the scale {scale.lowest:g} to {scale.highest:g}: {match[1]}")
+        return Read(reason=f"outside the scale {scale.lowest:g} to {scale.highest:g}: {written}")
     between = scale.points and number not in scale.points
-    return Read(reason=f"between two points: {match[1]}") if between else Read(number)
+    return Read(reason=f"between two points: {written}") if between else Read(number)
+
+
+def _plain(text: str) -> str:
+    """Return an answer in usual digits and without marks of Markdown; of a JSON object its one number."""
+    if in_braces := _OBJECT.fullmatch(text):
+        with contextlib.suppress(ValueError, RecursionError):
+            numbers = [value for value in json.loads(in_braces[1]).values() if type(value) in (int, float)]
+            return str(numbers[0]) if len(numbers) == 1 else text
+    return re.sub(r"[*_`\"']", "", unicodedata.normalize("NFKC", text)).strip()
 
 
 def spoken(answer: Completion) -> tuple[str, str]:

@@ -60,4 +60,4 @@ def answer(judge: str, question: str, rating: int, pair: Pair) -> Any:
             str(point): round(0.97 * weight / sum(weights), 3) for point, weight in zip(POINTS, weights, strict=True)
         }
     number = min(max(round(centre), POINTS[0]), POINTS[-1])
-    return f"{number}/5" if digest[4] < 4 else str(number)
+    return f"about {number}" if digest[4] < 4 else str(number)

@@ -26,11 +26,83 @@ def test_decimals_are_scores_where_the_scale_has_them() -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "4",
+            " 4. ",
+            "**4**",
+            "__4__",
+            "`4`",
+            '"4"',
+            "4.0",
+            "4,0",
+            "4,00",
+            "four",
+            "Four.",
+            "VIER",
+            "quatre",
+            "cuatro",
+        ),
+        *(
+            "4/5",
+            "4 / 5",
+            "4 out of 5",
+            "4 of 5.",
+            "4 von 5",
+            "4 sur 5",
+            "4 de 5",
+            "4 (of 5)",
+            "４",
+            "４／５",
+            "٤",
+            "४",
+        ),
+        *("Rating: 4", "**Rating:** 4/5", "Final score = **4**", "Bewertung: vier", "Note : 4", "4 = almost the same"),
+        *("4 - almost the same", "4 – almost the same.", "4: good", "4 (good)", "<think>3? No.</think>\n\n4"),
+        *('{"score": 4}', '{"score": 4.0, "reason": "5 words differ"}', '```json\n{"reason": "", "rating": 4}\n```'),
+    ],
+)
+def test_an_answer_in_any_form_with_one_reading_on_the_scale_is_read(text: str) -> None:
+    assert read_text(Completion(text), FIVE).score == 4.0
+
+
+def test_a_comma_is_read_as_decimal_only_where_it_cannot_be_of_thousands() -> None:
+    assert read_text(Completion("4,3"), TENTHS).score == 4.3
+    assert math.isnan(read_text(Completion("1,000"), Scale(0, 2000)).score)
+    assert read_text(Completion("8/10"), Scale(0, 10)).score == 8
+
+
+@pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("4/5", "not just a number: '4/5'"),
-        ("four", "not just a number: 'four'"),
-        ("Rating: 4", "not just a number: 'Rating: 4'"),
+        *(
+            (text, f"not just a number: {text!r}")
+            for text in (
+                *(
+                    "8/10",
+                    "4/50",
+                    "3 or 4",
+                    "3-4",
+                    "3 to 4",
+                    "about 4",
+                    "not 4",
+                    "4 = not 3",
+                    "4th",
+                    "4½",
+                    "null",
+                    "1,5,3",
+                ),
+                *(
+                    "Rating: 4 of 10",
+                    "Rating: 3, fluency: 4",
+                    "four or five",
+                    '{"score": null}',
+                    '{"a": 3, "b": 4}',
+                    "{4}",
+                ),
+            )
+        ),
         ("I'm sorry, but I can't rate this.", "not just a number: \"I'm sorry, but I can't rate this.\""),
         ("7", "outside the scale 1 to 5: 7"),
         ("0", "outside the scale 1 to 5: 0"),
@@ -62,7 +134,9 @@ def test_too_little_probability_on_the_points_is_no_score_and_says_how_much() ->
     read = read_expected(Completion("<think>", labels={"4": 0.02}), FIVE)
     assert math.isnan(read.score)
     assert read.label_mass == 0.02
-    assert read.reason == ("the points have probability 0.020, below 0.5; the answer begins with '<think>'")
+    hint = "the model thinks first: write score: text, and raise sampling.max_tokens"
+    assert read.reason == f"the points have probability 0.020, below 0.5; the answer begins with '<think>'; {hint}"
+    assert "thinks" not in read_expected(Completion("The", labels={"4": 0.0}), FIVE).reason
     assert math.isnan(read_expected(Completion("x", labels={}), FIVE).score)
     assert math.isnan(read_expected(Completion("4", labels=None), FIVE).score)
     for strange in ({"4": 0.9, "5": 0.9}, {"4": math.inf}, {"4": math.nan}, {"3": 1.0, "4": -0.2}):

@@ -179,13 +179,13 @@ def test_a_server_that_gives_no_chat_answer_ever_is_one_line(judged_by: Callable
 
 
 def test_what_cannot_be_read_is_asked_again_and_then_failed_with_its_reason(judged_by: Callable[..., Study]) -> None:
-    with ChatStub(lambda asked: says("4/5" if asked.times < 4 else "2")) as stub:
+    with ChatStub(lambda asked: says("4/7" if asked.times < 4 else "2")) as stub:
         study = judged_by(chat(stub.url, score="text", questions=["quality"]))
         (first,) = judge(study)
         (second,) = judge(study)
         assert (first.counts["failed"], second.counts["reused"], len(stub.asked)) == (JUDGED, JUDGED, 1 + 3 * JUDGED)
         rows = read_judgements(study)
-        assert set(rows["reason"]) == {"not just a number: '4/5'"} and set(rows["attempts"]) == {3}
+        assert set(rows["reason"]) == {"not just a number: '4/7'"} and set(rows["attempts"]) == {3}
         assert rows["score"].isna().all()
         temperatures = [one.body["temperature"] for one in stub.asked[1:]]
         assert sorted(set(temperatures)) == [0.0, 0.7]
@@ -306,7 +306,7 @@ def test_the_sample_studys_judges_answer_by_their_rule(generated: Study) -> None
     frame = read_judgements(generated)
     assert set(frame["kind"]) == {"recorded"}
     unread = frame[frame["status"] == "failed"]
-    assert set(unread["judge"]) == {"numbers"} and set(unread["text"].str[1:]) == {"/5"}
+    assert set(unread["judge"]) == {"numbers"} and set(unread["text"].str[:-1]) == {"about "}
     judged = read_judged(generated)
     for name in demo_rule.JUDGES:
         file = ROOT / "studies" / "demo" / "judges" / f"{name}.jsonl"
