@@ -235,18 +235,20 @@ def import_tables(read: Iterable[CellTable], request: ImportRequest, home: Home,
         say(cli.columns(*proposal_rows(table, proposal)))
         for line in unused_lines(proposal):
             say(f"  {line}")
-    _write_columns(request, tables, proposals)
     rated = [proposal.has_answers for proposal in proposals]
     doubts = [doubt for proposal, rates in zip(proposals, rated, strict=True) if rates or not any(rated)
               for doubt in proposal.doubts]  # fmt: skip
     doubts += _doubt_of_raters(tables, proposals)
     if doubts:
+        _write_columns(request, tables, proposals)
         hint = f"or correct {folder / COLUMNS} and run again with --columns {folder / COLUMNS}"
         raise StudyError(f"{'; '.join(dict.fromkeys(doubts))}; {hint}")
-    scales = {name: read_scale(text) for table in tables for name, text in table.scales.items()} | dict(request.scales)
-    material = match(tables, proposals, raters_per_file=request.raters_per_file, wanted=request.scales)
-    del tables, table  # do not keep a million rows twice
-    _import(replace(request, scales=scales), home, material, say)
+    with _restored_on_error(folder):
+        _write_columns(request, tables, proposals)
+        scales = {name: read_scale(text) for table in tables for name, text in table.scales.items()}
+        material = match(tables, proposals, raters_per_file=request.raters_per_file, wanted=request.scales)
+        del tables, table  # do not keep a million rows twice
+        _import(replace(request, scales={**scales, **request.scales}), home, material, say)
 
 
 def _import(request: ImportRequest, home: Home, material: Material, say: Callable[[str], None]) -> None:
