@@ -85,6 +85,7 @@ class ImportedQuestion:
     labels: Mapping[str, str] = field(default_factory=dict)  #: name of a label, and its words
     values: Mapping[str, float | str] = field(default_factory=dict)  #: the stored answer, by the cell's text
     faults: Mapping[str, str] = field(default_factory=dict)  #: why a cell's text is not an answer
+    is_preference: bool = False  #: whether answers choose between two outputs
 
     @property
     def scale(self) -> str:
@@ -96,7 +97,8 @@ class ImportedQuestion:
             steps = ", any number in between" if isinstance(self.points, Continuous) else ""
             steps = steps or ("" if is_whole(self.points) else f", {len(self.points)} points")
             return f"{low:g} to {high:g}{steps}"
-        return ", ".join(self.labels) if self.labels else "words"
+        alone = " (a choice between two outputs: it has shares and no mean)" if self.is_preference else ""
+        return f"{', '.join(self.labels)}{alone}" if self.labels else "words"
 
     @property
     def asked(self) -> Question:
@@ -422,5 +424,5 @@ def _parts(text: str, mark: str) -> list[str]:
 
 def affirmative(question: ImportedQuestion) -> str:
     """Return the label that is known to mean yes; empty if there is none."""
-    affirmatives = _WORDS["affirmative"]
+    affirmatives = () if question.is_preference else _WORDS["affirmative"]
     return next((name for name, words in question.labels.items() if words.casefold() in affirmatives), "")

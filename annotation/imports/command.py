@@ -22,6 +22,7 @@ from annotation.imports.answers import AskedScale, ImportedQuestion, distinct, q
 from annotation.imports.columns import Proposal, proposal_rows, propose, unused_lines
 from annotation.imports.files import read_file, read_frame
 from annotation.imports.matching import Material, match, without_repeats
+from annotation.imports.preferences import LABELS, as_preference, is_preference
 from annotation.imports.tables import CellTable, UnplacedRow
 from annotation.imports.word_scales import folded
 from annotation.imports.writing import has_pairs, lay_out, write_records, write_study_files
@@ -379,7 +380,10 @@ def read_questions(
         larger = [others for others in sets.values() if sets[title].keys() < others.keys()]
         others = max(larger, key=len, default={})
         scale = scales.get(title) or scales.get(name)
-        return read_question(title, name, cells_by_title[title], scale, list(others.values()))
+        prefers = scale is None and is_preference(title, list(sets[title].values()), two=material.shows_two)
+        kind = LABELS if prefers else scale
+        question = read_question(title, name, cells_by_title[title], kind, list(others.values()))
+        return as_preference(question) if prefers else question
 
     questions, wrong = read_each(zip(titles, names, strict=True), read), pd.Series(False, answers.index)
     for question in questions:

@@ -284,7 +284,8 @@ def _rules(questions: Sequence[ImportedQuestion], material: Material) -> dict[st
     """
     common = [question for question in questions if everybody_asked(question, material)]
     ratings = [question for question in common if question.points]
-    shares = {question.name: _share_rule(question) for question in common if _share_rule(question)}
+    in_order = sorted(common, key=lambda question: question.is_preference)
+    shares = {question.name: _share_rule(question) for question in in_order if _share_rule(question)}
     yes = [question.name for question in common if question.name in shares and affirmative(question)]
     shared = _shared_scale(questions)
     every_rating = len(ratings) == sum(bool(question.points) for question in questions)

@@ -1,0 +1,66 @@
+"""Choices between two outputs: recognised by the question's name and its answers, they are labels and have no mean."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+
+from annotation.imports.answers import AskedScale, ImportedQuestion
+from annotation.imports.columns import by_name
+from annotation.imports.word_scales import plain
+from annotation.questions.wordings import packaged
+from plumbline.errors import DataError
+
+LABELS = AskedScale("labels", labels=True)
+_WORDS = packaged("imports/words.yaml")["preferences"]
+_NAMES, _TIES = frozenset(_WORDS["names"].split()), frozenset(map(plain, _WORDS["ties"]))
+_CANDIDATE = _WORDS["candidates"].replace(" ", "|")
+_CHOSEN = re.compile(
+    rf"(?:(?:prefer|choose)\s+)?(?:(?:{_CANDIDATE})\s*(?:a|b|1|2|one|two)|a|b|left|right|first|second)"
+    r"(?:\s+(?:one|side))?(?:\s+(?:is|was))?(?:\s+(?:a bit|slightly|much|clearly|far))?"
+    r"(?:\s+(?:better|preferred|wins))?"
+)
+_COLUMN = re.compile(rf"(?i)^(?P<stem>(?:.*[ _.])?(?:{_CANDIDATE}))[ _.-]?(?P<one>[ab12])(?P<rest>[ _.-].+)?$")
+_CODES = ({"0", "1", "2"}, {"1", "2", "3"}, {"-1", "0", "1"})
+
+
+def shows_two(columns: Iterable[str]) -> bool:
+    """Return whether each row shows two candidates: `output_a` and `output_b`, `summary1` and `summary2`."""
+    endings = defaultdict[tuple[str, str], set[str]](set)
+    for name in columns:
+        match = _COLUMN.match(name)
+        if match and by_name(name) not in ("original", "output"):  # the two texts of a pair
+            endings[match["stem"].casefold(), (match["rest"] or "").casefold()].add(match["one"].casefold())
+    return any({"a", "b"} <= ones or {"1", "2"} <= ones for ones in endings.values())
+
+
+def is_preference(title: str, answers: Collection[str], *, two: bool) -> bool:
+    """Return whether answers choose between two candidates; `two` tells whether each row shows two.
+
+    Raises DataError if numbers may be choices or points of a scale.
+    """
+    texts = {plain(text) for text in answers if plain(text)}
+    codes = {text.strip().removesuffix(".0") for text in answers}
+    named = any(word in _NAMES for word in re.findall(r"[^\W_]+", title.casefold()))
+    chosen = {text for text in texts if _CHOSEN.fullmatch(text)}
+    if chosen and len(texts) > 1 and texts <= chosen | _TIES:
+        return True
+    if not any(codes <= some for some in _CODES):
+        return named and bool(texts & _TIES)
+    if two and not named and not re.search(r"(?i)(?:^|[ _.-])[ab12]$", title) and codes != {"0", "1"}:
+        ends = f"{min(map(int, codes))}..{max(map(int, codes))}"
+        raise DataError(
+            f"question {title!r}: {', '.join(sorted(codes, key=int))} may be choices between the two outputs of a row"
+            f" or points of a scale; add --scale {title}=labels, or --scale {title}={ends} with the scale's ends"
+        )
+    return named
+
+
+def as_preference(question: ImportedQuestion) -> ImportedQuestion:
+    """Return a question of labels as a choice between two, with the tie as its last label."""
+    if question.kind != "label":
+        return question
+    labels = sorted(question.labels.items(), key=lambda label: (plain(label[1]) in _TIES, label[1].casefold()))
+    return replace(question, labels=dict(labels), is_preference=True)
