@@ -342,3 +342,11 @@ def test_short_rows_of_any_separator(place: Workplace, separator: str, named: bo
         file.write(separator.join(["99", "text", "di", "3", "a", "b", "c"]) + "\r\n")
     place.take("d.csv", "--language", "en", "--replace")
     assert place.listed == [(14 + named, "7 cells, but the header has 6")]
+
+
+def test_names_of_rows_that_the_header_lacks(place: Workplace) -> None:
+    """R's `write.table` names no column for them."""
+    lines = [f'"{n}","{original(n)}","di",{1 + n % 5}' for n in range(6)]
+    (place.folder / "d.csv").write_text("\n".join(['"text","rater","rating"', *lines]), encoding="utf-8")
+    assert "its first cell is taken for its name" in place.take("d.csv", "--language", "en").out
+    assert len(place.ratings()) == 6 and not place.listed
