@@ -286,12 +286,12 @@ def _parsed(content: bytes) -> Any:
 
 
 def _vector(value: Any) -> np.ndarray[Any, np.dtype[np.float32]]:
-    """Return one embedding from little-endian floats in base64, or a list of numbers (null is NaN).
+    """Return one embedding from little-endian floats in base64 (in lines or not), or a list of numbers (null is NaN).
 
     llama.cpp's servers may give a list of such lists; of several, which are tokens' embeddings, none is the text's.
     """
     if isinstance(value, str):
-        return np.frombuffer(base64.b64decode(value, validate=True), "<f4")
+        return np.frombuffer(base64.b64decode("".join(value.split()), validate=True), "<f4")
     vector = np.asarray(value, dtype=np.float32)
     vector = vector[0] if vector.ndim == 2 and len(vector) == 1 else vector
     if vector.ndim != 1:

@@ -178,6 +178,29 @@ def test_a_server_that_gives_no_chat_answer_ever_is_one_line(judged_by: Callable
     assert len(stub.asked) == 10
 
 
+def test_a_field_that_every_question_is_refused_for_is_named_and_can_be_left_out(
+    judged_by: Callable[..., Study],
+) -> None:
+    """As a reasoning model answers: no temperature, no probabilities, and another name for the length."""
+
+    def script(asked: Asked) -> Reply:
+        refused = [name for name in ("logprobs", "max_tokens", "temperature") if name in asked.body]
+        return refuses(400, f"Unsupported parameter: '{refused[0]}'") if refused else says("Score: **4**")
+
+    spec = chat("")
+    request = {"max_tokens": None, "max_completion_tokens": 500}
+    with ChatStub(script) as stub:
+        for more, field in (({}, "max_tokens"), (request, "temperature")):
+            settings = {"request": more}
+            engine = {**spec["engine"], "base_url": stub.url, "settings": settings}
+            with pytest.raises(ServiceError, match=rf"for {field}: .* in the settings of judges \(one\)"):
+                judge(judged_by({**spec, "engine": engine}))
+        engine["settings"] = {"request": {**request, "temperature": None}}
+        (done,) = judge(judged_by({**spec, "engine": engine}))
+    assert done.counts["ok"] == JUDGED * 2
+    assert {asked.body["max_completion_tokens"] for asked in stub.asked[-JUDGED:]} == {500}
+
+
 def test_what_cannot_be_read_is_asked_again_and_then_failed_with_its_reason(judged_by: Callable[..., Study]) -> None:
     with ChatStub(lambda asked: says("4/7" if asked.times < 4 else "2")) as stub:
         study = judged_by(chat(stub.url, score="text", questions=["quality"]))

@@ -146,7 +146,7 @@ def test_lost_judgements_count_for_nobody_and_few_best_are_judged(study: Study, 
     file = tmp_path / "kin.jsonl"
     lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     for line in lines[:10]:
-        line["answers"] = {"quality": "4/5"}
+        line["answers"] = {"quality": "4 or 5"}
     file.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
     for spec in (study.generator, study.candidates[0]):
         judge(study.by(spec))

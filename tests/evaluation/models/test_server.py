@@ -195,6 +195,19 @@ def test_a_width_that_the_study_asks_for_says_what_floats_base64_holds(stub: Stu
     assert {(asked["dimensions"], asked["encoding_format"]) for asked in stub.asked} == {(width, "base64")}
 
 
+def test_base64_in_lines_is_read(stub: Stub) -> None:
+    def in_lines(asked: dict[str, Any], number: int) -> tuple[int, Any, dict[str, str]]:
+        if asked["encoding_format"] == "float":
+            return good(asked, number)
+        packed_rows = [
+            base64.encodebytes(vector.astype("<f4").tobytes()).decode() for vector in vectors(asked["input"])
+        ]
+        return 200, {"data": [{"embedding": row} for row in packed_rows]}, {}
+
+    stub.script = in_lines
+    np.testing.assert_array_equal(stub.encoder().embed(TEXTS), vectors(TEXTS))
+
+
 def typed(asked: dict[str, Any], number: int) -> tuple[int, Any, dict[str, str]]:
     """As NVIDIA's and Cohere's servers: a text is a query or a passage, which are embedded differently."""
     kinds = {"query": "q ", "passage": "p "}
