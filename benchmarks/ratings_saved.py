@@ -88,7 +88,7 @@ def by_blocks(*questions: Floats, blocks: Blocks = BLOCKS) -> Campaigns:
 def decided(
     campaigns: Campaigns, criteria: list[Criterion], blocks: Blocks = BLOCKS
 ) -> tuple[NDArray[np.int64], Floats]:
-    """(1 accepted, -1 rejected, 0 neither; planned pairs up to the look that said so), as `looks` does with `taken`."""
+    """(1 accepted, -1 rejected, 0 neither; planned pairs up to the look that said so), as `looks` does with `past`."""
     said = outcomes(campaigns.seen, campaigns.limits, criteria)
     if campaigns.cleaned is not None:
         said[:, campaigns.excluded_after :] = 0

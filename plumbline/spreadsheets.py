@@ -48,25 +48,23 @@ def unpacked(path: Path) -> Iterator[Sequence[Path]]:
 
 
 def _unpack_gzip(path: Path, folder: Path) -> None:
-    left = _LARGEST
     with gzip.open(path) as packed, (folder / (path.stem or "file")).open("wb") as file:
         while piece := packed.read(1 << 20):
-            left -= len(piece)
-            _refuse_large(path, left)
             file.write(piece)
+            _refuse_large(path, file.tell())
 
 
 def _unpack_zip(path: Path, folder: Path) -> None:
     with zipfile.ZipFile(path) as packed:
         members = [member for member in packed.infolist() if not member.is_dir()]
-        _refuse_large(path, _LARGEST - sum(member.file_size for member in members))
+        _refuse_large(path, sum(member.file_size for member in members))
         for member in members:
             if not any(part.startswith((".", "__MACOSX")) for part in Path(member.filename).parts):
                 packed.extract(member, folder)
 
 
-def _refuse_large(path: Path, left: int) -> None:
-    if left < 0:
+def _refuse_large(path: Path, size: int) -> None:
+    if size > _LARGEST:
         raise DataError(f"{path}: unpacks to more than {_LARGEST >> 30} GB")
 
 

@@ -230,15 +230,16 @@ def load_rubric(study: Study, folder: Path | None = None, tasks: Sequence[HumanT
     path, judging = rubric_file(study, folder), study.judging
     tasks_by_dataset = {data.name: data.task for data in study.datasets}
     try:
-        content = rubric_of_tasks(study, tasks) if judging.does_tasks else read_yaml(path)
+        if judging.does_tasks:
+            content = rubric_of_tasks(study, tasks)
+        else:
+            content = with_own_words(with_wordings(read_yaml(path), path, study.wordings), study.kinds, study.file)
     except FileNotFoundError:
         folders = rubric_folders(folder)
         names = ", ".join(sorted(file.stem for path_folder in folders for file in path_folder.glob("*.yaml")))
         places = " or ".join(map(str, folders))
         raise StudyError(f"{study.file}: no rubric {study.rubric!r} in {places}; known rubrics: {names}") from None
     try:
-        if not judging.does_tasks:
-            content = with_own_words(with_wordings(content, path, study.wordings), study.kinds, study.file)
         rubric = Rubric.model_validate(
             with_groups(content, judging, {name: tasks_by_dataset.get(name) for name in study.kinds})
         )

@@ -16,7 +16,7 @@ _WORDS = packaged("imports/words.yaml")
 _ZONES: dict[str, int] = _WORDS["zones"]  # offsets of the zones that exports name by letters (Amazon's, Google's)
 _MONTHS: list[str] = _WORDS["months"]
 _AMAZON = re.compile(r"\w{3} (?P<month>\w{3}) (?P<day>\d{1,2}) (?P<clock>[\d:]+) (?P<zone>[A-Z]{1,4}) (?P<year>\d{4})")
-_CLOCK = r"(?P<clock>\d{1,2}(?::\d{2}){0,2})[ \u202f]?(?P<half>[AaPp][Mm])?"
+_CLOCK = r"(?P<clock>\d{1,2}(?::\d{1,2}){0,2})[ \u202f]?(?P<half>[AaPp][Mm])?"
 _GOOGLE = re.compile(
     rf"(?P<date>\d{{4}}/\d{{1,2}}/\d{{1,2}}) {_CLOCK}(?: (?:GMT|UTC)(?P<zone>[+-]\d{{1,2}}(?::?\d{{2}})?)?)?"
 )
@@ -111,12 +111,9 @@ def _clocked(date: str, clock: str, half: str | None, zone: str | None) -> str:
     hour, *rest = clock.split(":")
     number = int(hour) % 12 + 12 * (half.casefold() == "pm") if half and int(hour) < 13 else int(hour)
     minutes = ":".join(rest) or "00"
-    offset = ""
-    if zone:
-        sign, digits = zone[0], re.sub(r"\D", "", zone).rjust(2, "0")
-        digits = digits if len(digits) > 2 else f"{digits}00"
-        offset = f"{sign}{digits.rjust(4, '0')[:2]}:{digits.rjust(4, '0')[2:]}"
-    return f"{date}T{number:02d}:{minutes}{offset or '+00:00'}"
+    sign, digits = (zone[0], zone[1:].replace(":", "")) if zone else ("+", "")
+    digits = (digits if len(digits) > 2 else f"{digits}00").rjust(4, "0")
+    return f"{date}T{number:02d}:{minutes}{sign}{digits[:2]}:{digits[2:]}"
 
 
 def as_seconds(values: Sequence[str]) -> np.ndarray:

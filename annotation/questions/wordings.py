@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from annotation.questions.entries import ENGLISH, FieldTitles, PoolText
 from annotation.questions.question import Question
-from plumbline.errors import DataError, StudyError, nearest
+from plumbline.errors import StudyError, nearest
 from plumbline.languages import language_name
 from plumbline.prompts import prompt_folders
 from plumbline.reading import parse_yaml, read_yaml
@@ -252,7 +252,7 @@ def with_own_words(rubric: Any, kinds: Mapping[str, VerdictUnit], study_file: Pa
                 PoolText.model_validate({**title, **kind.raters})
             except ValidationError as error:
                 location = f"{study_file}: transformation {name!r}: raters"
-                raise DataError(*(f"{location}.{fault}" for fault in complaints(error))) from None
+                raise StudyError(*(f"{location}.{fault}" for fault in complaints(error))) from None
             pools[name] = {**title, **kind.raters}
     return {**rubric, "pools": {**rubric["pools"], **pools}}
 

@@ -6,6 +6,7 @@ The report shows it, and the sheets take single blocks of it.
 from __future__ import annotations
 
 import itertools
+import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -97,6 +98,7 @@ def methods_facts(material: CampaignMaterial) -> dict[str, Any]:
         "statistics": sorted(statistics),
         "other_pools": {question: sorted(names) for question, names in other_pools.items()},
         "pool_names": lambda pools: listed(map(display, pools)),
+        "json": lambda value: json.dumps(value, ensure_ascii=False),
         "intervals": INTERVALS,
         "scaled": len(material.questions),
         "resamples": RESAMPLES,

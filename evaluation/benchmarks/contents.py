@@ -141,7 +141,7 @@ Verdict = Literal["pass", "look", "fail"]
 class Threshold:
     """The limits of a check's value for look and fail, on the side that `worse` names."""
 
-    meaning: str  #: meaning of the value
+    meaning: str  #: of the value
     look: float
     fail: float
     source: str

@@ -173,9 +173,9 @@ def test_the_section_is_as_it_was(demo: Study) -> None:
 
 
 def test_fields_of_requests_are_told(demo: Study) -> None:
-    request = {"max_tokens": None, "max_completion_tokens": 9, "temperature": None, "effort": "low"}
+    request = {"max_tokens": None, "max_completion_tokens": 9, "temperature": None, "stop": ["</é>"]}
     section = "\n".join(methods(generated("r1", **request)(demo)))
-    fields = 'top_p 1, up to 9 tokens, max_completion_tokens 9, effort "low"'
+    fields = 'top_p 1, up to 9 tokens, max_completion_tokens 9, stop ["</é>"]'
     assert f"revision r1 ({fields}), without sending max_tokens and temperature. The hashes" in section
 
 
