@@ -140,13 +140,15 @@ class OutputsFiles(Generator):
 
     def __init__(self, kinds: Mapping[str, Transformation]) -> None:
         """Read the files of some transformations. Raises DataError for a file that cannot be used."""
-        self._outputs = {name: load_outputs(kind) for name, kind in kinds.items()}
+        self._kinds, self._outputs = kinds, {name: load_outputs(kind) for name, kind in kinds.items()}
 
     async def transform(self, job: Job, attempt: Attempt) -> GenerationOutcome:
         """Return the file's output. Raises TextFailedError if it has none."""
         output = self._outputs[job.transformation].get(job.text)
         if output is None or not shows(output):
-            lack = "does not have this text" if output is None else "has an empty output for it"
+            file = self._kinds[job.transformation].outputs
+            which = f"no output number {file.number}" if file and file.number else "an empty output"
+            lack = "does not have this text" if output is None else f"has {which} for it"
             raise TextFailedError(f"the file of outputs {lack}")
         return GenerationOutcome(output, None, output, repeatable=False)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import Field
 
-from generation.datasets.tables import read_frame, row_number
+from generation.datasets.tables import read_frame, row_number, unpacked_list
 from generation.hteb import published_outputs
 from plumbline.errors import DataError, StudyError, read_each
 from plumbline.journal import record_lines
@@ -99,11 +99,12 @@ def outputs_path(kind: Transformation) -> Path:
 
 
 def load_outputs(kind: Transformation) -> dict[str, str]:
-    """Return each text (in NFC) with its output; an empty cell gives an empty output.
+    """Return each text (in NFC) with its output: the numbered one of several, or empty without one.
 
     Raises DataError for a missing column, a cell that holds no text, two outputs for a text, and lists of outputs.
     """
-    path, columns = outputs_path(kind), kind.outputs_columns
+    path, columns, number = outputs_path(kind), kind.outputs_columns, kind.outputs.number if kind.outputs else None
+    way = "choose one by `number` under `outputs` in the study (1: the first of each text)"
     frame = read_frame(path)
     for column in columns:
         if column not in frame.columns:
@@ -111,21 +112,31 @@ def load_outputs(kind: Transformation) -> dict[str, str]:
             raise DataError(
                 f"{path}: no column {column!r} among {names}; name your column under `outputs` in the study"
             )
-    outputs: dict[str, str] = {}
+    several: dict[str, dict[str, None]] = {}  # the distinct outputs of each text, in order
 
     def read(row: tuple[Any, Any, Any]) -> None:
         text, output = ("" if cell is None or cell != cell else cell for cell in row[1:])  # noqa: PLR0124 (NaN)
-        if invalid := next((cell for cell in (text, output) if not isinstance(cell, str)), None):
-            raise DataError(f"{path}: row {row_number(row[0])} holds {invalid!r:.60}, which is not text; correct it")
-        if outputs.setdefault(nfc(text), output) != output:
-            raise DataError(f"{path}: row {row_number(row[0])} has a second output for {text[:60]!r}; keep only one")
+        found = unpacked_list(output) if number else output
+        texts = found if isinstance(found, list) else [output]
+        place = f"{path}: row {row_number(row[0])}"
+        if invalid := next((cell for cell in (text, *texts) if not isinstance(cell, str)), None):
+            raise DataError(
+                f"{place} holds {invalid!r:.60}, which is not text;"
+                f" {way if isinstance(invalid, list) else 'correct it'}"
+            )
+        of_text = several.setdefault(nfc(text), {})
+        of_text.update(dict.fromkeys(texts))
+        if len(of_text) > 1 and not number:
+            raise DataError(f"{place} has a second output for {text[:60]!r}; keep only one, or {way}")
 
     read_each(zip(frame.index, *(frame[column] for column in columns), strict=True), read)
+    position = (number or 1) - 1
+    outputs = {text: [*of_text, ""][min(position, len(of_text))] for text, of_text in several.items()}
     lists = [text for text, output in outputs.items() if _is_list(output) and not _is_list(text)]
     if 2 * len(lists) > len(outputs):
         raise DataError(
             f"{path}: column {columns[1]!r} holds lists, such as {outputs[lists[0]]!r:.60}, for {len(lists)} of"
-            f" {count(len(outputs), 'text')}; write one output a text"
+            f" {count(len(outputs), 'text')}; {way}"
         )
     return outputs
 

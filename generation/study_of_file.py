@@ -18,7 +18,7 @@ import pandas as pd
 from cyclopts import Parameter
 
 from generation.datasets.loading import iter_datasets, languages_in
-from generation.datasets.tables import read_frame
+from generation.datasets.tables import read_frame, unpacked_list
 from generation.flags import identify
 from plumbline.cli import Named, reads
 from plumbline.errors import DataError, StudyError
@@ -36,7 +36,7 @@ NAMES = {
     "score": ("score", "similarity", "gold", "similarity_score"),
     "label": ("label", "class", "category", "intent", "topic", "cluster"),
     "text": ("text", "sentence", "original", "source", "content", "utterance", "question", "message", "document"),
-    "output": ("output", "transformed", "rewritten", "paraphrase", "changed"),
+    "output": ("output", "transformed", "rewritten", "paraphrase", "paraphrases", "changed"),
     "split": ("split",),
 }
 MOST = 100  # pairs of a transformation, if the file has as many texts
@@ -53,6 +53,7 @@ class Guess:
     columns: Mapping[str, str]
     task: TaskType
     reason: str
+    several: bool = False  #: the outputs are lists
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -114,9 +115,13 @@ def guess(frame: pd.DataFrame, named: Mapping[str, str], path: Path) -> Guess:
         matches = [name for name in header if name.strip().lower() in names and name not in columns.values()]
         if field not in columns and matches:
             columns[field] = min(matches, key=lambda name: names.index(name.strip().lower()))
+    several = "output" in columns and all(isinstance(unpacked_list(cell), list) for cell in frame[columns["output"]])
+    if several and "label" not in named:  # of paraphrase sets: a category says where a text is from
+        columns.pop("label", None)
     for form in _FORMS:
         if form.fits(frame, columns):
-            return Guess({name: columns[name] for name in form.columns if name in columns}, form.task, form.reason)
+            chosen = {name: columns[name] for name in form.columns if name in columns}
+            return Guess(chosen, form.task, form.reason, several)
     raise DataError(
         f"{path}: no column name tells which column holds texts; the first line is {listed}. If these are"
         " names, choose one: --column text=NAME (or sentence1=NAME and sentence2=NAME); if it is a row of texts, put a"
@@ -195,11 +200,12 @@ def _transformations(here: str, guessed: Guess) -> list[str]:
     """Return the study's lines on the transformations and the generator."""
     if "output" in guessed.columns:
         text, output = _quoted(guessed.columns["text"]), _quoted(guessed.columns["output"])
+        number = ", number: 1" if guessed.several else ""  # of each list
         return [
             "transformations:  # the file has the transformed texts, so no language model is needed",
             "  - name: rewritten",
             "    axis: own",
-            f"    outputs: {{path: {_quoted(here)}, text: {text}, output: {output}}}",
+            f"    outputs: {{path: {_quoted(here)}, text: {text}, output: {output}{number}}}",
             "    raters:  # what raters read about the transformation",
             '      asked: {en: "The text was rewritten; its meaning should be the same."}',
             "      expected: {negative: {quality: 1}}  # a few pairs of unrelated texts check raters' care",
@@ -258,8 +264,8 @@ def make_study(
       plumbline init sentences.csv --language en
       plumbline generate --study studies/sentences.yaml --dry-run
 
-    If a column `output` beside `text` has the transformed texts, no language model is needed. Name columns that have
-    other names:
+    If a column `output` beside `text` has the transformed texts, or lists of them, no language model is needed. Name
+    columns that have other names:
 
       plumbline init saetze.csv --language de --column text=Satz --column label=Klasse
 
@@ -291,6 +297,8 @@ def make_study(
     print(f"{', '.join(f'{field}: column {heading!r}' for field, heading in guessed.columns.items())}")
     if not _KNOWN & {heading.strip().lower() for heading in guessed.columns.values()}:
         print(f"the first line of {path} is read as column names, not as a text")
+    if guessed.several:
+        print(f"column {guessed.columns['output']!r} holds lists; `number: 1` in the study takes each text's first")
     print(f"task: {guessed.task} ({guessed.reason}); language: {language_of_all(language, languages)}")
     print(f"-> {loaded.file}: read it and change what you like")
     print(f"next: {loaded.command('generate')}{'' if 'output' in guessed.columns else ' --dry-run'}")

@@ -6,6 +6,7 @@ names the file and the place in it.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import copy
 import functools
@@ -141,6 +142,28 @@ def _encodes(value: Any) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+_MISSING = re.compile(r"\b(?:nan|null|NaN|NA)\b")  # in a list of numbers
+_NUMPY = re.compile(r"\[\s*(?:(?:-?\d+\.?\d*|None)\s*)+\]")
+
+
+def list_in(cell: str) -> list[Any] | None:
+    """Return the list that a cell of a table is, as JSON, Python or numpy writes it; None for another text."""
+    if not (cell.startswith("[") and cell.endswith("]")):
+        return None
+    plain = _MISSING.sub("None", cell) if not re.search("[\"']", cell) else cell
+    spaced = re.sub(r"(?<=[\d.])\s+(?=[-\d.N])", ", ", plain) if _NUMPY.fullmatch(plain) else plain
+    try:
+        value = json.loads(cell)
+    except (ValueError, RecursionError):
+        try:
+            value = ast.literal_eval(spaced)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            return None
+    if not isinstance(value, list):
+        return None
+    return [None if element != element else element for element in value]  # noqa: PLR0124 (NaN)
 
 
 def read_yaml(path: Path) -> Any:

@@ -5,7 +5,6 @@ JSON gives a row for each answer, or for each rater and item; exports of tools a
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from collections import Counter, defaultdict
@@ -32,14 +31,12 @@ from annotation.imports.tables import (
 from annotation.imports.tool_exports import ANSWERS_OF, DOT, TOOLS, Entry, flat, singular, table_of
 from plumbline.encodings import encoding_of
 from plumbline.errors import DataError
-from plumbline.reading import MalformedError, parse_json, read_bytes, refuse_no_file
+from plumbline.reading import MalformedError, list_in, parse_json, read_bytes, refuse_no_file
 from plumbline.spreadsheets import EXCEL, text_of, unpacked
 
 JSON = (".json", ".jsonl", ".ndjson")
 _DEEPEST = 6
-_MISSING = re.compile(r"\b(?:nan|null|NaN|NA)\b")  # in a list of numbers
 _NUMERAL = re.compile(r"[-+]?\d{1,3}([.,]\d+)?")
-_NUMPY = re.compile(r"\[\s*(?:(?:-?\d+\.?\d*|None)\s*)+\]")
 _UNREAD = "a list of lists, or of values and objects, is not read"
 _OF_ANSWERS = ("rater", "time", "started", "seconds", "status", "comment", "unused")  # roles of lists beside answers
 _SPLITS = ("__", "||", "|", "::", "@@")
@@ -86,23 +83,13 @@ def _with_lists(table: CellTable) -> CellTable:
 
 
 def _listed(texts: Sequence[str]) -> dict[str, list[Any]] | None:
-    """Return the lists that a column's texts are, as JSON, Python or numpy writes them; None if one is another text."""
+    """Return the lists that a column's texts are; None if one is another text."""
     lists = dict[str, list[Any]]()
     for text in texts:
-        if not (text.startswith("[") and text.endswith("]")):
+        value = list_in(text)
+        if value is None:
             return None
-        plain = _MISSING.sub("None", text) if not re.search("[\"']", text) else text
-        spaced = re.sub(r"(?<=[\d.])\s+(?=[-\d.N])", ", ", plain) if _NUMPY.fullmatch(plain) else plain
-        try:
-            value = json.loads(text)
-        except ValueError:
-            try:
-                value = ast.literal_eval(spaced)
-            except (ValueError, SyntaxError, MemoryError, RecursionError):
-                return None
-        if not isinstance(value, list):
-            return None
-        lists[text] = [None if element != element else element for element in value]  # noqa: PLR0124 (NaN)
+        lists[text] = value
     return lists
 
 

@@ -20,8 +20,10 @@ from generation.datasets.tables import (
     numbers,
     read_frame,
     refuse_empty,
+    refuse_lists,
     row_number,
     texts_of,
+    unpacked_list,
 )
 from plumbline.errors import DataError, StudyError, nearest, read_each
 from plumbline.languages import language_pair, pair_code
@@ -338,6 +340,10 @@ def _checked(frame: pd.DataFrame, spec: DatasetSpec, path: Path) -> pd.DataFrame
     """Return the frame with numbers as numbers; refuse empty texts, scores that are no numbers, and empty lists."""
     lists = (*SUMMARIES, *CANDIDATES)
     columns = frame.columns.intersection([*TRANSFORMED[spec.task_type], *PAIRS, *CANDIDATES, *INSTRUCTIONS])
+    listed = LISTS.get(spec.task_type, ("",))[0]
+    for name in frame.columns.intersection([*lists, listed]):
+        frame = frame.assign(**{name: frame[name].map(unpacked_list)})
+    read_each(columns.difference(list(lists)), lambda name: refuse_lists(frame[name], path))
 
     def check(cell: tuple[str, Any, Any]) -> None:
         column, row, value = cell

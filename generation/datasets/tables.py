@@ -16,11 +16,11 @@ import pyarrow.parquet as pq
 
 from plumbline.errors import DataError, read_each
 from plumbline.journal import json_lines
-from plumbline.reading import text_lines
+from plumbline.reading import list_in, text_lines
 from plumbline.spreadsheets import EXCEL, excel_rows, one_file, unpacked
 from plumbline.store import fetched, native_file
 from plumbline.study.datasets import TaskType
-from plumbline.words import shows
+from plumbline.words import count, shows
 
 
 def read_frame(path: Path) -> pd.DataFrame:
@@ -141,6 +141,26 @@ def texts_of(value: Any, path: Path, row: Any, column: str) -> list[str]:
             raise DataError(f"{location} holds {text!r}, which is not text; list the texts themselves")
         refuse_empty(text, path, row, column)
     return value
+
+
+def unpacked_list(cell: Any) -> Any:
+    """Return the list that a cell is written as, as CSV must; any other cell unchanged."""
+    listed = list_in(cell.strip()) if isinstance(cell, str) else None
+    return cell if listed is None else listed
+
+
+def refuse_lists(column: pd.Series[Any], path: Path) -> None:
+    """Refuse a column most of whose cells hold lists of texts, of which each would count as a single text."""
+    cells = [cell for cell in column if isinstance(listed := unpacked_list(cell), list) and _only_texts(listed)]
+    if 2 * len(cells) > len(column):
+        raise DataError(
+            f"{path}: field {column.name!r} holds lists, such as {cells[0]!r:.60}, in {len(cells)} of"
+            f" {count(len(column), 'row')}; write one text a row, in pandas with frame.explode({column.name!r})"
+        )
+
+
+def _only_texts(listed: list[Any]) -> bool:
+    return bool(listed) and all(isinstance(text, str) for text in listed)
 
 
 def row_number(row: Any) -> int:

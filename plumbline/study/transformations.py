@@ -60,6 +60,9 @@ class OutputsFile(StudyPart):
     path: Line = Field(description="a CSV, TSV, JSONL or Parquet file, relative to the file that names it")
     text: Line = Field(default="text", description="the column of the originals")
     output: Line = Field(default="output", description="the column of the outputs")
+    number: int | None = Field(
+        default=None, ge=1, description="of a text's several outputs, in a list or in rows: which to take, from 1"
+    )
 
 
 def _tag_of(value: Any) -> str:

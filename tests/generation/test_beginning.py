@@ -9,10 +9,12 @@ import pandas as pd
 import pytest
 
 from generation.datasets.loading import texts_in
+from generation.datasets.local import load_local
 from generation.study_of_file import NAMES, language_of
 from plumbline import __main__
 from plumbline.errors import DataError, StudyError
 from plumbline.study import load_study
+from plumbline.study.datasets import DatasetSpec
 from plumbline.study.reach import verdict_sizes
 from tests.commands import here
 
@@ -95,6 +97,42 @@ def test_columns_are_guessed_and_the_texts_are_asked_for(
     dry = here("generate", "--study", str(study.file), "--exports", str(init / "exports"), "--dry-run")
     assert dry.returncode == 0, dry.stderr
     assert "12" in next(line for line in dry.stdout.splitlines() if line.startswith("total")).split()
+
+
+@pytest.mark.parametrize("kind", [".csv", ".jsonl"])
+def test_sets_of_paraphrases_are_used_as_they_were_published(
+    init: Path, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sets = [[f"{text} Indeed.", f"Truly: {text}"] for text in TEXTS]
+    frame = pd.DataFrame({"text": TEXTS, "paraphrases": sets, "category": LABELS, "source": "quiz"})
+    if kind == ".csv":
+        frame.to_csv(init / "sets.csv", index=False)
+    else:
+        frame.to_json(init / "sets.jsonl", orient="records", lines=True)
+    run(f"sets{kind}")
+    said = capsys.readouterr().out
+    assert "column 'paraphrases' holds lists; `number: 1` in the study takes each text's first" in said
+    study = load_study("studies/sets.yaml")
+    assert study.datasets[0].task == "bitext_mining"
+    made = here("generate", "--study", str(study.file), "--exports", str(init / "exports"))
+    assert "12 texts transformed" in made.stdout, made.stderr
+    run(f"sets{kind}", "--name", "labelled", "--column", "label=category")
+    assert load_study("studies/labelled.yaml").datasets[0].task == "clustering"
+
+
+def test_a_column_of_lists_is_no_column_of_texts(init: Path) -> None:
+    pd.DataFrame({"text": [[text, "Another."] for text in TEXTS]}).to_csv(init / "lists.csv", index=False)
+    with pytest.raises(DataError, match=r"'sentence1' holds lists, .* in 12 of 12 rows; write one text a row"):
+        run("lists.csv", "--language", "en")
+    assert not (init / "studies" / "lists.yaml").exists()
+
+
+def test_lists_that_a_task_needs_are_read_from_cells(init: Path) -> None:
+    row = 'who sings,"[\'the bird\', \'the ""old"" choir\']","[""a stone""]"\n'
+    (init / "ranked.csv").write_text(f"query,positive,negative\n{row}", encoding="utf-8")
+    spec = DatasetSpec(name="ranked", task="reranking", path="ranked.csv", language="en")
+    rows = load_local(spec, init / "ranked.csv").splits["test"]
+    assert rows["positive"].tolist() == [["the bird", 'the "old" choir']] and rows["negative"].tolist() == [["a stone"]]
 
 
 def test_nothing_is_overwritten_and_nothing_is_left_of_what_cannot_be_read(init: Path) -> None:

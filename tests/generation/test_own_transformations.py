@@ -162,14 +162,32 @@ def test_texts_in_brackets_are_no_lists(tmp_path: Path) -> None:
     assert [row.output for row in read_transformed(study, "mine", 1)] == ["[sky]"]
 
 
+def test_one_of_several_outputs_is_chosen_by_its_number(tmp_path: Path) -> None:
+    rows = 'text,output\napple,"[\'an apple\', \'a fruit\']"\nbread,"[""a loaf""]"\ncloud,sky\ncloud,mist\n'
+    keys = set()
+    for number, expected in ((1, ["an apple", "a loaf", "sky"]), (2, ["a fruit", "", "mist"])):
+        entry = outputs(tmp_path, rows)
+        entry["outputs"]["number"] = number
+        folder = tmp_path / str(number)
+        (folder).mkdir()
+        (folder / "own.csv").write_text(rows, encoding="utf-8")
+        study = small_study(folder, ("apple", "bread", "cloud"), transformations=[entry], generator={"kind": "none"})
+        generate(study)
+        made = read_transformed(study, "mine", 1)
+        assert [row.output for row in made] == expected
+        keys |= {row.key for row in made}
+    assert made[1].reason == "the file of outputs has no output number 2 for it"
+    assert len(keys) == 6
+
+
 @pytest.mark.parametrize(
     ("rows", "spec", "says"),
     [
-        ("text,output\napple,a\napple,b\n", {}, "row 2 has a second output for 'apple'; keep only one"),
+        ("text,output\napple,a\napple,b\n", {}, "row 2 has a second output for 'apple'; keep only one, or choose"),
         (
             "text,output\napple,\"['an apple', 'a fruit']\"\nbread,[]\ncloud,sky\n",
             {},
-            "column 'output' holds lists, such as \"['an apple', 'a fruit']\", for 2 of 3 texts; write one",
+            "column 'output' holds lists, such as \"['an apple', 'a fruit']\", for 2 of 3 texts; choose one",
         ),
         ("text,out\napple,a\n", {}, "no column 'output' among text, out; name your column under `outputs`"),
     ],
