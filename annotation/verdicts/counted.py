@@ -120,22 +120,25 @@ def ahead(pairs: pd.DataFrame, rule: AcceptanceSpec) -> list[Ahead]:
     Its columns: transformation, pool, language, task_type, `counting` (answers), `open` (that raters are still asked
     for), `could` (whether enough count, or still could) and `most` (how many count, or could).
     """
-    key, groups = SCOPES[rule.scope], []
-    for names, group in pairs.groupby(key, sort=False, observed=True):
-        could = group[group["could"].to_numpy()]
-        units = group[["transformation", "language"]].drop_duplicates().astype(str)
+    key, groups = list(SCOPES[rule.scope]), []
+    anew = (pairs["most"] - pairs["counting"] - pairs["open"]).clip(lower=0)
+    units = list(dict.fromkeys([*key, "transformation", "language"]))
+    sums = pairs.assign(anew=anew).groupby(units, sort=False, observed=True)[["could", "open", "anew"]].sum()
+    for names, group in sums.reset_index().astype(dict.fromkeys(units, str)).groupby(key, sort=False):
         values = tuple(map(str, names))
-        language = values[1] if len(key) > 1 else ", ".join(sorted(units["language"].unique()))
-        task = values[2] if len(key) > 2 else ""
+        language = values[1] if len(key) > 1 else ", ".join(sorted(group["language"].unique()))
+        could = group.groupby("transformation", sort=False)["could"].sum()
         groups.append(
             Ahead(
                 key=values,
-                names=tuple(scoped(name, language, task) for name in units["transformation"].unique()),
-                units=tuple(units.itertuples(index=False, name=None)),
-                pairs=len(could),
-                fewest=int(group["could"].groupby(group["transformation"].astype(str)).sum().min()),
+                names=tuple(
+                    scoped(name, language, values[2] if len(key) > 2 else "") for name in map(str, could.index)
+                ),
+                units=tuple(group[["transformation", "language"]].itertuples(index=False, name=None)),
+                pairs=int(could.sum()),
+                fewest=int(could.min()),
                 open=int(group["open"].sum()),
-                anew=int((group["most"] - group["counting"] - group["open"]).clip(lower=0).sum()),
+                anew=int(group["anew"].sum()),
             )
         )
     return groups

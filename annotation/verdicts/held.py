@@ -26,6 +26,7 @@ from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.rules import rules_for
 from annotation.verdicts.tables import scoped
 from plumbline.records import Pair
+from plumbline.statistics.agreement import Answers
 from plumbline.study.campaign import QualityLimits
 from plumbline.words import count
 
@@ -181,21 +182,28 @@ def _told_apart_by_nobody(ratings: pd.DataFrame, design: Design, pool: str, *, p
     The level is 5% divided by the number of questions. It does not matter if raters `passed` the controls and each
     mean is clear of its limits by the 95% interval over pairs and raters: texts may be alike.
     """
-    p_values, clear = dict[str, float](), True
-    rules = rules_for(pool, design.rule) if design.rule.rules else design.threshold_rules(pool)
+    p_values, varied = dict[str, float](), dict[str, Answers]()
     for name in design.rated:
         of_question = ratings[ratings["question"] == name]
         if of_question.empty:
             continue
         answers = design.asked(name).judged(of_question)
         if vary(answers) and not math.isnan(p := telling_apart(answers)):
-            p_values[name] = p
-            mean = MeanOfAnswers(answers, "pairs_and_raters").estimate()
-            limits = [rule.limit for rule in rules if rule.question == name and not rule.label]
-            clear &= all(mean.low >= limit or mean.high < limit for limit in limits)
-    if not p_values or min(p_values.values()) * len(p_values) <= LEVEL or (passed and clear):
+            p_values[name], varied[name] = p, answers
+    if not p_values or min(p_values.values()) * len(p_values) <= LEVEL or (passed and _clear(varied, design, pool)):
         return ""
     return ", ".join(f"{name}: p {p:.2f}" for name, p in p_values.items())
+
+
+def _clear(varied: Mapping[str, Answers], design: Design, pool: str) -> bool:
+    """Return whether each question's mean is clear of its limits by the 95% interval over pairs and raters."""
+    rules = rules_for(pool, design.rule) if design.rule.rules else design.threshold_rules(pool)
+    for name, answers in varied.items():
+        mean = MeanOfAnswers(answers, "pairs_and_raters").estimate()
+        limits = [rule.limit for rule in rules if rule.question == name and not rule.label]
+        if not all(mean.low >= limit or mean.high < limit for limit in limits):
+            return False
+    return True
 
 
 def look_lines(command: Callable[[str], str], verdicts: Sequence[Verdict]) -> Iterator[str]:
