@@ -238,6 +238,12 @@ def test_what_cannot_be_a_transformation_is_refused_in_a_line(tmp_path: Path, en
     assert says in refused(tmp_path, entry, generator=server(URL))
 
 
+def test_wrong_words_for_raters_are_a_fault_of_the_study_alone(tmp_path: Path) -> None:
+    study = small_study(tmp_path, transformations=[function("shout", raters={"asked": 1})], generator={"kind": "none"})
+    with pytest.raises(StudyError, match=r"^\S*study\.yaml: transformation 'mine': raters\.asked"):
+        load_rubric(study)
+
+
 def test_two_of_one_name_are_refused(tmp_path: Path) -> None:
     assert "'mine' appears twice" in refused(tmp_path, CALLS, {**CALLS, "axis": "other"}, generator=server(URL))
     assert "generator is missing; mine needs one: add it" in refused(tmp_path, CALLS, generator={"kind": "none"})
