@@ -24,7 +24,7 @@ from generation.jobs import COMMAND, Job, Plan, refuse_other_outputs
 from generation.output import make_output
 from generation.output_statistics import flagged_lines, flagged_outputs
 from generation.unit import Shard, Unit, planned, take_over
-from plumbline.cli import StudyOptions, reads
+from plumbline.cli import Named, StudyOptions, reads
 from plumbline.errors import ServiceError, StudyError
 from plumbline.manifest import stage
 from plumbline.models.asking import ask_all
@@ -141,7 +141,7 @@ class Machines:
         shard: Transform only the K-th of N parts of the texts, as in an array job of Slurm (docs/howto/slurm.md).
     """
 
-    ray: Annotated[str, Parameter(metavar="ADDRESS", group=_AT_MOST_ONE)] = ""
+    ray: Annotated[Named, Parameter(metavar="ADDRESS", group=_AT_MOST_ONE)] = ""
     shard: Annotated[
         Shard | None, reads(Shard.read), Parameter(metavar="K/N", group=_AT_MOST_ONE, n_tokens=1, accepts_keys=False)
     ] = None

@@ -256,8 +256,8 @@ def make_study(
 ) -> None:
     """Make a study from your own file of texts.
 
-    The file is CSV, TSV, JSONL or Parquet. The command guesses the meaning of columns and the language of the texts,
-    and prints both. It overwrites no file.
+    The file is CSV, TSV, JSONL, Parquet or Excel. The command guesses the meaning of columns and the language of the
+    texts, and prints both. It overwrites no file.
 
     Example: a file sentences.csv with the columns text and label
 

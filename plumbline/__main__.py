@@ -53,7 +53,9 @@ def run(words: Sequence[str]) -> int:
     try:
         return int(application()(words) or 0)
     except CycloptsError as error:
-        fault = " ".join(str(error).split()).rstrip(".")
+        fault, name = " ".join(str(error).split()).rstrip("."), error.argument.name if error.argument else ""
+        if not name.startswith("-") and name not in fault:  # cyclopts names options only, not other words
+            fault = f"Invalid value for {name}: {fault}"
         raise StudyError(f"{fault}; see `plumbline {command.name} --help`") from None
     except ImportError as error:
         cause = error.__cause__ or error  # cyclopts says only which module it was importing

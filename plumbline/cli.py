@@ -47,8 +47,6 @@ _FOLDER_TROUBLE = {
 }
 
 MOST = 100_000  # largest count that an option accepts
-_PLACES = ("ADDRESS", "DIR", "FILE", "FOLDER", "NAME=FILE", "URL")  # metavars of options that name files and the like
-_PLACE_OPTIONS = ("study", "exports", "data")  # options that hold such names without showing a metavar
 
 
 def run(main: Callable[[], int | None]) -> None:

@@ -35,7 +35,7 @@ from generation.datasets.local import TableDataset
 from generation.datasets.mteb_loading import in_memory
 from generation.datasets.mteb_registry import gold_column, text_columns
 from generation.datasets.mteb_tasks import MtebTask
-from plumbline.cli import Count, Named, Seed, Several, StudyOptions
+from plumbline.cli import Choice, Count, Named, Seed, Several, StudyOptions
 from plumbline.errors import DataError, StudyError
 from plumbline.exhibits.table import Exhibit, cell, csv_bytes, json_file, numbers, write_files
 from plumbline.importing import datasets
@@ -330,7 +330,7 @@ class ShrinkOptions:
 
     task: Annotated[str, Parameter(metavar="NAME")]
     documents: Count | None = None
-    draw: Literal["stratified", "uniform"] | None = None
+    draw: Annotated[Literal["stratified", "uniform"] | None, Choice] = None
     queries: Count | None = None
     depth: Count | None = None
     pool: Annotated[tuple[str, ...], Several, Parameter(metavar="MODEL...")] = ()

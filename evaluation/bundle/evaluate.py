@@ -62,7 +62,7 @@ class EvaluationRequest:
     files: Annotated[
         Mapping[str, Path],
         Several,
-        Parameter(name="--data", metavar="NAME=FILE", converter=_files, n_tokens=-1, accepts_keys=False),
+        Parameter(name="--data", metavar="NAME=FILE...", converter=_files, n_tokens=-1, accepts_keys=False),
     ] = field(default_factory=dict)
     include_rejected: bool = False
     simulated: bool = False

@@ -17,7 +17,7 @@ from evaluation.instructions import spread
 from evaluation.instructions.boards import HOLES, chosen_boards, recommended_board
 from evaluation.instructions.grid import WHY, Grid, Parts, grid_of, marked, reasons
 from evaluation.instructions.scores import DEFAULT, is_wording
-from plumbline.cli import Names
+from plumbline.cli import Choice, Names
 from plumbline.errors import DataError, StudyError
 from plumbline.statistics.estimates import Floats, stream
 from plumbline.statistics.paired import holm
@@ -104,7 +104,7 @@ class Settings:
         Parts,
         Parameter(name="--part", metavar="TASK=SPLIT/SUBSET", converter=_parts, n_tokens=-1, accepts_keys=False),
     ] = field(default_factory=dict)
-    source: Literal["machine", "human", "all"] | None = None
+    source: Annotated[Literal["machine", "human", "all"] | None, Choice] = None
     defaults: Literal["matched", "published"] = "matched"
     holes: Literal["mteb", "present"] = "mteb"
     seed: Annotated[int, Parameter(parse=False)] = 1337  # the study's, or --seed

@@ -68,6 +68,10 @@ WORDS: tuple[tuple[str, str], ...] = (
     ("restore {p}/none.tar.gz --data {p}/home", "none.tar.gz"),
     ("restore {s} --data {p}/home", "this backup cannot be restored"),
     ("users invite --study {s} --to=", "--to: is empty; name one, or leave the option out"),
+    ("restore s3://b/x.tar.gz", "Invalid value for FILE: 's3://b/x.tar.gz' is an address"),
+    (f"generate {E} --ray=", "--ray: is empty; name one"),
+    (f"shrink {E} --task search --draw none", "--draw: 'none' is none of stratified, uniform"),
+    ("sensitivity-report --scores x.csv --source null", "--source: 'null' is none of machine, human, all"),
 )  # fmt: skip
 URL, KEY = "ARGILLA_API_URL", "ARGILLA_API_KEY"
 PUBLISH = f"publish {E}"
