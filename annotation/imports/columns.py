@@ -102,7 +102,7 @@ class Proposal:
             numbered = list(_raters(self.named("unused")))
             slots = f", or {' and '.join(map(repr, numbered[:3]))} with --column by_rater=NAME if each is one person's,"
             slots += " and with --column slot=NAME if different people filled it"
-            unknown = [name for name in self.named("unused") if self.reasons[name] == _NO_ROLE]
+            unknown = without_role(self)
             those = f" (of no role: {', '.join(map(repr, unknown[:5]))})" if unknown else ""
             yield (
                 f"no column was recognised as answers; name one with --column answer=NAME{those}"
@@ -250,7 +250,7 @@ def left_out(name: str) -> str:
     if bracket:
         return left_out(inner) or left_out(head)
     whole = re.sub(r"(?i)^q\d*[_. ]+", "", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name.strip()))
-    for part in (whole, whole.rpartition(" - ")[2], whole.rpartition(".")[2] if " " not in name.strip() else ""):
+    for part in (whole, *whole.rpartition(" - ")[::2], whole.rpartition(".")[2] if " " not in name.strip() else ""):
         words = re.findall(r"[^\W_]+", part.casefold())
         for text in ("".join(words), "".join(word for word in words if word not in _FILLERS)):
             if reason := _LEFT_OUT.get(text, "is a metric" if text.startswith(_METRICS) else ""):
@@ -301,6 +301,11 @@ def proposal_rows(table: CellTable, proposal: Proposal) -> tuple[list[str], list
             ]
         )
     return header, lines
+
+
+def without_role(proposal: Proposal) -> list[str]:
+    """Return the columns that neither the user nor the form nor a name gives a role."""
+    return [name for name in proposal.named("unused") if proposal.reasons[name] == _NO_ROLE]
 
 
 def unused_lines(proposal: Proposal) -> list[str]:

@@ -280,7 +280,7 @@ def _import(request: ImportRequest, home: Home, material: Material, say: Callabl
     who = f" by {count(raters, 'rater')}" if raters else ""
     ratings = f"{count(number, 'rating')} of {count(len(material.items), item)}{who}"
     say(f"{study.name}: {ratings} -> {study.file}, {study.folder}")
-    _list(study, listed, say)
+    _list(study, listed, material.without_role, say)
     has_texts = material.items[list(_TEXTS)].notna().any(axis=None)
     in_language = f"{language_name(language)} (if this is wrong, add --language CODE)"
     say(f"  texts: {in_language if has_texts else 'none in the files, so ids replace them'}")
@@ -432,13 +432,14 @@ def _language(material: Material) -> str:
     return str(counts.index[0])
 
 
-def _list(study: Study, listed: Sequence[UnplacedRow], say: Callable[[str], None]) -> None:
+def _list(study: Study, listed: Sequence[UnplacedRow], without_role: Sequence[str], say: Callable[[str], None]) -> None:
     """Write the rows that were not imported to a file, and say how many there are and why."""
     rows = [(entry.file, entry.line, entry.column, entry.reason) for entry in listed]
     with atomic(study.folder / NOT_IMPORTED) as file:
         file.write(csv_bytes(pd.DataFrame(rows, columns=["file", "line", "column", "reason"])))
     if not listed:
-        say("  every row was imported")
+        but = f", without the columns of no role: {', '.join(without_role)}" if without_role else ""
+        say(f"  every row was imported{but}")
         return
     say(f"  answers not imported: {len(listed)}, with reasons -> {study.folder / NOT_IMPORTED}")
     counts = pd.Series([entry.reason.partition(" is in line")[0] for entry in listed]).value_counts()

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from annotation.imports.columns import Proposal, left_out
+from annotation.imports.columns import Proposal, left_out, without_role
 from annotation.imports.preferences import shows_two
 from annotation.imports.tables import CellTable, UnplacedRow, coded, renamed
 from annotation.imports.times import as_seconds, as_times, month_unsure
@@ -42,6 +42,7 @@ class Material:
     notes: tuple[str, ...]
     has_raters: bool  #: whether the files name raters
     lower: frozenset[str] = frozenset()  #: questions where less is better
+    without_role: tuple[str, ...] = ()  #: columns that are left out because nothing shows what they are
     shows_two: bool = False  #: whether a row shows two outputs of which one may be chosen
 
 
@@ -83,8 +84,9 @@ def match(
         )
     lower = frozenset(name for table in tables for name in table.lower)
     answers = frame[columns].assign(item=numbers)
+    unknown = tuple(dict.fromkeys(name for proposal in proposals for name in without_role(proposal)))
     two = any(shows_two(proposal.roles) for proposal in proposals)
-    return Material(items, answers, tuple(listed), tuple(dict.fromkeys(notes)), has_raters, lower, two)
+    return Material(items, answers, tuple(listed), tuple(dict.fromkeys(notes)), has_raters, lower, unknown, two)
 
 
 def _refuse_originals_alone(frame: pd.DataFrame, rated: Sequence[tuple[CellTable, Proposal]]) -> None:

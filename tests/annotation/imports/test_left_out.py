@@ -35,8 +35,8 @@ def text(number: int) -> str:
                               "Country of birth", "Q7_Age", "Answer.nativeLanguage", "rater.education", "Geschlecht"]),
         ("describes raters, and is sensitive", ["race", "Ethnicity simplified", "What is your religion?", "LGBTQ+",
                                                 "political_leaning", "participant_disability", "householdIncome",
-                                                "Demographics [Religion]", "Sexual orientation"]),
-        ("describes a rater's device", ["Answer.userAgent", "Q1_Browser", "Browser Meta Info [Operating System]",
+                                                "Demographics [Religion]", "Your religion? - Selected Choice"]),
+        ("describes a rater's device", ["Answer.userAgent", "Q1_Browser", "Browser Meta Info [Version]",
                                         "Timing - First Click", "screen_width"]),
         ("is metadata", ["dataset", "split", "HITTypeId", "Completion code", "Q_RecaptchaScore", "num_words"]),
         ("is a metric", ["lev.dist", "BLEU-4", "rouge_l", "bertscore_f1", "chrF++"]),
@@ -56,9 +56,17 @@ def test_what_describes_raters_is_in_no_file_unless_it_is_named(place: Workplace
     done = place.take("d.csv", "--column", "answer=clarity", "--language", "en")
     assert "unused (its name describes raters, and is sensitive): Religion, Income" in done.out
     assert not any(faith.encode() in place.everything() for faith in FAITHS)
+    assert "every row was imported\n" in done.out
     words = ("--column", "answer=clarity", "--column", "answer=Religion", "--language", "en", "--replace")
     place.take("d.csv", *words)
     assert set(place.ratings()["question"]) == {"clarity", "religion"}
+
+
+def test_columns_of_no_role_are_named_where_every_row_is_imported(place: Workplace) -> None:
+    write_csv(place.folder / "d.csv", ["text", "rater", "rating", "clarity", "wing"],
+              [[text(n), RATERS[r], point(n, r), 3, "x"] for n, r in EACH])  # fmt: skip
+    done = place.take("d.csv", "--language", "en")
+    assert "every row was imported, without the columns of no role: clarity, wing\n" in done.out
 
 
 def test_mturks_own_and_workers_facts_are_no_questions(place: Workplace) -> None:
