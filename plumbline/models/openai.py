@@ -171,10 +171,14 @@ class ChatServer(Chat):
                 raise self._refuses
 
     def _fields_in(self, words: str) -> list[str]:
-        """Return the fields of requests that a server's words name."""
+        """Return the fields of requests that a server's words name, but for the schema, which callers do without."""
         sent = json.loads(self._body("", Attempt(1, 1, self.spec.sampling), ("1",)))
         names = [*sent, *(name for name in self.spec.settings.request if name not in sent)]
-        return [name for name in names if name not in ("model", "messages") and re.search(rf"\b{name}\b", words)]
+        return [
+            name
+            for name in names
+            if name not in ("model", "messages", "response_format") and re.search(rf"\b{name}\b", words)
+        ]
 
     def _refused(self, words: str, fields: Sequence[str]) -> ServiceError:
         """Return the error for fields that the server refuses whatever the text."""
