@@ -116,18 +116,18 @@ def load_outputs(kind: Transformation) -> dict[str, str]:
 
     def read(row: tuple[Any, Any, Any]) -> None:
         text, output = ("" if cell is None or cell != cell else cell for cell in row[1:])  # noqa: PLR0124 (NaN)
-        found = unpacked_list(output) if number else output
-        texts = found if isinstance(found, list) else [output]
-        place = f"{path}: row {row_number(row[0])}"
+        unpacked = unpacked_list(output) if number else output
+        texts = unpacked if isinstance(unpacked, list) else [output]
+        location = f"{path}: row {row_number(row[0])}"
         if invalid := next((cell for cell in (text, *texts) if not isinstance(cell, str)), None):
             raise DataError(
-                f"{place} holds {invalid!r:.60}, which is not text;"
+                f"{location} holds {invalid!r:.60}, which is not text;"
                 f" {way if isinstance(invalid, list) else 'correct it'}"
             )
         of_text = several.setdefault(nfc(text), {})
         of_text.update(dict.fromkeys(texts))
         if len(of_text) > 1 and not number:
-            raise DataError(f"{place} has a second output for {text[:60]!r}; keep only one, or {way}")
+            raise DataError(f"{location} has a second output for {text[:60]!r}; keep only one, or {way}")
 
     read_each(zip(frame.index, *(frame[column] for column in columns), strict=True), read)
     position = (number or 1) - 1
