@@ -146,10 +146,15 @@ def _encodes(value: Any) -> bool:
 
 _MISSING = re.compile(r"\b(?:nan|null|NaN|NA)\b")  # in a list of numbers
 _NUMPY = re.compile(r"\[\s*(?:(?:-?\d+\.?\d*|None)\s*)+\]")
+_LITERAL = re.compile(r"""('(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")(\s+(?=['"]))?""", re.DOTALL)
 
 
 def list_in(cell: str) -> list[Any] | None:
-    """Return the list that a cell of a table is, as JSON, Python or numpy writes it; None for another text."""
+    """Return the list that a cell of a table is, as JSON, Python or numpy writes it; None for another text.
+
+    >>> list_in("['so' 'and so']"), list_in("[2. nan]"), list_in('["so"]'), list_in("[so]")
+    (['so', 'and so'], [2.0, None], ['so'], None)
+    """
     if not (cell.startswith("[") and cell.endswith("]")):
         return None
     plain = _MISSING.sub("None", cell) if not re.search("[\"']", cell) else cell
@@ -158,7 +163,8 @@ def list_in(cell: str) -> list[Any] | None:
         value = json.loads(cell)
     except (ValueError, RecursionError):
         try:
-            value = ast.literal_eval(spaced)
+            apart = _LITERAL.sub(lambda literal: literal[1] + ", " * bool(literal[2]), spaced)  # Python would join them
+            value = ast.literal_eval(apart)
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             return None
     if not isinstance(value, list):

@@ -163,7 +163,7 @@ def test_texts_in_brackets_are_no_lists(tmp_path: Path) -> None:
 
 
 def test_one_of_several_outputs_is_chosen_by_its_number(tmp_path: Path) -> None:
-    rows = 'text,output\napple,"[\'an apple\', \'a fruit\']"\nbread,"[""a loaf""]"\ncloud,sky\ncloud,mist\n'
+    rows = 'text,output\napple,"[\'an apple\'\n \'a fruit\']"\nbread,"[""a loaf""]"\ncloud,sky\ncloud,mist\n'
     keys = set()
     for number, expected in ((1, ["an apple", "a loaf", "sky"]), (2, ["a fruit", "", "mist"])):
         entry = outputs(tmp_path, rows)
