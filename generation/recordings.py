@@ -120,10 +120,7 @@ def load_outputs(kind: Transformation) -> dict[str, str]:
         texts = unpacked if isinstance(unpacked, list) else [output]
         location = f"{path}: row {row_number(row[0])}"
         if invalid := next((cell for cell in (text, *texts) if not isinstance(cell, str)), None):
-            raise DataError(
-                f"{location} holds {invalid!r:.60}, which is not text;"
-                f" {way if isinstance(invalid, list) else 'correct it'}"
-            )
+            raise DataError(f"{location} holds {invalid!r:.60}, which is not text; correct it")
         of_text = several.setdefault(nfc(text), {})
         of_text.update(dict.fromkeys(texts))
         if len(of_text) > 1 and not number:
