@@ -177,7 +177,7 @@ class ChatServer(Chat):
         return [
             name
             for name in names
-            if name not in ("model", "messages", "response_format") and re.search(rf"\b{name}\b", words)
+            if name not in ("model", "messages", "response_format") and re.search(rf"\b{re.escape(name)}\b", words)
         ]
 
     def _refused(self, words: str, fields: Sequence[str]) -> ServiceError:
