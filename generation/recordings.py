@@ -119,8 +119,8 @@ def load_outputs(kind: Transformation) -> dict[str, str]:
         unpacked = unpacked_list(output) if number else output
         texts = unpacked if isinstance(unpacked, list) else [output]
         location = f"{path}: row {row_number(row[0])}"
-        if invalid := next((cell for cell in (text, *texts) if not isinstance(cell, str)), None):
-            raise DataError(f"{location} holds {invalid!r:.60}, which is not text; correct it")
+        if invalid := [cell for cell in (text, *texts) if not isinstance(cell, str)]:
+            raise DataError(f"{location} holds {invalid[0]!r:.60}, which is not text; correct it")
         of_text = several.setdefault(nfc(text), {})
         of_text.update(dict.fromkeys(texts))
         if len(of_text) > 1 and not number:

@@ -162,6 +162,14 @@ def test_texts_in_brackets_are_no_lists(tmp_path: Path) -> None:
     assert [row.output for row in read_transformed(study, "mine", 1)] == ["[sky]"]
 
 
+def test_a_zero_is_no_output(tmp_path: Path) -> None:
+    (tmp_path / "own.jsonl").write_text('{"text": "apple", "output": 0}\n', encoding="utf-8")
+    entry = {"name": "mine", "axis": "noise", "outputs": {"path": "own.jsonl"}}
+    study = small_study(tmp_path, ("apple",), transformations=[entry], generator={"kind": "none"})
+    with pytest.raises(DataError, match="row 1 holds 0, which is not text; correct it"):
+        generate(study)
+
+
 def test_one_of_several_outputs_is_chosen_by_its_number(tmp_path: Path) -> None:
     rows = 'text,output\napple,"[\'an apple\'\n \'a fruit\']"\nbread,"[""a loaf""]"\ncloud,sky\ncloud,mist\n'
     keys = set()
