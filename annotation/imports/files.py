@@ -38,6 +38,11 @@ JSON = (".json", ".jsonl", ".ndjson")
 _DEEPEST = 6
 _NUMERAL = re.compile(r"[-+]?\d{1,3}([.,]\d+)?")
 _UNREAD = "a list of lists, or of values and objects, is not read"
+_NO_ANSWERS = "a list of counts, places or vectors, or of other length than the raters, is not read"
+_ABOUT = re.compile(
+    r"(?i)(?:counts?|dist|distributions?|prob(?:s|abilit(?:y|ies))?|logits?|embeddings?|vectors?|offsets?|index|indices"
+    r"|ids|positions?|lengths?)$"
+)
 _OF_ANSWERS = ("rater", "time", "started", "seconds", "status", "comment", "unused")  # roles of lists beside answers
 _SPLITS = ("__", "||", "|", "::", "@@")
 
@@ -240,8 +245,8 @@ def _generic(path: Path, entries: Sequence[Entry], notes: tuple[str, ...] = ()) 
     return table_of(
         path, form, short, roles={columns[path]: role for path, role in listed.items() if role and path in columns},
         notes=notes, copies={column: mask for column, mask in copies.items() if mask.any()},
-        listed=tuple(UnplacedRow(path.name, line, _UNREAD, name.replace(DOT, "."))
-                     for line, entry in entries for name in _unread(entry)),
+        listed=tuple(UnplacedRow(path.name, line, reason, name.replace(DOT, "."))
+                     for line, entry in entries for name, reason in _unread(entry)),
     )  # fmt: skip
 
 
@@ -286,6 +291,7 @@ def _parallel(lists: Mapping[str, Sequence[Any]]) -> dict[str, str]:
     raters = {len(plain[path]) for path, role in named.items() if role == "rater"}
     answers = {
         path for path, value in plain.items() if (len(value) in raters or not raters) and named[path] in ("", "answer")
+        and not _ABOUT.search(path)
         and (ANSWERS_OF.search(path) or all(map(_numeric, value)) or (named[path] == "answer" and raters))
     }  # fmt: skip
     each = {path for path, value in plain.items() if len(value) in raters and not named[path]} - answers
@@ -299,12 +305,16 @@ def _numeric(value: Any) -> bool:
     return not isinstance(value, str) or bool(_NUMERAL.fullmatch(value.strip()))
 
 
-def _unread(entry: Any, prefix: str = "", depth: int = 0) -> Iterator[str]:
-    """Yield the paths of lists of which `_expanded` reads nothing, or not all."""
-    for path, value in _lists(entry, prefix) if isinstance(entry, dict) else ():
+def _unread(entry: Any, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
+    """Yield the paths of lists of which `_expanded` reads nothing, or not all, and the reasons."""
+    lists = dict(_lists(entry, prefix)) if isinstance(entry, dict) else {}
+    parallel = _parallel(lists)
+    for path, value in lists.items():
         objects = [element for element in value if isinstance(element, dict)]
-        if not all(map(_scalar, value)) and (len(objects) < len(value) or depth >= _DEEPEST):
-            yield path
+        if not all(map(_scalar, value)):
+            yield from [(path, _UNREAD)] if len(objects) < len(value) or depth >= _DEEPEST else []
+        elif path not in parallel and not all(isinstance(element, str) for element in value):
+            yield path, _NO_ANSWERS
         for element in objects:
             yield from _unread(element, f"{path}.", depth + 1)
 

@@ -352,7 +352,8 @@ class Prodigy(ToolExport):
             name for name, cell in cells.items()
             if name.endswith("input") or (by_name(name) == "answer" and count_words(cell) < _TEXT)
         } - (self._models if by_model else set())  # fmt: skip
-        about = {**meta, **cells, "text": record.get("text", ""), "item": record.get("_input_hash", self.number)}
+        about = {**meta, **cells, "item": record.get("_input_hash", self.number)}
+        about |= {"text": record["text"]} if "text" in record else {}
         about |= {"rater": record.get("_annotator_id") or record.get("_session_id") or self.path.stem}
         about |= {"time": record.get("_timestamp", ""), "status": "discarded" if record["answer"] == "ignore" else ""}
         for path in unread_lists(others):

@@ -111,6 +111,17 @@ def test_raters_and_their_answers_in_lists_of_equal_length(place: Workplace) -> 
     assert {reason for _, reason in place.listed} == {"a list of lists, or of values and objects, is not read"}
 
 
+def test_counts_and_vectors_are_no_answers(place: Workplace) -> None:
+    lists = {"label_count": [3, 2], "embedding": [0.5] * 4, "topic_dist": [0.1, 0.9]}
+    write(place, "d.jsonl", [{"id": n, "text": text(n), "scores": [point(n, r) for r in range(3)], **lists}
+                             for n in ITEMS])  # fmt: skip
+    place.take("d.jsonl", "--language", "en", "--scale", "scores=1..5")
+    assert answers(place, "scores") == POINTS and set(place.ratings()["question"]) == {"scores"}
+    assert [reason for _, reason in place.listed] == [
+        "a list of counts, places or vectors, or of other length than the raters, is not read"
+    ] * 24
+
+
 @pytest.mark.parametrize("value", ["keep", 4, ["odd", "long"]])
 def test_an_entrys_own_value_is_no_vote_of_each(place: Workplace, value: object) -> None:
     records = [{"id": n % 7, "text": text(n % 7), "votes": [n % 2 == 0, True, False], "overall": value} for n in ITEMS]
