@@ -225,7 +225,7 @@ def test_the_dashboards_extra_brings_what_its_pages_import(installed: Installed)
 
 def test_what_is_not_installed_is_named_with_the_extra_that_brings_it(installed: Installed) -> None:
     installed.done("", "studies")
-    for command, extra in (("generate", "generation"), ("sample", "annotation"), ("evaluate", "evaluation")):
+    for command, extra in (("generate", "generation"), ("plan", "annotation"), ("evaluate", "evaluation")):
         ended = installed.run("", "plumbline", command, *STUDY, "--exports", "none")
         assert ended.returncode == 2
         assert ended.stderr.startswith(f"error: plumbline {command} needs ")

@@ -108,8 +108,11 @@ def _offset(hours: int) -> str:
 
 
 def _clocked(date: str, clock: str, half: str | None, zone: str | None) -> str:
+    """Return a time as ISO 8601; empty if a clock of 24 hours is called before or after noon."""
     hour, *rest = clock.split(":")
-    number = int(hour) % 12 + 12 * (half.casefold() == "pm") if half and int(hour) < 13 else int(hour)
+    if half and int(hour) > 12:
+        return ""
+    number = int(hour) % 12 + 12 * (half.casefold() == "pm") if half else int(hour)
     minutes = ":".join(rest) or "00"
     sign, digits = (zone[0], zone[1:].replace(":", "")) if zone else ("+", "")
     digits = (digits if len(digits) > 2 else f"{digits}00").rjust(4, "0")

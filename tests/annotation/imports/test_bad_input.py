@@ -190,12 +190,16 @@ def test_times_of_six_forms(place: Workplace, first: str, second: str, moment: s
         ("1709287207123", "2024-03-01T10:00:07.123000+00:00"),
         ("17.05.2020 :13", "2020-05-17T00:00:00+00:00"),
         ("17.05.2020 14:5", "2020-05-17T14:05:00+00:00"),
-        ("2020/05/17 14:13\u202fAM", "2020-05-17T14:13:00+00:00"),
+        ("2020/05/17 2:13\u202fPM", "2020-05-17T14:13:00+00:00"),
     ],
 )
 def test_a_time_keeps_what_can_be_read_of_it(value: str, moment: str) -> None:
     (time,) = as_times([value], "file.csv")
     assert time is not None and time.isoformat() == moment
+
+
+def test_a_clock_of_24_hours_before_noon_is_no_time() -> None:
+    assert as_times(["2020/05/17 14:13\u202fAM", "5/17/2020 13:00 PM"], "file.csv") == [None, None]
 
 
 def test_a_word_behind_the_clock_does_not_hide_which_number_is_the_day() -> None:
