@@ -24,8 +24,8 @@ def typos(text: str, *, language: str, seed: int) -> str:
         raise ValueError("no word has two different letters inside")
     draw = _draws(text, seed)
     for word in draw.sample(words, max(1, len(words) // 10)):
-        position = word.start() + draw.choice(_swaps(word.group()))
-        text = f"{text[:position]}{text[position + 1]}{text[position]}{text[position + 2 :]}"
+        place = word.start() + draw.choice(_swaps(word.group()))
+        text = f"{text[:place]}{text[place + 1]}{text[place]}{text[place + 2 :]}"
     return text
 
 
@@ -43,8 +43,8 @@ def word_order(text: str, *, language: str, seed: int) -> str:
     places = [n for n in range(len(words) - 1) if words[n] != words[n + 1]]
     if not places:
         raise ValueError("it has no two different words beside each other")
-    for position in _draws(text, seed).sample(places, max(1, len(places) // 5)):
-        words[position], words[position + 1] = words[position + 1], words[position]
+    for place in _draws(text, seed).sample(places, max(1, len(places) // 5)):
+        words[place], words[place + 1] = words[place + 1], words[place]
     changed = " ".join(words)
     if changed == " ".join(text.split()):
         raise ValueError("its words came back into their order")

@@ -318,7 +318,7 @@ FIXED_NAMES = {
     "annotation/server/backup.py": {"made"},
     "evaluation/human/records.py": {"made"},
     "evaluation/work.py": {"place", "made", "kept", "asked"},
-    "generation/examples.py": {"found"},
+    "generation/examples.py": {"place", "found"},
     "generation/instructions/wordings.py": {"kept"},
     "plumbline/manifest.py": {"kept"},
     "plumbline/study/subjects.py": {"known"},

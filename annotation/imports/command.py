@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -44,6 +45,7 @@ from plumbline.words import count, printable_line
 
 COLUMNS = "columns.yaml"
 _TEXTS = ("output", "text", "original")  # an item's columns, in the order of use for recognising the language
+_REASONS = 5  # reasons that are named where no row has an answer
 _READ = 200  # texts by which the language is recognised
 
 
@@ -396,7 +398,12 @@ def read_questions(
         wrong[off.index[off]] = True
     remaining = answers[~wrong].reset_index(drop=True)
     if remaining.empty:
-        raise DataError("no answers can be read from the files; name their columns with --column answer=NAME")
+        counts = Counter(row.reason for row in listed).most_common(_REASONS)
+        first = {row.reason: f"{row.file}, line {row.line}" for row in reversed(listed)}
+        raise DataError(
+            "no answers can be read from the files; name their columns with --column answer=NAME",
+            *(f"{first[reason]}: {reason} ({count(number, 'row')})" for reason, number in counts),
+        )
     rated, numbers = remaining["item"].unique(), remaining["item"].to_numpy()
     places = pd.Series(range(len(rated)), index=rated)
     items = material.items.iloc[rated].reset_index(drop=True)

@@ -145,19 +145,11 @@ def read_csv(path: Path, *, composed: bool = True) -> CellTable:
         start, names = next(rows, (0, []))
         if start == 1 and _NAMED_SEPARATOR.fullmatch(separator.join(names)):
             start, names = next(rows, (1, []))
-        first = list(itertools.islice(rows, _HEAD))
-        if named_rows := bool(first) and all(len(row) == len(names) + 1 and row[-1].strip() for _, row in first):
-            names = ["", *names]
-        rows = itertools.chain(first, rows)
         header = _header(names, path)
         full = _full_rows(rows, path, header, separator, listed, short)
         cells, lines = coded_rows(header, full, composed=composed)
     if not len(lines) and not listed:
         raise DataError(f"{path}: no rows in it, only a header (line {start or reader.line_num})")
-    if named_rows:
-        notes.append(
-            "each row has a cell more than the header, so its first cell is taken for its name, as R writes it"
-        )
     if short:
         verb = "ends before the last column" if short.total() == 1 else "end before the last columns"
         last = ", ".join(header[min(short) :][:5])
@@ -249,6 +241,8 @@ def _full_rows(
             yield line, [*row, *([""] * (width - len(row)))]
             continue
         hint = f"; check whether {also} separate the cells" if also and len(row) == 1 else ""
+        if len(row) == width + 1:  # a guess would move every answer of a file with decimal commas
+            hint = "; quote cells that hold a separator (3,5), or name the first column if R wrote names of rows there"
         reason = f"{count(len(row), 'cell')}, but the header has {width}{hint}"
         listed.append(UnplacedRow(path.name, line, reason))
 

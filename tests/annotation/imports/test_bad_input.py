@@ -346,12 +346,13 @@ def test_short_rows_of_any_separator(place: Workplace, separator: str, named: bo
     with (place.folder / "d.csv").open("a", encoding="utf-8") as file:
         file.write(separator.join(["99", "text", "di", "3", "a", "b", "c"]) + "\r\n")
     place.take("d.csv", "--language", "en", "--replace")
-    assert place.listed == [(14 + named, "7 cells, but the header has 6")]
+    ((line, reason),) = place.listed
+    assert line == 14 + named and reason.startswith("7 cells, but the header has 6; quote cells that hold a separator")
 
 
 def test_names_of_rows_that_the_header_lacks(place: Workplace) -> None:
-    """R's `write.table` names no column for them."""
+    """R's `write.table` names no column for them, and decimal commas look the same."""
     lines = [f'"{n}","{original(n)}","di",{1 + n % 5}' for n in range(6)]
     (place.folder / "d.csv").write_text("\n".join(['"text","rater","rating"', *lines]), encoding="utf-8")
-    assert "its first cell is taken for its name" in place.take("d.csv", "--language", "en").out
-    assert len(place.ratings()) == 6 and not place.listed
+    refused = place.refused("d.csv", "--language", "en")
+    assert "d.csv, line 2: 4 cells, but the header has 3; quote cells" in refused and "(6 rows)" in refused
