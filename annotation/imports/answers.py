@@ -154,7 +154,7 @@ def read_question(
     return (
         _worded(without, rated, scale, others)
         or _numbered(without, rated, scale)
-        or _labelled(question, texts)
+        or _labelled(question, texts, is_asked=bool(scale and scale.labels))
         or question
     )
 
@@ -378,7 +378,7 @@ def _usual_ends(low: float, high: float, *, halves: bool) -> tuple[float, float]
     if low < 0 and not halves:
         return math.floor(low), math.ceil(high) if high > math.floor(low) else 0
     if low < 0:
-        edge = max(-low, high)
+        edge = 100 if 20 < max(-low, high) <= 100 else max(-low, high)
         return (-edge, edge) if high >= 0 else (low, high)
     if 20 < high <= 100:
         return (1 if low == 1 else 0, 100)
@@ -388,14 +388,14 @@ def _usual_ends(low: float, high: float, *, halves: bool) -> tuple[float, float]
     return (low, math.ceil(high)) if low < high else (low - 1, math.ceil(high))
 
 
-def _labelled(text: ImportedQuestion, texts: Mapping[str, int]) -> ImportedQuestion | None:
-    """Return a question of one label or several; None where there are too many or too long ones."""
+def _labelled(text: ImportedQuestion, texts: Mapping[str, int], *, is_asked: bool) -> ImportedQuestion | None:
+    """Return a question of one label or several; None where they are too long, or too many that nobody asked for."""
     mark = _mark(texts)
     parts = {answer: _parts(answer, mark) if mark else [folded(answer)] for answer in texts}
     words: dict[str, str] = {}
     for answer in sorted(texts, key=lambda answer: (-texts[answer], answer)):
         words |= {part: part if mark else words.get(part, answer) for part in parts[answer]}
-    if len(words) > _MOST_LABELS or any(len(part) > _MOST_WORDS for part in words):
+    if (len(words) > _MOST_LABELS and not is_asked) or any(len(part) > _MOST_WORDS for part in words):
         return None
     order = sorted(words, key=lambda part: (part not in _WORDS["affirmative"], part))  # yes first
     names = dict(zip(order, distinct([slug(words[part], "label", letter=True) for part in order]), strict=True))

@@ -114,9 +114,11 @@ class Proposal:
     def _repeated(self) -> Iterator[str]:
         for role in SINGLE:
             if len(several := self.named(role)) > 1:
+                nested = all("." in name for name in several)
+                as_list = "write the objects under such keys as a list, each with its key as a field, or "
                 yield (
-                    f"{' and '.join(map(repr, several[:3]))} have the same role, {role}; set all but one to"
-                    " unused (--column unused=NAME)"
+                    f"{' and '.join(map(repr, several[:3]))} have the same role, {role};"
+                    f" {as_list if nested else ''}set all but one to unused (--column unused=NAME)"
                 )
         answers, question = self.named("answer"), self.first("question")
         if question and len(answers) > 1:

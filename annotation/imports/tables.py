@@ -31,6 +31,7 @@ ENTRY = "entry"  # the column of an entry's number, where an entry of JSON gives
 AND_ALSO = "\x1f"  # between several labels in one cell
 _Quoting = Literal[0, 3]  # the `csv` module's QUOTE_MINIMAL and QUOTE_NONE
 _NAMED_SEPARATOR = re.compile(r'"?sep=([,;\t|])"?\s*', re.I)
+_NO_NAME = re.compile(r"[+-]?\d+\.\d+|https?://\S+")  # of a column: a cell of a table without a header
 _HEAD = 200  # rows by which the separator is recognised
 _MOST_COLUMNS = 5_000
 _LARGEST_CELL = 2**24  # characters
@@ -248,16 +249,18 @@ def _full_rows(
 
 
 def refuse_no_header(table: CellTable) -> None:
-    """Raise DataError if most columns' names look like cells: they appear in their columns, or all are numbers."""
+    """Raise DataError if names of columns look like cells: one is a fraction or an address, or most stand below."""
     like_cells = [
         number
         for number, name in enumerate(map(str, table.cells.columns), 1)
         if name in (texts := table.values(name)) or (texts and all(map(_is_number, (name, *texts))))
     ]
-    if 2 * len(like_cells) > len(table.cells.columns):
+    never_names = [number for number, name in enumerate(map(str, table.cells.columns), 1) if _NO_NAME.fullmatch(name)]
+    if never_names or 2 * len(like_cells) > len(table.cells.columns):
+        first = [*never_names, *like_cells][0]
         raise DataError(
-            f"{table.path}: its first line looks like a row (in column {like_cells[0]}, for example); put a line of"
-            " column names above it, such as item,rater,answer, or rename columns that are named by numbers"
+            f"{table.path}: its first line looks like a row (in column {first}, for example); put a"
+            " line of column names above it, such as item,rater,answer, or rename columns that are named by numbers"
         )
 
 

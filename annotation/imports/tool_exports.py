@@ -336,15 +336,18 @@ class Prodigy(ToolExport):
     keys = (frozenset({"_input_hash", "answer"}), frozenset({"_task_hash", "answer"}))
     _own = ("text", "meta", "options", "accept", "answer", "label", "spans", "tokens", "relations", "config")
     _models = frozenset({"score", "priority"})  # what a model said, where texts are chosen by it
+    _unnamed = re.compile(r"(?:.*-)?\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d")  # a session's id: when it began
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self._entered, self._buttons, self._unsure = set[str](), set[str](), False
 
     def read(self, record: dict[str, Any]) -> None:
-        options = {str(option["id"]): option.get("text", option["id"]) for option in record.get("options") or ()}
+        listed = record.get("options")  # a recipe's own page may call something else so
+        options = {str(o["id"]): o.get("text", o["id"]) for o in listed or ()} if not isinstance(listed, dict) else {}
         meta, others = flat(record.get("meta") or {}, "meta."), {
-            key: cell for key, cell in record.items() if key not in self._own and key[:1] != "_"
+            key: cell for key, cell in record.items()
+            if key[:1] != "_" and (key not in self._own or (key == "options" and isinstance(cell, dict)))
         }  # fmt: skip
         by_model = {"score", "priority"} <= record.keys() or (record.get("meta") or {}).get("score") is not None
         cells = flat(others)
@@ -354,7 +357,12 @@ class Prodigy(ToolExport):
         } - (self._models if by_model else set())  # fmt: skip
         about = {**meta, **cells, "item": record.get("_input_hash", self.number)}
         about |= {"text": record["text"]} if "text" in record else {}
-        about |= {"rater": record.get("_annotator_id") or record.get("_session_id") or self.path.stem}
+        session = text_of(record.get("_annotator_id") or record.get("_session_id"))
+        if self._unnamed.fullmatch(session):
+            about["session"], session = session, ""
+            self._notes["texts of sessions that nobody named, which count as one rater's; if each session was another"
+                        " rater's, add --column rater=session --column unused=rater"] += 1  # fmt: skip
+        about |= {"rater": session or self.path.stem}
         about |= {"time": record.get("_timestamp", ""), "status": "discarded" if record["answer"] == "ignore" else ""}
         for path in unread_lists(others):
             self.list(_UNREAD, path)
@@ -383,7 +391,7 @@ class Prodigy(ToolExport):
         table = super().table(entries)
         button = "unused" if self._entered or self._unsure else "answer"
         roles = {name: "unused" for name in map(str, table.cells) if name.startswith("meta.")
-                 and by_name(name) in ("answer", "rater", "status")}  # fmt: skip
+                 and by_name(name) in ("answer", "rater", "status")} | {"session": "unused"}  # fmt: skip
         roles |= dict.fromkeys(self._buttons, button) | dict.fromkeys(self._entered, "answer")
         roles = {**table.roles, **roles}
         return replace(table, roles={name: role for name, role in roles.items() if name in table.cells})

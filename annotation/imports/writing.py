@@ -297,9 +297,11 @@ def _rules(questions: Sequence[ImportedQuestion], material: Material) -> dict[st
         rules.append({"question": question.name, end: (question.points[0] + question.points[-1]) / 2})
     rules += [shares[name] for name in yes or ([] if ratings else list(shares)[:1])]
     if not rules:
+        words = next((question.name for question in questions if question.kind == "text"), "")
         raise DataError(
             "no question with a scale or labels was answered for most items, so no verdict is possible; name other"
             " columns with --column answer=NAME"
+            f"{f', or add --scale {words}=labels if its answers are labels' if words else ''}"
         )
     return {"rules": rules}
 

@@ -356,3 +356,24 @@ def test_names_of_rows_that_the_header_lacks(place: Workplace) -> None:
     (place.folder / "d.csv").write_text("\n".join(['"text","rater","rating"', *lines]), encoding="utf-8")
     refused = place.refused("d.csv", "--language", "en")
     assert "d.csv, line 2: 4 cells, but the header has 3; quote cells" in refused and "(6 rows)" in refused
+
+
+def test_headers_that_are_missing_are_said(place: Workplace) -> None:
+    """A first row of unique cells is no header if one is a fraction or an address."""
+    rows = [(0.5 + number / 100, f"k{number}", original(number), output(number, "neural")) for number in range(9)]
+    write_csv(place.folder / "fractions.csv", rows[0], rows[1:])  # type: ignore[arg-type]
+    named = [word for role in ("answer=0.5", "item=k0") for word in ("--column", role)]
+    assert "its first line looks like a row (in column 1" in place.refused("fractions.csv", *named)
+    pages = [(f"https://example.org/{number}", original(number), f"note {number}") for number in range(9)]
+    write_csv(place.folder / "pages.csv", pages[0], pages[1:])
+    assert "its first line looks like a row (in column 1" in place.refused("pages.csv")
+
+
+def test_objects_under_keys_are_to_be_a_list(place: Workplace) -> None:
+    reviews = {"fast": {"rater": "di", "rating": 3}, "slow": {"rater": "ed", "rating": 4}}
+    entries = [{"text": original(number), **reviews} for number in range(4)]
+    (place.folder / "keys.json").write_text(json.dumps(entries), encoding="utf-8")
+    said = place.refused("keys.json")
+    assert (
+        "'fast.rater' and 'slow.rater' have the same role, rater; write the objects under such keys as a list" in said
+    )

@@ -75,6 +75,23 @@ def test_prodigys_button_is_asked_about_where_a_block_has_unknown_fields(place: 
     assert "question answer" in place.take("p.jsonl", "--column", "answer=answer").out
 
 
+def test_a_page_of_ones_own_may_have_other_options(place: Workplace) -> None:
+    write(place, "p.jsonl", [{"options": {"a": {"reply": text(n)}, "b": {"reply": "no"}}, "score": str(point(n, 0)),
+                              "_input_hash": n, "_view_id": "blocks", "answer": "accept"} for n in ITEMS])  # fmt: skip
+    place.take("p.jsonl", "--column", "text=options.a.reply", "--scale", "score=1..5", "--language", "en")
+    assert answers(place, "score") == sorted(point(n, 0) for n in ITEMS)
+
+
+def test_a_session_that_nobody_named_is_no_person(place: Workplace) -> None:
+    days = [f"set-2026-03-{1 + n // 3:02d}_10-00-00" for n in ITEMS]
+    write(place, "p.jsonl", [{"text": text(n), "rating": point(n, 0), "_input_hash": n, "_session_id": days[n],
+                              "answer": "accept"} for n in ITEMS])  # fmt: skip
+    done = place.take("p.jsonl", "--language", "en")
+    assert "by 1 rater" in done.out and f"add --column rater=session --column unused=rater: {len(days)}" in done.out
+    each = ("--column", "rater=session", "--column", "unused=rater")
+    assert "by 3 raters" in place.take("p.jsonl", *each, "--language", "en", "--replace").out
+
+
 def test_a_models_score_is_no_answer_of_prodigys(place: Workplace) -> None:
     write(place, "p.jsonl", [{"text": text(n), "label": "KEPT", "score": 0.1 * n, "priority": 0.1 * n, "_input_hash": n,
                               "answer": ("accept", "reject")[n % 2]} for n in ITEMS])  # fmt: skip

@@ -112,7 +112,7 @@ def test_numbers_beside_words(form: str) -> None:
         (["⭐️⭐️", "⭐️⭐️⭐️"], [2, 3], (1, 3)), (["5 %", "80 %"], [5, 80], (0, 100)),
         (["2 stars", "3 stars", "4 stars"], [2, 3, 4], (1, 4)), (["Score: 2", "Score: 4"], [2, 4], (1, 4)),
         (["–1", "0", "1"], [-1, 0, 1], (-1, 1)), (["zwei", "drei", "fünf"], [2, 3, 5], (1, 5)),
-        (["1 - bad", "2 - poor", "3 - fair"], [1, 2, 3], (1, 5)),
+        (["1 - bad", "2 - poor", "3 - fair"], [1, 2, 3], (1, 5)), (["-64", "0", "58"], [-64, 0, 58], (-100, 100)),
         (["0 = never", "1 = rarely", "2 = sometimes", "4 = always"], [0, 1, 2, 4], (0, 4)),
     ],
 )  # fmt: skip
@@ -144,3 +144,11 @@ def test_words_stay_beside_points_and_all_questions_are_asked_at_once(place: Wor
     place.take("d.csv", *roles, *scales, "--language", "en")
     rubric = (place.folder / "studies" / "mine" / "questions.yaml").read_text(encoding="utf-8")
     assert all(word in rubric for word in ("unreadable", "rough", "smooth", "Bad", "Excellent"))
+
+
+def test_many_labels_are_labels_where_that_is_asked(place: Workplace) -> None:
+    lines = [[original(n), "di", f"topic {n % 50}; topic {n // 3}"] for n in range(120)]
+    write_csv(place.folder / "d.csv", ["text", "rater", "label"], lines)
+    assert "or add --scale label=labels if its answers are labels" in place.refused("d.csv", "--language", "en")
+    place.take("d.csv", "--scale", "label=labels", "--language", "en")
+    assert "topic-19, topic-7" in set(place.ratings()["answer"])
