@@ -277,7 +277,8 @@ def _import(request: ImportRequest, home: Home, material: Material, say: Callabl
         with _restored_on_error(study.folder):
             pseudonyms = pseudonyms_of(home, study, material)
             number = write_records(study, layout, material, questions, pseudonyms)
-    raters = len(set(pseudonyms.values())) if material.has_raters else 0
+    names = map(str, material.answers["rater"].unique())  # of those who answered
+    raters = len({pseudonyms[name] for name in names}) if material.has_raters else 0
     item = study.called.item
     who = f" by {count(raters, 'rater')}" if raters else ""
     ratings = f"{count(number, 'rating')} of {count(len(material.items), item)}{who}"

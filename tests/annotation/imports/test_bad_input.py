@@ -377,3 +377,9 @@ def test_objects_under_keys_are_to_be_a_list(place: Workplace) -> None:
     assert (
         "'fast.rater' and 'slow.rater' have the same role, rater; write the objects under such keys as a list" in said
     )
+
+
+def test_raters_who_answered_nothing_are_not_counted(place: Workplace) -> None:
+    rows = [[original(n), rater, "" if rater == "ed" else 1 + n % 5] for n in range(6) for rater in ("di", "ed", "flo")]
+    write_csv(place.folder / "d.csv", ["text", "rater", "rating"], rows)
+    assert "12 ratings of 6 texts by 2 raters" in place.take("d.csv", "--language", "en").out
