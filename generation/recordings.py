@@ -8,7 +8,7 @@ that HTEB's authors publish.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -106,12 +106,11 @@ def load_outputs(kind: Transformation) -> dict[str, str]:
     path, columns, number = outputs_path(kind), kind.outputs_columns, kind.outputs.number if kind.outputs else None
     way = "choose one by `number` under `outputs` in the study (1: the first of each text)"
     frame = read_frame(path)
-    for column in columns:
-        if column not in frame.columns:
-            names = ", ".join(map(str, frame.columns)) or "none"
-            raise DataError(
-                f"{path}: no column {column!r} among {names}; name your column under `outputs` in the study"
-            )
+    if missing := [column for column in columns if column not in frame.columns]:
+        names = ", ".join(map(str, frame.columns)) or "none"
+        raise DataError(
+            f"{path}: no column {missing[0]!r} among {names}; name your column under `outputs` in the study"
+        )
     several: dict[str, dict[str, None]] = {}  # the distinct outputs of each text, in order
 
     def read(row: tuple[Any, Any, Any]) -> None:
@@ -129,13 +128,15 @@ def load_outputs(kind: Transformation) -> dict[str, str]:
     read_each(zip(frame.index, *(frame[column] for column in columns), strict=True), read)
     position = (number or 1) - 1
     outputs = {text: [*of_text, ""][min(position, len(of_text))] for text, of_text in several.items()}
+    _refuse_lists(outputs, f"{path}: column {columns[1]!r}", way)
+    return outputs
+
+
+def _refuse_lists(outputs: Mapping[str, str], column: str, way: str) -> None:
     lists = [text for text, output in outputs.items() if _is_list(output) and not _is_list(text)]
     if 2 * len(lists) > len(outputs):
-        raise DataError(
-            f"{path}: column {columns[1]!r} holds lists, such as {outputs[lists[0]]!r:.60}, for {len(lists)} of"
-            f" {count(len(outputs), 'text')}; {way}"
-        )
-    return outputs
+        example, texts = f"{outputs[lists[0]]!r:.60}", count(len(outputs), "text")
+        raise DataError(f"{column} holds lists, such as {example}, for {len(lists)} of {texts}; {way}")
 
 
 def _is_list(cell: str) -> bool:

@@ -238,6 +238,10 @@ def _name(value: str) -> str:
     return value
 
 
+def _name_of(path: Path) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", path.stem.lower()).strip("-")[:60] or "study"
+
+
 def _column(value: str) -> str:
     field, _, name = value.partition("=")
     if field not in NAMES or not name:
@@ -280,7 +284,7 @@ def make_study(
     if not path.exists():
         raise DataError(f"no file {path}")
     frame = read_frame(path)
-    name = name or re.sub(r"[^a-z0-9]+", "-", path.stem.lower()).strip("-")[:60] or "study"
+    name = name or _name_of(path)
     target = Path(study) if study else FOLDER / f"{name}.yaml"
     if target.exists():
         raise StudyError(f"{target} exists already; move it, or name another with --study FILE or --name NAME")

@@ -45,10 +45,7 @@ def run(words: Sequence[str]) -> int:
     if command is None:
         raise StudyError(f"no command {first!r}; {nearest(first, list(COMMANDS))}; see `plumbline --help`")
     if not command.function:
-        actions = {name.partition(" ")[2]: action for name, action in COMMANDS.items() if name.startswith(f"{first} ")}
-        if second not in ("", *_HELP):
-            raise StudyError(f"no action {second!r}; {nearest(second, list(actions))}; see `plumbline {first} --help`")
-        print(f"{command.text}\n\n{_listed(actions.values())}\n\nOptions of an action: plumbline {first} ACTION --help")
+        print(_actions(command, second))
         return 0
     try:
         return int(application()(words) or 0)
@@ -62,6 +59,14 @@ def run(words: Sequence[str]) -> int:
         if not isinstance(cause, ModuleNotFoundError) or (cause.name or "").partition(".")[0] in ("", *PACKAGES):
             raise
         raise missing_package(f"plumbline {command.name}", cause, command.extra) from None
+
+
+def _actions(group: Command, word: str) -> str:
+    """Return the list of a group's actions. Raises StudyError if a word is none of them."""
+    actions = {name.partition(" ")[2]: action for name, action in COMMANDS.items() if name.startswith(f"{group.name} ")}
+    if word not in ("", *_HELP):
+        raise StudyError(f"no action {word!r}; {nearest(word, list(actions))}; see `plumbline {group.name} --help`")
+    return f"{group.text}\n\n{_listed(actions.values())}\n\nOptions of an action: plumbline {group.name} ACTION --help"
 
 
 def _overview() -> str:

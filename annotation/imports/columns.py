@@ -165,11 +165,7 @@ def propose(table: CellTable, corrections: Mapping[str, str]) -> Proposal:
     Raises StudyError for unknown columns and roles.
     """
     columns = [str(name) for name in table.cells.columns]
-    for column, role in corrections.items():
-        if column not in columns:
-            raise StudyError(f"{table.path}: no column {column!r}; {nearest(column, columns)}")
-        if role not in ROLES:
-            raise StudyError(f"--column: unknown role {role!r}; {nearest(role, list(ROLES))}")
+    _refuse_unknown(table, columns, corrections)
     fixed = {**{name: role for name, role in table.roles.items() if name in columns}, **corrections}
     used, roles, reasons = set(fixed.values()), dict[str, str](), dict[str, str]()
     for name in columns:
@@ -194,6 +190,14 @@ def propose(table: CellTable, corrections: Mapping[str, str]) -> Proposal:
     full = frozenset(name for name in columns if table.cells[name].notna().all())
     faults = [*_faults_of_entries(table, roles, fixed), *_ticks(table, roles, corrections)]
     return Proposal(roles, reasons, frozenset(fixed), full, tuple(faults))
+
+
+def _refuse_unknown(table: CellTable, columns: list[str], corrections: Mapping[str, str]) -> None:
+    for column, role in corrections.items():
+        if column not in columns:
+            raise StudyError(f"{table.path}: no column {column!r}; {nearest(column, columns)}")
+        if role not in ROLES:
+            raise StudyError(f"--column: unknown role {role!r}; {nearest(role, list(ROLES))}")
 
 
 def _ticks(table: CellTable, roles: Mapping[str, str], corrections: Mapping[str, str]) -> Iterator[str]:

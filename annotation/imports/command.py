@@ -390,21 +390,15 @@ def read_questions(
 
     questions, wrong = read_each(zip(titles, names, strict=True), read), pd.Series(False, answers.index)
     for question in questions:
-        cells = cells_by_title[question.title]
-        off = cells.isin(list(question.faults))
-        for file, line, cell in answers.loc[off.index[off], ["file", "line", "cell"]].itertuples(
-            index=False, name=None
-        ):
-            listed.append(UnplacedRow(str(file), int(line), question.faults[str(cell)], question.title))
+        off = cells_by_title[question.title].isin(list(question.faults))
+        cells = answers.loc[off.index[off], ["file", "line", "cell"]].itertuples(index=False, name=None)
+        listed += [
+            UnplacedRow(str(file), int(line), question.faults[str(cell)], question.title) for file, line, cell in cells
+        ]
         wrong[off.index[off]] = True
     remaining = answers[~wrong].reset_index(drop=True)
     if remaining.empty:
-        counts = Counter(row.reason for row in listed).most_common(_REASONS)
-        first = {row.reason: f"{row.file}, line {row.line}" for row in reversed(listed)}
-        raise DataError(
-            "no answers can be read from the files; name their columns with --column answer=NAME",
-            *(f"{first[reason]}: {reason} ({count(number, 'row')})" for reason, number in counts),
-        )
+        raise _no_answers(listed)
     rated, numbers = remaining["item"].unique(), remaining["item"].to_numpy()
     places = pd.Series(range(len(rated)), index=rated)
     items = material.items.iloc[rated].reset_index(drop=True)
@@ -412,6 +406,16 @@ def read_questions(
     falls = {name for name, scale in scales.items() if scale.falls}
     lower = material.lower | {question.title for question in questions if {question.title, question.name} & falls}
     return replace(material, items=items, answers=remaining, listed=tuple(listed), lower=lower), questions
+
+
+def _no_answers(listed: Sequence[UnplacedRow]) -> DataError:
+    """Return the error that no row has an answer, with the commonest reasons and the first row of each."""
+    counts = Counter(row.reason for row in listed).most_common(_REASONS)
+    first = {row.reason: f"{row.file}, line {row.line}" for row in reversed(listed)}
+    return DataError(
+        "no answers can be read from the files; name their columns with --column answer=NAME",
+        *(f"{first[reason]}: {reason} ({count(number, 'row')})" for reason, number in counts),
+    )
 
 
 def pseudonyms_of(home: Home, study: Study, material: Material) -> dict[str, str]:

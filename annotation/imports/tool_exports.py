@@ -345,29 +345,20 @@ class Prodigy(ToolExport):
     def read(self, record: dict[str, Any]) -> None:
         listed = record.get("options")  # a recipe's own page may call something else so
         options = {str(o["id"]): o.get("text", o["id"]) for o in listed or ()} if not isinstance(listed, dict) else {}
-        meta, others = flat(record.get("meta") or {}, "meta."), {
+        others = {
             key: cell for key, cell in record.items()
             if key[:1] != "_" and (key not in self._own or (key == "options" and isinstance(cell, dict)))
         }  # fmt: skip
-        by_model = {"score", "priority"} <= record.keys() or (record.get("meta") or {}).get("score") is not None
         cells = flat(others)
-        entered = {
-            name for name, cell in cells.items()
-            if name.endswith("input") or (by_name(name) == "answer" and count_words(cell) < _TEXT)
-        } - (self._models if by_model else set())  # fmt: skip
-        about = {**meta, **cells, "item": record.get("_input_hash", self.number)}
+        about = {**flat(record.get("meta") or {}, "meta."), **cells, "item": record.get("_input_hash", self.number)}
         about |= {"text": record["text"]} if "text" in record else {}
-        session = text_of(record.get("_annotator_id") or record.get("_session_id"))
-        if self._unnamed.fullmatch(session):
-            about["session"], session = session, ""
-            self._notes["texts of sessions that nobody named, which count as one rater's; if each session was another"
-                        " rater's, add --column rater=session --column unused=rater"] += 1  # fmt: skip
-        about |= {"rater": session or self.path.stem}
+        about |= self._session(record)
         about |= {"time": record.get("_timestamp", ""), "status": "discarded" if record["answer"] == "ignore" else ""}
         for path in unread_lists(others):
             self.list(_UNREAD, path)
         if record.get("spans"):
             self.list(_SPANS)
+        entered = self._entered_in(record, cells)
         self._entered |= entered
         unsure = record.get("_view_id") == "blocks" and "label" not in record and bool(cells)
         self._unsure |= unsure
@@ -386,6 +377,26 @@ class Prodigy(ToolExport):
             self._notes["texts that were answered, and rejected with Prodigy's button; their answers count"] += 1
         self._buttons |= button.keys()
         self.add(about, **button)
+
+    def _entered_in(self, record: Mapping[str, Any], cells: Mapping[str, str]) -> set[str]:
+        """Return the names of what the annotator entered in blocks; a model's own numbers are not."""
+        by_model = self._models <= record.keys() or (record.get("meta") or {}).get("score") is not None
+        return {
+            name
+            for name, cell in cells.items()
+            if name.endswith("input") or (by_name(name) == "answer" and count_words(cell) < _TEXT)
+        } - (self._models if by_model else set())
+
+    def _session(self, record: Mapping[str, Any]) -> dict[str, str]:
+        """Return the rater, and the session if nobody named it."""
+        session = text_of(record.get("_annotator_id") or record.get("_session_id"))
+        if not self._unnamed.fullmatch(session):
+            return {"rater": session or self.path.stem}
+        self._notes[
+            "texts of sessions that nobody named, which count as one rater's; if each session was another rater's, add"
+            " --column rater=session --column unused=rater"
+        ] += 1
+        return {"rater": self.path.stem, "session": session}
 
     def table(self, entries: Sequence[Entry]) -> CellTable:
         table = super().table(entries)
