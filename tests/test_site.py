@@ -123,7 +123,7 @@ HOWTO = sorted((ROOT / "docs" / "howto").glob("*.md"))
 def sources() -> str:
     """What our commands can say, and what reaches a user of the libraries below them; each text on one line."""
     files = [file for folder in (*PACKAGES, "packages") for file in (ROOT / folder).rglob("*.py")]
-    for library in ("argparse", "botocore.exceptions", "fsspec.registry"):
+    for library in ("cyclopts.validators._group", "botocore.exceptions", "fsspec.registry"):
         spec = importlib.util.find_spec(library)
         assert spec and spec.origin
         files.append(Path(spec.origin))
