@@ -28,7 +28,7 @@ def _address(text: str) -> str:
 
 
 Address = Annotated[str, reads(_address), Parameter(metavar="URL")]
-Unseen = Annotated[Named | None, Parameter(show=False)]  # an option that commands print, and nobody needs to know
+Hidden = Annotated[Named | None, Parameter(show=False)]  # an option that commands print, and nobody needs to know
 
 
 @Parameter(name="*")

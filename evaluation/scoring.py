@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import scipy  # noqa: F401 (its parts are imported where used; here so that a missing extra is named before any work)
-from cyclopts import Parameter
 from numpy.typing import NDArray
 
 from annotation.records import Verdict
@@ -26,8 +25,8 @@ from evaluation.results import Results
 from evaluation.sources import Folder
 from evaluation.stored import StoredResults
 from evaluation.units import Model, ScoreUnit, plan_units
-from evaluation.work import JobOutcome, Loader, Made, ModelJob, UnitScore, pieces, quiet
-from plumbline.cli import Named, Several, StudyOptions, columns
+from evaluation.work import JobOutcome, Loader, Made, ModelJob, ScoringOptions, UnitScore, pieces, quiet
+from plumbline.cli import columns
 from plumbline.errors import StudyError
 from plumbline.manifest import stage
 from plumbline.records import Pair
@@ -134,14 +133,7 @@ def judged(records: EvaluationRecords, *, include_rejected: bool) -> tuple[list[
     return verdicts, records.known_pairs if include_rejected and not verdicts else records.pairs
 
 
-def score_study(
-    *,
-    options: StudyOptions,
-    models: Annotated[tuple[str, ...], Several, Parameter(metavar="NAME...")] = (),
-    include_rejected: bool = False,
-    ray: Annotated[Named, Parameter(metavar="ADDRESS")] = "",
-    dry_run: bool = False,
-) -> None:
+def score_study(*, options: ScoringOptions, include_rejected: bool = False) -> None:
     """Score models and measure drift on accepted texts.
 
     The study's models are scored on the original and on the accepted transformations of its data sets. You can stop it
@@ -150,35 +142,32 @@ def score_study(
     Example: plumbline evaluate --study studies/demo.yaml
 
     Args:
-        options: The study.
-        models: Evaluate only these models of the study.
+        options: The study, and its models to score.
         include_rejected: Also score rejected transformations, marked as such everywhere.
-        ray: Run on a Ray cluster: `auto` or its address.
-        dry_run: Show how much is left to encode; score nothing.
     """
     study = options.load()
     records, host = EvaluationRecords(study), ModelHost.of(study)
-    if dry_run:
+    if options.dry_run:
         if not study.judging.transforms:
             raise StudyError("--dry-run works only for studies of transformations; leave it out")
         verdicts, pairs = judged(records, include_rejected=include_rejected)
         units = plan_units(Folder(study), verdicts, pairs, include_rejected=include_rejected)
-        print(forecast(records, units, [Model.of(host, spec) for spec in host.chosen(models)]))
+        print(forecast(records, units, [Model.of(host, spec) for spec in host.chosen(options.models)]))
         return
     if study.judging.does_tasks:
         from evaluation.human.run import command  # noqa: PLC0415 (no other study needs it)
 
         if include_rejected:
             raise StudyError("--include-rejected does not apply to studies in which people do tasks; leave it out")
-        command(study, models, ray)
+        command(study, options.models, options.ray)
         return
-    chosen = host.chosen(models)
+    chosen = host.chosen(options.models)
     names = ("looks.json", "pairs.parquet", "ratings.parquet", "transformations")
     inputs = [study.folder / name for name in names]
     tables = ("scores.parquet", "drift.parquet", "accepted_scores.parquet", "abstention.parquet")
     outputs = [study.folder / name for name in tables]
     with quiet(study.datasets, chosen), stage(study, "evaluation", inputs, outputs):
-        outcome = _evaluated(records, chosen, ModelHost.load, ray, include_rejected=include_rejected)
+        outcome = _evaluated(records, chosen, ModelHost.load, options.ray, include_rejected=include_rejected)
         print(report(records, outcome.verdicts))
         print(f"\n{study.name}: {outcome.line(outputs[0])}")
         outcome.refuse_failures(len(chosen))

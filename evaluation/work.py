@@ -12,18 +12,20 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from cyclopts import Parameter
 from tqdm import tqdm
 
-from evaluation import measures as beside
-from evaluation.measures import UnitMeasures
+from evaluation.measures import MeasureTodo, UnitMeasures
+from evaluation.measures import pieces as measure_pieces
 from evaluation.models import encoder
 from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.models.in_process import first_line
 from evaluation.records import Numbers
 from evaluation.tasks import scoring
 from evaluation.units import Model, Place, ScoreUnit
+from plumbline.cli import Named, Several, StudyOptions
 from plumbline.errors import DataError, PlumblineError, ServiceError
 from plumbline.records import Pair
 from plumbline.study.datasets import DatasetSpec
@@ -37,6 +39,22 @@ Loader = Callable[[ModelHost, ModelSpec], Encoder]
 _PACKAGES = ("plumbline", "mteb", "sentence-transformers", "torch")
 
 
+@Parameter(name="*")
+@dataclass(frozen=True)
+class ScoringOptions(StudyOptions):
+    """A study whose models are scored.
+
+    Args:
+        models: Only these models of the study.
+        ray: Run on a Ray cluster: `auto` or its address.
+        dry_run: Show how much is left to score and encode; score nothing.
+    """
+
+    models: Annotated[tuple[str, ...], Several, Parameter(metavar="NAME...")] = ()
+    ray: Annotated[Named, Parameter(metavar="ADDRESS")] = ""
+    dry_run: bool = False
+
+
 @dataclass(frozen=True)
 class Todo:
     """A model's work left: units to score, pairs without a drift, and further measures."""
@@ -44,7 +62,7 @@ class Todo:
     model: Model
     units: Sequence[ScoreUnit]
     pairs: Sequence[Pair]
-    measures: Sequence[beside.MeasureTodo] = ()
+    measures: Sequence[MeasureTodo] = ()
 
 
 @dataclass(frozen=True)
@@ -164,7 +182,7 @@ def pieces(evaluation: EvaluationSpec, todo: Todo) -> list[Piece]:
     originals: dict[tuple[str, frozenset[str]], float] = {}
     drift: list[Piece] = [partial(_moved, todo.pairs)] if todo.pairs else []
     scores = (partial(_scored, evaluation, unit, originals) for unit in todo.units)
-    return [*drift, *scores, *beside.pieces(todo.measures)]
+    return [*drift, *scores, *measure_pieces(todo.measures)]
 
 
 def _moved(pairs: Sequence[Pair], model: Encoder) -> PairDrift:

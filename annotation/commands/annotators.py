@@ -20,7 +20,7 @@ from annotation.argilla.publish import has_rating_page
 from annotation.argilla.training_answers import by_queue
 from annotation.campaign.records import CampaignRecords
 from annotation.crowd.pay import assumed_hours
-from annotation.options import Address, CampaignOptions, HomeOptions, Unseen
+from annotation.options import Address, CampaignOptions, Hidden, HomeOptions
 from annotation.page.task import named, rating_words
 from annotation.page.training import read_items, training_rubric
 from annotation.questions.entries import ENGLISH
@@ -171,7 +171,7 @@ def add_users(
     *,
     options: HomeOptions = HomeOptions(),
     study: Annotated[Named | None, Parameter(metavar="FILE")] = None,
-    exports: Unseen = None,
+    exports: Hidden = None,
     languages: Annotated[str, Parameter(metavar="CODES")] = "",
 ) -> None:
     """Create annotators' accounts; their passwords are shown once.
@@ -249,7 +249,7 @@ def list_users(
     *,
     options: HomeOptions = HomeOptions(),
     study: Annotated[Named | None, Parameter(metavar="FILE")] = None,
-    exports: Unseen = None,
+    exports: Hidden = None,
 ) -> None:
     """Show all accounts with languages and number of answers.
 

@@ -19,7 +19,7 @@ from annotation import server
 from annotation.argilla import accounts
 from annotation.argilla.accounts import admit_annotators
 from annotation.argilla.client import attach
-from annotation.options import Address, HomeOptions, Unseen
+from annotation.options import Address, Hidden, HomeOptions
 from annotation.rounds import BlockOpener
 from annotation.server.backup import EVERY, KEEP, Keeper
 from annotation.server.home import POLL_SECONDS
@@ -62,7 +62,7 @@ class ServeOptions(HomeOptions):
     """
 
     study: Annotated[Named | None, Parameter(metavar="FILE")] = None
-    exports: Unseen = None
+    exports: Hidden = None
     host: Annotated[str, Parameter(metavar="HOST")] = "127.0.0.1"
     port: Port | None = None
     address: Annotated[tuple[Address, ...], Parameter(metavar="URL")] = ()

@@ -11,9 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING, Any
 
 from evaluation.cluster import run_jobs, save_results
 from evaluation.instructions.scores import SCORES
@@ -24,11 +22,11 @@ from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.tasks.protocols import METRICS
 from evaluation.tasks.scoring import evaluate_task
 from evaluation.units import UNDEFINED, Model
-from evaluation.work import JobOutcome, Loader, ModelJob, quiet, versions
+from evaluation.work import JobOutcome, Loader, ModelJob, ScoringOptions, quiet, versions
 from generation.datasets.dataset import Dataset
 from generation.datasets.local import TableDataset
 from generation.datasets.mteb_tasks import MtebTask
-from plumbline.cli import Named, Several, StudyOptions, columns
+from plumbline.cli import columns
 from plumbline.manifest import StudyRecords, stage
 from plumbline.store import only_one
 from plumbline.study import Study
@@ -212,14 +210,7 @@ def _documents(dataset: Dataset) -> set[str]:
     return {text for search in dataset.searches() for text in search.passages.values()}
 
 
-def score_wordings(
-    *,
-    options: StudyOptions,
-    models: Annotated[tuple[str, ...], Several, Parameter(metavar="NAME...")] = (),
-    include_unaccepted: bool = False,
-    ray: Annotated[Named, Parameter(metavar="ADDRESS")] = "",
-    dry_run: bool = False,
-) -> None:
+def score_wordings(*, options: ScoringOptions, include_unaccepted: bool = False) -> None:
     """Score models under the wordings that people accepted.
 
     The study's models are also scored under the model's own prompt and under no prompt. You can stop it at any time;
@@ -228,21 +219,20 @@ def score_wordings(
     Example: plumbline sensitivity --study studies/instructions.yaml --dry-run
 
     Args:
-        options: The study.
-        models: Only these models of the study.
+        options: The study, and its models to score.
         include_unaccepted: Also score wordings that people did not accept; their rows show the label.
-        ray: Run on a Ray cluster: `auto` or its address.
-        dry_run: Show how much is left to score and encode, and score nothing.
     """
-    study = options.load()
+    study, models = options.load(), options.models
     inputs = [study.folder / name for name in ("looks.json", "pairs.parquet", "ratings.parquet", INSTRUCTIONS)]
     specs = ModelHost.of(study).chosen(models)
     with quiet(study.datasets, specs):
-        if dry_run:
+        if options.dry_run:
             print(forecast(study, models=models, include_unaccepted=include_unaccepted))
             return
         with stage(study, "instruction_scores", inputs, [study.folder / SCORES]):
-            outcome = evaluate_instructions(study, models=models, include_unaccepted=include_unaccepted, cluster=ray)
+            outcome = evaluate_instructions(
+                study, models=models, include_unaccepted=include_unaccepted, cluster=options.ray
+            )
     print(f"{study.name}: {outcome.line(study.folder / SCORES)}")
     for line in _about_wordings(outcome, include_unaccepted=include_unaccepted):
         print(f"  {line}")

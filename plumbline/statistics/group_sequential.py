@@ -582,7 +582,7 @@ def lower_end(values: Floats, bottom: float, level: float) -> float:
     return _root(excess, bottom, mean)
 
 
-@functools.lru_cache(maxsize=10_000)
+@functools.lru_cache(maxsize=2_000)
 def _lower_end(values: bytes, bottom: float, level: float) -> float:
     """Return `lower_end` of numbers' bytes; verdicts and the tables beside them ask for the same intervals."""
     return lower_end(np.frombuffer(values), bottom, level)
@@ -658,8 +658,8 @@ def repeated_interval(
     >>> round(low, 2), round(high, 2)
     (3.16, 4.6)
     """
-    bottom, top = scale
-    low, high = _lower_end(values.tobytes(), bottom, level), -_lower_end((-values).tobytes(), -top, level)
+    (bottom, top), numbers = scale, np.asarray(values, np.float64)
+    low, high = _lower_end(numbers.tobytes(), bottom, level), -_lower_end((-numbers).tobytes(), -top, level)
     return (low, high) if mean is None else (min(low, mean), max(high, mean))
 
 
