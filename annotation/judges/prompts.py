@@ -219,10 +219,10 @@ _WORDS = {
     if word != "null"
 }
 _NUMBER = re.compile(  # 4, 4.0, 4,0, four, Rating: 4, 4/5, 4 out of 5, 4 = almost the same, 4 (almost the same)
-    r"(?:[^\W\d][^\d:=]{0,40}[:=]\s*)?"
+    r"(?:(?P<label>[^\W\d][^\d:=]{0,40})[:=]\s*)?"
     rf"(?P<number>-?\d+(?:[.,]\d+)?|{'|'.join(_WORDS)})"
     r"(?:\s*\(?\s*(?:/|\b(?:out of|of|von|sur|de)\b)\s*(?P<top>\d+)\)?)?"
-    r"(?:\s*[-–—=:(]\D*)?\.?",
+    r"(?:\s*[-–—=:(](?P<meaning>\D*))?\s*\.?",
     re.IGNORECASE,
 )
 _OBJECT = re.compile(r"(?:`{3,}\w*\s*)?(\{.*\})(?:\s*`{3,})?", re.DOTALL)
@@ -280,9 +280,16 @@ def read_text(answer: Completion, scale: Scale) -> Read:
         return Read(reason=reason)
     match = _NUMBER.fullmatch(_plain(text))
     written = match["number"].casefold() if match else ""
-    if not match or float(match["top"] or scale.highest) != scale.highest or ("," in written and scale.highest >= 1000):
+    if (
+        not match
+        or float(match["top"] or scale.highest) != scale.highest
+        or (scale.highest >= 1000 and re.search(r",|\.\d{3}$", written))
+    ):
         return Read(reason=f"not just a number: {shown(text)}")
     number = float(_WORDS.get(written, written.replace(",", ".")))
+    beside = [re.findall(r"\w+", (match[part] or "").casefold()) for part in ("label", "meaning")]
+    if any(0 < len(words) <= 3 and _WORDS.get(words[-1], number) != number for words in beside):  # four or five
+        return Read(reason=f"not just a number: {shown(text)}")
     if not scale.lowest <= number <= scale.highest:
         return Read(reason=f"outside the scale {scale.lowest:g} to {scale.highest:g}: {written}")
     between = scale.points and number not in scale.points
@@ -293,9 +300,10 @@ def _plain(text: str) -> str:
     """Return an answer in usual digits and without marks of Markdown; of a JSON object its one number."""
     if in_braces := _OBJECT.fullmatch(text):
         with contextlib.suppress(ValueError, RecursionError):
-            numbers = [value for value in json.loads(in_braces[1]).values() if type(value) in (int, float)]
+            pairs = json.loads(in_braces[1], object_pairs_hook=list)
+            numbers = [value for _, value in pairs if type(value) in (int, float)]
             return str(numbers[0]) if len(numbers) == 1 else text
-    return re.sub(r"[*_`\"']", "", unicodedata.normalize("NFKC", text)).strip()
+    return re.sub(r"[*_`\"']", " ", unicodedata.normalize("NFKC", text)).strip()
 
 
 def spoken(answer: Completion) -> tuple[str, str]:

@@ -60,6 +60,7 @@ def test_decimals_are_scores_where_the_scale_has_them() -> None:
         ),
         *("Rating: 4", "**Rating:** 4/5", "Final score = **4**", "Bewertung: vier", "Note : 4", "4 = almost the same"),
         *("4 - almost the same", "4 – almost the same.", "4: good", "4 (good)", "<think>3? No.</think>\n\n4"),
+        *("4 (four)", "4 = the two texts mean the same", '"4".', "**4**."),
         *('{"score": 4}', '{"score": 4.0, "reason": "5 words differ"}', '```json\n{"reason": "", "rating": 4}\n```'),
     ],
 )
@@ -70,6 +71,7 @@ def test_an_answer_in_any_form_with_one_reading_on_the_scale_is_read(text: str) 
 def test_a_comma_is_read_as_decimal_only_where_it_cannot_be_of_thousands() -> None:
     assert read_text(Completion("4,3"), TENTHS).score == 4.3
     assert math.isnan(read_text(Completion("1,000"), Scale(0, 2000)).score)
+    assert math.isnan(read_text(Completion("1.000"), Scale(0, 2000)).score)
     assert read_text(Completion("8/10"), Scale(0, 10)).score == 8
 
 
@@ -97,6 +99,12 @@ def test_a_comma_is_read_as_decimal_only_where_it_cannot_be_of_thousands() -> No
                     "Rating: 4 of 10",
                     "Rating: 3, fluency: 4",
                     "four or five",
+                    "three - four",
+                    "4 (or five)",
+                    "Three: 4",
+                    "4*5",
+                    "4_5",
+                    '{"score": 4, "score": 2}',
                     '{"score": null}',
                     '{"a": 3, "b": 4}',
                     "{4}",
