@@ -68,6 +68,7 @@ class HttpSettings(StudyPart):
     """`settings` of a model behind a server."""
 
     OURS: ClassVar[frozenset[str]] = frozenset({"model", "messages", "input", "stream", "n"})
+    SECRET: ClassVar[frozenset[str]] = frozenset({"api_key", "apikey", "authorization", "access_token", "password"})
 
     api_key_env: Variable = Field(
         default="OPENAI_API_KEY", description="environment variable that holds the API key, if the server needs one"
@@ -89,6 +90,10 @@ class HttpSettings(StudyPart):
     def _leaves_what_is_read(cls, value: dict[str, JsonValue]) -> dict[str, JsonValue]:
         if ours := sorted(cls.OURS & value.keys()):
             raise ValueError(f"{ours[0]} cannot be set here: Plumbline writes it, and reads the answer to it")
+        if any(name.casefold().replace("-", "_") in cls.SECRET for name in value):
+            raise ValueError(
+                "a key is no field; put it into the variable that api_key_env names"
+            )  # reports show fields
         return value
 
 
@@ -250,7 +255,7 @@ class ServerSpec(EngineSpec):
         lengths = [value for name in LENGTHS if isinstance(request, Mapping) and (value := request.get(name))]
         if not lengths or not isinstance(sampling, Mapping):
             return data
-        if len({*lengths, sampling.get("max_tokens", lengths[0])}) > 1:
+        if any(length != lengths[0] for length in (*lengths, sampling.get("max_tokens", lengths[0]))):
             raise ValueError("settings.request and sampling.max_tokens name different longest answers; keep one")
         return {**data, "sampling": {**sampling, "max_tokens": lengths[0]}}
 

@@ -177,6 +177,7 @@ def test_fields_of_requests_are_told(demo: Study) -> None:
     section = "\n".join(methods(generated("r1", **request)(demo)))
     fields = 'top_p 1, up to 9 tokens, max_completion_tokens 9, stop ["</é>"]'
     assert f"revision r1 ({fields}), without sending max_tokens and temperature. The hashes" in section
+    assert "up to the server's limit of tokens), without" in "\n".join(methods(generated("r1", max_tokens=None)(demo)))
 
 
 def test_rules_are_told_in_words(demo: Study) -> None:

@@ -110,6 +110,12 @@ def test_fields_of_requests_are_part_of_the_identity_of_outputs(tmp_path: Path) 
         ({"messages": []}, {}, "settings.request: messages cannot be set here"),
         ({"max_completion_tokens": 9}, {"max_tokens": 8}, "name different longest answers; keep one"),
         ({"max_completion_tokens": "many"}, {}, "sampling.max_tokens"),
+        ({"max_completion_tokens": [9]}, {}, "sampling.max_tokens"),
+        (
+            {"API-Key": "sk-1"},
+            {},
+            "settings.request: a key is no field; put it into the variable that api_key_env names",
+        ),
     ],
 )
 def test_fields_that_cannot_be_set_are_refused(
