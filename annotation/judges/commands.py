@@ -99,11 +99,12 @@ def _ask_models(study: Study, asking: AskingOptions) -> None:
     with stage(study, "judge", [*inputs, *recorded], [study.folder / annotators.FOLDER, study.folder / MODEL_ANSWERS]):
         done = annotators.annotate(study, asking.judge, again=asking.again)
     print(f"{study.name}: models' answers -> {study.folder / MODEL_ANSWERS}")
-    items = read_items(study)
-    for model, outcome in zip(annotators.annotators(study, asking.judge), done, strict=True):
+    items, models = read_items(study), annotators.annotators(study, asking.judge)
+    for model, outcome in zip(models, done, strict=True):
         print(f"  {outcome.line('answers')}")
         for line in annotators.lines_of(model, items):
             print(f"    {line}")
+    _refuse_failures(pd.concat([model.frame() for model in models]), "answer")
 
 
 def judge_gold(*, options: StudyOptions, asking: AskingOptions = AskingOptions()) -> None:
@@ -195,7 +196,7 @@ def _say_failures(judgements: pd.DataFrame) -> None:
         print("  (these have no score; the next run repeats unanswered questions, and with --again failed ones too)")
 
 
-def _refuse_failures(judgements: pd.DataFrame) -> None:
-    """Raise ServiceError if no judgement has a score."""
-    if len(judgements) and not (judgements["status"] == "ok").any():
-        raise ServiceError(f"none of {count(len(judgements), 'judgement')} has a score; the reasons are above")
+def _refuse_failures(answers: pd.DataFrame, noun: str = "judgement") -> None:
+    """Raise ServiceError if no answer is of use."""
+    if len(answers) and not (answers["status"] == "ok").any():
+        raise ServiceError(f"none of {count(len(answers), noun)} is usable; the reasons are above")

@@ -26,7 +26,10 @@ from annotation.judges.annotator_messages import (
     spellings,
 )
 from annotation.judges.annotators import annotate, annotators, lines_of
+from annotation.judges.commands import run_judges
 from annotation.sampling.sample import draw_sample
+from plumbline.cli import StudyOptions
+from plumbline.errors import ServiceError
 from plumbline.manifest import Manifest
 from plumbline.models.chat import Completion
 from plumbline.records import Pair
@@ -178,6 +181,13 @@ def test_models_do_what_people_do_and_are_asked_once(tmp_path: Path) -> None:
     assert list(lines_of(short, read_items(study))) == [
         "classes (label): no usable answer 4 times (not among the answers: 'I would say tea.')"
     ]
+
+
+def test_a_run_without_any_usable_answer_fails(tmp_path: Path) -> None:
+    with ChatStub(reply) as stub:
+        asked_study(tmp_path, model(stub.url, "unwilling", questions=["classes"]))
+        with pytest.raises(ServiceError, match=r"^none of 4 answers is usable; the reasons are above$"):
+            run_judges(options=StudyOptions(str(tmp_path / "people.yaml"), str(tmp_path / "exports")))
 
 
 def test_a_model_reads_what_people_read_and_never_what_is_right(tmp_path: Path) -> None:
