@@ -145,7 +145,7 @@ def _encodes(value: Any) -> bool:
 
 
 _MISSING = re.compile(r"\b(?:nan|null|NaN|NA)\b")  # in a list of numbers
-_NUMPY = re.compile(r"\[\s*(?:(?:-?\d+\.?\d*|None)\s*)+\]")
+_NUMPY = re.compile(r"\[\s*(?:-?\d+\.?\d*|None)(?:\s+(?:-?\d+\.?\d*|None))*\s*\]")
 _LITERAL = re.compile(r"""('(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")(\s+(?=['"]))?""", re.DOTALL)
 
 

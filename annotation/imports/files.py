@@ -5,6 +5,7 @@ JSON gives a row for each answer, or for each rater and item; exports of tools a
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections import Counter, defaultdict
@@ -150,7 +151,7 @@ def _entries(path: Path) -> tuple[list[Entry], Any]:
                 return list(enumerate(root, 1)), None
             return [(1, root)], root
     entries = []
-    for line, text in enumerate(content.splitlines(), 1):
+    for line, text in enumerate(io.StringIO(content, newline=None), 1):
         if not text.strip():
             continue
         try:

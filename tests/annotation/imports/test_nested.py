@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from plumbline.reading import list_in
 from tests.annotation.imports.importing import RATERS, Workplace, output
 
 ITEMS = range(8)
@@ -163,3 +164,19 @@ def test_a_value_of_several_items_is_no_answer_about_one(place: Workplace) -> No
     place.take("d.jsonl", "--column", "answer=clarity", "--scale", "clarity=1..5", "--language", "en")
     ratings = place.ratings()
     assert answers(place, "clarity") == POINTS and ratings.groupby("rater_id").size().eq(8).all()
+
+
+def test_lists_of_long_numbers_are_read_at_once() -> None:
+    """A pattern of numpy's lists tried each way to cut a number into numbers: minutes for one cell."""
+    assert list_in(f"[0.{'1' * 60}, 2]") == [float(f"0.{'1' * 60}"), 2] and list_in(f"[{'1' * 60} x]") is None
+    assert list_in("[1. -2.  nan]") == [1.0, -2.0, None]
+
+
+def test_lines_of_json_end_only_where_lines_end(place: Workplace) -> None:
+    rows = [
+        {"text": f"{text(n)}\u2028Second\x85line.", "rater": r, "rating": point(n, r)} for n in ITEMS for r in range(3)
+    ]
+    lines = "\r\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
+    (place.folder / "a.jsonl").write_bytes(lines.encode())
+    place.take("a.jsonl")
+    assert answers(place, "rating") == POINTS
