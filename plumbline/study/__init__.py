@@ -269,11 +269,14 @@ class Study(StudyPart):
         return [*data, *(file for transformation in self._own.values() for file in transformation.files())]
 
     def generator_called(self, model: str) -> EngineSpec:
-        """The generator or candidate with a model's name. Raises StudyError for one that the study does not have."""
-        specs = {spec.model: spec for spec in (*self.candidates, self.generator)}
-        if model not in specs:
-            raise StudyError(f"{self.file}: no generator {model!r}; {nearest(model, list(specs))}")
-        return specs[model]
+        """The generator or candidate with a model's name. Raises StudyError unless the study has exactly one."""
+        every = dict.fromkeys((*self.candidates, self.generator))
+        specs = [spec for spec in every if spec.model == model]
+        if not specs:
+            raise StudyError(f"{self.file}: no generator {model!r}; {nearest(model, [spec.model for spec in every])}")
+        if len(specs) > 1:
+            raise StudyError(f"{self.file}: {len(specs)} generators are called {model!r}; give each a study of its own")
+        return specs[0]
 
     @property
     def judgements(self) -> Path:

@@ -165,6 +165,10 @@ class EngineSpec(PartOfKinds):
         ),
     )
 
+    def __hash__(self) -> int:
+        """Hash model and revision: settings may have values without a hash."""
+        return hash((self.model, self.revision))
+
     @property
     def recordings(self) -> tuple[str, ...]:
         """The files or folders that its answers come from; empty if a model is asked."""

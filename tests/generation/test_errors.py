@@ -151,7 +151,9 @@ def test_it_is_said_where_a_language_cannot_be_told(tmp_path: Path) -> None:
 
 def test_each_generator_of_each_study_has_a_row_and_a_name_of_its_own(tmp_path: Path) -> None:
     other = {"kind": "recorded", "model": "other", "revision": "2", "path": "outputs.jsonl"}
-    one = small_study(tmp_path / "one", candidates=[other, other | {"revision": "3"}, other | {"model": "silent"}])
+    silent: dict[str, object] = {"kind": "openai", "model": "silent", "base_url": "http://127.0.0.1:9/v1"}
+    silent["settings"] = {"request": {"stop": ["."]}}
+    one = small_study(tmp_path / "one", candidates=[other, other | {"revision": "3"}, silent])
     texts = [text("apple"), text("bread")]
     write_texts(one, texts)
     (newer,) = [spec for spec in one.candidates if spec.revision == "3"]

@@ -105,6 +105,13 @@ def test_a_command_that_is_advised_can_be_pasted(tmp_path: Path) -> None:
     assert "--generator" not in by.command("accept")
 
 
+def test_a_name_that_two_generators_have_names_neither(tmp_path: Path) -> None:
+    other = {**study_data()["generator"], "revision": "other"}
+    study = load_study(write_study(tmp_path, candidates=[other]))
+    with pytest.raises(StudyError, match=f"2 generators are called {study.generator.model!r}; give each a study"):
+        study.generator_called(study.generator.model)
+
+
 def test_every_pattern_of_a_study_is_said_in_words() -> None:
     def patterns(node: Any) -> Iterator[str]:
         for key, part in node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ():
