@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
@@ -46,6 +48,9 @@ TAKE_GENERATOR = ("generate", "judge run")
 #: Servers' names for the most tokens of an answer.
 LENGTHS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
+#: A field of JSON, at any depth, that holds a key.
+_SECRET = re.compile(r'"[\w-]*(?:api[_-]?key|authorization|access[_-]?token|password)":', re.IGNORECASE)
+
 #: The arguments of vLLM that determine GPUs and texts in flight, with their defaults.
 _NUMBERS = {"tensor_parallel_size": 1, "data_parallel_size": 1, "max_num_seqs": 256}
 #: The arguments of vLLM that change no answer.
@@ -68,7 +73,6 @@ class HttpSettings(StudyPart):
     """`settings` of a model behind a server."""
 
     OURS: ClassVar[frozenset[str]] = frozenset({"model", "messages", "input", "stream", "n"})
-    SECRET: ClassVar[frozenset[str]] = frozenset({"api_key", "apikey", "authorization", "access_token", "password"})
 
     api_key_env: Variable = Field(
         default="OPENAI_API_KEY", description="environment variable that holds the API key, if the server needs one"
@@ -90,7 +94,7 @@ class HttpSettings(StudyPart):
     def _leaves_what_is_read(cls, value: dict[str, JsonValue]) -> dict[str, JsonValue]:
         if ours := sorted(cls.OURS & value.keys()):
             raise ValueError(f"{ours[0]} cannot be set here: Plumbline writes it, and reads the answer to it")
-        if any(name.casefold().replace("-", "_") in cls.SECRET for name in value):
+        if _SECRET.search(json.dumps(value)):
             raise ValueError(
                 "a key is no field; put it into the variable that api_key_env names"
             )  # reports show fields
