@@ -112,10 +112,14 @@ def _sheet_rows(path: Path, book: Any, sheet: str) -> tuple[str, list[tuple[int,
         if len(numbered) > 1:
             filled[name] = numbered
     if len(filled) != 1:
-        which = f"{len(filled)} sheets with rows ({', '.join(filled)}); name one with --sheet" if filled else "no rows"
+        advice = "keep one, or import with --sheet"
+        which = f"{len(filled)} sheets with rows ({', '.join(filled)}); {advice}" if filled else "no rows"
         raise DataError(f"{path}: has {which}")
     (name, numbered), *_ = filled.items()
     width = len(numbered[0][1])
+    if wide := next((line for line, row in numbered if any(map(str.strip, map(text_of, row[width:])))), 0):
+        fault = f"row {wide} has cells to the right of the first row, which names the columns"
+        raise DataError(f"{path}: {fault}; name each column there, or remove these cells")
     return name, [(line, [*map(text_of, row[:width]), *([""] * (width - len(row)))]) for line, row in numbered]
 
 

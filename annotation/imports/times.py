@@ -23,7 +23,8 @@ _GOOGLE = re.compile(
 _SLASHED = re.compile(r"(?P<first>\d{1,2})(?P<mark>[/.])(?P<second>\d{1,2})(?P=mark)(?P<year>\d{4})(?P<rest>\D.*)?")
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}([T ].*)?")
 _WORDED = re.compile(  # 1m 35s, PT1M35S, 95 sec, 0d 0h 1m 35s
-    r"(?i)(?=.*\d *[a-z])P?(?:(\d+) *d\w*)?[ ,]*T?(?:(\d+) *h\w*)?[ ,]*(?:(\d+) *m(?:in\w*)?)?[ ,]*(?:([\d.]+) *s\w*)?"
+    r"(?=.*\d *[a-z])P?(?:(\d+) *d\w*)?[ ,]*T?(?:(\d+) *h\w*)?[ ,]*(?:(\d+) *m(?:in\w*)?)?[ ,]*(?:(\d*\.?\d+) *s\w*)?",
+    re.I,
 )
 _EPOCH = re.compile(r"1\d{9}(\d{3})?(\.\d+)?")
 

@@ -10,7 +10,7 @@ import re
 import pandas as pd
 import pytest
 
-from annotation.imports.times import as_times
+from annotation.imports.times import as_seconds, as_times
 from annotation.questions.wordings import packaged
 from plumbline.resources import ROOT
 from tests.annotation.imports.importing import (
@@ -196,6 +196,11 @@ def test_times_of_six_forms(place: Workplace, first: str, second: str, moment: s
 def test_a_time_keeps_what_can_be_read_of_it(value: str, moment: str) -> None:
     (time,) = as_times([value], "file.csv")
     assert time is not None and time.isoformat() == moment
+
+
+def test_what_is_no_duration_is_unknown() -> None:
+    first, *others = as_seconds(["1m 3.5 s", "1.2.3 s", "5 apples", "-4"])
+    assert first == 63.5 and pd.isna(others).all()
 
 
 def test_a_clock_of_24_hours_before_noon_is_no_time() -> None:

@@ -105,6 +105,8 @@ def test_excel(place: Workplace) -> None:
     study = load_study(place.folder / "texts.yaml")
     texts = {text.text for dataset in iter_datasets(study) for text in dataset.texts()}
     assert texts == {original(number) for number in range(10)}
+    write_book(place.folder / "wide.xlsx", [*sheet[:-1], [*sheet[-1], "a remark"]])
+    assert "row 61 has cells to the right of the first row" in place.refused("wide.xlsx", "--replace")
 
 
 def write_book(path: Path, rows: list[list[str]]) -> None:
