@@ -94,10 +94,10 @@ class HttpSettings(StudyPart):
     def _leaves_what_is_read(cls, value: dict[str, JsonValue]) -> dict[str, JsonValue]:
         if ours := sorted(cls.OURS & value.keys()):
             raise ValueError(f"{ours[0]} cannot be set here: Plumbline writes it, and reads the answer to it")
-        if _SECRET.search(json.dumps(value)):
-            raise ValueError(
-                "a key is no field; put it into the variable that api_key_env names"
-            )  # reports show fields
+        if value.get("seed") is not None:
+            raise ValueError("seed can only be left out (null), as each output and attempt has a seed of its own")
+        if _SECRET.search(json.dumps(value)):  # reports show the fields
+            raise ValueError("a key is no field; put it into the variable that api_key_env names")
         return value
 
 
