@@ -58,9 +58,13 @@ def _unpack_zip(path: Path, folder: Path) -> None:
     with zipfile.ZipFile(path) as packed:
         members = [member for member in packed.infolist() if not member.is_dir()]
         _refuse_large(path, sum(member.file_size for member in members))
-        for member in members:
-            if not any(part.startswith((".", "__MACOSX")) for part in Path(member.filename).parts):
-                packed.extract(member, folder)
+        files = [
+            packed.extract(member, folder)
+            for member in members
+            if not any(part.startswith((".", "__MACOSX")) for part in Path(member.filename).parts)
+        ]
+    if len(set(files)) < len(files) or not all(map(str.isprintable, files)):
+        raise DataError(f"{path}: two files in it have one name, or a name has control characters; rename these files")
 
 
 def _refuse_large(path: Path, size: int) -> None:

@@ -40,6 +40,7 @@ _RARE, _FAR = 0.01, 3.0  # an answer this rare that widens the scale this much i
 _MOST_LABELS = 40
 _MOST_WORDED = 11  # points from the least to the most, of a scale with words
 _MOST_WORDS = 200  # characters of a label
+_LONGEST = 2_000  # characters of a number with words; the patterns take long for more
 
 
 @dataclass(frozen=True)
@@ -230,6 +231,8 @@ class _NumberForm:
 
 def _form_of(text: str) -> _NumberForm | None:
     """Return a number with the words beside it: `4`, `4.0`, `four`, `4/5`, `80 %`, `4 - good`, `good (4)`, `★★★★`."""
+    if len(text) > _LONGEST:
+        return None
     written = text.translate(_DASHES).replace("\ufe0f", "")
     if stars := _STARS.fullmatch(written):
         return _NumberForm(len(stars["given"]), top=len(stars[0]) if stars["rest"] else 0)

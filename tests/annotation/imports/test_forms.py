@@ -154,6 +154,11 @@ def test_packed_files(place: Workplace) -> None:
             lines = [{"id": n, "text": output(n, "neural"), "label": [["good", "bad"][n % 2]]} for n in range(6)]
             packed.writestr(f"{name}.jsonl", "\n".join(map(json.dumps, lines)))
     assert "12 ratings of 6 texts by 2 raters" in place.take("d.zip", "--replace").out
+    for names in (("a\nrubric: x.csv",), ("a.csv", "../a.csv")):  # a name reaches the study file; equal ones replace
+        with zipfile.ZipFile(place.folder / "names.zip", "w") as packed:
+            for name in names:
+                packed.writestr(name, content)
+        assert "two files in it have one name, or a name has control" in place.refused("names.zip", "--replace")
     (place.folder / "cut.gz").write_bytes(gzip.compress(content)[:-20])
     assert "cut.gz cannot be unpacked" in place.refused("cut.gz", "--replace")
     (place.folder / "bad.csv.gz").write_bytes(gzip.compress(b'a,b\n1,"x\n'))
