@@ -288,7 +288,10 @@ def make_study(
     target = Path(study) if study else FOLDER / f"{name}.yaml"
     if target.exists():
         raise StudyError(f"{target} exists already; move it, or name another with --study FILE or --name NAME")
-    guessed = guess(frame, dict(word.split("=", 1) for word in column), path)
+    chosen = dict(word.split("=", 1) for word in column)
+    if len(chosen) < len(column):
+        raise StudyError("--column names two columns for the same field; name one")
+    guessed = guess(frame, chosen, path)
     sides = [frame[heading] for heading in guessed.texts]
     language = language or _most_common(frame) or language_of(pd.concat(sides), path)
     if "-" in language and "text" in guessed.columns:

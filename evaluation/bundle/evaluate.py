@@ -36,7 +36,7 @@ _ALIKE = (
 
 def _files(_: object, words: Sequence[Token]) -> dict[str, Path]:
     """Return the files that the words name for data sets."""
-    files = {}
+    files = dict[str, Path]()
     for word in words:
         name, equals, file = word.value.partition("=")
         if not (equals and name and file):
@@ -44,7 +44,8 @@ def _files(_: object, words: Sequence[Token]) -> dict[str, Path]:
                 f"{word.value!r} is not NAME=FILE: the name of a data set of the bundle, and your copy of its file",
                 token=word,
             )
-        files[name] = Path(file)
+        if files.setdefault(name, Path(file)) != Path(file):
+            raise CoercionError(f"names two files for {name}; name one", token=word)
     return files
 
 

@@ -50,6 +50,7 @@ WORDS: tuple[tuple[str, str], ...] = (
     (f"scores-report {E} --translation a b", "no data set 'a' has scores; known: sentences, requests, search"),
     ("sensitivity-report --scores x.csv --part a=b/c --part a=d/e", "--part: names two parts of a"),
     ("bundle evaluate x.zip --model m --data a=b c", "--data: 'c' is not NAME=FILE"),
+    ("bundle evaluate x.zip --model m --data a=b a=c", "--data: names two files for a"),
     (f"crowd collect {E} --archive {{p}}", "is a folder, not a file"),
     (f"crowd plan {E} --platform other", "'other' is none of prolific, link, rehearsal, mturk"),
     (f"crowd launch {E} --platform null --max-cost 50 --yes", "'null' is none of prolific, link"),
