@@ -154,7 +154,7 @@ def test_packed_files(place: Workplace) -> None:
             lines = [{"id": n, "text": output(n, "neural"), "label": [["good", "bad"][n % 2]]} for n in range(6)]
             packed.writestr(f"{name}.jsonl", "\n".join(map(json.dumps, lines)))
     assert "12 ratings of 6 texts by 2 raters" in place.take("d.zip", "--replace").out
-    for names in (("a\nrubric: x.csv",), ("a.csv", "../a.csv")):  # a name reaches the study file; equal ones replace
+    for names in (("a\nrubric: x.csv",), ("a.csv", "/a.csv")):  # a name reaches the study file; equal ones replace
         with zipfile.ZipFile(place.folder / "names.zip", "w") as packed:
             for name in names:
                 packed.writestr(name, content)
