@@ -228,9 +228,9 @@ def import_tables(read: Iterable[CellTable], request: ImportRequest, home: Home,
     """Print the tables' interpretation, and write the study if nothing is doubtful."""
     tables, folder = list(read), request.target.out.with_suffix("")
     for column, role in request.columns.items():
-        if not any(_of_table({column: role}, table, tables) for table in tables):
+        if not any(_of_table({column: role}, table) for table in tables):
             propose(tables[0], {column: role})  # raises with the nearest
-    proposals = [propose(table, _of_table(request.columns, table, tables)) for table in tables]
+    proposals = [propose(table, _of_table(request.columns, table)) for table in tables]
     for table, proposal in zip(tables, proposals, strict=True):
         say(f"{table.path}: {table.form}, {count(len(table.cells), 'row')}")
         for line in table.notes:
@@ -318,11 +318,12 @@ def _copy(path: Path, target: Path) -> None:
         shutil.copy2(path, target)
 
 
-def _of_table(columns: Mapping[str, str], table: CellTable, tables: Sequence[CellTable]) -> dict[str, str]:
-    """Return the roles that the user assigns to a table's columns: by name, as FILE:NAME, or as `column 3`."""
+def _of_table(columns: Mapping[str, str], table: CellTable) -> dict[str, str]:
+    """Return the user's roles of a table's columns: by name or as `column 3`, with FILE: before it or not."""
     names = list(map(str, table.cells.columns))
     titles = {f"column {number}": name for number, name in enumerate(names, 1) if f"column {number}" not in names}
-    titles |= {name: name for name in names} | {f"{table.path.name}:{name}": name for name in names}
+    titles |= {name: name for name in names}
+    titles |= {f"{table.path.name}:{title}": name for title, name in titles.items()}
     roles = {titles[column]: role for column, role in columns.items() if column in titles}
     roles |= {titles[c]: role for c, role in columns.items() if c in titles and c.startswith(f"{table.path.name}:")}
     return roles
@@ -354,7 +355,8 @@ def _write_columns(request: ImportRequest, tables: Sequence[CellTable], proposal
     for table, proposal in zip(tables, proposals, strict=True):
         for number, (column, role) in enumerate(proposal.roles.items(), 1):
             name = f"column {number}" if role == "by_rater" else column
-            columns[f"{table.path.name}:{name}" if columns.get(name, role) != role else name] = role
+            of_file = columns.get(name, role) != role or (role == "by_rater" and len(tables) > 1)
+            columns[f"{table.path.name}:{name}" if of_file else name] = role
     content = {"columns": columns, "scales": {name: scale.text for name, scale in request.scales.items()}}
     text = yaml.safe_dump({**content, "language": request.language}, sort_keys=False, allow_unicode=True, width=118)
     names = ", ".join(table.path.name for table in tables)

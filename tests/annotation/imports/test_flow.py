@@ -140,3 +140,13 @@ def test_a_refused_import_leaves_nothing_behind(place: Workplace, monkeypatch: p
         patch.setattr("annotation.imports.command.write_records", fail)
         place.refused("ratings.csv", "--column", "answer=meaning", "--replace")
     assert place.everything() == before and len(place.ratings()) == 36
+
+
+def test_the_written_columns_of_several_files_are_read_as_they_were(place: Workplace) -> None:
+    """A rater's third column in one file is not the third of another, which holds right answers."""
+    texts = [[n, original(n), 1 + n % 5] for n in range(20)]
+    write_csv(place.folder / "texts.csv", ["id", "text", "gold"], texts)
+    write_csv(place.folder / "r.csv", ["id", "system", "A", "B"], [[n, "x", 1 + n % 5, 2 + n % 4] for n in range(20)])
+    first = place.take("texts.csv", "r.csv", "--column", "by_rater=A", "--column", "by_rater=B")
+    again = place.take("texts.csv", "r.csv", "--columns", "studies/mine/columns.yaml", "--replace")
+    assert "40 ratings of 20 texts by 2 raters" in first.out and "40 ratings of 20 texts by 2 raters" in again.out
