@@ -252,7 +252,10 @@ class ArgillaRecords(ToolExport):
     keys = (frozenset({"fields", "responses"}),)
 
     def read(self, record: dict[str, Any]) -> None:
-        base = {**flat(record.get("fields", {})), "item": record.get("external_id") or record.get("id") or self.number}
+        ids = (record.get("external_id"), record.get("id"), self.number)  # an id may be 0
+        base = {**flat(record.get("fields", {})), "item": next(name for name in ids if name not in (None, ""))}
+        for path in unread_lists(record.get("fields")):
+            self.list(_UNREAD, path)
         if record.get("suggestions"):
             self._notes["suggestions are not ratings; records that have them"] += 1
         responses = record.get("responses") or []

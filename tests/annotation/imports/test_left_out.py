@@ -145,3 +145,16 @@ def test_ratings_with_prolifics_columns_in_the_rows(place: Workplace) -> None:
     ratings = place.ratings()
     assert ratings["status"].value_counts().to_dict() == {"submitted": 20, "discarded": 10}
     assert sorted(ratings["value"]) == POINTS and ratings["seconds"].isna().all() and set(ratings["language"]) == {"en"}
+
+
+def test_a_chat_among_the_fields_of_argilla_is_named_as_left_out(place: Workplace) -> None:
+    """Raters read it, and the study does not have it."""
+    chat = [{"role": "user", "content": "Why?"}]
+    answers = [[{"value": 1 + (n + r) % 5, "user_id": f"u{r}"} for r in range(2)] for n in range(6)]
+    records = [
+        {"id": n, "fields": {"title": output(n, "neural"), "chat": chat}, "responses": {"rating": of_record}}
+        for n, of_record in enumerate(answers)
+    ]
+    (place.folder / "a.json").write_text(json.dumps(records), encoding="utf-8")
+    place.take("a.json", "--column", "text=title", "--language", "en")
+    assert [reason for _, reason in place.listed] == ["a list is not read here"] * 6
