@@ -41,6 +41,8 @@ def unpacked(path: Path) -> Iterator[Sequence[Path]]:
         files = [file for file in sorted(Path(folder).rglob("*")) if file.is_file()]
         if not files:
             raise DataError(f"{path}: no file is in it")
+        if packed := [file.name for file in files if file.suffix.lower() in _PACKED]:
+            raise DataError(f"{path}: {packed[0]!r} in it is packed again; unpack it first")
         try:
             yield files
         except DataError as error:

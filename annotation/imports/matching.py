@@ -248,9 +248,8 @@ def _statuses(cells: pd.DataFrame, column: str, notes: list[str]) -> pd.Categori
         [2 if word in _STATUSES["discarded"] else 1 if word in _STATUSES["draft"] else 0 for word in words] + [0],
         np.int8,
     )
-    counts = {
-        text: names[code] for text, code in zip(array.categories, codes, strict=False) if code and text != names[code]
-    }
+    counts = {text: names[code] for text, word, code in zip(array.categories, words, codes, strict=False)
+              if word not in ("", names[code])}  # fmt: skip
     if counts:
         notes.append(f"{column}: {', '.join(f'{text} counts as {name}' for text, name in counts.items())}")
     return coded(codes[array.codes], names)

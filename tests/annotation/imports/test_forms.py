@@ -159,6 +159,9 @@ def test_packed_files(place: Workplace) -> None:
             for name in names:
                 packed.writestr(name, content)
         assert "two files in it have one name, or a name has control" in place.refused("names.zip", "--replace")
+    with zipfile.ZipFile(place.folder / "twice.zip", "w") as packed:
+        packed.writestr("one.csv.gz", gzip.compress(content))
+    assert "'one.csv.gz' in it is packed again; unpack it first" in place.refused("twice.zip", "--replace")
     (place.folder / "cut.gz").write_bytes(gzip.compress(content)[:-20])
     assert "cut.gz cannot be unpacked" in place.refused("cut.gz", "--replace")
     (place.folder / "bad.csv.gz").write_bytes(gzip.compress(b'a,b\n1,"x\n'))
