@@ -15,7 +15,7 @@ import json
 import re
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -29,8 +29,8 @@ from annotation.campaign.names import is_pseudonym, named_pseudonym, pseudonym_k
 from annotation.campaign.offering import alone, refuse_other_sample
 from annotation.campaign.records import RATINGS, CampaignData, CampaignRecords
 from annotation.campaign.rubric import Rubric
-from annotation.imports.tables import read_cells
-from annotation.imports.times import google_time
+from annotation.imports.tables import CellTable, read_cells
+from annotation.imports.times import as_iso
 from annotation.questions.question import Question
 from annotation.ratings.answers import Answer, SourcePart, check, keep, of_file, source_of_file
 from annotation.verdicts.preregistration import asked_rubric
@@ -45,14 +45,21 @@ from plumbline.words import trim
 
 
 def collect_csv(
-    study: Study, home: server.Home, path: Path, columns: Mapping[str, str], *, replace: bool = False
+    study: Study,
+    home: server.Home,
+    path: Path,
+    columns: Mapping[str, str],
+    *,
+    replace: bool = False,
+    say: Callable[[str], None] = lambda line: None,
 ) -> pd.DataFrame:
     """Add a file's answers to the ratings of other sources; return the sample's ratings.
 
     The file's name is their source: the same file again replaces what it gave before. Raters' names stay out of the
     records: pseudonyms are made with a key that only `home` has, which remembers the names
     (`annotation.campaign.names`). Without a column for it the time is the file's, and how long answers took is unknown.
-    Raises DataError with file and line for what is no rating of this study.
+    `say` takes remarks on how the file was read. Raises DataError with file and line for what is no rating of this
+    study.
     """
     source = source_of_file(path)
     with alone(study):
@@ -74,6 +81,8 @@ def collect_csv(
         answers = read_each(form.rows(), read)
         if not answers:
             raise DataError(f"{path}: has a header but no answers; correct --csv")
+        for note in form.table.notes:
+            say(f"{path}: {note}")
         remember_names(home, study.name, form.names)
         answers.sort(key=lambda answer: (answer.pair_id, answer.rater_id))
         part = SourcePart(sha256(path.read_bytes()).hexdigest(), tuple(answers))
@@ -125,9 +134,14 @@ class _Form:
     names: dict[str, str] = field(default_factory=dict)  #: of those who answered, by pseudonym
     turns: Counter[tuple[str, tuple[str, ...]]] = field(default_factory=Counter)  #: rows so far, by rater and texts
 
+    @functools.cached_property
+    def table(self) -> CellTable:
+        """The file's cells, as they were written."""
+        return read_cells(self.path)
+
     def rows(self) -> Iterator[tuple[int, dict[str, str]]]:
         """Yield the line number and the wanted cells of each row that is not blank."""
-        table = read_cells(self.path)  # a comment stays as it was written
+        table = self.table
         if table.listed:
             hint = 'quote cells that hold a comma ("3,5")'
             raise DataError(*(f"{self.path}, line {row.line}: {row.reason}; {hint}" for row in table.listed))
@@ -206,7 +220,8 @@ def _plain(text: str) -> str:
 def _time(text: str, location: str) -> datetime:
     """Return a time in UTC from ISO 8601 (UTC without a zone) or Google Forms' form."""
     try:
-        at = datetime.fromisoformat(google_time(text) or text)
+        year_first = text[4:5] in ("-", "/")  # else days and months are unclear
+        at = datetime.fromisoformat((as_iso(text, day_first=False) if year_first else "") or text)
         return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):  # OverflowError: at the ends of the calendar, in UTC
         raise DataError(

@@ -14,13 +14,18 @@ its quotes, whoever put them there. They remove wrappings only: a prefix such as
 from __future__ import annotations
 
 import functools
+import itertools
 import re
+from collections import Counter
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from plumbline.error_types import FLAGS, Flag
+from plumbline.errors import DataError
+from plumbline.languages import language_name
 from plumbline.records import nfc
 from plumbline.study.transformations import Transformation
-from plumbline.words import count_words, trim
+from plumbline.words import count_words, shows, trim
 
 # HTEB, A.2.
 RUNAWAY_TIMES = 5  # more words than this many times the original's
@@ -157,6 +162,7 @@ CONFIDENCE = 0.35
 IMPOSSIBLE = 0.03
 _ADDRESS = re.compile("://|@|^www\\.")  # of the web or of mail, or a handle: the same in every language
 LEAST_LETTERS = 10  # in bytes of UTF-8, in which the model reads: ten letters of English, five Arabic, four Chinese
+_SOME = 200  # texts by which the language of many is identified
 READ = 2000  # characters: enough to identify the language of any text
 
 
@@ -167,6 +173,21 @@ def identify(text: str) -> str | None:
     parts of several languages, languages outside KNOWN), and if the text looks like no language.
     """
     return _best(_probabilities(text))
+
+
+def language_of(texts: Iterable[object], *, least: int, share: float) -> str:
+    """Return the code of the language of texts, of which the first ones are read.
+
+    Raises DataError, with what to do, if fewer than `least` texts or a smaller `share` than this of the identified ones
+    are in one language, or if most texts are not identified.
+    """
+    read = list(itertools.islice((text for text in texts if isinstance(text, str) and shows(text)), _SOME))
+    counts = Counter(code for text in read if (code := identify(text)))
+    best, number = counts.most_common(1)[0] if counts else ("", 0)
+    if number >= least and number >= share * counts.total() and 2 * counts.total() >= len(read):
+        return best
+    likely = f" (perhaps {best}, {language_name(best)})" if best else ""
+    raise DataError(f"the language of the texts is uncertain{likely}; add --language CODE")
 
 
 def rules_out(text: str, language: str) -> bool:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -18,15 +17,14 @@ import pandas as pd
 from cyclopts import Parameter
 
 from generation.datasets.loading import iter_datasets, languages_in
-from generation.datasets.tables import read_frame, unpacked_list
-from generation.flags import identify
+from generation.datasets.tables import encoding_remark, read_frame, unpacked_list
+from generation.flags import language_of
 from plumbline.cli import Named, reads
 from plumbline.errors import DataError, StudyError
 from plumbline.languages import language_name, language_pair, pair_code
 from plumbline.store import atomic
 from plumbline.study import Study, load_study
 from plumbline.study.datasets import TaskType
-from plumbline.words import shows
 
 FOLDER = Path("studies")
 #: Usual column names for each field of a task (`output`: the text as somebody has transformed it).
@@ -40,8 +38,6 @@ NAMES = {
     "split": ("split",),
 }
 MOST = 100  # pairs of a transformation, if the file has as many texts
-READ = 200  # texts read to identify the language
-LEAST, SHARE = 10, 0.95  # identified texts, and the share in one language, needed to be certain
 _KNOWN = {name for names in NAMES.values() for name in names}
 _LISTS = 200  # letters of a list of columns in an error
 
@@ -127,17 +123,6 @@ def guess(frame: pd.DataFrame, named: Mapping[str, str], path: Path) -> Guess:
         " names, choose one: --column text=NAME (or sentence1=NAME and sentence2=NAME); if it is a row of texts, put a"
         " line of column names above it, such as text"
     )
-
-
-def language_of(texts: Iterable[object], path: Path) -> str:
-    """Return the code of the texts' language. Raises DataError, with what to do, if it is uncertain."""
-    read = [text for text in texts if isinstance(text, str) and shows(text)][:READ]
-    counts = Counter(code for text in read if (code := identify(text)))
-    best, number = counts.most_common(1)[0] if counts else ("", 0)
-    if number >= LEAST and number >= SHARE * counts.total() and 2 * counts.total() >= len(read):
-        return best
-    likely = f" (perhaps {best}, {language_name(best)})" if best else ""
-    raise DataError(f"{path}: the language of the texts is uncertain{likely}; add --language CODE")
 
 
 def study_text(
@@ -284,6 +269,8 @@ def make_study(
     if not path.exists():
         raise DataError(f"no file {path}")
     frame = read_frame(path)
+    if remark := encoding_remark(path):
+        print(f"{path}: {remark}")
     name = name or _name_of(path)
     target = Path(study) if study else FOLDER / f"{name}.yaml"
     if target.exists():
@@ -293,7 +280,7 @@ def make_study(
         raise StudyError("--column names two columns for the same field; name one")
     guessed = guess(frame, chosen, path)
     sides = [frame[heading] for heading in guessed.texts]
-    language = language or _most_common(frame) or language_of(pd.concat(sides), path)
+    language = language or _most_common(frame) or language_of(pd.concat(sides), least=10, share=0.95)
     if "-" in language and "text" in guessed.columns:
         raise StudyError(
             f"--language: {language!r} is a pair of languages, but {path} has single texts; give one language"

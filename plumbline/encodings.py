@@ -16,7 +16,7 @@ from pathlib import Path
 from plumbline.errors import DataError
 from plumbline.reading import refuse_no_file
 
-_PIECE = 1 << 20
+_PIECE = 1 << 18
 _SAMPLE = 1 << 16  # bytes of lines with other than plain letters
 _NULLS = 0.2  # share of null bytes from which a file is in UTF-16
 _LEAST = 12  # bytes beyond plain letters by which an encoding can be recognised
@@ -126,9 +126,12 @@ def _is_frequent(encoding: str, last: int) -> Callable[[str], bool]:
 
 def _decode(path: Path, encoding: str) -> None:
     """Raise DataError for a null character, and UnicodeDecodeError for bytes that the encoding lacks."""
-    decoder = codecs.getincrementaldecoder(encoding)()
+    decoder, line = codecs.getincrementaldecoder(encoding)(), 1
     with path.open("rb") as file:
         while piece := file.read(_PIECE):
-            if "\0" in decoder.decode(piece):
-                raise DataError(f"{path} contains a null character, so it is not text; save it again as UTF-8")
+            text = decoder.decode(piece)
+            if "\0" in text:
+                line += text.count("\n", 0, text.index("\0"))
+                raise DataError(f"{path} contains a null character (line {line}), so it is not text; save it as UTF-8")
+            line += text.count("\n")
     decoder.decode(b"", final=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import itertools
 import tempfile
 import zipfile
 import zlib
@@ -20,6 +21,7 @@ EXCEL = (".xlsx", ".xlsm")
 _PACKED = (".gz", ".zip")
 _LARGEST_BOOK = 2**29  # bytes of what a spreadsheet unpacks to
 _LARGEST = 2**33  # bytes of what a packed file unpacks to
+_FAR = 256  # empty columns between two named ones
 _DAMAGED = (OSError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError)
 
 
@@ -122,11 +124,23 @@ def _sheet_rows(path: Path, book: Any, sheet: str) -> tuple[str, list[tuple[int,
         which = f"{len(filled)} sheets with rows ({', '.join(filled)}); {advice}" if filled else "no rows"
         raise DataError(f"{path}: has {which}")
     (name, numbered), *_ = filled.items()
-    width = len(numbered[0][1])
+    width = _width(path, numbered[0][1])
     if wide := next((line for line, row in numbered if any(map(str.strip, map(text_of, row[width:])))), 0):
         fault = f"row {wide} has cells to the right of the first row, which names the columns"
         raise DataError(f"{path}: {fault}; name each column there, or remove these cells")
     return name, [(line, [*map(text_of, row[:width]), *([""] * (width - len(row)))]) for line, row in numbered]
+
+
+def _width(path: Path, header: Sequence[Any]) -> int:
+    """Return the columns that a first row names. Raises DataError for a cell that stands alone far to the right."""
+    filled = [number for number, cell in enumerate(header, 1) if text_of(cell).strip()]
+    for before, after in itertools.pairwise(filled):
+        if after - before > _FAR:
+            raise DataError(
+                f"{path}: in the first row, which names the columns, a cell stands alone in column {after}, far to the"
+                f" right of column {before}; remove it"
+            )
+    return max(filled, default=len(header))
 
 
 def text_of(cell: Any) -> str:

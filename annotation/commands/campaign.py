@@ -245,7 +245,7 @@ def collect_answers(
     if csv:
         with stage(study, "collect", shown_files(study.folder), collected_files(study.folder)):
             named_columns = columns_of(asked_rubric(CampaignRecords(study)).asked(), columns)
-            ratings = collect_csv(study, home, csv, named_columns, replace=replace)
+            ratings = collect_csv(study, home, csv, named_columns, replace=replace, say=print)
     else:
         CampaignRecords(study).need(PAIRS)  # no server is started to say that there are none
         with connect(home, existing=True) as argilla:

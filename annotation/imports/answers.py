@@ -276,19 +276,24 @@ def _refuse_one_point(question: ImportedQuestion, forms: Mapping[str, _NumberFor
 def _ends_in_words(forms: Collection[_NumberForm]) -> tuple[float, float] | None:
     """Return a scale's ends as its answers name them: the last point, or words of a usual scale with equal numbers."""
     numbers = [form.number for form in forms]
-    low = min(numbers)
-    if (top := max(form.top for form in forms)) >= max(numbers):
+    low, high, top = min(numbers), max(numbers), max(form.top for form in forms)
+    if top >= high:
         return (1 if low >= 1 and (top <= _MOST_WORDED or low == 1) else min(low, 0), top)
-    worded = [form for form in forms if form.words]
+    ends = _ends_of_words([form for form in forms if form.words])
+    ends = {(first, last) for first, last in ends if first == 1} or ends
+    first, last = ends.pop() if len(ends) == 1 else (low, low)
+    return (first, last) if first <= low and high <= last and first < last else None
+
+
+def _ends_of_words(worded: Sequence[_NumberForm]) -> set[tuple[float, float]]:
+    """Return the ends of each usual scale that has the words of all points, in the order of their numbers."""
     ends = set[tuple[float, float]]()
     for wording in usual_scales():
         points = [point for form in worded if (point := form.on_scale(wording))]
         starts = {number - rank for number, rank in points}
         if len(points) == len(worded) > 1 and len(starts) == 1:
             ends.add((min(starts), min(starts) + len(wording) - 1))
-    ends = {(first, last) for first, last in ends if first == 1} or ends
-    first, last = ends.pop() if len(ends) == 1 else (low, low)
-    return (first, last) if first <= low and max(numbers) <= last and first < last else None
+    return ends
 
 
 def _refuse_reversed(question: ImportedQuestion) -> None:

@@ -30,7 +30,7 @@ from annotation.imports.writing import has_pairs, lay_out, write_records, write_
 from annotation.options import HomeOptions
 from annotation.ratings.answers import source_of_file
 from annotation.server import Home
-from generation.flags import identify
+from generation.flags import language_of
 from plumbline import cli
 from plumbline.cli import Local, Named
 from plumbline.errors import DataError, StudyError, read_each
@@ -46,7 +46,6 @@ from plumbline.words import count, printable_line
 COLUMNS = "columns.yaml"
 _TEXTS = ("output", "text", "original")  # an item's columns, in the order of use for recognising the language
 _REASONS = 5  # reasons that are named where no row has an answer
-_READ = 200  # texts by which the language is recognised
 
 
 @Parameter(name="*")
@@ -371,26 +370,9 @@ def read_questions(
 ) -> tuple[Material, list[ImportedQuestion]]:
     """Return the questions, and the material without cells that are not answers, which are listed."""
     answers = without_repeats(material.answers, listed)
-    titles = list(map(str, answers["question"].cat.remove_unused_categories().cat.categories))
-    names = distinct([question_name(title) for title in titles])
-    if unknown := [name for name in scales if name not in titles and name not in names]:
-        raise StudyError(f"--scale: no question {unknown[0]!r}; the questions are {', '.join(titles)}")
     cells_by_title = {title: answers.loc[answers["question"] == title, "cell"].cat.remove_unused_categories()
-                      for title in titles}  # fmt: skip
-    sets = {title: {folded(str(text)): str(text) for text in cells.cat.categories}
-            for title, cells in cells_by_title.items()}  # fmt: skip
-
-    def read(named: tuple[str, str]) -> ImportedQuestion:
-        title, name = named
-        larger = [others for others in sets.values() if sets[title].keys() < others.keys()]
-        others = max(larger, key=len, default={})
-        scale = scales.get(title) or scales.get(name)
-        prefers = scale is None and is_preference(title, list(sets[title].values()), two=material.shows_two)
-        kind = LABELS if prefers else scale
-        question = read_question(title, name, cells_by_title[title], kind, list(others.values()))
-        return as_preference(question) if prefers else question
-
-    questions, wrong = read_each(zip(titles, names, strict=True), read), pd.Series(False, answers.index)
+                      for title in answers["question"].cat.remove_unused_categories().cat.categories}  # fmt: skip
+    questions, wrong = _questions(cells_by_title, scales, material.shows_two), pd.Series(False, answers.index)
     for question in questions:
         off = cells_by_title[question.title].isin(list(question.faults))
         cells = answers.loc[off.index[off], ["file", "line", "cell"]].itertuples(index=False, name=None)
@@ -408,6 +390,28 @@ def read_questions(
     falls = {name for name, scale in scales.items() if scale.falls}
     lower = material.lower | {question.title for question in questions if {question.title, question.name} & falls}
     return replace(material, items=items, answers=remaining, listed=tuple(listed), lower=lower), questions
+
+
+def _questions(
+    cells_by_title: Mapping[str, pd.Series], scales: Mapping[str, AskedScale], shows_two: bool
+) -> list[ImportedQuestion]:
+    """Return the questions, whose scales the user or their answers name. Raises with the faults of all of them."""
+    names = dict(zip(cells_by_title, distinct(list(map(question_name, cells_by_title))), strict=True))
+    if unknown := [name for name in scales if name not in names and name not in names.values()]:
+        raise StudyError(f"--scale: no question {unknown[0]!r}; the questions are {', '.join(names)}")
+    sets = {title: {folded(str(text)): str(text) for text in cells.cat.categories}
+            for title, cells in cells_by_title.items()}  # fmt: skip
+
+    def read(title: str) -> ImportedQuestion:
+        larger = [others for others in sets.values() if sets[title].keys() < others.keys()]
+        others = max(larger, key=len, default={})
+        scale = scales.get(title) or scales.get(names[title])
+        prefers = scale is None and is_preference(title, list(sets[title].values()), two=shows_two)
+        kind = LABELS if prefers else scale
+        question = read_question(title, names[title], cells_by_title[title], kind, list(others.values()))
+        return as_preference(question) if prefers else question
+
+    return read_each(names, read)
 
 
 def _no_answers(listed: Sequence[UnplacedRow]) -> DataError:
@@ -433,17 +437,9 @@ def pseudonyms_of(home: Home, study: Study, material: Material) -> dict[str, str
 
 
 def _language(material: Material) -> str:
-    """Return the language of most texts. Raises StudyError if it is uncertain."""
-    texts = [name for name in _TEXTS if material.items[name].notna().any()]
-    if not texts:
-        return "en"
-    some = material.items[texts[0]].dropna().astype(str).head(_READ)
-    codes = pd.Series([code for text in some if (code := identify(text))])
-    counts = codes.value_counts()
-    if counts.empty or counts.iloc[0] < 0.8 * len(codes):
-        likely = f" (perhaps {counts.index[0]})" if len(counts) else ""
-        raise StudyError(f"the language of the texts is uncertain{likely}; add --language CODE")
-    return str(counts.index[0])
+    """Return the language of most texts. Raises DataError if it is uncertain."""
+    texts = next((material.items[name].dropna() for name in _TEXTS if material.items[name].notna().any()), None)
+    return "en" if texts is None else language_of(texts, least=1, share=0.8)
 
 
 def _list(study: Study, listed: Sequence[UnplacedRow], without_role: Sequence[str], say: Callable[[str], None]) -> None:

@@ -195,28 +195,35 @@ class QualtricsResponses(SheetForm):
 
 def _unfolded(table: CellTable) -> CellTable:
     """Split rows that hold several items into a row for each: text_1, output_1, rating_1, text_2 and so on."""
-    stems = defaultdict[str, dict[int, str]](dict)
-    for name in map(str, table.cells.columns):
-        if match := _TURN.match(name):
-            stems[f"{match['before']}{match['after']}"][int(match["turn"])] = name
-    numbered = {stem: names for stem, names in stems.items() if len(names) > 1}
-    turns = max((frozenset(names) for names in numbered.values()), key=len, default=frozenset[int]())
-    full = {stem: names for stem, names in numbered.items() if set(names) == turns}
-    columns_by_stem = {stem: table.values(next(iter(names.values()))) for stem, names in full.items()}
-    texts = [stem for stem, values in columns_by_stem.items() if np.mean([*map(count_words, values[:50])] or [0]) >= 3]
-    if not texts or len(texts) == len(full) or (len(turns) < 3 and len(texts) < 2) or set(full) & set(table.cells):
+    copies = _numbered_copies(list(map(str, table.cells.columns)))
+    texts = [stem for stem, names in copies.items() if _has_sentences(table.values(names[0]))]
+    number = max(map(len, copies.values()), default=0)
+    if not texts or len(texts) == len(copies) or (number < 3 and len(texts) < 2) or set(copies) & set(table.cells):
         return table
-    rest = table.cells.drop(columns=[name for names in full.values() for name in names.values()])
-    columns: dict[str, Any] = {str(name): union_categoricals([rest[name]] * len(turns)) for name in rest}
-    columns |= {
-        stem: union_categoricals([table.cells[names[turn]] for turn in sorted(turns)]) for stem, names in full.items()
-    }
+    rest = table.cells.drop(columns=[name for names in copies.values() for name in names])
+    columns: dict[str, Any] = {str(name): union_categoricals([rest[name]] * number) for name in rest}
+    columns |= {stem: union_categoricals([table.cells[name] for name in names]) for stem, names in copies.items()}
     note = (
-        f"each row contains {len(turns)} items, in numbered copies of the columns {', '.join(full)}; each item becomes"
+        f"each row contains {number} items, in numbered copies of the columns {', '.join(copies)}; each item becomes"
         " a row"
     )
-    lines = np.tile(table.lines, len(turns))
+    lines = np.tile(table.lines, number)
     return replace(table, cells=pd.DataFrame(columns), lines=lines, notes=(*table.notes, note))
+
+
+def _numbered_copies(names: Sequence[str]) -> dict[str, list[str]]:
+    """Return the columns that stand once for each item of a row, in the items' order, by their name without number."""
+    stems = defaultdict[str, dict[int, str]](dict)
+    for name in names:
+        if match := _TURN.match(name):
+            stems[f"{match['before']}{match['after']}"][int(match["turn"])] = name
+    turns = max((frozenset(of_stem) for of_stem in stems.values()), key=len, default=frozenset[int]())
+    return {stem: [of_stem[turn] for turn in sorted(turns)] for stem, of_stem in stems.items()
+            if len(turns) > 1 and set(of_stem) == turns}  # fmt: skip
+
+
+def _has_sentences(texts: Sequence[str]) -> bool:
+    return bool(np.mean([*map(count_words, texts[:50])] or [0]) >= 3)
 
 
 def _with_task_answers(table: CellTable) -> CellTable:

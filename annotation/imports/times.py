@@ -15,17 +15,23 @@ from plumbline.errors import DataError
 _WORDS = packaged("imports/words.yaml")
 _ZONES: dict[str, int] = _WORDS["zones"]  # offsets of the zones that exports name by letters (Amazon's, Google's)
 _MONTHS: list[str] = _WORDS["months"]
-_AMAZON = re.compile(r"\w{3} (?P<month>\w{3}) (?P<day>\d{1,2}) (?P<clock>[\d:]+) (?P<zone>[A-Z]{1,4}) (?P<year>\d{4})")
-_CLOCK = r"(?P<clock>\d{1,2}(?::\d{1,2}){0,2})[ \u202f]?(?P<half>[AaPp][Mm])?"
-_GOOGLE = re.compile(
-    rf"(?P<date>\d{{4}}/\d{{1,2}}/\d{{1,2}}) {_CLOCK}(?: (?:GMT|UTC)(?P<zone>[+-]\d{{1,2}}(?::?\d{{2}})?)?)?"
+_DATE = re.compile(  # 2026-03-01, 2026/3/1, 3/1/2026, 01.03.2026; Sun Mar 01 14:13:33 PST 2026 is Amazon's
+    r"(?:(?P<year>\d{4})[-/](?P<month>\d{1,2})[-/](?P<day>\d{1,2})"
+    r"|(?P<first>\d{1,2})(?P<mark>[/.])(?P<second>\d{1,2})(?P=mark)(?P<last>\d{4}))(?P<rest>(?!\d).*)"
 )
-_SLASHED = re.compile(r"(?P<first>\d{1,2})(?P<mark>[/.])(?P<second>\d{1,2})(?P=mark)(?P<year>\d{4})(?P<rest>\D.*)?")
-_ISO = re.compile(r"\d{4}-\d{2}-\d{2}([T ].*)?")
+_AMAZON = re.compile(r"\w{3} (?P<month>\w{3}) (?P<day>\d{1,2}) (?P<clock>[\d:]+ [A-Z]{1,4}) (?P<year>\d{4})")
+_CLOCK = re.compile(  # 14:13, 2:13:05.25 pm, 14:13 Uhr, 14h13, T14:13:33Z, 2:13 p.m. CET, 14:13 (GMT+1)
+    r"[ ,T]*(?:(?:um|at|à|a las) )?"
+    r"(?P<hour>\d{1,2})(?:[:h](?P<minute>\d{1,2})(?::(?P<second>\d{1,2}(?:[.,]\d{1,9})?))?)?"
+    r"[ \u202f]?(?P<half>[ap]\.?m\.?(?![a-z]))?(?: ?(?:Uhr|h|hrs)\b)?"
+    r" ?\(?(?P<zone>[A-Z]{1,4}(?![A-Z]))?(?P<offset>[+-]\d{1,2}(?::?\d{2})?)?\)?",
+    re.I,
+)
 _WORDED = re.compile(  # 1m 35s, PT1M35S, 95 sec, 0d 0h 1m 35s
     r"(?=.*\d *[a-z])P?(?:(\d+) *d\w*)?[ ,]*T?(?:(\d+) *h\w*)?[ ,]*(?:(\d+) *m(?:in\w*)?)?[ ,]*(?:(\d*\.?\d+) *s\w*)?",
     re.I,
 )
+_ISO = re.compile(r"\d{4}-\d{2}-\d{2}")
 _EPOCH = re.compile(r"1\d{9}(\d{3})?(\.\d+)?")
 
 
@@ -34,90 +40,73 @@ def as_times(values: Sequence[str], location: str) -> list[pd.Timestamp | None]:
 
     Raises DataError if days and months cannot be told apart.
     """
-    slashed = [match for value in values if (match := _SLASHED.fullmatch(value))]
-    day_first = any(int(match["first"]) > 12 for match in slashed)
-    month_first = any(int(match["second"]) > 12 for match in slashed)
-    dotted = any(match["mark"] == "." for match in slashed)
+    texts = pd.Series(values, dtype=object).str.strip()
+    moments = _read(texts.where(texts.str.match(_ISO), ""))  # most of them, all at once
+    others = texts[moments.isna()]
+    dates = [match for text in others if (match := _DATE.fullmatch(text)) and match["mark"]]
+    day_first = any(int(match["first"]) > 12 for match in dates)
+    month_first = any(int(match["second"]) > 12 for match in dates)
+    dotted = any(match["mark"] == "." for match in dates)
     if day_first and month_first:
         raise DataError(f"{location}: some times have the day first and some the month; write all as 2026-03-01")
-    iso = [_as_iso(value, day_first=day_first or (dotted and not month_first)) for value in values]
-    moments = pd.to_datetime(
-        pd.Series(iso, dtype=object).replace("", None), utc=True, format="ISO8601", errors="coerce"
-    )
+    first = day_first or (dotted and not month_first)
+    moments[others.index] = _read(others.map(lambda text: as_iso(text, day_first=first)))
     return [None if pd.isna(moment) else moment for moment in moments]
+
+
+def _read(texts: pd.Series) -> pd.Series:
+    """Return times in ISO 8601; NaT for other texts."""
+    return pd.to_datetime(texts.replace("", None), utc=True, format="ISO8601", errors="coerce").dt.as_unit("us")
 
 
 def month_unsure(values: Iterable[str]) -> bool:
     """Return whether times have slashes, and no day above 12 tells which number is the month."""
-    slashed = [match for value in values if (match := _SLASHED.fullmatch(value)) and match["mark"] == "/"]
+    slashed = [match for value in values if (match := _DATE.fullmatch(value)) and match["mark"] == "/"]
     return bool(slashed) and all(int(match["first"]) <= 12 and int(match["second"]) <= 12 for match in slashed)
 
 
-def _as_iso(value: str, *, day_first: bool) -> str:
+def as_iso(value: str, *, day_first: bool) -> str:
     """Return a time as ISO 8601; empty for a text that is no time."""
     text = value.strip()
-    if _ISO.fullmatch(text):
-        return _with_offset(text)
     if _EPOCH.fullmatch(text):
         number = float(text)
         return datetime.fromtimestamp(number / (1000 if number > 1e11 else 1), UTC).isoformat()
-    return google_time(text) or _amazons(text) or _slashed(text, day_first=day_first)
-
-
-def google_time(text: str) -> str:
-    """Return a time of Google Forms, such as 2026/03/01 2:15:37 PM GMT+1, as ISO 8601; empty for another text."""
-    match = _GOOGLE.fullmatch(text)
+    if match := _AMAZON.fullmatch(text):
+        months = {name: number for number, name in enumerate(_MONTHS, 1)}
+        month = months.get(match["month"].casefold(), 0)
+        return _moment(match["year"], month, int(match["day"]), match["clock"])
+    match = _DATE.fullmatch(text)
     if not match:
         return ""
-    year, month, day = match["date"].split("/")
-    return _clocked(f"{year}-{int(month):02d}-{int(day):02d}", match["clock"], match["half"], match["zone"])
+    if match["year"]:
+        return _moment(match["year"], int(match["month"]), int(match["day"]), match["rest"])
+    first, second = int(match["first"]), int(match["second"])
+    day, month = (first, second) if first > 12 or (day_first and second <= 12) else (second, first)
+    return _moment(match["last"], month, day, match["rest"])
 
 
-def _amazons(text: str) -> str:
-    """Sun May 17 14:13:33 PDT 2020."""
-    match = _AMAZON.fullmatch(text)
-    if not match or match["month"].casefold() not in _MONTHS or match["zone"] not in _ZONES:
+def _moment(year: str, month: int, day: int, rest: str) -> str:
+    """Return a date and the clock behind it, if there is one, as ISO 8601; empty if that is no clock."""
+    date = f"{year}-{month:02d}-{day:02d}"
+    if not rest.strip():
+        return date
+    clock = _CLOCK.fullmatch(rest)
+    zone = clock["zone"].upper() if clock and clock["zone"] else "UTC"
+    hour = int(clock["hour"]) if clock else 0
+    half = clock["half"][0].casefold() if clock and clock["half"] else ""
+    if not clock or zone not in _ZONES or not (clock["minute"] or half or "h" in rest) or (half and hour > 12):
         return ""
-    month = _MONTHS.index(match["month"].casefold()) + 1
-    return f"{match['year']}-{month:02d}-{int(match['day']):02d}T{match['clock']}{_offset(_ZONES[match['zone']])}"
+    hour = hour % 12 + 12 * (half == "p") if half else hour
+    second = (clock["second"] or "00").replace(",", ".")
+    return f"{date}T{hour:02d}:{int(clock['minute'] or 0):02d}:{second:0>2}{_offset(zone, clock['offset'] or '')}"
 
 
-def _slashed(text: str, *, day_first: bool) -> str:
-    """5/17/2020 2:13 PM, 17.05.2020 14:13."""
-    match = _SLASHED.fullmatch(text)
-    if not match:
-        return ""
-    day, month = sorted((int(match["first"]), int(match["second"])), reverse=True)
-    if day < 13:
-        parts = int(match["first"]), int(match["second"])
-        day, month = parts if day_first else parts[::-1]
-    clock = re.fullmatch(rf"[ ,T]*{_CLOCK}", match["rest"] or "")
-    date = f"{match['year']}-{month:02d}-{day:02d}"
-    return _clocked(date, clock["clock"] if clock else "00:00", clock["half"] if clock else None, None)
-
-
-def _with_offset(text: str) -> str:
-    """Return a time in ISO 8601 with its zone's letters replaced by an offset."""
-    match = re.fullmatch(r"(.*\d) ?([A-Z]{1,4})", text)
-    if match and match[2] in _ZONES and match[2] != "T":
-        return f"{match[1]}{_offset(_ZONES[match[2]])}"
-    return text.replace(" ", "T", 1).replace(" ", "")
-
-
-def _offset(hours: int) -> str:
-    return f"{'-' if hours < 0 else '+'}{abs(hours):02d}:00"
-
-
-def _clocked(date: str, clock: str, half: str | None, zone: str | None) -> str:
-    """Return a time as ISO 8601; empty if a clock of 24 hours is called before or after noon."""
-    hour, *rest = clock.split(":")
-    if half and int(hour) > 12:
-        return ""
-    number = int(hour) % 12 + 12 * (half.casefold() == "pm") if half else int(hour)
-    minutes = ":".join(rest) or "00"
-    sign, digits = (zone[0], zone[1:].replace(":", "")) if zone else ("+", "")
+def _offset(zone: str, further: str) -> str:
+    """Return a zone as hours and minutes from UTC: that of its letters, or what is added to them (GMT+1)."""
+    further = further or f"{_ZONES[zone]:+d}"
+    digits = further[1:].replace(":", "")
     digits = (digits if len(digits) > 2 else f"{digits}00").rjust(4, "0")
-    return f"{date}T{number:02d}:{minutes}{sign}{digits[:2]}:{digits[2:]}"
+    return f"{further[0]}{digits[:2]}:{digits[2:]}"
 
 
 def as_seconds(values: Sequence[str]) -> np.ndarray:

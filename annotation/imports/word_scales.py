@@ -93,17 +93,13 @@ def scale_of(name: str, answers: Mapping[str, int], others: Collection[str] = ()
         return None
     every = [*answers, *(answer for answer in others if folded(answer) not in set(map(folded, answers)))]
     candidates = [read for read in _readings(every) if len(read.ranks) == len(every)] or list(_most(every, answers))
-    words = set(map(plain, answers))
-    ends = ({plain(word) for point in (scale[0], scale[-1]) for word in point}
-            for scale in usual_scales() if len(scale) == 3)  # fmt: skip
-    if not candidates or (not others and (len(words) == 1 or any(words <= opposite for opposite in ends))):
-        return None  # `good` and `bad` alone are labels
+    if not candidates or (not others and _are_labels(set(map(plain, answers)))):
+        return None
     apart = [read for read in candidates if read.tells_apart]
     if not apart:
         raise DataError(_one_point(name, candidates[0]))
-    fitting = [read for read in apart if read.is_full] or apart
     distinct: dict[tuple[int, ...], WordScale] = {}
-    for read in fitting:
+    for read in [read for read in apart if read.is_full] or apart:
         distinct.setdefault((len(read.scale), *read.ranks.values()), read)
     if len(distinct) > 1:
         offered = " or ".join(map(functools.partial(_option, name), [*distinct.values()][:_SHOWN]))
@@ -112,6 +108,18 @@ def scale_of(name: str, answers: Mapping[str, int], others: Collection[str] = ()
             f" {offered}, or --scale {name}=labels"
         )
     return next(iter(distinct.values()))
+
+
+def _are_labels(words: set[str]) -> bool:
+    """Return whether answers are labels though a scale has their words: one alone, or `good` and `bad`."""
+    return len(words) == 1 or any(words <= ends for ends in _opposites())
+
+
+@functools.cache
+def _opposites() -> tuple[set[str], ...]:
+    """Return the ends of scales of three points."""
+    thirds = (scale for scale in usual_scales() if len(scale) == 3)
+    return tuple({plain(word) for point in (scale[0], scale[-1]) for word in point} for scale in thirds)
 
 
 def _readings(answers: Sequence[str]) -> Iterator[WordScale]:

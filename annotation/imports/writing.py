@@ -285,25 +285,29 @@ def _rules(questions: Sequence[ImportedQuestion], material: Material) -> dict[st
     common = [question for question in questions if everybody_asked(question, material)]
     ratings = [question for question in common if question.points]
     in_order = sorted(common, key=lambda question: question.is_preference)
-    shares = {question.name: _share_rule(question) for question in in_order if _share_rule(question)}
-    yes = [question.name for question in common if question.name in shares and affirmative(question)]
+    shares = {question.name: rule for question in in_order if (rule := _share_rule(question))}
+    yes = [shares[question.name] for question in common if question.name in shares and affirmative(question)]
     shared = _shared_scale(questions)
     every_rating = len(ratings) == sum(bool(question.points) for question in questions)
     if shared and not material.lower and every_rating and not yes:
         return {"threshold": (shared[0] + shared[-1]) / 2}
-    rules: list[dict[str, Any]] = []
-    for question in ratings:
-        end = "at_most" if question.title in material.lower else "at_least"
-        rules.append({"question": question.name, end: (question.points[0] + question.points[-1]) / 2})
-    rules += [shares[name] for name in yes or ([] if ratings else list(shares)[:1])]
+    ends = {question.name: "at_most" if question.title in material.lower else "at_least" for question in ratings}
+    rules = [
+        {"question": question.name, ends[question.name]: (question.points[0] + question.points[-1]) / 2}
+        for question in ratings
+    ] + (yes or ([] if ratings else list(shares.values())[:1]))
     if not rules:
-        words = next((question.name for question in questions if question.kind == "text"), "")
-        raise DataError(
-            "no question with a scale or labels was answered for most items, so no verdict is possible; name other"
-            " columns with --column answer=NAME"
-            f"{f', or add --scale {words}=labels if its answers are labels' if words else ''}"
-        )
+        raise _no_rules(questions)
     return {"rules": rules}
+
+
+def _no_rules(questions: Sequence[ImportedQuestion]) -> DataError:
+    words = next((question.name for question in questions if question.kind == "text"), "")
+    return DataError(
+        "no question with a scale or labels was answered for most items, so no verdict is possible; name other"
+        " columns with --column answer=NAME"
+        f"{f', or add --scale {words}=labels if its answers are labels' if words else ''}"
+    )
 
 
 def _share_rule(question: ImportedQuestion) -> dict[str, Any]:

@@ -14,9 +14,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from plumbline.encodings import encoding_of
 from plumbline.errors import DataError, read_each
 from plumbline.journal import json_lines
-from plumbline.reading import list_in, text_lines
+from plumbline.reading import list_in
 from plumbline.spreadsheets import EXCEL, excel_rows, one_file, unpacked
 from plumbline.store import fetched, native_file
 from plumbline.study.datasets import TaskType
@@ -35,10 +36,9 @@ def read_frame(path: Path) -> pd.DataFrame:
     try:
         if kind in (".csv", ".tsv"):
             separator = "," if kind == ".csv" else "\t"
-            for _ in text_lines(path):  # refuses bytes that are no text with their line, which pandas does not know
-                pass
+            encoding = encoding_of(path)[0]
             # Read the header as a row: pandas renames columns of equal names and takes an extra column for row names.
-            how: dict[str, Any] = {"header": None, "dtype": str, "keep_default_na": False, "encoding": "utf-8-sig"}
+            how: dict[str, Any] = {"header": None, "dtype": str, "keep_default_na": False, "encoding": encoding}
             with path.open("rb") as file:
                 return _headed(pd.read_csv(file, sep=separator, **how), path)
         if kind in EXCEL:
@@ -54,6 +54,13 @@ def read_frame(path: Path) -> pd.DataFrame:
     except (OSError, ValueError, pd.errors.ParserError, pa.ArrowException) as error:
         raise DataError(f"{path} cannot be read: {_why(error)}") from None
     raise DataError(f"{path} is not a .csv, .tsv, .jsonl, .parquet or .xlsx file")
+
+
+def encoding_remark(path: Path) -> str:
+    """Return a remark on the encoding in which `read_frame` reads a CSV or TSV file; empty for UTF-8."""
+    with unpacked(path) as files:
+        file = one_file(path, files)
+        return encoding_of(file)[1] if file.suffix.lower() in (".csv", ".tsv") else ""
 
 
 def _why(error: Exception) -> str:

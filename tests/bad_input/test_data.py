@@ -58,8 +58,8 @@ HEAD = "sentence1,sentence2,score\n"
 TABLES: tuple[tuple[str, str, str, Any, str], ...] = (
     ("no rows", "sts", "t.csv", b"", "t.csv"),
     ("only a header", "sts", "t.csv", HEAD.encode(), "no rows in split 'test'"),
-    ("latin-1", "sts", "t.csv", (HEAD + "caf\xe9,b,1\n").encode("latin-1"), "not UTF-8 (byte 0xe9 in line 2)"),
-    ("a null", "sts", "t.csv", (HEAD + "a\0b,b,1\n").encode(), "holds a null character (line 2)"),
+    ("no encoding", "sts", "t.csv", HEAD.encode() + b"caf\xe9\x81,b,1\n", "in an unknown encoding"),
+    ("a null", "sts", "t.csv", (HEAD + "a\0b,b,1\n").encode(), "contains a null character (line 2)"),
     ("a row too long", "sts", "t.csv", (HEAD + "a,b,3,5\n").encode(), "line 2 has 4 cells, but the header has 3"),
     ("a row too short", "sts", "t.csv", (HEAD + "a,b,1\na\n").encode(), "row 2, field 'sentence2' is empty"),
     ("two columns of a name", "sts", "t.csv", b"sentence1,sentence2,score,score\na,b,1,2\n",

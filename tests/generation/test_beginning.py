@@ -10,7 +10,8 @@ import pytest
 
 from generation.datasets.loading import texts_in
 from generation.datasets.local import load_local
-from generation.study_of_file import NAMES, language_of
+from generation.flags import language_of
+from generation.study_of_file import NAMES
 from plumbline import __main__
 from plumbline.errors import DataError, StudyError
 from plumbline.study import load_study
@@ -158,8 +159,8 @@ def test_nothing_is_overwritten_and_nothing_is_left_of_what_cannot_be_read(init:
 )
 def test_a_language_that_is_not_certain_is_asked_for(texts: list[str], said: str) -> None:
     with pytest.raises(DataError, match=said):
-        language_of(texts, Path("texts.csv"))
-    assert language_of(TEXTS, Path("texts.csv")) == "en"
+        language_of(texts, least=10, share=0.95)
+    assert language_of(TEXTS, least=10, share=0.95) == "en"
 
 
 def test_a_first_line_of_unknown_names_is_asked_about_and_its_use_printed(
