@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import functools
 import re
+import shlex
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
-from annotation.imports.tables import ENTRY, CellTable
+from annotation.imports.tables import CellTable
 from annotation.questions.wordings import packaged
 from plumbline.errors import StudyError, nearest
 
@@ -48,6 +49,9 @@ _NUMBERED = re.compile(
 _LEADING = re.compile(r"^(?P<before>)(?P<rater>[AREJWPCarejwpc]\d{1,2})[ _.\-:]+(?P<after>[^\W\d].+)$")  # A1_fluency
 _ENDING = re.compile(r"^(?P<before>.*?)[ _.-]*(?P<rater>\d{1,3}|(?<=[ _.-])[A-Za-z])$")
 _ANSWERING = {"answer", "by_rater", "by_item", "slot"}
+_PARTS = re.compile(r"\.|:(?=\S)")  # between the parts of a name
+OF_KEYS = ("system", "rater", "item", "question")  # what keys of objects may be
+_COUNTED = re.compile(r"(?<=\w)[ _.-]*(?:\d{1,4}|(?<=[ _.-])[A-Za-z])$")  # the end of annotator1, model_b
 _GRID = re.compile(r"\[.+\]\s*$")
 _NO_ROLE = "its name shows no role"
 _SHOWN = 24  # characters of a cell
@@ -166,30 +170,16 @@ def propose(table: CellTable, corrections: Mapping[str, str]) -> Proposal:
     """
     columns = [str(name) for name in table.cells.columns]
     _refuse_unknown(table, columns, corrections)
-    fixed = {**{name: role for name, role in table.roles.items() if name in columns}, **corrections}
-    used, roles, reasons = set(fixed.values()), dict[str, str](), dict[str, str]()
+    draft = _Draft(table, {name: role for name, role in table.roles.items() if name in columns}, corrections)
     for name in columns:
-        if name in fixed:
-            roles[name] = fixed[name]
-            by_form = roles[name] == "unused" and left_out(name)
-            reasons[name] = f"its name {by_form}" if by_form else f"set by the format, {table.form}"
-            reasons |= {name: "set by you"} if name in corrections else {}
-        else:
-            roles[name], reasons[name] = _role_by_name(name, used)
-    if roles.get(ENTRY) == "unused" and ENTRY not in fixed:
-        reasons[ENTRY] = "the number of the entry in the file"
-        texts = [name for name, role in roles.items() if role in ("original", "output", "text")]
-        several = len(table.cells[[ENTRY, *texts]].drop_duplicates()) > table.cells[ENTRY].nunique()
-        roles[ENTRY] = "unused" if several or "item" in roles.values() else "item"
-    for name in columns:
-        if name not in corrections and roles[name] in _ANSWERING and any(map(_LOG.search, table.values(name)[:50])):
-            roles[name], reasons[name] = "unused", "a log of the page, or a browser's name"
-    for name in table.copies:
-        if roles.get(name) == "answer" and name not in corrections:
-            roles[name], reasons[name] = "unused", "one value for each entry, beside several answers"
+        draft.set_role(name)
+    draft.set_entry()
+    for name in sorted(table.keys):
+        draft.set_keys(name)
+    draft.leave_out()
     full = frozenset(name for name in columns if table.cells[name].notna().all())
-    faults = [*_faults_of_entries(table, roles, fixed), *_ticks(table, roles, corrections)]
-    return Proposal(roles, reasons, frozenset(fixed), full, tuple(faults))
+    faults = (*draft.faults, *draft.faults_of_entries(), *draft.ticks())
+    return Proposal(draft.roles, draft.reasons, frozenset(draft.fixed), full, faults)
 
 
 def _refuse_unknown(table: CellTable, columns: list[str], corrections: Mapping[str, str]) -> None:
@@ -200,35 +190,119 @@ def _refuse_unknown(table: CellTable, columns: list[str], corrections: Mapping[s
             raise StudyError(f"--column: unknown role {role!r}; {nearest(role, list(ROLES))}")
 
 
-def _ticks(table: CellTable, roles: Mapping[str, str], corrections: Mapping[str, str]) -> Iterator[str]:
-    """Yield answers of the form's own choice that are one tick in each row, as consent is."""
-    answers = [name for name, role in roles.items() if role == "answer"]
-    for name in answers if len(answers) > 1 else ():
-        texts, full = table.values(name), table.cells[name].notna().all()
-        if full and len(texts) == 1 and texts[0].casefold() in _TICKED and name not in corrections:
-            yield (
-                f"{name!r} is {texts[0]!r} in each row; name it with --column unused={name} if raters ticked it beside"
-                f" their answers, or with --column answer={name}"
+@dataclass
+class _Draft:
+    """The roles of a table's columns as they are found, one kind of column after another."""
+
+    table: CellTable
+    by_form: Mapping[str, str]
+    corrections: Mapping[str, str]  #: the user's
+    roles: dict[str, str] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
+    faults: list[str] = field(default_factory=list)
+
+    @cached_property
+    def fixed(self) -> Mapping[str, str]:
+        """The roles that the form or the user set."""
+        return {**self.by_form, **self.corrections}
+
+    def named(self, *roles: str) -> list[str]:
+        """Return the columns of these roles."""
+        return [name for name, role in self.roles.items() if role in roles]
+
+    def set_role(self, name: str) -> None:
+        """Give a column the role that the user, the form or its name sets."""
+        if name in self.corrections:
+            role, reason = self.corrections[name], "set by you"
+        elif name in self.by_form:
+            role, why = self.by_form[name], left_out(name)
+            reason = f"its name {why}" if role == "unused" and why else f"set by the format, {self.table.form}"
+        else:
+            role, reason = _role_by_name(name, set(self.fixed.values()))
+        self.roles[name], self.reasons[name] = role, reason
+
+    def set_entry(self) -> None:
+        """Make an entry's number the item if nothing else tells the entries apart."""
+        name = self.table.entry
+        if not name or self.roles[name] != "unused" or name in self.fixed:
+            return
+        self.reasons[name] = "the number of the entry in the file"
+        texts = self.named("original", "output", "text")
+        several = len(self.table.cells[[name, *texts]].drop_duplicates()) > self.table.cells[name].nunique()
+        self.roles[name] = "unused" if several or self.named("item") else "item"
+
+    def set_keys(self, name: str) -> None:
+        """Give the keys above JSON's objects the role that they show; else ask for it."""
+        if name in self.corrections:
+            return
+        cells, values = self.table.cells[name], self.table.values(name)
+        alike = [column for column in self.roles if column != name and cells.equals(self.table.cells[column])]
+        if alike:
+            self.roles[name], self.reasons[name] = "unused", f"the same as {alike[0]!r}"
+        elif are_numbers(values) and cells.is_unique:
+            self.roles[name], self.reasons[name] = "unused", "the number of the object in the file"
+        elif role := role_of_keys(values) or self._of_holder(name) or self._identifying(name):
+            self.roles[name], self.reasons[name] = role, "the keys of the objects"
+        else:
+            self.roles[name], self.reasons[name] = "unused", "the keys of the objects"
+            offered = " or ".join(f"--column {shlex.quote(f'{role}={name}')}" for role in OF_KEYS)
+            self.faults.append(
+                f"{name!r} is the key of each object and may be a system, a rater, an item or a question; name it with"
+                f" {offered}, or set it to unused (--column {shlex.quote(f'unused={name}')})"
             )
 
+    def _of_holder(self, name: str) -> str:
+        """Return the role that the name of the field with the objects shows: `annotators` holds a rater's each."""
+        role = by_name(re.sub("s$", "", self.table.keys[name].holder))
+        return role if role in OF_KEYS else ""
 
-def _faults_of_entries(table: CellTable, roles: Mapping[str, str], fixed: Collection[str]) -> Iterator[str]:
-    """Yield what is unclear where an entry has several rows: an id that two entries share, an answer to no item."""
-    none = np.zeros(len(table.cells), bool)
-    items = [name for name, role in roles.items() if role in ("item", "original", "output", "text") and name != ENTRY]
-    of_rater = any(name in table.copies for name, role in roles.items() if role == "rater")
-    ids = [name for name in items if roles[name] == "item" and name not in fixed and name in table.copies]
-    for name in ids if not of_rater else ():
-        of_entries = table.cells[name][~table.copies[name]]
-        if len(twice := of_entries[of_entries.duplicated(keep=False) & of_entries.notna()]):
-            lines = table.lines[twice.index[twice == twice.iloc[0]][:2]]
-            yield (
-                f"{table.path.name}, lines {lines[0]} and {lines[1]}: {name} {str(twice.iloc[0])[:40]!r} is used twice;"
-                f" add --column item={name} if it is one item, or --column item={ENTRY} if these are two"
-            )
-    for name in [name for name, role in roles.items() if role == "answer" and name in table.copies]:
-        if any((table.copies[name] & ~table.copies.get(of_item, none)).any() for of_item in items):
-            yield f"{name!r} is one value for several items; set it to unused (--column unused={name})"
+    def _identifying(self, name: str) -> str:
+        """Return `item` if keys are numbered, and each is that of one text within its object."""
+        texts = [text for text in self.named("original", "output", "text") if text in self.table.keys[name].within]
+        of_texts = self.table.cells[[name, *texts]].drop_duplicates()
+        one_each = bool(texts) and of_texts[name].is_unique and not of_texts[texts].duplicated().any()
+        return "item" if one_each and all(re.search(r"\d", key) for key in self.table.values(name)) else ""
+
+    def leave_out(self) -> None:
+        """Take logs, and what an entry has once beside several answers, from the answers."""
+        for name in self.named(*_ANSWERING):
+            if name in self.corrections:
+                continue
+            if any(map(_LOG.search, self.table.values(name)[:50])):
+                self.roles[name], self.reasons[name] = "unused", "a log of the page, or a browser's name"
+            elif self.roles[name] == "answer" and name in self.table.copies:
+                self.roles[name], self.reasons[name] = "unused", "one value for each entry, beside several answers"
+
+    def ticks(self) -> Iterator[str]:
+        """Yield answers of the form's own choice that are one tick in each row, as consent is."""
+        answers = self.named("answer")
+        for name in answers if len(answers) > 1 else ():
+            texts, full = self.table.values(name), self.table.cells[name].notna().all()
+            if full and len(texts) == 1 and texts[0].casefold() in _TICKED and name not in self.corrections:
+                yield (
+                    f"{name!r} is {texts[0]!r} in each row; name it with --column unused={name} if raters ticked it"
+                    f" beside their answers, or with --column answer={name}"
+                )
+
+    def faults_of_entries(self) -> Iterator[str]:
+        """Yield what is unclear where an entry has several rows: an id of two entries, an answer to no item."""
+        table, copies = self.table, self.table.copies
+        none = np.zeros(len(table.cells), bool)
+        items = [name for name in self.named("item", "original", "output", "text") if name != table.entry]
+        of_rater = any(name in copies for name in self.named("rater"))
+        ids = [name for name in items if self.roles[name] == "item" and name not in self.fixed and name in copies]
+        for name in ids if not of_rater else ():
+            of_entries = table.cells[name][~copies[name]]
+            if len(twice := of_entries[of_entries.duplicated(keep=False) & of_entries.notna()]):
+                lines = table.lines[twice.index[twice == twice.iloc[0]][:2]]
+                yield (
+                    f"{table.path.name}, lines {lines[0]} and {lines[1]}: {name} {str(twice.iloc[0])[:40]!r} is used"
+                    f" twice; add --column item={name} if it is one item, or --column item={table.entry} if these are"
+                    " two"
+                )
+        for name in [name for name in self.named("answer") if name in copies]:
+            if any((copies[name] & ~copies.get(of_item, none)).any() for of_item in items):
+                yield f"{name!r} is one value for several items; set it to unused (--column unused={name})"
 
 
 def _role_by_name(name: str, used: Collection[str]) -> tuple[str, str]:
@@ -242,11 +316,24 @@ def _role_by_name(name: str, used: Collection[str]) -> tuple[str, str]:
 
 
 def by_name(name: str) -> str:
-    """Return the role that a column's name shows, a grid's or the last part of `Input.source`; empty if none."""
+    """Return the role that a column's name shows, a grid's or the last part of `Input.source` or `INPUT:source`."""
     if _GRID.search(name):
         return "unused" if left_out(name) else "by_item"
-    role = _BY_NAME.get(re.sub(r"[\W_]+", "", name.rpartition(".")[2]).casefold(), "")
+    role = _BY_NAME.get(re.sub(r"[\W_]+", "", _PARTS.split(name)[-1]).casefold(), "")
     return role or ("unused" if left_out(name) else "")
+
+
+def are_numbers(keys: Iterable[str]) -> bool:
+    """Return whether keys count objects, from 0 or 1 on."""
+    numbers = [int(key) if key.isdecimal() else -1 for key in keys]
+    return numbers in (list(range(len(numbers))), list(range(1, len(numbers) + 1)))
+
+
+def role_of_keys(keys: Iterable[str]) -> str:
+    """Return what keys of objects are if they show it, as `model1` and `model2` or raters' ids do; else empty."""
+    keys = list(keys)
+    roles = {"rater" if _PERSON.fullmatch(key) else by_name(_COUNTED.sub("", key)) for key in keys}
+    return roles.pop() if len(roles) == 1 and roles <= set(OF_KEYS) else ""
 
 
 @functools.cache

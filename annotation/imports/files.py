@@ -7,21 +7,26 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from annotation.imports.columns import SINGLE, by_name
+from annotation.imports.columns import SINGLE, are_numbers, by_name, role_of_keys
+from annotation.imports.keys import KEY, shape_of
 from annotation.imports.sheets import spread
 from annotation.imports.tables import (
     ENTRY,
+    MARK,
     CellTable,
+    ObjectKeys,
     UnplacedRow,
     coded_rows,
     read_csv,
@@ -56,8 +61,10 @@ def read_file(path: Path, sheet: str = "") -> list[CellTable]:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from None
     with unpacked(path) as files:
         if files != [path]:
-            tables = [table for file in files for table in read_file(file, sheet)]
-            return [replace(table, path=path / table.path.name) for table in tables]
+            top = Path(os.path.commonpath([file.parent for file in files]))
+            return [
+                replace(table, path=path / file.relative_to(top)) for file in files for table in read_file(file, sheet)
+            ]
     kind = path.suffix.lower()
     if kind in EXCEL:
         plain = read_excel(path, sheet)
@@ -164,15 +171,17 @@ def _entries(path: Path) -> tuple[list[Entry], Any]:
 
 
 def _of_mapping(path: Path, root: dict[str, Any]) -> CellTable:
-    """Read a JSON object: answers by rater and item, or a list of records with shared facts."""
-    if _lacks_a_list(root):
+    """Read a JSON object: objects under keys, answers by rater and item, or a list of records with shared facts."""
+    if _is_by_column(root):
         raise DataError(
             f'{path}: its records are not in a list; write them as [{{"id": ...}}, ...], in pandas with'
             " to_json(orient='records')"
         )
-    inner = [value for value in root.values() if isinstance(value, dict)]
-    if inner and len(inner) == len(root) and all(_scalar(cell) for value in inner for cell in value.values()):
+    if _is_by_rater(root):
         return _by_rater(path, root)
+    shape = shape_of([root])
+    if shape.depth:
+        return _generic(path, list(enumerate(shape.listed(root), 1)))
     lists = {
         name: value for name, value in root.items() if isinstance(value, list) and value and isinstance(value[0], dict)
     }
@@ -184,19 +193,24 @@ def _of_mapping(path: Path, root: dict[str, Any]) -> CellTable:
     return _generic(path, list(enumerate(lists[name], 1)), note)
 
 
-def _lacks_a_list(root: Mapping[str, Any]) -> bool:
-    """Return whether an object holds records by id, or by column as pandas writes them."""
+def _is_by_column(root: Mapping[str, Any]) -> bool:
+    """Return whether an object holds records by column, as pandas writes them."""
     inner = [value for value in root.values() if isinstance(value, dict)]
     if not inner or len(inner) < len(root):
         return set(root) == {"columns", "index", "data"}
     shared = set.intersection(*map(set, inner))
-    if not all(_scalar(cell) for value in inner for cell in value.values()):
-        return len(inner) > 1 and bool(shared)
-    if any(by_name(key) in SINGLE for key in shared):
-        return True
     kinds = {all(isinstance(cell, (int, float, type(None))) for cell in value.values()) for value in inner}
-    numbered = shared == set(map(str, range(len(shared))))
+    numbered = bool(shared) and shared == set(map(str, range(len(shared))))
     return numbered and (len(kinds) > 1 or any(by_name(name) in SINGLE for name in root))
+
+
+def _is_by_rater(root: Mapping[str, Any]) -> bool:
+    """Return whether an object holds objects of answers by id: none of their keys is the name of a field."""
+    inner = [value for value in root.values() if isinstance(value, dict)]
+    if not inner or len(inner) < len(root) or not all(_scalar(cell) for value in inner for cell in value.values()):
+        return False
+    shared = set.intersection(*map(set, inner))
+    return not are_numbers(root) and not any(map(by_name, shared)) and role_of_keys(root) in ("rater", "")
 
 
 def _scalar(value: Any) -> bool:
@@ -214,13 +228,16 @@ def _by_rater(path: Path, root: Mapping[str, Mapping[str, Any]]) -> CellTable:
     def rows() -> Iterator[tuple[int, dict[str, str]]]:
         number = 0
         for rater, answers in root.items():
-            for key, cell in answers.items():
+            for name, cell in answers.items():
                 number += 1
-                cells = {"id": key} if whole_ids else _id_parts(parts[key])
-                yield number, {"rater": rater, **cells, "answer": text_of(cell)}
+                cells = {"id": name} if whole_ids else _id_parts(parts[name])
+                yield number, {key: rater, **cells, "answer": text_of(cell)}
 
+    key = "rater" if role_of_keys(root) else "key"
     roles = {"id": "item", **{name: name for name in ("rater", "answer", "question", "system", "item")}}
-    return table_of(path, "JSON (answers by rater and id)", rows(), roles=roles)
+    return table_of(
+        path, "JSON (answers by key and id)", rows(), roles=roles, keys={} if key == "rater" else {key: ObjectKeys()}
+    )
 
 
 def _id_parts(parts: Sequence[str]) -> dict[str, str]:
@@ -232,23 +249,69 @@ def _id_parts(parts: Sequence[str]) -> dict[str, str]:
 
 def _generic(path: Path, entries: Sequence[Entry], notes: tuple[str, ...] = ()) -> CellTable:
     """Read any records: nested objects give columns, lists of objects and of answers give rows."""
-    rows = [(line, row) for line, entry in entries for row in _expanded(entry, f"{path.stem} {line}")]
-    counts = Counter(name for _, row in rows for name in row.cells)
-    refuse_wide(path, len(counts))
-    listed = {path: role for _, entry in entries if isinstance(entry, dict) for path, role in _listed_answers(entry)}
-    names = _short_names(set(counts), set(listed))
-    flat = len(rows) == len(entries)
-    form = ("JSON lines" if path.suffix.lower() != ".json" else "JSON") + ("" if flat else " (nested)")
-    unused = {ENTRY} if flat else set()
-    short = [(line, {names[key]: cell for key, cell in row.cells.items() if key not in unused}) for line, row in rows]
-    columns = {path: names[path].replace(DOT, ".") for path in counts if path not in unused}
-    copies = {column: np.array([path in row.copied for _, row in rows]) for path, column in columns.items()}
-    return table_of(
-        path, form, short, roles={columns[path]: role for path, role in listed.items() if role and path in columns},
-        notes=notes, copies={column: mask for column, mask in copies.items() if mask.any()},
-        listed=tuple(UnplacedRow(path.name, line, reason, name.replace(DOT, "."))
-                     for line, entry in entries for name, reason in _unread(entry)),
-    )  # fmt: skip
+    shape = shape_of([entry for _, entry in entries if isinstance(entry, dict)])
+    return _Records(path, [(line, _as_record(shape.listed(entry))) for line, entry in entries]).table(notes)
+
+
+def _as_record(entry: Any) -> Any:
+    return {"objects": entry} if isinstance(entry, list) else entry
+
+
+@dataclass(frozen=True)
+class _Records:
+    """Records of a file, with objects under keys as lists, and the rows that they give."""
+
+    path: Path
+    entries: Sequence[Entry]
+
+    @cached_property
+    def rows(self) -> list[tuple[int, _EntryRow]]:
+        """The rows of all records."""
+        stem = self.path.stem
+        return [(line, row) for line, entry in self.entries for row in _expanded(entry, f"{stem} {line}")]
+
+    @cached_property
+    def roles(self) -> dict[str, str]:
+        """The roles of lists with a value for each answer, by path."""
+        records = [entry for _, entry in self.entries if isinstance(entry, dict)]
+        return {path: role for record in records for path, role in _listed_answers(record)}
+
+    @cached_property
+    def columns(self) -> dict[str, str]:
+        """The names of columns by path; the number of the entry is none if each entry is a row."""
+        counts = Counter(name for _, row in self.rows for name in row.cells)
+        refuse_wide(self.path, len(counts))
+        names = _short_names(set(counts), set(self.roles))
+        fields = {name.replace(MARK, "") for name in names.values() if MARK in name} & set(names.values())
+        short = {path: names[path].replace(DOT, ".").replace(MARK, "outer " if fields else "") for path in counts}
+        return {path: name for path, name in short.items() if path != ENTRY or self.is_nested}
+
+    @property
+    def is_nested(self) -> bool:
+        """Whether an entry gives several rows."""
+        return len(self.rows) > len(self.entries)
+
+    def _around(self, path: str) -> ObjectKeys:
+        """Return what stands around keys: what holds their objects, and what is within these."""
+        holder, dot, _ = path.rpartition(".")
+        inner = [inner for inner in self.columns if inner.startswith(f"{holder}{dot}")]
+        return ObjectKeys(holder, frozenset(map(self.columns.__getitem__, inner)))
+
+    def table(self, notes: tuple[str, ...]) -> CellTable:
+        """Return the rows as a table."""
+        columns, kind = self.columns, "JSON lines" if self.path.suffix.lower() != ".json" else "JSON"
+        short = [(line, {columns[key]: cell for key, cell in row.cells.items() if key in columns})
+                 for line, row in self.rows]  # fmt: skip
+        copied = {path for _, row in self.rows for path in row.copied}
+        copies = {columns[path]: np.array([path in row.copied for _, row in self.rows]) for path in copied}
+        keys = {columns[path]: self._around(path) for path in columns if KEY in path.rpartition(".")[2]}
+        return table_of(
+            self.path, f"{kind} (nested)" if self.is_nested else kind, short, notes=notes, copies=copies, keys=keys,
+            entry=columns.get(ENTRY, ""),
+            roles={columns[path]: role for path, role in self.roles.items() if role and path in columns},
+            listed=tuple(UnplacedRow(self.path.name, line, reason, name.replace(DOT, "."))
+                         for line, entry in self.entries for name, reason in _unread(entry)),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ from __future__ import annotations
 import html
 import itertools
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ import pandas as pd
 
 from annotation.imports.columns import Proposal, left_out, without_role
 from annotation.imports.preferences import shows_two
-from annotation.imports.tables import CellTable, UnplacedRow, coded, renamed
+from annotation.imports.tables import CellTable, UnplacedRow, coded, merged, renamed
 from annotation.imports.times import as_seconds, as_times, month_unsure
 from annotation.questions.wordings import packaged
 from plumbline.errors import DataError
@@ -28,7 +29,12 @@ TEXTS = ("original", "output", "text")
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,8});")
 _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
 _STATUSES = packaged("imports/words.yaml")["statuses"]
+_OF_ITEMS = (*TEXTS, "truth", "language", "beside", "system", "item")  # roles that another file's facts have
 _KEYS = ("item", "system", "question", *TEXTS)  # roles of columns by which another file's facts are joined
+_UNNAMED = ("the file does not name raters, so each answer to an item counts as a different rater's, and the number of"
+            " raters is unknown")  # fmt: skip
+_PER_FILE = " (add --raters-per-file if each file is from one rater)"
+_TOGETHER = (("line", "rater"), ("submission",), ("rater",), ("rater", "at"))  # what one submission's answers share
 JOINT = " | "  # between the parts of an item's id
 
 
@@ -63,8 +69,9 @@ def match(
     lookups = [(table, proposal) for table, proposal in both if not proposal.has_answers]
     notes, listed = list[str](), [entry for table in tables for entry in table.listed]
     parts = []
-    for table, proposal in rated:
+    for (table, proposal), file in zip(rated, _file_names([table.path for table, _ in rated]), strict=True):
         frame = _rows(table, proposal, wanted, notes)
+        frame = frame.assign(file=_constant(file, len(frame)))
         for lookup in lookups:
             frame = _with_lookup(frame, table, proposal, *lookup, notes)
         parts.append(_with_file(frame) if raters_per_file else frame)
@@ -74,19 +81,52 @@ def match(
     frame = _without_empty(frame, listed)
     _refuse_originals_alone(frame, rated)
     items, numbers = _items(frame)
-    columns = ["rater", "question", "cell", "at", "seconds", "comment", "status", "file", "line"]
+    frame = frame.assign(item=numbers, seconds=_of_answers(frame.assign(item=numbers), notes))
+    columns = ["rater", "question", "cell", "at", "seconds", "comment", "status", "file", "line", "item"]
     has_raters = not frame["unnamed"].any()
-    if not has_raters:
-        several = " (add --raters-per-file if each file is from one rater)" if len(rated) > 1 else ""
+    notes += [] if has_raters else [_UNNAMED + (_PER_FILE if len(rated) > 1 else "")]
+    return Material(
+        items, frame[columns], tuple(listed), tuple(dict.fromkeys(notes)), has_raters,
+        lower=frozenset(itertools.chain.from_iterable(table.lower for table in tables)),
+        without_role=tuple(dict.fromkeys(itertools.chain.from_iterable(map(without_role, proposals)))),
+        shows_two=any(shows_two(proposal.roles) for proposal in proposals),
+    )  # fmt: skip
+
+
+def _file_names(paths: Sequence[Path]) -> list[str]:
+    """Return the files' names, with as many folders as tell apart files of one name."""
+    for parts in range(1, max(len(path.parts) for path in paths) + 1):
+        names = ["/".join(path.parts[-parts:]) for path in paths]
+        if len(set(names)) == len(names):
+            return names
+    return [path.name for path in paths]
+
+
+def _of_answers(frame: pd.DataFrame, notes: list[str]) -> np.ndarray:
+    """Return the seconds that each answer took; those of a whole submission are no answer's, and are left out.
+
+    They are a whole submission's if a row of the file has one time for several items, or if each submission, each
+    rater, or each rater at one moment, has one time for all of several items.
+    """
+    seconds, timed = frame["seconds"].to_numpy(float), frame[frame["seconds"].notna()]
+    whole = np.zeros(len(timed), bool)
+    for keys in (
+        (["file", "line", "rater"], ["file", "submission"], ["file", "rater"], ["file", "rater", "at"])
+        if len(timed)
+        else ()
+    ):
+        groups = timed.groupby(["file", *keys], observed=True)
+        several = (groups["item"].transform("max") > groups["item"].transform("min")).to_numpy()
+        times = timed["seconds"][several]
+        one_each = (times == groups["seconds"].transform("min")[several]).all()
+        if one_each and ("line" in keys or times.nunique() > 1):
+            whole |= several
+    if whole.any():
         notes.append(
-            "the file does not name raters, so each answer to an item counts as a different rater's, and the number of"
-            f" raters is unknown{several}"
+            f"{count(int(whole.sum()), 'answer has', 'answers have')} only the time of a whole submission with several"
+            " items, which is no answer's time and is left out"
         )
-    lower = frozenset(name for table in tables for name in table.lower)
-    answers = frame[columns].assign(item=numbers)
-    unknown = tuple(dict.fromkeys(name for proposal in proposals for name in without_role(proposal)))
-    two = any(shows_two(proposal.roles) for proposal in proposals)
-    return Material(items, answers, tuple(listed), tuple(dict.fromkeys(notes)), has_raters, lower, unknown, two)
+    return np.where(frame.index.isin(timed.index[whole]), np.nan, seconds)
 
 
 def _refuse_originals_alone(frame: pd.DataFrame, rated: Sequence[tuple[CellTable, Proposal]]) -> None:
@@ -153,28 +193,29 @@ def _rows(table: CellTable, proposal: Proposal, wanted: Collection[str], notes: 
             for title, kept_out in zip(questions.categories, without, strict=True) if kept_out
         ]  # fmt: skip
         return base.assign(question=questions, cell=_plain(cells, single("answer")))
+    questions = _plain(cells, single("question")) if single("question") else _constant("rating", number)
     return _stacked(
         [
-            base.assign(question=_constant(question, number), cell=cells[column], **facts)
+            base.assign(question=_constant(question, number) if question else questions, cell=cells[column], **facts)
             for column, question, facts in _wide_answers(table, proposal)
         ]
     )
 
 
 def _wide_answers(table: CellTable, proposal: Proposal) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Yield each column of answers of a table: its question, and what it says of rater or item."""
+    """Yield each column of answers of a table: its question, if it names one, and what it says of rater or item."""
     number = len(table.cells)
     by_rater, by_item = (*proposal.named("by_rater"), *proposal.named("slot")), proposal.named("by_item")
     for column in by_rater:
         question, rater = proposal.raters.get(column, ("", column))
         unnamed = proposal.roles[column] == "slot"
         ids = pd.Categorical([f"{rater} {row}" for row in range(number)]) if unnamed else _constant(rater, number)
-        yield column, question or "rating", {"rater": ids, "unnamed": unnamed}
+        yield column, question, {"rater": ids, "unnamed": unnamed}
     for column in () if by_rater else by_item:
         match = re.fullmatch(r"(?P<question>.*?)\s*\[(?P<item>.+)\]\s*", column)
-        question, item = (match["question"], match["item"]) if match else ("rating", column)
+        question, item = (match["question"], match["item"]) if match else ("", column)
         role = "text" if match or count_words(item) > 2 else "item"
-        yield column, question or "rating", {role: _constant(item, number)}
+        yield column, question, {role: _constant(item, number)}
     for column in () if by_rater or by_item else proposal.named("answer"):
         yield column, column, {"left_out": table.copies[column]} if column in table.copies else {}
 
@@ -298,37 +339,59 @@ def _with_lookup(
     frame: pd.DataFrame, table: CellTable, proposal: Proposal, lookup: CellTable, of_lookup: Proposal, notes: list[str]
 ) -> pd.DataFrame:
     """Join another file's facts about items to the rows, by the columns that both files have."""
-    roles = {name: role for name, role in of_lookup.roles.items() if role != "unused"}
     keys = [name for name, role in proposal.roles.items() if name in of_lookup.roles and role in _KEYS]
-    shared = [role for role in ("submission", "rater") if of_lookup.first(role) and proposal.first(role)]
-    if not keys and shared:
-        return _with_people(frame, lookup, {role: of_lookup.first(role) for role in shared}, of_lookup, notes)
     if not keys:
-        raise DataError(f"{lookup.path}: has no answers and shares no column of items with {table.path.name}; rename"
-                        " its columns to match")  # fmt: skip
+        return _with_people(frame, table, proposal, lookup, of_lookup, notes)
     numbers, first = group_numbers([lookup.cells[name].array for name in keys])
     found_at = _positions(table, lookup, keys, first)
     at = np.tile(found_at, len(frame) // max(len(found_at), 1))
-    for name, role in roles.items():
-        if name in keys or role not in (*TEXTS, "truth", "language", "beside", "system", "item"):
-            continue
+    facts = {name: role for name, role in of_lookup.roles.items() if role in _OF_ITEMS and name not in keys}
+    for name, role in facts.items():
         _refuse_ambiguous(lookup, numbers, keys, name)
         array = _texts(lookup.cells[name], notes) if role in (*TEXTS, "beside") else lookup.cells[name].array
+        brought = coded(np.append(array.codes[first], -1)[at], list(array.categories))
         target = f"beside:{name}" if role == "beside" else role
-        if target not in frame or not frame[target].notna().any():
-            frame[target] = coded(np.append(array.codes[first], -1)[at], list(array.categories))
+        frame[target] = _filled(frame, target, brought, lookup, name, notes)
     if unmatched := int((found_at < 0).sum()):
         notes.append(f"{lookup.path.name}: has no row for {count(unmatched, 'row')} of {table.path.name}")
     return frame
 
 
+def _filled(
+    frame: pd.DataFrame, target: str, brought: pd.Categorical[Any], lookup: CellTable, name: str, notes: list[str]
+) -> pd.Categorical[Any]:
+    """Return a column with another file's values where it has none. Raises DataError where both have different ones."""
+    mine: pd.Categorical[Any] = frame[target].array if target in frame else _nothing(len(frame))
+    if (mine.codes < 0).all():
+        return brought
+    if target in ("item", "system"):
+        notes.append(f"{lookup.path.name}: {name!r} is not used, since the rows with answers have their own {target}")
+        return mine
+    texts, others = (np.array([*column.categories, ""], object)[column.codes] for column in (mine, brought))
+    if len(different := np.flatnonzero((texts != "") & (others != "") & (texts != others))):
+        row = different[0]
+        first, second = (repr(printable_line(str(column[row]))[:60]) for column in (texts, others))
+        raise DataError(
+            f"{frame['file'].iloc[row]}, line {frame['line'].iloc[row]}: the {target} is {first}, but {second} in"
+            f" {name!r} of {lookup.path.name} (so for {count(len(different), 'answer')}); set one of these columns to"
+            f" unused (--column 'unused={lookup.path.name}:{name}')"
+        )
+    codes, index = pd.factorize(np.where(texts == "", others, texts))
+    return merged(codes.astype(np.int32), list(index))
+
+
 def _with_people(
-    frame: pd.DataFrame, lookup: CellTable, shared: Mapping[str, str], of_lookup: Proposal, notes: list[str]
+    frame: pd.DataFrame, table: CellTable, proposal: Proposal, lookup: CellTable, of_lookup: Proposal, notes: list[str]
 ) -> pd.DataFrame:
     """Add to each row whether its submission counts, from a list of submissions: its own, or else its rater's.
 
     A rater's work counts if any submission of theirs does: one that they returned takes nothing from another.
     """
+    names = {role: of_lookup.first(role) for role in ("submission", "rater") if proposal.first(role)}
+    shared = {role: name for role, name in names.items() if name}
+    if not shared:
+        raise DataError(f"{lookup.path}: has no answers and shares no column of items with {table.path.name}; rename"
+                        " its columns to match")  # fmt: skip
     statuses = _statuses(lookup.cells, of_lookup.first("status"), notes).astype(object)
     brought = np.full(len(frame), "", object)
     for role, column in shared.items():

@@ -27,7 +27,8 @@ from plumbline.spreadsheets import EXCEL, excel_rows, one_file, unpacked
 from plumbline.words import count, shows, trim
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-ENTRY = "entry"  # the column of an entry's number, where an entry of JSON gives several rows
+MARK = "\x1e"  # before a name that no field of the file has
+ENTRY = f"{MARK}entry"  # the column of an entry's number, where an entry of JSON gives several rows
 AND_ALSO = "\x1f"  # between several labels in one cell
 _Quoting = Literal[0, 3]  # the `csv` module's QUOTE_MINIMAL and QUOTE_NONE
 _NAMED_SEPARATOR = re.compile(r'"?sep=([,;\t|])"?\s*', re.I)
@@ -58,6 +59,14 @@ class UnplacedRow:
 
 
 @dataclass(frozen=True)
+class ObjectKeys:
+    """What stands around a column of keys: the field that holds the objects, and the columns of what is in these."""
+
+    holder: str = ""  #: empty for the file's own records
+    within: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
 class CellTable:
     """The rows of one file: a column of categories for each name, all of them texts."""
 
@@ -72,6 +81,8 @@ class CellTable:
     scales: Mapping[str, str] = field(default_factory=dict)  #: of questions whose scale the form defines: 0..25
     #: By column: rows that repeat the value of an entry with several rows.
     copies: Mapping[str, np.ndarray] = field(default_factory=dict)
+    entry: str = ""  #: the column of entries' numbers, where entries give several rows
+    keys: Mapping[str, ObjectKeys] = field(default_factory=dict)  #: columns of the keys above JSON's objects
 
     def values(self, column: str) -> list[str]:
         """Return the distinct texts of a column."""

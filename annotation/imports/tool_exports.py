@@ -29,6 +29,7 @@ _ROLES = {"rater": "rater", "question": "question", "answer": "answer", "time": 
 _TEXT = 4  # words of what is a text rather than an answer
 NO_ANSWERS = "spans and boxes are not imported as answers"
 _SPANS = "spans are not imported as answers"
+_CANDIDATE = ("body", "text", "html", "title")  # what a candidate of a ranking shows
 _UNREAD = "a list is not read here"
 
 
@@ -137,18 +138,26 @@ class LabelStudio(ToolExport):
     title = "Label Studio"
     keys = (frozenset({"annotations", "data"}), frozenset({"completions", "data"}))
 
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._candidates = set[str]()  #: lists of the task's data whose entries were ranked
+
     def read(self, record: dict[str, Any]) -> None:
         data = {f"data.{name}": cell for name, cell in flat(record.get("data", {})).items()}
         base = {**data, "item": record.get("id", self.number)}
         if record.get("predictions"):
             self._notes["predictions of models are not ratings; tasks that have them"] += 1
         annotations = record.get("annotations") or record.get("completions") or []
+        self._candidates.clear()
         drafts = [draft for draft in record.get("drafts", ()) if isinstance(draft, dict)]
         for annotation in annotations:
             status = "cancelled" if annotation.get("was_cancelled") else "submitted"
             self._annotation(record, base, annotation, status)
         for draft in drafts:
             self._annotation(record, base, draft, "draft")
+        for name in unread_lists({"data": record.get("data")}):
+            if name.removeprefix("data.") not in self._candidates:
+                self.list(_UNREAD, name)
         if not annotations and not drafts:
             self.list("nobody annotated the task")
 
@@ -177,15 +186,7 @@ class LabelStudio(ToolExport):
 
     def _ranks(self, task: Any, about: Mapping[str, Any], name: str, ranker: Any) -> None:
         """Add an order of candidates: each is an item, and its rank the answer."""
-        candidates = {
-            str(entry["id"]): next(
-                (entry[key] for key in ("body", "text", "html", "title") if entry.get(key)), str(entry["id"])
-            )
-            for listed in task.get("data", {}).values()
-            if isinstance(listed, list)
-            for entry in listed
-            if isinstance(entry, dict) and "id" in entry
-        }
+        candidates = self._ranked_in(task.get("data", {}))
         buckets = ranker if isinstance(ranker, dict) else {"_order": ranker}
         if len([key for key in buckets if key != "_"]) == 1:
             order = next(ids for key, ids in buckets.items() if key != "_")
@@ -198,6 +199,18 @@ class LabelStudio(ToolExport):
                 text, item = candidates.get(str(candidate), str(candidate)), f"{about['item']} | {candidate}"
                 ranked = {**about, "candidate": candidate, "candidate text": text, "item": item}
                 self.add(ranked, question=name, answer=bucket)
+
+    def _ranked_in(self, data: Mapping[str, Any]) -> dict[str, str]:
+        """Return the texts of candidates by id, from the lists of a task's data."""
+        texts = dict[str, str]()
+        for name, listed in data.items():
+            entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+            ids = [str(entry["id"]) for entry in entries if "id" in entry]
+            if ids and len(ids) == len(listed):
+                self._candidates.add(name)
+            named = (next(filter(None, map(entry.get, _CANDIDATE)), entry["id"]) for entry in entries if "id" in entry)
+            texts |= dict(zip(ids, map(str, named), strict=True))
+        return texts
 
 
 def answer_of(value: Any) -> str | None:
@@ -346,40 +359,41 @@ class Prodigy(ToolExport):
         self._entered, self._buttons, self._unsure = set[str](), set[str](), False
 
     def read(self, record: dict[str, Any]) -> None:
-        listed = record.get("options")  # a recipe's own page may call something else so
-        options = {str(o["id"]): o.get("text", o["id"]) for o in listed or ()} if not isinstance(listed, dict) else {}
+        cells, options = self._cells(record), _options(record)
+        entered = self._entered_in(record, cells)
+        unsure = record.get("_view_id") == "blocks" and "label" not in record and bool(cells)
+        self._entered |= entered | ({"choice"} if options else set())
+        self._unsure |= unsure
+        rejected, ignored = record["answer"] == "reject", record["answer"] == "ignore"
+        if not options and not any(cells.get(name) for name in entered):
+            if ignored:
+                self.list("the annotator ignored the text")
+            if ignored or ("label" not in record and record.get("spans")):
+                return
+        if rejected and (options or entered or unsure):
+            self._notes["texts that were answered, and rejected with Prodigy's button; their answers count"] += 1
+        button = {str(record.get("label", "answer")): record["answer"]}
+        self._buttons |= button.keys()
+        self.add({**self._about(record, cells), **_choice(record, options), "status": "discarded" * ignored}, **button)
+
+    def _about(self, record: Mapping[str, Any], cells: Mapping[str, str]) -> dict[str, Any]:
+        """Return what a record says of its text, of the rater and of the time."""
+        text = {"text": record["text"]} if "text" in record else {}
+        item, time = record.get("_input_hash", self.number), record.get("_timestamp", "")
+        meta = flat(record.get("meta") or {}, "meta.")
+        return {**meta, **cells, "item": item, **text, **self._session(record), "time": time}
+
+    def _cells(self, record: Mapping[str, Any]) -> dict[str, str]:
+        """Return what a recipe keeps in a record beside Prodigy's own fields, and list what is not read."""
         others = {
             key: cell for key, cell in record.items()
             if key[:1] != "_" and (key not in self._own or (key == "options" and isinstance(cell, dict)))
         }  # fmt: skip
-        cells = flat(others)
-        about = {**flat(record.get("meta") or {}, "meta."), **cells, "item": record.get("_input_hash", self.number)}
-        about |= {"text": record["text"]} if "text" in record else {}
-        about |= self._session(record)
-        about |= {"time": record.get("_timestamp", ""), "status": "discarded" if record["answer"] == "ignore" else ""}
         for path in unread_lists(others):
             self.list(_UNREAD, path)
         if record.get("spans"):
             self.list(_SPANS)
-        entered = self._entered_in(record, cells)
-        self._entered |= entered
-        unsure = record.get("_view_id") == "blocks" and "label" not in record and bool(cells)
-        self._unsure |= unsure
-        button = {str(record.get("label", "answer")): record["answer"]}
-        if options:
-            chosen = [text_of(options.get(str(name), name)) for name in record.get("accept") or ()]
-            self._entered.add("choice")
-            about["choice"] = AND_ALSO.join(chosen) or "none of them"
-        elif not any(cells.get(name) for name in entered):
-            if record["answer"] == "ignore":
-                self.list("the annotator ignored the text")
-                return
-            if "label" not in record and record.get("spans"):
-                return
-        if (options or entered or unsure) and record["answer"] == "reject":
-            self._notes["texts that were answered, and rejected with Prodigy's button; their answers count"] += 1
-        self._buttons |= button.keys()
-        self.add(about, **button)
+        return flat(others)
 
     def _entered_in(self, record: Mapping[str, Any], cells: Mapping[str, str]) -> set[str]:
         """Return the names of what the annotator entered in blocks; a model's own numbers are not."""
@@ -409,6 +423,19 @@ class Prodigy(ToolExport):
         roles |= dict.fromkeys(self._buttons, button) | dict.fromkeys(self._entered, "answer")
         roles = {**table.roles, **roles}
         return replace(table, roles={name: role for name, role in roles.items() if name in table.cells})
+
+
+def _options(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the words of Prodigy's options by id; a recipe's own page may call something else so."""
+    listed = record.get("options") or ()
+    return (
+        {} if isinstance(listed, dict) else {str(option["id"]): option.get("text", option["id"]) for option in listed}
+    )
+
+
+def _choice(record: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, str]:
+    chosen = [text_of(options.get(str(name), name)) for name in record.get("accept") or ()]
+    return {"choice": AND_ALSO.join(chosen) or "none of them"} if options else {}
 
 
 class Potato(ToolExport):
