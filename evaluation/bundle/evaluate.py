@@ -173,14 +173,14 @@ def _spec(name: str, makers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def models_of(file: Path) -> dict[str, dict[str, Any]]:
-    """Return the models of the user's study by name, with resolved paths."""
+    """Return the models of the user's study by their names in tables, with resolved paths."""
     study = load_study(file)
-    models = {}
+    host, models = ModelHost.of(study), {}
     for spec in study.evaluation.models:
         settings = spec.model_dump(mode="json", exclude_unset=True)
         if settings.get("path") and not settings.get("package"):
             settings["path"] = str(study.resolve(settings["path"]))
-        models[spec.name] = settings
+        models[host.label(spec)] = settings
     if not models:
         raise StudyError(f"{study.file} has no `evaluation.models`; name a model with --model")
     return models

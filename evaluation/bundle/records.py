@@ -19,7 +19,7 @@ from plumbline.study.base import Line, StudyPart
 COPY = "copy_of"
 AGAIN = "get it again from its source"
 #: A model's settings in a bundle: none gives access to a machine (by a folder, a server, a key or code).
-OF_MODELS = ("name", "kind", "revision", "prompts")
+OF_MODELS = ("name", "kind", "revision", "prompts", "truncate_dim")
 KINDS = ("sentence_transformers", "mteb", "lexical")
 OF_GENERATORS = ("languages", "quantization", "dtype", "max_model_len")  # settings of engines
 #: The settings that `study.json` may have, by part: none lets a model run code of its own, for example.

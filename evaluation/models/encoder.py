@@ -252,9 +252,9 @@ class ModelHost:
         return cls(study.file, study.folder, study.scratch, study.evaluation, tuple(study.datasets))
 
     def label(self, spec: ModelSpec) -> str:
-        """Return the model's name in records and tables, with its revision if the study has two of one name."""
+        """Return the model's name in records and tables, with its variant if the study has two of one name."""
         same = [model for model in self.evaluation.models if model.name == spec.name]
-        return spec.name if len(same) == 1 else f"{spec.name}@{spec.revision}"
+        return spec.name if len(same) == 1 or not spec.variant else f"{spec.name}@{spec.variant}"
 
     @property
     def labels(self) -> list[str]:
@@ -262,11 +262,11 @@ class ModelHost:
         return [self.label(spec) for spec in self.evaluation.models]
 
     def chosen(self, names: Sequence[str] = ()) -> list[ModelSpec]:
-        """Return the study's models, or the named ones (by name or label). Raises StudyError for an unknown one."""
+        """Return the study's models, or those of a label or name. Raises StudyError for an unknown one."""
         specs = {self.label(spec): spec for spec in self.evaluation.models}
         chosen = []
         for name in [names] if isinstance(names, str) else names:
-            specs_of_name = [spec for key, spec in specs.items() if name in (key, spec.name)]
+            specs_of_name = [specs[name]] if name in specs else [spec for spec in specs.values() if spec.name == name]
             if not specs_of_name:
                 raise StudyError(f"{self.file}: no model {name!r} in `evaluation.models`; {nearest(name, list(specs))}")
             chosen += [spec for spec in specs_of_name if spec not in chosen]

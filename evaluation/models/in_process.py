@@ -51,7 +51,8 @@ class SentenceTransformerModel(TextModel):
     ) -> None:
         """Load the model; `base` is the study file's folder.
 
-        Raises StudyError for a missing folder and for code that is not allowed, ServiceError otherwise.
+        Raises StudyError for a missing folder, for code that is not allowed and for more dimensions than it has,
+        ServiceError otherwise.
         """
         location = spec.location(base)
         from sentence_transformers import SentenceTransformer  # noqa: PLC0415 (takes seconds)
@@ -66,6 +67,7 @@ class SentenceTransformerModel(TextModel):
                 device=device or None,
                 trust_remote_code=spec.remote_code,
                 model_kwargs={"dtype": precision},
+                truncate_dim=spec.truncate_dim,
             )
         except Exception as error:
             if "trust_remote_code" in str(error) and not spec.remote_code:
@@ -75,6 +77,12 @@ class SentenceTransformerModel(TextModel):
             hint = "correct its `path`" if local else "check name and revision, connect to the hub, or give it a `path`"
             line = f"model {spec.name!r} cannot be loaded from {location}: {first_line(error)}; {hint}"
             raise ServiceError(line) from error
+        width = self._model.get_embedding_dimension()
+        if spec.truncate_dim and width and width < spec.truncate_dim:
+            raise StudyError(
+                f"model {spec.name!r}: truncate_dim is {spec.truncate_dim}, but its embeddings have {width} dimensions;"
+                " give it a smaller one, or remove it"
+            )
         prompts = {name: text for name, text in (self._model.prompts or {}).items() if text is not None}
         self.prompts = prompts | spec.prompts
         self._precision = precision

@@ -70,8 +70,13 @@ class ModelSpec(PartOfKinds):
         return value
 
     def __hash__(self) -> int:
-        """Hash name and revision, which differ between a study's models."""
+        """Hash name and revision, by which most of a study's models differ."""
         return hash((self.name, self.revision))
+
+    @property
+    def variant(self) -> str:
+        """Its revision, and the settings that make several models of one name and revision; empty for none."""
+        return self.revision
 
     @property
     def prefixes(self) -> Mapping[str, str]:
@@ -194,6 +199,17 @@ class SentenceTransformersSpec(_FilesSpec, _PromptedSpec, _OwnCodeSpec):
     RUNS: ClassVar[str] = "evaluation.models.in_process:SentenceTransformerModel"
 
     kind: Literal["sentence_transformers"] = "sentence_transformers"
+    truncate_dim: int | None = Field(
+        default=None,
+        ge=1,
+        description="of an embedding only so many first dimensions, for models trained for that (Matryoshka)",
+    )
+
+    @property
+    def variant(self) -> str:
+        """Its revision and dimensions."""
+        dimensions = f"dim={self.truncate_dim}" if self.truncate_dim else ""
+        return ",".join(filter(None, (self.revision, dimensions)))
 
     def refuse_unloadable(self) -> None:
         """Raise StudyError for a name that no model on the hub can have."""
@@ -211,8 +227,8 @@ class SentenceTransformersSpec(_FilesSpec, _PromptedSpec, _OwnCodeSpec):
     def identity(self, fingerprint: str, precision: str) -> list[Any]:
         """Return what decides its embeddings: of the usual kind, which has no name here, so also the precision."""
         parts = [self.name, self.revision, fingerprint]
-        prompts = self._of_prompts()
-        return [*parts, *([precision] if precision != "float32" else []), *([prompts] if prompts else [])]
+        settings = {**self._of_prompts(), **({"truncate_dim": self.truncate_dim} if self.truncate_dim else {})}
+        return [*parts, *([precision] if precision != "float32" else []), *([settings] if settings else [])]
 
 
 class MtebSpec(_OwnCodeSpec):
@@ -307,7 +323,7 @@ class EvaluationSpec(StudyPart):
     models: Annotated[
         tuple[ModelSpec, ...],
         Field(min_length=1, description="the models to score"),
-        distinct("model", lambda model: f"{model.name}@{model.revision}"),
+        distinct("model", lambda model: f"{model.name}@{model.variant}"),
     ]
     protocol: Literal["paper", "mteb"] = Field(
         default="paper", description=("paper: classification on the full train split, as in HTEB; mteb: mteb's default")

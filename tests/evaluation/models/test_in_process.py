@@ -16,6 +16,7 @@ from scipy import stats
 from evaluation.models.embeddings import Embeddings, drift
 from evaluation.models.encoder import ModelHost
 from evaluation.models.in_process import SentenceTransformerModel
+from plumbline.errors import StudyError
 from plumbline.resources import ROOT
 from plumbline.study.evaluation import SentenceTransformersSpec
 from tests.evaluation.conftest import sentence, write_study
@@ -43,6 +44,27 @@ def test_embeddings_of_half_the_bits_point_the_same_way(device: str, precision: 
     made = embedded(device, precision)
     assert made.dtype == np.float32 and np.isfinite(made).all()
     assert drift(embedded("cpu", "float32"), made).max() < most
+
+
+def test_an_embedding_is_as_many_first_dimensions_as_the_study_says(tmp_path: Path) -> None:
+    study = write_study(tmp_path, evaluation={"models": [SPEC, {**SPEC, "truncate_dim": 64}]})
+    host = ModelHost.of(study)
+    assert host.labels == ["mini", "mini@dim=64"] and len({*map(host.model_id, study.evaluation.models)}) == 2
+    assert [host.chosen([name]) for name in host.labels] == [[spec] for spec in study.evaluation.models]
+    whole, part = (host.load(spec).embed(TEXTS) for spec in study.evaluation.models)
+    assert part.shape == (64, 64) and np.abs(whole[:, :64] - part).max() < 1e-5
+    again = host.load(study.evaluation.models[1])
+    assert np.array_equal(again.embed(TEXTS), part) and again.encoded == 0
+    with pytest.raises(StudyError, match="truncate_dim is 512, but its embeddings have 384 dimensions; give it a sm"):
+        host.load(SentenceTransformersSpec(**SPEC, truncate_dim=512))
+    (single,) = write_study(tmp_path, evaluation={"models": [{**SPEC, "truncate_dim": 64}]}).evaluation.models
+    assert host.model_id(single) == host.model_id(study.evaluation.models[1])
+
+
+@pytest.mark.parametrize("models", [[{**SPEC, "truncate_dim": 0}], [{**SPEC, "truncate_dim": 64}] * 2])
+def test_no_dimensions_and_one_entry_twice_are_refused(tmp_path: Path, models: list[dict[str, object]]) -> None:
+    with pytest.raises(StudyError, match="truncate_dim|mini@dim=64"):
+        write_study(tmp_path, evaluation={"models": models})
 
 
 def test_models_in_turn_leave_no_memory_behind(tmp_path: Path) -> None:
