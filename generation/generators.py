@@ -202,19 +202,25 @@ def _once(function: Function, job: Job) -> str:
 
 
 def make_generator(
-    plan: Plan, names: Collection[str] = (), *, cluster: str = "", allow_code: bool = False
+    plan: Plan,
+    names: Collection[str] = (),
+    *,
+    cluster: str = "",
+    chat: Chat | None = None,
+    allow_code: bool = False,
 ) -> Generator:
     """Return the generator of these transformations of the study (by default all), ready to work.
 
-    It combines the study's generator, functions and files of outputs, as the transformations need. A chat model runs on
-    the Ray cluster at the address `cluster`, if any. Functions run code: raises StudyError for one unless `allow_code`.
+    It combines the study's generator, functions and files of outputs, as the transformations need. A chat model is
+    `chat` if given, or runs on the Ray cluster at the address `cluster`, if any. Functions run code: raises StudyError
+    for one unless `allow_code`.
     """
     by_way: dict[str, dict[str, Transformation]] = {}
     for name in names or plan.kinds:
         by_way.setdefault(plan.kinds[name].made_by, {})[name] = plan.kinds[name]
     if not allow_code:
         refuse_code(plan, by_way.get("function", {}))
-    by_name = {way: _of_way(plan, way, kinds, cluster) for way, kinds in by_way.items()}
+    by_name = {way: _of_way(plan, way, kinds, cluster, chat) for way, kinds in by_way.items()}
     if len(by_name) == 1:
         return next(iter(by_name.values()))
     return Together({name: by_name[way] for way, kinds in by_way.items() for name in kinds})
@@ -229,7 +235,7 @@ def refuse_code(plan: Plan, names: Collection[str]) -> None:
             )
 
 
-def _of_way(plan: Plan, way: str, kinds: Mapping[str, Transformation], cluster: str) -> Generator:
+def _of_way(plan: Plan, way: str, kinds: Mapping[str, Transformation], cluster: str, chat: Chat | None) -> Generator:
     if way == "function":
         return Functions(kinds)
     if way == "outputs":
@@ -237,6 +243,7 @@ def _of_way(plan: Plan, way: str, kinds: Mapping[str, Transformation], cluster: 
     spec, study = plan.study.generator, plan.study
 
     def asked() -> Generator:
-        return ChatGenerator(ClusterChat(spec, study, cluster) if cluster else open_chat(spec, study), plan.prompts)
+        model = chat or (ClusterChat(spec, study, cluster) if cluster else open_chat(spec, study))
+        return ChatGenerator(model, plan.prompts)
 
     return spec.source(asked, lambda _: RecordedOutputs.of(study))

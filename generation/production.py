@@ -24,28 +24,46 @@ from generation.jobs import COMMAND, Job, Plan, refuse_other_outputs
 from generation.output import make_output
 from generation.output_statistics import flagged_lines, flagged_outputs
 from generation.unit import Shard, Unit, planned, take_over
-from plumbline.cli import Named, StudyOptions, reads
+from plumbline.cli import Local, Named, Several, StudyOptions, reads
 from plumbline.errors import ServiceError, StudyError
 from plumbline.manifest import stage
 from plumbline.models.asking import ask_all
+from plumbline.models.batch import (
+    IN_BATCH,
+    BatchServer,
+    batch_path,
+    batch_server,
+    next_steps,
+    refuse_batch,
+    refuse_file,
+    refuse_out,
+)
 from plumbline.records import TransformedText
 from plumbline.store import is_remote, only_one, read_batches, read_records
 from plumbline.study import Study
 from plumbline.words import count
 
+LOCK = ".generation.lock"  # among a study's scratch files
 
-def generate(study: Study, *, again: bool = False, cluster: str = "", allow_code: bool = False) -> Counter[str]:
+
+def generate(
+    study: Study, *, again: bool = False, cluster: str = "", batch_file: Path | None = None, allow_code: bool = False
+) -> Counter[str]:
     """Make the missing outputs of a study; return counts of ok, failed, unanswered and reused outputs.
 
     Writes `texts.parquet` and `transformations/<transformation>/<seed>.parquet`. `again` asks for failed outputs too.
-    `cluster` is the address of a Ray cluster to work on; empty for this machine. `allow_code` allows the study's
-    functions to run. Raises StudyError if a function is needed without it, DataError for data sets that cannot be read,
-    and ServiceError for a generator that cannot work; outputs received before stay.
+    `cluster` is the address of a Ray cluster to work on; empty for this machine. Requests are written into
+    `batch_file`, if any, and their texts end unanswered. `allow_code` allows the study's functions to run. Raises
+    StudyError if a function is needed without it or requests are in a batch, DataError for data sets that cannot be
+    read, and ServiceError for a generator that cannot work; outputs received before stay.
     """
     plan = Plan(study)
     busy = f"another run is generating for {study.name!r}"
     with contextlib.ExitStack() as locks:
-        locks.enter_context(only_one(study.scratch / ".generation.lock", busy))
+        locks.enter_context(only_one(study.scratch / LOCK, busy))
+        batch = _batch(study, batch_file, again=again, cluster=cluster)
+        if batch:
+            locks.callback(batch.requests.close)
         take_over(study.journal_file(name, seed) for name in study.transformations for seed in study.seeds)
         units = locks.enter_context(planned(plan, again=again))
         counts, todo = _left(plan, units, allow_code=allow_code)
@@ -53,8 +71,45 @@ def generate(study: Study, *, again: bool = False, cluster: str = "", allow_code
             if not unit.todo:
                 unit.settle()
         if todo:
-            counts += _generate(plan, todo, cluster, allow_code=allow_code)
+            counts += _generate(plan, todo, cluster, batch, allow_code=allow_code)
+        if batch:
+            batch.requests.write()
+            if not counts["unanswered"]:
+                batch.requests.path.unlink()
     return counts
+
+
+def _batch(study: Study, file: Path | None, *, again: bool, cluster: str) -> BatchServer | None:
+    """Return the generator as it is asked through files, if requests go into one or answers came from one.
+
+    Raises StudyError if requests are out that this run would pay twice.
+    """
+    if cluster:
+        refuse_batch(study)
+    if again or not file:
+        refuse_out(study)
+    if file:
+        refuse_file(file)
+    elif not batch_path(study).exists():
+        return None
+    if again:
+        batch_path(study).unlink(missing_ok=True)
+    return batch_server(study, file)
+
+
+def read_batch(study: Study, files: Sequence[Path], *, lost: bool = False) -> list[str]:
+    """Read answers from the files of a batch, for the next `generate`; return a line on each file.
+
+    If it was `lost`, requests that have no answer then are asked again. Raises StudyError if no request is in a batch,
+    DataError for a file without answers to them.
+    """
+    if not batch_path(study).exists():
+        way = f"`{study.command(COMMAND)} --batch-file requests.jsonl` writes what is missing"
+        raise StudyError(f"no request of {study.name!r} is in a batch; {way}")
+    with only_one(study.scratch / LOCK, f"another run is generating for {study.name!r}"):
+        server = batch_server(study)
+        with contextlib.closing(server.requests):
+            return server.requests.read(files, server.key, lost=lost)
 
 
 def generate_shard(study: Study, shard: Shard, *, again: bool = False, allow_code: bool = False) -> Counter[str]:
@@ -69,8 +124,9 @@ def generate_shard(study: Study, shard: Shard, *, again: bool = False, allow_cod
     busy = f"a run without --shard is generating for {study.name!r}"
     twice = f"another run is generating shard {shard.number}/{shard.of} of {study.name!r}"
     with contextlib.ExitStack() as locks:
-        locks.enter_context(only_one(study.scratch / ".generation.lock", busy, shared=True))
+        locks.enter_context(only_one(study.scratch / LOCK, busy, shared=True))
         locks.enter_context(only_one(study.scratch / f".generation.{shard.name}.lock", twice))
+        refuse_batch(study)
         folder = Path(locks.enter_context(tempfile.TemporaryDirectory(prefix="plumbline-")))
         units = locks.enter_context(planned(plan, again=again, texts=folder / "texts.parquet", shard=shard))
         counts, todo = _left(plan, units, allow_code=allow_code)
@@ -109,12 +165,14 @@ async def generate_units(plan: Plan, generator: Generator, units: Sequence[Unit]
     return await ask_all(units, make, generator.concurrency, "text", "generating")
 
 
-def _generate(plan: Plan, units: Sequence[Unit], cluster: str = "", *, allow_code: bool) -> Counter[str]:
+def _generate(
+    plan: Plan, units: Sequence[Unit], cluster: str = "", batch: BatchServer | None = None, *, allow_code: bool
+) -> Counter[str]:
     import uvloop  # noqa: PLC0415 (extra `generation`; reading outputs does not need it)
 
     async def work() -> Counter[str]:
         names = list(dict.fromkeys(unit.transformation for unit in units))
-        generator = make_generator(plan, names, cluster=cluster, allow_code=allow_code)
+        generator = make_generator(plan, names, cluster=cluster, chat=batch, allow_code=allow_code)
         try:
             return await generate_units(plan, generator, units)
         finally:
@@ -133,18 +191,24 @@ _AT_MOST_ONE = Group("At most one of these", validator=LimitedChoice(0, 1))
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Machines:
-    """The machines that transform a study's texts, if not this one alone.
+class Route:
+    """How the generator is asked, if not by this machine alone and at once.
 
     Args:
         ray: Run on a Ray cluster: `auto` or its address.
         shard: Transform only the K-th of N parts of the texts, as in an array job of Slurm (docs/howto/slurm.md).
+        batch_file: Write the requests into a file for a batch API, and send none (docs/howto/batch.md).
+        batch_output: First read the answers in a batch's output and error files.
+        batch_lost: Ask again what has no answer, as the batch failed or was never sent.
     """
 
     ray: Annotated[Named, Parameter(metavar="ADDRESS", group=_AT_MOST_ONE)] = ""
     shard: Annotated[
         Shard | None, reads(Shard.read), Parameter(metavar="K/N", group=_AT_MOST_ONE, n_tokens=1, accepts_keys=False)
     ] = None
+    batch_file: Annotated[Local | None, Parameter(group=_AT_MOST_ONE)] = None
+    batch_output: Annotated[tuple[Local, ...], Several, Parameter(metavar="FILE...")] = ()
+    batch_lost: bool = False
 
 
 def transform_texts(
@@ -154,7 +218,7 @@ def transform_texts(
     again: bool = False,
     allow_code: bool = False,
     dry_run: bool = False,
-    machines: Machines = Machines(),
+    route: Route = Route(),
 ) -> None:
     """Transform the study's texts.
 
@@ -168,7 +232,7 @@ def transform_texts(
         again: Ask again for failed outputs too, not only for unanswered ones.
         allow_code: Allow transformations that are functions, which run code.
         dry_run: Show how much work is left, and generate nothing.
-        machines: Where the texts are transformed.
+        route: How the generator is asked.
     """
     study = options.load()
     if generator:
@@ -176,27 +240,34 @@ def transform_texts(
     if dry_run:
         print(forecast(study, again=again))
         return
-    if machines.shard:
-        counts = generate_shard(study, machines.shard, again=again, allow_code=allow_code)
+    if route.batch_output or route.batch_lost:
+        for line in read_batch(study, route.batch_output, lost=route.batch_lost):
+            print(line)
+    if route.shard:
+        counts = generate_shard(study, route.shard, again=again, allow_code=allow_code)
         print(f"{study.name}: {_counted(counts)}; when all shards have ended, run again without --shard")
         _refuse_failures(counts["failed"] + counts["unanswered"], counts["ok"] + counts["reused"])
         return
     outputs = [study.folder / "texts.parquet", study.outputs]
     with stage(study, "generation", study.data_files(), outputs):
-        counts = generate(study, again=again, cluster=machines.ray, allow_code=allow_code)
+        counts = generate(study, again=again, cluster=route.ray, batch_file=route.batch_file, allow_code=allow_code)
     print(f"{study.name}: {_counted(counts)} -> {study.outputs}")
     reasons, n_made = Counter[str](), counts["ok"]
     if counts["failed"] or counts["unanswered"] or not n_made:
         files = (study.transformation_file(name, seed) for name in study.transformations for seed in study.seeds)
         reasons = reasons_of(files, study.command(COMMAND))
         n_made = reasons.pop("", 0)
+        del reasons[IN_BATCH]
     for reason, number in reasons.most_common(3):
         print(f"  {number}: {reason}")
     if reasons:
         print("  (the tables have all reasons; the next run repeats unanswered texts, with --again also failed texts)")
     for line in flagged_lines(flagged_outputs(study)):
         print(f"  {line}")
-    _refuse_failures(reasons.total(), n_made)
+    if route.batch_file and (steps := next_steps(study, route.batch_file)):
+        print("\n".join(steps))
+    else:
+        _refuse_failures(reasons.total(), n_made)
 
 
 def _refuse_failures(n_failed: int, n_made: int) -> None:

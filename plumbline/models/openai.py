@@ -17,6 +17,7 @@ import ssl
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -95,7 +96,7 @@ class StrangeAnswerError(TextUnansweredError):
 
 
 @dataclass(eq=False)
-class _PassingError(Exception):
+class PassingError(Exception):
     """A fault that a retry may mend."""
 
     what: str
@@ -194,7 +195,7 @@ class ChatServer(Chat):
             try:
                 answer = await self._try(body, labels)
                 break
-            except _PassingError as fault:
+            except PassingError as fault:
                 if number <= (min(1, RETRIES) if fault.once else RETRIES):
                     await self.sleep(pause(number, fault.headers))
                     continue
@@ -285,14 +286,20 @@ class ChatServer(Chat):
             async with session.post(self.url, data=body, proxy=self.proxy or None, allow_redirects=False) as page:
                 content = await _whole_body(page)
         except aiohttp.ConnectionTimeoutError:
-            raise _PassingError(f"no connection within {CONNECT:g} s", broken=True) from None
+            raise PassingError(f"no connection within {CONNECT:g} s", broken=True) from None
         except TimeoutError:
-            raise _PassingError(f"no answer within {TIMEOUT:g} s") from None
+            raise PassingError(f"no answer within {TIMEOUT:g} s") from None
         except (aiohttp.ClientError, OSError) as error:
-            raise _PassingError(hidden(_what_broke(error), self.key), broken=True) from None
-        if page.status == 200:
+            raise PassingError(hidden(_what_broke(error), self.key), broken=True) from None
+        return self.read(page.status, content, labels, page.headers)
+
+    def read(
+        self, status: int, content: bytes, labels: Sequence[str], headers: Mapping[str, str] = MappingProxyType({})
+    ) -> Completion:
+        """Return the answer in a response; raise for one of another status, or without a whole answer."""
+        if status == 200:
             return self._answer(content, labels)
-        raise self._trouble(page.status, page.headers, content)
+        raise self._trouble(status, headers, content)
 
     def _connect(self) -> aiohttp.ClientSession:
         """Open the session; its connections belong to the running event loop."""
@@ -315,7 +322,7 @@ class ChatServer(Chat):
             choices = page["choices"]
         except ValueError:
             if content.lstrip()[:1] in (b"{", b""):
-                raise _PassingError("the answer breaks off before its end") from None
+                raise PassingError("the answer breaks off before its end") from None
             raise self._stranger("") from None
         except (TypeError, KeyError, AttributeError, RecursionError):
             raise self._stranger(complaint(content, self.key)) from None
@@ -350,7 +357,7 @@ class ChatServer(Chat):
         if status := error_status(part):
             raise self._trouble(status, {}, content)
         if "choices" in part or "message" in part:
-            raise _PassingError("an error for an answer", complaint(content, self.key))
+            raise PassingError("an error for an answer", complaint(content, self.key))
 
     def _stranger(self, details: str) -> ServiceError | TextUnansweredError:
         """Record a strange response: this text's fault or, before any good answer, a wrong address."""
@@ -366,12 +373,12 @@ class ChatServer(Chat):
             return ServiceError(f"{line}; correct the setting that the message names, then run again with --again")
         return TextRefusedError(f"{REFUSED}{words}")
 
-    def _unknown_end(self, words: str) -> ServiceError | _PassingError:
+    def _unknown_end(self, words: str) -> ServiceError | PassingError:
         """Record a paid answer that may be half: asked for once more or, if all answers end so, a server's way."""
         if self._concerns_all(words):
             line = f"{self.spec.base_url}: every {words}, which does not tell whether it is whole"
             return ServiceError(f"{line}; use a server that ends answers by 'stop' or 'length'")
-        return _PassingError(f"the {words}", once=True)
+        return PassingError(f"the {words}", once=True)
 
     def _concerns_all(self, words: str, most: int = REFUSALS) -> bool:
         """Record an answer that cannot be used; return whether so many are alike and there is no good one."""
@@ -382,7 +389,7 @@ class ChatServer(Chat):
         """Raise the error for a status other than 200."""
         url, words = self.spec.base_url, complaint(content, self.key)
         if status in PASSING:
-            return _PassingError(f"status {status}", words, headers)
+            return PassingError(f"status {status}", words, headers)
         if status in (401, 403):
             return ServiceError(f"{url}: the key is not accepted; set {self.spec.settings.api_key_env}")
         if status == 404:
