@@ -249,7 +249,9 @@ def _alpha_over_pairs(
 ) -> Estimate:
     """Return alpha of pairs with two ratings or more, by a distance of every two points or the ordinal one."""
     rows, times, kind = _kinds(counts)
-    parts = _coincidences(rows)
+    # each pair's part of the coincidence matrix, as a row: ordered pairs of its ratings over their number less 1
+    both = rows[:, :, None] * rows[:, None, :] - rows[:, :, None] * np.eye(rows.shape[1])
+    parts: Floats = (both / (rows.sum(axis=1) - 1)[:, None, None]).reshape(len(rows), -1)
     # the ordinal one is summed pair by pair, as the package krippendorff does: no digit differs
     summed = parts[kind].sum(axis=0) if distance is None else times @ parts
     value = float(_alpha(summed[None], distance)[0])
@@ -272,26 +274,14 @@ def _interval_alpha(answers: Answers, generator: np.random.Generator | None) -> 
     parts = np.column_stack([ratings, sums, squares, (ratings * squares - sums**2) / (ratings - 1)])
     if _all_agree(answers):
         return Estimate.alone(1.0, ALIKE)
-    return bca(_alpha_of_sums, parts, np.ones(len(parts), np.int64), generator)
 
+    def alpha_of(sums: Floats) -> Floats:
+        ratings, total, squares, within = sums.T
+        with np.errstate(invalid="ignore", divide="ignore"):
+            alpha: Floats = 1 - (ratings - 1) * within / (ratings * squares - total**2)
+        return alpha
 
-def _alpha_of_sums(sums: Floats) -> Floats:
-    """`_interval_alpha` of sums over pairs, a row each."""
-    ratings, total, squares, within = sums.T
-    with np.errstate(invalid="ignore", divide="ignore"):
-        alpha: Floats = 1 - (ratings - 1) * within / (ratings * squares - total**2)
-    return alpha
-
-
-def _coincidences(counts: Integers) -> Floats:
-    """Each pair's part of the coincidence matrix, as a row: ordered pairs of its ratings over their number less 1.
-
-    `counts` (pairs by points) are two ratings or more of each pair.
-    """
-    points = counts.shape[1]
-    both = counts[:, :, None] * counts[:, None, :] - counts[:, :, None] * np.eye(points)
-    parts: Floats = (both / (counts.sum(axis=1) - 1)[:, None, None]).reshape(len(counts), -1)
-    return parts
+    return bca(alpha_of, parts, np.ones(len(parts), np.int64), generator)
 
 
 def _alpha(sums: Floats, distance: Floats | None) -> Floats:
@@ -548,7 +538,11 @@ def mean_kappa(answers: Answers) -> Estimate:
         return Estimate.undefined(f"no two raters share {LEAST_SHARED} pairs")
     pair, couple = pd.factorize(pair[wanted])[0], pd.factorize(couple[wanted])[0]
     first, second = first[wanted], second[wanted]
-    kappas, shared, without = _kappas(couple, *_places(answers, first, second))
+    # Ratings as places on the scale, as scikit-learn counts them: whole numbers, so that all sums of them are exact.
+    places = np.arange(len(answers.levels), dtype=np.float64)
+    if isinstance(answers.scale, Continuous):
+        places = (np.array(answers.levels) - answers.scale[0]) / (answers.scale[-1] - answers.scale[0])
+    kappas, shared, without = _kappas(couple, places[first], places[second])
     defined = ~np.isnan(kappas)
     if not defined.any():
         return Estimate.undefined("no two raters varied, so chance agreement is complete")
@@ -562,16 +556,10 @@ def mean_kappa(answers: Answers) -> Estimate:
         left_out = (total + np.bincount(pair, np.where(keep, change, 0))) / (weight - np.bincount(pair, loss * keep))
     kappa = jackknife(total / weight, left_out[np.isfinite(left_out)], ends=(-math.inf, 1.0))
     if math.isnan(kappa.low):
-        return Estimate.alone(kappa.value, _no_spread(answers, couple, first, second))
+        points = pd.DataFrame({"first": first, "second": second}).groupby(couple).nunique()
+        flat = _CONSTANT if (points == 1).any(axis=1).all() else _FLAT
+        return Estimate.alone(kappa.value, ALIKE if _all_agree(answers) else flat)
     return kappa
-
-
-def _no_spread(answers: Answers, couple: Integers, first: Integers, second: Integers) -> str:
-    """Return why a kappa has no interval: nothing differs, a rater never varies, or no pair makes a difference."""
-    if _all_agree(answers):
-        return ALIKE
-    points = pd.DataFrame({"first": first, "second": second}).groupby(couple).nunique()
-    return _CONSTANT if (points == 1).any(axis=1).all() else _FLAT
 
 
 def _couples(answers: Answers) -> tuple[Integers, Integers, Integers, Integers]:
@@ -586,17 +574,6 @@ def _couples(answers: Answers) -> tuple[Integers, Integers, Integers, Integers]:
         parts.append((pair, a * (int(raters.max()) + 1) + b, points[pair, ends[0]], points[pair, ends[1]]))
     pair, who, first, second = (np.concatenate(column) for column in zip(*parts, strict=True))
     return pair, pd.factorize(who)[0], first, second
-
-
-def _places(answers: Answers, first: Integers, second: Integers) -> tuple[Floats, Floats]:
-    """Ratings as their places on the scale, as scikit-learn counts them; of a continuous one as shares of its length.
-
-    Places are whole numbers, so that all that is summed of them is exact.
-    """
-    places = np.arange(len(answers.levels), dtype=np.float64)
-    if isinstance(answers.scale, Continuous):
-        places = (np.array(answers.levels) - answers.scale[0]) / (answers.scale[-1] - answers.scale[0])
-    return places[first], places[second]
 
 
 def _kappas(couple: Integers, first: Floats, second: Floats) -> tuple[Floats, Integers, Floats]:

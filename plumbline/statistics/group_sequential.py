@@ -226,7 +226,13 @@ def looks(  # noqa: PLR0913 (four of them name columns)
     rated = means.notna().all(axis=1).to_numpy() & ~excluded
     complete = sum(bool((rated | excluded)[:end].all()) for end in blocks.ends) if values else 0
     data = BlockData(values, [rated & (means.index <= end) for end in blocks.ends], complete)
-    return take_looks(data, blocks, {name: _path_taken(past, name) for name in values})
+    taken = dict[str, Path]()
+    if past is not None:
+        for name in values:
+            rows = past[past["question"] == name].sort_values("look")
+            pairs, *columns = (rows[column].to_numpy(np.float64) for column in _COLUMNS)
+            taken[name] = Path(pairs.astype(np.int64), *columns)
+    return take_looks(data, blocks, taken)
 
 
 def _pair_means(ratings: pd.DataFrame, blocks: Blocks, past: Sequence[str]) -> pd.DataFrame:
@@ -245,15 +251,6 @@ def _pair_means(ratings: pd.DataFrame, blocks: Blocks, past: Sequence[str]) -> p
     if past and (new := set(questions) - set(past)):
         raise ValueError(f"the looks taken do not include {min(new)}, which has ratings or a criterion")
     return means.reindex(index=range(1, blocks.ends[-1] + 1), columns=questions)
-
-
-def _path_taken(past: pd.DataFrame | None, question: str) -> Path:
-    """Return the looks already taken at a question, from their frame."""
-    columns: list[Floats] = [np.empty(0)] * len(_COLUMNS)
-    if past is not None:
-        rows = past[past["question"] == question].sort_values("look")
-        columns = [rows[name].to_numpy(np.float64) for name in _COLUMNS]
-    return Path(columns[0].astype(np.int64), *columns[1:])
 
 
 @dataclass(frozen=True)
@@ -299,31 +296,39 @@ class _Campaign:
         """Return the looks as `take_looks` does."""
         past = {name: past.get(name, _NO_LOOKS) for name in self.values}
         n_taken = min(len(path.pairs) for path in past.values())
-        decided = n_taken > 0 and (decision or self._decision(past, n_taken)) != "undecided"
+        decision = (decision or self._decision(past, n_taken)) if n_taken else "undecided"
         changed = any(self._differs(path, name) for name, path in past.items())
-        # a look that decided must still decide on the ratings that count now
-        stay = n_taken - 1 if decided and changed else n_taken
-        reach = n_taken if decided and not changed else max(n_taken, self._complete)
+        paths = {name: path.until(n_taken) for name, path in past.items()}
+        if decision == "undecided" or changed:
+            # a look that decided must still decide on the ratings that count now
+            stay = n_taken - (decision != "undecided")
+            paths, decision = self._continued(past, stay, max(n_taken, self._complete), changed=changed)
+        n_looks = len(next(iter(paths.values())).pairs)
+        if not n_looks:
+            undefined = Estimate.undefined("no block is complete")
+            return Looks(paths, dict.fromkeys(paths, undefined), dict.fromkeys(paths, math.nan), 0, decision)
+        return Looks(
+            paths,
+            {name: self._unbiased(name, paths, n_looks) for name in paths},
+            {name: self._reached(path, changed=changed) for name, path in paths.items()},
+            max(int(path.pairs[-1]) for path in paths.values()),
+            decision,
+        )
+
+    def _continued(
+        self, past: Mapping[str, Path], stay: int, reach: int, *, changed: bool
+    ) -> tuple[dict[str, Path], str]:
+        """Return the looks with those after the first `stay`, up to the first that decides, and its decision."""
         limits = self._levels(past, reach, changed=changed)
         paths = {
             name: path.until(stay).then(_path(self._seen(name, stay, reach), limits[stay:], self._criteria[name]))
             for name, path in past.items()
         }
-        outcomes = {
-            look: self._decision(paths, look)
-            for look in range(stay + 1, reach + 1)
-            if not self._able or self._able[look - 1]
-        }
-        n_looks = next((look for look, outcome in outcomes.items() if outcome != "undecided"), reach)
-        paths = {name: path.until(n_looks) for name, path in paths.items()}
-        stands = (decision or self._decision(paths, n_looks)) if decided and not changed else "undecided"
-        return Looks(
-            paths,
-            {name: self._unbiased(name, paths, n_looks) for name in paths},
-            {name: self._reached(path, changed=changed) if n_looks else math.nan for name, path in paths.items()},
-            max((int(path.pairs[-1]) for path in paths.values() if n_looks), default=0),
-            outcomes.get(n_looks, stands),
-        )
+        for look in range(stay + 1, reach + 1):
+            decision = self._decision(paths, look)
+            if decision != "undecided" and (not self._able or self._able[look - 1]):
+                return {name: path.until(look) for name, path in paths.items()}, decision
+        return paths, "undecided"
 
     def _seen(self, name: str, start: int, stop: int) -> list[Floats]:
         """Return the pairs' means of a question that count at these looks."""
@@ -365,8 +370,6 @@ class _Campaign:
 
     def _unbiased(self, name: str, paths: Mapping[str, Path], n_looks: int) -> Estimate:
         """Return a question's mean without the bias of stopping."""
-        if not n_looks:
-            return Estimate.undefined("no block is complete")
         decisive = [
             all(
                 path.outcome(look, self._criteria[question]) == "accepted"

@@ -40,13 +40,6 @@ class Mean:
         return np.asarray(scipy.special.stdtr(self.freedom, (self.value - threshold) / self.error))
 
 
-def _effective_raters(counts: Floats) -> Floats:
-    """Return the number of equally busy raters who would tell as much about others (Kish 1965); NaN for too few."""
-    effective = counts.sum(axis=-1) ** 2 / (counts**2).sum(axis=-1)
-    raters: Floats = np.where(effective < _FEWEST_RATERS, np.nan, effective)
-    return raters
-
-
 def over_pairs(sums: Floats, counts: Floats) -> Mean:
     """Return the mean over single ratings, with pairs as a sample and raters as fixed.
 
@@ -121,11 +114,14 @@ def adding_raters(pairs: Mean, spread: Floats, rater_sums: Floats, rater_counts:
     >>> bool(mean.error > over_pairs(*pairs).error)
     True
     """
-    effective = _effective_raters(rater_counts)
+    # the number of equally busy raters who would tell as much about others (Kish 1965)
+    effective = rater_counts.sum(axis=-1) ** 2 / (rater_counts**2).sum(axis=-1)
+    effective = np.where(effective < _FEWEST_RATERS, np.nan, effective)
     raters = _variance(rater_sums, rater_counts, effective)
     with np.errstate(invalid="ignore", divide="ignore"):
         both = (spread * quantile(pairs.freedom) + raters * quantile(effective - 1)) / (spread + raters)
-    return known(pairs.value, spread + raters, _freedom(both))
+        freedom = 1 / np.interp(both, *_quantiles())  # of the t distribution with this upper quantile
+    return known(pairs.value, spread + raters, freedom)
 
 
 def _mean(sums: Floats, counts: Floats) -> Floats:
@@ -198,13 +194,6 @@ def quantile(freedom: Floats, sure: float = (1 + CONFIDENCE) / 2) -> Floats:
     4.303
     """
     return np.asarray(scipy.special.stdtrit(freedom, sure))
-
-
-def _freedom(error_times: Floats) -> Floats:
-    """Return the degrees of freedom whose t distribution has this upper quantile; infinite for the normal one."""
-    with np.errstate(divide="ignore"):
-        freedom: Floats = 1 / np.interp(error_times, *_quantiles())
-    return freedom
 
 
 @functools.cache

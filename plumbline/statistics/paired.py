@@ -110,7 +110,13 @@ def spearman_interval(x: Values, y: Values, *, n_resamples: int = 1000, rng: np.
     """
     first, second = paired(x, y)
     n = len(first)
-    reason = _undefined(first, second)
+    reason = ""
+    if n < 3:
+        reason = f"rho needs at least 3 pairs, not {n}"
+    elif not (np.isfinite(first).all() and np.isfinite(second).all()):
+        reason = "rho needs finite values"
+    elif np.ptp(first) == 0 or np.ptp(second) == 0:
+        reason = "rho is undefined: all values of one side are equal"
     if reason:
         return Estimate.undefined(reason, n)
     rho = float(row_correlations(average_ranks(first[None]), average_ranks(second[None]))[0])
@@ -455,17 +461,6 @@ def row_correlations(x: Floats, y: Floats) -> Floats:
     return correlations
 
 
-def _undefined(x: Floats, y: Floats) -> str:
-    """Return why rho is undefined; empty if it is defined."""
-    if len(x) < 3:
-        return f"rho needs at least 3 pairs, not {len(x)}"
-    if not (np.isfinite(x).all() and np.isfinite(y).all()):
-        return "rho needs finite values"
-    if np.ptp(x) == 0 or np.ptp(y) == 0:
-        return "rho is undefined: all values of one side are equal"
-    return ""
-
-
 def _not_a_sample(values: Floats, noun: str) -> str:
     """Return why a sample is unusable; empty if it is usable."""
     if len(values) < 2:
@@ -517,10 +512,6 @@ def letter_display(names: Sequence[str], different: Collection[tuple[str, str]])
         unique = list(dict.fromkeys(split))
         columns = [column for column in unique if not any(column < wider for wider in unique)]
     columns.sort(key=lambda column: [name not in column for name in names])
-    return {name: "".join(_letter(i) for i, column in enumerate(columns) if name in column) for name in names}
-
-
-def _letter(number: int) -> str:
-    """Return a letter: A to z, then a1 to z1 and so on."""
-    round_, letter = divmod(number, 26)
-    return string.ascii_lowercase[letter] + (str(round_) if round_ else "")
+    letters = [f"{string.ascii_lowercase[i % 26]}{i // 26 or ''}" for i in range(len(columns))]  # a to z, a1 to z1, ...
+    lettered = list(zip(letters, columns, strict=True))
+    return {name: "".join(letter for letter, column in lettered if name in column) for name in names}

@@ -118,7 +118,9 @@ def powered(
     n, published = len(rated.counts), formula == "published"
     slope, without = _slopes(rated, pool)
     variance = float(spread_over_pairs(rated.sums, rated.counts))
-    rho = _correlation(rated.sums / rated.counts, rated.scores)
+    ratings = rated.sums / rated.counts
+    varies = n > 2 and np.ptp(ratings) >= 1e-12 and np.ptp(rated.scores) >= 1e-12
+    rho = float(np.corrcoef(ratings, rated.scores)[0, 1]) if varies else math.nan
     if slope == 0 or n < 4:
         return PoweredMean(people_mean, people_mean, 0.0, rho, float(n) if variance > 0 else math.nan)
     strata = max(rated.strata.max(), pool.strata.max(initial=0)) + 1
@@ -127,7 +129,10 @@ def powered(
     means = np.bincount(pool.strata, pool.scores, minlength=strata) / np.maximum(pool_n, 1)
     lam = share[rated.strata] * (slope if published else without)
     adjusted = rated.sums - rated.counts * (lam * (rated.scores - means[rated.strata]))
-    of_pool = _spread_of_pool(rated, pool, slope * share, means, published=published)
+    within = float(((pool.scores - means[pool.strata]) ** 2).sum())
+    within /= max(len(pool.scores) - (0 if published else int((pool_n > 0).sum())), 1)
+    of_ratings = np.bincount(rated.strata, rated.counts, minlength=strata) / rated.counts.sum()
+    of_pool = within * float((of_ratings**2 * (slope * share) ** 2 / np.maximum(pool_n, 1)).sum())
     of_rated = float(spread_over_pairs(adjusted, rated.counts)) * (n - 1) / (n if published else n - 3)
     value = over_pairs(adjusted, rated.counts).value
     spread = (of_rated + of_pool) * (1 if published else _CAUTIOUS)
@@ -136,15 +141,6 @@ def powered(
         powered_mean = adding_raters(powered_mean, np.array(spread), *raters)
     worth = n * variance / spread if spread > 0 else math.nan
     return PoweredMean(people_mean, powered_mean, slope, rho, worth)
-
-
-def _spread_of_pool(rated: RatedPairs, pool: Pool, lam: Floats, means: Floats, *, published: bool) -> float:
-    """Return the variance that comes from the pool: `lam` and `means` of its scores by stratum."""
-    pool_n = np.bincount(pool.strata, minlength=len(means))
-    shares = np.bincount(rated.strata, rated.counts, minlength=len(means)) / rated.counts.sum()
-    within = float(((pool.scores - means[pool.strata]) ** 2).sum())
-    within /= max(len(pool.scores) - (0 if published else int((pool_n > 0).sum())), 1)
-    return within * float((shares**2 * lam**2 / np.maximum(pool_n, 1)).sum())
 
 
 def _slopes(rated: RatedPairs, pool: Pool) -> tuple[float, Floats]:
@@ -195,12 +191,6 @@ def unlike(rated: RatedPairs, pool: Pool) -> float:
     if within < 1e-12 or not len(away):
         return math.nan
     return float(away.mean() / math.sqrt(within * (1 / len(away) + float((shares**2 / np.maximum(number, 1)).sum()))))
-
-
-def _correlation(x: Floats, y: Floats) -> float:
-    if len(x) < 3 or np.ptp(x) < 1e-12 or np.ptp(y) < 1e-12:
-        return math.nan
-    return float(np.corrcoef(x, y)[0, 1])
 
 
 def filled(rated: RatedPairs, pool: Pool) -> tuple[RatedPairs, Pool]:

@@ -517,28 +517,22 @@ def _reasons(grid: Floats, flat: Bools) -> list[str]:
 
 
 def _groups(better: Bools, order: NDArray[np.int64]) -> list[str]:
-    """Return each model's letters, or its tier where there are too many models for letters; `order` is best first."""
+    """Return each model's letters, or its tier where there are too many models for letters; `order` is best first.
+
+    Models that share a letter are not told apart; there are none if 26 do not suffice. A tier begins with a model that
+    is told apart from the first of the tier above.
+    """
     groups = [""] * len(better)
-    labels = _letters(better, order) if len(order) <= MOST_LETTERED else _tiers(better, order)
-    for model, label in zip(order, labels, strict=True):
-        groups[model] = label
+    if len(order) > MOST_LETTERED:
+        first, tier = order[0], 1
+        for model in order:
+            if better[first, model]:
+                first, tier = model, tier + 1
+            groups[model] = str(tier)
+    elif len(order):
+        pairs = itertools.combinations(order.tolist(), 2)
+        different = [(str(a), str(b)) for a, b in pairs if better[a, b] or better[b, a]]
+        letters = letter_display([str(model) for model in order], different)
+        for model in order if all(map(str.isalpha, letters.values())) else ():
+            groups[model] = letters[str(model)]
     return groups
-
-
-def _letters(better: Bools, order: NDArray[np.int64]) -> list[str]:
-    """Return letters of the models in `order`: who share one are not told apart. Empty if 26 do not suffice."""
-    names = [str(model) for model in order]
-    pairs = itertools.combinations(order.tolist(), 2)
-    different = [(str(first), str(second)) for first, second in pairs if better[first, second] or better[second, first]]
-    letters = list(map(letter_display(names, different).__getitem__, names)) if names else []
-    return letters if all(letter.isalpha() for letter in letters) else [""] * len(letters)
-
-
-def _tiers(better: Bools, order: NDArray[np.int64]) -> list[str]:
-    """Return the number of each model's tier; a tier begins with one that is told apart from the first above."""
-    first, tier, tiers = order[0], 1, []
-    for model in order:
-        if better[first, model]:
-            first, tier = model, tier + 1
-        tiers.append(str(tier))
-    return tiers

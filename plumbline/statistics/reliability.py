@@ -75,7 +75,13 @@ def icc(
     """
     if form not in get_args(Form):
         raise ValueError(f"form must be one of {', '.join(get_args(Form))}, not {form!r}")
-    checked = _checked(ratings, pair, rater, value)
+    columns = ["pair_id", "rater_id", "value"]
+    checked = with_names(ratings, "ratings", pair_id=pair, rater_id=rater, value=value)[columns]
+    filled(checked, columns, "ratings")
+    once(checked, ("pair_id", "rater_id"), "ratings of one question")
+    checked = checked.assign(value=numbers(checked["value"], "ratings"))
+    if not np.isfinite(checked["value"]).all():
+        raise ValueError("ratings: column 'value' holds an infinite value")
     n_items = checked["pair_id"].nunique()
     if n_items < 2 or len(checked) == n_items:
         return Estimate.undefined("fewer than two items, or no item with two ratings", n_items)
@@ -89,18 +95,6 @@ def icc(
     if np.isnan(table).any():
         return Estimate.undefined("not every rater rated every item; form 1 does not need that", n_items)
     return _two_way(table, form)
-
-
-def _checked(ratings: pd.DataFrame, pair: str, rater: str, value: str) -> pd.DataFrame:
-    """Return the three columns under their usual names, with numbers. Raises ValueError as `icc` does."""
-    columns = ["pair_id", "rater_id", "value"]
-    frame = with_names(ratings, "ratings", pair_id=pair, rater_id=rater, value=value)[columns]
-    filled(frame, columns, "ratings")
-    once(frame, ("pair_id", "rater_id"), "ratings of one question")
-    frame = frame.assign(value=numbers(frame["value"], "ratings"))
-    if not np.isfinite(frame["value"]).all():
-        raise ValueError("ratings: column 'value' holds an infinite value")
-    return frame
 
 
 def _one_way(ratings: pd.DataFrame, n: int, *, mean: bool) -> Estimate:
@@ -133,7 +127,14 @@ def _two_way(table: Floats, form: str) -> Estimate:
     if max(rest, raters) < _ROUNDING * items:
         return Estimate.alone(1.0, _ALIKE, n)
     value = (items - rest) / (items + (k - 1) * rest + k * (raters - rest) / n)
-    single = np.array([value, *_absolute_ends(value, (items, raters, rest), n, k)])
+    # The interval of ICC(2), with Satterthwaite's degrees of freedom (McGraw and Wong, Table 7).
+    a = k * value / (n * (1 - value))
+    b = 1 + k * value * (n - 1) / (n * (1 - value))
+    freedom = (a * raters + b * rest) ** 2 / ((a * raters) ** 2 / (k - 1) + (b * rest) ** 2 / ((n - 1) * (k - 1)))
+    low, high = scipy.stats.f.ppf(_UPPER, n - 1, freedom), scipy.stats.f.ppf(_UPPER, freedom, n - 1)
+    both = k * raters + (k * n - k - n) * rest
+    low_end = n * (items - low * rest) / (low * both + n * items)
+    single = np.array([value, low_end, n * (high * items - rest) / (both + n * high * items)])
     values = single * k / (1 + (k - 1) * single) if form == "2k" else single
     if not values[1] <= values[0] <= values[2]:
         return Estimate.alone(float(values[0]), f"no interval: {_TOO_LITTLE}", n)
@@ -143,20 +144,6 @@ def _two_way(table: Floats, form: str) -> Estimate:
 def _f_ends(ratio: float, above: float, below: float) -> tuple[float, float]:
     """Return the 95% interval of a ratio of mean squares with these degrees of freedom."""
     return ratio / scipy.stats.f.ppf(_UPPER, above, below), ratio * scipy.stats.f.ppf(_UPPER, below, above)
-
-
-def _absolute_ends(value: float, squares: tuple[float, float, float], n: int, k: int) -> tuple[float, float]:
-    """Return the interval of ICC(2), with Satterthwaite's degrees of freedom (McGraw and Wong, Table 7)."""
-    items, raters, rest = squares
-    a = k * value / (n * (1 - value))
-    b = 1 + k * value * (n - 1) / (n * (1 - value))
-    freedom = (a * raters + b * rest) ** 2 / ((a * raters) ** 2 / (k - 1) + (b * rest) ** 2 / ((n - 1) * (k - 1)))
-    low, high = scipy.stats.f.ppf(_UPPER, n - 1, freedom), scipy.stats.f.ppf(_UPPER, freedom, n - 1)
-    rest_of_both = k * raters + (k * n - k - n) * rest
-    return (
-        n * (items - low * rest) / (low * rest_of_both + n * items),
-        n * (high * items - rest) / (rest_of_both + n * high * items),
-    )
 
 
 def _estimate(values: Floats, n: int) -> Estimate:
