@@ -13,7 +13,6 @@ import streamlit as st
 
 from annotation.verdicts.tables import SIMULATED
 from plumbline.errors import PlumblineError
-from plumbline.study import Study
 from streamlit_app import server
 from streamlit_app.elements import complain, sections
 from streamlit_app.readers import StudyReader
@@ -44,11 +43,14 @@ def main() -> None:
         study = opened()
     except (PlumblineError, OSError) as error:
         reason = str(error)
-    left_out = _left_out(study) if study else set[str]()  # if the study cannot be read, every page keeps its address
+    # A study without models, or with another subject than pairs, does not have the pages about models; if the study
+    # cannot be read, every page keeps its address.
+    models = not study or bool(study.evaluation.models and study.judging.scored_by)
+    has = {"drift": models and not (study and study.subject), "scores": models or (study and study.judging.does_tasks)}
     entries = [
         st.Page(partial(_draw, address), title=title, url_path=address)
         for address, title in PAGES.items()
-        if address not in left_out
+        if has.get(address, True)
     ]
     page = st.navigation(entries)
     st.set_page_config(page_title=f"{page.title} - Plumbline", layout="wide", initial_sidebar_state=_SIDE)
@@ -77,13 +79,6 @@ def main() -> None:
 def _draw(address: str) -> None:
     view = import_module(f"streamlit_app.views.{address}")
     sections(lambda: view.draw(view.READER(opened())))
-
-
-def _left_out(study: Study) -> set[str]:
-    """Return the pages about models that a study without models, or with another subject than pairs, does not have."""
-    models = bool(study.evaluation.models and study.judging.scored_by)
-    drift = models and not study.subject
-    return {name for name, has in (("drift", drift), ("scores", models or study.judging.does_tasks)) if not has}
 
 
 if __name__ == "__main__":

@@ -11,13 +11,11 @@ from difflib import SequenceMatcher
 from html import escape
 from typing import Any
 
-import pandas as pd
 import streamlit as st
 
 from annotation.verdicts.tables import display
 from plumbline.errors import PlumblineError
 from plumbline.fields import fields_of
-from plumbline.records import Pair
 from plumbline.words import HAN_AND_KANA, THAI_LAO_KHMER_MYANMAR
 from streamlit_app.elements import complain, download_csv
 from streamlit_app.readers.campaign import CampaignReader
@@ -107,12 +105,6 @@ def _show(reader: CampaignReader, pair_id: str) -> None:
     if pair is None:
         st.text("The sample no longer contains this pair.")
         return
-    _draw(pair, ratings)
-    if len(ratings):
-        download_csv(f"{reader.name}-pair-{pair_id[:8]}", ratings)
-
-
-def _draw(pair: Pair, ratings: pd.DataFrame) -> None:
     st.text(f"{display(pair.transformation, pooled=False)}, from {pair.dataset}")
     if pair.fields:
         for field in fields_of(pair):
@@ -144,3 +136,4 @@ def _draw(pair: Pair, ratings: pd.DataFrame) -> None:
         column_config=config,
         alt="Ratings of this pair, by pseudonym",
     )
+    download_csv(f"{reader.name}-pair-{pair_id[:8]}", ratings)

@@ -131,15 +131,17 @@ def cached(*needs: str, watches: Sequence[str] = ()) -> _Decorator:
     return decorate
 
 
-def _made(name: str, stamps: tuple[Stamp, ...], options: dict[str, object], _make: Callable[[], Any]) -> Any:
-    """Streamlit keys calls by the arguments whose names do not begin with _; the study's file is in `stamps`."""
-    return _make()
-
-
 @functools.cache
 def _cache() -> Any:
-    """Return Streamlit's cache; it needs a server, so it is made at its first use, not at import."""
-    return st.cache_resource(show_spinner=False, max_entries=64)(_made)
+    """Return Streamlit's cache; it needs a server, so it is made at its first use, not at import.
+
+    Streamlit keys calls by the arguments whose names do not begin with _; the study's file is in `stamps`.
+    """
+
+    def result(name: str, stamps: tuple[Stamp, ...], options: dict[str, object], _make: Callable[[], Any]) -> Any:
+        return _make()
+
+    return st.cache_resource(show_spinner=False, max_entries=64)(result)
 
 
 def _stamps(study: Study, names: Sequence[str]) -> tuple[Stamp, ...]:

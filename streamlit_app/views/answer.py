@@ -14,7 +14,7 @@ from annotation.status.text import headline
 from annotation.verdicts.doubts import doubts_text
 from annotation.verdicts.tables import display, rated
 from plumbline.exhibits.table import Exhibit, number
-from plumbline.transformations import in_order
+from plumbline.study.transformations import in_order
 from streamlit_app import server
 from streamlit_app.elements import DECISIONS, complain, exhibit, heading, link, sections
 from streamlit_app.readers import StudyReader
@@ -81,6 +81,7 @@ def _doubts(reader: StudyReader) -> None:
 
 
 def _tiles(reader: StudyReader) -> None:
+    """Show each transformation: its decision and means, or the number of its languages with each decision."""
     verdicts, changes = reader.concluded()
     if not verdicts and not changes:
         return
@@ -94,22 +95,17 @@ def _tiles(reader: StudyReader) -> None:
     for position, name in enumerate(in_order(by_name)):
         if position % _BESIDE == 0:
             columns = list(st.columns(_BESIDE))
+        first, *further = by_name[name]
+        if further:
+            counts = Counter[str](verdict.decision for verdict in by_name[name])
+            rows = [f"{word}: {counts[decision]}" for decision, word in DECISIONS.items() if counts[decision]]
+        else:
+            means = [f"{mean.question.capitalize()} {number(mean.mean)}" for mean in rated(first.questions)]
+            rows = [DECISIONS[first.decision], *means]
         with columns[position % _BESIDE].container(border=True):
-            _tile(name, by_name[name])
+            st.text(display(name, pooled=False))
+            st.text("\n".join(rows))
     link("verdicts", "All verdicts, with their intervals and reasons")
-
-
-def _tile(name: str, verdicts: list[Verdict]) -> None:
-    """Show one transformation: its decision and means, or the number of its languages with each decision."""
-    st.text(display(name, pooled=False))
-    if len(verdicts) == 1:
-        means = [
-            f"{question.question.capitalize()} {number(question.mean)}" for question in rated(verdicts[0].questions)
-        ]
-        st.text("\n".join([DECISIONS[verdicts[0].decision], *means]))
-        return
-    counts = Counter[str](verdict.decision for verdict in verdicts)
-    st.text("\n".join(f"{word}: {counts[decision]}" for decision, word in DECISIONS.items() if counts[decision]))
 
 
 def _stages(reader: StudyReader) -> None:

@@ -96,13 +96,15 @@ def _drawn(
     heading(title)
     chart = partial(draw_it, table.frame)
     name = file_name(reader.name, f"{table.name} {group}".strip())
-    figure(name, chart(NAMES), text + _limits(reader, int(table.frame["n_datasets"].max())), paper=chart)
+    remarks = limits(
+        simulated=reader.simulates(),
+        n=int(table.frame["n_datasets"].max()),
+        noun="data sets",
+        warnings=reader.late(),
+        undecided=sum(verdict.decision == "undecided" for verdict in reader.verdicts()),
+    )
+    figure(name, chart(NAMES), text + remarks, paper=chart)
     exhibit(reader.name, table)
-
-
-def _limits(reader: ScoreReader, n: int) -> str:
-    undecided = sum(verdict.decision == "undecided" for verdict in reader.verdicts())
-    return limits(simulated=reader.simulates(), n=n, noun="data sets", warnings=reader.late(), undecided=undecided)
 
 
 def _tables(reader: ScoreReader, group: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import pandas as pd
 import streamlit as st
 
 from annotation.verdicts.tables import display
@@ -55,13 +54,6 @@ def draw(reader: ScoreReader) -> None:
         f" on which ratings differ most. Tick a row (or press Shift and Space) to see the {item} with all its ratings."
         + (" Some ratings are SIMULATED." if reader.simulated() else "")
     )
-    _table(reader, table)
-    download_csv(f"{reader.name}-texts", table)
-    pair.open_chosen(reader)
-
-
-def _table(reader: ScoreReader, table: pd.DataFrame) -> None:
-    judged, item = reader.study.called
     rows = table.head(MOST).assign(kind=[display(name, pooled=False) for name in table["transformation"].head(MOST)])
     filled = [name for name in _COLUMNS if name in rows and rows[name].notna().any() and (rows[name] != "").any()]
     ids, key = list(rows["pair_id"]), pair.fresh("texts")
@@ -76,3 +68,5 @@ def _table(reader: ScoreReader, table: pd.DataFrame) -> None:
         selection_mode="single-row",
         alt=f"The {item}s",
     )
+    download_csv(f"{reader.name}-texts", table)
+    pair.open_chosen(reader)
