@@ -38,9 +38,8 @@ from plumbline.study import Study
 from plumbline.study.campaign import RuleSpec
 from plumbline.study.crowd import PaySpec
 from plumbline.study.datasets import Text, Texts
-from plumbline.study.judged import VerdictUnit
 from plumbline.study.reach import VerdictSize, known_texts, refuse_unreachable, verdict_sizes
-from plumbline.study.subject import ItemGroup
+from plumbline.study.subject import ItemGroup, VerdictUnit
 
 _WIDTHS = 20  # campaigns over whose looks the width is averaged
 

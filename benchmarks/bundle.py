@@ -33,7 +33,7 @@ from generation.datasets.loading import iter_datasets
 from plumbline.records import Pair, Rating, Text
 from plumbline.store import write_table
 from plumbline.study import ROOT, Study, load_study
-from plumbline.transformations import TRANSFORMATIONS
+from plumbline.study.transformations import EIGHT
 
 TEXTS, SCORED = 200_000, 3_000
 PAIRS, RATERS = 100, 3  # of each transformation: with two questions 4,800 ratings
@@ -97,7 +97,7 @@ def made_study(folder: Path, texts: int) -> Study:
     said = {
         "name": "benchmark",
         "datasets": [{"name": "texts", "task": "clustering", "path": "texts.csv", "language": "en"}],
-        "transformations": list(TRANSFORMATIONS) if texts >= 10_000 else ["paraphrasing"],
+        "transformations": list(EIGHT) if texts >= 10_000 else ["paraphrasing"],
         "seeds": list(SEEDS),
         "generator": {"kind": "recorded", "model": "shuffled", "path": "none"},
         "sample": {"pairs": PAIRS},

@@ -26,7 +26,8 @@ from plumbline.identity import identity
 from plumbline.manifest import Manifest
 from plumbline.records import DriftRecord, Pair, Rating, Score
 from plumbline.study import ROOT, Study, load_study
-from plumbline.transformations import ORIGINAL, TRANSFORMATIONS
+from plumbline.study.subject import ORIGINAL
+from plumbline.study.transformations import EIGHT
 
 DEMO = ROOT / "studies" / "demo.yaml"
 PAGES = ("drift", "verdicts", "campaign", "scores", "texts")
@@ -126,14 +127,14 @@ def large_study(folder: Path, *, pairs: int = PAIRS, models: int = MODELS) -> St
         for place, name in enumerate(names)
     ]
     content["seeds"] = list(SEEDS)
-    content["sample"]["pairs"] = pairs // len(TRANSFORMATIONS) // len(LANGUAGES)
+    content["sample"]["pairs"] = pairs // len(EIGHT) // len(LANGUAGES)
     content["acceptance"] = {**content.get("acceptance", {}), "scope": "transformation"}
     content["raters"] = {"per_pair": 3}
     content["evaluation"]["models"] = [{"name": f"maker/model-{number:02}"} for number in range(models)]
     file = folder / "large.yaml"
     file.write_text(yaml.safe_dump(content | {"name": "large"}), encoding="utf-8")
     study = load_study(file, folder / "exports")
-    kinds = list(TRANSFORMATIONS)
+    kinds = list(EIGHT)
     drawn = [_pair(i, kinds[i % 8], LANGUAGES[i // 8 % 10], names[i % DATASETS]) for i in range(pairs)]
     Manifest.of(study).write_table("pairs.parquet", drawn, Pair)
     Manifest.of(study).write_table("controls.parquet", list[Pair](), Pair)
@@ -186,7 +187,7 @@ def _finish(study: Study, pairs: list[Pair], datasets: list[str], seeds: tuple[i
     }
     variants = [
         (ORIGINAL, ORIGINAL, 0),
-        *((name, kind.axis, s) for name, kind in TRANSFORMATIONS.items() for s in seeds),
+        *((name, kind.axis, s) for name, kind in EIGHT.items() for s in seeds),
     ]
     scores = [
         Score(
@@ -203,7 +204,7 @@ def _finish(study: Study, pairs: list[Pair], datasets: list[str], seeds: tuple[i
 
 
 def _pair(number: int, transformation: str, language: str, dataset: str) -> Pair:
-    kind = TRANSFORMATIONS[transformation]
+    kind = EIGHT[transformation]
     return Pair(
         pair_id=identity("pair", number), key=str(number), transformation=transformation,
         axis=kind.axis, pool=kind.pool, dataset=dataset, task_type="sts",

@@ -38,7 +38,7 @@ from evaluation.units import plan_units
 from generation.datasets.loading import iter_datasets
 from plumbline.study import ROOT, Study
 from plumbline.study.evaluation import ModelSpec
-from plumbline.transformations import AXES, TRANSFORMATIONS
+from plumbline.study.transformations import AXES, EIGHT
 
 QUERIES, PASSAGES = 1_000, 5_000
 WORDS = {"query": 11, "passage": 160}  # as TREC-COVID's are (BEIR, Table 1)
@@ -129,7 +129,7 @@ def _run(kind: str, folder: Path, *options: str) -> dict[str, float]:
 def tell_retrieval(folder: Path) -> dict[str, float]:
     """Evaluate the made-up retrieval set."""
     search, passages = _search(folder)
-    return _tell(made_study(folder, [search], list(TRANSFORMATIONS), SEEDS), passages)
+    return _tell(made_study(folder, [search], list(EIGHT), SEEDS), passages)
 
 
 def _search(
@@ -157,7 +157,7 @@ def tell_peer(folder: Path, kind: str, seed: str) -> dict[str, float]:
         spec, passages = _search(folder, 30, 60, int(seed))
     else:
         spec = _intents(folder, int(seed)) if kind == "classification" else _sentences(folder, int(seed))
-    study = made_study(folder, [spec], list(TRANSFORMATIONS), SEEDS)
+    study = made_study(folder, [spec], list(EIGHT), SEEDS)
     told = _tell(study, passages, include_rejected=kind == "retrieval")
     scores = EvaluationRecords(study).scores.set_index(["transformation", "seed"])["score"]
     model = SentenceTransformer(study.evaluation.models[0].location(ROOT), device="cpu")
@@ -193,7 +193,7 @@ def _sentences(folder: Path, seed: int) -> dict[str, Any]:
 
 def tell_checksums_retrieval(folder: Path) -> dict[str, float]:
     """Verify the embeddings of the made-up retrieval set."""
-    return _tell_checksums(made_study(folder, [_search(folder)[0]], list(TRANSFORMATIONS)[:2], SEEDS[:1]))
+    return _tell_checksums(made_study(folder, [_search(folder)[0]], list(EIGHT)[:2], SEEDS[:1]))
 
 
 def tell_checksums_sts(folder: Path) -> dict[str, float]:
@@ -202,7 +202,7 @@ def tell_checksums_sts(folder: Path) -> dict[str, float]:
     rows = [(made_words(draw, 11), made_words(draw, 11), draw.uniform(0, 5)) for _ in range(PASSAGES)]
     pd.DataFrame(rows, columns=["sentence1", "sentence2", "score"]).to_csv(folder / "pairs.csv", index=False)
     pairs = {"name": "pairs", "task": "sts", "path": "pairs.csv", "language": "en"}
-    return _tell_checksums(made_study(folder, [pairs], list(TRANSFORMATIONS)[:2], SEEDS[:1]))
+    return _tell_checksums(made_study(folder, [pairs], list(EIGHT)[:2], SEEDS[:1]))
 
 
 def _tell_checksums(study: Study) -> dict[str, float]:

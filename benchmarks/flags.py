@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from benchmarks.registry import Measurement, benchmark
 from generation.flags import find_flags
-from plumbline.transformations import TRANSFORMATIONS
+from plumbline.study.transformations import EIGHT
 
 OUTPUTS = 100_000
 # Their words are put together at random: no sentences, but each language's own letters, lengths and scripts.
@@ -34,8 +34,7 @@ def seconds_100k() -> Iterator[Measurement]:
     cases = list(made_up(OUTPUTS))
     start = time.process_time()  # of all threads: a library's second thread would be a second core
     found = sum(
-        bool(find_flags(original, output, TRANSFORMATIONS[name], language=language))
-        for original, output, name, language in cases
+        bool(find_flags(original, output, EIGHT[name], language=language)) for original, output, name, language in cases
     )
     seconds = time.process_time() - start
     if not OUTPUTS / 10 < found < OUTPUTS:
@@ -48,7 +47,7 @@ def made_up(number: int) -> Iterator[tuple[str, str, str, str]]:
     draw = random.Random(1337)  # noqa: S311
     words = {language: text.split() for language, text in TEXTS.items()}
     for _ in range(number):
-        name = draw.choice(list(TRANSFORMATIONS))
+        name = draw.choice(list(EIGHT))
         language = draw.choice(list(words))
         spoken = language if draw.random() < 7 / 8 else draw.choice(list(words))
         length = draw.randint(2, 60)

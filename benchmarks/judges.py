@@ -13,7 +13,7 @@ from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import basis
 from benchmarks.registry import Measurement, benchmark
 from plumbline.study.campaign import AcceptanceSpec
-from plumbline.transformations import TRANSFORMATIONS
+from plumbline.study.transformations import EIGHT
 
 JUDGED, RATED = 100_000, 1_000  # outputs of all transformations; the rated ones are among the judged
 STRATA = 60  # of each transformation: nineteen data sets in thirds by length
@@ -35,13 +35,13 @@ def ppi_seconds() -> Iterator[Measurement]:
 
 def made_up(draw: np.random.Generator) -> tuple[pd.DataFrame, pd.DataFrame, Judging]:
     """(the sample, three ratings of each of its pairs, a judge of all outputs that is near people)."""
-    names = np.array(list(TRANSFORMATIONS))[np.arange(JUDGED) % 8]
+    names = np.array(list(EIGHT))[np.arange(JUDGED) % 8]
     quality = draw.normal(3.5, 0.8, JUDGED)
     judged = pd.DataFrame(
         {
             "pair_id": [f"pair-{i:06d}" for i in range(JUDGED)],
             "transformation": names,
-            "pool": [TRANSFORMATIONS[name].pool for name in names],
+            "pool": [EIGHT[name].pool for name in names],
             "language": "en",
             "task_type": "sts",
             "stratum": [f"stratum {i // 8 % STRATA}" for i in range(JUDGED)],

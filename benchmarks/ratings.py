@@ -29,7 +29,7 @@ from plumbline.manifest import Manifest, stage
 from plumbline.records import Pair
 from plumbline.store import write_json
 from plumbline.study import Study, load_study
-from plumbline.transformations import TRANSFORMATIONS
+from plumbline.study.transformations import EIGHT
 
 PAIRS, RATERS, PER_PAIR = 100_000, 1_000, 3
 POOLS = ("paraphrasing", "backtranslation", "style_change", "expansion")
@@ -111,7 +111,7 @@ def _sample(study: Study, number: int) -> list[Pair]:
         )
         found.append(
             Pair(
-                pair_id=key, key=key, transformation=name, axis=TRANSFORMATIONS[name].axis, pool=name, dataset="texts",
+                pair_id=key, key=key, transformation=name, axis=EIGHT[name].axis, pool=name, dataset="texts",
                 task_type="clustering", language="en", output_language="en", seed=1, original=text,
                 transformed=f"{text} indeed", model="stub", generator_hash=plan.generator_hash,
                 prompt_hash=plan.prompt_hashes[name],

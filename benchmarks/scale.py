@@ -38,7 +38,7 @@ from plumbline.manifest import Manifest
 from plumbline.records import Pair, TransformedText, arrow_schema
 from plumbline.store import BATCH
 from plumbline.study import ROOT, Study, file_hash, load_study
-from plumbline.transformations import TRANSFORMATIONS
+from plumbline.study.transformations import EIGHT
 
 SIZES = (200_000, 2_000_000) if os.environ.get("PLUMBLINE_BENCH") == "full" else (20_000, 200_000)
 PER_SET, WIDTH = 100_000, 16
@@ -210,7 +210,7 @@ def tell_plan(folder: Path, texts: int, per_set: int = PER_SET) -> dict[str, flo
     """Plan 24 variants, then again."""
     from evaluation.units import plan_units  # noqa: PLC0415
 
-    study = _study(folder, texts, list(TRANSFORMATIONS), SEEDS, per_set)
+    study = _study(folder, texts, list(EIGHT), SEEDS, per_set)
     _write_outputs(study)
     forget_peak()
     before, seconds = memory("VmRSS"), list[float]()

@@ -20,7 +20,7 @@ from benchmarks.registry import Measurement, benchmark
 from plumbline.identity import identity
 from plumbline.records import Pair
 from plumbline.study.campaign import AcceptanceSpec
-from plumbline.transformations import TRANSFORMATIONS
+from plumbline.study.transformations import EIGHT
 
 RATINGS = 1_000_000
 LANGUAGES = ("am", "ar", "de", "en", "es", "fr", "ha", "hi", "ja", "sw")
@@ -42,7 +42,7 @@ def seconds_1m() -> Iterator[Measurement]:
         check=True,
     )
     measured = json.loads(done.stdout.splitlines()[-1])
-    if measured["verdicts"] != len(TRANSFORMATIONS) * len(LANGUAGES) * 3 or measured["ratings"] != RATINGS:
+    if measured["verdicts"] != len(EIGHT) * len(LANGUAGES) * 3 or measured["ratings"] != RATINGS:
         raise RuntimeError(f"{measured}: nothing was measured")
     yield Measurement("annotation.verdicts_seconds_1m", measured["seconds"], "s", at_most=20)
     yield Measurement("annotation.verdicts_gigabytes_1m", measured["gigabytes"], "GB", at_most=2)
@@ -65,7 +65,7 @@ def measure() -> None:
 def made_up(generator: np.random.Generator) -> tuple[list[Pair], pd.DataFrame]:
     """Pairs, and three ratings of each on two questions; the last pair has fewer, so that the number is round."""
     number = -(-RATINGS // 6)
-    names = list(TRANSFORMATIONS)
+    names = list(EIGHT)
     pairs = [
         _pair(i, names[i % 8], LANGUAGES[i // 8 % 10], ("sts", "retrieval", "clustering")[i // 80 % 3])
         for i in range(number)
@@ -99,8 +99,8 @@ def _pair(number: int, transformation: str, language: str, task: str) -> Pair:
         pair_id=identity("pair", number),
         key=str(number),
         transformation=transformation,
-        axis=TRANSFORMATIONS[transformation].axis,
-        pool=TRANSFORMATIONS[transformation].pool,
+        axis=EIGHT[transformation].axis,
+        pool=EIGHT[transformation].pool,
         dataset=task,
         task_type=task,
         language=language,

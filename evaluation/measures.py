@@ -31,7 +31,7 @@ from plumbline.records import Pair, Text
 from plumbline.statistics.abstention import CONFIDENCES, abstention, confidences, nauc_error
 from plumbline.statistics.estimates import stream
 from plumbline.study.evaluation import EvaluationSpec
-from plumbline.transformations import ORIGINAL
+from plumbline.study.subject import ORIGINAL
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ from plumbline.identity import identity
 from plumbline.records import DriftRecord, Pair, Score
 from plumbline.store import atomic
 from plumbline.study.evaluation import ModelSpec
-from plumbline.transformations import ORIGINAL
+from plumbline.study.subject import ORIGINAL
 
 _META = "model_meta.json"  # mteb's file about a model
 WRITE_SECONDS = 10.0

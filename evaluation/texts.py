@@ -29,7 +29,7 @@ from plumbline.hashes import Hashes, TextsByHash, numbered
 from plumbline.identity import canonical, identity_from, prefix
 from plumbline.records import Text
 from plumbline.study.datasets import DatasetSpec, TaskType
-from plumbline.transformations import ORIGINAL
+from plumbline.study.subject import ORIGINAL
 
 PLANNED = "planned.json"
 T = TypeVar("T")

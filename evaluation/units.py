@@ -31,7 +31,7 @@ from plumbline.identity import identity
 from plumbline.records import Pair, Score, pair_id
 from plumbline.study.datasets import DatasetSpec, TaskType
 from plumbline.study.evaluation import EvaluationSpec, ModelSpec
-from plumbline.transformations import ORIGINAL
+from plumbline.study.subject import ORIGINAL
 from plumbline.words import count
 
 UNKNOWN = "unknown"  # a revision that neither the study nor the model names

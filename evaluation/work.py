@@ -28,9 +28,9 @@ from evaluation.units import Model, Place, ScoreUnit
 from plumbline.cli import Named, Several, StudyOptions
 from plumbline.errors import DataError, PlumblineError, ServiceError
 from plumbline.records import Pair
+from plumbline.resources import installed_versions
 from plumbline.study.datasets import DatasetSpec
 from plumbline.study.evaluation import EvaluationSpec, ModelSpec
-from plumbline.versions import installed_versions
 from plumbline.words import count
 
 Loader = Callable[[ModelHost, ModelSpec], Encoder]

@@ -18,10 +18,10 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from plumbline.error_types import FLAGS, Flag
 from plumbline.errors import DataError
+from plumbline.importing import py3langid
 from plumbline.languages import language_name
 from plumbline.records import nfc
 from plumbline.study.transformations import Transformation
@@ -83,61 +83,39 @@ def find_flags(original: str, output: str, kind: Transformation, *, language: st
     `output` is cleaned (`clean`); `language` is the code of its expected language, or None to skip the wrong language,
     which takes three quarters of the time. Types overlap (A.2): an empty output is truncated too. Never raises.
     """
+    source, answer = original.replace("’", "'"), output.replace("’", "'")  # with straight apostrophes
+    form, marks = _form(output), "".join(output.split())
+    n_original, n_output = count_words(original), count_words(output)
     present: dict[Flag, bool] = {
-        "identical": _same(original, output),
+        # Equal but for case, white space, Unicode form, and what `clean` removes.
+        "identical": form == _form(original) or form == _form(clean(original)),
         "empty": not trim(output),
-        "ellipsis": _is_ellipsis(output),
+        "ellipsis": set(marks) <= ELLIPSES and (len(marks) > 1 or bool(set(marks) - DOTS)),
         "json_fragment": output.startswith(("{", "[")),
-        "reasoning_leak": _leaks_reasoning(original, output),
-        "prefix_leak": _PREFIX.match(_plain(output)) is not None and _PREFIX.match(_plain(original)) is None,
+        "reasoning_leak": _leaks_reasoning(source, answer),
+        "prefix_leak": _PREFIX.match(answer) is not None and _PREFIX.match(source) is None,
         # If that is the original's language, an original that is ruled out to be in it too excuses the output.
         "wrong_language": language is not None
         and rules_out(output, language)
         and (kind.translates or not rules_out(original, language)),
-        **_lengths(count_words(original), count_words(output)),
+        # An original without words has no error type of length.
+        "runaway": n_original > 0 and n_output > RUNAWAY_TIMES * n_original,
+        "truncated": n_original >= TRUNCATED_FROM and n_output * TRUNCATED_PART < n_original,
+        "summary_too_long": n_original > 0 and n_output > n_original,
     }
     return tuple(flag for flag in FLAGS if present[flag] and flag in kind.flags)
-
-
-def _same(original: str, output: str) -> bool:
-    """Return whether both are equal but for case, white space, Unicode form, and what `clean` removes."""
-    form = _form(output)
-    return form == _form(original) or form == _form(clean(original))
 
 
 def _form(text: str) -> str:
     return nfc(" ".join(trim(nfc(text).casefold()).split()))
 
 
-def _is_ellipsis(output: str) -> bool:
-    marks = "".join(output.split())
-    return set(marks) <= ELLIPSES and (len(marks) > 1 or bool(set(marks) - DOTS))
-
-
-def _leaks_reasoning(original: str, output: str) -> bool:
-    """Return whether the output has a marker that the original lacks."""
-    source, answer = _plain(original), _plain(output)
+def _leaks_reasoning(source: str, answer: str) -> bool:
+    """Return whether an answer has a marker that its original lacks."""
     if any(marker.search(answer) and not marker.search(source) for marker in _REASONING):
         return True
     return _I_WILL.search(answer) is not None and _FIRST_PERSON.search(source) is None
 
-
-def _plain(text: str) -> str:
-    """Return the text with straight apostrophes."""
-    return text.replace("’", "'")
-
-
-def _lengths(n_original: int, n_output: int) -> dict[Flag, bool]:
-    """Return the error types of length, from the words of original and output; an original without words has none."""
-    return {
-        "runaway": n_original > 0 and n_output > RUNAWAY_TIMES * n_original,
-        "truncated": n_original >= TRUNCATED_FROM and n_output * TRUNCATED_PART < n_original,
-        "summary_too_long": n_original > 0 and n_output > n_original,
-    }
-
-
-if TYPE_CHECKING:
-    from py3langid.langid import LanguageIdentifier
 
 # Of HTEB's 42 languages (`plumbline.languages`), the 40 that the model knows: all but Rundi and Tigrinya.
 BENCHMARK = (
@@ -219,11 +197,10 @@ def _probabilities(text: str) -> dict[str, float]:
 
 
 @functools.cache
-def _model() -> LanguageIdentifier:
+def _model() -> py3langid.langid.LanguageIdentifier:
     """Return the model, loaded at the first call. Threads that call together may load it twice; that is harmless."""
-    from py3langid.langid import MODEL_FILE, LanguageIdentifier  # noqa: PLC0415 (only needed for identifying)
-
-    identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+    langid = py3langid.langid
+    identifier = langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE, norm_probs=True)
     identifier.set_languages([MODEL_LABELS.get(code, code) for code in KNOWN] + [NO_LANGUAGE])
     return identifier
 

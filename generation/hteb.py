@@ -39,8 +39,7 @@ from plumbline.study import Study
 from plumbline.study.base import first_complaint
 from plumbline.study.datasets import DatasetSpec
 from plumbline.study.places import files_in
-from plumbline.study.transformations import Transformation
-from plumbline.transformations import TRANSFORMATIONS
+from plumbline.study.transformations import EIGHT, Transformation
 
 ORIGINAL = "original"
 SAMPLE = 50  # outputs by which a file's rule of drawing languages is told; under another rule one in five agrees
@@ -92,8 +91,8 @@ def read_texts(file: PublishedFile) -> Iterator[PublishedText]:
     number = 0
     try:
         with native_file(file.path) as opened, pq.ParquetFile(opened) as parquet:
-            column = _column(parquet.schema_arrow, file)
-            for side, fields in enumerate(_passes(_names(parquet.schema_arrow, file), file)):
+            column, names = _columns(parquet.schema_arrow, file)
+            for side, fields in enumerate(_passes(names, file)):
                 for record, changed in _records(parquet, column):
                     label = _label(record, file, side)
                     for field in fields(record):
@@ -124,7 +123,7 @@ def follows_rule(file: PublishedFile, texts: Iterable[PublishedText], source: st
     A translation into a language that cannot have been drawn is a failure and does not count; backtranslations never
     count, and follow the rule. `source` is the language of texts whose record has no label.
     """
-    if not TRANSFORMATIONS[file.transformation].translates:
+    if not EIGHT[file.transformation].translates:
         return True
     votes = []
     for text in texts:
@@ -136,7 +135,7 @@ def follows_rule(file: PublishedFile, texts: Iterable[PublishedText], source: st
 
 def _choices(file: PublishedFile, label: str) -> list[str]:
     """Return the languages that the program draws from: the pool without the label's languages."""
-    pool = TRANSFORMATIONS[file.transformation].languages
+    pool = EIGHT[file.transformation].languages
     codes = {_CODES.get(part.strip().lower()) for part in re.split("[-_/]", label)}
     return [language for language in pool if language not in codes] or list(pool)
 
@@ -151,24 +150,19 @@ def _drawn(file: PublishedFile, number: int, label: str) -> str:
     return random.Random(file.seed + shift).choice(choices)  # noqa: S311 (the program's own draw)
 
 
-def _column(schema: pa.Schema, file: PublishedFile) -> str:
-    """Return the name of the column of outputs."""
+def _columns(schema: pa.Schema, file: PublishedFile) -> tuple[str, list[str]]:
+    """Return the column of outputs, and the fields of records; plain texts are records with a field `text`."""
     columns: list[str] = [name for name in schema.names if name != ORIGINAL]
     if ORIGINAL not in schema.names or len(columns) != 1 or not columns[0].endswith(f"_seed_{file.seed}"):
         raise DataError(
             f"{file.path} has the columns {', '.join(schema.names)}; HTEB's files have {ORIGINAL!r} and one that"
             f" ends in '_seed_{file.seed}'"
         )
-    return columns[0]
-
-
-def _names(schema: pa.Schema, file: PublishedFile) -> list[str]:
-    """Return the fields of the file's records; plain texts count as records with a field `text`."""
     kind = schema.field(ORIGINAL).type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return ["text"]
+        return columns[0], ["text"]
     if pa.types.is_struct(kind):
-        return [field.name for field in kind]
+        return columns[0], [field.name for field in kind]
     raise DataError(f"{file.path}: column {ORIGINAL!r} holds {kind}, not records")
 
 
@@ -217,7 +211,6 @@ def _first(aliases: Collection[str], names: Collection[str]) -> str | None:
 
 
 def _records(parquet: pq.ParquetFile, column: str) -> Iterator[tuple[Record, Record]]:
-    """Yield each original with its transformed record."""
     for batch in parquet.iter_batches(BATCH, columns=[ORIGINAL, column]):
         for original, changed in zip(batch[ORIGINAL].to_pylist(), batch[column].to_pylist(), strict=True):
             yield _as_record(original), _as_record(changed)
@@ -263,9 +256,9 @@ class HtebOutputs:
 
     def read(self, transformation: str, seed: int) -> Recordings:
         """Return all outputs of a transformation and seed. Raises DataError for files that cannot be used."""
-        published = transformation in TRANSFORMATIONS  # the authors publish no others
+        published = transformation in EIGHT  # the authors publish no others
         files = {spec.name: self._file(spec, transformation, seed) if published else None for spec in self._datasets}
-        return Recordings(TRANSFORMATIONS.get(transformation) or self._kinds[transformation], seed, files)
+        return Recordings(EIGHT.get(transformation) or self._kinds[transformation], seed, files)
 
     def _file(self, spec: DatasetSpec, transformation: str, seed: int) -> PublishedFile | None:
         """Return the newest file of a data set's transformation and seed, or None."""
@@ -389,7 +382,6 @@ def published_outputs(folder: Path, study: Study) -> HtebOutputs | None:
 
 
 def _read(file: Path) -> Metadata:
-    """Return the metadata beside a file of outputs."""
     path = file.with_name(f"metadata{file.stem.removeprefix('data')}.JSON")
     try:
         return Metadata.model_validate_json(read_bytes(path))

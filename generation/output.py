@@ -32,8 +32,12 @@ async def make_output(plan: Plan, generator: Generator, job: Job) -> Transformed
 
     def is_bad(outcome: GenerationOutcome) -> bool:
         flags = _flags(plan, job, outcome, by_language=False)  # identifying a language is slow
-        results.append((outcome, flags, _wrong(plan, job, flags)))
-        return bool(results[-1][2]) or outcome.cut_off
+        faults = [flag for flag in flags if flag in _AGAIN]
+        if faults:  # an error type that the original has too is not the output's fault
+            of_original = find_flags(job.text, job.text, plan.kinds[job.transformation], language=job.source_language)
+            faults = [flag for flag in faults if flag not in of_original]
+        results.append((outcome, flags, faults))
+        return bool(faults) or outcome.cut_off
 
     first = Attempt(1, job.seed, plan.study.generator.sampling)
     ended = await ask_until(functools.partial(generator.transform, job), is_bad, first)
@@ -82,15 +86,6 @@ def _flags(plan: Plan, job: Job, outcome: GenerationOutcome, *, by_language: boo
     )
 
 
-def _wrong(plan: Plan, job: Job, flags: Sequence[Flag]) -> list[Flag]:
-    """Return the error types that deserve another attempt; one that the original has too is not the output's fault."""
-    faults = [flag for flag in flags if flag in _AGAIN]
-    if not faults:
-        return []
-    of_original = find_flags(job.text, job.text, plan.kinds[job.transformation], language=job.source_language)
-    return [flag for flag in faults if flag not in of_original]
-
-
 def _reason(flags: Sequence[Flag], outcome: GenerationOutcome, attempt: Attempt, length_key: str) -> str:
     """Return the reason for a missing output, in one line; empty if there is an output."""
     tries = f"after {count(attempt.number, 'attempt')}"
@@ -102,7 +97,6 @@ def _reason(flags: Sequence[Flag], outcome: GenerationOutcome, attempt: Attempt,
 
 
 def _record(plan: Plan, job: Job, **fields: Any) -> TransformedText:
-    """Return the record of a job with these fields."""
     nothing = {"intermediate": None, "output": "", "raw": None, "flags": ()}
     return TransformedText(
         key=job.key,

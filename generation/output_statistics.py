@@ -18,7 +18,6 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import pyarrow as pa
 import pyarrow.compute as pc
 from tqdm import tqdm
 
@@ -63,7 +62,13 @@ def by_generator(studies: Sequence[Study]) -> list[Study]:
             f"{without.file}: the study's generator makes none of the study's transformations (all come from functions"
             " or files); leave this study out"
         )
-    by_study = [by for study in studies for by in _generators(study)]
+    by_study = []
+    for study in studies:
+        for spec in dict.fromkeys((study.generator, *study.candidates)):
+            by = study.by(spec)
+            units = _units(by.transforming, by.seeds)
+            if any(by.transformation_file(*unit).exists() or journal_files(by.journal_file(*unit)) for unit in units):
+                by_study.append(by)
     if not by_study:
         commands = ", then ".join(f"`{study.command(COMMAND)}`" for study in studies)
         raise DataError(f"no outputs in {', '.join(str(study.folder) for study in studies)}; run {commands} first")
@@ -116,9 +121,15 @@ def tally(studies: Sequence[Study], measure: OutputMeasure) -> pd.DataFrame:
 def incomparable(studies: Sequence[Study]) -> str:
     """Return a line that says that the studies' texts, transformations or seeds differ; empty if they do not."""
     bases = list({study.folder: study for study in studies}.values())
-    hashes = [_texts_hash(study.folder / "texts.parquet", study.command(COMMAND)) for study in bases[len(bases) == 1 :]]
-    parts = [(frozenset(study.transformations), frozenset(study.seeds)) for study in bases]
-    if len(bases) == 1 or len(set(zip(hashes, parts, strict=True))) == 1:
+    parts = []
+    for study in bases if len(bases) > 1 else ():
+        path = study.folder / "texts.parquet"
+        batches = read_batches(path, Text, study.command(COMMAND), ["text_id"])
+        packs = (packed(batch["text_id"].to_pylist(), str(path)) for batch in batches)
+        ids = np.sort(np.concatenate([np.empty(0, "S16"), *packs]))  # the order and data sets of texts do not matter
+        texts = hashlib.sha256(ids.tobytes()).hexdigest()
+        parts.append((texts, frozenset(study.transformations), frozenset(study.seeds)))
+    if len(set(parts)) < 2:
         return ""
     names = ", ".join(study.name for study in bases)
     return f"Not comparable: the studies {names} differ in their texts, transformations or seeds."
@@ -135,28 +146,10 @@ def not_counted(studies: Sequence[Study]) -> list[str]:
     return [f"Not counted, as no generator made them: {', '.join(dict.fromkeys(names))}."] if names else []
 
 
-def _generators(study: Study) -> Iterator[Study]:
-    """Yield the study with its generator and with each of its candidates that has outputs or a journal."""
-    for spec in dict.fromkeys((study.generator, *study.candidates)):
-        by = study.by(spec)
-        if any(
-            by.transformation_file(*unit).exists() or journal_files(by.journal_file(*unit))
-            for unit in _units(by.transforming, by.seeds)
-        ):
-            yield by
-
-
 def _units(kinds: Mapping[str, Transformation], seeds: Sequence[int]) -> list[tuple[str, int]]:
     """Return the units that a generator makes: no functions or files of outputs."""
     names = [name for name, kind in kinds.items() if kind.made_by == "generator"]
     return [(transformation, seed) for transformation in names for seed in seeds]
-
-
-def _texts_hash(path: Path, command: str) -> str:
-    """Return a hash that is equal for files of the same texts, in any order and data sets."""
-    batches = read_batches(path, Text, command, ["text_id"])
-    ids = np.concatenate([np.empty(0, "S16"), *(packed(batch["text_id"].to_pylist(), str(path)) for batch in batches)])
-    return hashlib.sha256(np.sort(ids).tobytes()).hexdigest()
 
 
 def _tally_unit(
@@ -269,19 +262,13 @@ def flagged_outputs(study: Study) -> list[FlagCount]:
             path = study.transformation_file(name, seed)
             refuse_other_outputs(study, name, seed)
             for table in read_batches(path, TransformedText, study.command(COMMAND), _COLUMNS) if path.exists() else ():
-                languages, flags = _usable(table, made_by)
-                outputs.update((name, language) for language in languages)
-                flagged.update((name, *row) for row in flags)
+                as_made = [pc.equal(table[column], value) for column, value in zip(_COLUMNS[3:], made_by, strict=True)]
+                usable = table.filter(pc.and_(pc.equal(table["status"], "ok"), pc.and_(*as_made))).combine_chunks()
+                languages, flags = usable["source_language"], pc.list_flatten(usable["flags"])
+                of_flags = languages.take(pc.list_parent_indices(usable["flags"])).to_pylist()
+                outputs.update((name, language) for language in languages.to_pylist())
+                flagged.update((name, *row) for row in zip(of_flags, flags.to_pylist(), strict=True))
     return [FlagCount(*group, n, outputs[group[:2]]) for group, n in flagged.items()]
-
-
-def _usable(table: pa.Table, made_by: tuple[str, str]) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return (the languages of the usable originals, (language, error type) of each flag) of a piece of a table."""
-    as_made = [pc.equal(table[name], value) for name, value in zip(_COLUMNS[3:], made_by, strict=True)]
-    usable = table.filter(pc.and_(pc.equal(table["status"], "ok"), pc.and_(*as_made))).combine_chunks()
-    places = pc.list_parent_indices(usable["flags"])
-    languages, flags = usable["source_language"], pc.list_flatten(usable["flags"])
-    return languages.to_pylist(), list(zip(languages.take(places).to_pylist(), flags.to_pylist(), strict=True))
 
 
 def flagged_lines(counts: Iterable[FlagCount]) -> list[str]:

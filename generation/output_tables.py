@@ -30,8 +30,7 @@ from plumbline.error_types import FLAGS, LABELS
 from plumbline.errors import DataError
 from plumbline.exhibits.table import number, write_csv
 from plumbline.study import Study, load_study
-from plumbline.study.transformations import EIGHT, Transformation
-from plumbline.transformations import AXES, axes_in_order, in_order, total_axes
+from plumbline.study.transformations import AXES, EIGHT, Transformation, axes_in_order, in_order, total_axes
 from plumbline.words import count_words
 
 TOTAL = "total"
@@ -97,7 +96,6 @@ def _printed_rates(table: pd.DataFrame, by: str | None) -> str:
 
 
 def _notes_on_rates(table: pd.DataFrame, by: str | None, *, after_retries: bool) -> list[str]:
-    """Return the notes below the table."""
     attempts = "last attempts" if after_retries else "first attempts"
     mean = "" if by == "transformation" else ", averaged over the transformations"
     notes = [
@@ -221,7 +219,11 @@ def length_table(sums: pd.DataFrame, kinds: Mapping[str, Transformation] = EIGHT
     table.loc[undefined, _AVERAGED] = np.nan
     table["ratio"] = table["words"] / table["original"]
     table = table[["name", "axis", "generator", "datasets", "texts", "original", "words", "ratio", *_AVERAGED[2:]]]
-    return _with_differences(table, generators[0]) if len(generators) > 1 else table
+    if len(generators) > 1:
+        base = table[table["generator"] == generators[0]].set_index("name")
+        for column in _DIFFERENCES:
+            table[f"{column}_difference"] = table[column] - table["name"].map(base[column])
+    return table
 
 
 def _transformation_means(sums: pd.DataFrame, kinds: Mapping[str, Transformation]) -> pd.DataFrame:
@@ -256,14 +258,6 @@ def _mean_of(rows: pd.DataFrame, name: str, axis: str) -> pd.DataFrame:
     return table.reset_index().assign(name=name, axis=axis)
 
 
-def _with_differences(table: pd.DataFrame, first: str) -> pd.DataFrame:
-    """Return the table with each row's differences from the first generator's row of the same name."""
-    base = table[table["generator"] == first].set_index("name")
-    for column in _DIFFERENCES:
-        table[f"{column}_difference"] = table[column] - table["name"].map(base[column])
-    return table
-
-
 def _tokens(text: str) -> list[str]:
     """Return the words of a text, and the characters of words in scripts written without spaces."""
     words = text.split()
@@ -273,7 +267,6 @@ def _tokens(text: str) -> list[str]:
 
 
 def _printed_lengths(table: pd.DataFrame) -> str:
-    """Return the table for a terminal."""
     several = "words_difference" in table
     header = ["transformation", "generator", "original", "words", "ratio", "% failed", "% unanswered", "distance"]
     header += ["words +-", "ratio +-", "failed +-", "distance +-"] if several else []
@@ -290,7 +283,6 @@ def _printed_lengths(table: pd.DataFrame) -> str:
 
 
 def _notes_on_lengths(table: pd.DataFrame) -> list[str]:
-    """Return the notes below the table."""
     notes = [
         "Mean numbers of words over texts, seeds and data sets (HTEB, Table 23); distance: word edits, from 0 to 1"
         " (PTEB, 3.2.2)."

@@ -103,7 +103,8 @@ def load_outputs(kind: Transformation) -> dict[str, str]:
 
     Raises DataError for a missing column, a cell that holds no text, two outputs for a text, and lists of outputs.
     """
-    path, columns, number = outputs_path(kind), kind.outputs_columns, kind.outputs.number if kind.outputs else None
+    path, file = outputs_path(kind), kind.outputs
+    columns, number = ([file.text, file.output], file.number) if file else ([], None)
     way = "choose one by `number` under `outputs` in the study (1: the first of each text)"
     frame = read_frame(path)
     if missing := [column for column in columns if column not in frame.columns]:
@@ -111,13 +112,15 @@ def load_outputs(kind: Transformation) -> dict[str, str]:
         raise DataError(
             f"{path}: no column {missing[0]!r} among {names}; name your column under `outputs` in the study"
         )
+    cells = frame[columns].astype(object)
+    cells = cells.where(cells.notna(), "")
     several: dict[str, dict[str, None]] = {}  # the distinct outputs of each text, in order
 
     def read(row: tuple[Any, Any, Any]) -> None:
-        text, output = ("" if cell is None or cell != cell else cell for cell in row[1:])  # noqa: PLR0124 (NaN)
+        index, text, output = row
         unpacked = unpacked_list(output) if number else output
         texts = unpacked if isinstance(unpacked, list) else [output]
-        location = f"{path}: row {row_number(row[0])}"
+        location = f"{path}: row {row_number(index)}"
         if invalid := [cell for cell in (text, *texts) if not isinstance(cell, str)]:
             raise DataError(f"{location} holds {invalid[0]!r:.60}, which is not text; correct it")
         of_text = several.setdefault(nfc(text), {})
@@ -125,8 +128,8 @@ def load_outputs(kind: Transformation) -> dict[str, str]:
         if len(of_text) > 1 and not number:
             raise DataError(f"{location} has a second output for {text[:60]!r}; keep only one, or {way}")
 
-    read_each(zip(frame.index, *(frame[column] for column in columns), strict=True), read)
-    position = (number or 1) - 1
+    read_each(cells.itertuples(name=None), read)
+    position = number - 1 if number else 0
     outputs = {text: [*of_text, ""][min(position, len(of_text))] for text, of_text in several.items()}
     _refuse_lists(outputs, f"{path}: column {columns[1]!r}", way)
     return outputs

@@ -56,6 +56,17 @@ class Guess:
         """The columns whose texts are transformed."""
         return tuple(dict.fromkeys(self.columns[name] for name in ("sentence1", "text") if name in self.columns))
 
+    def lines(self, path: Path) -> list[str]:
+        """Return what was guessed about the columns of a file, and what may be wrong with it."""
+        lines = [", ".join(f"{field}: column {heading!r}" for field, heading in self.columns.items())]
+        if not _KNOWN & {heading.strip().lower() for heading in self.columns.values()}:
+            lines.append(f"the first line of {path} is read as column names, not as a text")
+        if self.several:
+            lines.append(
+                f"column {self.columns['output']!r} holds lists; `number: 1` in the study takes each text's first"
+            )
+        return lines
+
 
 @dataclass(frozen=True)
 class _FileForm:
@@ -223,10 +234,6 @@ def _name(value: str) -> str:
     return value
 
 
-def _name_of(path: Path) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", path.stem.lower()).strip("-")[:60] or "study"
-
-
 def _column(value: str) -> str:
     field, _, name = value.partition("=")
     if field not in NAMES or not name:
@@ -271,7 +278,7 @@ def make_study(
     frame = read_frame(path)
     if remark := encoding_remark(path):
         print(f"{path}: {remark}")
-    name = name or _name_of(path)
+    name = name or re.sub(r"[^a-z0-9]+", "-", path.stem.lower()).strip("-")[:60] or "study"
     target = Path(study) if study else FOLDER / f"{name}.yaml"
     if target.exists():
         raise StudyError(f"{target} exists already; move it, or name another with --study FILE or --name NAME")
@@ -280,7 +287,9 @@ def make_study(
         raise StudyError("--column names two columns for the same field; name one")
     guessed = guess(frame, chosen, path)
     sides = [frame[heading] for heading in guessed.texts]
-    language = language or _most_common(frame) or language_of(pd.concat(sides), least=10, share=0.95)
+    codes = frame["language"].dropna().astype(str).str.strip() if "language" in frame else pd.Series(dtype=str)
+    usual = str(codes[codes != ""].mode().get(0, ""))
+    language = language or usual or language_of(pd.concat(sides), least=10, share=0.95)
     if "-" in language and "text" in guessed.columns:
         raise StudyError(
             f"--language: {language!r} is a pair of languages, but {path} has single texts; give one language"
@@ -288,11 +297,7 @@ def make_study(
     texts = len({str(text) for side in sides for text in side})
     languages = languages_in(frame, guessed.texts[0], guessed.task, language)
     loaded = _write(target, study_text(path, target, name, guessed, language, (texts, languages)))
-    print(f"{', '.join(f'{field}: column {heading!r}' for field, heading in guessed.columns.items())}")
-    if not _KNOWN & {heading.strip().lower() for heading in guessed.columns.values()}:
-        print(f"the first line of {path} is read as column names, not as a text")
-    if guessed.several:
-        print(f"column {guessed.columns['output']!r} holds lists; `number: 1` in the study takes each text's first")
+    print(*guessed.lines(path), sep="\n")
     print(f"task: {guessed.task} ({guessed.reason}); language: {language_of_all(language, languages)}")
     print(f"-> {loaded.file}: read it and change what you like")
     print(f"next: {loaded.command('generate')}{'' if 'output' in guessed.columns else ' --dry-run'}")
@@ -317,9 +322,3 @@ def language_of_all(language: str, texts: Mapping[str, int]) -> str:
     if set(texts) > set(language_pair(language)):
         return ", ".join(f"{code} ({language_name(code)}, {number})" for code, number in texts.items())
     return f"{language} ({' and '.join(map(language_name, dict.fromkeys(language_pair(language))))})"
-
-
-def _most_common(frame: pd.DataFrame) -> str:
-    """Return the most frequent language of a column `language`; empty without one."""
-    named = frame["language"].dropna().astype(str).str.strip() if "language" in frame else pd.Series(dtype=str)
-    return str(named[named != ""].mode().get(0, ""))

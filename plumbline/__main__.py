@@ -11,8 +11,7 @@ from plumbline import cli
 from plumbline.commands import COMMANDS, SECTIONS, Command, application
 from plumbline.errors import StudyError, nearest
 from plumbline.interrupt import PACKAGES
-from plumbline.resources import missing_package
-from plumbline.versions import version_of
+from plumbline.resources import missing_package, version_of
 
 _HELP = ("-h", "--help")
 

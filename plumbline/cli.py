@@ -126,7 +126,6 @@ def reads(read: Callable[[str], object]) -> Parameter:
 
 
 def _choice(literal: Any, tokens: Sequence[Token]) -> str:
-    """Return a value of a Literal."""
     value, choices = tokens[0].value, get_args(literal)
     if value in choices:
         return value

@@ -16,11 +16,10 @@ from cyclopts import Parameter
 
 from plumbline.cli import Named
 from plumbline.errors import StudyError
-from plumbline.resources import installing, private
+from plumbline.resources import DISTRIBUTION, installing, private
 from plumbline.store import make_folder
 from plumbline.study import Study, load_study
 from plumbline.study_files import FOLDER, put_samples
-from plumbline.versions import DISTRIBUTION
 
 STUDY = str(FOLDER / "demo.yaml")
 #: A module of each extra that the flow needs: what is missing is named before the first step.
@@ -57,7 +56,10 @@ def demo(
     words = ["--study", study, *(["--exports", exports] if exports else [])]
     if rehearse:
         return next((status for name in REHEARSAL if (status := subprocess.call(_call(name, *words)))), 0)
-    _refuse_incomplete()
+    if not all(map(find_spec, NEEDED)):
+        by_pipx = Path("".join(sys.orig_argv[1:2])).name == DISTRIBUTION  # or uvx
+        how = f"pipx run '{DISTRIBUTION}[demo]' demo" if by_pipx else installing("demo")
+        raise StudyError(f"the demo needs packages that are not installed: {how}")
     if study == STUDY and not Path(STUDY).exists():
         put_samples()
     export = _call("bundle", "export", *words, "--out", f"{exports or 'exports'}/demo.zip")
@@ -79,13 +81,6 @@ def demo(
     takes = f" (it takes {TAKES})" if study == STUDY else ""
     print(f"Running the study {loaded.name}{takes}; its records are in {loaded.folder}")
     return _in_turn(parts, loaded) or _say_next(words, loaded, human)
-
-
-def _refuse_incomplete() -> None:
-    if not all(map(find_spec, NEEDED)):
-        by_pipx = Path("".join(sys.orig_argv[1:2])).name == DISTRIBUTION  # or uvx
-        how = f"pipx run '{DISTRIBUTION}[demo]' demo" if by_pipx else installing("demo")
-        raise StudyError(f"the demo needs packages that are not installed: {how}")
 
 
 def _call(*words: str) -> list[str]:

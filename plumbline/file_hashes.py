@@ -20,11 +20,10 @@ from tqdm import tqdm
 from plumbline.errors import DataError, ServiceError
 from plumbline.identity import identity
 from plumbline.reading import refuse_no_file
-from plumbline.resources import user_cache
+from plumbline.resources import installed_versions, user_cache
 from plumbline.store import json_bytes, read_json, write_json
 from plumbline.study import Study
 from plumbline.study.places import file_state
-from plumbline.versions import installed_versions
 
 _MOST_FACTS = 50_000  # cached findings
 _CODE = ("evaluation", "generation", "plumbline")

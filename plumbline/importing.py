@@ -15,7 +15,22 @@ from pathlib import Path
 
 from plumbline.interrupt import PACKAGES, SCRIPTS, started_module
 
-__all__ = ["HERE", "datasets", "langcodes", "lazily", "refuse_strangers", "scipy"]
+__all__ = [
+    "HERE",
+    "altair",
+    "charset_normalizer",
+    "datasets",
+    "jinja2",
+    "langcodes",
+    "lazily",
+    "markupsafe",
+    "openpyxl",
+    "py3langid",
+    "refuse_strangers",
+    "scipy",
+    "upath",
+    "vl_convert",
+]
 
 HERE = Path(__file__).resolve().parents[1]
 
@@ -34,11 +49,24 @@ class _OnDemand:
 
 TYPE_CHECKING = False  # true for type checkers, as in `plumbline`
 if TYPE_CHECKING:
+    import altair
+    import charset_normalizer
     import datasets
+    import jinja2
     import langcodes
+    import markupsafe
+    import openpyxl  # type: ignore[import-untyped, unused-ignore]
+    import py3langid
     import scipy
+    import upath
+    import vl_convert
 else:
-    datasets, langcodes, scipy = map(_OnDemand, ("datasets", "langcodes", "scipy"))
+
+    def __getattr__(name: str) -> _OnDemand:
+        """Return one of the packages, for `from plumbline.importing import scipy`."""
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return _OnDemand(name)
 
 
 def refuse_strangers() -> None:
@@ -86,16 +114,13 @@ def lazily(package: str, names: Mapping[str, Sequence[str]]) -> tuple[Callable[[
         try:
             value: object = getattr(importlib.import_module(home[name]), name)
         except ModuleNotFoundError as error:
-            raise _of_others(error, f"{package}.{name}", home[name]) from None
+            if (error.name or "").partition(".")[0] in ("", *PACKAGES):
+                raise
+            from plumbline.resources import missing_package  # noqa: PLC0415 (only where something fails)
+
+            extra = home[name].partition(".")[0]
+            raise missing_package(f"{package}.{name}", error, extra if extra != "plumbline" else "") from None
         setattr(sys.modules[package], name, value)
         return value
 
     return get, lambda: sorted({*vars(sys.modules[package]), *home})
-
-
-def _of_others(error: ModuleNotFoundError, name: str, module: str) -> Exception:
-    from plumbline.resources import missing_package  # noqa: PLC0415 (only where something fails)
-
-    of = module.partition(".")[0]
-    ours = (error.name or "").partition(".")[0] in ("", *PACKAGES)
-    return error if ours else missing_package(name, error, of if of != "plumbline" else "")

@@ -89,13 +89,10 @@ def end(status: int) -> None:
     """Mark the command's end: an interrupt now ends the process at once, without a line if one explained a failure."""
     _state["interrupted"] = status == STATUS
     if _state["command"]:
-        signal.signal(signal.SIGINT, _leave_silently if status else _leave)
+        # after a failure the command has already printed its last line
+        signal.signal(signal.SIGINT, (lambda number, frame: os._exit(STATUS)) if status else _leave)
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
     os.write(2, f"{LINE}\n".encode())
     os._exit(STATUS)
-
-
-def _leave_silently(number: int, frame: FrameType | None) -> None:
-    os._exit(STATUS)  # the command has already printed its last line

@@ -84,10 +84,18 @@ class Journal:
         refuse_no_file(self.path)
         with self.path.open("rb") as file:
             for number, line in enumerate(file, start=1):
-                row = _row(line)
-                if row is not None:
-                    if record is not None:
-                        _refuse_other(row, record, f"{self.path}, line {number}")
+                try:
+                    row = from_json(line)
+                except ValueError:  # cut off
+                    row = None
+                if isinstance(row, dict) and record is not None:
+                    try:
+                        record.model_validate(row)
+                    except ValidationError as error:
+                        fault = f"not a {record.__name__} ({first_complaint(error)})"
+                        advice = "move the journal to another folder, then run again"
+                        raise DataError(f"{self.path}, line {number}: {fault}; {advice}") from None
+                if isinstance(row, dict):
                     yield offset, row
                 offset += len(line)
 
@@ -123,25 +131,6 @@ class Journal:
         with self._lock:
             self._close()
             self.path.unlink(missing_ok=True)
-
-
-def _refuse_other(row: dict[str, Any], record: type[Record], location: str) -> None:
-    try:
-        record.model_validate(row)
-    except ValidationError as error:
-        fault = first_complaint(error)
-        raise DataError(
-            f"{location}: not a {record.__name__} ({fault}); move the journal to another folder, then run again"
-        ) from None
-
-
-def _row(line: bytes) -> dict[str, Any] | None:
-    """Return the content of a line; None for one that was cut off."""
-    try:
-        row = from_json(line)
-    except ValueError:
-        return None
-    return row if isinstance(row, dict) else None
 
 
 def _end_last_line(file: IO[bytes], path: Path) -> int:

@@ -76,7 +76,13 @@ def language_code(text: str) -> str:
         return _CODE[subtag]
     name = _english_name(subtag)
     if not name:
-        raise LanguageError(f"language {text!r} is not known; {_hint(text, subtag)}")
+        try:
+            near = [str(langcodes.find(text).language)]  # by its name
+        except LookupError:
+            codes = langcodes.data_dicts.LANGUAGE_ALPHA3
+            near = difflib.get_close_matches(subtag, [*_CODE, *codes, *codes.values()], n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}?" if near else "use a BCP 47 code such as 'en' or 'de'"
+        raise LanguageError(f"language {text!r} is not known; {hint}")
     if name.endswith(" Arabic"):
         return "ar"
     code = _macrolanguage(subtag) or subtag
@@ -151,13 +157,3 @@ def _english_name(subtag: str) -> str:
         return ""
     name = display_name(_macrolanguage(subtag) or subtag)
     return "" if name.startswith("Unknown language") else name
-
-
-def _hint(text: str, subtag: str) -> str:
-    """Return a suggestion: a language by its name, or the nearest code."""
-    try:
-        return f"did you mean {langcodes.find(text).language!r}?"
-    except LookupError:
-        codes = langcodes.data_dicts.LANGUAGE_ALPHA3
-        near = difflib.get_close_matches(subtag, [*_CODE, *codes, *codes.values()], n=1, cutoff=0.5)
-    return f"did you mean {near[0]!r}?" if near else "use a BCP 47 code such as 'en' or 'de'"

@@ -26,7 +26,7 @@ from plumbline.errors import DataError, StudyError
 from plumbline.file_hashes import LARGE, cached_file_hash
 from plumbline.identity import identity
 from plumbline.records import Record
-from plumbline.resources import private
+from plumbline.resources import installed_versions, private
 from plumbline.store import (
     as_models,
     hashed_bytes,
@@ -42,7 +42,6 @@ from plumbline.store import (
 from plumbline.study import Study, file_hash
 from plumbline.study.base import first_complaint
 from plumbline.study.places import FileState, file_state
-from plumbline.versions import installed_versions
 
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
@@ -152,7 +151,13 @@ class Manifest:
             return {}
         state = file_state(path)
         if state is None or _manifests.get(path, (None,))[0] != state:
-            _manifests[path] = state, _checked(path)
+            advice = f"restore it from a copy: {_SHOWS}"
+            manifest = read_json(path, "", advice)
+            try:
+                _ManifestContent.model_validate(manifest)
+            except ValidationError as error:
+                raise DataError(f"{path} is not a manifest of Plumbline ({first_complaint(error)}); {advice}") from None
+            _manifests[path] = state, manifest
         return copy.deepcopy(_manifests[path][1])
 
     @contextlib.contextmanager
@@ -286,17 +291,6 @@ class Manifest:
     def _note(self, name: str, contents: list[str]) -> None:
         with self.changing() as manifest:
             manifest.setdefault("kept", {})[name] = contents
-
-
-def _checked(path: Path) -> dict[str, Any]:
-    advice = f"restore it from a copy: {_SHOWS}"
-    manifest = read_json(path, "", advice)
-    try:
-        _ManifestContent.model_validate(manifest)
-    except ValidationError as error:
-        raise DataError(f"{path} is not a manifest of Plumbline ({first_complaint(error)}); {advice}") from None
-    checked: dict[str, Any] = manifest
-    return checked
 
 
 def _replaced(path: Path, made_by: str) -> DataError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,7 +14,7 @@ from plumbline.identity import identity
 from plumbline.reading import read_yaml
 from plumbline.resources import resource, working
 from plumbline.study.base import StudyPart, complaints
-from plumbline.study.transformations import EIGHT, PromptText, Transformation
+from plumbline.study.transformations import EIGHT, Transformation
 
 PROMPTS = resource("prompts")
 FILLED = ("text", "target_language")  # variables that a call fills in
@@ -80,28 +80,30 @@ def prompts_of(transformation: Transformation, variant: str = "") -> tuple[Promp
     """Return the prompts of a transformation's calls, in order; none if it asks no generator.
 
     Wordings in the folder of an own transformation come first, then those in the folder `variant` below `prompts/`,
-    then Plumbline's. Raises StudyError if a prompt is missing.
+    then Plumbline's. Raises StudyError if a prompt is missing, lacks a variable that it needs, or has one that nothing
+    fills.
     """
-    folders = _folders(transformation, variant)
-    prompts = tuple(
-        _prompt(call, number, transformation, folders) for number, call in enumerate(transformation.calls, 1)
-    )
-    for call, prompt in enumerate(prompts, 1):
-        drawn = bool(transformation.languages) and call == transformation.drawn_call
-        _refuse_unfilled(prompt, transformation, drawn=drawn)
-    return prompts
-
-
-def _prompt(call: str | PromptText, number: int, transformation: Transformation, folders: Sequence[Path]) -> Prompt:
-    """Return the prompt of a call: from the first folder that has it, or from the transformation itself."""
-    if isinstance(call, str):
-        folder = next((candidate for candidate in folders if (candidate / f"{call}.yaml").exists()), None)
-        if folder is None and transformation.name not in EIGHT:
-            places = " or ".join(map(str, dict.fromkeys(folders)))
-            raise StudyError(f"transformation {transformation.name!r}: no prompt {call}.yaml in {places}")
-        return load_prompt(call, folder or PROMPTS)
-    name, variables = f"{transformation.name}-{number}", tuple(dict.fromkeys(_VARIABLE.findall(call.text)))
-    return Prompt(name=name, source=transformation.source, language=call.language, variables=variables, text=call.text)
+    folders, prompts = _folders(transformation, variant), list[Prompt]()
+    for number, call in enumerate(transformation.calls, 1):
+        if isinstance(call, str):  # from the first folder that has it
+            folder = next((candidate for candidate in folders if (candidate / f"{call}.yaml").exists()), None)
+            if folder is None and transformation.name not in EIGHT:
+                places = " or ".join(map(str, dict.fromkeys(folders)))
+                raise StudyError(f"transformation {transformation.name!r}: no prompt {call}.yaml in {places}")
+            prompt = load_prompt(call, folder or PROMPTS)
+        else:  # from the transformation itself
+            name, used = f"{transformation.name}-{number}", tuple(dict.fromkeys(_VARIABLE.findall(call.text)))
+            facts = {"source": transformation.source, "language": call.language, "text": call.text}
+            prompt = Prompt(name=name, variables=used, **facts)
+        location = f"prompt {prompt.name!r} of {transformation.name}"
+        if unknown := [name for name in prompt.variables if name not in FILLED]:
+            raise StudyError(f"{location}: unknown variable {{{unknown[0]}}}; allowed are {{{'} and {'.join(FILLED)}}}")
+        drawn = bool(transformation.languages) and number == transformation.drawn_call
+        for name in FILLED if drawn else FILLED[:1]:
+            if name not in prompt.variables:
+                raise StudyError(f"{location} lacks {{{name}}}; add it where the model should read it")
+        prompts.append(prompt)
+    return tuple(prompts)
 
 
 def _folders(transformation: Transformation, variant: str) -> list[Path]:
@@ -120,17 +122,6 @@ def _folders(transformation: Transformation, variant: str) -> list[Path]:
     if transformation.name in EIGHT:
         return [folder, PROMPTS]
     return [transformation.base, folder, *prompt_folders()]
-
-
-def _refuse_unfilled(prompt: Prompt, transformation: Transformation, *, drawn: bool) -> None:
-    """Raise StudyError for a variable that nothing fills, and for a missing variable that the prompt needs."""
-    location = f"prompt {prompt.name!r} of {transformation.name}"
-    unknown = [name for name in prompt.variables if name not in FILLED]
-    if unknown:
-        raise StudyError(f"{location}: unknown variable {{{unknown[0]}}}; allowed are {{{'} and {'.join(FILLED)}}}")
-    for name in FILLED if drawn else FILLED[:1]:
-        if name not in prompt.variables:
-            raise StudyError(f"{location} lacks {{{name}}}; add it where the model should read it")
 
 
 def prompt_hash(prompts: tuple[Prompt, ...]) -> str:

@@ -25,7 +25,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from plumbline.errors import DataError
 from plumbline.identity import identity, identity_from, prefix
 from plumbline.study.crowd import PLATFORMS
-from plumbline.study.judged import KNOWN, ORIGINAL
+from plumbline.study.subject import KNOWN, ORIGINAL
 
 # JSON has no NaN: an undefined number is null in a file and NaN in memory.
 Number = Annotated[float, BeforeValidator(lambda value: math.nan if value is None else value)]

@@ -1,17 +1,20 @@
-"""Find Plumbline's own files, and a user's files in the current folder.
+"""Find Plumbline's own files, a user's files in the current folder, and the versions of installed packages.
 
-The former are in the checkout, or in the package if Plumbline is installed from a wheel (`setup.py` puts them there).
+The first are in the checkout, or in the package if Plumbline is installed from a wheel (`setup.py` puts them there).
 """
 
 from __future__ import annotations
 
+import contextlib
+import importlib.metadata
 import os
 import shlex
+from collections.abc import Iterable
 from pathlib import Path
 
 from plumbline.errors import StudyError
-from plumbline.versions import DISTRIBUTION, version_of
 
+DISTRIBUTION = "plumbline-embeddings"  # `plumbline` on PyPI is another
 ROOT = Path(__file__).resolve().parents[1]
 _CARRIED = Path(__file__).resolve().parent / "data"
 IN_CHECKOUT = not _CARRIED.is_dir()
@@ -51,3 +54,30 @@ def installing(extras: str) -> str:
 def missing_package(feature: str, error: ModuleNotFoundError, extras: str) -> StudyError:
     """Return the error for a feature that needs a package that is not installed."""
     return StudyError(f"{feature} needs {error.name}: {installing(extras)}")
+
+
+def version_of(package: str) -> str:
+    """The version of a package, or of Plumbline by its own name. Raises PackageNotFoundError."""
+    return importlib.metadata.version(DISTRIBUTION if package == "plumbline" else package)
+
+
+def installed_versions(packages: Iterable[str], *, builds: bool = True) -> dict[str, str]:
+    """Versions by package; those that are not installed are left out.
+
+    Args:
+        packages: names of distributions; `plumbline` is this one.
+        builds: include the build (`+cpu`, `+cu128`), which differs between machines.
+
+    Returns:
+        The versions, in the order of `packages`.
+
+    Example:
+        >>> installed_versions(["no-such-package"])
+        {}
+    """
+    versions = dict[str, str]()
+    for package in packages:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            version = version_of(package)
+            versions[package] = version if builds else version.partition("+")[0]
+    return versions

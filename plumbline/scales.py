@@ -99,14 +99,14 @@ def _as_scale(value: Any) -> tuple[float, ...]:
     return tuple(as_number(round(low + index * step, _PRECISION)) for index in range(steps + 1))
 
 
-def _as_written(scale: tuple[float, ...]) -> Any:
-    return dict(zip(_ENDS, scale, strict=False)) if isinstance(scale, Continuous) else scale
-
-
 #: A point, for models: a whole one is an int, so that its JSON and hashes are those of scales of whole numbers.
 Point = Annotated[int | float, BeforeValidator(as_number), Field(allow_inf_nan=False)]
 #: A scale, for models.
-Scale = Annotated[tuple[int | float, ...], PlainValidator(_as_scale), PlainSerializer(_as_written)]
+Scale = Annotated[
+    tuple[int | float, ...],
+    PlainValidator(_as_scale),
+    PlainSerializer(lambda scale: dict(zip(_ENDS, scale, strict=False)) if isinstance(scale, Continuous) else scale),
+]
 
 
 def is_fine(scale: Sequence[float]) -> bool:

@@ -13,7 +13,8 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-from plumbline.errors import DataError, StudyError
+from plumbline.errors import DataError
+from plumbline.importing import openpyxl
 from plumbline.reading import refuse_no_file
 from plumbline.resources import missing_package
 
@@ -37,7 +38,13 @@ def unpacked(path: Path) -> Iterator[Sequence[Path]]:
     with tempfile.TemporaryDirectory() as folder:
         try:
             refuse_no_file(path)
-            (_unpack_zip if path.suffix.lower() == ".zip" else _unpack_gzip)(path, Path(folder))
+            if path.suffix.lower() == ".zip":
+                _unpack_zip(path, Path(folder))
+            else:
+                with gzip.open(path) as source, (Path(folder) / (path.stem or "file")).open("wb") as file:
+                    while piece := source.read(1 << 20):
+                        file.write(piece)
+                        _refuse_large(path, file.tell())
         except _DAMAGED as error:
             raise DataError(f"{path} cannot be unpacked: {getattr(error, 'strerror', '') or error}") from None
         files = [file for file in sorted(Path(folder).rglob("*")) if file.is_file()]
@@ -49,13 +56,6 @@ def unpacked(path: Path) -> Iterator[Sequence[Path]]:
             yield files
         except DataError as error:
             raise DataError(*(str(fault).replace(folder, str(path)) for fault in error.args)) from None
-
-
-def _unpack_gzip(path: Path, folder: Path) -> None:
-    with gzip.open(path) as packed, (folder / (path.stem or "file")).open("wb") as file:
-        while piece := packed.read(1 << 20):
-            file.write(piece)
-            _refuse_large(path, file.tell())
 
 
 def _unpack_zip(path: Path, folder: Path) -> None:
@@ -90,19 +90,18 @@ def excel_rows(path: Path, sheet: str = "") -> tuple[str, list[tuple[int, list[s
     Raises DataError if several sheets have rows and none is named.
     """
     try:
-        import openpyxl  # type: ignore[import-untyped, unused-ignore]  # noqa: PLC0415 (an extra)
-    except ModuleNotFoundError as error:
-        raise missing_package("an Excel file", error, "excel") from None
-    try:
+        load = openpyxl.load_workbook
         if (
             zipfile.is_zipfile(path)
             and sum(part.file_size for part in zipfile.ZipFile(path).infolist()) > _LARGEST_BOOK
         ):
             raise DataError(f"{path}: unpacks to more than {_LARGEST_BOOK >> 20} MB; save the sheet as CSV")
         with path.open("rb") as file:
-            book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+            book = load(file, read_only=True, data_only=True)
             return _sheet_rows(path, book, sheet)
-    except (DataError, StudyError):
+    except ModuleNotFoundError as error:
+        raise missing_package("an Excel file", error, "excel") from None
+    except DataError:
         raise
     except Exception as error:  # a damaged file raises errors of zip, XML or openpyxl's own
         raise DataError(f"{path} cannot be read as Excel ({error}); save it again, as .xlsx or CSV") from None

@@ -172,7 +172,6 @@ def atomic(path: Path, wanted: Callable[[Path], bool] = lambda _: True, *, publi
 
 
 def _put(local: Path, path: Path) -> None:
-    """Upload a file to its address."""
     from upath.implementations.cloud import CloudPath  # noqa: PLC0415 (most studies stay on their machine)
 
     try:

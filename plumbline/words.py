@@ -52,18 +52,12 @@ def count_words(text: str) -> int:
     pieces = text.split()
     if text.isascii() or not unspaced().search(text):
         return len(pieces)
-    return sum(_words_of(piece) for piece in pieces)
-
-
-def _words_of(piece: str) -> int:
-    """Return the number of words of a piece without white space."""
-    if not unspaced().search(piece):
-        return 1
-    return sum(any(map(_counts, part)) for part in re.findall(_PART, piece))
-
-
-def _counts(character: str) -> bool:
-    return character.isalnum() or unspaced().match(character) is not None
+    words = 0
+    for piece in pieces:
+        groups = re.findall(_PART, piece) if unspaced().search(piece) else ()
+        counted = [any(character.isalnum() or unspaced().match(character) for character in group) for group in groups]
+        words += sum(counted) if groups else 1
+    return words
 
 
 def trim(text: str) -> str:

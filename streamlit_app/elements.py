@@ -12,7 +12,7 @@ import importlib.util
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -20,12 +20,10 @@ import streamlit as st
 from plumbline.errors import PlumblineError
 from plumbline.exhibits.page import svg
 from plumbline.exhibits.table import CODE, Exhibit, csv_bytes, is_numeric, read_by_people
+from plumbline.importing import altair as alt
 from plumbline.resources import installing
 from plumbline.words import count
 from streamlit_app.readers import OF_PEOPLE, PROMPTED, NotYetError, PageReader
-
-if TYPE_CHECKING:
-    import altair as alt
 
 #: A mark and a word for each decision: never colour alone.
 DECISIONS = {"accepted": "✔ accepted", "rejected": "✘ rejected", "undecided": "? undecided"}
@@ -103,8 +101,6 @@ def figure(
 
 def fitted(chart: alt.TopLevelMixin) -> alt.TopLevelMixin:
     """Return the chart with the page's width and its own height; Streamlit would squeeze axes and legends."""
-    from altair import Undefined  # noqa: PLC0415 (the first page goes without)
-
     drawing: Any = chart
     config = {
         "axisBand": {"labelOverlap": False, "labelLimit": _NAMES},
@@ -113,12 +109,15 @@ def fitted(chart: alt.TopLevelMixin) -> alt.TopLevelMixin:
     }
     fit: alt.TopLevelMixin = drawing.properties(autosize=_FIT, config=config)  # in place of its own letters
     drawn: Any = fit
-    drawn.padding = drawn.description = Undefined  # the page has margins, and `alt_text` describes the chart
+    drawn.padding = drawn.description = alt.Undefined  # the page has margins, and `alt_text` describes the chart
     return fit
 
 
 class _RawChart:
-    """A chart that Streamlit draws without a check against Vega-Lite's schema, which would take most of the time."""
+    """A chart that Streamlit draws without a check against Vega-Lite's schema, which would take most of the time.
+
+    Tests check the schema of the pages' charts.
+    """
 
     def __init__(self, chart: alt.TopLevelMixin) -> None:
         self.chart = chart
@@ -151,7 +150,7 @@ def _narrow_legends(part: Any, letters: int) -> None:
 
 
 def unchecked(chart: alt.TopLevelMixin) -> Any:
-    """Return a chart for Streamlit, whose schema is not checked here; tests check the schema of the pages' charts."""
+    """Return a chart for Streamlit, whose schema is not checked here."""
     return _RawChart(chart)
 
 
@@ -234,10 +233,8 @@ def download_svg(name: str, draw: Callable[[], alt.TopLevelMixin]) -> None:
     """
 
     def content() -> bytes:
-        from altair import Undefined  # noqa: PLC0415 (the first page goes without)
-
         chart: Any = draw()
-        return svg(chart.properties(padding=_MARGINS) if chart.padding is Undefined else chart).encode()
+        return svg(chart.properties(padding=_MARGINS) if chart.padding is alt.Undefined else chart).encode()
 
     installed = importlib.util.find_spec("vl_convert") is not None
     label = "Download as SVG" if installed else f"SVG needs the extra `report`: {installing('report')}"

@@ -19,6 +19,7 @@ from streamlit.web import cli as streamlit_cli
 
 from plumbline.cli import StudyOptions
 from plumbline.errors import PlumblineError, StudyError
+from plumbline.importing import altair
 from plumbline.study import load_study
 
 #: The pages after the first, and a library that tables need and that is slow to import.
@@ -42,7 +43,12 @@ def serve(options: StudyOptions, port: int | None) -> None:
     study = ["--study", options.study, *(["--exports", options.exports] if options.exports else [])]
     options.load()  # an error is reported here, not on each page
     if port:
-        _refuse_taken(port)
+        with socket.socket() as trial:
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                trial.bind(("127.0.0.1", port))
+            except OSError as error:
+                raise StudyError(f"--port {port}: {error.strerror}; name another port") from None
     import_module("streamlit_app.views.answer")  # the first page, before a browser requests it
     Thread(target=prepare, args=(options.study, options.exports), daemon=True).start()
     app = Path(__file__).with_name("app.py")
@@ -50,15 +56,6 @@ def serve(options: StudyOptions, port: int | None) -> None:
         streamlit_cli.main(["run", str(app), *words, "--", *study], prog_name="streamlit", standalone_mode=False)
     except click.Abort:  # an interrupt before the server runs
         raise KeyboardInterrupt from None
-
-
-def _refuse_taken(port: int) -> None:
-    with socket.socket() as trial:
-        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            trial.bind(("127.0.0.1", port))
-        except OSError as error:
-            raise StudyError(f"--port {port}: {error.strerror}; name another port") from None
 
 
 def prepare(file: str, exports: str | None) -> None:
@@ -84,6 +81,4 @@ def import_all() -> None:
         for module in MODULES:
             import_module(module)
         # Altair would check every part of a chart against its schema, and then the whole once more: a fifth of a page.
-        from altair.utils.schemapi import disable_debug_mode  # noqa: PLC0415 (the first page goes without)
-
-        disable_debug_mode()
+        altair.utils.schemapi.disable_debug_mode()

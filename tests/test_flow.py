@@ -15,7 +15,7 @@ import pytest
 
 from annotation import server
 from plumbline.study import ROOT
-from plumbline.transformations import TRANSFORMATIONS
+from plumbline.study.transformations import EIGHT
 from tests.commands import here, words_of
 from tests.scale import scaled
 from tests.test_layout import commands
@@ -123,7 +123,7 @@ def test_every_record_has_the_columns_that_others_rely_on(flow: Flow) -> None:
     }
     for name, needed in columns.items():
         assert set(needed.split()) <= set(flow.frame(name).columns), name
-    for name in TRANSFORMATIONS:
+    for name in EIGHT:
         assert len(pd.read_parquet(flow.folder / "transformations" / name / "1337.parquet")) >= 104
     verdict = json.loads((flow.folder / "verdicts.json").read_text(encoding="utf-8"))[0]
     needed = "transformation language decision reasons n_pairs questions origin"
@@ -134,7 +134,7 @@ def test_every_record_has_the_columns_that_others_rely_on(flow: Flow) -> None:
 def test_the_bad_transformation_is_rejected_and_the_others_accepted(flow: Flow) -> None:
     verdicts = json.loads((flow.folder / "verdicts.json").read_text(encoding="utf-8"))
     decisions = {verdict["transformation"]: verdict["decision"] for verdict in verdicts}
-    assert decisions == dict.fromkeys(TRANSFORMATIONS, "accepted") | {"summarised_expansion": "rejected"}
+    assert decisions == dict.fromkeys(EIGHT, "accepted") | {"summarised_expansion": "rejected"}
     assert all(verdict["simulated"] for verdict in verdicts)
 
 
@@ -142,7 +142,7 @@ def test_only_accepted_transformations_are_scored(flow: Flow) -> None:
     scores = flow.frame("scores.parquet")
     assert scores["dataset"].nunique() == 6
     evaluated = scores[scores["status"] == "evaluated"]
-    assert set(evaluated["transformation"]) == {"original", *TRANSFORMATIONS} - {"summarised_expansion"}
+    assert set(evaluated["transformation"]) == {"original", *EIGHT} - {"summarised_expansion"}
     assert evaluated["score"].notna().all()
     refused = scores[scores["status"] == "left_out"]
     assert set(refused["transformation"]) == {"summarised_expansion"}

@@ -25,8 +25,7 @@ from plumbline.identity import identity
 from plumbline.languages import language_code
 from plumbline.records import Pair, nfc
 from plumbline.study import Study
-from plumbline.study.judged import VerdictUnit
-from plumbline.study.subject import TEXT, ItemGroup, Subject
+from plumbline.study.subject import TEXT, ItemGroup, Subject, VerdictUnit
 from plumbline.study.subjects import InstructionsSubject, ItemsSubject, TextsSubject
 from plumbline.words import shows
 

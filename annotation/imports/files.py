@@ -35,9 +35,8 @@ from annotation.imports.tables import (
     refuse_wide,
 )
 from annotation.imports.tool_exports import ANSWERS_OF, DOT, TOOLS, Entry, flat, singular, table_of
-from plumbline.encodings import encoding_of
 from plumbline.errors import DataError
-from plumbline.reading import MalformedError, list_in, parse_json, read_bytes, refuse_no_file
+from plumbline.reading import MalformedError, encoding_of, list_in, parse_json, read_bytes, refuse_no_file
 from plumbline.spreadsheets import EXCEL, text_of, unpacked
 
 JSON = (".json", ".jsonl", ".ndjson")

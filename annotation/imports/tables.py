@@ -20,8 +20,8 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from plumbline.encodings import encoding_of
 from plumbline.errors import DataError
+from plumbline.reading import encoding_of
 from plumbline.records import nfc
 from plumbline.spreadsheets import EXCEL, excel_rows, one_file, unpacked
 from plumbline.words import count, shows, trim

@@ -36,7 +36,7 @@ from plumbline.scales import Continuous, is_fine
 from plumbline.store import atomic
 from plumbline.study import Study, load_study
 from plumbline.study.campaign import RuleSpec
-from plumbline.study.judged import VerdictUnit
+from plumbline.study.subject import VerdictUnit
 from plumbline.words import count, readable
 
 RUBRIC = "questions"

@@ -33,7 +33,7 @@ from plumbline.statistics.estimates import Floats
 from plumbline.store import only_one, write_json, write_table
 from plumbline.study import Study
 from plumbline.study.datasets import SIMILARITIES, DatasetSpec
-from plumbline.study.judged import ORIGINAL
+from plumbline.study.subject import ORIGINAL
 from plumbline.words import count_words
 
 WORD_BINS = (0, 5, 10, 15, 20)  # PTEB, Figure 4: [0, 5) to [15, 20), and from 20 on

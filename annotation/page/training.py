@@ -32,7 +32,7 @@ from plumbline.languages import language_code
 from plumbline.manifest import RecordFile
 from plumbline.records import Pair, Record, nfc
 from plumbline.study import Study
-from plumbline.study.judged import VerdictUnit
+from plumbline.study.subject import VerdictUnit
 from plumbline.study.transformations import EIGHT
 
 WORDS = "training_words.yaml"

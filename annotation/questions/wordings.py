@@ -26,8 +26,7 @@ from plumbline.reading import parse_yaml, read_yaml
 from plumbline.study import Study
 from plumbline.study.base import complaints
 from plumbline.study.human import HUMAN
-from plumbline.study.judged import VerdictUnit
-from plumbline.study.subject import TEXT, Subject
+from plumbline.study.subject import TEXT, Subject, VerdictUnit
 from plumbline.study.transformations import EIGHT
 
 CHECKED_BY = "checked_by"  #: the native speaker who checked a wording; empty for nobody

@@ -13,11 +13,10 @@ import numpy as np
 import pandas as pd
 
 from annotation.verdicts.tables import display, interval_of, scoped
-from plumbline.exhibits.charts import legend_above
-from plumbline.exhibits.palette import NEUTRAL, colours
+from plumbline.exhibits.charts import NEUTRAL, colours, legend_above
 from plumbline.exhibits.table import number
 from plumbline.scales import classes_of, is_whole, marks
-from plumbline.transformations import Axes
+from plumbline.study.transformations import Axes
 
 DECISIONS = {"accepted": "circle", "undecided": "diamond", "rejected": "cross"}
 _WIDTH = 340  # with the labels beside it, a chart can still be read on a telephone

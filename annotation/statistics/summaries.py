@@ -25,7 +25,7 @@ from plumbline.statistics.agreement import (
 )
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec, RuleSpec
-from plumbline.transformations import TRANSFORMATIONS, axes_in_order, in_order
+from plumbline.study.transformations import EIGHT, axes_in_order, in_order
 
 HTEB_SCALE = (1, 2, 3, 4, 5)
 
@@ -88,7 +88,7 @@ class Design:
 
     def pool_of(self, transformation: str) -> str:
         """Return the pool of a transformation; by default its own name."""
-        kind = TRANSFORMATIONS.get(transformation)
+        kind = EIGHT.get(transformation)
         return self.pools.get(transformation, kind.pool if kind else transformation)
 
     def needed(self, pool: str) -> tuple[str, ...]:
@@ -142,7 +142,7 @@ def table_two(
     (`annotation.verdicts.counted.with_enough`). Groups without ratings are left out.
     """
     ratings = compact(ratings)
-    axis_and_pool = {name: (kind.axis, kind.pool) for name, kind in TRANSFORMATIONS.items()} | dict(places or {})
+    axis_and_pool = {name: (kind.axis, kind.pool) for name, kind in EIGHT.items()} | dict(places or {})
     axes, pools = (ratings["transformation"].map(lambda name, end=end: axis_and_pool[name][end]) for end in range(2))
     answering = ratings["question"].isin(design.questions)
     parts: list[tuple[str, str, str, pd.Series]] = []

@@ -13,7 +13,7 @@ from annotation.statistics.summaries import Design
 from annotation.verdicts.verdicts import judged_sample
 from plumbline.frames import filled, marked, need, numbers, once, with_names
 from plumbline.records import Pair
-from plumbline.transformations import TRANSFORMATIONS
+from plumbline.study.transformations import EIGHT
 
 UNKNOWN = "und"  # BCP 47's word for an undetermined language
 _KEY = ("pair_id", "rater_id", "question")
@@ -135,7 +135,7 @@ def _sample(frame: pd.DataFrame, table: str) -> list[Pair]:
 
 def _pair(values: dict[str, str]) -> Pair:
     name = values["transformation"]
-    transformation = TRANSFORMATIONS.get(name)
+    transformation = EIGHT.get(name)
     axis, pool = (transformation.axis, transformation.pool) if transformation else ("", name)
     defaults = {"axis": axis, "pool": pool, "language": UNKNOWN, "output_language": UNKNOWN}
     blank = dict.fromkeys(("key", "dataset", "task_type", "original", "transformed", *_MAKER), "")

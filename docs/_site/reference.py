@@ -17,7 +17,7 @@ from pydantic.fields import FieldInfo
 from plumbline import commands
 from plumbline.records import Record
 from plumbline.study import Study
-from plumbline.study.kinds import PartOfKinds
+from plumbline.study.base import PartOfKinds
 
 _PLAIN = {str: "text", int: "integer", float: "number", bool: "boolean"}
 _ROOMS = ("plumbline", "generation", "annotation", "evaluation")

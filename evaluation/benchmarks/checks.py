@@ -39,7 +39,7 @@ from plumbline.study import Study, load_study
 from plumbline.study.datasets import DatasetSpec
 from plumbline.study.evaluation import MtebSpec
 from plumbline.study.places import output_folder
-from plumbline.transformations import ORIGINAL
+from plumbline.study.subject import ORIGINAL
 from plumbline.words import count
 
 BASELINE = MtebSpec(name="mteb/baseline-random-encoder")

@@ -28,8 +28,8 @@ from plumbline.cli import Local, names, no_address, reads
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.exhibits.table import plain
 from plumbline.identity import identity
+from plumbline.resources import installed_versions
 from plumbline.statistics.estimates import Floats, stream
-from plumbline.versions import installed_versions
 from plumbline.words import count
 
 PACKAGES = ("plumbline", "mteb", "numpy", "scipy")

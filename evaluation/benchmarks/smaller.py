@@ -32,8 +32,7 @@ from evaluation.units import Model
 from evaluation.work import quiet, versions
 from generation.datasets.dataset import Dataset
 from generation.datasets.local import TableDataset
-from generation.datasets.mteb_loading import in_memory
-from generation.datasets.mteb_registry import gold_column, text_columns
+from generation.datasets.mteb_loading import gold_column, in_memory, text_columns
 from generation.datasets.mteb_tasks import MtebTask
 from plumbline.cli import Choice, Count, Named, Seed, Several, StudyOptions
 from plumbline.errors import DataError, StudyError

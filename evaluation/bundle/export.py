@@ -37,12 +37,12 @@ from generation.jobs import COMMAND as GENERATE
 from generation.jobs import Plan, refuse_other_outputs
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.records import SOURCES, Pair, Rating, Score, Text, TransformedText, arrow_schema, text_id
+from plumbline.resources import version_of
 from plumbline.store import atomic, json_bytes, read_table
 from plumbline.study import Study
 from plumbline.study.datasets import DatasetSpec
 from plumbline.study.engines import EngineSpec
 from plumbline.study.evaluation import BundleSpec
-from plumbline.versions import version_of
 from plumbline.words import count, trim
 
 WITHHELD = "(not in the bundle)"  # replaces raters' free answers

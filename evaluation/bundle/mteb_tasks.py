@@ -41,7 +41,7 @@ from plumbline.exhibits.table import as_markdown
 from plumbline.languages import with_script
 from plumbline.records import Pair, Text
 from plumbline.statistics.estimates import stream
-from plumbline.transformations import ORIGINAL
+from plumbline.study.subject import ORIGINAL
 from plumbline.words import count
 
 MOST = 2048  # examples of a task: mteb's check list for new tasks

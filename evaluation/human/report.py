@@ -12,6 +12,8 @@ from evaluation.human.material import EMBEDS, HumanMaterial, doubts, headline, r
 from evaluation.human.records import FILES, HumanRecords
 from plumbline.cli import StudyOptions
 from plumbline.exhibits.charts import (
+    COLOURS,
+    NEUTRAL,
     Chart,
     Kinds,
     across_of,
@@ -25,7 +27,6 @@ from plumbline.exhibits.charts import (
     upright,
 )
 from plumbline.exhibits.page import Figure, PageWords, write_outlined
-from plumbline.exhibits.palette import COLOURS, NEUTRAL
 from plumbline.manifest import stage
 from plumbline.study import Study
 

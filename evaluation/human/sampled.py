@@ -23,8 +23,7 @@ from annotation.human.records import HumanItem, HumanTask
 from evaluation.tasks.protocols import Protocol
 from generation.datasets.dataset import Dataset
 from generation.datasets.local import TableDataset
-from generation.datasets.mteb_loading import passage_names
-from generation.datasets.mteb_registry import text_columns
+from generation.datasets.mteb_loading import passage_names, text_columns
 from generation.datasets.mteb_tasks import MtebTask
 from generation.datasets.scored import ScoredItem, scored_items
 from plumbline.errors import DataError

@@ -14,7 +14,9 @@ from evaluation.instructions.analysis import Analysis
 from evaluation.instructions.boards import AGAINST_DEFAULTS, AGAINST_WORST
 from evaluation.report.paper_tables import SIGNIFICANT
 from plumbline.exhibits.charts import (
+    COLOURS,
     NAMES,
+    NEUTRAL,
     ROW,
     WIDTH,
     Interval,
@@ -26,7 +28,6 @@ from plumbline.exhibits.charts import (
     upright,
 )
 from plumbline.exhibits.page import Figure
-from plumbline.exhibits.palette import COLOURS, NEUTRAL
 
 MOST_MODELS, MOST_TASKS = 12, 12  # in figures by model and task
 _BLUE, _ORANGE, _GREEN = COLOURS.values()

@@ -29,8 +29,7 @@ from evaluation.work import versions
 from generation.datasets.dataset import Dataset
 from generation.datasets.loading import iter_datasets
 from generation.datasets.mteb_tasks import MtebTask
-from generation.instructions.calls import asked_of
-from generation.instructions.wordings import LABELS, Instruction, read_wordings
+from generation.instructions.wordings import LABELS, Instruction, asked_of, read_wordings
 from plumbline.errors import StudyError
 from plumbline.identity import identity
 from plumbline.manifest import StudyRecords

@@ -15,8 +15,8 @@ from evaluation.models.encoder import CHUNK, Encoder, ModelHost
 from evaluation.models.text_models import PromptingModel, TextModel
 from plumbline.errors import StudyError
 from plumbline.models.cluster import Slot, WorkerPool, refuse_other_versions
+from plumbline.resources import installed_versions
 from plumbline.study.evaluation import ModelSpec
-from plumbline.versions import installed_versions
 
 CALLS = 2  # of a worker at a time, so that it never waits
 SHARDS = 4  # of a worker in each chunk, so that all end at about the same time

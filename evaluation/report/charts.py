@@ -11,23 +11,27 @@ from annotation.verdicts.tables import display
 from evaluation.report.paper_tables import SIGNIFICANT, p_value
 from evaluation.tables.datasets import ENGLISH, OTHERS
 from plumbline.exhibits.charts import (
+    COLOURS,
     NAMES,
+    NEUTRAL,
     PANEL_WIDTH,
     ROW,
     WIDTH,
     Interval,
     Kinds,
+    colours,
     dots,
     heads,
     heat_map,
     lines,
     rows,
+    shapes,
     tips,
     upright,
 )
-from plumbline.exhibits.palette import COLOURS, NEUTRAL, colours, shapes
 from plumbline.exhibits.table import number
-from plumbline.transformations import HTEB_TOTAL, ORIGINAL, Axes, axes_in_order, in_order
+from plumbline.study.subject import ORIGINAL
+from plumbline.study.transformations import HTEB_TOTAL, Axes, axes_in_order, in_order
 
 TOTAL_COLOUR = "#CC79A7"
 _SAME = 1e-9  # scores that differ by less differ only by rounding

@@ -12,10 +12,9 @@ import numpy as np
 import pandas as pd
 
 from annotation.verdicts.tables import display
-from plumbline.exhibits.charts import PANEL_WIDTH, tips
-from plumbline.exhibits.palette import colours, shapes
+from plumbline.exhibits.charts import PANEL_WIDTH, colours, shapes, tips
 from plumbline.exhibits.table import interval
-from plumbline.transformations import axes_in_order, in_order
+from plumbline.study.transformations import axes_in_order, in_order
 from plumbline.words import count
 
 PANEL_HEIGHT = 340  # with title and axes

@@ -25,7 +25,7 @@ from plumbline.errors import DataError, StudyError
 from plumbline.exhibits.table import Exhibit
 from plumbline.store import read_frame
 from plumbline.study import Study
-from plumbline.transformations import ORIGINAL
+from plumbline.study.subject import ORIGINAL
 
 SAME_ITEMS = "Items whose outputs failed were dropped; differences are from the original texts of the same items."
 _DECISIONS = ("rejected", "undecided", "accepted")  # the strictest first, as in the gate

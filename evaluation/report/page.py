@@ -36,8 +36,8 @@ from plumbline.exhibits.page import Figure, PageWords, write_outlined
 from plumbline.exhibits.table import Exhibit
 from plumbline.manifest import stage
 from plumbline.study import Study, load_study
-from plumbline.study.judged import VerdictUnit
-from plumbline.transformations import AXES, in_order, total_axes
+from plumbline.study.subject import VerdictUnit
+from plumbline.study.transformations import AXES, in_order, total_axes
 from plumbline.words import count
 
 FOLDER = "report_evaluation"

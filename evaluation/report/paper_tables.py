@@ -29,8 +29,8 @@ from plumbline.exhibits.table import (
     spaced,
     word,
 )
-from plumbline.study.judged import KNOWN
-from plumbline.transformations import AXES, HTEB_TOTAL, ORIGINAL, OWN_TOTAL, Axes, in_order
+from plumbline.study.subject import KNOWN, ORIGINAL
+from plumbline.study.transformations import AXES, HTEB_TOTAL, OWN_TOTAL, Axes, in_order
 from plumbline.words import printable_line
 
 REFUSED = " [not accepted]"

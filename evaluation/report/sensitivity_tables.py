@@ -14,7 +14,7 @@ from evaluation.tables.datasets import abstention_table, accepted_table, not_sea
 from evaluation.tables.generators import generator_table, prompt_table
 from plumbline.exhibits.table import Cell, Exhibit, Row, cell, estimates, interval, numbers, printed, reasons
 from plumbline.statistics.abstention import CONFIDENCES
-from plumbline.transformations import ORIGINAL
+from plumbline.study.subject import ORIGINAL
 
 _FEW = 100  # queries; a note names data sets with fewer
 _NAUC = (

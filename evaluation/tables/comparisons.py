@@ -36,7 +36,7 @@ from plumbline.statistics.rankings import (
     told_apart,
     told_apart_singly,
 )
-from plumbline.transformations import Axes
+from plumbline.study.transformations import Axes
 
 _COLUMNS = ["shift", "low", "high", "p", "p_holm", "method", "n", "reason"]
 

@@ -22,7 +22,8 @@ from evaluation.tables.scores import (
 from plumbline.statistics.abstention import CONFIDENCES
 from plumbline.statistics.estimates import stream
 from plumbline.statistics.paired import sample_sd, spearman_interval
-from plumbline.transformations import ORIGINAL, Axes
+from plumbline.study.subject import ORIGINAL
+from plumbline.study.transformations import Axes
 
 AVERAGE = "Average"
 _CELL = ["dataset", "task_type", "model"]
@@ -39,7 +40,7 @@ def dataset_totals(
     task_type, model, original (of the whole data set, as in the papers), score (seeds averaged first), sd (sample
     SD over complete runs; NaN for one run), original_same (balanced like the score, on the same items), difference
     (score - original_same, points), n_runs (those runs), reason (why the score is NaN, or what it rests on). A
-    total needs a score on each of its axes (`plumbline.transformations.Axes`). `counted` are the rows of
+    total needs a score on each of its axes (`plumbline.study.transformations.Axes`). `counted` are the rows of
     `counting_scores` that count, if not all do.
     """
     counted = counting_scores(scores) if counted is None else counted

@@ -11,7 +11,7 @@ import pandas as pd
 
 from evaluation.tables.scores import averaged, axis_means, counting_scores, with_originals
 from generation.output_tables import OVERALL
-from plumbline.transformations import Axes, in_order
+from plumbline.study.transformations import Axes, in_order
 from plumbline.words import count
 
 _CELL = ["model", "dataset", "transformation"]

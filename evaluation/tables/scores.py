@@ -20,8 +20,9 @@ from plumbline.errors import nearest
 from plumbline.frames import filled, need, numbers, once
 from plumbline.records import Score
 from plumbline.statistics.estimates import Estimate
-from plumbline.transformations import AXES, HTEB_TOTAL, ORIGINAL, TRANSFORMATIONS, Axes
-from plumbline.transformations import in_order as names_in_order
+from plumbline.study.subject import ORIGINAL
+from plumbline.study.transformations import AXES, EIGHT, HTEB_TOTAL, Axes
+from plumbline.study.transformations import in_order as names_in_order
 from plumbline.words import count
 
 NO_SAME_ITEMS = "the original has no score on the same items (run `plumbline evaluate` again)"
@@ -142,12 +143,12 @@ def checked_scores(scores: pd.DataFrame) -> pd.DataFrame:
     need(scores, ("score",), "scores")
     scores = scores.assign(score=_on_scale(scores["score"]), **_said(scores))
     if "axis" not in scores:
-        _refuse_others(scores["transformation"], (ORIGINAL, *TRANSFORMATIONS), "transformation")  # without an axis
-        axes = {name: kind.axis for name, kind in TRANSFORMATIONS.items()} | {ORIGINAL: ORIGINAL}
+        _refuse_others(scores["transformation"], (ORIGINAL, *EIGHT), "transformation")  # without an axis
+        axes = {name: kind.axis for name, kind in EIGHT.items()} | {ORIGINAL: ORIGINAL}
         scores = scores.assign(axis=scores["transformation"].map(axes))
-    htebs = scores["transformation"].isin([ORIGINAL, *TRANSFORMATIONS])
+    htebs = scores["transformation"].isin([ORIGINAL, *EIGHT])
     _refuse_others(scores.loc[htebs, "axis"], (ORIGINAL, *AXES), "axis")
-    if taken_axes := sorted(set(scores.loc[~htebs, "axis"]) & {ORIGINAL, *AXES, *TRANSFORMATIONS}):
+    if taken_axes := sorted(set(scores.loc[~htebs, "axis"]) & {ORIGINAL, *AXES, *EIGHT}):
         raise ValueError(
             f"scores: axis {taken_axes[0]!r} is only for HTEB's transformations; give others their own axis"
         )
@@ -207,7 +208,7 @@ def axis_table(
     """Return each model's original, axes and total (HTEB, 2.3, Tables 14 and 15).
 
     An axis is the mean over its transformations (`transformation_table`), `hteb_total` the unweighted mean of HTEB's
-    three, `total` that of all axes; a table has one of them (`plumbline.transformations.total_axes`). Columns: model,
+    three, `total` that of all axes; a table has one of them (`total_axes`). Columns: model,
     n_datasets, n_failed (as there), original; for each the score, `<name>_original` (of exactly the data sets and items
     that it rests on), `<name>_difference` (of the two, points) and `<name>_reason` (why it is NaN, or what it lacks);
     included_rejected (names, comma-separated); simulated (whether any verdict rests on simulated ratings), rules_fixed

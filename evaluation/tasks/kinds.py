@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from evaluation.tasks.protocols import METRICS, RANKED, WHOLE, Protocol
 from generation.datasets.dataset import Dataset
 from generation.datasets.local import TableDataset
-from generation.datasets.mteb_loading import in_memory, instruction_data, search_data
-from generation.datasets.mteb_registry import BITEXT, gold_column, text_columns
+from generation.datasets.mteb_loading import BITEXT, gold_column, in_memory, instruction_data, search_data, text_columns
 from generation.datasets.mteb_tasks import MtebTask
 from plumbline.importing import datasets
 from plumbline.languages import with_script

@@ -9,7 +9,7 @@ import pandas as pd
 
 from generation.datasets.dataset import Dataset
 from generation.datasets.local import load_local
-from generation.datasets.mteb_registry import task_of
+from generation.datasets.mteb_loading import task_of
 from generation.datasets.mteb_tasks import load_mteb
 from plumbline.languages import language_pair
 from plumbline.study import Study

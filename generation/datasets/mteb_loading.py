@@ -1,5 +1,6 @@
 """Load the data of an mteb task as a study configures it, or say in one line why it cannot be loaded.
 
+`task_of` takes facts about a task from mteb's registry, checks the study's settings, and loads nothing from the hub.
 mteb loads the data itself, so renamed columns, subsamples and splits are mteb's. A study may name another repository or
 revision than mteb's registry. Older layouts are read too: reranking as rows with a query and its candidates, pairs all
 in one row, and clustering in sets where mteb expects one text a row.
@@ -10,9 +11,13 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
+import difflib
 import hashlib
+import importlib
 import itertools
 import logging
+import os
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,16 +25,169 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from generation.datasets.mteb_registry import BITEXT, gold_column, task_of, text_columns
 from plumbline.errors import DataError, PlumblineError, ServiceError, StudyError, nearest
 from plumbline.identity import identity
 from plumbline.importing import datasets
-from plumbline.study.datasets import SEARCHES, TRAINED, DatasetSpec, TaskType
+from plumbline.languages import language_code, language_pair, with_script
+from plumbline.resources import installing
+from plumbline.study.datasets import PAIRED, SEARCHES, TRAINED, DatasetSpec, TaskType, refuse_pair
 
 if TYPE_CHECKING:
     import pandas as pd
 
+BITEXT = ("sentence1", "sentence2")  # bitext mining transforms the first side, and searches the second for it
+
+# mteb's type of a task, and its possible tasks in a study; the first is the default.
+TYPES: Mapping[str, tuple[TaskType, ...]] = {
+    "STS": ("sts", "str"),
+    "PairClassification": ("pair_classification",),
+    "Classification": ("classification",),
+    "Clustering": ("clustering",),
+    "Reranking": ("reranking",),
+    "Retrieval": ("retrieval",),
+    "Summarization": ("summarisation",),
+    "BitextMining": ("bitext_mining",),
+    "MultilabelClassification": ("multilabel_classification",),
+    "InstructionReranking": ("instruction_reranking",),
+}
 _CANDIDATES = {"query", "positive", "negative"}
+
+
+def task_of(spec: DatasetSpec) -> tuple[Any, TaskType, str, dict[str, tuple[str, str]]]:
+    """Return an mteb task object that will load the data that the study names.
+
+    Returns (the object, its task in a study, mteb's name of the scored split, by subset the codes of first and second
+    texts). Raises StudyError for a task, subset or split that mteb lacks, and for a setting that mteb leaves open.
+    """
+    task = _task(spec)
+    kind, metadata = _kind(spec, task), task.metadata
+    subsets = list(metadata.hf_subsets)
+    for subset in (*spec.subsets, *spec.by_subset):
+        if subset not in subsets and subset not in (spec.by_subset if subset in spec.subsets else ()):
+            hint = nearest(subset, subsets)
+            raise StudyError(f"{spec.mteb} has no subset {subset!r}; {hint[:300]}{' ...' if len(hint) > 300 else ''}")
+    languages = {subset: _languages(spec, kind, metadata, subset) for subset in spec.subsets or subsets}
+    split = _split(spec, task)
+    # Set which data the task object loads; its class stays unchanged.
+    source = {"path": spec.path or metadata.dataset["path"], "revision": spec.revision or metadata.dataset["revision"]}
+    changes: dict[str, Any] = {"dataset": {**metadata.dataset, **source}}
+    if metadata.is_multilingual:
+        wanted = {name: [with_script(code) for code in dict.fromkeys(codes)] for name, codes in languages.items()}
+        changes["eval_langs"] = {**wanted, **metadata.eval_langs}
+    task.metadata = metadata.model_copy(update=changes)
+    task.hf_subsets = list(languages)
+    task.filter_eval_splits([split])
+    return task, kind, split, languages
+
+
+def text_columns(task: Any, kind: TaskType) -> tuple[str, ...]:
+    """Return the columns that hold texts to transform, by mteb's attributes; none for searches."""
+    if kind in ("sts", "str"):
+        return tuple(task.column_names)
+    if kind == "pair_classification":
+        return task.input1_column_name, task.input2_column_name
+    if kind == "bitext_mining":
+        return (BITEXT[0],)
+    if kind == "summarisation":
+        return task.human_summaries_column_name, task.machine_summaries_column_name
+    return () if kind in SEARCHES else (task.input_column_name,)
+
+
+def gold_column(task: Any, kind: TaskType) -> str:
+    """Return the column by which texts are scored."""
+    if kind in ("sts", "str"):
+        return "score"
+    if kind == "bitext_mining":
+        return BITEXT[1]
+    return str(task.relevancy_column_name if kind == "summarisation" else task.label_column_name)
+
+
+def _task(spec: DatasetSpec) -> Any:
+    mteb = _mteb()
+    try:
+        task = mteb.get_task(spec.mteb)
+    except KeyError:
+        names = [task.metadata.name for task in mteb.get_tasks(exclude_superseded=False)]
+        near = difflib.get_close_matches(spec.mteb, names, n=1, cutoff=0.6)
+        hint = f"did you mean {near[0]!r}?" if near else "`mteb.get_tasks()` lists its tasks"
+        raise StudyError(f"mteb has no task {spec.mteb!r}; {hint}") from None
+    if task.is_aggregate:
+        parts = ", ".join(part.metadata.name for part in task.metadata.tasks)
+        raise StudyError(f"{spec.mteb} is a collection of tasks; name them one by one: {parts}")
+    if task.metadata.modalities != ["text"]:
+        raise StudyError(
+            f"{spec.mteb} has the modalities {', '.join(task.metadata.modalities)}; choose a task with texts only"
+        )
+    return task
+
+
+def _mteb() -> Any:
+    """Import mteb, which takes seconds, without letting it make an unused folder in the user's home."""
+    with tempfile.TemporaryDirectory(prefix="plumbline-mteb-") as unused:
+        unset = "MTEB_CACHE" not in os.environ
+        os.environ.setdefault("MTEB_CACHE", unused)
+        try:
+            return importlib.import_module("mteb")
+        except ImportError as error:
+            raise StudyError(f"mteb's tasks need mteb ({error}): {installing('evaluation')}") from None
+        finally:
+            if unset:
+                del os.environ["MTEB_CACHE"]
+
+
+def _kind(spec: DatasetSpec, task: Any) -> TaskType:
+    from mteb.abstasks.multilabel_classification import AbsTaskMultilabelClassification  # noqa: PLC0415
+
+    several = isinstance(task, AbsTaskMultilabelClassification)  # mteb gives one of these the type Classification
+    name = "MultilabelClassification" if several else task.metadata.type
+    kinds = TYPES.get(name)
+    if kinds is None:
+        raise StudyError(
+            f"{spec.mteb} has mteb's type {name}, which Plumbline cannot transform and score; choose one of:"
+            f" {', '.join(TYPES)}"
+        )
+    if spec.task is not None and spec.task not in kinds:
+        raise StudyError(f"{spec.mteb} has mteb's type {name}, so its `task` is {kinds[0]!r}, not {spec.task!r}")
+    kind = spec.task or kinds[0]
+    for language in (spec.code, *spec.by_subset.values()):
+        try:
+            refuse_pair(kind, language)
+        except ValueError as error:
+            raise StudyError(str(error)) from None
+    return kind
+
+
+def _languages(spec: DatasetSpec, kind: TaskType, metadata: Any, subset: str) -> tuple[str, str]:
+    """Return the codes of first and second texts: the study's, or mteb's if it tells them apart."""
+    language = spec.by_subset.get(subset, spec.code)
+    if language:
+        return language_pair(language)
+    names = metadata.hf_subsets_to_langscripts[subset]
+    mend = "give `language`" if subset == "default" else f"give `language: {{{subset}: ...}}`"
+    try:
+        codes = list(dict.fromkeys(language_code(name) for name in names))
+    except StudyError as error:
+        raise StudyError(f"subset {subset!r}: {error}; {mend} in the study") from None
+    if len(codes) == 1:
+        return codes[0], codes[0]
+    # A subset's name has its two languages in the order of its columns (in all of mteb's pairs but one task's).
+    with contextlib.suppress(StudyError):
+        if len(codes) == 2 and kind in PAIRED and [language_code(part) for part in subset.split("-")] == codes:
+            return codes[0], codes[1]
+    raise StudyError(
+        f"mteb does not say which text of subset {subset!r} is in which of {', '.join(names)}; {mend} in the study"
+    )
+
+
+def _split(spec: DatasetSpec, task: Any) -> str:
+    splits = list(task.metadata.eval_splits)
+    if spec.split:
+        if spec.split not in splits and _kind(spec, task) in SEARCHES:  # these load any one split
+            raise StudyError(f"{spec.mteb} has no split {spec.split!r}; {nearest(spec.split, splits)}")
+        return spec.split
+    if "test" not in splits and len(splits) > 1:
+        raise StudyError(f"{spec.mteb} has several splits; set `split` to one of: {', '.join(splits)}")
+    return "test" if "test" in splits else str(splits[0])
 
 
 @dataclass(frozen=True)
@@ -92,7 +250,12 @@ def _read(task: Any) -> None:
 
     try:
         task.load_data()
-        if not (isinstance(task, AbsTaskClustering) and _has_sets(task)):
+        has_sets = False
+        if isinstance(task, AbsTaskClustering):
+            data: Any = task.dataset
+            parts = next(iter(data.values())) if task.metadata.is_multilingual else data
+            has_sets = isinstance(parts[task.eval_splits[0]][0][task.input_column_name], list)
+        if not has_sets:
             return
         failure: PlumblineError = DataError("its rows have lists of texts; mteb expects one text per row")
     except Exception as error:  # whatever mteb, datasets and the hub raise means one thing: no data
@@ -140,12 +303,6 @@ def _read_changed(task: Any, split: str) -> None:
         except Exception as error:  # as in `_read`
             raise _explained(task, error) from None
         task.dataset[subset][split]["changed"] = changed
-
-
-def _has_sets(task: Any) -> bool:
-    """Return whether a cell of the loaded data is a list of texts."""
-    parts = next(iter(task.dataset.values())) if task.metadata.is_multilingual else task.dataset
-    return isinstance(parts[task.eval_splits[0]][0][task.input_column_name], list)
 
 
 def _read_sets(task: Any) -> None:
@@ -200,7 +357,7 @@ def _arrange(spec: DatasetSpec, task: Any, kind: TaskType, split: str) -> None:
 
 def _split_sides(task: Any) -> None:
     """Turn bitext mining with a column for each language into a table of two columns for each pair of languages."""
-    tables = task.dataset
+    tables, task.parallel_subsets = task.dataset, False
     task.dataset = {
         subset: {
             split: in_memory(dict(zip(BITEXT, (rows[side] for side in subset.split("-")), strict=True)))
@@ -209,7 +366,6 @@ def _split_sides(task: Any) -> None:
         for subset in task.hf_subsets
         if all(side in next(iter(tables.values())).column_names for side in subset.split("-"))
     }
-    task.parallel_subsets = False
 
 
 def _part(spec: DatasetSpec, task: Any, kind: TaskType, part: Any) -> Any:

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from generation.datasets.dataset import Change, Dataset, QueryPassages, Replacement, TextTable, drawn_others
-from generation.datasets.mteb_loading import MtebTaskData, load_task, quiet
-from generation.datasets.mteb_registry import text_columns
+from generation.datasets.mteb_loading import MtebTaskData, load_task, quiet, text_columns
 from plumbline.records import Text
 from plumbline.study.datasets import SEARCHES, SIMILARITIES, TRAINED, DatasetSpec, TaskType
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from generation.datasets.dataset import Dataset, QueryPassages
+from generation.datasets.dataset import Dataset
 from generation.datasets.local import TableDataset
-from generation.datasets.mteb_registry import BITEXT, text_columns
+from generation.datasets.mteb_loading import BITEXT, text_columns
 from generation.datasets.mteb_tasks import MtebTask
 from plumbline.errors import StudyError
 from plumbline.languages import language_pair
@@ -172,7 +172,15 @@ def scored_items(dataset: Dataset) -> list[ScoredItem]:
     if not isinstance(dataset, (MtebTask, TableDataset)):
         raise TypeError(f"no items of {type(dataset).__name__}")
     if dataset.task in ("reranking", "retrieval"):
-        return [_of_search(search) for search in dataset.searches()]
+        return [
+            ScoredItem(
+                *(search.subset, search.item, *search.languages),
+                {"query": _text(search.query)},
+                candidates={name: _text(text) for name, text in search.passages.items()},
+                relevant=search.relevant,
+            )
+            for search in dataset.searches()
+        ]
     form = _FORMS.get(dataset.task, _TextForm)(dataset)
     rows = _rows_of_mteb(dataset, form) if isinstance(dataset, MtebTask) else _rows_of_files(dataset)
     return [item for row in rows for item in form.items(row)]
@@ -238,12 +246,6 @@ def _number(cell: Any) -> float:
 def _each(gold: Sequence[Any] | None, texts: Sequence[Any]) -> Sequence[Any]:
     """Return the gold of each text of a list; None for each if all of it is withheld."""
     return [None] * len(texts) if gold is None else gold
-
-
-def _of_search(search: QueryPassages) -> ScoredItem:
-    query, passages = _text(search.query), {name: _text(text) for name, text in search.passages.items()}
-    names = search.subset, search.item, *search.languages
-    return ScoredItem(*names, {"query": query}, candidates=passages, relevant=search.relevant)
 
 
 def _text(value: Any) -> str:

@@ -14,10 +14,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from plumbline.encodings import encoding_of
 from plumbline.errors import DataError, read_each
 from plumbline.journal import json_lines
-from plumbline.reading import list_in
+from plumbline.reading import encoding_of, list_in
 from plumbline.spreadsheets import EXCEL, excel_rows, one_file, unpacked
 from plumbline.store import fetched, native_file
 from plumbline.study.datasets import TaskType
@@ -158,16 +157,13 @@ def unpacked_list(cell: Any) -> Any:
 
 def refuse_lists(column: pd.Series[Any], path: Path) -> None:
     """Refuse a column most of whose cells hold lists of texts, of which each would count as a single text."""
-    cells = [cell for cell in column if isinstance(listed := unpacked_list(cell), list) and _only_texts(listed)]
+    lists = [(cell, unpacked_list(cell)) for cell in column]
+    cells = [cell for cell, texts in lists if isinstance(texts, list) and {*map(type, texts)} == {str}]
     if 2 * len(cells) > len(column):
         raise DataError(
             f"{path}: field {column.name!r} holds lists, such as {cells[0]!r:.60}, in {len(cells)} of"
             f" {count(len(column), 'row')}; write one text a row, in pandas with frame.explode({column.name!r})"
         )
-
-
-def _only_texts(listed: list[Any]) -> bool:
-    return bool(listed) and all(isinstance(text, str) for text in listed)
 
 
 def row_number(row: Any) -> int:

@@ -16,26 +16,24 @@ from pathlib import Path
 
 from pydantic import Field
 
-from generation.instructions.calls import (
+from generation.instructions.wordings import (
+    COMMAND,
     KEY,
+    REMOVED,
+    REPLIES,
     Call,
+    Instruction,
     InvalidReplyError,
+    RemovedWording,
+    Reply,
     asked_of,
+    by_people,
     calls_of,
     maker_hash,
+    one_of_each,
     read_reply,
     schema,
     tasks_of,
-)
-from generation.instructions.wordings import (
-    COMMAND,
-    REMOVED,
-    REPLIES,
-    Instruction,
-    RemovedWording,
-    Reply,
-    by_people,
-    one_of_each,
     worded,
 )
 from plumbline.cli import StudyOptions
@@ -223,19 +221,15 @@ def word_instructions(study: Study, *, again: bool = False) -> WordingRun:
             for text in read_reply(reply.raw, call.number)
         ]  # fmt: skip
         wordings, removed = one_of_each([*machines, *files["prompts"]], subject.near)
-        _refuse_known(study.resolve(subject.known), files["known"], wordings)
+        read = {(wording.text.casefold(), wording.task_words) for wording in wordings}
+        for item in files["known"]:  # nobody would label a wording that is known too
+            if (item.text.casefold(), item.task_words) in read:
+                fault = f"{item.text[:60]!r} is also a wording of its task; remove it from the file"
+                raise DataError(f"{study.resolve(subject.known)}: {fault}")
         write_json(study.folder / REMOVED, removed)
         Manifest.of(study).write_table(INSTRUCTIONS, [*wordings, *files["known"]], Instruction)
     trouble = [reply for call in calls if (reply := replies.get(call.key)) is not None and reply.status != "ok"]
     return WordingRun(wordings, removed, counts, trouble)
-
-
-def _refuse_known(file: Path, items: Sequence[Instruction], machine: Sequence[Instruction]) -> None:
-    """Raise DataError for a known item that raters would also read as a wording: nobody would label that."""
-    wordings = {(wording.text.casefold(), wording.task_words) for wording in machine}
-    for item in items:
-        if (item.text.casefold(), item.task_words) in wordings:
-            raise DataError(f"{file}: {item.text[:60]!r} is also a wording of its task; remove it from the file")
 
 
 def make_wordings(*, options: StudyOptions, again: bool = False, dry_run: bool = False) -> None:
@@ -269,20 +263,14 @@ def make_wordings(*, options: StudyOptions, again: bool = False, dry_run: bool =
     calls_made = f"{counts['ok']} calls answered, {counts['failed']} failed, {counts['unanswered']} unanswered"
     print(f"{study.name}: {calls_made}, {counts['reused']} already stored; {len(run.wordings)} wordings"
           f" -> {study.folder / INSTRUCTIONS}")  # fmt: skip
-    for line in _lines(run):
-        print(line)
-
-
-def _lines(run: WordingRun) -> list[str]:
-    lines = []
     for group, number in Counter(wording.group for wording in run.wordings).items():
-        lines.append(f"  {group}: {number}")
+        print(f"  {group}: {number}")
     if run.removed:
-        lines.append(f"  {len(run.removed)} removed, equal or nearly equal to others ({REMOVED}):")
-        texts = {wording.prompt_id: wording.text for wording in run.wordings}
-        lines += [f"    {wording.text[:60]!r} is like {texts[wording.kept][:60]!r}" for wording in run.removed[:5]]
+        print(f"  {len(run.removed)} removed, equal or nearly equal to others ({REMOVED}):")
+    texts = {wording.prompt_id: wording.text for wording in run.wordings}
+    for wording in run.removed[:5]:
+        print(f"    {wording.text[:60]!r} is like {texts[wording.kept][:60]!r}")
     for reply in run.trouble:
-        lines.append(f"  no wordings from {reply.context} of {reply.task or reply.task_type}: {reply.reason}")
+        print(f"  no wordings from {reply.context} of {reply.task or reply.task_type}: {reply.reason}")
     if run.trouble:
-        lines.append("  (the next run repeats unanswered calls, with --again also failed calls)")
-    return lines
+        print("  (the next run repeats unanswered calls, with --again also failed calls)")

@@ -1,7 +1,8 @@
 """Forms of charts: frame in, chart out. Reports and the dashboard share them, so that all look alike.
 
 Texts go into tooltips and labels as data: Vega escapes them, and no text becomes an expression. The page's theme, light
-or dark, sets backgrounds, grids and letters; colours keep a contrast of 3 to 1 on both.
+or dark, sets backgrounds, grids and letters; colours keep a contrast of 3 to 1 on both. An axis of transformations has
+the same colour and shape everywhere (Okabe and Ito's colours, safe for colour-blind readers).
 """
 
 from __future__ import annotations
@@ -14,7 +15,14 @@ import altair as alt
 import pandas as pd
 
 from plumbline.exhibits.page import Figure
-from plumbline.exhibits.palette import NEUTRAL
+
+COLOURS = {"lexical_stylistic": "#0072B2", "length": "#D55E00", "language": "#009E73"}
+SHAPES = {"lexical_stylistic": "circle", "length": "square", "language": "triangle-up"}
+NEUTRAL = "#7F7F7F"
+
+# Colours of a study's own axes, reused from the start after the last one; as dark and light as those above.
+_OWN_COLOURS = ("#A6761D", "#8C6BB1", "#E7298A")
+_OWN_SHAPES = ("triangle-down", "triangle-right", "triangle-left")
 
 ROW = 34  # height in pixels of a row with a name beside it
 WIDTH = 620  # width of such a chart
@@ -24,6 +32,22 @@ _LETTERS = 80  # in a row of a legend
 _PADDING = {"left": 30, "right": 40, "top": 5, "bottom": 15}
 
 Chart = alt.Chart | alt.LayerChart | alt.ConcatChart | alt.FacetChart
+
+
+def colours(axes: Iterable[str]) -> dict[str, str]:
+    """Return the colour of each axis; HTEB's axes have fixed ones."""
+    return _with_own(COLOURS, _OWN_COLOURS, axes)
+
+
+def shapes(axes: Iterable[str]) -> dict[str, str]:
+    """Return the shape of each axis."""
+    return _with_own(SHAPES, _OWN_SHAPES, axes)
+
+
+def _with_own(htebs: Mapping[str, str], of_study: tuple[str, ...], axes: Iterable[str]) -> dict[str, str]:
+    names = list(dict.fromkeys(axes))
+    further = [axis for axis in names if axis not in htebs]
+    return {axis: htebs.get(axis) or of_study[further.index(axis) % len(of_study)] for axis in names}
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from plumbline.exhibits.table import Exhibit, Table, is_numeric, write_files
+from plumbline.exhibits.table import UNDEFINED, Exhibit, Table, is_numeric, write_files
 from plumbline.exhibits.templates import html
+from plumbline.importing import altair as alt
+from plumbline.importing import vl_convert
 from plumbline.store import atomic
-
-if TYPE_CHECKING:
-    import altair as alt
 
 _FILES = (
     "Each table is also a file in tables/ (CSV with all digits, Markdown, LaTeX), each figure a file in figures/ (SVG,"
@@ -45,8 +43,6 @@ class Figure:
 
     def png(self, scale: float = 2.0) -> bytes:
         """The chart as PNG, at `scale` times 72 dots an inch."""
-        import vl_convert  # noqa: PLC0415 (extra `report`)
-
         drawn: bytes = vl_convert.svg_to_png(self.svg, scale=scale)
         return drawn
 
@@ -139,9 +135,6 @@ def write_exhibits(folder: Path, exhibits: Iterable[Exhibit], figures: Mapping[s
 
 def svg(chart: alt.TopLevelMixin) -> str:
     """Return the chart as SVG, with its text as text. Vega escapes the texts."""
-    import altair as alt  # noqa: PLC0415 (extra `report`)
-    import vl_convert  # noqa: PLC0415 (extra `report`)
-
     with alt.data_transformers.disable_max_rows():  # they keep notebooks small; a page holds no data
         drawn: str = vl_convert.vegalite_to_svg(json.dumps(chart.to_dict(), sort_keys=True))  # Altair's own is slow
     return drawn
@@ -173,13 +166,12 @@ def _shown_parts(parts: Sequence[str | Table | Figure], notes: Sequence[str]) ->
 def _shown(part: str | Table, notes: Sequence[str]) -> dict[str, object]:
     if isinstance(part, str):
         return {"kind": "words", "words": part}
-    rows = [[_cell(value) for value in row] for row in part.frame.itertuples(index=False)]
+    rows = [
+        [UNDEFINED if cell is None or (isinstance(cell, float) and math.isnan(cell)) else str(cell) for cell in row]
+        for row in part.frame.itertuples(index=False)
+    ]
     head = list(map(str, part.frame.columns))
     columns = [[row[column] for row in rows] for column in range(len(head))]
     numeric = [bool(cells) and is_numeric(cells) for cells in columns]
     spans = _spans([1 + notes.index(note) for note in dict.fromkeys(part.notes)])
     return {"kind": "table", "head": head, "rows": rows, "numeric": numeric, "caption": part.caption, "notes": spans}
-
-
-def _cell(value: object) -> str:
-    return "–" if value is None or (isinstance(value, float) and math.isnan(value)) else str(value)

@@ -257,7 +257,10 @@ class Exhibit:
     def _form(self) -> str:
         """Return the columns' types; a column with a cell too long for one line breaks its lines."""
         wide = [max(map(len, cells), default=0) > _WIDE for _, cells in self.printed.items()]
-        return "".join(map(_column, self._numeric(), wide))
+        return "".join(
+            r">{\raggedright\arraybackslash}p{0.28\linewidth}" if breaks else "r" if numeric else "l"
+            for numeric, breaks in zip(self._numeric(), wide, strict=True)
+        )
 
     def _lines(self) -> int:
         """Return roughly how many lines the table takes, with its notes."""
@@ -332,12 +335,6 @@ def _row(cells: Iterable[object]) -> str:
     return f"{' & '.join(as_latex(str(cell)) for cell in cells)} \\\\"
 
 
-def _column(numeric: bool, wide: bool) -> str:
-    if wide:
-        return r">{\raggedright\arraybackslash}p{0.28\linewidth}"
-    return "r" if numeric else "l"
-
-
 LIST = "files.json"
 
 # A spreadsheet reads a cell that starts with one of these (or its full-width form) as a formula.
@@ -395,8 +392,12 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
     """
     if invalid := next((name for name in files if not _below(name)), ""):
         raise DataError(f"{folder}: {invalid[:100]!a} is not a valid name for a report's file; correct that name")
-    for name in () if is_remote(folder) else (LIST, *files):
-        _refuse_unfit(folder, name)
+    for path in () if is_remote(folder) else [folder / name for name in (LIST, *files)]:
+        if path.is_dir():
+            raise DataError(f"{path}: a folder has the name of a file to write; move the folder away")
+        for above in path.parents[: len(path.relative_to(folder).parts) - 1]:
+            if above.exists() and not above.is_dir():
+                raise DataError(f"{above}: a file has the name of a folder to make; move the file away")
     previous = _listed(folder)
     current = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
     # Listed first: a report that is killed leaves no file that the next one does not know.
@@ -420,15 +421,6 @@ def _listed(folder: Path) -> dict[str, str]:
     if not isinstance(digests, dict):
         return {}
     return {name: str(digest) for name, digest in digests.items() if _below(name)}
-
-
-def _refuse_unfit(folder: Path, name: str) -> None:
-    path = folder / name
-    if path.is_dir():
-        raise DataError(f"{path}: a folder has the name of a file to write; move the folder away")
-    for above in list(path.parents)[: len(PurePosixPath(name).parts) - 1]:
-        if above.exists() and not above.is_dir():
-            raise DataError(f"{above}: a file has the name of a folder to make; move the file away")
 
 
 def _below(name: str) -> bool:

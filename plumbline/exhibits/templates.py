@@ -4,38 +4,38 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from plumbline.exhibits.table import CODE, as_markdown, in_prose
+from plumbline.importing import jinja2, markupsafe
 from plumbline.words import count
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
-    from markupsafe import Markup
 
 Form = Literal["sentences", "text", "markdown", "html"]
 
 
 @functools.cache
-def environment(form: Form = "text") -> Environment:
+def environment(form: Form = "text") -> jinja2.Environment:
     """Return the environment of templates of a form: how white space is read, and what is escaped.
 
     Markdown and HTML escape what a template shows, unless the template calls it safe. Lines of sentences are joined
     by spaces (`blocks`), so these templates keep all line breaks.
     """
-    from jinja2 import Environment, FunctionLoader, StrictUndefined  # noqa: PLC0415 (an extra)
-
-    environment = Environment(
-        autoescape=form == "html",  # noqa: S701 (text is no HTML)
-        undefined=StrictUndefined,
-        loader=FunctionLoader(_source),
+    environment = jinja2.Environment(
+        autoescape=form == "html",
+        undefined=jinja2.StrictUndefined,
+        loader=jinja2.FunctionLoader(_source),
         trim_blocks=form != "sentences",
         lstrip_blocks=form != "sentences",
-        finalize=_escaped if form == "markdown" else None,
+        finalize=(lambda value: value if isinstance(value, markupsafe.Markup) else as_markdown(str(value)))
+        if form == "markdown"
+        else None,
     )
-    environment.filters |= {"count": _counted, "verb": verb, "listed": listed, "coded": _coded}
+    environment.filters |= {
+        "count": lambda things, *noun: count(things if isinstance(things, int | float) else len(things), *noun),
+        **{"verb": verb, "listed": listed, "coded": _coded},
+    }
     return environment
 
 
@@ -73,25 +73,13 @@ def verb(number: int, thing: str, single: str, several: str) -> str:
     return f"{count(number, thing)} {single if number == 1 else several}"
 
 
-def _counted(things: float | Sequence[object], *noun: str) -> str:
-    return count(things if isinstance(things, int | float) else len(things), *noun)
-
-
-def _coded(text: str) -> Markup:
+def _coded(text: str) -> markupsafe.Markup:
     """Return a text as escaped HTML: what stands between backticks is code, and numbers elsewhere have minus signs."""
-    from markupsafe import Markup, escape  # noqa: PLC0415 (comes with jinja2)
-
     parts = CODE.split(text)
-    return Markup("").join(
-        Markup("<code>{}</code>").format(part) if number % 2 else escape(in_prose(part))
+    return markupsafe.Markup("").join(
+        markupsafe.Markup("<code>{}</code>").format(part) if number % 2 else markupsafe.escape(in_prose(part))
         for number, part in enumerate(parts)
     )
-
-
-def _escaped(value: Any) -> str:
-    from markupsafe import Markup  # noqa: PLC0415 (comes with jinja2)
-
-    return value if isinstance(value, Markup) else as_markdown(str(value))
 
 
 def _source(name: str) -> str:

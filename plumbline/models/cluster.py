@@ -18,10 +18,9 @@ from tqdm import tqdm
 
 from plumbline.errors import DataError, PlumblineError, ServiceError, StudyError, TextFailedError, TextUnansweredError
 from plumbline.models.chat import Attempt, Chat, Completion, open_chat
-from plumbline.resources import installing
+from plumbline.resources import installed_versions, installing
 from plumbline.study import Study
 from plumbline.study.engines import EngineSpec
-from plumbline.versions import installed_versions
 
 REACH_SECONDS = 5.0
 TRIES = 3  # of a call whose workers die, and of workers in one slot that die without an answer

@@ -28,7 +28,7 @@ from plumbline.reading import read_yaml
 from plumbline.resources import IN_CHECKOUT, resource, working
 from plumbline.resources import ROOT as ROOT
 from plumbline.study.base import Code, Name, Seed, StudyPart, as_is, complaints, distinct, refuse_duplicates
-from plumbline.study.campaign import AcceptanceSpec, RatersSpec, SampleSpec, refuse_undecidable
+from plumbline.study.campaign import AcceptanceSpec, Ethics, RatersSpec, SampleSpec, refuse_undecidable
 from plumbline.study.crowd import CrowdSpec
 from plumbline.study.datasets import DatasetSpec
 from plumbline.study.engines import (
@@ -39,14 +39,12 @@ from plumbline.study.engines import (
     JudgeSpec,
     refuse_unfit_judges,
 )
-from plumbline.study.ethics import Ethics
 from plumbline.study.evaluation import BundleSpec, EvaluationSpec, NoEvaluation
 from plumbline.study.human import HUMAN, refuse_one_name, with_human
-from plumbline.study.judged import VerdictUnit
 from plumbline.study.places import exports_folder, resolved
 from plumbline.study.places import file_hash as file_hash
 from plumbline.study.reach import known_texts, refuse_unreachable
-from plumbline.study.subject import ItemNames, PairSubject, Subject
+from plumbline.study.subject import ItemNames, PairSubject, Subject, VerdictUnit
 from plumbline.study.subjects import SubjectSpec
 from plumbline.study.transformations import (
     EIGHT,
@@ -62,7 +60,7 @@ class Study(StudyPart):
     name: Name = Field(description="the study's name; its records are in exports/<name>/")
     description: str = Field(default="", description="the study's purpose in one line, shown in reports")
     engines: dict[Name, EngineSpec] = Field(
-        default={}, description=("language models by name; `generator`, `candidates` and `judges` refer to these names")
+        default={}, description="language models by name; `generator`, `candidates` and `judges` refer to these names"
     )
     subject: SubjectSpec | None = Field(
         default=None, description="the subject that raters judge; default: pairs of a text and its transformed text"
@@ -84,7 +82,7 @@ class Study(StudyPart):
     )
     languages: Annotated[tuple[Code, ...], distinct("language")] = Field(
         default=(),
-        description=("target languages (codes) that raters can read; default: all languages of each transformation"),
+        description="target languages (codes) that raters can read; default: all languages of each transformation",
     )
     seeds: Annotated[tuple[Seed, ...], Field(min_length=1), distinct("seed")] = Field(
         default_factory=lambda before: () if before.get("subject") else (1337, 1338, 1339),
@@ -104,9 +102,7 @@ class Study(StudyPart):
     rubric: Name = Field(default="hteb", description="questions and guidelines: prompts/rubrics/<rubric>.yaml")
     wordings: Annotated[tuple[Code, ...], distinct("language")] = Field(
         default=(),
-        description=(
-            "further languages (codes) of the rubric's texts for raters: prompts/rubrics/<rubric>/<code>.yaml"
-        ),
+        description="further languages (codes) of the rubric's texts for raters: prompts/rubrics/<rubric>/<code>.yaml",
     )
     training: str = Field(
         default="", description="a file of pairs with right answers, for practice; answers to them never count"
@@ -123,14 +119,14 @@ class Study(StudyPart):
     )
     evaluation: EvaluationSpec = Field(
         default=NoEvaluation(),
-        description=("embedding models and their scoring; leave out for a study of ratings alone"),
+        description="embedding models and their scoring; leave out for a study of ratings alone",
     )
     bundle: Annotated[BundleSpec, BeforeValidator(as_is, json_schema_input_type=BundleSpec | str)] = Field(
         default=BundleSpec(),
-        description=("licences and description for users of the bundle, or the path of a YAML file with them"),
+        description="licences and description for users of the bundle, or the path of a YAML file with them",
     )
     ethics: Ethics = Field(
-        default={}, description=("answers about the evaluation that only people can give, by question (docs/sheets.md)")
+        default={}, description="answers about the evaluation that only people can give, by question (docs/sheets.md)"
     )
 
     _file: Path = PrivateAttr(default=Path("study.yaml"))
@@ -313,9 +309,13 @@ def load_study(file: str | Path, exports: str | Path | None = None) -> Study:
     if not isinstance(data, dict):
         raise StudyError(f"{path}: a study is a mapping of keys to values; see {resource('studies/demo.yaml')}")
     try:
-        for part in ("crowd", "bundle"):
-            data = _with_part_of_file(data, part, path.parent)
-        context = {"transformations": {}, "engines": data.get("engines")}
+        for part in ("crowd", "bundle"):  # which may be in files of their own
+            if isinstance(named := data.get(part), str):
+                try:
+                    data = {**data, part: read_yaml(path.parent / named)}
+                except FileNotFoundError:
+                    raise StudyError(f"{part}: no file {path.parent / named}; correct its path") from None
+        context: dict[str, Any] = {"transformations": {}, "engines": data.get("engines")}
         if isinstance(data.get("subject"), dict) and data["subject"].get("kind") == HUMAN:
             data = with_human(data, context)
         if isinstance(data.get("transformations"), list):
@@ -333,13 +333,3 @@ def load_study(file: str | Path, exports: str | Path | None = None) -> Study:
     if exports is not None:
         study._exports = exports_folder(exports)
     return study
-
-
-def _with_part_of_file(data: dict[str, Any], part: str, folder: Path) -> dict[str, Any]:
-    """Return a study file's content with a part that it keeps in a file of its own."""
-    if not isinstance(data.get(part), str):
-        return data
-    try:
-        return {**data, part: read_yaml(folder / data[part])}
-    except FileNotFoundError:
-        raise StudyError(f"{part}: no file {folder / data[part]}; correct its path") from None

@@ -1,9 +1,9 @@
-"""The base of all parts of a study: strict and frozen models, and complaints in one line."""
+"""The bases of all parts of a study: strict and frozen models, parts of several kinds, and complaints in one line."""
 
 from __future__ import annotations
 
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
@@ -11,11 +11,13 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    GetJsonSchemaHandler,
     ModelWrapValidatorHandler,
     ValidationError,
     model_validator,
 )
-from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from plumbline.errors import nearest
 from plumbline.languages import language_code
@@ -90,7 +92,10 @@ class StudyPart(BaseModel):
         try:
             check({key: value for key, value in data.items() if key not in faulty})
         except ValidationError as error:
-            faults += [_again(fault) for fault in error.errors() if not set(fault["loc"][:1]) & set(faulty)]
+            for cause in error.errors():
+                kind = PydanticCustomError(cause["type"], "{words}", {**cause.get("ctx", {}), "words": cause["msg"]})
+                if not set(cause["loc"][:1]) & set(faulty):
+                    faults.append(InitErrorDetails(type=kind, loc=cause["loc"], input=cause["input"]))
         raise ValidationError.from_exception_data(cls.__name__, faults)
 
     @classmethod
@@ -107,10 +112,48 @@ class StudyPart(BaseModel):
         return ""
 
 
-def _again(error: ErrorDetails) -> InitErrorDetails:
-    """Return an error of pydantic's in the form in which it can be raised again."""
-    words = PydanticCustomError(error["type"], "{words}", {**error.get("ctx", {}), "words": error["msg"]})
-    return InitErrorDetails(type=words, loc=error["loc"], input=error["input"])
+class PartOfKinds(StudyPart):
+    """Base of a part of which there are several kinds: each is a class, and an entry's `kind` names it.
+
+    A class right below it has what all kinds share, and sets `KINDS` and `NOUN`. Each class below that one is a kind,
+    whose field `kind` has its name for a type; defining the class is all that a study file needs to name it.
+    """
+
+    KINDS: ClassVar[dict[str, type[Any]]]  #: the classes by the names of their kinds
+    NOUN: ClassVar[str]  #: for complaints: `an engine`
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **options: Any) -> None:
+        """Enter the class among the kinds."""
+        super().__pydantic_init_subclass__(**options)
+        names = typing.get_args(cls.model_fields["kind"].annotation) if "kind" in cls.model_fields else ()
+        cls.KINDS.update(dict.fromkeys(names, cls))
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _of_its_kind(cls, data: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
+        """Read an entry as its kind. Raises ValueError for an unknown kind, and for a key that only others have."""
+        if "KINDS" not in vars(cls) or not isinstance(data, Mapping):
+            return validate(data)
+        usual = cls.model_fields["kind"]
+        if "kind" not in data and usual.is_required():
+            raise ValueError(_NO_KIND)
+        name = data.get("kind", usual.default)
+        kind = cls.KINDS.get(name) if isinstance(name, str) else None
+        if kind is None:
+            raise ValueError(f"unknown kind {str(name)[:40]!r}; known: {', '.join(map(repr, cls.KINDS))}")
+        for key in data:
+            if key not in kind.model_fields and any(key in part.model_fields for part in cls.KINDS.values()):
+                raise ValueError(f"{key}: does not apply to {cls.NOUN} of kind {name}; take it out")
+        part: Self = kind.model_validate(data)
+        return part
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Return the schema of a kind, or the choice among all."""
+        if "KINDS" not in vars(cls):
+            return handler(schema)
+        return {"anyOf": [handler(kind.__pydantic_core_schema__) for kind in cls.KINDS.values()]}
 
 
 def _scalars(annotation: Any) -> frozenset[type]:
@@ -138,20 +181,24 @@ def _items(value: Any) -> Iterator[Any]:
 
 def complaints(error: ValidationError) -> list[str]:
     """Return each complaint of a validation in one line: the place, then the fault."""
-    return [_complaint(cause) for cause in _of_their_own(error.errors(include_url=False))]
+    lines = []
+    for cause in _of_their_own(error.errors(include_url=False)):
+        of_kind = cause["loc"][-1:] == ("kind",)
+        parts = cause["loc"][:-1] if of_kind else cause["loc"]
+        location = ".".join(  # as the study file has it, without the kinds and tags that pydantic adds
+            str(part)
+            for previous, part in zip((None, *parts), parts, strict=False)
+            if not (part in _KINDS and previous == "subject") and part not in TAGS
+        )
+        fault = _in_words(cause["type"], cause, of_kind)
+        fault = fault if len(fault) <= LONGEST else f"{fault[:LONGEST]} ..."
+        lines.append(f"{location}: {fault}" if location else fault)
+    return lines
 
 
 def first_complaint(error: ValidationError) -> str:
     """Return the first of `complaints`: enough for a file that no person wrote."""
     return complaints(error)[0]
-
-
-def _complaint(error: ErrorDetails) -> str:
-    of_kind = error["loc"][-1:] == ("kind",)
-    location = ".".join(map(str, _plain(error["loc"][:-1] if of_kind else error["loc"])))
-    fault = _in_words(error["type"], error, of_kind)
-    fault = fault if len(fault) <= LONGEST else f"{fault[:LONGEST]} ..."
-    return f"{location}: {fault}" if location else fault
 
 
 def _in_words(fault: str, error: ErrorDetails, of_kind: bool) -> str:
@@ -193,13 +240,6 @@ def _of_their_own(errors: list[ErrorDetails]) -> list[ErrorDetails]:
         and not (error["type"] == "too_short" and error["loc"] in above)
         and not (error["type"] == FAULTY_ENGINE and engines)
     ]
-
-
-def _plain(location: tuple[int | str, ...]) -> Iterator[int | str]:
-    """Yield a place as the study file has it, without the kinds and tags that pydantic adds."""
-    for previous, part in zip((None, *location), location, strict=False):
-        if not (part in _KINDS and previous == "subject") and part not in TAGS:
-            yield part
 
 
 def refuse_duplicates(names: list[str], noun: str) -> None:

@@ -55,7 +55,7 @@ class PaySpec(StudyPart):
         default=30.0,
         gt=0,
         le=3600,
-        description=("expected seconds per pair, for all questions; workers who need longer are paid a bonus"),
+        description="expected seconds per pair, for all questions; workers who need longer are paid a bonus",
     )
 
     @property

@@ -62,7 +62,7 @@ class DatasetSpec(StudyPart):
     )
     revision: str = Field(
         default="",
-        description=("with `mteb`: the revision of the data on the hub, a full commit hash; default: mteb's"),
+        description="with `mteb`: the revision of the data on the hub, a full commit hash; default: mteb's",
     )
     language: str | dict[str, str] = Field(
         default="",

@@ -27,6 +27,7 @@ from plumbline.study.base import (
     FAULTY_ENGINE,
     Line,
     Name,
+    PartOfKinds,
     StudyPart,
     Variable,
     complaints,
@@ -34,7 +35,6 @@ from plumbline.study.base import (
     refuse_duplicates,
 )
 from plumbline.study.campaign import RatersSpec
-from plumbline.study.kinds import PartOfKinds
 
 Reading = Literal["expected", "text"]
 Relevance = Literal["graded", "binary", "ranked"]
@@ -159,7 +159,7 @@ class EngineSpec(PartOfKinds):
     revision: str = Field(default="", description="the model's revision")
     sampling: Sampling = Field(
         default=Sampling(),
-        description=("sampling of tokens; a judge's answer has at most 16 tokens unless max_tokens is set"),
+        description="sampling of tokens; a judge's answer has at most 16 tokens unless max_tokens is set",
     )
     settings: StudyPart = Field(
         default=StudyPart(),
@@ -226,16 +226,13 @@ class RecordedSpec(EngineSpec):
 
     @property
     def recordings(self) -> tuple[str, ...]:
-        """The file or folder."""
         return (self.path,)
 
     @property
     def recorded_languages(self) -> bool:
-        """Whether the recording sets the target languages."""
         return self.settings.languages == "recorded"
 
     def source(self, ask: Callable[[], A], read: Callable[[str], A]) -> A:
-        """Return the reader of the recording."""
         return read(self.path)
 
     def rater_identity(self, sampling: Sampling) -> list[Any]:
@@ -269,12 +266,10 @@ class ServerSpec(EngineSpec):
 
     @property
     def in_flight(self) -> int:
-        """The number of requests in flight at once."""
         return self.settings.concurrency or super().in_flight
 
     @property
     def length_key(self) -> str:
-        """The key in the study that says how long an answer may be."""
         named = next((name for name in LENGTHS if self.settings.request.get(name)), "")
         return f"settings.request.{named}" if named else super().length_key
 
@@ -300,7 +295,6 @@ class VllmSpec(EngineSpec):
 
     @property
     def gpus(self) -> int:
-        """The number of GPUs that the engine holds."""
         arguments = self.settings.arguments()
         return int(arguments["tensor_parallel_size"] * arguments["data_parallel_size"])
 
@@ -318,11 +312,9 @@ class NoEngine(EngineSpec):
     model: Line = "none"
 
     def refuse_absence(self, need: str) -> None:
-        """Raise StudyError."""
         raise StudyError(f"generator is missing; {need}: add it")
 
     def identity(self, sampling: Sampling | None = None) -> list[Any]:
-        """Return that there is none."""
         return ["none"]
 
 
@@ -359,9 +351,7 @@ class _Rater(StudyPart):
     engine: Engine = Field(description="the model: a name from `engines`")
     questions: Annotated[tuple[Name, ...], distinct("question")] = Field(
         default=(),
-        description=(
-            "the rubric's questions that it answers, or the tasks of a human study that it does; default: all"
-        ),
+        description="the rubric's questions that it answers, or the tasks of a human study that it does; default: all",
     )
 
     @functools.cached_property

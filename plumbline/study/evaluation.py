@@ -13,9 +13,8 @@ from pydantic import Field, field_validator, model_validator
 
 from plumbline.errors import StudyError, nearest
 from plumbline.identity import identity
-from plumbline.study.base import Line, StudyPart, distinct
+from plumbline.study.base import Line, PartOfKinds, StudyPart, distinct
 from plumbline.study.engines import Address, HttpSettings
-from plumbline.study.kinds import PartOfKinds
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9_][\w.-]{0,95}(/[A-Za-z0-9_][\w.-]{0,95})?", re.ASCII)
 CROISSANT_FIELDS = ("creator", "datePublished", "url", "version", "citeAs")
@@ -129,7 +128,6 @@ class _PromptedSpec(ModelSpec):
 
     @property
     def prefixes(self) -> Mapping[str, str]:
-        """The prompts that the study gives it, by name."""
         return self.prompts
 
 
@@ -163,11 +161,9 @@ class _FilesSpec(ModelSpec):
 
     @property
     def from_hub(self) -> bool:
-        """Whether its files come from a hub."""
         return self.FROM_HUB and not self.local
 
     def location(self, base: Path) -> str:
-        """Return the local folder or the hub's name to load from. Raises StudyError if a local folder is missing."""
         if not self.local:
             return self.name
         if self.package:
@@ -256,7 +252,6 @@ class EmbeddingServerSpec(_PromptedSpec):
 
     @property
     def requests(self) -> int:
-        """The number of requests in flight."""
         return self.settings.concurrency or 8
 
     @property
@@ -309,7 +304,6 @@ class LexicalSpec(ModelSpec):
 
     @property
     def is_for_anybody(self) -> bool:
-        """True: it has no files."""
         return True
 
     def fingerprint(self, base: Path, hash_of: Callable[[Path], str]) -> str:
@@ -326,7 +320,7 @@ class EvaluationSpec(StudyPart):
         distinct("model", lambda model: f"{model.name}@{model.variant}"),
     ]
     protocol: Literal["paper", "mteb"] = Field(
-        default="paper", description=("paper: classification on the full train split, as in HTEB; mteb: mteb's default")
+        default="paper", description="paper: classification on the full train split, as in HTEB; mteb: mteb's default"
     )
     batch_size: int = Field(
         default=32, ge=1, le=10**6, description="texts per forward pass; halved when memory runs out"

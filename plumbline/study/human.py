@@ -14,8 +14,7 @@ from plumbline.study.base import Line, StudyPart, complaints, refuse_duplicates
 from plumbline.study.datasets import DatasetSpec, Texts
 from plumbline.study.engines import AnnotatorSpec, Relevance
 from plumbline.study.evaluation import ModelSpec
-from plumbline.study.judged import NAME, VerdictUnit
-from plumbline.study.subject import ItemNames, Subject
+from plumbline.study.subject import NAME, ItemNames, Subject, VerdictUnit
 
 HUMAN = "human"
 MOST_POINTS = 11  # of a scale
@@ -51,10 +50,10 @@ class HumanTaskSpec(StudyPart):
     )
     relevance: Relevance = Field(
         default="graded",
-        description=("for searches: the form of the answer: a grade from 0 to 3, relevant or not, or an order"),
+        description="for searches: the form of the answer: a grade from 0 to 3, relevant or not, or an order",
     )
     scale: tuple[int, int] | None = Field(
-        default=None, description=("for scores: the lowest and the highest point; default: the data set's `gold_scale`")
+        default=None, description="for scores: the lowest and the highest point; default: the data set's `gold_scale`"
     )
     labels: dict[str, Line] = Field(default={}, description="words shown for the data set's labels")
 
@@ -130,7 +129,6 @@ class HumanSubject(Subject):
         return self
 
     def sizes(self, unit: str) -> tuple[int, int]:
-        """The items and raters of a task."""
         task = next(task for task in self.tasks if task.name == unit)
         return task.items, task.raters
 
@@ -178,13 +176,14 @@ def with_human(data: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str,
         if task.dataset not in datasets:
             hint = nearest(task.dataset, datasets) if datasets else "add it to `datasets`"
             raise StudyError(f"subject.tasks: no data set {task.dataset!r}; {hint}")
-    settings = {name: _defaults(data, name, parts) for name, parts in _of_tasks(subject.tasks).items()}
-    return {
-        **data,
-        **settings,
-        "subject": subject,
-        "rubric": HUMAN,
-    }
+    for name, implied in _of_tasks(subject.tasks).items():
+        written = data.get(name, {})
+        if isinstance(written, dict):
+            for key, reason in _SAID.items():
+                if key in implied and key in written:
+                    raise StudyError(f"{name}.{key}: {reason}; take it out")
+            data[name] = {**implied, **written}
+    return {**data, "subject": subject, "rubric": HUMAN}
 
 
 def _of_tasks(tasks: Sequence[HumanTaskSpec]) -> dict[str, dict[str, Any]]:
@@ -207,14 +206,3 @@ def _of_tasks(tasks: Sequence[HumanTaskSpec]) -> dict[str, dict[str, Any]]:
             ],
         },
     }
-
-
-def _defaults(data: Mapping[str, Any], name: str, settings: Mapping[str, Any]) -> Any:
-    """Return a part of a study with the settings of its tasks. Raises StudyError if the study sets them too."""
-    written = data.get(name, {})
-    if not isinstance(written, dict):
-        return written
-    for key, reason in _SAID.items():
-        if key in settings and key in written:
-            raise StudyError(f"{name}.{key}: {reason}; take it out")
-    return {**settings, **written}

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import cast
 
 from plumbline.errors import DataError, StudyError
+from plumbline.importing import upath
 from plumbline.reading import refuse_no_file
 
 _PIECE = 1 << 20  # bytes of a file that are in memory while it is hashed
@@ -35,10 +36,8 @@ def place(named: str | Path, option: str) -> Path:
     protocol, _, rest = str(named).partition("://")
     if protocol not in ("file", "local", "memory") and not rest.strip("/"):
         raise StudyError(f"{option} {named}: has no bucket or host; write {protocol}://bucket/folder")
-    from upath import UPath  # noqa: PLC0415 (most studies stay on their machine)
-
     try:
-        far = UPath(named)
+        far = upath.UPath(named)  # imported here: most studies stay on their machine
         far.exists()  # asks for the protocol's package and for rights, before any work is done
     except ImportError as error:
         raise StudyError(f"{option} {named}: {error}; `pip install` the package that it names") from None

@@ -81,12 +81,18 @@ def known_texts(study: Study) -> Texts:
 
 
 def refuse_unreachable(study: Study, texts: Texts, prefix: str = "") -> None:
-    """Raise StudyError if a verdict has fewer pairs than any decision needs, with numbers that would suffice.
+    """Raise StudyError if a verdict has fewer pairs than any decision or its last block needs, with sufficient numbers.
 
     `prefix` begins the line.
     """
-    rule, sizes = study.acceptance, verdict_sizes(study, texts)
-    _refuse_large_blocks(study, sizes, prefix)
+    rule, sizes, blocks = study.acceptance, verdict_sizes(study, texts), study.raters.blocks
+    smallest = min((size.pairs for size in sizes), default=0)
+    if blocks and sizes and blocks[-1] > smallest:
+        raise StudyError(
+            f"{prefix}raters.blocks end at {blocks[-1]} {study.called.item}s, but a verdict can have only {smallest}"
+            f" (sample.pairs {study.sample.pairs}, split by acceptance.scope {rule.scope}); write raters.blocks:"
+            f" {[*(end for end in blocks if end < smallest), smallest]}, or raise sample.pairs"
+        )
     short = [size for size in sizes if size.lacks(rule)]
     if not short:
         return
@@ -94,19 +100,6 @@ def refuse_unreachable(study: Study, texts: Texts, prefix: str = "") -> None:
     raise StudyError(
         f"{prefix}acceptance.min_pairs {rule.min_pairs} is more than {least}: the verdict would always be undecided;"
         f" {_mended(study, texts)}"
-    )
-
-
-def _refuse_large_blocks(study: Study, sizes: Collection[VerdictSize], prefix: str) -> None:
-    """Raise StudyError if a verdict has fewer pairs than the last of its blocks."""
-    blocks, least = study.raters.blocks, min((size.pairs for size in sizes), default=0)
-    if not blocks or not sizes or blocks[-1] <= least:
-        return
-    item, fitting = study.called.item, [end for end in blocks if end < least]
-    raise StudyError(
-        f"{prefix}raters.blocks end at {blocks[-1]} {item}s, but a verdict can have only {least} (sample.pairs"
-        f" {study.sample.pairs}, split by acceptance.scope {study.acceptance.scope}); write raters.blocks:"
-        f" {[*fitting, least]}, or raise sample.pairs"
     )
 
 
@@ -119,16 +112,10 @@ def _drawn(study: Study, texts: Texts, least: VerdictSize) -> str:
     places = {size.key for size in verdict_sizes(study, texts) if size.pool == least.pool}
     if len(places) < 2:
         return f"sample.pairs {number}"
-    over = f"{len(languages)} languages ({_some(languages)})"
+    over = f"{len(languages)} languages ({', '.join([*languages[:8], *(['...'] if languages[8:] else [])])})"
     if least.key[1:]:
         over = f"{over} and their tasks" if languages[1:] else f"{len(places)} tasks"
     return f"the {count(least.pairs, item)} that a verdict can have (sample.pairs {number} are split over {over})"
-
-
-def _some(names: Collection[str]) -> str:
-    """Return the names; of many, the first eight."""
-    listed = list(names)
-    return ", ".join(listed) if len(listed) <= 8 else f"{', '.join(listed[:8])}, ..."
 
 
 def _mended(study: Study, texts: Texts) -> str:

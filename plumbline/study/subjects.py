@@ -13,8 +13,7 @@ from plumbline.errors import nearest
 from plumbline.study.base import Code, Line, Name, refuse_duplicates
 from plumbline.study.datasets import DatasetName, DatasetSpec, Texts
 from plumbline.study.human import HumanSubject
-from plumbline.study.judged import NAME, JudgedName, VerdictUnit
-from plumbline.study.subject import INSTRUCTIONS, TEXT, ItemGroup, ItemNames, Subject
+from plumbline.study.subject import INSTRUCTIONS, NAME, TEXT, ItemGroup, ItemNames, JudgedName, Subject, VerdictUnit
 
 if TYPE_CHECKING:
     from plumbline.study import Study
@@ -30,30 +29,27 @@ class RowSubject(Subject):
     if TYPE_CHECKING:  # what kinds of rows have, as settings or fixed
 
         @property
-        def groups(self) -> tuple[str, ...]: ...  # noqa: D102
+        def groups(self) -> tuple[str, ...]: ...
 
         @property
-        def language(self) -> str: ...  # noqa: D102
+        def language(self) -> str: ...
 
         @property
-        def context(self) -> dict[str, str]: ...  # noqa: D102
+        def context(self) -> dict[str, str]: ...
 
         @property
-        def expected(self) -> dict[str, str]: ...  # noqa: D102
+        def expected(self) -> dict[str, str]: ...
 
     @property
     def beside(self) -> Mapping[str, str]:
-        """The study's `context`."""
         return self.context
 
     @property
     def known_questions(self) -> Mapping[str, str]:
-        """The study's `expected`."""
         return self.expected
 
     @property
     def fields(self) -> list[str]:
-        """The text, and the fields beside it."""
         return [TEXT, *self.context]
 
     def pools(self, group: str, task: str | None) -> list[str]:
@@ -82,11 +78,11 @@ class TextsSubject(RowSubject):
         description="the groups that get a verdict, by the column `group` if there are several; raters do not see it",
     )
     context: dict[Name, Line] = Field(
-        default={}, description=("further fields that raters see beside the text: each field's name and its column")
+        default={}, description="further fields that raters see beside the text: each field's name and its column"
     )
     expected: dict[Name, Line] = Field(
         default={},
-        description=("columns with right answers, by question; rows with a right answer serve only to check raters"),
+        description="columns with right answers, by question; rows with a right answer serve only to check raters",
     )
 
     @model_validator(mode="after")
@@ -106,7 +102,6 @@ class TextsSubject(RowSubject):
         return "group" if len(self.groups) > 1 else ""
 
     def file_of(self, study: Study) -> Path:
-        """Return the path of its texts."""
         return study.resolve(self.path)
 
     def _units(self, datasets: Sequence[DatasetSpec], keys: Collection[str]) -> Mapping[str, VerdictUnit]:
@@ -185,11 +180,9 @@ class InstructionsSubject(RowSubject):
         return (*(f"from_{name}" for name in self.contexts), *(["from_people"] if self.prompts else []))
 
     def file_of(self, study: Study) -> Path:
-        """Return the path of its wordings."""
         return study.folder / INSTRUCTIONS
 
     def missing_file(self, study: Study, path: Path) -> str:
-        """Return the command that writes the wordings."""
         return f"{path} does not exist yet; run `{study.command(self.first_command)}` first"
 
     def _units(self, datasets: Sequence[DatasetSpec], keys: Collection[str]) -> Mapping[str, VerdictUnit]:

@@ -1,4 +1,4 @@
-"""A study's transformations: HTEB's eight, which come with Plumbline as data, and its own.
+"""A study's transformations: HTEB's eight, which come with Plumbline as data, and its own; their axes and order.
 
 `prompts/transformations/<name>.yaml` holds one of HTEB's (Table 1 and appendix D); a user's own transformation is such
 a file too, or part of the study file. Every draw of a language is a pure function of the seed and of its text or run,
@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from json.encoder import encode_basestring
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -25,7 +26,7 @@ from plumbline.reading import read_yaml
 from plumbline.resources import resource
 from plumbline.study.base import TAGS, Line, Name, StudyPart, Words, complaints, distinct
 from plumbline.study.engines import EngineSpec
-from plumbline.study.judged import VerdictUnit
+from plumbline.study.subject import ENDS, ORIGINAL, VerdictUnit
 
 # The error types of length by what is expected of it (HTEB, A.2); the others may be found on any output.
 _OF_LENGTH: dict[str, tuple[Flag, ...]] = {
@@ -65,12 +66,11 @@ class OutputsFile(StudyPart):
     )
 
 
-def _tag_of(value: Any) -> str:
-    return TAGS[0] if isinstance(value, str) else TAGS[1]
-
-
 #: A prompt by name or as text; without the tags, a fault of the one would be told as one of the other, too.
-Prompt = Annotated[Annotated[Name, Tag(TAGS[0])] | Annotated[PromptText, Tag(TAGS[1])], Discriminator(_tag_of)]
+Prompt = Annotated[
+    Annotated[Name, Tag(TAGS[0])] | Annotated[PromptText, Tag(TAGS[1])],
+    Discriminator(lambda value: TAGS[0] if isinstance(value, str) else TAGS[1]),
+]
 
 
 class Transformation(VerdictUnit):
@@ -90,7 +90,7 @@ class Transformation(VerdictUnit):
     outputs: OutputsFile | None = Field(default=None, description="a file of outputs")
     draw: Literal["none", "text", "run"] = Field(
         default="none",
-        description=("draw a target language for each text, for each run (data set and seed), or not at all (none)"),
+        description="draw a target language for each text, for each run (data set and seed), or not at all (none)",
     )
     languages: Annotated[tuple[_WrittenCode, ...], distinct("language")] = Field(
         default=(), description="codes to draw from; a text's own language is never drawn"
@@ -115,7 +115,7 @@ class Transformation(VerdictUnit):
     )
     error_types: Flags | None = Field(
         default=None,
-        description=("error types to look for; default: all that fit `length` and the kind of transformation"),
+        description="error types to look for; default: all that fit `length` and the kind of transformation",
     )
     growth: float = Field(
         default=1.0, gt=0, le=1000, description="expected characters of an answer per character of the text"
@@ -160,11 +160,6 @@ class Transformation(VerdictUnit):
     def file(self) -> Path | None:
         """The file that defines it; None for HTEB's, and for one that the study file defines."""
         return self._file
-
-    @property
-    def outputs_columns(self) -> tuple[str, str]:
-        """The columns of its file of outputs: originals, outputs."""
-        return (self.outputs.text, self.outputs.output) if self.outputs else ("", "")
 
     def files(self) -> list[Path]:
         """The files that it consists of: the one that defines it, and one of outputs."""
@@ -243,13 +238,10 @@ def draw_from(pool: Sequence[str], *what_for: str | int) -> str:
     return pool[int.from_bytes(digest[:8], "big") % len(pool)]
 
 
-def _eight() -> dict[str, Transformation]:
-    files = resource("prompts").glob("transformations/*.yaml")
-    transformations = [Transformation.model_validate(read_yaml(file)) for file in files]
-    return {kind.name: kind for kind in sorted(transformations, key=lambda kind: kind.order or 0)}
-
-
-EIGHT: Mapping[str, Transformation] = _eight()
+_READ = [Transformation.model_validate(read_yaml(file)) for file in resource("prompts").glob("transformations/*.yaml")]
+EIGHT: Mapping[str, Transformation] = {kind.name: kind for kind in sorted(_READ, key=lambda kind: kind.order or 0)}
+HTEB_TOTAL, OWN_TOTAL = "hteb_total", "total"
+AXES: tuple[str, ...] = tuple(dict.fromkeys(transformation.axis for transformation in EIGHT.values()))
 
 
 def own_transformations(entries: Sequence[Any], base: Path) -> tuple[list[Any], dict[str, Transformation]]:
@@ -334,3 +326,70 @@ def refuse_mixed_up(custom: Mapping[str, Transformation]) -> None:
                 f"{field}: rated_with {kind.rated_with!r} must be another of the study's own transformations, on the"
                 " same axis and without rated_with"
             )
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Return transformations, each once: HTEB's in its order, then others in the given order."""
+    return _first(EIGHT, names)
+
+
+def axes_in_order(axes: Iterable[str]) -> list[str]:
+    """Return axes, each once: HTEB's in its order, then others in the given order; originals have no axis."""
+    return _first(AXES, (axis for axis in axes if axis != ORIGINAL))
+
+
+def total_axes(transformations: Iterable[str], axes: Iterable[str]) -> tuple[str, ...]:
+    """Return the axes whose mean is the total.
+
+    `transformations` and `axes` are those that results have. With any of HTEB's eight transformations these are HTEB's
+    three axes, unless results have own axes and only one or two of these; then, and without HTEB's eight, they are all
+    axes of the results.
+    """
+    present = tuple(axes_in_order(axes))
+    missing, further = set(AXES) - set(present), set(present) - set(AXES)
+    if any(name in EIGHT for name in transformations) and not (missing and further):
+        return AXES
+    return present or AXES
+
+
+@dataclass(frozen=True)
+class Axes:
+    """The axes of some results: those that are `shown`, and those whose mean is the total (`total_axes`)."""
+
+    shown: tuple[str, ...] = AXES
+    of_total: tuple[str, ...] = AXES
+
+    @classmethod
+    def of(cls, frame: Any) -> Axes:
+        """Return the axes of a frame with columns transformation and axis: HTEB's in its order, then others."""
+        axes = axes_in_order(frame["axis"].unique())
+        total = total_axes(frame["transformation"].unique(), axes)
+        return cls(tuple(axes_in_order((*total, *axes))), total)
+
+    @classmethod
+    def of_columns(cls, table: Any) -> Axes:
+        """Return the axes of a table with a column for each, between `original` and the total."""
+        names = [str(name) for name in table.columns]
+        end = next(position for position, name in enumerate(names) if name in (HTEB_TOTAL, OWN_TOTAL))
+        axes = [name for name in names[names.index("original") + 1 : end] if not name.endswith(ENDS)]
+        return cls(tuple(axes), AXES if names[end] == HTEB_TOTAL else tuple(axes))
+
+    @property
+    def total(self) -> str:
+        """The total's name: HTEB's is of its three axes."""
+        return HTEB_TOTAL if self.of_total == AXES else OWN_TOTAL
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The axes, then the total."""
+        return *self.shown, self.total
+
+    @property
+    def are_htebs(self) -> bool:
+        """Whether there is no axis beside HTEB's three."""
+        return self.shown == AXES
+
+
+def _first(order: Iterable[str], names: Iterable[str]) -> list[str]:
+    columns = dict.fromkeys(names)
+    return [*(name for name in order if name in columns), *(name for name in columns if name not in set(order))]

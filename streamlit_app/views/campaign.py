@@ -10,11 +10,9 @@ import streamlit as st
 
 from annotation.sampling.sample import COMMAND as SAMPLE
 from annotation.verdicts.tables import display, scoped
-from plumbline.exhibits.charts import WIDTH, Kinds, rows, tips
-from plumbline.exhibits.palette import NEUTRAL, colours
+from plumbline.exhibits.charts import NEUTRAL, WIDTH, Kinds, colours, rows, tips
 from plumbline.exhibits.table import Cell, Exhibit, cell
-from plumbline.study.transformations import EIGHT
-from plumbline.transformations import Axes, in_order
+from plumbline.study.transformations import EIGHT, Axes, in_order
 from streamlit_app.elements import exhibit, figure, heading, lines, link, report, sections
 from streamlit_app.readers import NotYetError
 from streamlit_app.readers.campaign import CampaignReader

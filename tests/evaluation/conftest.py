@@ -36,7 +36,7 @@ from plumbline.records import Pair, Rating, TransformedText, pair_id
 from plumbline.store import read_frame, read_models, write_json
 from plumbline.study import Study, load_study
 from plumbline.study.evaluation import ModelSpec
-from plumbline.transformations import TRANSFORMATIONS
+from plumbline.study.transformations import EIGHT
 from tests.shared import made_once, note_outputs, rating_of
 
 WORDS = [
@@ -258,7 +258,7 @@ def note_supplies(study: Study) -> None:
 
 def pair_of(plan: Plan, job: Job, dataset: Dataset) -> Pair:
     """The pair of a text and what the made-up generator makes of it."""
-    kind = TRANSFORMATIONS[job.transformation]
+    kind = EIGHT[job.transformation]
     return Pair(
         pair_id=identity("pair", job.key),
         key=job.key,
@@ -316,7 +316,7 @@ def verdict(study: Study, transformation: str, /, **changes: Any) -> Verdict:
         "origin": Origin(**{name: changes.pop(name, value) for name, value in origin.items()}),
         "result": RuleResult(threshold=3.0),
         "transformation": transformation,
-        "axis": TRANSFORMATIONS[transformation].axis,
+        "axis": EIGHT[transformation].axis,
         "pool": transformation,
         "language": "en",
         "output_languages": ("ar", "de", "en", "es", "fr", "tr"),

@@ -9,14 +9,14 @@ from typing import Any
 import pandas as pd
 
 from plumbline.records import Score
-from plumbline.transformations import TRANSFORMATIONS
+from plumbline.study.transformations import EIGHT
 
 PRINTED = Path(__file__).parent / "printed"
 
 
 def score_row(model: str, dataset: str, transformation: str, score: float, **changes: Any) -> dict[str, Any]:
     """A row as `plumbline.records.Score` has it."""
-    kind = TRANSFORMATIONS.get(transformation)
+    kind = EIGHT.get(transformation)
     row = {
         "model": model,
         "dataset": dataset,

@@ -19,8 +19,8 @@ from generation.datasets.loading import iter_datasets
 from generation.jobs import Plan
 from plumbline.errors import StudyError
 from plumbline.records import Score
+from plumbline.resources import version_of
 from plumbline.study import Study
-from plumbline.versions import version_of
 from tests.concluded import concluded
 
 from .conftest import (

@@ -24,7 +24,7 @@ from evaluation.units import UNDEFINED_ORIGINAL
 from generation.datasets.local import TableDataset
 from plumbline.study import Study
 from plumbline.study.datasets import TaskType
-from plumbline.transformations import AXES
+from plumbline.study.transformations import AXES
 
 from .conftest import Loader, cosine, vectors
 from .made_scores import score_row

@@ -11,11 +11,11 @@ from generation import output_statistics
 from generation.output_tables import edit_distance, length_table, lengths_measure
 from plumbline.__main__ import run
 from plumbline.study import Study
-from plumbline.transformations import TRANSFORMATIONS
+from plumbline.study.transformations import EIGHT
 from tests.generation.helpers import small_study, text
 from tests.generation.outputs import write_outputs, write_texts
 
-# Table 23: mean words of the transformed texts, in the order of TRANSFORMATIONS; the originals have 23.5.
+# Table 23: mean words of the transformed texts, in the order of EIGHT; the originals have 23.5.
 GEMMA = (21.8, 22.0, 25.2, 101.6, 8.7, 25.4, 22.6, 22.3)
 QWEN = (22.7, 22.9, 24.6, 45.4, 14.7, 25.4, 22.8, 22.6)
 
@@ -47,7 +47,7 @@ def test_edit_distance_is_a_share_and_has_no_direction(one: str, other: str) -> 
 def sums(generator: str, words: tuple[float, ...]) -> pd.DataFrame:
     """Ten texts a transformation, of one data set and seed, with these mean numbers of words."""
     return pd.DataFrame(
-        {"transformation": list(TRANSFORMATIONS), "words": [10 * value for value in words]},
+        {"transformation": list(EIGHT), "words": [10 * value for value in words]},
     ).assign(
         generator=generator,
         seed=1,
@@ -81,8 +81,8 @@ def test_table_23_of_the_paper_from_its_rows() -> None:
         assert rows.loc[(name, "qwen"), "ratio"] == pytest.approx(qwen, abs=0.005)
     assert rows.loc[("expansion", "qwen"), "words_difference"] == pytest.approx(45.4 - 101.6)
     assert rows.loc[("expansion", "gemma"), "words_difference"] == 0
-    names = [name for name in table["name"] if name in TRANSFORMATIONS]
-    assert names == [name for name in TRANSFORMATIONS for _ in range(2)]
+    names = [name for name in table["name"] if name in EIGHT]
+    assert names == [name for name in EIGHT for _ in range(2)]
 
 
 def test_means_are_over_texts_then_seeds_then_data_sets() -> None:

@@ -18,7 +18,7 @@ from plumbline.errors import DataError, StudyError
 from plumbline.records import TransformedText
 from plumbline.store import read_frame
 from plumbline.study import Study, load_study
-from plumbline.transformations import TRANSFORMATIONS
+from plumbline.study.transformations import EIGHT
 from tests.generation.helpers import small_study, text, write_study
 from tests.generation.outputs import write_outputs, write_texts
 from tests.shared import note_outputs
@@ -79,7 +79,7 @@ def test_table_5_of_the_paper_from_counts() -> None:
         "summary_too_long": (0, 0, 0, 0, 32, 0, 0, 0),
         "total": (33, 40, 3, 8, 32, 20, 48, 56),  # 240
     }
-    sums = pd.DataFrame({"transformation": list(TRANSFORMATIONS), **counts}).assign(
+    sums = pd.DataFrame({"transformation": list(EIGHT), **counts}).assign(
         generator="gemma", seed=1337, dataset="STSB", language="en", texts=1000, failed=0, unanswered=0
     )
     table = error_rates(sums.assign(**dict.fromkeys(set(RATES) - set(counts), 0), answered=1000, told=1000))

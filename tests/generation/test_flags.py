@@ -7,7 +7,7 @@ from hypothesis import given
 from generation.flags import clean, find_flags
 from plumbline.error_types import FLAGS, LABELS
 from plumbline.study import ROOT
-from plumbline.transformations import TRANSFORMATIONS
+from plumbline.study.transformations import EIGHT
 
 PAPER = ROOT.parent / "shared" / "papers" / "hteb.txt"
 
@@ -145,12 +145,12 @@ TABLE = [
 def test_outputs_have_the_papers_flags(
     transformation: str, language: str, original: str, output: str, flags: str
 ) -> None:
-    assert find_flags(original, output, TRANSFORMATIONS[transformation], language=language) == tuple(flags.split())
+    assert find_flags(original, output, EIGHT[transformation], language=language) == tuple(flags.split())
 
 
 def test_the_table_has_every_flag_and_every_transformation() -> None:
     assert {flag for *_, flags in TABLE for flag in flags.split()} == set(FLAGS)
-    assert {transformation for transformation, *_ in TABLE} == set(TRANSFORMATIONS)
+    assert {transformation for transformation, *_ in TABLE} == set(EIGHT)
 
 
 @pytest.mark.data
@@ -163,14 +163,12 @@ def test_labels_are_the_heads_of_table_5_in_its_order() -> None:
 TEXTS = st.text(st.characters(exclude_categories=()), max_size=60) | st.sampled_from(
     [MAN, MAN_DE, JAPANESE, "I'll", "Summary:", "[", "...", "\udc80 half a character", "<think>", '"', "Step 1:"]
 )
-CASES = st.tuples(
-    TEXTS, TEXTS, st.sampled_from(sorted(TRANSFORMATIONS)), st.sampled_from(["en", "de", "ja", "ti", "ar"])
-)
+CASES = st.tuples(TEXTS, TEXTS, st.sampled_from(sorted(EIGHT)), st.sampled_from(["en", "de", "ja", "ti", "ar"]))
 
 
 def flags_of(case: tuple[str, str, str, str]) -> tuple[str, ...]:
     original, output, transformation, language = case
-    return find_flags(original, clean(output), TRANSFORMATIONS[transformation], language=language)
+    return find_flags(original, clean(output), EIGHT[transformation], language=language)
 
 
 @given(CASES)
@@ -179,8 +177,8 @@ def test_any_text_has_flags_in_the_papers_order_each_once(case: tuple[str, str, 
     assert list(flags) == [flag for flag in FLAGS if flag in flags]
 
 
-@given(TEXTS, st.sampled_from(sorted(TRANSFORMATIONS)))
+@given(TEXTS, st.sampled_from(sorted(EIGHT)))
 def test_an_unchanged_text_is_identical_and_nothing_else_but_what_its_own_form_says(text: str, name: str) -> None:
-    flags = find_flags(text, text, TRANSFORMATIONS[name], language="en")
+    flags = find_flags(text, text, EIGHT[name], language="en")
     assert flags[0] == "identical"
     assert not {"runaway", "truncated", "summary_too_long", "reasoning_leak", "prefix_leak"} & set(flags)

@@ -14,7 +14,7 @@ from generation import flags
 from generation.flags import BENCHMARK, KNOWN, find_flags, identify, rules_out
 from plumbline.languages import language_code
 from plumbline.study import ROOT
-from plumbline.transformations import TRANSFORMATIONS
+from plumbline.study.transformations import EIGHT
 
 DATA = ROOT.parent / "shared" / "data"
 NO_DATA = pytest.mark.skipif(not DATA.is_dir(), reason=f"no data in {DATA.name}/ beside the checkout")
@@ -148,7 +148,7 @@ def test_wrong_languages_are_found_and_hardly_a_right_one_is_taken_for_wrong() -
         for original, output in zip(texts["de" if language == "en" else "en"], texts[language], strict=True):
             length = len(output.split()) >= 5
             for asked in FOUR:
-                flags = find_flags(original, output, TRANSFORMATIONS["translation"], language=asked)
+                flags = find_flags(original, output, EIGHT["translation"], language=asked)
                 count = false if asked == language else found
                 count[length] += "wrong_language" in flags
     assert false[0] == 0  # of 565

@@ -12,7 +12,7 @@ from generation.hteb import PublishedText, follows_rule, read_texts
 from generation.jobs import Plan
 from generation.production import generate, read_transformed
 from plumbline.errors import DataError, TextUnansweredError
-from plumbline.transformations import TRANSFORMATIONS
+from plumbline.study.transformations import EIGHT
 from tests.generation.helpers import LETTERS
 from tests.generation.helpers import text as a_text
 from tests.generation.hteb_folder import (
@@ -33,7 +33,7 @@ from tests.generation.hteb_folder import (
     taken,
 )
 
-TARGETS = TRANSFORMATIONS["translation"].languages
+TARGETS = EIGHT["translation"].languages
 
 
 def test_one_target_of_a_data_set_is_drawn_as_their_program_draws_it() -> None:
@@ -190,7 +190,7 @@ def test_no_text_is_translated_into_its_own_language(tmp_path: Path) -> None:
     study = a_study(tmp_path, datasets=named, transformations=["translation"], generator=THEIR_LANGUAGES)
     known = {"seed": 1337, "dataset": "STSB"}
     assert taken(study, ARABIC, "translation", language="en", **known) == "ar"
-    ours = TRANSFORMATIONS["translation"].drawn(text=ARABIC, source="ar", **known)
+    ours = EIGHT["translation"].drawn(text=ARABIC, source="ar", **known)
     assert taken(study, ARABIC, "translation", language="ar", **known) == ours != "ar"
 
 

@@ -14,12 +14,11 @@ from generation.production import generate
 from plumbline.errors import DataError, StudyError
 from plumbline.identity import identity
 from plumbline.records import nfc, text_id
-from plumbline.study.transformations import draw_from
-from plumbline.transformations import TRANSFORMATIONS
+from plumbline.study.transformations import EIGHT, draw_from
 from tests.generation.helpers import server, small_study, text
 
 URL = "http://127.0.0.1:1/v1"
-TARGETS = TRANSFORMATIONS["translation"].languages
+TARGETS = EIGHT["translation"].languages
 
 
 # Of HTEB's eight: transformation, seed, the text's language, the drawn one, and the key of its output. These were
@@ -46,7 +45,7 @@ KEYS = (
 
 def key(tmp_path: Path, value: str = "Hello", dataset: str = "words", **changes: Any) -> str:
     transformation, seed = changes.pop("transformation", "paraphrasing"), changes.pop("seed", 1)
-    study = small_study(tmp_path, transformations=list(TRANSFORMATIONS), generator=server(URL, **changes))
+    study = small_study(tmp_path, transformations=list(EIGHT), generator=server(URL, **changes))
     return Plan(study).job(text(value, dataset), transformation, seed).key
 
 
@@ -54,7 +53,7 @@ def key(tmp_path: Path, value: str = "Hello", dataset: str = "words", **changes:
 def test_outputs_of_htebs_eight_have_the_keys_that_they_always_had(
     tmp_path: Path, name: str, seed: int, language: str, drawn: str | None, expected: str
 ) -> None:
-    plan = Plan(small_study(tmp_path, transformations=list(TRANSFORMATIONS), generator=server(URL)))
+    plan = Plan(small_study(tmp_path, transformations=list(EIGHT), generator=server(URL)))
     job = plan.job(text("Where is my card?", language=language), name, seed)
     assert (job.language, job.key) == (drawn, expected)
 

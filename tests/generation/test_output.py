@@ -15,10 +15,10 @@ from generation.output import make_output, with_language
 from plumbline.errors import TextFailedError, TextUnansweredError
 from plumbline.models.chat import Attempt
 from plumbline.records import TransformedText
-from plumbline.transformations import TRANSFORMATIONS
+from plumbline.study.transformations import EIGHT
 from tests.generation.helpers import server, small_study, text
 
-PARAPHRASING = TRANSFORMATIONS["paraphrasing"]
+PARAPHRASING = EIGHT["paraphrasing"]
 ORIGINAL = "the quick brown fox jumps over the lazy dog"
 GOOD = "a fast brown fox leaps over a dog that is lazy"
 SHORT = "fox"  # 1 of 9 words: under 20%, truncated

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from plumbline.prompts import load_prompt, prompt_hash, prompts_of
-from plumbline.transformations import TRANSFORMATIONS
+from plumbline.study.transformations import EIGHT
 
 PAPER: dict[str, str] = yaml.safe_load(Path(__file__).with_name("hteb_prompts.yaml").read_text(encoding="utf-8"))
 
@@ -19,7 +19,7 @@ def test_a_prompt_is_the_papers_wording_and_then_the_text(name: str) -> None:
 
 
 def test_every_transformation_has_its_prompts_in_the_paper() -> None:
-    assert {name for t in TRANSFORMATIONS.values() for name in t.calls} == set(PAPER)
+    assert {name for t in EIGHT.values() for name in t.calls} == set(PAPER)
 
 
 def test_a_text_that_looks_like_a_variable_stays_as_it_is() -> None:
@@ -29,6 +29,6 @@ def test_a_text_that_looks_like_a_variable_stays_as_it_is() -> None:
 
 
 def test_the_hash_is_of_the_texts_in_order_alone() -> None:
-    two = prompts_of(TRANSFORMATIONS["summarised_expansion"])
+    two = prompts_of(EIGHT["summarised_expansion"])
     assert prompt_hash(two) != prompt_hash(two[::-1])
     assert prompt_hash(two) == prompt_hash(tuple(prompt.model_copy(update={"source": "x"}) for prompt in two))

@@ -15,7 +15,7 @@ from annotation.server.home import Home
 from plumbline import prompts, resources
 from plumbline.resources import ROOT, installing
 from plumbline.study import load_study
-from plumbline.transformations import TRANSFORMATIONS
+from plumbline.study.transformations import EIGHT
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_outside_a_checkout_they_are_where_one_stands_and_the_environment_is_in_
 
 
 def test_wordings_of_ones_own_are_found_beside_ours_and_never_in_the_place_of_ours(installed: Path) -> None:
-    paraphrasing = TRANSFORMATIONS["paraphrasing"]
+    paraphrasing = EIGHT["paraphrasing"]
     text = (prompts.PROMPTS / "paraphrasing.yaml").read_text(encoding="utf-8")
     for name in ("", "mine", "pteb"):
         file = installed / "prompts" / name / "paraphrasing.yaml"

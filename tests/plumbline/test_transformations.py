@@ -9,18 +9,18 @@ from hypothesis import given
 from plumbline.errors import StudyError
 from plumbline.languages import _TABLE
 from plumbline.study import load_study
-from plumbline.transformations import AXES, TRANSFORMATIONS, total_axes
+from plumbline.study.transformations import AXES, EIGHT, total_axes
 from tests.generation.helpers import write_study
 
-TARGETS = TRANSFORMATIONS["translation"].languages
-PIVOTS = TRANSFORMATIONS["backtranslation"].languages
+TARGETS = EIGHT["translation"].languages
+PIVOTS = EIGHT["backtranslation"].languages
 
 SEEDS = st.integers(0, 2**31)
-DRAWN = [t for t in TRANSFORMATIONS.values() if t.draw != "none"]
+DRAWN = [t for t in EIGHT.values() if t.draw != "none"]
 
 
 def test_there_are_the_papers_eight_on_three_axes() -> None:
-    assert [sum(t.axis == axis for t in TRANSFORMATIONS.values()) for axis in AXES] == [3, 3, 2]
+    assert [sum(t.axis == axis for t in EIGHT.values()) for axis in AXES] == [3, 3, 2]
 
 
 @pytest.mark.parametrize("kind", DRAWN, ids=lambda kind: kind.name)
@@ -33,7 +33,7 @@ def test_draws_are_pure_and_never_the_source_language(kind, seed: int, text: str
 
 @given(seed=SEEDS, one=st.text(), other=st.text())
 def test_a_run_draw_is_the_same_for_all_texts_and_a_text_draw_for_all_datasets(seed: int, one: str, other: str) -> None:
-    run, each = TRANSFORMATIONS["translation"], TRANSFORMATIONS["cross_translation"]
+    run, each = EIGHT["translation"], EIGHT["cross_translation"]
     assert run.drawn(seed=seed, dataset="d", text=one, source="en") == run.drawn(
         seed=seed, dataset="d", text=other, source="en"
     )
@@ -45,7 +45,7 @@ def test_a_run_draw_is_the_same_for_all_texts_and_a_text_draw_for_all_datasets(s
 def test_a_run_has_one_target_for_all_texts_but_those_that_are_in_it_already() -> None:
     """A data set of nine languages (STS17's), 40 seeds: one target for all, and another one for texts in it."""
     sources = ("ar", "de", "en", "es", "fr", "it", "ko", "nl", "tr")
-    kind = TRANSFORMATIONS["translation"]
+    kind = EIGHT["translation"]
     targets = set()
     for seed in range(40):
         drawn = {s: str(kind.drawn(seed=seed, dataset="STS17", text="t", source=s)) for s in sources}
@@ -58,7 +58,7 @@ def test_a_run_has_one_target_for_all_texts_but_those_that_are_in_it_already() -
 
 def test_a_second_draw_is_as_even_as_the_first() -> None:
     # German is the source: 4 languages, 1000 seeds: 250 each; 6 standard deviations are 6 * sqrt(1000*.25*.75) = 82.
-    kind = TRANSFORMATIONS["translation"]
+    kind = EIGHT["translation"]
     drawn = [kind.drawn(seed=seed, dataset="d", text="t", source="de") for seed in range(1000)]
     assert all(abs(drawn.count(language) - 250) < 82 for language in set(TARGETS) - {"de"})
 
@@ -81,7 +81,7 @@ def test_every_language_comes_up_about_equally_over_seeds(kind) -> None:  # type
 
 
 def test_consecutive_seeds_are_not_a_shifted_list() -> None:
-    kind = TRANSFORMATIONS["cross_translation"]
+    kind = EIGHT["cross_translation"]
     texts = [f"text {number}" for number in range(60)]
     rows = [[kind.drawn(seed=seed, dataset="d", text=t, source="en") for t in texts] for seed in (1337, 1338)]
     for shift in range(len(texts)):
@@ -91,9 +91,9 @@ def test_consecutive_seeds_are_not_a_shifted_list() -> None:
 
 
 def test_the_second_call_of_backtranslation_goes_home() -> None:
-    assert TRANSFORMATIONS["backtranslation"].call_languages("en", "tr") == ("tr", "en")
-    assert TRANSFORMATIONS["summarised_expansion"].call_languages("de", None) == ("de", "de")
-    assert TRANSFORMATIONS["translation"].output_language("en", "fr") == "fr"
+    assert EIGHT["backtranslation"].call_languages("en", "tr") == ("tr", "en")
+    assert EIGHT["summarised_expansion"].call_languages("de", None) == ("de", "de")
+    assert EIGHT["translation"].output_language("en", "fr") == "fr"
 
 
 def test_a_study_limits_the_languages_that_texts_are_put_into_and_no_others(tmp_path: Path) -> None:
@@ -102,8 +102,8 @@ def test_a_study_limits_the_languages_that_texts_are_put_into_and_no_others(tmp_
     sources = [str(number) for number in range(50)]
     for name in names[:2]:
         drawn = {kinds[name].drawn(seed=1, dataset=text, text=text, source="en") for text in sources}
-        assert drawn == {"de", "fr"} & set(TRANSFORMATIONS[name].languages)
-    assert kinds["backtranslation"] is TRANSFORMATIONS["backtranslation"]  # no rater reads what is between
+        assert drawn == {"de", "fr"} & set(EIGHT[name].languages)
+    assert kinds["backtranslation"] is EIGHT["backtranslation"]  # no rater reads what is between
 
 
 def test_a_text_that_is_in_the_only_language_is_refused(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_a_text_that_is_in_the_only_language_is_refused(tmp_path: Path) -> None:
     [
         (["paraphrasing"], ["lexical_stylistic"], AXES),  # HTEB's total, which lacks two axes
         (["paraphrasing", "typos"], ["lexical_stylistic", "noise"], ("lexical_stylistic", "noise")),
-        ([*TRANSFORMATIONS, "typos"], [*AXES, "noise"], AXES),
+        ([*EIGHT, "typos"], [*AXES, "noise"], AXES),
         (["typos"], ["noise", "original"], ("noise",)),
         ([], [], AXES),
     ],

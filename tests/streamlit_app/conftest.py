@@ -20,7 +20,8 @@ from generation.production import generate
 from plumbline.manifest import Manifest, stage
 from plumbline.records import DriftRecord, Pair, Rating, Score
 from plumbline.study import ROOT, Study, load_study
-from plumbline.transformations import AXES, ORIGINAL, TRANSFORMATIONS
+from plumbline.study.subject import ORIGINAL
+from plumbline.study.transformations import AXES, EIGHT
 from streamlit_app.app import PAGES
 from tests.annotation.verdicts.fixed import fixed_in_2025
 from tests.shared import made_once, rating_of
@@ -137,7 +138,7 @@ def made_scores(study: Study, verdicts: list[Verdict]) -> list[Score]:
                     **common, transformation=ORIGINAL, axis=ORIGINAL, seed=0, score=score, status="evaluated", reason=""
                 )
             )
-            for name, kind in TRANSFORMATIONS.items():
+            for name, kind in EIGHT.items():
                 assert kind.axis in AXES
                 verdict = refused.get(name)
                 rows.append(

@@ -6,9 +6,8 @@ import altair as alt
 import pandas as pd
 import pytest
 
-from plumbline.exhibits.charts import Kinds, columns_of_legend, rows
-from plumbline.exhibits.palette import COLOURS, SHAPES, colours, shapes
-from plumbline.transformations import AXES
+from plumbline.exhibits.charts import COLOURS, SHAPES, Kinds, colours, columns_of_legend, rows, shapes
+from plumbline.study.transformations import AXES
 from streamlit_app.elements import unchecked
 
 

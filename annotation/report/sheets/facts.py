@@ -34,8 +34,8 @@ from plumbline.exhibits.templates import environment, listed
 from plumbline.languages import language_name
 from plumbline.statistics.agreement import number_of_raters, raw_agreement
 from plumbline.statistics.estimates import stream
+from plumbline.study.campaign import QUESTIONS, begins
 from plumbline.study.crowd import PTEB_COUNTRIES
-from plumbline.study.ethics import QUESTIONS, begins
 from plumbline.study.evaluation import CROISSANT_FIELDS
 from plumbline.words import count, count_words
 

@@ -15,7 +15,7 @@ from plumbline.exhibits.table import write_files
 from plumbline.exhibits.templates import markdown
 from plumbline.store import json_bytes
 from plumbline.study import Study
-from plumbline.study.ethics import QUESTIONS
+from plumbline.study.campaign import QUESTIONS
 
 FOLDER, PREVIEW = "sheet", "preview.html"
 Questions = Mapping[str, Sequence[tuple[str, SheetAnswer]]]  # with their answers, by section

@@ -15,7 +15,7 @@ from annotation.campaign.records import CampaignRecords
 from annotation.options import HOME_VARIABLE
 from evaluation.records import EvaluationRecords
 from plumbline.study import ROOT, Study, load_study
-from plumbline.transformations import TRANSFORMATIONS
+from plumbline.study.transformations import EIGHT
 from tests.annotation.crowd.campaigns import honest
 from tests.annotation.crowd.mturk.mturk_site import MTurkSite
 from tests.annotation.kinds import EFFORT, NATURAL, ask, rubric
@@ -61,7 +61,7 @@ def study(tmp_path: Path, home: server.Home, monkeypatch: pytest.MonkeyPatch) ->
     data |= {
         "name": "ninth",
         "rubric": "kinds",
-        "transformations": [*TRANSFORMATIONS, TYPOS],
+        "transformations": [*EIGHT, TYPOS],
         "sample": {"pairs": 3, "batch": 12},
         "acceptance": {"protocol": "paper", "min_pairs": 3, "rules": [{"question": "quality", "at_least": 2.5}, SOUND]},
         "crowd": {"countries": {code: ["US"] for code in ("ar", "de", "en", "es", "fr", "ru", "tr")}, "share": 1.0},
@@ -153,7 +153,7 @@ def judged(study: Study) -> None:
     counted = ratings[~ratings["surplus"]]
     assert counted.groupby(["pair_id", "question"]).size().eq(3).all()  # two simulated raters and a worker
     verdicts = {one.transformation: one for one in concluded(study).verdicts}
-    assert list(verdicts) == [*TRANSFORMATIONS, "typing_errors"]
+    assert list(verdicts) == [*EIGHT, "typing_errors"]
     typos = verdicts["typing_errors"]
     assert (typos.decision, typos.axis, typos.origin.generator_kind, typos.simulated) == (
         "accepted",

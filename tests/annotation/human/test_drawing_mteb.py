@@ -16,7 +16,7 @@ from evaluation.human.sampled import sampled
 from generation.datasets.scored import label_words, scored_items
 from plumbline.study.datasets import DatasetSpec
 from plumbline.study.human import HumanTaskSpec
-from plumbline.study.judged import VerdictUnit
+from plumbline.study.subject import VerdictUnit
 from tests.annotation.human.studies import study_of
 from tests.mteb_site import REQUESTS, site
 

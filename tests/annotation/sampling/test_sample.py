@@ -25,14 +25,14 @@ from plumbline.manifest import Manifest
 from plumbline.records import Text, TransformedText, text_id
 from plumbline.store import read_records, write_table
 from plumbline.study import Study
-from plumbline.transformations import TRANSFORMATIONS
+from plumbline.study.transformations import EIGHT
 
 OUTPUTS = "transformations/paraphrasing/1337.parquet"
 
 
 def test_each_transformation_gets_its_pairs_spread_over_tasks_and_lengths(generated: Study) -> None:
     pairs = draw_sample(generated)
-    assert Counter(pair.transformation for pair in pairs) == dict.fromkeys(TRANSFORMATIONS, 24)
+    assert Counter(pair.transformation for pair in pairs) == dict.fromkeys(EIGHT, 24)
     counts = Counter((pair.transformation, pair.dataset) for pair in pairs)
     # 24 pairs over the four data sets whose texts are their own (duplicates and clusters repeat others'): 6 each. A
     # translation's language is a data set's own, so its outputs for those two are others: 24 over six data sets.

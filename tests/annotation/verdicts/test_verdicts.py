@@ -20,7 +20,7 @@ from plumbline.records import Pair
 from plumbline.statistics.intervals import over_pairs_and_raters
 from plumbline.study import ROOT
 from plumbline.study.campaign import AcceptanceSpec
-from plumbline.transformations import TRANSFORMATIONS
+from plumbline.study.transformations import EIGHT
 from tests.annotation.judgements import QUESTIONS, SCALE, decided, judged, pair, ratings
 from tests.annotation.verdicts.table_two import HTEB, hteb_ratings
 
@@ -157,8 +157,8 @@ def test_hteb_decisions_follow_from_its_table_two() -> None:
     """The paper accepts all eight (4.1.2); a threshold of 4 would take those of which a printed mean is below 4."""
     pairs = []
     for i in range(100):
-        for name in TRANSFORMATIONS:
-            pool = TRANSFORMATIONS[name].pool  # translation has the even ones of its pool's 200
+        for name in EIGHT:
+            pool = EIGHT[name].pool  # translation has the even ones of its pool's 200
             place = 2 * i + (name == "cross_translation") if pool == "translation" else i
             pairs.append(pair(i, name).model_copy(update={"pair_id": f"{pool}-{place:03d}"}))
     frame = hteb_ratings()

@@ -14,9 +14,9 @@ from evaluation.report import charts, drift_charts
 from evaluation.tables.comparisons import shift_table
 from evaluation.tables.datasets import drift_correlations, profile_table, score_drops, size_table
 from evaluation.tables.scores import axis_table, transformation_table
+from plumbline.exhibits.charts import NEUTRAL
 from plumbline.exhibits.page import svg
-from plumbline.exhibits.palette import NEUTRAL
-from plumbline.transformations import TRANSFORMATIONS
+from plumbline.study.transformations import EIGHT
 from tests.evaluation.made_scores import made_scores
 
 
@@ -93,7 +93,7 @@ def test_figure_3_has_a_panel_a_transformation_on_one_scale(monkeypatch: pytest.
             {
                 "pair_id": f"{name}-{i}",
                 "transformation": name,
-                "axis": TRANSFORMATIONS[name].axis,
+                "axis": EIGHT[name].axis,
                 "model": "m",
                 "drift": (0.9 if name == "expansion" else 0.3) * (i + 1) / 9,
                 "mean_quality": float(rng.integers(1, 6)),

@@ -29,7 +29,7 @@ from plumbline.exhibits import page as exhibits
 from plumbline.manifest import Manifest
 from plumbline.records import DriftRecord, Pair, Rating, Score
 from plumbline.study import Study, load_study
-from plumbline.transformations import TRANSFORMATIONS
+from plumbline.study.transformations import EIGHT
 from tests.annotation.verdicts.fixed import fixed_in_2025
 from tests.axe import grave_of_file
 from tests.evaluation.conftest import believe_print_outs, json_of, print_verdicts, verdict, write_pairs, write_study
@@ -107,7 +107,7 @@ def write_beside(study: Study) -> None:
                 if name == REJECTED:
                     continue
                 where = {"model": model, "dataset": "d0", "transformation": name, "seed": seed}
-                where |= {"axis": TRANSFORMATIONS[name].axis, "status": "evaluated", "unit_id": ""}
+                where |= {"axis": EIGHT[name].axis, "status": "evaluated", "unit_id": ""}
                 hole = (name, seed) == ("paraphrasing", 1)
                 item_row = {"original": 0.7, "score": 0.65, "n": 21, "reason": ""}
                 few = {"original": None, "score": None, "n": 3, "reason": "3 items, too few"}
@@ -254,7 +254,7 @@ def test_what_was_refused_but_included_has_tables_of_its_own(study: Study, monke
     drawn = {path.stem for path in (tables.parent / "figures").iterdir()}
     assert {"axes_with_refused", "transformations_with_refused"} < drawn
     apart = (tables / "axes_with_refused.md").read_text(encoding="utf-8")
-    assert "INCLUDING TRANSFORMATIONS THAT NO VERDICT ACCEPTS" in apart and apart.count("not accepted") == 2
+    assert "INCLUDING EIGHT THAT NO VERDICT ACCEPTS" in apart and apart.count("not accepted") == 2
     assert "not accepted" not in (tables / "axes.md").read_text(encoding="utf-8")
     assert "Summarisation, included rejected" in (tables / "axes.md").read_text(encoding="utf-8").replace("\\", "")
 

@@ -9,7 +9,7 @@ import pytest
 from evaluation.records import AcceptedScore
 from evaluation.tables.datasets import accepted_table, profile_table, score_drops
 from evaluation.tables.generators import generator_table
-from plumbline.transformations import TRANSFORMATIONS
+from plumbline.study.transformations import EIGHT
 from tests.evaluation.made_scores import made_scores, score_row
 
 
@@ -100,7 +100,7 @@ def test_table_22_takes_what_both_studies_have_and_says_what_it_leaves_out() -> 
 
 def beside(model: str, dataset: str, transformation: str, seed: int, **own: object) -> dict[str, object]:
     where = {"model": model, "dataset": dataset, "transformation": transformation, "seed": seed}
-    return {**where, "axis": TRANSFORMATIONS[transformation].axis, "status": "evaluated", "unit_id": "", **own}
+    return {**where, "axis": EIGHT[transformation].axis, "status": "evaluated", "unit_id": "", **own}
 
 
 def accepted_row(dataset: str, seed: int, original: float, score: float, n: int = 20, **own: object) -> AcceptedScore:

@@ -23,7 +23,7 @@ from evaluation.tables.datasets import dataset_totals, drift_by_quality, drift_c
 from evaluation.tables.generators import generator_table
 from evaluation.tables.scores import axis_table, left_out_table, transformation_table
 from plumbline.study import Study
-from plumbline.transformations import AXES, TRANSFORMATIONS, Axes
+from plumbline.study.transformations import AXES, EIGHT, Axes
 from tests.evaluation.conftest import verdict
 from tests.evaluation.made_scores import score_row
 
@@ -241,7 +241,7 @@ def own_row(model: str, dataset: str, name: str, score: float) -> dict[str, Any]
 def htebs() -> pd.DataFrame:
     """All eight on six data sets, by three models."""
     rng = np.random.default_rng(5)
-    names = ("original", *TRANSFORMATIONS)
+    names = ("original", *EIGHT)
     return pd.DataFrame(
         [score_row(m, d, t, float(rng.uniform(0.3, 0.9))) for m in MODELS for d in DATASETS for t in names]
     )
@@ -297,7 +297,7 @@ def test_an_axis_of_ones_own_has_its_mean_and_no_place_in_the_total(htebs: pd.Da
 
 
 def test_without_htebs_the_total_is_of_ones_own_axes(both: pd.DataFrame) -> None:
-    own = both[~both["transformation"].isin(list(TRANSFORMATIONS))]
+    own = both[~both["transformation"].isin(list(EIGHT))]
     table = axis_table(own).set_index("model")
     assert table.loc["one", "total"] == pytest.approx(table.loc["one", ["noise", "syntax"]].astype(float).mean())
     assert not [name for name in table if "hteb" in str(name) or name in AXES]

@@ -9,7 +9,7 @@ import pytest
 from evaluation.tables.comparisons import baseline_table, ranking_table
 from evaluation.tables.datasets import dataset_averages, dataset_totals, translation_table
 from evaluation.tables.scores import TOTAL, axis_table
-from plumbline.transformations import AXES, TRANSFORMATIONS
+from plumbline.study.transformations import AXES, EIGHT
 from tests.evaluation.made_scores import made_scores, printed, score_row
 from tests.plumbline.statistics.test_paired import PTEB
 
@@ -22,7 +22,7 @@ def axis_scores(setting: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     """(Table 14 or 15, without its average; scores of one data set whose transformations score as their axis does)"""
     table = printed("hteb_tables_14_15", setting).set_index("model")
     models = table.drop(index="Average")
-    kinds = {"original": "original", **{name: kind.axis for name, kind in TRANSFORMATIONS.items()}}
+    kinds = {"original": "original", **{name: kind.axis for name, kind in EIGHT.items()}}
     numbers = {m: {"all": {t: row[column] / 100 for t, column in kinds.items()}} for m, row in models.iterrows()}
     return table, made_scores(numbers)
 
@@ -59,7 +59,7 @@ def datasets(request: pytest.FixtureRequest) -> tuple[str, pd.DataFrame, pd.Data
         rows.append(score_row(transformation="original", score=row["original"] / 100, **place))
         for seed, step in ((1337, -1), (1338, 0), (1339, 1)):
             total = (row["hteb"] + step * row["sd"]) / 100
-            rows += [score_row(transformation=t, score=total, seed=seed, **place) for t in TRANSFORMATIONS]
+            rows += [score_row(transformation=t, score=total, seed=seed, **place) for t in EIGHT]
     return request.param, paper, pd.DataFrame(rows)
 
 

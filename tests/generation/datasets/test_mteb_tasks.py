@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from generation.datasets.mteb_registry import task_of
+from generation.datasets.mteb_loading import task_of
 from generation.datasets.mteb_tasks import MtebTask
 from generation.jobs import Plan
 from plumbline.prompts import prompts_of

@@ -9,19 +9,24 @@ from pathlib import Path
 
 import pytest
 
-from generation.instructions.calls import (
+from generation.instructions.run import Replies, word_instructions
+from generation.instructions.wordings import (
+    REMOVED,
+    REPLIES,
     Call,
+    Instruction,
     InvalidReplyError,
+    Reply,
     asked_of,
     calls_of,
+    distances,
     maker_hash,
     read_reply,
+    read_wordings,
     schema,
     tasks_of,
     wording,
 )
-from generation.instructions.run import Replies, word_instructions
-from generation.instructions.wordings import REMOVED, REPLIES, Instruction, Reply, distances, read_wordings
 from plumbline.errors import DataError, ServiceError
 from plumbline.journal import Journal
 from plumbline.models import openai, servers
