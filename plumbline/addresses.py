@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import urllib.request
 from urllib.parse import urlsplit
 
 _HIDDEN = "key|token|secret|password|passwd|pwd|signature|sig|credential|auth|sas"
@@ -51,6 +50,8 @@ def proxy_for(scheme: str, host: str) -> str:
 
     Raises ValueError if it is not an HTTP proxy; the message does not repeat the address.
     """
+    import urllib.request  # noqa: PLC0415 (every command imports this module, and this takes a fifth of `--help`)
+
     proxies = urllib.request.getproxies()
     named = proxies.get(scheme) or proxies.get("all", "")
     if not named or urllib.request.proxy_bypass(host):
