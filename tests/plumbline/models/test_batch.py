@@ -133,7 +133,7 @@ def test_every_line_of_a_providers_files_is_accounted_for(tmp_path: Path) -> Non
     answers["dream"]["response"]["body"] = json.dumps(completion("dreams"))  # as a text
     answers["earth"] |= {
         "response": {"status_code": 400, "request_id": "r", "body": None},
-        "error": {"object": "error", "message": "too long", "code": 400},
+        "error": {"error": {"message": "too long", "type": "BadRequestError", "param": None, "code": 400}},
     }
     answers["flame"] |= {"response": None, "error": {"code": "batch_expired", "message": "This request expired."}}
     answers["grape"]["response"] |= {"status_code": 429, "body": {"error": {"message": "slow down"}}}
