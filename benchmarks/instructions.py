@@ -13,7 +13,7 @@ import pandas as pd
 from benchmarks.registry import Measurement, benchmark
 from evaluation.instructions.analysis import Settings, analyse
 from evaluation.instructions.page import write_report
-from evaluation.instructions.scores import read_scores
+from evaluation.score_frames import read_scores
 
 MODELS, TASKS, WORDINGS = 50, 100, 15
 

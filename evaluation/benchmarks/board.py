@@ -13,8 +13,9 @@ import numpy as np
 import pandas as pd
 from cyclopts import Parameter
 
-from evaluation.benchmarks.scores import SUBSET, Scores, ScoreSource, benchmark, closed, read, slash
+from evaluation.benchmarks.scores import Scores, ScoreSource, benchmark, closed, read
 from evaluation.display import board_columns, board_notes
+from evaluation.score_frames import SUBSET
 from evaluation.tables.comparisons import board, separation_table
 from plumbline.cli import Named, Seed
 from plumbline.errors import DataError
@@ -198,24 +199,12 @@ def rank_models(
         out: The folder for the files (default: board).
     """
     folder = output_folder(out, "board")
-    ranked = _of_files(source, gaps, seed)
-    files = write(folder, ranked, source.source)
-    print(ranked.exhibit().text())
-    print(f"-> {folder}: {', '.join(files)}")
-
-
-def _of_files(source: ScoreSource, gaps: str, seed: int) -> RankedModels:
-    """Return the board of mteb's result files, or of a table."""
     rule = rule_of(source.benchmark_name)
     scores, facts, _ = read(source, by_subset=rule.by_subset)
-    frame = scores.frame.rename(index={name: slash(str(name)) for name in scores.frame.index})
-    families = {slash(name): family for name, family in scores.families.items()}
-    incomparable = {
-        task: {slash(name): reason for name, reason in of.items()} for task, of in scores.incomparable.items()
-    }
-    scores = replace(scores, frame=frame, families=families, incomparable=incomparable)
-    scores = rankable(scores, gaps)
     types = {str(name): str(kind) for name, kind in facts["type"].items()}
     if source.path.is_file():  # a table has no subsets
         rule = replace(rule, by_subset=False)
-    return of_scores(scores, types, seed, rule)
+    ranked = of_scores(rankable(scores, gaps), types, seed, rule)
+    files = write(folder, ranked, source.source)
+    print(ranked.exhibit().text())
+    print(f"-> {folder}: {', '.join(files)}")

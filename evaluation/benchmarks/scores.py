@@ -5,11 +5,9 @@ Each omission is named with its reason.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import hashlib
-import logging
-import math
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,8 +20,18 @@ from cyclopts import Parameter
 from tqdm import tqdm
 
 from evaluation.benchmarks import task_facts
-from evaluation.benchmarks.comparable import reasons_by_model
-from evaluation.benchmarks.task_facts import numbers_of, of_mteb, read_table
+from evaluation.benchmarks.task_facts import of_mteb
+from evaluation.score_frames import (
+    SUBSET,
+    by_task,
+    mteb_tasks,
+    numbers_of,
+    of_one_revision,
+    read_results,
+    read_table,
+    results_home,
+    slash,
+)
 from plumbline.cli import Local, names, no_address, reads
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.exhibits.table import plain
@@ -238,7 +246,6 @@ def split(scores: Scores, share: float, seed: int) -> np.ndarray[tuple[int], np.
 
 RULE = "for each task the registered revision is used, or else the result of the newest mteb version"
 _MEAN_OF_SUBSET = "each score is the plain mean of mteb's main score on a subset over the splits that the task requires"
-SUBSET = "::"  # between task and subset
 _MEAN = "each score is the plain mean of mteb's main score over the splits and subsets that the task requires"
 
 
@@ -294,115 +301,86 @@ def of_results(
     """
     import mteb  # noqa: PLC0415 (takes seconds)
 
-    logging.getLogger("mteb").setLevel(logging.ERROR)  # it tells of every missing split
-    cache, names = mteb.ResultCache(_home(folder) if folder else None), [task.metadata.name for task in tasks]
-    paths = cache.get_cache_paths(tasks=names, require_model_meta=False)
+    cache = mteb.ResultCache(results_home(folder) if folder else None)
+    task_of = {task.metadata.name: task for task in tasks}
+    roots = (cache.cache_path / "results", cache.remote_results_path)
+    paths = [path for root in roots for path in sorted(root.glob("*/*/*.json")) if path.stem in task_of]
     source = str(folder or cache.cache_path)
-    if not paths:
+    rows, _ = read_results(paths, tasks, progress)
+    if rows.empty:
         fill = "name another folder" if folder else "fill mteb's cache with mteb.ResultCache().download_from_remote()"
-        raise DataError(f"{source}: no result files of these {len(names)} tasks (MODEL/REVISION/TASK.json); {fill}")
-    results = _loaded(cache, paths, names)
-    revisions = Counter(name for name, _ in {(model.model_name, str(model.model_revision)) for model in results})
-    several = sum(number > 1 for number in revisions.values())
-    table, origins = _read(results.select_tasks(tasks).join_revisions(), progress, by_subset)
-    task_of = {column: task for task in tasks for column in _columns(task, by_subset)}
-    frame = pd.DataFrame.from_dict(table, orient="index").reindex(columns=list(task_of)).sort_index()
-    hashes = [[path.name, hashlib.sha256(path.read_bytes()).hexdigest()] for path in sorted(paths)]
-    incomparable = {
-        column: reasons_by_model(task, origins[task.metadata.name])
-        for column, task in task_of.items()
-        if task.metadata.name in origins
-    }
+        raise DataError(f"{source}: no result files of these {len(task_of)} tasks (MODEL/REVISION/TASK.json); {fill}")
+    rows = rows[rows["task"].isin(list(task_of))]
+    several = int((rows.drop_duplicates(["model", "revision"])["model"].value_counts() > 1).sum())
+    rows = of_one_revision(rows)
+    frame, files = by_task(rows, tasks, by_subset=by_subset), rows.drop_duplicates("file").sort_values("model")
+    reasons = {name: reasons_by_model(task, files[files["task"] == name]) for name, task in task_of.items()}
     notes = [_MEAN_OF_SUBSET if by_subset else _MEAN]
     if several:
         notes.append(f"{count(several, 'model')} {'has' if several == 1 else 'have'} several revisions: {RULE}")
-    files = {source: identity("results-v1", hashes)}
-    return Scores(frame, families(list(frame.index)), files, tuple(notes), incomparable=incomparable)
+    hashes = [[path.name, hashlib.sha256(path.read_bytes()).hexdigest()] for path in sorted(paths)]
+    incomparable = {column: reasons[column.partition(SUBSET)[0]] for column in map(str, frame)}
+    from_files = {source: identity("results-v1", hashes)}
+    return Scores(frame, families(list(frame.index)), from_files, tuple(notes), incomparable=incomparable)
 
 
-def _read(
-    results: Any, progress: Callable[[], object], by_subset: bool
-) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, tuple[str, str]]]]:
-    """Return scores by model and column; and by task and model the revision of the data and mteb's version."""
-    table: dict[str, dict[str, float]] = {}
-    origins: dict[str, dict[str, tuple[str, str]]] = {}
-    for model in results:
-        row = table.setdefault(model.model_name, {})
-        for result in model.task_results:
-            origin = str(result.dataset_revision or ""), str(result.mteb_version or "")
-            origins.setdefault(result.task_name, {})[model.model_name] = origin
-            for column, parts in _parts(result, by_subset).items():
-                label = f"results of {model.model_name} for {column}"
-                row[column] = float(np.mean([main_score(part, label) for part in parts.values()]))
-            progress()
-    return table, origins
+#: Tasks that mteb scored wrongly, the first version that is right, and the fault of earlier ones.
+FAULTS = {
+    "TwitterHjerneRetrieval": ("1.18.1", "whose scores are too low (mteb issue 5228)"),
+    "WebLINXCandidatesReranking": ("2.18.19", "which ranks the right answer first among ties (mteb issue 5092)"),
+    "GermanQuAD-Retrieval": ("2.18.19", "which ranks ties by the data's order (mteb issue 5092)"),
+}
+_CONVERTED = "1.11.0"  # mteb converts files of earlier versions when it reads them
+_UNKNOWN = ("", "dataset revision not available")  # mteb's words for a file that names no revision
 
 
-def _loaded(cache: Any, paths: Sequence[Path], tasks: list[str]) -> Any:
-    """Return mteb's results from its files. Raises DataError with the first of `paths` that it cannot read."""
-    from mteb.results import TaskResult  # noqa: PLC0415 (takes seconds)
+def reasons_by_model(task: Any, files: pd.DataFrame) -> dict[str, str]:
+    """Return why models' scores on a task are not comparable with the others.
 
-    try:
-        return cache.load_results(tasks=tasks, require_model_meta=False, only_main_score=True)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        for path in paths:
-            try:
-                TaskResult.from_disk(path)
-            except (ValueError, KeyError, TypeError, AttributeError):
-                raise DataError(f"{path}: not a result file of mteb; delete it, or fetch it again") from None
-        reason = str(error).splitlines()[0]
-        raise DataError(f"{cache.cache_path}: a model_meta.json cannot be read ({reason}); fetch it again") from None
+    Args:
+        task: mteb's task.
+        files: Each model's file, with its dataset_revision and file_version, which are empty where it names none.
 
-
-def _columns(task: Any, by_subset: bool) -> list[str]:
-    """Return a task's columns: itself, or each of its subsets."""
-    name = task.metadata.name
-    subsets = ["default"] if task.is_aggregate else task.hf_subsets
-    return [f"{name}{SUBSET}{subset}" for subset in subsets] if by_subset else [name]
-
-
-def _parts(result: Any, by_subset: bool) -> dict[str, dict[tuple[str, str], dict[str, Any]]]:
-    """Return a result's entries for each split and subset, by their columns."""
-    parts: dict[str, dict[tuple[str, str], dict[str, Any]]] = {}
-    for split_name, subsets in result.scores.items():
-        for facts in subsets:
-            subset = str(facts["hf_subset"])
-            column = f"{result.task_name}{SUBSET}{subset}" if by_subset else result.task_name
-            parts.setdefault(column, {})[str(split_name), subset] = facts
-    return parts
-
-
-def main_score(part: Mapping[str, Any], results: str) -> float:
-    """Return the main score of an entry of a result file; a missing one (null) is undefined.
-
-    Raises DataError for what is no number; `results` names these. Raises KeyError for an entry without the field.
+    Returns:
+        The reason for each model whose score is on an unknown revision of the data set, or on another one than is
+        registered (than most, if none is on that), or was computed by a version of mteb with a known fault.
     """
-    score = part["main_score"]
-    if score is None:
-        return float("nan")
-    if isinstance(score, bool) or not isinstance(score, int | float) or math.isinf(score):
-        raise DataError(f"{results}: main_score {score!r:.60} is no number; fetch the file again")
-    return float(score)
+    numbers = Counter(revision for revision in files["dataset_revision"] if revision not in _UNKNOWN)
+    usual = str(task.metadata.revision)
+    if numbers and usual not in numbers:
+        usual = min(numbers, key=lambda revision: (-numbers[revision], revision))
+    reasons = {}
+    columns = (files[name] for name in ("model", "dataset_revision", "file_version"))
+    for model, revision, version in zip(*columns, strict=True):
+        parts = [_of_version(task.metadata.name, version)]
+        if revision != usual:
+            name = "unknown" if revision in _UNKNOWN else revision[:8]
+            parts.append(f"data set revision {name}, not {usual[:8]}")
+        reasons[str(model)] = "; ".join(filter(None, parts))
+    return {model: reason for model, reason in reasons.items() if reason}
+
+
+def _of_version(task: str, version: str) -> str:
+    """Return the fault of a version of mteb on a task; of a range such as 2.1.0-2.3.0, of its first version."""
+    first, fault = FAULTS.get(task, (_CONVERTED, "whose files mteb converts"))
+    if not _numbers(version):
+        return "by an unknown version of mteb"
+    return f"mteb {version}, before {first}, {fault}" if _numbers(version) < _numbers(first) else ""
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in re.findall(r"[0-9]{1,9}", version)[:3]]
 
 
 def tasks_in(folder: Path) -> list[Any]:
     """Return the mteb tasks that have results in a folder. Raises DataError if there are none."""
-    names = sorted({path.stem for path in (_home(folder) / "results").glob("*/*/*.json")} - {"model_meta"})
+    names = sorted({path.stem for path in (results_home(folder) / "results").glob("*/*/*.json")} - {"model_meta"})
     tasks = mteb_tasks(names)
     if not tasks:
         raise DataError(
             f"{folder}: no result files of mteb tasks (results/MODEL/REVISION/TASK.json); name another folder"
         )
     return tasks
-
-
-def _home(folder: Path) -> Path:
-    """Return the folder that contains `results/`, as mteb's cache does."""
-    if (folder / "results").is_dir():
-        return folder
-    if folder.name == "results":
-        return folder.parent
-    raise DataError(f"{folder}: no folder 'results' as in mteb's cache (results/MODEL/REVISION/TASK.json)")
 
 
 def of_table(path: Path) -> Scores:
@@ -414,10 +392,14 @@ def of_table(path: Path) -> Scores:
     files = {str(path): hashlib.sha256(path.read_bytes()).hexdigest()}
     if "model" not in frame:
         raise DataError(f"{path}: no column 'model'; the table has {', '.join(map(str, frame.columns))[:300]}")
-    frame["model"] = frame["model"].astype(str)
+    frame["model"] = frame["model"].astype(str).map(slash)
     notes = ("scores are taken from the table, whatever splits and languages they cover",)
     if {"task", "score"} <= set(frame.columns):
-        wide = _long_scores(frame, path)
+        frame = frame.assign(task=frame["task"].astype(str), score=numbers_of(frame, "score", path))
+        if (double := frame.duplicated(["model", "task"])).any():
+            first = frame[double].iloc[0]
+            raise DataError(f"{path}: model {first['model']!r} has two scores on task {first['task']!r}; keep one")
+        wide = frame.pivot(index="model", columns="task", values="score")
     else:
         wide = frame.set_index("model").drop(columns=["family"], errors="ignore")
         if wide.index.has_duplicates:
@@ -437,52 +419,23 @@ def of_table(path: Path) -> Scores:
     return Scores(wide, family_of, files, notes)
 
 
-def _long_scores(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
-    """Return a long table as models by tasks. Raises DataError for two scores of a model on a task."""
-    frame = frame.assign(task=frame["task"].astype(str), score=numbers_of(frame, "score", path))
-    if (double := frame.duplicated(["model", "task"])).any():
-        first = frame[double].iloc[0]
-        raise DataError(f"{path}: model {first['model']!r} has two scores on task {first['task']!r}; keep one")
-    return frame.pivot(index="model", columns="task", values="score")
-
-
-def slash(name: str) -> str:
-    """Return a model's name with the slash that mteb's folders write as two underscores."""
-    return name.replace("__", "/", 1)
-
-
 def families(names: Sequence[str]) -> dict[str, str]:
     """Return each model's family: its organisation, or that of its registered base model.
 
     A name without an organisation is a family of its own.
     """
-    registered = _base_models() if any("/" in slash(name) for name in names) else {}
+    from mteb.models.get_model_meta import get_model_metas  # noqa: PLC0415 (takes seconds)
+
+    metas = get_model_metas() if any("/" in name for name in names) else []
+    base_of = {str(meta.name): meta.adapted_from for meta in metas if isinstance(meta.adapted_from, str)}
     family_of = {}
     for name in names:
-        root, bases = slash(name), set[str]()
-        while (base := registered.get(root)) and base not in bases:
+        root, bases = name, set[str]()
+        while (base := base_of.get(root)) and base not in bases:
             bases.add(root)
             root = base
         family_of[name] = root.split("/")[0] if "/" in root else name
     return family_of
-
-
-def _base_models() -> dict[str, str]:
-    """Return the base model of each model in mteb's registry that has one."""
-    from mteb.models.get_model_meta import get_model_metas  # noqa: PLC0415 (takes seconds)
-
-    return {str(meta.name): meta.adapted_from for meta in get_model_metas() if isinstance(meta.adapted_from, str)}
-
-
-def mteb_tasks(names: Sequence[str]) -> list[Any]:
-    """Return mteb's task objects of the names that it has."""
-    import mteb  # noqa: PLC0415 (takes seconds)
-
-    tasks = []
-    for name in names:
-        with contextlib.suppress(KeyError):  # not a task of mteb
-            tasks.append(mteb.get_task(name))
-    return tasks
 
 
 def as_asked(scores: Scores, tasks: Sequence[Any]) -> Scores:
@@ -560,7 +513,13 @@ def read(source: ScoreSource, *, by_subset: bool = False) -> tuple[Scores, pd.Da
         if source.comparable:
             raise StudyError("--comparable: a table has no revisions of data sets; name a folder of result files")
     else:
-        scores, tasks = _results(source, by_subset)
+        folder, name = source.path if source.path.is_dir() else None, source.benchmark_name
+        tasks = narrowed(public_tasks(name) if name else tasks_in(source.path), source.languages)
+        if not tasks:
+            codes = ",".join(source.languages)
+            raise StudyError(f"--languages {codes}: no task of {name or source.path} is in these languages")
+        with tqdm(desc="reading results", unit="file", delay=1, leave=False) as bar:
+            scores = of_results(folder, tasks, bar.update, by_subset=by_subset)
         scores = scores.comparable() if source.comparable else scores
     task_of = {str(name): str(name).partition(SUBSET)[0] if by_subset else str(name) for name in scores.frame}
     facts = task_facts.merged(list(dict.fromkeys(task_of.values())), task_facts.of_mteb(tasks), own_facts)
@@ -569,15 +528,3 @@ def read(source: ScoreSource, *, by_subset: bool = False) -> tuple[Scores, pd.Da
         facts = task_facts.with_languages(facts, source.languages)
         scores = dataclasses.replace(scores, frame=scores.frame[list(facts.index)])
     return scores, facts, {task.metadata.name: task for task in tasks}
-
-
-def _results(source: ScoreSource, by_subset: bool) -> tuple[Scores, list[Any]]:
-    """Return the scores in mteb's result files, and their tasks."""
-    folder, name = source.path if source.path.is_dir() else None, source.benchmark_name
-    whole_benchmark = public_tasks(name) if name else tasks_in(source.path)
-    tasks = narrowed(whole_benchmark, source.languages)
-    if not tasks:
-        codes = ",".join(source.languages)
-        raise StudyError(f"--languages {codes}: no task of {name or source.path} is in these languages")
-    with tqdm(desc="reading results", unit="file", delay=1, leave=False) as bar:
-        return of_results(folder, tasks, bar.update, by_subset=by_subset), tasks

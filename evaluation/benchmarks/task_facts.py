@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from generation.datasets.tables import read_frame, row_number
+from evaluation.score_frames import numbers_of, read_table
+from generation.datasets.tables import row_number
 from plumbline.errors import DataError, PlumblineError, StudyError, nearest
 from plumbline.languages import iso639_3
 from plumbline.statistics.estimates import Floats
@@ -45,28 +46,6 @@ def of_table(path: Path) -> pd.DataFrame:
             if (below := facts[name].to_numpy() < 0).any():
                 raise DataError(f"{path}: row {row_number(below.argmax())}, field {name!r} is below 0")
     return facts
-
-
-def read_table(path: Path) -> pd.DataFrame:
-    """Read a CSV, TSV, JSONL or Parquet file with at least one row."""
-    if not path.exists():
-        raise DataError(f"no file {path}")
-    frame = read_frame(path)
-    if frame.empty:
-        raise DataError(f"{path} has no rows")
-    return frame
-
-
-def numbers_of(frame: pd.DataFrame, name: str, path: Path) -> Floats:
-    """Return a column's numbers, NaN for empty cells. Raises DataError with the row of another cell."""
-    cells = frame[name]
-    empty = cells.isna() | (cells.astype(str).str.strip() == "")
-    values = pd.to_numeric(cells.where(~empty), errors="coerce").to_numpy(np.float64, na_value=np.nan)
-    invalid = ~np.isfinite(values) & ~empty.to_numpy(bool)
-    if invalid.any():
-        row = int(invalid.argmax())
-        raise DataError(f"{path}: row {row_number(row)}, field {name!r} is not a number: {cells.iloc[row]!r}")
-    return values
 
 
 def of_mteb(tasks: Iterable[Any]) -> pd.DataFrame:

@@ -16,7 +16,7 @@ from evaluation.display import short_names
 from evaluation.instructions import spread
 from evaluation.instructions.boards import HOLES, chosen_boards, recommended_board
 from evaluation.instructions.grid import WHY, Grid, Parts, grid_of, marked, reasons
-from evaluation.instructions.scores import DEFAULT, is_wording
+from evaluation.score_frames import DEFAULT, is_wording
 from plumbline.cli import Choice, Names
 from plumbline.errors import DataError, StudyError
 from plumbline.statistics.estimates import Floats, stream

@@ -164,7 +164,8 @@ def bumps(analysis: Analysis, models: list[str]) -> alt.LayerChart:
     frame = pd.DataFrame(records, columns=["way", "model", "rank"])
     across = alt.X("way:N", sort=list(ranks), title=None).axis(labelAngle=-20, labelLimit=NAMES)
     up = alt.Y("rank:Q", title="Rank").scale(reverse=True, domain=[0.5, len(analysis.grid.models) + 0.5], nice=False)
-    up = up.axis(values=_whole_ranks(len(analysis.grid.models)), format="d")
+    step = max(2, -(-len(analysis.grid.models) // 12))  # at most a dozen ticks
+    up = up.axis(values=[1, *range(step, len(analysis.grid.models) + 1, step)], format="d")
     legend = alt.Legend(labelLimit=NAMES, symbolOpacity=1)
     colour = alt.Color("model:N", title=None).scale(domain=models).legend(legend)
     shape = alt.Shape("model:N", title=None).scale(domain=models).legend(legend)
@@ -172,12 +173,6 @@ def bumps(analysis: Analysis, models: list[str]) -> alt.LayerChart:
     points = base.mark_point(filled=True, size=110, opacity=1).encode(shape=shape)
     height = max(180, ROW * len(analysis.grid.models))
     return alt.LayerChart(layer=[base.mark_line(strokeWidth=2), points], width=WIDTH * 3 // 4, height=height)
-
-
-def _whole_ranks(n: int) -> list[int]:
-    """Return ticks from 1 to n, at most a dozen."""
-    step = -(-n // 12)
-    return [1, *range(step if step > 1 else 2, n + 1, step)]
 
 
 def origins(table: pd.DataFrame) -> alt.LayerChart:

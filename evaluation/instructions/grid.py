@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evaluation.instructions.scores import ACCEPTABLE, NO_WORDINGS, REPORTED, is_wording
+from evaluation.score_frames import ACCEPTABLE, NO_WORDINGS, REPORTED, is_wording
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.statistics.estimates import Floats
 
@@ -52,7 +52,10 @@ def marked(scores: pd.DataFrame, tasks: Sequence[str] = (), parts: Parts | None 
         _mark(marked_scores, of_other_parts, f"not the selected part {'/'.join(part)}")
     for group, fields in ((["task"], _BY_TASK), (["model"], _BY_MODEL), (["model", "task"], _BY_CELL)):
         _mark_others(marked_scores, group, fields)
-    _mark_same_texts(marked_scores)
+    worded = marked_scores[is_wording(scores["prompt_id"]) & (scores["text"] != "")]
+    firsts = worded.groupby(["task", "text"])["prompt_id"].transform("first")
+    first = firsts.reindex(scores.index).where(lambda prompt_ids: prompt_ids != scores["prompt_id"])
+    _mark(marked_scores, first.notna(), "the same text as " + first)  # equal texts of one task are one wording
     published = marked_scores[(marked_scores["prompt_id"] == REPORTED) & (marked_scores[WHY] == "")]
     repeated = marked_scores.index.isin(published.index[published.duplicated(["model", "task"])])
     _mark(marked_scores, repeated, "another published default of this model and task counts")
@@ -107,14 +110,6 @@ def _mark_others(scores: pd.DataFrame, group: list[str], fields: tuple[str, ...]
                 f"{called} {mine if mine != '' else 'unknown'}, but the wordings that count have {most or 'unknown'}"
                 for mine, most in zip(stated_values[rows], values[rows], strict=True)
             ]
-
-
-def _mark_same_texts(scores: pd.DataFrame) -> None:
-    """Mark equal texts of one task after the first: they are one wording."""
-    worded = scores[is_wording(scores["prompt_id"]) & (scores["text"] != "")]
-    firsts = worded.groupby(["task", "text"])["prompt_id"].transform("first")
-    first = firsts.reindex(scores.index).where(lambda prompt_ids: prompt_ids != scores["prompt_id"])
-    _mark(scores, first.notna(), "the same text as " + first)
 
 
 def reasons(scores: pd.DataFrame) -> pd.DataFrame:

@@ -28,9 +28,9 @@ from evaluation.instructions.analysis import (
 from evaluation.instructions.boards import AGAINST_DEFAULTS, AGAINST_WORST, DEFAULTS, HOLES
 from evaluation.instructions.charts import all_figures
 from evaluation.instructions.grid import reasons as aside_reasons
-from evaluation.instructions.scores import SCORES, of_folder, read_scores, study_scores
 from evaluation.instructions.spread import N_RESAMPLES, above_median
 from evaluation.report.paper_tables import p_cell
+from evaluation.score_frames import SCORES, of_folder, read_scores, study_scores
 from plumbline.cli import Local, Named, Seed
 from plumbline.errors import StudyError
 from plumbline.exhibits.page import PageWords, write_outlined
@@ -368,7 +368,14 @@ def report_wordings(
         seed: Random seed for resamples and draws (default: the study's, or 1337).
     """
     if scores:
-        _report_scores(scores, out, settings if seed is None else replace(settings, seed=seed))
+        settings, notes = settings if seed is None else replace(settings, seed=seed), tuple[str, ...]()
+        if scores.is_dir():
+            with tqdm(desc="reading results", unit="file", delay=1, leave=False) as bar:
+                frame, notes = of_folder(scores, bar.update)
+        else:
+            frame = read_scores(scores)
+        folder = output_folder(out, FOLDER)
+        _write(analyse(frame, settings, notes, scores), folder, f"Prompt sensitivity: {scores.name}")
         return
     loaded = load_study(cast("str", study), exports)  # there is one, or the scores
     settings = replace(settings, seed=loaded.sample.seed if seed is None else seed)
@@ -376,18 +383,6 @@ def report_wordings(
     with stage(loaded, "evaluation instructions report", [loaded.folder / SCORES], [folder]):
         analysis = analyse(study_scores(StudyRecords(loaded)), settings, location=loaded.folder / SCORES)
         _write(analysis, folder, f"Prompt sensitivity: study {loaded.name}")
-
-
-def _report_scores(path: Path, out: str | None, settings: Settings) -> None:
-    notes = tuple[str, ...]()
-    if path.is_dir():
-        with tqdm(desc="reading results", unit="file", delay=1, leave=False) as bar:
-            scores, notes = of_folder(path, bar.update)
-    else:
-        scores = read_scores(path)
-    folder = output_folder(out, FOLDER)
-    analysis = analyse(scores, settings, notes, path)
-    _write(analysis, folder, f"Prompt sensitivity: {path.name}")
 
 
 def _write(analysis: Analysis, folder: Path, title: str) -> None:

@@ -14,11 +14,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from evaluation.cluster import run_jobs, save_results
-from evaluation.instructions.scores import SCORES
 from evaluation.instructions.units import PromptResults, PromptUnit, plan, unlabelled
 from evaluation.measures import Fields
 from evaluation.models.embeddings import Embeddings
 from evaluation.models.encoder import Encoder, ModelHost
+from evaluation.score_frames import SCORES
 from evaluation.tasks.protocols import METRICS
 from evaluation.tasks.scoring import evaluate_task
 from evaluation.units import UNDEFINED, Model

@@ -18,9 +18,9 @@ from annotation.campaign.subjects import RowReader
 from annotation.questions.label import SingleLabelQuestion
 from annotation.verdicts.conclusion import looked_at
 from annotation.verdicts.evidence import Evidence
-from evaluation.instructions.scores import ACCEPTABLE, DEFAULT, NONE, SCORES, Label, PromptScore
 from evaluation.measures import Fields
 from evaluation.records import MADE, MadeRows
+from evaluation.score_frames import ACCEPTABLE, DEFAULT, NONE, SCORES, Label, PromptScore
 from evaluation.stored import StoredResults
 from evaluation.tasks import scoring
 from evaluation.tasks.protocols import METRICS, Protocol
@@ -34,7 +34,6 @@ from plumbline.errors import StudyError
 from plumbline.identity import identity
 from plumbline.manifest import StudyRecords
 from plumbline.study import Study
-from plumbline.study.evaluation import EvaluationSpec
 from plumbline.words import count
 
 
@@ -141,11 +140,6 @@ class PromptUnit:
         return identity("prompt-score-v2", self.content_id, model.model_id, template, *measure, prompt)
 
 
-def run_id(evaluation: EvaluationSpec) -> str:
-    """Return the identity of a run: the libraries, protocol and precision that make scores comparable."""
-    return identity("prompt-run-v1", _versions(), evaluation.protocol, evaluation.precision)[:12]
-
-
 def plan(study: Study, *, include_unaccepted: bool = False) -> list[PromptUnit]:
     """Return every unit of a study, data set by data set: the default, none, then the wordings in their order.
 
@@ -234,13 +228,14 @@ class PromptResults:
         """Yield a unit's rows: its scores with the present label, or the reason for none."""
         measured = () if unit.reason else self._rows.get(self._unit_id(unit, model), ())
         reason = unit.reason or failures.get(model.name, "")
+        run = identity("prompt-run-v1", _versions(), self._evaluation.protocol, self._evaluation.precision)[:12]
         for fields in measured or (unit.unscored(reason) if reason else ()):
             yield InstructionScore.model_validate(
                 {
                     "model": model.name, "task": unit.dataset.name, "task_type": unit.dataset.task,
                     "metric": METRICS[unit.dataset.task], "prompt_id": unit.prompt_id, "text": unit.text or "",
                     "source": unit.source, "label": unit.label, "simulated": unit.simulated,
-                    "dataset_revision": unit.dataset.revision, "run": run_id(self._evaluation),
+                    "dataset_revision": unit.dataset.revision, "run": run,
                     **fields,
                     "revision": model.revision or fields.get("revision") or UNKNOWN,
                 }

@@ -19,12 +19,12 @@ from evaluation.instructions import charts as wording_charts
 from evaluation.instructions import page as wording_page
 from evaluation.instructions.analysis import SIMULATED as SIMULATED_LABELS
 from evaluation.instructions.analysis import Settings, analyse
-from evaluation.instructions.scores import study_scores
 from evaluation.models.encoder import ModelHost
 from evaluation.records import COMMAND, EvaluationRecords
 from evaluation.report.material import notes_of, refuse_outrun
 from evaluation.report.page import answer
 from evaluation.report.paper_tables import PaperResults
+from evaluation.score_frames import study_scores
 from evaluation.tables.datasets import ENGLISH, OTHERS, drift_by_quality, drift_correlations
 from plumbline.errors import DataError
 from plumbline.exhibits.page import Figure

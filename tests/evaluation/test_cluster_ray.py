@@ -23,8 +23,8 @@ import pytest
 from evaluation.human.records import MADE
 from evaluation.human.records import SCORES as PEOPLE
 from evaluation.instructions.run import evaluate_instructions
-from evaluation.instructions.scores import SCORES
 from evaluation.records import EvaluationRecords
+from evaluation.score_frames import SCORES
 from evaluation.scoring import evaluate
 from plumbline.study import ROOT, Study, load_study
 from tests.commands import here

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluation.instructions.scores import SCORES, PromptScore
+from evaluation.score_frames import SCORES, PromptScore
 from plumbline.manifest import Manifest
 from plumbline.records import DriftRecord, Score
 from plumbline.store import read_frame

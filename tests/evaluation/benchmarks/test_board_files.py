@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evaluation.benchmarks.comparable import reasons_by_model
-from evaluation.benchmarks.scores import of_results, public_tasks
+from evaluation.benchmarks.scores import of_results, public_tasks, reasons_by_model
 from evaluation.tables.comparisons import board, separation_table
 from plumbline.statistics.rankings import points_of, rank_intervals, ranks_of
 from plumbline.study import ROOT
@@ -174,10 +173,12 @@ def test_scores_on_other_data_and_by_faulty_versions_are_named_marked_and_left_o
 
 def test_an_unknown_revision_is_never_the_usual_one() -> None:
     task, no = mteb.get_task("SweFaqRetrieval"), "dataset revision not available"  # mteb's words
-    origins = {"one": ("", "2.1.0"), "two": (no, "2.1.0"), "three": (no, "2.1.0"), "four": ("f" * 40, "2.1.0")}
+    files = pd.DataFrame(
+        {"model": ["one", "two", "three", "four"], "dataset_revision": ["", no, no, "f" * 40], "file_version": "2.1.0"}
+    )
     why = "data set revision unknown, not ffffffff"
-    assert reasons_by_model(task, origins) == dict.fromkeys(("one", "two", "three"), why)
-    assert reasons_by_model(task, {"one": origins["one"], "two": origins["two"]}).keys() == {"one", "two"}
+    assert reasons_by_model(task, files) == dict.fromkeys(("one", "two", "three"), why)
+    assert reasons_by_model(task, files.head(2)).keys() == {"one", "two"}
 
 
 def test_one_model_and_few_tasks_say_that_there_is_no_interval(tmp_path: Path) -> None:
@@ -210,7 +211,7 @@ def test_what_cannot_be_ranked_is_one_line(tmp_path: Path) -> None:
         result["scores"]["validation"][0]["main_score"] = score
         damaged.write_text(json.dumps(result), encoding="utf-8")
         status, _, err = run(tmp_path, tmp_path, "--benchmark", "MTEB(kor, v1)", "--gaps", "keep")
-        assert status == 2 and "results of org/one for KLUE-TC: main_score" in err, err
+        assert status == 2 and f"{damaged}: main_score" in err, err
     damaged.write_text("{", encoding="utf-8")
     status, _, err = run(tmp_path, tmp_path, "--benchmark", "MTEB(kor, v1)")
     assert status == 2 and f"{damaged}: not a result file of mteb" in err

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from evaluation.instructions.grid import Grid, grid_of, marked
-from evaluation.instructions.scores import checked_scores
+from evaluation.score_frames import checked_scores
 from plumbline.statistics.estimates import Floats
 
 

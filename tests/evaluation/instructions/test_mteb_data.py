@@ -12,7 +12,7 @@ from scipy.stats import spearmanr
 
 from evaluation.instructions import units
 from evaluation.instructions.run import evaluate_instructions
-from evaluation.instructions.scores import study_scores
+from evaluation.score_frames import study_scores
 from generation.instructions.run import word_instructions
 from plumbline.manifest import StudyRecords
 from tests.evaluation.conftest import FakeModel, Loader, vectors

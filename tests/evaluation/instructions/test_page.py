@@ -17,7 +17,7 @@ from mteb.results import TaskResult
 from evaluation.instructions.analysis import PUBLISHED, Analysis, Settings, analyse
 from evaluation.instructions.grid import marked, reasons
 from evaluation.instructions.page import all_exhibits, doubts, headline
-from evaluation.instructions.scores import of_folder
+from evaluation.score_frames import of_folder
 from plumbline.__main__ import run
 from plumbline.errors import DataError, StudyError
 from plumbline.exhibits.table import csv_bytes

@@ -14,9 +14,9 @@ import pytest
 from annotation.campaign.records import CampaignRecords
 from evaluation.instructions import run as forecasts
 from evaluation.instructions.run import _about_wordings, evaluate_instructions
-from evaluation.instructions.scores import SCORES, read_scores
 from evaluation.instructions.units import PromptResults, decide, plan
 from evaluation.models.encoder import Encoder, ModelHost
+from evaluation.score_frames import SCORES, read_scores
 from evaluation.tasks import scoring
 from generation.datasets.loading import iter_datasets
 from generation.datasets.local import TableDataset

@@ -1,14 +1,20 @@
-"""The long table of scores by prompt: what its reader takes, and what it refuses."""
+"""The long frame of scores: what its readers take of tables and of mteb's result files, and what they refuse."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
+import mteb
 import pandas as pd
 import pytest
+from mteb.models.model_meta import ModelMeta
+from mteb.results import TaskResult
 
+from evaluation.benchmarks.scores import of_results
 from evaluation.instructions.analysis import Settings, analyse
-from evaluation.instructions.scores import PromptScore, checked_scores, read_scores
+from evaluation.score_frames import PromptScore, checked_scores, of_folder, read_scores
 from plumbline.errors import DataError
 
 WHERE = Path("scores.csv")
@@ -79,3 +85,50 @@ def test_what_is_no_such_table_is_one_line(frame: pd.DataFrame, says: str) -> No
 def test_public_results_of_the_default_are_defaults_of_their_run() -> None:
     frame = table(prompt_id=["official", "a", "b"], source=["default", "machine", "machine"], run=["hub", "r", "r"])
     assert checked_scores(frame, WHERE)["prompt_id"].tolist() == ["default", "a", "b"]
+
+
+def write_result(folder: Path, score: float, prompt: str | None = None) -> None:
+    """A result of `org/model` on STS12, as mteb writes it, by its own prompt or in an experiment."""
+    kwargs = None if prompt is None else {"model_prompts": {"STS12": prompt}}
+    meta = ModelMeta.create_empty({"name": "org/model", "revision": "r1", "experiment_kwargs": kwargs})
+    part: Any = {"main_score": score, "hf_subset": "default", "languages": ["eng-Latn"]}
+    result = TaskResult(
+        dataset_revision="d1", task_name="STS12", mteb_version="2.1", evaluation_time=1.0, scores={"test": [part]}
+    )
+    mteb.ResultCache(folder).save_to_cache(result, meta)
+
+
+def test_a_board_and_a_report_on_wordings_say_the_same_of_a_broken_result_file(tmp_path: Path) -> None:
+    write_result(tmp_path, 0.6, "Query:")
+    write_result(tmp_path, 0.7)
+    (file,) = tmp_path.glob("results/*/*/STS12.json")
+    result, about = json.loads(file.read_text()), file.with_name("model_meta.json")
+    (part,) = result["scores"]["test"]
+    broken = {
+        "{": "not a result file of mteb; delete it, or fetch it again",
+        "[]": "not a result file of mteb; delete it, or fetch it again",
+        json.dumps(result | {"scores": {"test": [{"hf_subset": "default"}]}}): "not a result file of mteb; delete it",
+        **{
+            json.dumps(result | {"scores": {"test": [part | {"main_score": score}]}}): "main_score .* is no number"
+            for score in ("high", True, float("inf"))
+        },
+    }
+    tasks = [mteb.get_task("STS12")]
+    for content, says in broken.items():
+        file.write_text(content)
+        for read in (lambda: of_folder(tmp_path), lambda: of_results(tmp_path, tasks, lambda: None)):
+            with pytest.raises(DataError, match=f"{file}: {says}"):
+                read()
+    file.write_text(json.dumps(result))
+    about.write_text("[]")
+    for read in (lambda: of_folder(tmp_path), lambda: of_results(tmp_path, tasks, lambda: None)):
+        with pytest.raises(DataError, match=f"{about}: not a file of mteb"):
+            read()
+
+
+def test_a_model_without_a_revision_is_on_the_board(tmp_path: Path) -> None:
+    write_result(tmp_path, 0.7)
+    (about,) = tmp_path.glob("results/*/*/model_meta.json")
+    about.write_text(json.dumps(json.loads(about.read_text()) | {"revision": None}))
+    scores = of_results(tmp_path, [mteb.get_task("STS12")], lambda: None)
+    assert scores.frame.to_dict() == {"STS12": {"org/model": 0.7}}

@@ -1,4 +1,4 @@
-"""Scores by prompt: the long table's columns and checked reader, and mteb's result folders.
+"""Scores as one long frame: a row a model, task, split, subset and prompt; its checked reader, mteb's result folders.
 
 results/MODEL/REVISION/TASK.json                        the model's own prompt
 results/MODEL/REVISION/experiments/NAME/TASK.json       with what NAME's model_meta.json sets
@@ -6,9 +6,13 @@ results/MODEL/REVISION/experiments/NAME/TASK.json       with what NAME's model_m
 
 from __future__ import annotations
 
+import contextlib
 import json
+import logging
+import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
@@ -16,14 +20,13 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from evaluation.benchmarks.scores import main_score, mteb_tasks, slash
-from evaluation.benchmarks.task_facts import numbers_of, read_table
-from generation.datasets.tables import row_number
+from generation.datasets.tables import read_frame, row_number
 from plumbline.errors import DataError, nearest
 from plumbline.identity import identity
 from plumbline.manifest import StudyRecords
 from plumbline.reading import read_json
 from plumbline.records import Number, Record
+from plumbline.statistics.estimates import Floats
 from plumbline.words import count
 
 SCORES = "instructions/scores.parquet"  # in a study's folder
@@ -69,6 +72,28 @@ class PromptScore(Record):
         description="hash that identifies the run; the model's own prompt is compared only with wordings of the same"
         " run",
     )
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """Read a CSV, TSV, JSONL or Parquet file with at least one row."""
+    if not path.exists():
+        raise DataError(f"no file {path}")
+    frame = read_frame(path)
+    if frame.empty:
+        raise DataError(f"{path} has no rows")
+    return frame
+
+
+def numbers_of(frame: pd.DataFrame, name: str, path: Path) -> Floats:
+    """Return a column's numbers, NaN for empty cells. Raises DataError with the row of another cell."""
+    cells = frame[name]
+    empty = cells.isna() | (cells.astype(str).str.strip() == "")
+    values = pd.to_numeric(cells.where(~empty), errors="coerce").to_numpy(np.float64, na_value=np.nan)
+    invalid = ~np.isfinite(values) & ~empty.to_numpy(bool)
+    if invalid.any():
+        row = int(invalid.argmax())
+        raise DataError(f"{path}: row {row_number(row)}, field {name!r} is not a number: {cells.iloc[row]!r}")
+    return values
 
 
 def read_scores(path: Path) -> pd.DataFrame:
@@ -123,7 +148,10 @@ def checked_scores(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
         lambda row: f": prompt_id {ids[row]!r} differs from {names[row]!r} only in case or blanks; write"
         f" {names[row]!r}, or give the wording another id",
     )  # fmt: skip
-    _refuse_twice(checked, path)
+    if (twice := checked.duplicated(list(PromptScore.KEY))).any():
+        first = checked.loc[twice].iloc[0]
+        named = ", ".join(f"{name} {first[name]}" for name in PromptScore.KEY if first[name] not in ("", 0))
+        raise DataError(f"{path}: two scores of {named}; keep one, or distinguish them by run, split, subset or seed")
     _refuse_two_texts(checked, path)
     return checked
 
@@ -168,14 +196,6 @@ def _words(column: pd.Series) -> pd.Series:
     return pd.Series(texts[codes], index=column.index, name=column.name, dtype=object)
 
 
-def _refuse_twice(frame: pd.DataFrame, path: Path) -> None:
-    twice = frame.duplicated(list(PromptScore.KEY))
-    if twice.any():
-        row = frame.loc[twice].iloc[0]
-        named = ", ".join(f"{name} {row[name]}" for name in PromptScore.KEY if row[name] not in ("", 0))
-        raise DataError(f"{path}: two scores of {named}; keep one, or distinguish them by run, split, subset or seed")
-
-
 def _refuse_two_texts(frame: pd.DataFrame, path: Path) -> None:
     """Raise DataError for a wording's id with two texts, sources or labels."""
     worded = frame.loc[~frame["prompt_id"].isin(NO_WORDINGS), ["task", "prompt_id", "text", "source", "label"]]
@@ -198,67 +218,127 @@ def is_wording(prompt_ids: pd.Series) -> pd.Series:
 
 
 EXPERIMENTS = "experiments"
+SUBSET = "::"  # between task and subset
+_ABOUT = "model_meta.json"
 _SETTERS = ("model_prompts", "prompts_dict", "prompts")
 #: Characters that mteb's names of experiments replace by one.
 _LOST = re.compile(r'[<>:"|?*\\/]')
 
 
 def of_folder(folder: Path, progress: Callable[[], object] = lambda: None) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Return the long table (`PromptScore`) of a folder of mteb's result files, and notes.
+    """Return the long table (`PromptScore`) of a folder of mteb's result files with experiments, and notes.
 
-    There is a row for each split and subset of each file, without averaging. The prompt is what an experiment sets for
-    its task (`model_prompts`, `prompts_dict` or `prompts`, with keys as in mteb's models); experiments that set none
-    for the task, or set more than a prompt, are left out and counted in a note. Raises DataError for a folder without
-    such results, and for damaged files.
+    Experiments that set no prompt for their task, or set more than a prompt, are left out and counted in a note. Raises
+    DataError for a folder without results of experiments, and for damaged files.
     """
-    home = folder if (folder / "results").is_dir() else folder.parent
-    if not (home / "results").is_dir():
-        raise DataError(f"{folder}: no folder 'results' as in mteb's cache (results/MODEL/REVISION)")
-    files = sorted(path for path in (home / "results").glob("*/*/*.json") if path.name != "model_meta.json")
-    runs = sorted((home / "results").glob(f"*/*/{EXPERIMENTS}/*/*.json"))
-    experiments = [path for path in runs if path.name != "model_meta.json"]
+    home = results_home(folder) / "results"
+    own_prompts, experiments = (
+        sorted(path for path in home.glob(pattern) if path.name != _ABOUT)
+        for pattern in ("*/*/*.json", f"*/*/{EXPERIMENTS}/*/*.json")
+    )
     if not experiments:
         raise DataError(f"{folder}: no results of experiments (results/MODEL/REVISION/{EXPERIMENTS}/NAME/TASK.json)")
-    names = sorted({path.stem for path in (*files, *experiments)})
-    about = {task.metadata.name: task.metadata for task in mteb_tasks(names)}
-    rows, skipped = list[dict[str, Any]](), list[str]()
-    for path in (*files, *experiments):
-        is_default = path.parent.parent.name != EXPERIMENTS
-        progress()
-        meta = _json(file) if (file := path.parent / "model_meta.json").exists() else {}
-        task_type = str(about[path.stem].type) if path.stem in about else ""
-        prompt = "" if is_default else _prompt(meta.get("experiment_kwargs"), path.stem, task_type)
-        if prompt is None:
-            skipped.append(str(path.relative_to(home / "results")))
-            continue
-        rows += _rows(path, meta, DEFAULT if is_default else prompt, is_default, about.get(path.stem))
-    if not rows:
+    paths = [*own_prompts, *experiments]
+    rows, unprompted = read_results(paths, mteb_tasks(sorted({path.stem for path in paths})), progress)
+    if rows.empty:
         raise DataError(f"{folder}: none of its {len(experiments)} experiments sets a prompt for its task")
-    return checked_scores(pd.DataFrame(rows), folder), tuple(_notes(rows, skipped))
+    notes, texts = [], set(rows["text"]) - {""}
+    if unprompted:
+        notes.append(
+            f"left out: {count(len(unprompted), 'result')} of experiments that set no prompt for their task, or set"
+            f" more than a prompt ({unprompted[0].relative_to(home)}{', ...' if len(unprompted) > 1 else ''})"
+        )
+    if mixed := sorted(text for text in texts if _LOST.search(text)):
+        notes.append(
+            f"{len(mixed)} of {len(texts)} prompts {'has' if len(mixed) == 1 else 'have'} characters that mteb's folder"
+            f" names replace, as in {json.dumps(mixed[0], ensure_ascii=False)}: two prompts that differ only in"
+            " such characters share a folder, so one may have received the other prompt's scores"
+        )
+    return checked_scores(with_numbers(rows), folder), tuple(notes)
 
 
-def _rows(path: Path, meta: Mapping[str, Any], prompt: str, is_default: bool, about: Any) -> Iterator[dict[str, Any]]:
-    result = _json(path)
-    model, revision = path.parts[-3:-1] if is_default else path.parts[-5:-3]
-    if is_default:
-        named = {"prompt_id": DEFAULT, "text": ""}
-    else:
-        named = {"prompt_id": identity("prompt-v1", prompt)[:12], "text": prompt} if prompt else {"prompt_id": NONE}
-    shared = {
-        "model": str(meta.get("name") or slash(model)), "revision": revision, "task": path.stem, **named,
-        "task_type": about.type if about else "", "metric": about.main_score if about else "",
-        "dataset_revision": str(result.get("dataset_revision") or ""),
-    }  # fmt: skip
+def results_home(folder: Path) -> Path:
+    """Return the folder that contains `results/`, as mteb's cache does, for it or for `results/` itself."""
+    if (folder / "results").is_dir():
+        return folder
+    if folder.name == "results" and folder.is_dir():
+        return folder.parent
+    raise DataError(f"{folder}: no folder 'results' as in mteb's cache (results/MODEL/REVISION/TASK.json)")
+
+
+def mteb_tasks(names: Sequence[str]) -> list[Any]:
+    """Return mteb's task objects of the names that it has."""
+    import mteb  # noqa: PLC0415 (takes seconds)
+
+    tasks = []
+    for name in names:
+        with contextlib.suppress(KeyError):  # not a task of mteb
+            tasks.append(mteb.get_task(name))
+    return tasks
+
+
+def slash(name: str) -> str:
+    """Return a model's name with the slash that mteb's folders write as two underscores."""
+    return name.replace("__", "/", 1)
+
+
+def read_results(
+    paths: Sequence[Path], tasks: Sequence[Any], progress: Callable[[], object]
+) -> tuple[pd.DataFrame, list[Path]]:
+    """Return the rows of mteb's result files, one a split and subset, and the files of experiments without a prompt.
+
+    The prompt is what an experiment sets for its task (`model_prompts`, `prompts_dict` or `prompts`, with keys as in
+    mteb's models). `tasks` are mteb's, those that it has. Further columns: `file`, and `file_version`: mteb's version
+    of the whole file, which is a range if that of its subsets differs. Raises DataError for a damaged file.
+    """
+    logging.getLogger("mteb").setLevel(logging.ERROR)  # it tells of every missing split
+    about = {task.metadata.name: task.metadata for task in tasks}
+    files, parts, unprompted = list[dict[str, str]](), list[tuple[Any, ...]](), list[Path]()
+    for path in paths:
+        progress()
+        in_experiment = path.parents[1].name == EXPERIMENTS
+        model, revision = path.parts[-5:-3] if in_experiment else path.parts[-3:-1]
+        about_model, meta = path.parent / _ABOUT, {}
+        with contextlib.suppress(FileNotFoundError):
+            meta = read_json(about_model)
+        if not isinstance(meta, dict):
+            raise DataError(f"{about_model}: not a file of mteb; delete it, or fetch it again")
+        metadata = about.get(path.stem)
+        task_type = str(metadata.type) if metadata else ""
+        prompt = _prompt(meta.get("experiment_kwargs"), path.stem, task_type) if in_experiment else ""
+        if prompt is None:
+            unprompted.append(path)
+            continue
+        of_wording = identity("prompt-v1", prompt)[:12] if prompt else NONE
+        result = _result(path)
+        version = str(result.mteb_version or "")
+        parts += [
+            (len(files), split, part["hf_subset"], part["main_score"], str(part.get("mteb_version") or version))
+            for split, subsets in result.scores.items()
+            for part in subsets
+        ]
+        files.append(
+            {
+                "file": str(path), "file_version": version, "dataset_revision": str(result.dataset_revision or ""),
+                "model": str(meta.get("name") or slash(model)), "revision": str(meta.get("revision") or revision),
+                "task": result.task_name, "task_type": task_type, "metric": metadata.main_score if metadata else "",
+                "prompt_id": of_wording if in_experiment else DEFAULT, "text": prompt,
+            }
+        )  # fmt: skip
+    rows = pd.DataFrame(parts, columns=["number", "split", "subset", "score", "mteb_version"])
+    return rows.join(pd.DataFrame(files), on="number"), unprompted
+
+
+def _result(path: Path) -> Any:
+    """Return the result in a file, of earlier versions as mteb converts it."""
+    from mteb.results import TaskResult  # noqa: PLC0415 (takes seconds)
+
     try:
-        for split, subsets in result["scores"].items():
-            for subset in subsets:
-                version = str(subset.get("mteb_version") or result.get("mteb_version") or "")
-                row = {"split": split, "subset": str(subset["hf_subset"]), "score": main_score(subset, str(path))}
-                yield shared | row | {"mteb_version": version}
-    except (KeyError, TypeError, AttributeError) as error:
-        raise DataError(
-            f"{path} is not an mteb result ({type(error).__name__}: {error}); run that task again"
-        ) from None
+        return TaskResult.from_disk(path)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}; run again") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise DataError(f"{path}: not a result file of mteb; delete it, or fetch it again") from None
 
 
 def _prompt(kwargs: Any, task: str, task_type: str) -> str | None:
@@ -278,26 +358,59 @@ def _prompt(kwargs: Any, task: str, task_type: str) -> str | None:
     return None
 
 
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        content = read_json(path)
-    except FileNotFoundError:
-        raise DataError(f"{path} was deleted while it was read; run again") from None
-    if not isinstance(content, dict):
-        raise DataError(f"{path} is not an mteb result; run that task again")
-    return content
+def with_numbers(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return rows of `read_results` with their scores as numbers; a missing one (null) is undefined.
+
+    Raises DataError with the file of a score that is no number.
+    """
+    for file, score in zip(rows["file"], rows["score"], strict=True):
+        number = isinstance(score, int | float) and not isinstance(score, bool) and not math.isinf(score)
+        if score is not None and not number:
+            raise DataError(f"{file}: main_score {score!r:.60} is no number; fetch the file again")
+    return rows.assign(score=rows["score"].astype(np.float64))
 
 
-def _notes(rows: list[dict[str, Any]], skipped: list[str]) -> Iterator[str]:
-    if skipped:
-        yield (
-            f"left out: {count(len(skipped), 'result')} of experiments that set no prompt for their task, or set more"
-            f" than a prompt ({skipped[0]}{', ...' if len(skipped) > 1 else ''})"
+def of_one_revision(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of one file of each model and task, by mteb's own rule for several revisions (`join_revisions`).
+
+    The registered revision counts, or else that of the newest mteb version.
+    """
+    from mteb.results import BenchmarkResults, ModelResult, TaskResult  # noqa: PLC0415 (takes seconds)
+
+    results = [
+        ModelResult.model_construct(
+            model_name=row["model"],
+            model_revision=row["revision"],
+            task_results=[
+                TaskResult.from_validated(
+                    task_name=row["task"], mteb_version=row["file_version"], scores={row["file"]: []}
+                )
+            ],
         )
-    texts = {row["text"] for row in rows if row.get("text")}
-    if mixed := sorted(text for text in texts if _LOST.search(text)):
-        yield (
-            f"{len(mixed)} of {len(texts)} prompts {'has' if len(mixed) == 1 else 'have'} characters that mteb's folder"
-            f" names replace, as in {json.dumps(mixed[0], ensure_ascii=False)}: two prompts that differ only in"
-            " such characters share a folder, so one may have received the other prompt's scores"
-        )
+        for row in rows.drop_duplicates("file").to_dict(orient="records")
+    ]
+    joined = BenchmarkResults.model_construct(model_results=results).join_revisions()
+    files = [file for model in joined for result in model.task_results for file in result.scores]
+    return rows[rows["file"].isin(files)]
+
+
+def by_task(rows: pd.DataFrame, tasks: Sequence[Any], *, by_subset: bool = False) -> pd.DataFrame:
+    """Return models by tasks: the plain mean over the splits and subsets that a task requires, NaN if one is missing.
+
+    With `by_subset` each subset of a task is a column, TASK::SUBSET.
+    """
+    column_of = {
+        (name, split, subset): f"{name}{SUBSET}{subset}" if by_subset else name
+        for task, name in ((task, task.metadata.name) for task in tasks)
+        for subset in (["default"] if task.is_aggregate else task.hf_subsets)
+        for split in task.eval_splits
+    }
+    n_parts = Counter(column_of.values())
+    columns = [column_of.get(part, "") for part in zip(rows["task"], rows["split"], rows["subset"], strict=True)]
+    required = rows.assign(column=columns).drop_duplicates(["model", "task", "split", "subset"], keep="last")
+    required = required[required["column"] != ""]
+    frame = pd.DataFrame(index=sorted(rows["model"].unique()), columns=list(n_parts), dtype=np.float64)
+    for (model, column), scores in with_numbers(required).groupby(["model", "column"])["score"]:
+        if len(scores) == n_parts[column]:
+            frame.at[model, column] = np.mean(scores.to_numpy())
+    return frame
