@@ -17,7 +17,7 @@ from annotation.campaign.records import CampaignRecords
 from annotation.options import CampaignOptions
 from benchmarks.browser import browser, dashboard, settle
 from evaluation.records import EvaluationRecords
-from evaluation.report.drift_charts import DriftScales, drift_panel
+from evaluation.report.charts import DriftScales, drift_panel
 from evaluation.tables.datasets import drift_by_quality, drift_correlations
 from plumbline import cli
 from plumbline.exhibits.page import Figure

@@ -117,9 +117,7 @@ class AcceptedPairs:
         return [self._fields(unit, original, after, UNDEFINED if math.isnan(original) or math.isnan(after) else "")]
 
     def _fields(self, unit: ScoreUnit, original: float, after: float, reason: str) -> Fields:
-        selection = self._selection(unit)
-        numbers = {"original": original, "score": after, "n": selection.n}
-        return {"reason": reason, **numbers}
+        return {"reason": reason, "original": original, "score": after, "n": self._selection(unit).n}
 
     def _selection(self, unit: ScoreUnit) -> _Selection:
         if unit.place not in self._known:
@@ -274,19 +272,16 @@ class Queries:
         self, task: Any, measure: Callable[..., Any], scores: Any, qrels: Any, results: Any, **others: Any
     ) -> Any:
         """Collect all queries' metrics and similarities: mteb's own hook receives them."""
-        ranked = _without_first(results) if task.skip_first_result else results
+        ranked = results
+        if task.skip_first_result:  # mteb ignores the first passage if it is the query itself
+            ranked = {
+                query: dict(sorted(ranking.items(), key=lambda passage: passage[1], reverse=True)[1:])
+                for query, ranking in results.items()
+            }
         name = OF_QUERY[self.metric]
         sure = [confidences(list(ranked[query].values())) for query in scores]
         self.parts.append(QueryScores([float(query_scores[name]) for query_scores in scores.values()], sure))
         return measure(scores, qrels, results, **others)
-
-
-def _without_first(results: Similarities) -> dict[str, dict[str, float]]:
-    """Return rankings without their first passage, which mteb ignores if it is the query itself."""
-    return {
-        query: dict(sorted(ranking.items(), key=lambda passage: passage[1], reverse=True)[1:])
-        for query, ranking in results.items()
-    }
 
 
 Fields = dict[str, object]  # a row's own fields

@@ -151,7 +151,9 @@ class Results:
                 wanted |= {path, meta}
                 if not meta.exists():
                     _put(meta, model_meta(row.model, row.model_revision))
-                _put(path, {**json.loads(score.result), "plumbline": _plain(row)})
+                numbers = {"score": row.score, "original_score": row.original_score}
+                nulls = {name: None for name, value in numbers.items() if math.isnan(value)}
+                _put(path, {**json.loads(score.result), "plumbline": row.model_dump() | nulls})
         for path in (self._folder / "mteb").glob("*/results/*/*/*.json"):
             if path not in wanted:
                 path.unlink()
@@ -240,11 +242,6 @@ def model_meta(name: str, revision: str) -> dict[str, Any]:
 
     meta: dict[str, Any] = ModelMeta.create_empty({"name": name, "revision": revision}).to_dict()
     return meta
-
-
-def _plain(row: Score) -> dict[str, Any]:
-    numbers = {"score": row.score, "original_score": row.original_score}
-    return row.model_dump() | {name: None if math.isnan(value) else value for name, value in numbers.items()}
 
 
 def _put(path: Path, data: dict[str, Any]) -> None:

@@ -13,14 +13,13 @@ from typing import Any
 
 import numpy as np
 import scipy  # noqa: F401 (its parts are imported where used; here so that a missing extra is named before any work)
-from numpy.typing import NDArray
 
 from annotation.records import Verdict
 from evaluation.cluster import run_jobs, save_results
 from evaluation.measures import RowMeasure, measures
 from evaluation.models.encoder import ModelHost
 from evaluation.records import MADE, EvaluationRecords, MadeScore
-from evaluation.report.printed import report
+from evaluation.report.paper_tables import report
 from evaluation.results import Results
 from evaluation.sources import Folder
 from evaluation.stored import StoredResults
@@ -203,14 +202,7 @@ def _sizes(units: Sequence[ScoreUnit]) -> tuple[int, int]:
         data = unit.data()
         texts = [text.text for text in data.texts()]
         texts += [text for search in data.searches() for text in search.passages.values()]
-        hashes = _distinct(np.concatenate([hashes, _hashed(texts)]))
+        added = np.array([(hash(text), len(text)) for text in set(texts)], np.int64).reshape(-1, 2)
+        hashes = np.concatenate([hashes, added])
+        hashes = hashes[np.unique(hashes[:, 0], return_index=True)[1]]
     return len(hashes), int(hashes[:, 1].sum())
-
-
-def _hashed(texts: Iterable[str]) -> NDArray[np.int64]:
-    """Return a hash and the length of each distinct text."""
-    return np.array([(hash(text), len(text)) for text in set(texts)], np.int64).reshape(-1, 2)
-
-
-def _distinct(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    return numbers[np.unique(numbers[:, 0], return_index=True)[1]]

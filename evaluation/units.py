@@ -42,7 +42,8 @@ Place = tuple[str, str, int]  # data set, transformation, seed
 
 
 @functools.cache
-def _mteb_version() -> str:
+def mteb_version() -> str:
+    """Return the version of the mteb that computes scores."""
     return importlib.metadata.version("mteb")  # reads a file, and a study may have thousands of units
 
 
@@ -142,7 +143,7 @@ class ScoreUnit:
             model.model_id,
             protocol,
             METRICS[self.task],
-            _mteb_version(),
+            mteb_version(),
         )
 
     def row(self, evaluation: EvaluationSpec, model: Model, numbers: Numbers) -> Score:

@@ -7,9 +7,8 @@ Borda counts agree best with those of all tasks.
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -148,10 +147,12 @@ def left_out_predictions(scores: Floats) -> Floats:
 
     Source: Cook and Weisberg (1982), 2.2; Cawley and Talbot (2004), Neural Networks 17, 1467-1475.
     """
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415 (extra `evaluation`)
+
     n, n_tasks = scores.shape
     if n < 3 or n_tasks < 2:
         raise ValueError(f"leave-one-out regression needs 3 models and 2 tasks, not {n} and {n_tasks}")
-    with one_thread():
+    with threadpool_limits(1):  # one core: faster at this size, and equal to the last digit on any machine
         left_vectors, values, right = np.linalg.svd(scores - scores.mean(axis=0), full_matrices=False)
         real = values > values[0] * max(scores.shape) * np.finfo(float).eps
         left_vectors, values, right = left_vectors[:, real], values[real], right[real]
@@ -220,15 +221,6 @@ def backward(
         remaining[tasks_left[first]] = False
         progress()
     return steps
-
-
-@contextlib.contextmanager
-def one_thread() -> Iterator[None]:
-    """Run linear algebra on one core: faster at this size, and equal to the last digit on any machine."""
-    from threadpoolctl import threadpool_limits  # noqa: PLC0415 (extra `evaluation`)
-
-    with threadpool_limits(1):
-        yield
 
 
 _SUM_DIGITS = 9  # sums of points equal to this precision differ only by rounding

@@ -215,16 +215,6 @@ _BM25 = "mteb/baseline-bm25s"
 _NEEDS = ("bm25s", "Stemmer")
 
 
-def refuse_without_bm25() -> None:
-    """Raise StudyError if the packages of mteb's BM25 are not installed."""
-    for module in _NEEDS:
-        if importlib.util.find_spec(module) is None:
-            raise StudyError(
-                "--pool bm25: mteb's BM25 is not installed; pip install 'mteb[bm25s]', or pool only by embedding models"
-                " (--pool MODEL ...)"
-            )
-
-
 def rankings(
     host: ModelHost, dataset: Dataset, specs: Sequence[ModelSpec], depth: int, *, bm25: bool
 ) -> Iterator[tuple[str, Ranking]]:
@@ -405,8 +395,11 @@ def _made(study: Study, options: ShrinkOptions) -> tuple[Smaller, Holding, list[
 
 def _pooled(host: ModelHost, dataset: Dataset, options: ShrinkOptions) -> tuple[Smaller, list[str]]:
     bm25 = BM25 in options.pool
-    if bm25:
-        refuse_without_bm25()
+    if bm25 and not all(importlib.util.find_spec(module) for module in _NEEDS):
+        raise StudyError(
+            "--pool bm25: mteb's BM25 is not installed; pip install 'mteb[bm25s]', or pool only by embedding models"
+            " (--pool MODEL ...)"
+        )
     names = [name for name in options.pool if name != BM25]
     specs = host.chosen(names) if names or not bm25 else []
     queries, depth = draw_queries(dataset, options.queries or _QUERIES, options.seed), options.depth or _DEPTH

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import shutil
 import unicodedata
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -21,7 +20,7 @@ from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.check import Fault, faults, refuse
 from evaluation.bundle.evaluate import BundleEvaluation, EvaluationRequest, evaluate_bundle, models_of, specs
 from evaluation.bundle.export import export
-from evaluation.report.printed import scores_text
+from evaluation.report.paper_tables import scores_text
 from evaluation.work import quiet
 from plumbline.cli import Local, Named, Several, StudyOptions
 from plumbline.errors import ServiceError, StudyError
@@ -75,7 +74,11 @@ def inspect(file: Local, /) -> None:
     if not found_faults:
         print(f"bundle {bundle.identity}", *bundle.facts.warnings, sep="\n")
         print(f"\n{_claims(bundle)}\n\n{_contents(bundle)}\n")
-    print(_checks(bundle, found_faults))
+    lines = [printable_line(f"wrong  {file} {fault}") for file, fault in found_faults] or [
+        f"ok     {len(bundle.sums)} files match SHA256SUMS",
+        "ok     verdicts, means and agreement match the values computed again from the ratings",
+    ]
+    print("Checked by this program:", *lines, sep="\n")
     refuse(bundle, found_faults)
 
 
@@ -161,15 +164,6 @@ def _contents(bundle: Bundle) -> str:
         for table in (sources, decisions)
     )
     return "\n\n".join(table.text("none") for table in short)
-
-
-def _checks(bundle: Bundle, faults: Sequence[Fault]) -> str:
-    """Return the checks and their results, one per line."""
-    lines = [printable_line(f"wrong  {file} {fault}") for file, fault in faults] or [
-        f"ok     {len(bundle.sums)} files match SHA256SUMS",
-        "ok     verdicts, means and agreement match the values computed again from the ratings",
-    ]
-    return "\n".join(["Checked by this program:", *lines])
 
 
 def evaluation_text(bundle: Bundle, done: BundleEvaluation) -> str:

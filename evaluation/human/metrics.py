@@ -251,7 +251,8 @@ def ari(gold: NDArray[Any], predicted: NDArray[Any]) -> Counted:
     sums = [group_sums(groups) for groups in (cells, labels, clusters, np.zeros_like(labels))]
 
     def of(counts: Floats) -> Floats:
-        both, first, second, every = (_twos(sums_of(counts)) for sums_of in sums)
+        sizes = (sums_of(counts) for sums_of in sums)
+        both, first, second, every = ((n * (n - 1) / 2).sum(axis=1) for n in sizes)  # pairs of items within a group
         by_chance = first * second / np.maximum(every, 1)
         top, bottom = both - by_chance, (first + second) / 2 - by_chance
         return np.where(np.abs(bottom) > 1e-9, top / np.where(bottom == 0, 1, bottom), 1.0)
@@ -312,9 +313,3 @@ def cohen(first: NDArray[Any], second: NDArray[Any]) -> Counted:
         return kappas
 
     return of
-
-
-def _twos(sizes: Floats) -> Floats:
-    """Return the number of pairs of items within a group."""
-    twos: Floats = (sizes * (sizes - 1) / 2).sum(axis=1)
-    return twos

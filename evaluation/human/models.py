@@ -6,8 +6,6 @@ A file appears complete or not at all, so that a stopped run continues where it 
 from __future__ import annotations
 
 import dataclasses
-import functools
-import importlib.metadata
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +24,7 @@ from evaluation.stored import StoredResults
 from evaluation.tasks.kinds import LABELS, SubsetScores, label_names
 from evaluation.tasks.protocols import Protocol
 from evaluation.tasks.scoring import Items, main_score, measured, unusable
-from evaluation.units import UNDEFINED, UNKNOWN, Model
+from evaluation.units import UNDEFINED, UNKNOWN, Model, mteb_version
 from evaluation.work import JobOutcome, Loader, ModelJob, naming, versions
 from generation.datasets.local import TableDataset
 from plumbline.identity import identity
@@ -126,7 +124,7 @@ class ModelScores:
         """Return the identity of a score: its items and data set, the model, the protocol and mteb."""
         dataset, task = sample.dataset, sample.task
         of = [task.content_hash, dataset.name, dataset.revision, sample.subset, sample.language, list(sample.units)]
-        how = [sample.kind.protocol(self.protocol), metric_of(sample), _mteb_version()]
+        how = [sample.kind.protocol(self.protocol), metric_of(sample), mteb_version()]
         return identity("human-score-v1", of, model.model_id, how)
 
     def stored(self, model: Model, sample: SampledDataset) -> ModelMade | None:
@@ -176,8 +174,3 @@ def score_models(
 
     save_results(run_jobs(host, jobs, load, cluster if jobs else ""), save, outcome, n_due)
     return outcome
-
-
-@functools.cache
-def _mteb_version() -> str:
-    return importlib.metadata.version("mteb")

@@ -8,7 +8,6 @@ raters; `baseline/Human-aggregate` their joint answers, `baseline/Human-<rater>`
 
 from __future__ import annotations
 
-import importlib.metadata
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -28,6 +27,7 @@ from evaluation.results import model_meta
 from evaluation.tasks.mteb_classes import OwnTask, registered
 from evaluation.tasks.protocols import Protocol
 from evaluation.tasks.scoring import make_task
+from evaluation.units import mteb_version
 from plumbline.exhibits.table import json_file, write_files
 from plumbline.languages import with_script
 from plumbline.study import load_study
@@ -87,7 +87,7 @@ def results_of(parts: Sequence[TaskPart], compared: HumanTables) -> Iterator[tup
         result = {
             "dataset_revision": task.content_hash,
             "task_name": task_name(task),
-            "mteb_version": importlib.metadata.version("mteb"),
+            "mteb_version": mteb_version(),
             "scores": {"test": subsets},
             "evaluation_time": 0.0,
             "plumbline": about,
@@ -180,18 +180,7 @@ def human_benchmark(study: str | Path, *, exports: str | Path | None = None) -> 
 
 
 def _task(samples: Sequence[SampledDataset], protocol: Protocol) -> SampledTask:
-    names = subset_names(samples)
-    attributes = {
-        "metadata": _metadata(samples, names, protocol),
-        "samples": dict(zip(names, samples, strict=True)),
-        "protocol": protocol,
-    }
-    kind: type[SampledTask] = type("SampledTask", (SampledTask,), attributes)
-    return registered(kind)
-
-
-def _metadata(samples: Sequence[SampledDataset], names: Sequence[str], protocol: Protocol) -> TaskMetadata:
-    task, first = samples[0].task, samples[0]
+    names, task, first = subset_names(samples), samples[0].task, samples[0]
     base = make_task(first.dataset, first.kind.protocol(protocol)).metadata
     languages = [[with_script(sample.language)] for sample in samples]
     metadata: TaskMetadata = base.model_copy(
@@ -204,4 +193,6 @@ def _metadata(samples: Sequence[SampledDataset], names: Sequence[str], protocol:
             "main_score": metric_of(first),
         }
     )
-    return metadata
+    attributes = {"metadata": metadata, "samples": dict(zip(names, samples, strict=True)), "protocol": protocol}
+    kind: type[SampledTask] = type("SampledTask", (SampledTask,), attributes)
+    return registered(kind)

@@ -140,11 +140,8 @@ class LabelQuestion(ScoredQuestion):
 
     def agreement(self, values: Sequence[Sequence[Any]], number: int, rng: np.random.Generator) -> AgreementEstimates:
         """Return kappas of equal labels."""
-        labels = [[None if answer is None else self._label(answer) for answer in rater] for rater in values]
+        labels = [[None if answer is None else str(answer[0]) for answer in rater] for rater in values]
         return of_labels(labels, number, rng)
-
-    def _label(self, answer: Any) -> str:
-        return str(answer[0])
 
     def words(self, answer: Any) -> str:
         """Return labels, separated by commas."""

@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 import pandas as pd
+import urllib3
 
 from evaluation.models.embeddings import Embeddings
 from evaluation.models.in_process import first_line
@@ -47,7 +48,11 @@ class WordVectors(TextModel):
         folder = Path(spec.location(base))
         try:
             self._vectors: Embeddings = np.load(_only(folder, "*.npy"), mmap_mode="r", allow_pickle=False)
-            words = _words(_only(folder, "*.txt", "*.parquet"))
+            file = _only(folder, "*.txt", "*.parquet")
+            if file.suffix == ".parquet":
+                words = list(pd.read_parquet(file).iloc[:, 0].astype(str))
+            else:
+                words = file.read_text(encoding="utf-8").splitlines()
             if self._vectors.ndim != 2 or len(self._vectors) != len(words) or not len(words):
                 raise ValueError(f"vectors of shape {self._vectors.shape} for {len(words)} words")
             self._unknown = self._vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
@@ -98,20 +103,11 @@ def _only(folder: Path, *patterns: str) -> Path:
     return files[0]
 
 
-def _words(file: Path) -> list[str]:
-    """Return the words of the rows: the first column of a Parquet file, or the lines of a text file."""
-    if file.suffix == ".parquet":
-        return list(pd.read_parquet(file).iloc[:, 0].astype(str))
-    return file.read_text(encoding="utf-8").splitlines()
-
-
 class ServerModel(TextModel):
     """A model of an embedding server; the key is sent to it and shown nowhere."""
 
     def __init__(self, spec: EmbeddingServerSpec, base: Path = Path(), precision: str = "") -> None:
         """Prepare the connection, without a request. Raises StudyError for an invalid key."""
-        import urllib3  # noqa: PLC0415
-
         self.prompts = dict(spec.prompts)
         self._spec = spec
         self._url = f"{spec.base_url.rstrip('/')}/embeddings"
@@ -209,8 +205,6 @@ class ServerModel(TextModel):
 
         A passing error that a gateway passes on with status 200 is retried as by its status.
         """
-        import urllib3  # noqa: PLC0415
-
         fields = {**self._spec.fields(role), "encoding_format": encoding or None}
         fields = {name: value for name, value in fields.items() if value is not None}
         headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"}

@@ -8,7 +8,10 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from annotation.campaign.records import PAIRS
+from annotation.judges.pool import COMMAND as JUDGE
+from annotation.judges.pool import FILE
 from annotation.judges.records import JudgedPair
+from annotation.judges.run import read_judgements
 from annotation.records import Verdict
 from annotation.verdicts.rules import late_lines
 from annotation.verdicts.tables import SIMULATED
@@ -268,10 +271,6 @@ def _lengths(evaluations: Sequence[StudyEvaluation]) -> tuple[pd.DataFrame, list
 
 def _judgements(study: Study) -> pd.DataFrame:
     """Return judgements of a study's outputs on the first question judged, with each output's original."""
-    from annotation.judges.pool import COMMAND as JUDGE  # noqa: PLC0415 (few studies have judges)
-    from annotation.judges.pool import FILE  # noqa: PLC0415
-    from annotation.judges.run import read_judgements  # noqa: PLC0415
-
     if not study.judges or not (study.judgements / FILE).exists():
         return pd.DataFrame(columns=[*_OF_JUDGEMENTS, *_OF_PAIRS[1:]])
     judgements = read_judgements(study)

@@ -24,7 +24,7 @@ from evaluation.display import points
 from evaluation.gate import CARRIED_OVER
 from evaluation.models.encoder import ModelHost
 from evaluation.records import ABSTENTION, ACCEPTED_SCORES, COMMAND, DRIFT, SCORES, EvaluationRecords
-from evaluation.report import charts, drift_charts, paper_tables, sensitivity_tables
+from evaluation.report import charts, paper_tables, sensitivity_tables
 from evaluation.report.material import ReportMaterial, failed_models, missing_scores, read_material
 from evaluation.report.paper_tables import SIGNIFICANT, PaperResults
 from evaluation.tables.comparisons import kendall_table, shift_table
@@ -36,7 +36,6 @@ from plumbline.exhibits.page import Figure, PageWords, write_outlined
 from plumbline.exhibits.table import Exhibit
 from plumbline.manifest import stage
 from plumbline.study import Study, load_study
-from plumbline.study.subject import VerdictUnit
 from plumbline.study.transformations import AXES, in_order, total_axes
 from plumbline.words import count
 
@@ -81,8 +80,13 @@ def answer(results: PaperResults) -> str:
     frame, axes = axis_table(results.scores, results.verdicts), results.axes
     scored = frame[frame[f"{axes.total}_difference"].notna()]
     if scored.empty:
-        axis_changes = [_of_axis(frame, axis) for axis in axes.shown]
-        return f"There is no total; {', '.join(filter(None, axis_changes))}" if any(axis_changes) else _NOTHING
+        changes = {axis: frame[f"{axis}_difference"].dropna() for axis in axes.shown}
+        axis_changes = [
+            f"{display(axis)} {points(float(differences.mean()))} points ({count(len(differences), 'model')})"
+            for axis, differences in changes.items()
+            if len(differences)
+        ]
+        return f"There is no total; {', '.join(axis_changes)}" if axis_changes else _NOTHING
     change = scored.set_index("model")[f"{axes.total}_difference"].sort_values(kind="stable")
     by_axis = {axis: float(scored[f"{axis}_difference"].mean()) for axis in axes.of_total}
     most = max(by_axis, key=lambda axis: abs(by_axis[axis]))
@@ -149,15 +153,6 @@ def _order(results: PaperResults) -> str:
     )
 
 
-def _of_axis(frame: pd.DataFrame, axis: str) -> str:
-    differences = frame[f"{axis}_difference"].dropna()
-    return (
-        f"{display(axis)} {points(float(differences.mean()))} points ({count(len(differences), 'model')})"
-        if len(differences)
-        else ""
-    )
-
-
 def _of(change: pd.Series[float], position: int) -> str:
     return f"{points(float(change.iloc[position]))} ({change.index[position]})"
 
@@ -204,19 +199,16 @@ def write_report(
 
 def about(study: Study) -> str:
     """Return the study's description, and how its numbers come about."""
+    kinds = study.kinds.values()
+    axes = total_axes(study.kinds, (kind.axis for kind in kinds))
+    separate = dict.fromkeys(kind.axis for kind in kinds if kind.axis not in axes)
+    mean = "the three axes" if axes == AXES else ", ".join(map(display, axes))
+    mean += f", with {' and '.join(map(display, separate))} reported separately" if separate else ""
     method = (
         f"Protocol {study.evaluation.protocol!r}. Seeds are averaged first; an axis is the mean over its"
-        f" transformations, the total the mean of {axes_of_total(study.kinds)}. Only accepted transformations count."
+        f" transformations, the total the mean of {mean}. Only accepted transformations count."
     )
     return "\n\n".join(filter(None, [study.description, method]))
-
-
-def axes_of_total(kinds: Mapping[str, VerdictUnit]) -> str:
-    """Return, in words, the axes whose mean is the total, and those reported beside it."""
-    axes = total_axes(kinds, (kind.axis for kind in kinds.values()))
-    separate = [kind.axis for kind in kinds.values() if kind.axis not in axes]
-    more = f", with {' and '.join(map(display, dict.fromkeys(separate)))} reported separately" if separate else ""
-    return f"{'the three axes' if axes == AXES else ', '.join(map(display, axes))}{more}"
 
 
 def _known(choices: Choices, scores: pd.DataFrame, short: Mapping[str, str]) -> Choices:
@@ -368,8 +360,8 @@ def all_figures(material: ReportMaterial, exhibits: Mapping[str, Exhibit]) -> di
             figures[name] = figure(draw(frame), caption + remark)
     for number, (model, part) in enumerate(material.rated.groupby("model", sort=False), 1):
         of_model = material.correlations[material.correlations["model"] == model]
-        panels = drift_charts.drift_figure(part, of_model, question=material.question, scale=material.scale)
-        remark = f"; {undrawn}" if (undrawn := drift_charts.left_undrawn(part)) else ""
+        panels = charts.drift_figure(part, of_model, question=material.question, scale=material.scale)
+        remark = f"; {undrawn}" if (undrawn := charts.left_undrawn(part)) else ""
         remark += "; SIMULATED ratings" if bool(part["simulated"].any()) else ""
         caption = f"{model}: drift against mean {material.question} (HTEB, Figure 3){remark}"
         figures[f"drift_{number}"] = figure(panels, caption)

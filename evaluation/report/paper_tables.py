@@ -10,10 +10,19 @@ from typing import Any
 import pandas as pd
 
 from annotation.records import Verdict
+from annotation.verdicts.rules import late_lines
 from annotation.verdicts.tables import display
-from evaluation.display import board_columns, board_notes, hundred, points
+from evaluation.display import board_columns, board_notes, hundred, points, short_names
+from evaluation.records import EvaluationRecords
 from evaluation.tables.comparisons import baseline_table, kendall_table, ranking_table, shift_table, split_half_table
-from evaluation.tables.datasets import dataset_averages, dataset_totals, size_table, translation_table
+from evaluation.tables.datasets import (
+    dataset_averages,
+    dataset_totals,
+    drift_by_quality,
+    drift_correlations,
+    size_table,
+    translation_table,
+)
 from evaluation.tables.scores import axis_table, left_out_table, transformation_table
 from plumbline.exhibits.table import (
     UNDEFINED,
@@ -396,3 +405,42 @@ def _of_model(cells: Mapping[tuple[str, str, str], Mapping[Any, Any]], model: st
         return changed(scores_of_model["score"], scores_of_model["difference"], scores_of_model["original"]) + spread
 
     return {f"{model} Orig.": original, f"{model} {head}": score}
+
+
+_SIMULATED = "The verdicts rest on SIMULATED ratings: these numbers measure nothing."
+
+
+def report(records: EvaluationRecords, verdicts: Sequence[Verdict]) -> str:
+    """Return the command's whole output: axes, transformations, data sets, units left out, and drift."""
+    study, scores, drift = records.study, records.scores, records.drift
+    short = short_names({*scores["model"], *drift["model"]})
+    head = [f"Evaluation of {study.name!r}, protocol {study.evaluation.protocol!r}; scores times 100."]
+    head += [_SIMULATED] if any(verdict.simulated for verdict in verdicts) else []
+    parts = ["\n".join([*head, *late_lines(verdicts)])]
+    parts.append(scores_text(scores.assign(model=scores["model"].map(short)), verdicts))
+    if (ratings := records.sample_ratings) is not None:
+        parts.append(_drift(records, drift.assign(model=drift["model"].map(short)), ratings))
+    return "\n\n".join(parts)
+
+
+def scores_text(scores: pd.DataFrame, verdicts: Sequence[Verdict]) -> str:
+    """Return the tables of scores: axes, transformations, data sets, and units left out."""
+    results = PaperResults(scores, verdicts, (), seed=0)  # nothing here is resampled
+    exhibits = [axes(results), transformations(results)]
+    if (scores["status"] == "included_rejected").any():
+        exhibits.append(axes(results, include_rejected=True))
+        exhibits.append(transformations(results, include_rejected=True))
+    exhibits += datasets(results)
+    lines = ["Left out, failed, or included despite the verdict, with reasons:"]
+    lines += [f"  {line}" for line in left_out_lines(scores) or ["nothing"]]
+    return "\n\n".join([*(table.text() for table in exhibits), "\n".join(lines)])
+
+
+def _drift(records: EvaluationRecords, drifts: pd.DataFrame, ratings: pd.DataFrame) -> str:
+    study, question = records.study, records.question
+    if not question:
+        return "Drift (1 - cos) cannot be compared with ratings: no question of the rubric has a scale"
+    frame = drift_by_quality(records.sample, ratings, drifts, per_pair=study.raters.per_pair, question=question)
+    if frame.empty:
+        return "no drift was computed" if drifts.empty else "no pair has a drift and a rating that counts"
+    return drift(drift_correlations(frame, study.sample.seed), question).text()

@@ -12,7 +12,6 @@ from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from annotation.records import Verdict
 from annotation.verdicts.rules import marks_of
@@ -129,7 +128,6 @@ def averaged(rows: pd.DataFrame) -> pd.DataFrame:
 
 _DEFAULTS: dict[str, Any] = {"task_type": "", "seed": 0, "status": "evaluated", "reason": "", "n_failed": 0}
 _ROUNDING = 1e-9  # a score may be off the scale by this
-Floats = NDArray[np.float64]
 _STATUSES = get_args(Score.model_fields["status"].annotation)
 
 
@@ -141,7 +139,12 @@ def checked_scores(scores: pd.DataFrame) -> pd.DataFrame:
     """
     filled(scores, ("model", "dataset", "transformation"), "scores")
     need(scores, ("score",), "scores")
-    scores = scores.assign(score=_on_scale(scores["score"]), **_said(scores))
+    values = numbers(scores["score"], "scores")
+    if (off := np.abs(values) > 1 + _ROUNDING).any():
+        verb = "is" if off.sum() == 1 else "are"
+        fault = f"{values[off.argmax()]:g} is not between -1 and 1 ({off.sum()} of {len(off)} scores {verb} not)"
+        raise ValueError(f"scores: {fault}; divide percentages by 100")
+    scores = scores.assign(score=values, **_said(scores))
     if "axis" not in scores:
         _refuse_others(scores["transformation"], (ORIGINAL, *EIGHT), "transformation")  # without an axis
         axes = {name: kind.axis for name, kind in EIGHT.items()} | {ORIGINAL: ORIGINAL}
@@ -166,16 +169,6 @@ def _said(scores: pd.DataFrame) -> dict[str, Any]:
     if "n_failed" in scores:
         columns["n_failed"] = np.nan_to_num(numbers(scores["n_failed"], "scores")).astype(np.int64)
     return columns
-
-
-def _on_scale(column: pd.Series) -> Floats:
-    """Return the scores as numbers, NaN if missing."""
-    scores = numbers(column, "scores")
-    if (off := np.abs(scores) > 1 + _ROUNDING).any():
-        verb = "is" if off.sum() == 1 else "are"
-        fault = f"{scores[off.argmax()]:g} is not between -1 and 1 ({off.sum()} of {len(off)} scores {verb} not)"
-        raise ValueError(f"scores: {fault}; divide percentages by 100")
-    return scores
 
 
 def _refuse_others(column: pd.Series, allowed: Iterable[str], kind: str) -> None:

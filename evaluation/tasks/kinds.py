@@ -82,7 +82,7 @@ class TaskScorer:
     numbered: ClassVar[bool] = False  #: whether labels of files become numbers
     several: ClassVar[bool] = False  #: whether an item has several labels
     second_side: ClassVar[bool] = False  #: whether texts that are not transformed are searched
-    checks: ClassVar[tuple[str, ...]] = ()  #: checks of its gold (`evaluation.benchmarks.data_checks`)
+    checks: ClassVar[tuple[str, ...]] = ()  #: checks of its gold (`evaluation.benchmarks.checks`)
     no_abstention: ClassVar[str] = (
         "abstention needs searches (retrieval, reranking), where a query has several similarities"
     )

@@ -11,7 +11,7 @@ import streamlit as st
 from annotation.campaign.rubric import load_rubric
 from annotation.verdicts.tables import display
 from evaluation.report import paper_tables
-from evaluation.report.drift_charts import LETTERS, caption, drawn_points, drift_figure, drift_panels, left_undrawn
+from evaluation.report.charts import LETTERS, caption, drawn_points, drift_figure, drift_panels, left_undrawn
 from plumbline.languages import language_name
 from streamlit_app import pair
 from streamlit_app.elements import (

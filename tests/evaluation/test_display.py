@@ -10,8 +10,7 @@ import pandas as pd
 
 from evaluation.records import EvaluationRecords
 from evaluation.report import paper_tables
-from evaluation.report.paper_tables import PaperResults
-from evaluation.report.printed import report
+from evaluation.report.paper_tables import PaperResults, report
 from plumbline.records import DriftRecord, Rating
 
 from .conftest import write_outputs, write_pairs, write_study

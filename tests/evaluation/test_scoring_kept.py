@@ -14,7 +14,7 @@ from evaluation.models.encoder import Encoder
 from evaluation.records import EvaluationRecords
 from evaluation.report.material import notes_of
 from evaluation.report.page import FOLDER, write_report
-from evaluation.report.printed import report
+from evaluation.report.paper_tables import report
 from evaluation.scoring import evaluate
 from evaluation.tables.scores import axis_table, left_out_table
 from plumbline.errors import DataError, ServiceError

@@ -23,8 +23,7 @@ from evaluation import gate, sources, texts
 from evaluation.records import EvaluationRecords
 from evaluation.report.material import read_evaluation
 from evaluation.report.page import doubts_of
-from evaluation.report.paper_tables import PaperResults
-from evaluation.report.printed import scores_text
+from evaluation.report.paper_tables import PaperResults, scores_text
 from evaluation.scoring import evaluate
 from evaluation.sources import Folder
 from evaluation.texts import Outputs

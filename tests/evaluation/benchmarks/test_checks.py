@@ -9,9 +9,8 @@ import pandas as pd
 import pytest
 from mteb.data_cleaning import remove_duplicates, remove_train_leakage
 
-from evaluation.benchmarks.checks import COLUMNS, check
+from evaluation.benchmarks.checks import COLUMNS, check, duplicates, leakage
 from evaluation.benchmarks.contents import THRESHOLDS, CheckedTask, Finding, contents_of
-from evaluation.benchmarks.data_checks import duplicates, leakage
 from evaluation.tasks.scoring import make_task, unusable
 from generation.datasets.local import TableDataset
 from plumbline.study import Study

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evaluation.report import charts, drift_charts
+from evaluation.report import charts
 from evaluation.tables.comparisons import shift_table
 from evaluation.tables.datasets import drift_correlations, profile_table, score_drops, size_table
 from evaluation.tables.scores import axis_table, transformation_table
@@ -106,27 +106,27 @@ def test_figure_3_has_a_panel_a_transformation_on_one_scale(monkeypatch: pytest.
             for i in range(9)
         ]
     )
-    chart = drift_charts.drift_figure(frame, drift_correlations(frame, 0), question="quality", scale=(1, 5))
+    chart = charts.drift_figure(frame, drift_correlations(frame, 0), question="quality", scale=(1, 5))
     panels = chart.to_dict()["concat"]
     assert [panel["title"]["text"] for panel in panels] == ["Expansion", "Translation"]
     assert [panel["encoding"]["y"]["scale"]["domain"][1] for panel in panels] == pytest.approx([0.9, 0.9])
     assert words_of(chart).count("simulated ratings") == 2
     assert "<b>" not in svg(chart)
 
-    monkeypatch.setattr(drift_charts, "POINTS", 7)
-    chart = drift_charts.drift_figure(frame, drift_correlations(frame, 0), question="quality", scale=(1, 5))
+    monkeypatch.setattr(charts, "POINTS", 7)
+    chart = charts.drift_figure(frame, drift_correlations(frame, 0), question="quality", scale=(1, 5))
     assert sum(map(len, chart.to_dict()["datasets"].values())) == 7
     assert words_of(chart).count("n = 9 pairs") == 2
-    assert drift_charts.left_undrawn(frame).startswith("7 of 18 points are drawn, at random")
+    assert charts.left_undrawn(frame).startswith("7 of 18 points are drawn, at random")
 
 
 def test_many_points_are_sampled_always_the_same() -> None:
-    few, many = (pd.DataFrame({"x": range(n)}) for n in (drift_charts.POINTS, drift_charts.POINTS + 1))
-    assert drift_charts.drawn_points(few) is few
-    assert not drift_charts.left_undrawn(few)
-    assert len(drift_charts.drawn_points(many)) == drift_charts.POINTS
-    pd.testing.assert_frame_equal(drift_charts.drawn_points(many), drift_charts.drawn_points(many))
-    assert drift_charts.drawn_points(many)["x"].is_monotonic_increasing
+    few, many = (pd.DataFrame({"x": range(n)}) for n in (charts.POINTS, charts.POINTS + 1))
+    assert charts.drawn_points(few) is few
+    assert not charts.left_undrawn(few)
+    assert len(charts.drawn_points(many)) == charts.POINTS
+    pd.testing.assert_frame_equal(charts.drawn_points(many), charts.drawn_points(many))
+    assert charts.drawn_points(many)["x"].is_monotonic_increasing
 
 
 SCORES = made_scores(
