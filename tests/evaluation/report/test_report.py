@@ -254,7 +254,7 @@ def test_what_was_refused_but_included_has_tables_of_its_own(study: Study, monke
     drawn = {path.stem for path in (tables.parent / "figures").iterdir()}
     assert {"axes_with_refused", "transformations_with_refused"} < drawn
     apart = (tables / "axes_with_refused.md").read_text(encoding="utf-8")
-    assert "INCLUDING EIGHT THAT NO VERDICT ACCEPTS" in apart and apart.count("not accepted") == 2
+    assert "INCLUDING TRANSFORMATIONS THAT NO VERDICT ACCEPTS" in apart and apart.count("not accepted") == 2
     assert "not accepted" not in (tables / "axes.md").read_text(encoding="utf-8")
     assert "Summarisation, included rejected" in (tables / "axes.md").read_text(encoding="utf-8").replace("\\", "")
 
