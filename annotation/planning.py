@@ -30,10 +30,9 @@ from plumbline.errors import PlumblineError, StudyError
 from plumbline.importing import scipy
 from plumbline.scales import Continuous, is_whole, nearest_points
 from plumbline.statistics.agreement import Answers
-from plumbline.statistics.estimates import Floats, stream
+from plumbline.statistics.estimates import Floats, over_pairs_and_raters, stream
 from plumbline.statistics.group_sequential import ALPHA, FEWEST, Blocks, Criterion, first, repeated_interval
 from plumbline.statistics.group_sequential import outcomes as decided_at
-from plumbline.statistics.intervals import over_pairs_and_raters
 from plumbline.study import Study
 from plumbline.study.campaign import RuleSpec
 from plumbline.study.crowd import PaySpec

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from annotation.planning import latent_mean
 from benchmarks.registry import Measurement, benchmark
-from plumbline.statistics.estimates import Floats
+from plumbline.statistics.estimates import Floats, over_pairs
 from plumbline.statistics.group_sequential import ALPHA, Blocks, Criterion, Spending, first, outcomes
-from plumbline.statistics.intervals import over_pairs
 
 SCALE = (1, 2, 3, 4, 5)
 THREE = Criterion(3.0, (1, 5))

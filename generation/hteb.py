@@ -375,8 +375,7 @@ def published_outputs(folder: Path, study: Study) -> HtebOutputs | None:
     files_in(folder)
     if any(folder.glob(f"*/*/*/{_FILES}")):
         return HtebOutputs(folder, study)
-    generators = sorted({file.parents[3].name for file in folder.glob(f"*/*/*/*/{_FILES}")})
-    if generators:
+    if generators := sorted({file.parents[3].name for file in folder.glob(f"*/*/*/*/{_FILES}")}):
         raise DataError(f"{folder} holds several generators; name one in generator.path: {', '.join(generators)}")
     return None
 

@@ -349,8 +349,7 @@ def cast_table(table: pa.Table, schema: pa.Schema, record: type[Record], path: P
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
         raise DataError(f"{path} has a column of an unexpected type ({error}); run `{made_by}` again") from None
     for name in schema.names:
-        fault = _strange(table[name], schema.field(name), record)
-        if fault:
+        if fault := _strange(table[name], schema.field(name), record):
             advice = _OF_NO_STUDY if name == "transformation" else f"delete the file and run `{made_by}` again"
             raise DataError(f"{path}, column {name!r}: {fault}; {advice}")
     return with_nan(table)

@@ -14,8 +14,7 @@ from annotation.judges.records import checked
 from plumbline.importing import scipy
 from plumbline.scales import nearest_points
 from plumbline.statistics.agreement import Answers, gwet_ac2
-from plumbline.statistics.estimates import Estimate, Floats
-from plumbline.statistics.intervals import over_pairs, quantile
+from plumbline.statistics.estimates import Estimate, Floats, over_pairs, quantile
 from plumbline.words import count_words
 
 

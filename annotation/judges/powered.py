@@ -23,8 +23,8 @@ from annotation.verdicts.counted import Basis
 from plumbline.frames import filled as need_filled
 from plumbline.frames import once
 from plumbline.statistics.agreement import UNKNOWN_RATERS, Answers
+from plumbline.statistics.estimates import Mean
 from plumbline.statistics.group_sequential import ALPHA
-from plumbline.statistics.intervals import Mean
 from plumbline.statistics.prediction_powered import (
     FEWEST_RATED,
     Pool,

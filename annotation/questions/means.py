@@ -14,9 +14,8 @@ import numpy as np
 
 from annotation.questions.summary import Chance
 from plumbline.statistics.agreement import UNKNOWN_RATERS, Answers
-from plumbline.statistics.estimates import Estimate, Floats
+from plumbline.statistics.estimates import Estimate, Floats, Mean, over_pairs_and_raters
 from plumbline.statistics.group_sequential import ALPHA, FEW, FEWEST, reached, repeated_interval
-from plumbline.statistics.intervals import Mean, over_pairs_and_raters
 
 TOO_FEW_RATERS = "too few raters, or too little spread, to generalise to other raters"
 

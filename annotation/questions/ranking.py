@@ -25,8 +25,7 @@ from annotation.questions.question import (
 from annotation.questions.summary import Coefficient, MeanRank
 from plumbline.importing import scipy
 from plumbline.statistics.agreement import UNKNOWN_RATERS, Integers, rater_numbers
-from plumbline.statistics.estimates import Estimate, Floats
-from plumbline.statistics.intervals import over_pairs, over_pairs_and_raters
+from plumbline.statistics.estimates import Estimate, Floats, over_pairs, over_pairs_and_raters
 from plumbline.study.campaign import AcceptanceSpec, RuleSpec
 from plumbline.words import trim
 

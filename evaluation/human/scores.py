@@ -22,8 +22,7 @@ from evaluation.human.answers import (
 )
 from evaluation.human.metrics import Metric
 from plumbline.importing import scipy
-from plumbline.statistics.estimates import Bootstrap, Estimate, Floats, draw_counts, jackknife
-from plumbline.statistics.intervals import adding_raters, known
+from plumbline.statistics.estimates import Bootstrap, Estimate, Floats, adding_raters, draw_counts, jackknife, known
 from plumbline.statistics.paired import holm
 from plumbline.statistics.resampled_measures import Counted
 
@@ -135,7 +134,7 @@ def over_raters_too(score: ScoreResamples, rater_sums: Floats, rater_counts: Flo
 
     `rater_sums` are each rater's score times the number of its items, `rater_counts` these numbers. The variance over
     items is added to that over raters, with each one's quantile of Student's t, as in
-    `plumbline.statistics.intervals.over_pairs_and_raters`: with three raters the interval is wide.
+    `plumbline.statistics.estimates.over_pairs_and_raters`: with three raters the interval is wide.
     """
     over_items = score.interval
     if (

@@ -267,8 +267,7 @@ def load_local(spec: DatasetSpec, path: Path) -> TableDataset:
     if "split" not in frame or spec.rows == "all":
         frame = frame.assign(split="test")
     frame = frame.assign(split=frame["split"].astype(str).str.strip())
-    unknown = sorted(set(frame["split"]) - {"train", "test"})
-    if unknown:
+    if unknown := sorted(set(frame["split"]) - {"train", "test"}):
         raise DataError(f"{path}: split {unknown[0]!r} is neither train nor test; correct the column `split`")
     splits = {}
     for split in ("train", "test"):

@@ -84,8 +84,7 @@ def _headed(cells: pd.DataFrame, path: Path) -> pd.DataFrame:
 
 def _refuse_twice(names: Sequence[str], path: Path, or_else: str = "") -> None:
     """Raise DataError for two columns of one name: it would be unclear which is meant."""
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
+    if twice := sorted({name for name in names if names.count(name) > 1}):
         raise DataError(f"{path}: two columns are called {twice[0]!r}; rename one{or_else}")
 
 
@@ -191,8 +190,7 @@ def _changed(frame: pd.DataFrame, path: Path) -> pd.Series[Any]:
 
     def read(cells: tuple[Any, Any, list[str]]) -> list[bool]:
         row, changed, positive = cells
-        foreign = [text for text in texts_of(changed, path, row, "changed") if text not in positive]
-        if foreign:
+        if foreign := [text for text in texts_of(changed, path, row, "changed") if text not in positive]:
             location = f"{path}: row {row_number(row)}, field 'changed'"
             raise DataError(f"{location} holds a text that is not in 'positive': {foreign[0][:60]!r}")
         return [text in changed for text in positive]

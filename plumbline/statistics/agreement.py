@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from plumbline.records import UNKNOWN
 from plumbline.scales import MOST_LEVELS, Continuous
-from plumbline.statistics.estimates import Estimate, Floats, bca, jackknife
-from plumbline.statistics.intervals import quantile
+from plumbline.statistics.estimates import Estimate, Floats, bca, jackknife, quantile
 
 # Bands of kappa in words (HUME, appendix on agreement): above each limit.
 BANDS = ((0.8, "excellent"), (0.6, "substantial"), (0.4, "moderate"), (0.2, "fair"), (-math.inf, "poor"))

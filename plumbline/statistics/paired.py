@@ -282,8 +282,7 @@ def hodges_lehmann(first: Values, second: Values) -> Estimate:
     """
     differences = np.subtract(*paired(first, second))
     n = len(differences)
-    reason = _not_a_sample(differences, "the shift")
-    if reason:
+    if reason := _not_a_sample(differences, "the shift"):
         return Estimate.undefined(reason, n)
     walsh = np.sort(_walsh(differences))
     # So many averages from either end lie outside: sums of ranks below that number have a chance of 2.5% at most.
@@ -321,8 +320,7 @@ def hodges_lehmann_bootstrap(
     """
     differences = np.subtract(*paired(first, second))
     n = len(differences)
-    reason = _not_a_sample(differences, "the shift")
-    if reason:
+    if reason := _not_a_sample(differences, "the shift"):
         return Estimate.undefined(reason, n)
     return bootstrap(
         lambda rows: np.array([np.median(_walsh(differences[row])) for row in rows]),
@@ -360,8 +358,7 @@ def paired_bootstrap(
     """
     differences = np.subtract(*paired(first, second))
     n = len(differences)
-    reason = _not_a_sample(differences, "the difference")
-    if reason:
+    if reason := _not_a_sample(differences, "the difference"):
         return BootstrapTest(Estimate.undefined(reason, n), math.nan)
     draws = draw_indices(rng, n, n_resamples)
     means = bootstrap(lambda rows: differences[rows].mean(axis=1), draws, value=float(differences.mean()), n=n)

@@ -14,8 +14,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from plumbline.statistics.estimates import Floats
-from plumbline.statistics.intervals import (
+from plumbline.statistics.estimates import (
+    Floats,
     Mean,
     adding_raters,
     known,
@@ -89,7 +89,7 @@ def powered(
 
     `small_samples` takes Student's t with n - 2 degrees of freedom and divides by n - 3, as for a regression estimator
     (Cochran, chapter 7). `raters` are (sums, counts) of each rater's ratings: then the interval is over raters too,
-    whose variance stays what it is (`intervals.over_pairs_and_raters`).
+    whose variance stays what it is (`estimates.over_pairs_and_raters`).
 
     Scores are finite: `filled` puts something neutral where a judge failed.
 

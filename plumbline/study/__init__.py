@@ -165,8 +165,7 @@ class Study(StudyPart):
     @model_validator(mode="after")
     def _can_be_decided(self, info: ValidationInfo) -> Study:
         rule, custom = self.acceptance, (info.context or {}).get("transformations", {})
-        asking = [name for name in self.transformations if (custom.get(name) or EIGHT[name]).calls]
-        if asking:
+        if asking := [name for name in self.transformations if (custom.get(name) or EIGHT[name]).calls]:
             self.generator.refuse_absence(f"{asking[0]} needs one")
         refuse_undecidable(rule, self.raters, crowd=bool(self.crowd))
         if self.raters.blocks and (reason := self.judging.refusals.get("raters.blocks")):

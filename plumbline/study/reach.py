@@ -129,8 +129,7 @@ def _mended(study: Study, texts: Texts) -> str:
     if not any(map(study.judging.sizes, study.kinds)) and enough(_MOST_PAIRS):
         least = bisect.bisect_left(range(1, _MOST_PAIRS), True, key=enough) + 1
         changes.append(f"sample.pairs: {least} (or more)")
-    pairs = min(size.pairs for size in sizes)
-    if pairs:
+    if pairs := min(size.pairs for size in sizes):
         changes.append(f"acceptance.min_pairs: {pairs}")
     wider = SCOPES[: SCOPES.index(rule.scope)][::-1]
     if scope := next((name for name in wider if enough(study.sample.pairs, name)), ""):

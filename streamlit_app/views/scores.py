@@ -26,6 +26,22 @@ from streamlit_app.readers.scores import WORDINGS, ReportParts, ScoreReader
 
 READER = ScoreReader
 NAMES = 110  # pixels for models' names: a phone's page must fit eight numbers beside them
+#: Title, table, chart and caption.
+_CHARTS: tuple[tuple[str, Callable[..., Exhibit], Callable[..., Chart], str], ...] = (
+    (
+        "By axis (HTEB, Tables 14 and 15)",
+        paper_tables.axes,
+        charts.axis_shifts,
+        "Each model's scores on the original texts and, by axis, on the transformed ones; the total is the mean of the"
+        " axes. A tick is the original score on an axis's own data sets and items, if it does not cover all.",
+    ),
+    (
+        "By transformation (HTEB, Figure 6)",
+        paper_tables.transformations,
+        charts.delta_map,
+        "Mean difference in points from the original score of the same items.",
+    ),
+)
 
 
 def draw(reader: ScoreReader) -> None:
@@ -69,21 +85,8 @@ def _models(reader: ScoreReader) -> None:
         complain(reason, title="These scores are no longer valid")
     group = filtered("Data sets", groups, "group")
     st.text(reader.answer())
-    sections(*(partial(part, reader, group) for part in (_axes, _transformations, _tables)), partial(_left_out, reader))
-
-
-def _axes(reader: ScoreReader, group: str) -> None:
-    text = (
-        "Each model's scores on the original texts and, by axis, on the transformed ones; the total is the mean of the"
-        " axes. A tick is the original score on an axis's own data sets and items, if it does not cover all."
-    )
-    _drawn(reader, group, "By axis (HTEB, Tables 14 and 15)", paper_tables.axes, charts.axis_shifts, text)
-
-
-def _transformations(reader: ScoreReader, group: str) -> None:
-    text = "Mean difference in points from the original score of the same items."
-    make, draw_it = paper_tables.transformations, charts.delta_map
-    _drawn(reader, group, "By transformation (HTEB, Figure 6)", make, draw_it, text)
+    parts = [partial(_drawn, reader, group, *chart) for chart in _CHARTS]
+    sections(*parts, partial(_tables, reader, group), partial(_left_out, reader))
 
 
 def _drawn(

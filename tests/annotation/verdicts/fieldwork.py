@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotation.planning import rated_mean
-from plumbline.statistics.estimates import Floats
+from plumbline.statistics.estimates import Floats, Mean, over_pairs, over_pairs_and_raters
 from plumbline.statistics.group_sequential import ALPHA, p_above
-from plumbline.statistics.intervals import Mean, over_pairs, over_pairs_and_raters
 
 Integers = NDArray[np.int64]
 SCALE, ENDS = (1, 2, 3, 4, 5), (1.0, 5.0)

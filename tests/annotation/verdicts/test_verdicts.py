@@ -17,7 +17,7 @@ from annotation.verdicts.rules import outcomes
 from annotation.verdicts.tables import verdict_table, verdict_text
 from annotation.verdicts.verdicts import accepted_pairs, judged_sample, pair_means
 from plumbline.records import Pair
-from plumbline.statistics.intervals import over_pairs_and_raters
+from plumbline.statistics.estimates import over_pairs_and_raters
 from plumbline.study import ROOT
 from plumbline.study.campaign import AcceptanceSpec
 from plumbline.study.transformations import EIGHT

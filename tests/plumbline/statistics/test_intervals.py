@@ -14,8 +14,7 @@ from scipy import stats
 
 from annotation.planning import latent_mean, rated_mean
 from plumbline.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, mean_kappa, raw_agreement
-from plumbline.statistics.estimates import Floats, bca
-from plumbline.statistics.intervals import Mean, over_pairs, over_pairs_and_raters
+from plumbline.statistics.estimates import Floats, Mean, bca, over_pairs, over_pairs_and_raters
 from tests.scale import scaled
 
 SCALE = (1, 2, 3, 4, 5)

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from plumbline.statistics.estimates import Floats
-from plumbline.statistics.intervals import over_pairs, over_pairs_and_raters
+from plumbline.statistics.estimates import Floats, over_pairs, over_pairs_and_raters
 from plumbline.statistics.prediction_powered import (
     Pool,
     PoweredMean,
