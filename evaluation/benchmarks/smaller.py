@@ -30,6 +30,7 @@ from evaluation.records import SCORES, EvaluationRecords
 from evaluation.tasks.scoring import evaluate_task, main_score
 from evaluation.units import Model
 from evaluation.work import quiet, versions
+from generation.datasets import mteb_loading
 from generation.datasets.dataset import Dataset
 from generation.datasets.local import TableDataset
 from generation.datasets.mteb_loading import gold_column, in_memory, text_columns
@@ -169,11 +170,9 @@ def pool(dataset: Dataset, queries: Sequence[str], rankings: Mapping[str, Rankin
 def _stratified(name: str, labels: Sequence[Any], number: int, seed: int) -> list[int]:
     from mteb.abstasks.abstask import AbsTask  # noqa: PLC0415 (takes seconds)
 
-    from generation.datasets.mteb_loading import quiet  # noqa: PLC0415
-
     rows = in_memory({"label": list(map(str, labels)), "place": list(range(len(labels)))})
     try:
-        with quiet():
+        with mteb_loading.quiet():
             drawn = AbsTask.stratified_subsampling(datasets.DatasetDict({"test": rows}), seed, n_samples=number)
     except ValueError as error:  # scikit-learn's: a label with one document, or too few for one of each
         reason = str(error).strip().rstrip(".")

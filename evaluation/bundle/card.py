@@ -159,10 +159,14 @@ def _front(facts: BundleFacts, configurations: Sequence[Configuration]) -> dict[
     sources = facts.manifest.datasets.values()
     hubs = {str(kind.name): kind.hub for kind in KINDS.values()}
     tasks = list(dict.fromkeys(filter(None, (hubs.get(source.task) for source in sources))))
+    names = [facts.manifest.licence, *(source.licence for source in sources)]
+    licences = list(dict.fromkeys(map(_licence_of_hub, names)))
+    unknown = ["-".join(name.lower().split()) for name in names if _licence_of_hub(name) == "other"]
     languages = [source.languages for source in sources] + [verdict.output_languages for verdict in facts.verdicts]
     return {
         "pretty_name": facts.title,
-        **_rights([facts.manifest.licence, *(source.licence for source in sources)]),
+        "license": licences[0] if len(licences) == 1 else licences,
+        **({"license_name": unknown[0]} if unknown else {}),
         "language": sorted({code.partition("-")[0] for code in itertools.chain(*languages)}),
         "tags": ["plumbline", "text-embeddings", "mteb", "simulated-ratings" if facts.simulated else "human-ratings"],
         **({"task_categories": tasks} if tasks else {}),
@@ -173,14 +177,6 @@ def _front(facts: BundleFacts, configurations: Sequence[Configuration]) -> dict[
             for configuration in configurations
         ],
     }
-
-
-def _rights(names: Sequence[str]) -> dict[str, Any]:
-    """Return licences in the hub's words, and the name of the first one that it does not know."""
-    licences = list(dict.fromkeys(map(_licence_of_hub, names)))
-    unknown = ["-".join(name.lower().split()) for name in names if _licence_of_hub(name) == "other"]
-    named = {"license_name": unknown[0]} if unknown else {}
-    return {"license": licences[0] if len(licences) == 1 else licences, **named}
 
 
 def _licence_of_hub(name: str) -> str:
