@@ -86,6 +86,12 @@ class Design:
         questions = [question for question in map(self.asked, self.questions) if question.asked_in(pool)]
         return tuple(rule for question in questions for rule in question.threshold_rules(question.name, self.rule))
 
+    def pair_means(self, ratings: pd.DataFrame, rule: RuleSpec) -> pd.Series:
+        """Return the number that a rule judges of each pair with answers: their mean, or the share of a label."""
+        of_question = ratings[ratings["question"] == rule.question]
+        value = pd.Series(self.asked(rule.question).numbers(of_question, rule.label), dtype=float)
+        return value.groupby(of_question["pair_id"].to_numpy()).mean()
+
     def pool_of(self, transformation: str) -> str:
         """Return the pool of a transformation; by default its own name."""
         kind = EIGHT.get(transformation)

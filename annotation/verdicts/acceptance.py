@@ -54,12 +54,20 @@ def accept(study: Study, amend: str | None = None) -> Acceptance:
     Writes `agreement.json`, `verdicts.json` and `pair_means.parquet`. Raises StudyError if the study's rules changed
     after the first rating and `amend` gives no reason, DataError if nobody has answered yet.
     """
-    evidence = _evidence(study)
+    evidence = Evidence(study)
+    refuse_other_sample(evidence)
+    if evidence.read_whole().decided:  # a killed command may not have written their marks
+        write_ratings(evidence, evidence.all_ratings)
+        evidence = Evidence.whole(study)
     _check(evidence)
     rules = rules_due(evidence, evidence.rules_now, evidence.collected.ratings, amend)
     write_looks(evidence)
     conclusion = Conclusion(evidence.changed(rules=rules), evidence.design.seed)
-    looks = _look(evidence.looks, conclusion, rests_on(evidence))
+    decisions = dict(Counter(verdict.decision for verdict in conclusion.verdicts))
+    n_ratings, hashes = len(conclusion.counting), rests_on(evidence)
+    look, looks = Look(at=datetime.now(UTC), n_ratings=n_ratings, decisions=decisions, rests_on=hashes), evidence.looks
+    if not looks or looks[-1].model_copy(update={"at": look.at}) != look:
+        looks = [*looks, look]
     written = evidence.changed(rules=rules, looks=looks, signs=evidence.signs)
     doubts = doubts_of(written, conclusion.verdicts, written.signs)
     amendments = amendment_lines(rules, evidence.first)
@@ -71,17 +79,6 @@ def accept(study: Study, amend: str | None = None) -> Acceptance:
     write_json(study.folder / VERDICTS, acceptance.verdicts)
     write_table(study.folder / PAIR_MEANS, conclusion.means, PairMean)
     return acceptance
-
-
-def _evidence(study: Study) -> Evidence:
-    """Return the verdicts' evidence, after writing marks that a killed command may not have written."""
-    evidence = Evidence(study)
-    refuse_other_sample(evidence)
-    evidence.read_whole()
-    if not evidence.decided:
-        return evidence
-    write_ratings(evidence, evidence.all_ratings)
-    return Evidence.whole(study)
 
 
 def _check(evidence: Evidence) -> None:
@@ -102,14 +99,6 @@ def _check(evidence: Evidence) -> None:
             f"{evidence.path(RATINGS)} has no submitted rating, so there is nothing to judge; run"
             f" `{study.command('collect')}` when raters have answered"
         )
-
-
-def _look(looks: Sequence[Look], conclusion: Conclusion, hashes: dict[str, str]) -> list[Look]:
-    """Return the looks with this one, unless its results are the last one's."""
-    decisions = dict(Counter(verdict.decision for verdict in conclusion.verdicts))
-    look = Look(at=datetime.now(UTC), n_ratings=len(conclusion.counting), decisions=decisions, rests_on=hashes)
-    same = bool(looks) and looks[-1].model_copy(update={"at": look.at}) == look
-    return list(looks) if same else [*looks, look]
 
 
 FLAGGED = 0.4  # HUME's bound of Fleiss' kappa, below which it calls a task problematic (section 5.3)

@@ -11,10 +11,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from annotation.campaign.counting import PairCoverage
-from annotation.questions.question import Question
 from annotation.sampling.queues import SCOPES, in_order
 from annotation.sampling.sample import COMMAND
 from annotation.statistics.summaries import Design
@@ -69,17 +67,12 @@ def answers(ratings: pd.DataFrame, design: Design) -> pd.Series:
         scale = design.asked(question)
         if scale.required:
             got = np.bincount(pair[(ratings["question"] == question).to_numpy()], minlength=len(names))
-            least = np.minimum(least, np.where(_asked(ratings, names, scale, design), got, least))
+            if scale.pools:  # pairs about which it is not asked need no answer
+                first = ratings.drop_duplicates("pair_id").set_index("pair_id")["transformation"].astype(str)
+                asked = first.map(design.pool_of).reindex(names).isin(scale.pools).to_numpy()
+                got = np.where(asked, got, least)
+            least = np.minimum(least, got)
     return pd.Series(least, index=names)
-
-
-def _asked(ratings: pd.DataFrame, pair_ids: pd.Index, scale: Question, design: Design) -> NDArray[np.bool_]:
-    """Return a mask of the pairs about which a question is asked."""
-    if not scale.pools:
-        return np.ones(len(pair_ids), np.bool_)
-    first = ratings.drop_duplicates("pair_id").set_index("pair_id")["transformation"].astype(str)
-    pools = first.map(design.pool_of)
-    return pools.reindex(pair_ids).isin(scale.pools).to_numpy()
 
 
 def with_enough(ratings: pd.DataFrame, design: Design) -> pd.DataFrame:

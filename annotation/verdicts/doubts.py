@@ -209,21 +209,16 @@ def _close(item: str, verdicts: Sequence[Verdict]) -> Iterator[str]:
     """Yield a line on verdicts whose mean or share could easily be on the other side with other pairs."""
     near = []
     for verdict in verdicts:
-        probability = _probability(verdict)
+        probability = verdict.probability
+        if math.isnan(probability) and verdict.decision == "accepted":  # of the other rules each alone can turn it
+            probability = min(
+                (p for rule in verdict.result.probabilities if not math.isnan(p := rule.probability)), default=math.nan
+            )
         sure = probability if verdict.decision == "accepted" else 1 - probability
         if verdict.decision != "undecided" and sure < CLOSE:
             near.append(f"{_name(verdict)} ({verdict.decision}, P {number(probability)})")
     if near:
         yield f"other {item}s could easily have changed {count(len(near), 'verdict')}: {_some(near)}"
-
-
-def _probability(verdict: Verdict) -> float:
-    """Return the verdict's P; if a rule has none, that of the others, if one of these alone can turn the verdict."""
-    chances = [chance.probability for chance in verdict.result.probabilities]
-    probabilities = [chance for chance in chances if not math.isnan(chance)]
-    if probabilities and math.isnan(verdict.probability) and verdict.decision == "accepted":
-        return min(probabilities)
-    return verdict.probability
 
 
 def _agreement(verdicts: Sequence[Verdict]) -> Iterator[str]:

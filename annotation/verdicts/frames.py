@@ -106,19 +106,14 @@ def _heeded(rated: pd.DataFrame) -> pd.DataFrame:
         raise ValueError("ratings: column 'simulated' has values other than true and false")
     if "submitted_at" in rated:
         filled(rated, ("submitted_at",), "ratings")
-        return rated.assign(submitted_at=_times(rated["submitted_at"]))
+        column = times = rated["submitted_at"]
+        if not (pd.api.types.is_numeric_dtype(column) or pd.api.types.is_datetime64_any_dtype(column)):
+            times = pd.to_datetime(column.astype(str), utc=True, format="ISO8601", errors="coerce")
+        if len(unreadable := column[times.isna().to_numpy(bool)]):
+            text = unreadable.iloc[0]
+            raise ValueError(f"ratings: {text!r} in column 'submitted_at' is not a time such as 2026-01-31T12:00:00Z")
+        return rated.assign(submitted_at=times)
     return rated[~rated["surplus"].astype(bool)] if "surplus" in rated else rated
-
-
-def _times(column: pd.Series) -> pd.Series:
-    """Return times in a sortable type, parsed if they are text."""
-    if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_datetime64_any_dtype(column):
-        return column
-    times = pd.to_datetime(column.astype(str), utc=True, format="ISO8601", errors="coerce")
-    if (unreadable := times.isna().to_numpy(bool)).any():
-        text = column.iloc[int(unreadable.argmax())]
-        raise ValueError(f"ratings: {text!r} in column 'submitted_at' is not a time such as 2026-01-31T12:00:00Z")
-    return times
 
 
 def _sample(frame: pd.DataFrame, table: str) -> list[Pair]:
@@ -130,16 +125,14 @@ def _sample(frame: pd.DataFrame, table: str) -> list[Pair]:
     if (twice := rows["pair_id"].duplicated().to_numpy(bool)).any():
         pair = rows["pair_id"].iloc[int(twice.argmax())]
         raise ValueError(f"{table}: pair {pair} has more than one {' or '.join(names)}")
-    return [_pair({str(name): value for name, value in row.items()}) for row in rows.to_dict("records")]
-
-
-def _pair(values: dict[str, str]) -> Pair:
-    name = values["transformation"]
-    transformation = EIGHT.get(name)
-    axis, pool = (transformation.axis, transformation.pool) if transformation else ("", name)
-    defaults = {"axis": axis, "pool": pool, "language": UNKNOWN, "output_language": UNKNOWN}
-    blank = dict.fromkeys(("key", "dataset", "task_type", "original", "transformed", *_MAKER), "")
-    return Pair.model_validate({**blank, **defaults, "seed": 0, **values})
+    blank = dict.fromkeys(("axis", "key", "dataset", "task_type", "original", "transformed", *_MAKER), "")
+    sample = []
+    for row in rows.to_dict("records"):
+        kind = EIGHT.get(row["transformation"])
+        of_kind = {"axis": kind.axis, "pool": kind.pool} if kind else {"pool": row["transformation"]}
+        languages = {"language": UNKNOWN, "output_language": UNKNOWN}
+        sample.append(Pair.model_validate({**blank, **of_kind, **languages, "seed": 0, **row}))
+    return sample
 
 
 def _completed(rated: pd.DataFrame, sample: list[Pair]) -> pd.DataFrame:

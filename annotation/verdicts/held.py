@@ -104,17 +104,18 @@ def held_back(
     reasons = {
         group_key: list(reasons_to_look(group, design, checks, group_key[0])) for group_key, group in groups.items()
     }
-    return [_held(verdict, reasons.get(tuple(getattr(verdict, name) for name in key), [])) for verdict in verdicts]
-
-
-def _held(verdict: Verdict, to_look_at: Sequence[tuple[str, Sequence[str]]]) -> Verdict:
-    if not to_look_at or verdict.decision == "undecided":
-        return verdict
-    by_rule = f"the rule alone: {verdict.decision} ({'; '.join(verdict.reasons)})"
-    raters = tuple(sorted({rater for _, raters in to_look_at for rater in raters}))
-    reasons = (*(f"{LOOK}{reason}" for reason, _ in to_look_at), by_rule)
-    undecided = verdict.model_copy(update={"decision": "undecided", "reasons": reasons})
-    return undecided.reviewed(unchecked=verdict.decision, to_look_at=raters)
+    held = []
+    for verdict in verdicts:
+        to_look_at = reasons.get(tuple(getattr(verdict, name) for name in key))
+        if not to_look_at or verdict.decision == "undecided":
+            held.append(verdict)
+            continue
+        by_rule = f"the rule alone: {verdict.decision} ({'; '.join(verdict.reasons)})"
+        raters = tuple(sorted({rater for _, raters in to_look_at for rater in raters}))
+        why = (*(f"{LOOK}{reason}" for reason, _ in to_look_at), by_rule)
+        undecided = verdict.model_copy(update={"decision": "undecided", "reasons": why})
+        held.append(undecided.reviewed(unchecked=verdict.decision, to_look_at=raters))
+    return held
 
 
 def reasons_to_look(

@@ -6,14 +6,16 @@ verdict: later ratings play no part. Its interval holds at all looks together, b
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from annotation.campaign.counting import PairCoverage
 from annotation.questions.summary import Chance
@@ -21,7 +23,7 @@ from annotation.records import BlockLook, Outcome, TakenLook
 from annotation.sampling.queues import ends_of
 from annotation.statistics.summaries import Design, compact, summarise
 from annotation.verdicts.rules import lacking, rules_for
-from plumbline.statistics.estimates import Estimate, Floats
+from plumbline.statistics.estimates import Estimate
 from plumbline.statistics.group_sequential import (
     FEW,
     FEWEST,
@@ -46,24 +48,80 @@ WHY_UNBIASED = (
 
 @dataclass(frozen=True)
 class BlockProgress:
-    """The progress of the blocks of one group with a verdict."""
+    """The progress of the blocks of one group with a verdict, and what follows from the looks at them."""
 
     ends: tuple[int, ...]  #: pairs after each block, including withdrawn ones
-    counting: tuple[str, ...]  #: pairs that count in the blocks up to the last look, in their order
-    complete: int  #: blocks in which all pairs are completed
-    opened: int  #: blocks that raters get or got: up to the look that decided, or else including the next one
-    looks: tuple[BlockLook, ...]  #: results of each look for each rule
-    level: float  #: one-sided level of the last look; NaN before the first
-    decision: Outcome  #: decision of the last look
-    missing: int  #: answers that the open block waits for
-    #: Means and shares without the bias of stopping, by question and label, once it has stopped.
-    unbiased: Mapping[tuple[str, str], Estimate]
-    chances: tuple[tuple[str, Chance], ...]  #: question and P of each rule, at the last look
+    waiting: tuple[int, ...]  #: answers that each block still needs
+    order: tuple[str, ...]  #: all pairs, in the order of the blocks
+    enough: NDArray[np.bool_]  #: for each of them whether it counts once a look takes its block
+    rules: tuple[RuleSpec, ...]  #: those that each look judges
+    results: Looks  #: of the rules, which are numbered from 0
 
     @property
     def n_looks(self) -> int:
         """The number of looks, up to the deciding one."""
-        return max((look.look for look in self.looks), default=0)
+        return max((len(path.pairs) for path in self.results.paths.values()), default=0)
+
+    @property
+    def decision(self) -> Outcome:
+        """The decision of the last look."""
+        return _OUTCOMES[self.results.decision]
+
+    @property
+    def complete(self) -> int:
+        """The number of blocks in which all pairs are completed, or which a look took."""
+        complete = next((number for number, answers in enumerate(self.waiting) if answers), len(self.ends))
+        return max(complete, self.n_looks)
+
+    @property
+    def opened(self) -> int:
+        """The number of blocks that raters get or got: up to the look that decided, or else including the next one."""
+        return self.n_looks if self.decision != "undecided" else min(self.complete + 1, len(self.ends))
+
+    @property
+    def missing(self) -> int:
+        """The number of answers that the open block waits for."""
+        going_on = self.decision == "undecided" and self.complete < len(self.ends)
+        return sum(self.waiting[: self.complete + 1]) if going_on else 0
+
+    @property
+    def counting(self) -> tuple[str, ...]:
+        """The pairs that count in the blocks up to the last look, in their order."""
+        end = self.ends[self.n_looks - 1] if self.n_looks else 0
+        return tuple(itertools.compress(self.order[:end], self.enough))
+
+    @property
+    def level(self) -> float:
+        """The one-sided level of the last look; NaN before the first."""
+        return next((float(path.levels[-1]) for path in self.results.paths.values() if self.n_looks), math.nan)
+
+    @functools.cached_property
+    def looks(self) -> tuple[BlockLook, ...]:
+        """The results of each look for each rule."""
+        frame = self.results.frame().rename(columns={"p_above": "above", "p_below": "below"})
+        of_rules = [self.rules[int(number)] for number in frame.pop("question")]
+        return tuple(
+            BlockLook(question=rule.question, label=rule.label, limit=rule.limit, **row)
+            for rule, row in zip(of_rules, frame.to_dict("records"), strict=True)
+        )
+
+    @property
+    def chances(self) -> tuple[tuple[str, Chance], ...]:
+        """Each rule's question and its P at the last look."""
+        chances = []
+        for rule, reached in zip(self.rules, self.results.reached.values(), strict=True):
+            probability = reached if rule.at_least is not None else 1 - reached
+            reason = (FEW if self.results.pairs else "no block is complete") if math.isnan(probability) else ""
+            chances.append((rule.question, Chance(probability=probability, reason=reason)))
+        return tuple(chances)
+
+    @property
+    def unbiased(self) -> Mapping[tuple[str, str], Estimate]:
+        """Means and shares without the bias of stopping, by question and label, once it has stopped."""
+        if not self.n_looks or (self.decision == "undecided" and self.complete < len(self.ends)):
+            return {}
+        estimates = list(zip(self.rules, self.results.unbiased.values(), strict=True))
+        return {(rule.question, rule.label): estimate for rule, estimate in reversed(estimates)}
 
     def lines(self) -> tuple[str, ...]:
         """Return remarks to be read beside the decision."""
@@ -121,49 +179,26 @@ def block_progress(
         n_answers = max(answered.get(pair_id, 0), coverage.raters.get(pair_id, 0))
         return 0 if pair_id in withdrawn else max(0, design.per_pair - n_answers)
 
-    waiting = [sum(map(missing, order[start:end])) for start, end in zip((0, *ends), ends, strict=False)]
-    complete = next((number for number, answers in enumerate(waiting) if answers), len(ends))
+    waiting = tuple(sum(map(missing, order[start:end])) for start, end in zip((0, *ends), ends, strict=False))
     enough = np.array([i not in withdrawn and answered.get(i, 0) >= rule.min_raters for i in order], dtype=np.bool_)
-    places = {pair_id: position for position, pair_id in enumerate(order)}
-    rated = ratings.assign(turn=ratings["pair_id"].map(places)) if len(ratings) else ratings
-    specs = _specs(group[0], design) if ends and ends[0] >= FEWEST else []
+    progress = BlockProgress(ends, waiting, tuple(order), enough, (), Looks({}, {}, {}, 0, "undecided"))
+    if not ends or ends[0] < FEWEST:
+        return progress
+    rules = rules_for(group[0], rule) if rule.rules else design.threshold_rules(group[0])
+    if not rules:
+        return progress
+    by_name = {str(number): of_rule for number, of_rule in enumerate(rules)}
+    means = {name: design.pair_means(ratings, of_rule).reindex(order) for name, of_rule in by_name.items()}
     counting = [enough & (np.arange(len(order)) < end) for end in ends]
-    looks, taken_looks = Looks({}, {}, {}, 0, "undecided"), _taken(design, group, specs)
-    if specs:
-        criteria = {str(number): criterion_of(spec, design) for number, spec in enumerate(specs)}
-        values = {str(number): _pair_means(rated, spec, design, len(order)) for number, spec in enumerate(specs)}
-        able = [_may_decide(rated, list(itertools.compress(order, at)), design, group[0]) for at in counting]
-        looks = take_looks(
-            BlockData(values, counting, complete, able),
-            Blocks(ends, criteria=criteria),
-            {str(number): _path(taken_looks, number) for number in range(len(specs))} if taken_looks else {},
-            taken_looks[-1].decision if taken_looks else None,
-        )
-    n_looks = max((len(path.pairs) for path in looks.paths.values()), default=0)
-    decided = looks.decision != "undecided"
-    done = max(complete, n_looks)
-    return BlockProgress(
-        ends=ends,
-        counting=tuple(itertools.compress(order, counting[n_looks - 1])) if n_looks else (),
-        complete=done,
-        opened=n_looks if decided else min(done + 1, len(ends)),
-        looks=tuple(_seen(looks, specs)),
-        level=next((float(path.levels[-1]) for path in looks.paths.values() if n_looks), math.nan),
-        decision=_OUTCOMES[looks.decision],
-        missing=sum(waiting[: done + 1]) if not decided and done < len(ends) else 0,
-        unbiased=_unbiased(looks, specs) if n_looks and (decided or done == len(ends)) else {},
-        chances=tuple(_chances(looks, specs)),
-    )
+    able = [_may_decide(ratings, list(itertools.compress(order, at)), design, group[0]) for at in counting]
+    values = {name: of_pairs.to_numpy(np.float64) for name, of_pairs in means.items()}
+    blocks = Blocks(ends, criteria={name: criterion_of(of_rule, design) for name, of_rule in by_name.items()})
+    past, decision = _past(design, group, list(by_name))
+    results = take_looks(BlockData(values, counting, progress.complete, able), blocks, past, decision)
+    return replace(progress, rules=rules, results=results)
 
 
 _OUTCOMES: dict[str, Outcome] = {"accepted": "accepted", "rejected": "rejected", "undecided": "undecided"}
-
-
-def _specs(pool: str, design: Design) -> Sequence[RuleSpec]:
-    """Return the rules that judge a pool."""
-    if design.rule.rules:
-        return rules_for(pool, design.rule)
-    return design.threshold_rules(pool)
 
 
 def criterion_of(spec: RuleSpec, design: Design) -> Criterion:
@@ -171,16 +206,6 @@ def criterion_of(spec: RuleSpec, design: Design) -> Criterion:
     scale = design.asked(spec.question).judged_scale
     side: Side = "at_least" if spec.at_least is not None else "at_most"
     return Criterion(spec.limit, (float(scale[0]), float(scale[-1])), side)
-
-
-def _pair_means(ratings: pd.DataFrame, spec: RuleSpec, design: Design, n_pairs: int) -> Floats:
-    """Return a rule's statistic of each pair, in their order; NaN for a pair without answers."""
-    of_question = ratings[ratings["question"] == spec.question]
-    if of_question.empty:
-        return np.full(n_pairs, math.nan)
-    value = design.asked(spec.question).numbers(of_question, spec.label)
-    means: pd.Series = pd.Series(value, dtype=float).groupby(of_question["turn"].to_numpy()).mean()
-    return means.reindex(range(n_pairs)).to_numpy(np.float64)
 
 
 def _may_decide(ratings: pd.DataFrame, pair_ids: Sequence[str], design: Design, pool: str) -> bool:
@@ -193,42 +218,20 @@ def _may_decide(ratings: pd.DataFrame, pair_ids: Sequence[str], design: Design, 
     return not lacking(summaries, len(pair_ids), design.rule, rules_for(pool, design.rule))
 
 
-def _taken(design: Design, group: tuple[str, ...], specs: Sequence[RuleSpec]) -> list[TakenLook]:
-    """Return the looks taken at a group so far, each as last taken, in order."""
-    by_look = {look.look: look for look in design.past_looks if look.group == group and len(look.values) == len(specs)}
-    return [by_look[number] for number in itertools.takewhile(by_look.__contains__, itertools.count(1))]
-
-
-def _path(looks: Sequence[TakenLook], number: int) -> Path:
-    """Return the path of the looks taken at one rule."""
-    values = [look.values[number] for look in looks]
-    columns = (np.array([getattr(value, name) for value in values]) for name in _NUMBERS)
-    return Path(np.array([value.pairs for value in values], dtype=np.int64), *columns)
+def _past(design: Design, group: tuple[str, ...], names: Sequence[str]) -> tuple[dict[str, Path], Outcome | None]:
+    """Return the looks taken at a group so far, each as last taken: the path of each rule, and the last decision."""
+    by_look = {look.look: look for look in design.past_looks if look.group == group and len(look.values) == len(names)}
+    looks = [by_look[number] for number in itertools.takewhile(by_look.__contains__, itertools.count(1))]
+    if not looks:
+        return {}, None
+    paths = {
+        name: Path(
+            np.array([value.pairs for value in values], dtype=np.int64),
+            *np.array([[getattr(value, number) for number in _NUMBERS] for value in values], dtype=np.float64).T,
+        )
+        for name, values in zip(names, zip(*(look.values for look in looks), strict=True), strict=True)
+    }
+    return paths, looks[-1].decision
 
 
 _NUMBERS = ("mean", "low", "high", "level", "above", "below")  # a path's fields after its pairs
-
-
-def _seen(looks: Looks, specs: Sequence[RuleSpec]) -> Iterator[BlockLook]:
-    """Yield the numbers of each look and rule."""
-    for row in looks.frame().to_dict("records"):
-        spec = specs[int(row["question"])]
-        numbers = {name: row[name] for name in ("look", "pairs", "level", "mean", "low", "high")}
-        yield BlockLook(
-            question=spec.question, label=spec.label, above=row["p_above"], below=row["p_below"], limit=spec.limit,
-            **numbers,
-        )  # fmt: skip
-
-
-def _chances(looks: Looks, specs: Sequence[RuleSpec]) -> Iterator[tuple[str, Chance]]:
-    """Yield each rule's question and its P at the last look."""
-    for spec, reached in zip(specs, looks.reached.values(), strict=True):
-        probability = reached if spec.at_least is not None else 1 - reached
-        reason = (FEW if looks.pairs else "no block is complete") if math.isnan(probability) else ""
-        yield spec.question, Chance(probability=probability, reason=reason)
-
-
-def _unbiased(looks: Looks, specs: Sequence[RuleSpec]) -> dict[tuple[str, str], Estimate]:
-    """Return the judged means and shares, corrected for the bias of stopping at the last look."""
-    estimates = zip(specs, looks.unbiased.values(), strict=True)
-    return {(spec.question, spec.label): estimate for spec, estimate in reversed(list(estimates))}

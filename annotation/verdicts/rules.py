@@ -54,14 +54,10 @@ class RuleValue:
     @property
     def number(self) -> str:
         """The statistic with its number: `mean quality 4.17`."""
-        of = "of " if self.rule.label else ""
-        return f"{self.rule.statistic} {of}{self.what} {_beside(self.estimate.value, self.rule.limit)}"
-
-
-def _beside(value: float, limit: float) -> str:
-    """Format a number with two digits, or more if needed to tell it from the limit: 2.998 is below 3."""
-    digits = next((digits for digits in range(2, 6) if round(value, digits) != round(limit, digits)), 2)
-    return f"{value:.{digits}f}"
+        of, value, limit = "of " if self.rule.label else "", self.estimate.value, self.rule.limit
+        # With two digits, or more if needed to tell it from the limit: 2.998 is below 3.
+        digits = next((digits for digits in range(2, 6) if round(value, digits) != round(limit, digits)), 2)
+        return f"{self.rule.statistic} {of}{self.what} {value:.{digits}f}"
 
 
 def in_words(rule: RuleSpec) -> str:
@@ -203,18 +199,16 @@ def _accepted(judged: Sequence[RuleValue]) -> list[str]:
     parts: dict[tuple[object, ...], list[RuleValue]] = {}
     for value in judged:
         parts.setdefault((value.rule.statistic, value.rule.at_least, value.rule.at_most), []).append(value)
-    return [_kept(values) for values in parts.values()]
-
-
-def _kept(values: Sequence[RuleValue]) -> str:
-    rule = values[0].rule
-    limit = f"at {'least' if rule.at_least is not None else 'most'} {rule.limit:g}"
-    if not values[0].by_interval:
-        first, *rest = (value.number for value in values)
-        return ", ".join([first, *(text.removeprefix(f"{rule.statistic} ") for text in rest)]) + f": {limit}"
-    upper = rule.at_least is None
-    ends = (f"{value.what} {value.estimate.high if upper else value.estimate.low:.2f} {value.told}" for value in values)
-    return f"{'upper' if upper else 'lower'} end of {', '.join(ends)}: {limit}"
+    reasons = []
+    for values in parts.values():
+        rule, upper = values[0].rule, values[0].rule.at_least is None
+        numbers = ", ".join(value.number for value in values).replace(f", {rule.statistic} ", ", ")
+        if values[0].by_interval:
+            end = "high" if upper else "low"
+            ends = (f"{value.what} {getattr(value.estimate, end):.2f} {value.told}" for value in values)
+            numbers = f"{'upper' if upper else 'lower'} end of {', '.join(ends)}"
+        reasons.append(f"{numbers}: at {'most' if upper else 'least'} {rule.limit:g}")
+    return reasons
 
 
 LATE: dict[Fixed, str] = {

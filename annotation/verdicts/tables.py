@@ -232,10 +232,10 @@ def verdicts_exhibit(verdicts: Sequence[Verdict], called: ItemNames = PAIRS, *, 
         if len(verdict.result.rules) > 1:
             row |= {f"P: {rule}": chance(by_rule.probability) for rule, by_rule in rule_chances(verdict)}
         row["Failed"] = "–" if math.isnan(verdict.failed_share) else f"{verdict.failed_share:.1%}"
-        reasons = in_own_words(verdict.reasons, called)
-        row["Reasons"] = "; ".join(
-            [*reasons, *pooled(verdict), *_waves(verdict), *_blocks(verdict), *_left_out(verdict, called)]
-        )
+        reasons = [*in_own_words(verdict.reasons, called), *pooled(verdict)]
+        if verdict.waves != (1,):
+            reasons.append(f"rests on waves {' and '.join(map(str, verdict.waves))} of the sample")
+        row["Reasons"] = "; ".join([*reasons, *_blocks(verdict), *_left_out(verdict, called)])
         rows.append(row)
     return Exhibit("verdicts", "Verdicts", verdict_table(verdicts), pd.DataFrame(rows).fillna("–"))
 
@@ -329,11 +329,6 @@ def unbiased_exhibit(verdicts: Iterable[Verdict], called: ItemNames = PAIRS) -> 
         for row in frame.to_dict("records")
     )
     return Exhibit("unbiased_means", "Means without the bias of stopping early", frame, printed, (f"{WHY_UNBIASED}.",))
-
-
-def _waves(verdict: Verdict) -> list[str]:
-    """Return a line on the waves that a verdict rests on, if the sample was extended."""
-    return [] if verdict.waves == (1,) else [f"rests on waves {' and '.join(map(str, verdict.waves))} of the sample"]
 
 
 def pooled(verdict: Verdict) -> list[str]:

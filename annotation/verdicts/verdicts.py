@@ -32,15 +32,17 @@ def chances(ratings: pd.DataFrame, rules: Sequence[RuleSpec], design: Design) ->
 
     It comes from the test that gives the interval's ends (`MeanOfAnswers`).
     """
-    return tuple(_chance(ratings[ratings["question"] == rule.question], rule, design) for rule in rules)
-
-
-def _chance(ratings: pd.DataFrame, rule: RuleSpec, design: Design) -> Chance:
-    if ratings.empty:
-        return Chance(probability=math.nan, reason="no ratings")
-    answers = design.asked(rule.question).judged(ratings, rule.label)
-    reached = MeanOfAnswers(answers, design.rule.interval).reached(rule.limit)
-    return reached if rule.at_least is not None else Chance(probability=1 - reached.probability, reason=reached.reason)
+    chances = []
+    for rule in rules:
+        of_question = ratings[ratings["question"] == rule.question]
+        if of_question.empty:
+            chances.append(Chance(probability=math.nan, reason="no ratings"))
+            continue
+        answers = design.asked(rule.question).judged(of_question, rule.label)
+        reached = MeanOfAnswers(answers, design.rule.interval).reached(rule.limit)
+        at_most = Chance(probability=1 - reached.probability, reason=reached.reason)
+        chances.append(reached if rule.at_least is not None else at_most)
+    return tuple(chances)
 
 
 def pair_means(ratings: pd.DataFrame, design: Design) -> pd.DataFrame:
@@ -70,21 +72,13 @@ def _own_decisions(ratings: pd.DataFrame, design: Design) -> pd.Series:
     pools = ratings["transformation"].astype(str).map(design.pool_of)
     decided: dict[str, str] = {}
     for pool, of_pool in ratings.groupby(pools):
-        pairs = pd.Index(of_pool["pair_id"].unique())
-        masks = [
-            _keeps(of_pool, rule, design).reindex(pairs, fill_value=False) for rule in rules_for(str(pool), design.rule)
-        ]
-        met = np.logical_and.reduce([mask.to_numpy(np.bool_) for mask in masks])
+        pairs = list(of_pool["pair_id"].unique())
+        met = np.ones(len(pairs), np.bool_)
+        for rule in rules_for(str(pool), design.rule):
+            means = design.pair_means(of_pool, rule).reindex(pairs).to_numpy(np.float64)  # NaN meets no rule
+            met &= means >= rule.limit if rule.at_least is not None else means <= rule.limit
         decided |= dict(zip(pairs, np.where(met, "accepted", "rejected"), strict=True))
     return pd.Series(decided)
-
-
-def _keeps(ratings: pd.DataFrame, rule: RuleSpec, design: Design) -> pd.Series:
-    """Return a mask of the pairs whose own number meets a rule: the mean of their ratings, or the share of a label."""
-    of_question = ratings[ratings["question"] == rule.question]
-    value = pd.Series(design.asked(rule.question).numbers(of_question, rule.label), of_question.index)
-    numbers = value.groupby(of_question["pair_id"]).mean()
-    return numbers >= rule.limit if rule.at_least is not None else numbers <= rule.limit
 
 
 def accepted_pairs(means: pd.DataFrame, questions: Collection[str]) -> frozenset[str]:
@@ -216,11 +210,11 @@ def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None
     ratings = rests.ratings
     rated = compact(ratings.assign(**{name: ratings["pair_id"].map(facts[name]) for name in ("pool", "task_type")}))
     groups = {tuple(map(str, group_key)): group for group_key, group in rated.groupby(key, observed=True)}
-    counted = pd.Series(is_among(sample["pair_id"], ratings["pair_id"].unique()), index=sample.index)
+    counted = sample[is_among(sample["pair_id"], ratings["pair_id"].unique())]
 
     def judge(group: tuple[tuple[object, ...], pd.DataFrame]) -> tuple[Place, dict[str, object]]:
         names, pairs = group
-        group_key = tuple(map(str, names))
+        group_key, counting = tuple(map(str, names)), pairs[pairs.index.isin(counted.index)]
         of_group = groups.get(group_key, rated.iloc[:0])
         n_pairs = int(of_group["pair_id"].nunique())
         progress = rests.blocks.get(group_key)
@@ -255,7 +249,7 @@ def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None
                 **({"blocks": progress.ends, "looks": progress.looks} if progress else {}),
             ),
             "n_pairs": n_pairs,
-            "waves": _waves(pairs["wave"], counted),
+            "waves": tuple(sorted(map(int, (counting if len(counting) else pairs)["wave"].unique()))),
             "questions": summaries,
             "simulated": bool(of_group["simulated"].any()),
         }
@@ -276,12 +270,6 @@ def _after_looks(summary: Summary, progress: BlockProgress, *, one_threshold: bo
     probability = of_question.probability if one_threshold and of_question else math.nan
     update = {"unbiased": estimates.get((summary.question, "")), "shares": shares, "probability": probability}
     return summary.model_copy(update=update)
-
-
-def _waves(waves: pd.Series, counted: pd.Series) -> tuple[int, ...]:
-    """Return the waves of a group's counting pairs, or of those drawn if none counts."""
-    counting = waves[counted[waves.index]]
-    return tuple(sorted(map(int, (counting if len(counting) else waves).unique())))
 
 
 def with_exclusions(
