@@ -35,7 +35,11 @@ def rating_shares(shares: pd.DataFrame, scale: Sequence[float]) -> alt.LayerChar
     and point (or fifth of a scale with many), in the order in which they are shown.
     """
     classes = classes_of(np.array([]), scale)[0]
-    colours = _point_colours(len(classes))
+    at = np.linspace(0, len(_PUOR) - 1, len(classes))  # between PuOr's five stops
+    channels = [np.interp(at, range(len(_PUOR)), channel).round().astype(int) for channel in zip(*_PUOR, strict=True)]
+    red, green, blue = channels
+    # On these, white letters are easier to read than black ones (weights of ITU-R BT.601).
+    dark = dict(zip(classes, (0.299 * red + 0.587 * green + 0.114 * blue < 110).tolist(), strict=True))
     ends = shares.groupby("transformation", sort=False)["share"].cumsum()
     bars = shares.assign(
         name=_bar_names(shares),
@@ -43,11 +47,11 @@ def rating_shares(shares: pd.DataFrame, scale: Sequence[float]) -> alt.LayerChar
         end=ends,
         middle=ends - shares["share"] / 2,
         words=[f"{share:.0%}" if share >= _FAINT else "" for share in shares["share"]],
-        dark=shares["value"].map({point: _is_dark(colour) for point, colour in zip(classes, colours, strict=True)}),
+        dark=shares["value"].map(dark),
     )
     row = alt.Y("name:N", sort=list(dict.fromkeys(bars["name"])), title=None)
     colour = alt.Color("value:O", title="Rating").scale(
-        domain=classes, range=["#{:02x}{:02x}{:02x}".format(*rgb) for rgb in colours]
+        domain=classes, range=["#{:02x}{:02x}{:02x}".format(*rgb) for rgb in zip(*channels, strict=True)]
     )
     base = alt.Chart(bars)
     parts = base.mark_bar(stroke=NEUTRAL, strokeWidth=0.5).encode(
@@ -143,16 +147,3 @@ def _verdict_names(means: pd.DataFrame) -> list[str]:
     """Return the names of verdicts: `Paraphrasing (en): accepted`."""
     places = zip(means["transformation"], means["language"], means["task_type"], means["decision"], strict=True)
     return [f"{scoped(name, language, task)}: {decision}" for name, language, task, decision in places]
-
-
-def _point_colours(number_of_points: int) -> list[tuple[int, int, int]]:
-    """Return PuOr's colours for the scale's number of points, interpolated between its five stops."""
-    at = np.linspace(0, len(_PUOR) - 1, number_of_points)
-    channels = [np.interp(at, range(len(_PUOR)), channel).round().astype(int) for channel in zip(*_PUOR, strict=True)]
-    return [(int(red), int(green), int(blue)) for red, green, blue in zip(*channels, strict=True)]
-
-
-def _is_dark(colour: tuple[int, int, int]) -> bool:
-    """Return whether white letters are easier to read on a colour than black ones (weights of ITU-R BT.601)."""
-    red, green, blue = colour
-    return 0.299 * red + 0.587 * green + 0.114 * blue < 110

@@ -3,35 +3,48 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from datetime import datetime
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from annotation.campaign.names import UNNAMED, listed_raters
+from annotation.crowd import pay
+from annotation.human.forms import form_of
+from annotation.human.records import HumanTask
+from annotation.judges.outcome import JudgesOutcome
+from annotation.judges.select_generator import family
 from annotation.page.training import by_trained
 from annotation.questions.entries import worded
+from annotation.questions.summary import Share, Summary
 from annotation.ratings.decisions import decision_words
-from annotation.records import Verdict
+from annotation.records import Group, Verdict
 from annotation.report.material import CampaignMaterial
+from annotation.report.methods import SOURCE_NAMES
+from annotation.statistics.reliability import reliability_table, truth_table
 from annotation.verdicts import tables
-from annotation.verdicts.by_task import groups_by_task, verdicts_by_task
 from annotation.verdicts.preregistration import amendments
 from annotation.verdicts.rules import in_words
-from annotation.verdicts.tables import display, rated
-from plumbline.exhibits.table import Exhibit
+from annotation.verdicts.tables import display, interval_of, rated
+from plumbline.exhibits.table import Exhibit, interval
 from plumbline.languages import language_name
 from plumbline.scales import classes_of
 from plumbline.statistics.agreement import number_of_raters
+from plumbline.statistics.estimates import Estimate
 from plumbline.study.base import StudyPart
 from plumbline.study.campaign import AcceptanceSpec, RatersSpec, RuleSpec
 
 
 def verdicts_exhibit(material: CampaignMaterial) -> Exhibit:
     """Return a row for each verdict; of tasks that people do without labels, which another table has."""
-    verdicts, tasks = verdicts_by_task(material.tasks, material.verdicts), material.study.judging.does_tasks
-    return tables.verdicts_exhibit(verdicts, material.study.called, labels=not tasks)
+    verdicts, tasks = material.verdicts, material.tasks
+    if tasks:
+        verdicts = [
+            verdict.model_copy(update={"questions": _taken_together(tasks, verdict.questions)}) for verdict in verdicts
+        ]
+    return tables.verdicts_exhibit(verdicts, material.study.called, labels=not material.study.judging.does_tasks)
 
 
 def table_two_exhibit(material: CampaignMaterial) -> Exhibit:
@@ -266,3 +279,144 @@ def amendments_exhibit(material: CampaignMaterial) -> Exhibit:
     frame = pd.DataFrame([(at.isoformat(), *rest) for at, *rest in rows], columns=["fixed_at", "reason", "changes"])
     printed = frame.assign(fixed_at=[stamp(at) for at, *_ in rows]).set_axis(["When", "Reason", "Changed"], axis=1)
     return Exhibit("amendments", "Changes of the rules after the first rating", frame, printed)
+
+
+def groups_by_task(tasks: Sequence[HumanTask], groups: Sequence[Group]) -> Sequence[Group]:
+    """Return a row for each task, and for each language of tasks with several; without tasks the groups unchanged."""
+    if not tasks:
+        return groups
+    n_ratings, rows = dict[str, int](), list[Group]()
+    for group in (row for row in groups if row.level in ("pool", "language")):  # pools, which are tasks, come first
+        summaries = _taken_together(tasks, group.questions)
+        if group.level == "pool":
+            n_ratings |= {summary.question: summary.n_ratings for summary in summaries}
+        else:  # a task in one language is listed already
+            summaries = tuple(summary for summary in summaries if summary.n_ratings < n_ratings[summary.question])
+        rows.append(group.model_copy(update={"questions": summaries}))
+    return rows
+
+
+def _taken_together(tasks: Sequence[HumanTask], summaries: Iterable[Summary]) -> tuple[Summary, ...]:
+    """Return a summary for each task with rated questions: labels by their names, candidates combined.
+
+    A candidate's number is its drawn place, and a cluster's number is each rater's own: neither means anything across
+    items. The evaluation reports raters' agreement, of whole answers and of those other than cannot_tell.
+    """
+    by_name = {summary.question: summary for summary in summaries}
+    combined = []
+    for task in tasks:
+        of_task = [
+            by_name[question.name]
+            for question in form_of(task).questions()
+            if question.name in by_name and not by_name[question.name].ranks
+        ]
+        if of_task:
+            update = {
+                "n_ratings": sum(summary.n_ratings for summary in of_task),
+                "shares": tuple(_shares(task, of_task)),
+            }
+            combined.append(of_task[0].model_copy(update={**update, "coefficients": ()}))
+    return tuple(combined)
+
+
+def _shares(task: HumanTask, summaries: Sequence[Summary]) -> Iterator[Share]:
+    """Yield each label's share by its name, over the answers to all questions of a task."""
+    form, total = form_of(task), sum(summary.n_ratings for summary in summaries)
+    parts: dict[str, list[tuple[int, Estimate]]] = {}
+    for summary in summaries:
+        for label_share in summary.shares:
+            parts.setdefault(form.meaning(label_share.label), []).append((summary.n_ratings, label_share.share))
+    for name, shares in parts.items():
+        if len(shares) == 1 or not total:
+            yield Share(label=name, share=shares[0][1])
+            continue
+        value = sum(n * share.value for n, share in shares if n) / total
+        reason = f"{form.combined} are combined, so no interval is computed"
+        yield Share(label=name, share=Estimate.alone(value, reason))
+
+
+def reliability_exhibit(material: CampaignMaterial) -> Exhibit:
+    """Return a row for each question and statistic of reliability."""
+    frame = reliability_table(material.counting, material.questions)
+    return _printed(
+        "reliability", "Reliability of ratings, with 95% intervals for normal ratings", frame, ["question", "statistic"]
+    )
+
+
+def truth_exhibit(material: CampaignMaterial) -> Exhibit:
+    """Return a row for each question, method and number; empty if no item has a known right label."""
+    controls = material.control_ratings
+    stay = (controls["status"] == "submitted") & (controls["excluded"] == "") & (controls["withdrawn"] == "")
+    answers = pd.concat([material.counting, controls[stay]])
+    frame = truth_table(answers, material.rubric.asked(), material.right)
+    caption = "Accuracy on items with a known right label, with 95% intervals"
+    return _printed("truth", caption, frame, ["question", "method", "statistic"])
+
+
+def _printed(name: str, caption: str, frame: pd.DataFrame, columns: list[str]) -> Exhibit:
+    printed = frame[columns].rename(columns=str.capitalize)
+    printed["Value [95%]"] = list(map(interval_of, frame.to_dict("records")))
+    return Exhibit(name, caption, frame, printed.assign(**{"n": frame["n"].map(str), "Why missing": frame["reason"]}))
+
+
+def campaigns_exhibit(material: CampaignMaterial) -> Exhibit:
+    """Return a row for each campaign: batches, submissions, money and pay, in dollars."""
+    rows = [
+        {
+            "Platform": SOURCE_NAMES[campaign.platform],
+            "Mode": campaign.mode,
+            "Batches offered": f"{campaign.posted} of {campaign.batches}",
+            "Approved": str(campaign.states.get("approved", 0)),
+            "Rejected": str(campaign.states.get("rejected", 0)),
+            "Waiting": str(campaign.states.get("submitted", 0)),
+            "Planned": pay.dollars(campaign.planned),
+            "Rewards": pay.dollars(campaign.rewards),
+            "Bonuses": pay.dollars(campaign.bonuses),
+            "Spent or reserved": pay.dollars(campaign.spent),
+            "Median minutes": _number(campaign.minutes, "{:.0f}"),
+            "Median hourly pay": _number(campaign.hourly, "${:.2f}"),
+        }
+        for campaign in material.crowd
+    ]
+    caption = "Crowd campaigns; sums planned, and spent or reserved, include the platform's fees"
+    frame = pd.DataFrame(rows)
+    return Exhibit("crowd_campaigns", caption, frame, frame)
+
+
+def _number(value: float, form: str) -> str:
+    return "–" if math.isnan(value) else form.format(value)
+
+
+def judges_of(outcome: JudgesOutcome) -> list[dict[Hashable, Any]]:
+    """Return each judge with its model, and with the generators that are its own model or have a related name."""
+    judgements = outcome.judging.judgements
+    makers = dict.fromkeys(judgements["generator"])
+    judges = judgements.drop_duplicates("judge").sort_values("judge")[["judge", "model"]].to_dict("records")
+    return [
+        {**judge, "related": [name for name in makers if family(name) == family(judge["model"])]} for judge in judges
+    ]
+
+
+def means_exhibit(material: CampaignMaterial, outcome: JudgesOutcome) -> Exhibit:
+    """Return a row for each group and question: people's mean, that with judges, and how precise it is."""
+    frame = outcome.means.assign(recorded=", ".join(outcome.recorded), simulated=outcome.simulated)
+    places = [name for name in ("pool", "language", "task_type") if name in frame]
+    units = [" ".join(filter(None, row)) for row in frame[places[1:]].astype(str).itertuples(index=False, name=None)]
+    printed = pd.DataFrame(
+        {
+            material.study.called.judged.capitalize(): frame["pool"].map(display),
+            "Language": units,
+            "Question": frame["question"],
+            "People [95%]": _intervals(frame, "people_mean", ("people_low", "people_high")),
+            "With judges [95%]": _intervals(frame, "mean"),
+            "Rated, judged too": [f"{n:,}, {m:,}" for n, m in zip(frame["n_rated"], frame["n_judged"], strict=True)],
+            "As precise as": frame["worth"].map(lambda worth: _number(worth, "{:,.0f}")),
+            "Refused": frame["reason"],
+        }
+    )
+    caption = "People's means, and the same with judges' scores of further outputs; no verdict rests on these"
+    return Exhibit("judges_means", caption, frame, printed)
+
+
+def _intervals(frame: pd.DataFrame, column: str, ends: tuple[str, str] = ("low", "high")) -> list[str]:
+    return [interval(*row) for row in frame[[column, *ends]].itertuples(index=False, name=None)]

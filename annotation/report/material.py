@@ -151,6 +151,11 @@ def read_material(evidence: Evidence, read_at: datetime | None = None) -> Campai
 def campaign_material(evidence: Evidence, read_at: datetime | None = None) -> CampaignMaterial:
     """Return the material before verdicts: pairs, ratings and raters."""
     study, collected = evidence.study, evidence.read_whole().collected
+    right, truth = dict[str, Mapping[str, object]](), study.folder / TRUTH
+    if truth.exists():  # right answers of imported items
+        labels = pd.read_csv(io.BytesIO(truth.read_bytes()), dtype=str, keep_default_na=False)
+        right = {pair_id: {name: label} for pair_id, name, label in labels.itertuples(index=False) if name}
+    right |= {pair.pair_id: evidence.rubric.right_answers(pair) for pair in collected.control_pairs}
     return CampaignMaterial(
         study=study,
         rubric=evidence.rubric,
@@ -174,15 +179,6 @@ def campaign_material(evidence: Evidence, read_at: datetime | None = None) -> Ca
         crowd=read_summaries(study),
         manifest=evidence.manifest,
         read_at=read_at or datetime.now(UTC),
-        right=_right_answers(evidence, collected.control_pairs),
+        right=right,
         imported=(study.folder / NOT_IMPORTED).exists(),
     )
-
-
-def _right_answers(evidence: Evidence, controls: Sequence[Pair]) -> dict[str, Mapping[str, object]]:
-    """Return the right answers of controls, from the sample, and of imported items, from their file."""
-    file, right = evidence.study.folder / TRUTH, dict[str, Mapping[str, object]]()
-    if file.exists():
-        truth = pd.read_csv(io.BytesIO(file.read_bytes()), dtype=str, keep_default_na=False)
-        right = {pair_id: {name: label} for pair_id, name, label in truth.itertuples(index=False) if name}
-    return right | {pair.pair_id: evidence.rubric.right_answers(pair) for pair in controls}

@@ -22,7 +22,6 @@ from annotation.ratings.signs import controls_missed
 from annotation.records import Verdict
 from annotation.report.material import CampaignMaterial
 from annotation.sampling.candidates import NEAR
-from annotation.verdicts.by_task import answers_of
 from annotation.verdicts.looks import WHY_UNBIASED
 from annotation.verdicts.preregistration import amendments, fixed_text
 from annotation.verdicts.rules import unchecked
@@ -255,9 +254,15 @@ def _changed(verdicts: Sequence[Verdict], decision: str) -> str:
 
 def other_questions(rubric: Rubric, plain: Collection[str], tasks: Sequence[HumanTask] = ()) -> list[str]:
     """Return a sentence for each question that is not in `plain`, or for each of people's `tasks`."""
-    if tasks:
-        return [_asked(task, rubric) for task in tasks]
     sentences = []
+    if tasks:
+        titles = {question.name: question.title["en"] for question in reversed(rubric.questions)}
+        for task in tasks:  # candidates, or their order, are mentioned once
+            form = form_of(task)
+            *names, last = dict.fromkeys(form.meaning(label) for label in form.questions()[0].labels)
+            answers = f"{', '.join(names)} or {last}{form.also_asked}"
+            sentences.append(f"{task.task} (“{titles[task.task]}”) asked for {answers}.")
+        return sentences
     for question, scale in zip(rubric.questions, rubric.asked(), strict=True):
         if scale.name in plain:
             continue
@@ -265,13 +270,6 @@ def other_questions(rubric: Rubric, plain: Collection[str], tasks: Sequence[Huma
         need = "" if scale.required else " (optional)"
         sentences.append(f"{scale.name} (“{question.title['en']}”) asked for {scale.in_a_sentence()}{pools}{need}.")
     return sentences
-
-
-def _asked(task: HumanTask, rubric: Rubric) -> str:
-    """Return a sentence on a task's question; candidates, or their order, are mentioned once."""
-    title = next(question.title["en"] for question in rubric.questions if question.name == task.task)
-    *names, last = answers_of(task)
-    return f"{task.task} (“{title}”) asked for {', '.join(names)} or {last}{form_of(task).also_asked}."
 
 
 def rated_by(material: CampaignMaterial) -> str:

@@ -15,7 +15,7 @@ import pandas as pd
 
 from annotation.judges.check import PEOPLE_DECIDE
 from annotation.records import P_IS
-from annotation.report import exhibits, raters
+from annotation.report import exhibits
 from annotation.report.charts import (
     mean_intervals,
     means_in_words,
@@ -166,8 +166,8 @@ def all_tables(material: CampaignMaterial) -> dict[str, Exhibit]:
         exhibits.labels_exhibit(material),
         looks_exhibit(looks_frame(verdicts), called),
         unbiased_exhibit(verdicts, called),
-        raters.reliability_exhibit(material),
-        raters.truth_exhibit(material),
+        exhibits.reliability_exhibit(material),
+        exhibits.truth_exhibit(material),
         exhibits.raters_exhibit(material),
         exhibits.signs_exhibit(material),
         exhibits.decisions_exhibit(material),
@@ -176,8 +176,8 @@ def all_tables(material: CampaignMaterial) -> dict[str, Exhibit]:
         exhibits.wording_exhibit(material),
         exhibits.amendments_exhibit(material),
         *([exhibits.training_exhibit(material)] if material.trained else []),
-        *([raters.campaigns_exhibit(material)] if material.crowd else []),
-        *([raters.means_exhibit(material, material.judges)] if material.judges is not None else []),
+        *([exhibits.campaigns_exhibit(material)] if material.crowd else []),
+        *([exhibits.means_exhibit(material, material.judges)] if material.judges is not None else []),
     ]
     tables = {table.name: table for table in candidates}
     # Leave out tables of labels if all questions have scales, and tables of ratings if none has.
@@ -220,7 +220,7 @@ def sections(
         **shown,
     }
     if drawn:
-        parts |= {MEANS: _mean_figures(material, drawn[MEANS]), SHARES: _share_figures(material, drawn[SHARES])}
+        parts |= _figures(material, drawn)
     if material.study.judging.does_tasks and material.groups:
         parts |= {"answers": shown.get("labels", []), "labels": [], "table_2": [], "agreement": [], SHARES: []}
     folded = {"Methods", *(["Rules"] if material.holds else [])}
@@ -246,7 +246,7 @@ def page_facts(material: CampaignMaterial, tables: Collection[str]) -> dict[str,
         "p_is": P_IS,
         "judges_left_out": material.judges_left_out,
         "outcome": outcome,
-        "judges": raters.judges_of(outcome) if outcome else [],
+        "judges": exhibits.judges_of(outcome) if outcome else [],
         "simulated": SIMULATED,
         "people_decide": PEOPLE_DECIDE,
         "rated": bool(material.groups),
@@ -256,31 +256,21 @@ def page_facts(material: CampaignMaterial, tables: Collection[str]) -> dict[str,
     }
 
 
-def _share_figures(material: CampaignMaterial, shares: pd.DataFrame) -> list[Figure]:
-    """Return a figure for each question: the share of each point."""
-    scales = {question: material.rubric.scale_of(question) for question in material.questions}
-    return [
-        Figure(
-            rating_shares(group, scales[question]),
-            f"{question.capitalize()}: shares of the points {scales[question][0]} to {scales[question][-1]} by"
-            f" {material.study.called.judged}; n counts"
-            f" single ratings ({SHARES}.csv).",
-            f"{question.capitalize()}. {shares_in_words(group)}",
-        )
-        for question in material.questions
-        if len(group := shares[shares["question"] == question])
-    ]
-
-
-def _mean_figures(material: CampaignMaterial, means: pd.DataFrame) -> list[Figure]:
-    """Return a figure for each question: means against the threshold."""
-    return [
-        Figure(
-            mean_intervals(group, material.rubric.scale_of(question)),
-            f"{question.capitalize()}: mean of the ratings that each verdict rests on, with its 95% interval; the"
-            f" dashed line is the threshold. Intervals are {INTERVALS[group['interval'].iloc[0]]} ({MEANS}.csv).",
-            f"{question.capitalize()}. {means_in_words(group)}",
-        )
-        for question in material.questions
-        if len(group := means[means["question"] == question])
-    ]
+def _figures(material: CampaignMaterial, drawn: Mapping[str, pd.DataFrame]) -> dict[str, list[Figure]]:
+    """Return a figure for each question: its means against the threshold, and the share of each point."""
+    figures: dict[str, list[Figure]] = {MEANS: [], SHARES: []}
+    for question in material.questions:
+        scale, title = material.rubric.scale_of(question), question.capitalize()
+        if len(means := drawn[MEANS][drawn[MEANS]["question"] == question]):
+            caption = (
+                f"{title}: mean of the ratings that each verdict rests on, with its 95% interval; the"
+                f" dashed line is the threshold. Intervals are {INTERVALS[means['interval'].iloc[0]]} ({MEANS}.csv)."
+            )
+            figures[MEANS].append(Figure(mean_intervals(means, scale), caption, f"{title}. {means_in_words(means)}"))
+        if len(shares := drawn[SHARES][drawn[SHARES]["question"] == question]):
+            caption = (
+                f"{title}: shares of the points {scale[0]} to {scale[-1]} by {material.study.called.judged}; n counts"
+                f" single ratings ({SHARES}.csv)."
+            )
+            figures[SHARES].append(Figure(rating_shares(shares, scale), caption, f"{title}. {shares_in_words(shares)}"))
+    return figures

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pandas as pd
 
 from annotation.ratings.review import pairs_to_read
-from annotation.report import exhibits, raters
+from annotation.report import exhibits
 from annotation.report.material import CampaignMaterial, campaign_material, read_material
 from annotation.verdicts.evidence import Evidence
 from plumbline.exhibits.table import Exhibit
@@ -37,7 +37,7 @@ class CampaignReader(StudyReader):
     def crowd(self) -> Exhibit | None:
         """The crowd's cost against the plan; None without crowd workers."""
         material = campaign_material(Evidence(self.study).changed(signs=self.signs()))
-        return raters.campaigns_exhibit(material) if material.crowd else None
+        return exhibits.campaigns_exhibit(material) if material.crowd else None
 
     @cached(*JUDGED, watches=RULES)
     def shares(self) -> pd.DataFrame:
