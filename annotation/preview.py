@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from annotation.argilla.training_answers import by_queue
 from annotation.campaign.records import CONTROLS, PAIRS, CampaignRecords
 from annotation.campaign.rubric import Rubric
 from annotation.crowd.batches import make_batches
@@ -19,7 +18,7 @@ from annotation.crowd.page import examples_html
 from annotation.crowd.prolific.workspaces import shown_first
 from annotation.human.order import OrderDrawing, drawing_of
 from annotation.page.task import hosted_html, items_of, known_items, script_policy, task_of
-from annotation.page.training import TrainingItem, read_items, training_rubric
+from annotation.page.training import TrainingItem, by_queue, read_items, training_rubric
 from annotation.questions.wordings import addressed_lines, rubric_file
 from annotation.sampling.queues import Queue, frames_by_queue
 from annotation.server.plugin.plumbline_argilla.crowd_html import document, entrance_body

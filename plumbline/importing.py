@@ -18,8 +18,10 @@ from plumbline.interrupt import PACKAGES, SCRIPTS, started_module
 __all__ = [
     "HERE",
     "altair",
+    "argilla",
     "charset_normalizer",
     "datasets",
+    "httpx",
     "jinja2",
     "langcodes",
     "lazily",
@@ -50,8 +52,10 @@ class _OnDemand:
 TYPE_CHECKING = False  # true for type checkers, as in `plumbline`
 if TYPE_CHECKING:
     import altair
+    import argilla
     import charset_normalizer
     import datasets
+    import httpx
     import jinja2
     import langcodes
     import markupsafe

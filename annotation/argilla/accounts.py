@@ -10,7 +10,7 @@ import os
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,8 @@ from annotation.argilla.client import SIMULATED, Argilla, ArgillaUser, DatasetLi
 from annotation.campaign.names import WORKER, account_pseudonym
 from annotation.campaign.offering import ARGILLA
 from annotation.campaign.records import CampaignRecords
-from annotation.sampling.queues import Queue, queues_of
+from annotation.page.training import TrainingItem, by_queue
+from annotation.sampling.queues import Queue, queues_of, workspace_name
 from annotation.server import OWNER, Connection, Home, credentials, ensure_user, make_folder
 from annotation.server.home import call, changing, forget, new_user, probe, remember, write_private
 from plumbline.errors import DataError, PlumblineError, ServiceError, StudyError
@@ -216,6 +217,17 @@ def published(records: CampaignRecords, argilla: Argilla) -> dict[Queue, Dataset
     return datasets
 
 
+def training_datasets(
+    study_name: str, argilla: Argilla, known_items: Sequence[TrainingItem]
+) -> Iterator[tuple[DatasetListing, dict[str, TrainingItem]]]:
+    """Yield the existing datasets of known pairs, with their pairs by id."""
+    listed = argilla.datasets() if known_items else {}
+    for queue, items in by_queue(known_items).items():
+        dataset = listed.get((workspace_name(study_name, queue.languages), queue.dataset(study_name)))
+        if dataset is not None:
+            yield dataset, {item.pair.pair_id: item for item in items}
+
+
 def workspaces_of(study_name: str, argilla: Argilla) -> dict[str, tuple[str, frozenset[str]]]:
     """Return the study's existing workspaces by name: their ids, and the languages that their raters read."""
     named = re.compile(rf"{re.escape(study_name)}((?:-[A-Z]{{2,3}})+)")
@@ -247,7 +259,11 @@ def admit_annotators(study: Study, argilla: Argilla, reads: Mapping[str, Sequenc
         readers[name] = len(able)
         let_in |= {user.id for user in able}
         if named is not None:
-            out |= _take_out(workspace_id, argilla, {user.id for user in people})
+            stay = {user.id for user in people}
+            for user in argilla.members(workspace_id).values():
+                if is_person(user) and user.id not in stay:
+                    argilla.request("DELETE", f"/workspaces/{workspace_id}/users/{user.id}")
+                    out.add(user.username)
     return Admission(readers, sum(user.username not in reads for user in people), sorted(out), len(let_in))
 
 
@@ -287,14 +303,6 @@ def names_at(study_name: str, argilla: Argilla) -> dict[str, str]:
 def is_person(user: ArgillaUser) -> bool:
     """Return whether an account is a person's: an annotator, not simulated and not a crowd worker."""
     return user.role == "annotator" and not user.simulated and not user.username.startswith(WORKER)
-
-
-def _take_out(workspace_id: str, argilla: Argilla, stay: Collection[str]) -> set[str]:
-    """Remove people who may no longer rate from a workspace; return their names."""
-    leaving = [user for user in argilla.members(workspace_id).values() if is_person(user) and user.id not in stay]
-    for user in leaving:
-        argilla.request("DELETE", f"/workspaces/{workspace_id}/users/{user.id}")
-    return {user.username for user in leaving}
 
 
 def admit(workspace_id: str, argilla: Argilla, users: Sequence[ArgillaUser]) -> None:

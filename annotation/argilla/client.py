@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from annotation.server import Connection, Home, has_database, is_loopback, running
 from plumbline.addresses import key_in, proxy_for, refuse_no_address
 from plumbline.errors import PlumblineError, ServiceError
+from plumbline.importing import argilla, httpx
 
 SIMULATED = "simulated-"  # prefix of simulated raters' user names; people's names never have it
 #: Keys of Argilla's own images and guides.
@@ -171,8 +172,6 @@ def guard(url: str, key: str) -> None:
     Raises ServiceError if the server does not answer or refuses the key, or if the key is well known and the server is
     not on this machine; warns on stderr if such a server accepts a well-known key.
     """
-    import httpx  # noqa: PLC0415 (many commands import this module and ask no server)
-
     parts = urlsplit(url)
     private = is_loopback(parts.hostname or "")
     if key in WELL_KNOWN_KEYS and not private:
@@ -196,8 +195,6 @@ def guard(url: str, key: str) -> None:
 @contextlib.contextmanager
 def attach(connection: Connection) -> Iterator[Argilla]:
     """Connect the SDK to a server that answers."""
-    import argilla  # noqa: PLC0415 (takes a second)
-
     local = connection if connection.home is not None else None
     with translated(connection.url):
         sdk = argilla.Argilla(api_url=connection.url, api_key=connection.api_key)
@@ -210,7 +207,6 @@ def attach(connection: Connection) -> Iterator[Argilla]:
 @contextlib.contextmanager
 def translated(url: str) -> Iterator[None]:
     """Turn errors of the SDK and of the HTTP client into one line with advice."""
-    import httpx  # noqa: PLC0415
     from argilla._exceptions import ArgillaError  # noqa: PLC0415 (takes a second)
 
     try:
@@ -225,8 +221,6 @@ def translated(url: str) -> Iterator[None]:
 
 def _named(url: str, error: BaseException) -> ServiceError:
     """Translate an error of the HTTP client, or of the SDK, which hides the client's errors in its own."""
-    import httpx  # noqa: PLC0415
-
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, httpx.HTTPStatusError):

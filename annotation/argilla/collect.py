@@ -11,18 +11,19 @@ from typing import Any
 
 import pandas as pd
 
-from annotation.argilla.accounts import named_raters, published
+from annotation.argilla.accounts import named_raters, published, training_datasets
 from annotation.argilla.client import Argilla, DatasetListing
 from annotation.argilla.responses import Orders, answer_of
-from annotation.argilla.training_answers import collect_training
 from annotation.campaign.names import account_pseudonym
 from annotation.campaign.offering import alone, refuse_other_sample
 from annotation.campaign.records import CampaignRecords
 from annotation.campaign.rubric import Rubric
+from annotation.page.training import TRAINED, TrainingItem, TrainingResult, read_items
 from annotation.ratings.answers import EARLIEST, Answer, SourcePart, check, fault_of, is_time, keep, last_snapshot
 from annotation.records import Member
 from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import DataError, StudyError
+from plumbline.fields import expected_of
 from plumbline.identity import identity
 from plumbline.records import ARGILLA, Pair
 from plumbline.store import write_json
@@ -176,3 +177,50 @@ def _refuse_unnamed(
             f" {count(had[lost_rater], 'collected answer')}; put the name under raters.former to keep them, or add"
             " --replace to drop them"
         )
+
+
+def collect_training(records: CampaignRecords, argilla: Argilla, rubric: Rubric) -> None:
+    """Write raters' answers to training pairs to `training.json`, which no verdict uses."""
+    study = records.study
+    if not study.training:
+        return
+    rows, named = list[TrainingResult](), named_raters(study.raters, argilla)
+    for dataset, items in training_datasets(study.name, argilla, read_items(study, rubric)):
+        answers: dict[tuple[str, str], dict[str, Any]] = {}
+        for record in argilla.records(dataset.id):
+            for response in record.get("responses") or []:
+                if response["status"] == "submitted":
+                    answers[response["user_id"], record["external_id"]] = response.get("values") or {}
+        for user_id, user in argilla.members(dataset.workspace_id).items():
+            counts = named is None or user.simulated or user_id in named
+            if user.role == "annotator" and counts and user.username not in study.raters.former:
+                rater = (account_pseudonym(study.name, user.id, simulated=user.simulated), user.simulated)
+                rows += [
+                    _trained(rater, item, answers.get((user_id, key)), rubric, rubric.quality.within)
+                    for key, item in items.items()
+                ]
+    write_json(study.folder / TRAINED.name, sorted(rows, key=lambda result: (result.rater_id, result.item_id)))
+
+
+def _trained(
+    rater: tuple[str, bool], item: TrainingItem, values: Mapping[str, Any] | None, rubric: Rubric, within: float
+) -> TrainingResult:
+    """Return a rater's result on a known pair.
+
+    `values` is None without a submitted answer.
+    """
+    questions = {question.name: question for question in rubric.asked(item.pair.pool)}
+    judged = right = 0
+    for name, expected in expected_of(item.pair).items():
+        value = questions[name].kept((values or {}).get(name, {}).get("value")) if name in questions else None
+        if value is not None:
+            judged += 1
+            right += questions[name].is_right(value, expected, within)
+    return TrainingResult(
+        rater_id=rater[0],
+        item_id=item.pair.pair_id,
+        simulated=rater[1],
+        answered=values is not None,
+        judged=judged,
+        right=right,
+    )

@@ -11,7 +11,7 @@ import json
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tqdm import tqdm
 
@@ -27,11 +27,9 @@ from annotation.sampling.queues import Queue
 from annotation.verdicts.preregistration import from_to
 from plumbline.fields import Kind as FieldKind
 from plumbline.fields import fields_of
+from plumbline.importing import argilla as rg
 from plumbline.records import Pair
 from plumbline.scales import MOST_LEVELS
-
-if TYPE_CHECKING:
-    import argilla as rg
 
 TITLE = 500  # the most characters of a title that Argilla takes
 
@@ -100,8 +98,6 @@ class QuestionForm:
 
 def question_of(name: str, title: str, description: str, form: QuestionForm, client: Any) -> rg.RatingQuestion:
     """Return the question as an object of Argilla's SDK."""
-    import argilla as rg  # noqa: PLC0415 (takes a second)
-
     _, sdk_class, argument = _TYPES[form.type]
     labels = {str(value): words for value, words in form.options}
     settings: dict[str, Any] = {argument: labels if any(labels.values()) else [value for value, _ in form.options]}

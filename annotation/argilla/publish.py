@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from annotation.argilla.accounts import Admission, admit_annotators, is_offered, refuse_unknown
 from annotation.argilla.client import Argilla, DatasetListing, translated
@@ -43,12 +43,10 @@ from annotation.verdicts.preregistration import fix_rules, rubric_to_ask
 from annotation.verdicts.tables import of_group
 from plumbline.errors import StudyError
 from plumbline.fields import fields_of
+from plumbline.importing import argilla as rg
 from plumbline.records import ARGILLA, Pair
 from plumbline.study import Study
 from plumbline.words import count
-
-if TYPE_CHECKING:
-    import argilla as rg
 
 
 @dataclass(frozen=True)
@@ -108,55 +106,55 @@ def publish(
     decided are removed while nobody has answered them.
     """
     with alone(study):
-        return _publish(Evidence(study), argilla, reads or {}, ahead or {})
-
-
-def _publish(
-    records: Evidence,
-    argilla: Argilla,
-    reads: Mapping[str, Sequence[str]],
-    ahead: Mapping[Place, int],
-) -> Publication:
-    study = records.study
-    rubric, pairs = rubric_to_ask(records)[0], records.shown
-    refuse_other_sample(records)
-    if changed := mismatch(records, pairs):
-        raise StudyError(*changed)
-    if fault := _other_fields(rubric, pairs):
-        raise StudyError(f"{study.file}: {fault}; run `{study.command('sample')}` again")
-    training = read_items(study, rubric)
-    targets = [
-        _Target.of(study, rubric, queue, queue_pairs, training, ours=has_rating_page(argilla.connection))
-        for queue, queue_pairs in queues_of(pairs).items()
-    ]
-    for target in targets:  # refused before rules are fixed or datasets are created
-        if fault := target.words.too_much():
-            raise StudyError(f"{study.file}: Argilla cannot show rubric {rubric.name!r}: {fault}; change the rubric")
-    if not is_offered(study):
-        _refuse_anothers(argilla, targets, study)
-    _refuse_answered(argilla, rubric.name, targets, study.command("accept"))
-    refuse_unknown(study, argilla)
-    fix_rules(records)
-    begin_offering(records, ARGILLA, rubric)
-    for name in sorted({target.workspace for target in targets} - set(argilla.workspaces())):
-        argilla.request("POST", "/workspaces", json={"name": name})
-    admission = admit_annotators(study, argilla, reads)
-    set_aside, back = _offer_excluded(records, argilla, targets, rubric)
-    if set_aside:  # looks wait for the answers that replace excluded ones
         records = Evidence(study)
-    withdrawn = records.withdrawn
-    write_looks(records)
-    unopened = records.unopened(ahead)
-    new, corrected = _fill(argilla, targets, {*withdrawn, *unopened})
-    n_removed, staying = _take_out(argilla, targets, withdrawn)
-    spared, _ = _take_out(argilla, targets, records.spared - withdrawn.keys())
-    return Publication(
-        new, admission, corrected, n_removed, staying, set_aside, back, records.blocks, frozenset(unopened), spared
-    )
+        rubric, pairs = rubric_to_ask(records)[0], records.shown
+        refuse_other_sample(records)
+        if changed := mismatch(records, pairs):
+            raise StudyError(*changed)
+        if fault := _other_fields(rubric, pairs):
+            raise StudyError(f"{study.file}: {fault}; run `{study.command('sample')}` again")
+        training = read_items(study, rubric)
+        targets = [
+            _Target.of(study, rubric, queue, queue_pairs, training, ours=has_rating_page(argilla.connection))
+            for queue, queue_pairs in queues_of(pairs).items()
+        ]
+        for target in targets:  # refused before rules are fixed or datasets are created
+            if fault := target.words.too_much():
+                raise StudyError(
+                    f"{study.file}: Argilla cannot show rubric {rubric.name!r}: {fault}; change the rubric"
+                )
+        if not is_offered(study):
+            _refuse_anothers(argilla, targets, study)
+        _refuse_answered(argilla, rubric.name, targets, study.command("accept"))
+        refuse_unknown(study, argilla)
+        fix_rules(records)
+        begin_offering(records, ARGILLA, rubric)
+        for name in sorted({target.workspace for target in targets} - set(argilla.workspaces())):
+            argilla.request("POST", "/workspaces", json={"name": name})
+        admission = admit_annotators(study, argilla, reads or {})
+        set_aside, back = _offer_excluded(records, argilla, targets, rubric)
+        if set_aside:  # looks wait for the answers that replace excluded ones
+            records = Evidence(study)
+        withdrawn = records.withdrawn
+        write_looks(records)
+        unopened = records.unopened(ahead or {})
+        new, corrected = _fill(argilla, targets, {*withdrawn, *unopened})
+        n_removed, staying = _take_out(argilla, targets, withdrawn)
+        spared, _ = _take_out(argilla, targets, records.spared - withdrawn.keys())
+        return Publication(
+            new, admission, corrected, n_removed, staying, set_aside, back, records.blocks, frozenset(unopened), spared
+        )
 
 
 def _offer_excluded(records: Evidence, argilla: Argilla, targets: Sequence[_Target], rubric: Rubric) -> tuple[int, int]:
-    """Offer excluded raters' pairs again, and bring back answers that count again; return how many of each."""
+    """Offer excluded raters' pairs again, and bring back answers that count again; return how many of each.
+
+    Argilla hides a record from everybody else once it has the wanted number of submitted responses, whoever gave them.
+    So responses of excluded raters are discarded there, if the pair has too few others: their values stay, and the
+    record is open again. Only answers in the last snapshot are set aside, and `offered_again.json` records each
+    beforehand, so that `collect` keeps them as they were. If an exclusion is taken back, they are submitted again;
+    answers given meanwhile are surplus.
+    """
     study, noted, excluded = records.study, records.answers_again, excluded_raters(records.decided)
     if not noted and not excluded:
         return 0, 0
@@ -166,10 +164,15 @@ def _offer_excluded(records: Evidence, argilla: Argilla, targets: Sequence[_Targ
     for target, responses in _responses(argilla, targets, study.name):
         unchanged = [response for response in responses if response.says(collected, target, rubric)]
         if responses[0].pair_id not in records.withdrawn:
-            set_aside += _surplus(unchanged, responses, excluded, target.per_pair)
+            submitted = [response for response in responses if response.response["status"] == "submitted"]
+            if sum(response.rater_id not in excluded for response in submitted) < target.per_pair:
+                set_aside += [again for again in unchanged if again.rater_id in excluded and again in submitted]
         back += [response for response in unchanged if response.comes_back(excluded, noted)]
     note_again(records, [(response.pair_id, response.rater_id) for response in set_aside])
-    _offer_again(argilla, set_aside, back)
+    for status, some in (("discarded", set_aside), ("submitted", back)):
+        for response in some:
+            body = {"values": response.response["values"], "status": status}
+            argilla.request("PUT", f"/responses/{response.response['id']}", json=body)
     return len(set_aside), len(back)
 
 
@@ -352,8 +355,6 @@ def create_dataset(
 
     `address` are workspace and name; `below` is a field below the texts.
     """
-    import argilla as rg  # noqa: PLC0415 (takes a second)
-
     client = argilla.sdk
     settings = settings_of(words, per_pair, client, below)
     with translated(argilla.url):
@@ -370,8 +371,6 @@ class ExtraField:
 
 def settings_of(words: Words, per_pair: int, client: Any, below: ExtraField | None = None) -> rg.Settings:
     """Return a dataset's settings for Argilla; `below` adds a field between the texts and the keys."""
-    import argilla as rg  # noqa: PLC0415 (takes a second)
-
     # The texts are data, never Markdown: a rater must see them as they are.
     fields = [
         rg.ChatField(name=name, title=title, use_markdown=False, _client=client)
@@ -412,30 +411,6 @@ class _Response:
         """Return whether the answer was set aside and its rater counts again."""
         discarded = self.response["status"] == "discarded"
         return discarded and self.rater_id not in excluded and (self.pair_id, self.rater_id) in noted
-
-
-def _surplus(
-    unchanged: Sequence[_Response], responses: Sequence[_Response], excluded: Collection[str], wanted: int
-) -> list[_Response]:
-    """Return excluded raters' responses to a pair, if it has too few others."""
-    submitted = [response for response in responses if response.response["status"] == "submitted"]
-    if sum(response.rater_id not in excluded for response in submitted) >= wanted:
-        return []
-    return [response for response in unchanged if response.rater_id in excluded and response in submitted]
-
-
-def _offer_again(argilla: Argilla, set_aside: Sequence[_Response], back: Sequence[_Response]) -> None:
-    """Set the answers of excluded raters aside on the server, so that others are asked; bring others back.
-
-    Argilla hides a record from everybody else once it has the wanted number of submitted responses, whoever gave them.
-    So responses of excluded raters are discarded there: their values stay, and the record is open again. Only answers
-    in the last snapshot are set aside, and `offered_again.json` records each beforehand, so that `collect` keeps them
-    as they were. If an exclusion is taken back, they are submitted again; answers given meanwhile are surplus.
-    """
-    for status, some in (("discarded", set_aside), ("submitted", back)):
-        for response in some:
-            body = {"values": response.response["values"], "status": status}
-            argilla.request("PUT", f"/responses/{response.response['id']}", json=body)
 
 
 def _responses(

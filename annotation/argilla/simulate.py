@@ -20,9 +20,8 @@ import numpy as np
 from tqdm import tqdm
 
 from annotation import server
-from annotation.argilla.accounts import admit, published, workspaces_of
+from annotation.argilla.accounts import admit, published, training_datasets, workspaces_of
 from annotation.argilla.client import SIMULATED, Argilla, ArgillaUser, DatasetListing
-from annotation.argilla.training_answers import training_datasets
 from annotation.campaign.offering import alone
 from annotation.campaign.records import CampaignRecords
 from annotation.campaign.rubric import CHECKS, Rubric

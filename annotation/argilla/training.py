@@ -14,12 +14,12 @@ from typing import Any
 from annotation.argilla.client import Argilla, DatasetListing
 from annotation.argilla.dataset import Words, answered, give_task, record_of
 from annotation.argilla.publish import ExtraField, create_dataset, has_rating_page
-from annotation.argilla.training_answers import by_queue
 from annotation.campaign.offering import alone
 from annotation.campaign.rubric import Rubric
 from annotation.page.task import known_items, task_of
 from annotation.page.training import (
     TrainingItem,
+    by_queue,
     folded,
     read_items,
     solution,

@@ -17,12 +17,11 @@ from annotation.argilla import accounts
 from annotation.argilla.accounts import admit_annotators, names_at
 from annotation.argilla.client import attach, reach
 from annotation.argilla.publish import has_rating_page
-from annotation.argilla.training_answers import by_queue
 from annotation.campaign.records import CampaignRecords
 from annotation.crowd.pay import assumed_hours
 from annotation.options import Address, CampaignOptions, Hidden, HomeOptions
 from annotation.page.task import named, rating_words
-from annotation.page.training import read_items, training_rubric
+from annotation.page.training import by_queue, read_items, training_rubric
 from annotation.questions.entries import ENGLISH
 from annotation.questions.wordings import packaged, words_in
 from annotation.sampling.queues import Queue, queues_of

@@ -86,8 +86,7 @@ def read_items(study: Study, rubric: Rubric) -> list[TrainingItem]:
         raise DataError(f"training: no file {path}; correct `training` in the study")
     questions = {question.name: question for question in rubric.asked() if not question.free_text}
     frame, items = read_frame(path), dict[str, TrainingItem]()
-    _refuse_columns([str(name) for name in frame.columns], questions, path)
-    _refuse_nan(path)
+    _refuse_wrong([str(name) for name in frame.columns], questions, path)
     # One file may serve studies of other transformations.
     elsewhere = EIGHT.keys() - set(study.transformations)
 
@@ -104,17 +103,16 @@ def read_items(study: Study, rubric: Rubric) -> list[TrainingItem]:
     return list(items.values())
 
 
-def _refuse_columns(names: Sequence[str], questions: Collection[str], path: Path) -> None:
-    """Raise DataError for right answers to no question, and for missing columns."""
+def _refuse_wrong(names: Sequence[str], questions: Collection[str], path: Path) -> None:
+    """Raise DataError for right answers to no question, for missing columns, and for NaN among right answers.
+
+    Frames take NaN for an empty cell, so the file is read again.
+    """
     rights = [_RIGHT + name for name in questions]
     if unknown := [name for name in names if name.startswith(_RIGHT) and name not in rights]:
         raise DataError(f"{path}: the column {unknown[0]!r} matches no question; {nearest(unknown[0], rights)}")
     if missing := [name for name in _NEEDED if name not in names]:
         raise DataError(f"{path}: no column {missing[0]!r}; its columns are: {', '.join(names) or 'none'}")
-
-
-def _refuse_nan(path: Path) -> None:
-    """Raise DataError for NaN among right answers, which frames take for an empty cell."""
     rows = json_lines(path) if path.suffix == ".jsonl" else ()
     for number, row in rows:
         for name, value in row.items():
@@ -167,6 +165,14 @@ def _item(
         **texts, model="", generator_hash="", prompt_hash="", expected=json.dumps(right),
     )  # fmt: skip
     return TrainingItem(pair, reasons)
+
+
+def by_queue(items: Sequence[TrainingItem]) -> dict[Queue, list[TrainingItem]]:
+    """Return the training pairs of each training dataset, one for each pair of languages."""
+    items_by_queue: dict[Queue, list[TrainingItem]] = {}
+    for item in items:
+        items_by_queue.setdefault(Queue(POOL, item.pair.language, item.pair.output_language), []).append(item)
+    return items_by_queue
 
 
 def training_rubric(rubric: Rubric, items: Sequence[TrainingItem]) -> Rubric:

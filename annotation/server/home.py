@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from plumbline.errors import DataError, ServiceError
+from plumbline.importing import httpx
 from plumbline.reading import read_json
 from plumbline.resources import private, working
 
@@ -273,8 +274,6 @@ def probe(home: Home) -> Connection | None:
         url = str(state["url"])
     except (DataError, OSError, KeyError, TypeError):
         return None  # not written yet, or left behind by a server that was killed
-    import httpx  # noqa: PLC0415 (a fifth of a second, and most commands ask no server)
-
     owner = credentials(home).owner
     try:
         # trust_env: a proxy of the user's environment must not see the key of a server on this machine.
@@ -320,8 +319,6 @@ def ensure_user(server: Connection, username: str, first_name: str, role: Role =
 
 def call(server: Connection, method: str, path: str, body: dict[str, str] | None = None, timeout: float = 30.0) -> Any:
     """Call Argilla's API; return its JSON. Raises ServiceError, in one line without the body that was sent."""
-    import httpx  # noqa: PLC0415 (a tenth of a second, and most commands ask no server)
-
     ours = server.home is not None
     try:
         # Our own server is on this machine: no proxy of the user's environment shall be used.
