@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -106,9 +105,19 @@ def refuse_other_offering(records: CampaignRecords, to: str, rubric: Rubric) -> 
         )
     refuse_other_sample(records)
     for offering in {offering.to: offering for offering in records.offerings}.values():
-        if offering.rubric_hash != rubric.identity() and not offering.to.startswith(_SANDBOX):
-            line = f"{records.study.file}: the rubric {rubric.name!r} has changed, and"
-            _refuse_other_words(offering, to, line, records.study.command(COMMAND))
+        if offering.rubric_hash == rubric.identity() or offering.to.startswith(_SANDBOX):
+            continue
+        line = f"{records.study.file}: the rubric {rubric.name!r} has changed, and"
+        if offering.to != ARGILLA:
+            raise StudyError(
+                f"{line} the batches on {offering.to} show the words of their launch ({offering.at:%Y-%m-%d}); undo the"
+                " change, or give the new study another name"
+            )
+        if to != ARGILLA and not to.startswith(_SANDBOX):
+            raise StudyError(
+                f"{line} the datasets in Argilla show its old words; run `{records.study.command(COMMAND)}` first, or"
+                " undo the change"
+            )
 
 
 def begin_offering(records: CampaignRecords, to: str, rubric: Rubric) -> None:
@@ -135,18 +144,6 @@ def words_changed(records: CampaignRecords, to: str, rubric: Rubric) -> bool:
     return any(offering.rubric_hash != rubric.identity() for offering in records.offerings if offering.to == to)
 
 
-def _refuse_other_words(offering: Offering, to: str, line: str, command: str) -> None:
-    if offering.to != ARGILLA:
-        raise StudyError(
-            f"{line} the batches on {offering.to} show the words of their launch ({offering.at:%Y-%m-%d}); undo the"
-            " change, or give the new study another name"
-        )
-    if to != ARGILLA and not to.startswith(_SANDBOX):
-        raise StudyError(
-            f"{line} the datasets in Argilla show its old words; run `{command}` first, or undo the change"
-        )
-
-
 def refuse_other_sample(records: CampaignRecords, *, cut_off: bool = False) -> None:
     """Raise StudyError if `pairs.parquet` or `controls.parquet` differs from the one offered to raters.
 
@@ -155,8 +152,11 @@ def refuse_other_sample(records: CampaignRecords, *, cut_off: bool = False) -> N
     """
     real, waves = [offering for offering in records.offerings if not offering.to.startswith(_SANDBOX)], records.waves
     for name, file in (("pairs", PAIRS), ("controls", CONTROLS)) if real else ():
-        was, current = getattr(real[-1], f"{name}_sha256"), records.sha256(file)
-        if was != current and current not in _grown(was, waves, name):
+        hashes = {getattr(real[-1], f"{name}_sha256")}
+        for wave in waves:
+            if getattr(wave, f"{name}_before") in hashes:
+                hashes.add(getattr(wave, f"{name}_sha256"))
+        if records.sha256(file) not in hashes:
             raise StudyError(
                 f"{records.path(file)} is not the one that was offered to raters on {real[-1].at:%Y-%m-%d};"
                 " restore that one, or give the new study another name"
@@ -166,15 +166,6 @@ def refuse_other_sample(records: CampaignRecords, *, cut_off: bool = False) -> N
             f"{records.path(PAIRS)}: its extension to wave {waves[-1].number} was cut off; run"
             f" `{WAVES.command(records.study)}` again"
         )
-
-
-def _grown(was: str, waves: Sequence[Wave], name: str) -> set[str]:
-    """Return the hashes that a file has had since it was offered, from the notes on extensions."""
-    hashes = {was}
-    for wave in waves:
-        if getattr(wave, f"{name}_before") in hashes:
-            hashes.add(getattr(wave, f"{name}_sha256"))
-    return hashes
 
 
 def is_complete(records: CampaignRecords, wave: Wave) -> bool:

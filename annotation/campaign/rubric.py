@@ -228,7 +228,6 @@ def load_rubric(study: Study, folder: Path | None = None, tasks: Sequence[HumanT
     For tasks that people do, it is that of `tasks`, or of the tasks drawn last; raises DataError before any are drawn.
     """
     path, judging = rubric_file(study, folder), study.judging
-    tasks_by_dataset = {data.name: data.task for data in study.datasets}
     try:
         if judging.does_tasks:
             content = rubric_of_tasks(study, tasks)
@@ -240,9 +239,9 @@ def load_rubric(study: Study, folder: Path | None = None, tasks: Sequence[HumanT
         places = " or ".join(map(str, folders))
         raise StudyError(f"{study.file}: no rubric {study.rubric!r} in {places}; known rubrics: {names}") from None
     try:
-        rubric = Rubric.model_validate(
-            with_groups(content, judging, {name: tasks_by_dataset.get(name) for name in study.kinds})
-        )
+        tasks_by_dataset = {data.name: data.task for data in study.datasets}
+        groups = {name: tasks_by_dataset.get(name) for name in study.kinds}
+        rubric = Rubric.model_validate(with_groups(content, judging, groups))
     except StudyError as error:
         raise StudyError(*(f"{path}: {fault}" for fault in error.args)) from None
     except ValidationError as error:
@@ -250,12 +249,7 @@ def load_rubric(study: Study, folder: Path | None = None, tasks: Sequence[HumanT
     if fault := next(itertools.chain(_unusable(rubric), wrong_fields(rubric, judging, study.kinds)), ""):
         raise StudyError(f"{path}: {fault}")
     pools = list(dict.fromkeys(kind.pool for kind in study.kinds.values()))
-    wrong_rules = _wrong_own_rules if study.acceptance.rules else _wrong_threshold
-    fault = next(wrong_rules(rubric, study.acceptance, pools, by_blocks=bool(study.raters.blocks)), "")
-    continuous = [question.name for question in rubric.asked() if isinstance(question.scale, Continuous)]
-    if not fault and study.acceptance.min_ac2 is not None and continuous:
-        fault = f"acceptance.min_ac2 needs points, and the scale of {continuous[0]!r} has none; leave it out"
-    if fault:
+    if fault := next(_wrong_rules(rubric, study.acceptance, pools, by_blocks=bool(study.raters.blocks)), ""):
         raise StudyError(f"{study.file}: {fault}")
     return rubric
 
@@ -286,11 +280,20 @@ def _unusable(rubric: Rubric) -> Iterator[str]:
             yield f"{location} is empty; give it a wording"
 
 
-def _wrong_own_rules(rubric: Rubric, rule: AcceptanceSpec, pools: Sequence[str], *, by_blocks: bool) -> Iterator[str]:
-    """Yield faults of a study's own rules: what a question lacks, and questions and pools left out.
+def _wrong_rules(rubric: Rubric, rule: AcceptanceSpec, pools: Sequence[str], *, by_blocks: bool) -> Iterator[str]:
+    """Yield why a study's rule cannot judge answers to a rubric.
 
     `pools` are those that the study has; `by_blocks` is whether the rule looks after blocks.
     """
+    wrong = _wrong_own_rules if rule.rules else _wrong_threshold
+    yield from wrong(rubric, rule, pools, by_blocks=by_blocks)
+    continuous = [question.name for question in rubric.asked() if isinstance(question.scale, Continuous)]
+    if rule.min_ac2 is not None and continuous:
+        yield f"acceptance.min_ac2 needs points, and the scale of {continuous[0]!r} has none; leave it out"
+
+
+def _wrong_own_rules(rubric: Rubric, rule: AcceptanceSpec, pools: Sequence[str], *, by_blocks: bool) -> Iterator[str]:
+    """Yield faults of a study's own rules: what a question lacks, and questions and pools left out."""
     by_name = {question.name: question for question in rubric.asked()}
     for criterion in rule.rules:
         name = criterion.question

@@ -35,7 +35,7 @@ from annotation.crowd.platform import Opening, platform_class
 from annotation.crowd.prolific.workspaces import read_refused, release
 from annotation.crowd.rehearsal import REHEARSAL_FILE
 from annotation.options import CampaignOptions
-from annotation.sampling.origin import mismatch
+from annotation.sampling.sample import mismatch
 from annotation.server.home import Home
 from annotation.verdicts.counted import ahead_of_sample, never_lines, size_line
 from annotation.verdicts.evidence import Evidence

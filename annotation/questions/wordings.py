@@ -116,11 +116,11 @@ def _added(node: Any, words: Any, code: str, location: str) -> Any:
         if not isinstance(words, str) or not words.strip():
             raise StudyError(f"{location} is missing or empty; every wording of the rubric is needed")
         return {**node, code: words}
-    if not isinstance(node, dict) and not _named(node):
-        return node  # not a rubric: its reader will report it
-    if isinstance(node, list):
+    if isinstance(node, list) and all(isinstance(entry, dict) and "name" in entry for entry in node):
         named = _added({entry["name"]: entry for entry in node}, words, code, location)
         return list(named.values())
+    if not isinstance(node, dict):
+        return node  # not a rubric: its reader will report it
     parts = {name: part for name, part in node.items() if _has_wording(part)}
     if not isinstance(words, dict):
         raise StudyError(f"{location} is missing; its parts are: {', '.join(map(str, parts))}")
@@ -128,10 +128,6 @@ def _added(node: Any, words: Any, code: str, location: str) -> Any:
     if unknown := [name for name in words if name not in parts]:
         raise StudyError(f"{inside}{unknown[0]} has no English wording in the rubric; leave it out")
     return {**node, **{name: _added(part, words.get(name), code, f"{inside}{name}") for name, part in parts.items()}}
-
-
-def _named(node: Any) -> bool:
-    return isinstance(node, list) and all(isinstance(entry, dict) and "name" in entry for entry in node)
 
 
 def _is_wording(node: Any) -> bool:

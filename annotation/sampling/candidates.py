@@ -20,7 +20,7 @@ import unicodedata
 from array import array
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
@@ -219,6 +219,45 @@ class SampleSource(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class _OutputsRead:
+    """A transformation's outputs as they are read: candidates by stratum, and what a supply says by language."""
+
+    most: int  #: candidates of a stratum, by rank
+    heaps: dict[Stratum, list[Candidate]] = field(default_factory=lambda: defaultdict(list))
+    states: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    flags: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))  #: of usable outputs
+    hashes: dict[str, dict[str, dict[int, str]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(dict)))
+
+    def count(self, language: str, state: str, row: Mapping[str, Any]) -> None:
+        """Count an output."""
+        self.states[language][state] += 1
+        if row["status"] == "ok":
+            self.flags[language].update(row["flags"])
+
+    def keep(self, candidate: Candidate) -> None:
+        """Keep a candidate if its rank is among the first of its stratum."""
+        heap = self.heaps[candidate.stratum]
+        if len(heap) < self.most:
+            heapq.heappush(heap, candidate)
+        else:
+            heapq.heappushpop(heap, candidate)
+
+    def supplies(self, transformation: str, without: Sequence[str]) -> list[Supply]:
+        """Return the supply in each language; `without` are the error types of outputs that cannot be drawn."""
+        return [
+            Supply(
+                transformation=transformation,
+                language=language,
+                **{state: states[state] for state in ("ok", "failed", "unanswered", "kept_out")},
+                flagged=dict(sorted(self.flags[language].items())),
+                without=tuple(without),
+                outputs=dict(self.hashes[language]),
+            )
+            for language, states in sorted(self.states.items())
+        ]
+
+
 class Candidates:
     """Reads a study's outputs; `supply` grows with each transformation that was read."""
 
@@ -233,11 +272,8 @@ class Candidates:
 
         Raises DataError where there is none.
         """
-        heaps: dict[Stratum, list[Candidate]] = defaultdict(list)
-        counts: dict[str, Counter[str]] = defaultdict(Counter)
-        flagged: dict[str, Counter[str]] = defaultdict(Counter)
-        outputs: dict[str, dict[str, dict[int, str]]] = defaultdict(lambda: defaultdict(dict))
         made_by, generator = self.plan.makers[transformation].kind, self.plan.study.generator
+        kind, drawn_by, read = self.plan.kinds[transformation], self.plan.study.sample.seed, _OutputsRead(self._most)
         recorded = made_by == generator.kind and bool(generator.recordings)  # such outputs have no more answers
         for seed in self.plan.study.seeds:
             strata = Strata.of(self.plan, self._texts(), self._lengths, transformation, seed)
@@ -247,30 +283,18 @@ class Candidates:
                     continue  # of other prompts, another generator, or a data set that was taken out
                 stratum, state = strata.strata[strata.numbers[index]], self._state(row)
                 to_come[index] = state == "unanswered" and not recorded
+                read.count(stratum[0], state, row)
                 if state == "ok":
                     usable[index] = bytes.fromhex(pair_id(row["key"], row["output"]))
-                counts[stratum[0]][state] += 1
-                if row["status"] == "ok":
-                    flagged[stratum[0]].update(row["flags"])
-                rank = rank_of(self.plan.study.sample.seed, row["key"])
-                heap = heaps[stratum]
-                if state != "ok" or (len(heap) == self._most and rank > heap[0].rank):
-                    continue
-                push = heapq.heappush if len(heap) < self._most else heapq.heapreplace
-                make = functools.partial(_pair, row, stratum, self.plan.kinds[transformation], made_by)
-                push(heap, Candidate(rank, stratum, row["key"], make))
+                    make = functools.partial(_pair, row, stratum, kind, made_by)
+                    read.keep(Candidate(rank_of(drawn_by, row["key"]), stratum, row["key"], make))
             for (language, dataset), places in strata.served.items():
-                outputs[language][dataset][seed] = set_hash(usable[places][usable[places] != b""])
+                read.hashes[language][dataset][seed] = set_hash(usable[places][usable[places] != b""])
             self._to_come[transformation] += int(to_come.sum())
-        if not any(heaps.values()):
-            self._refuse(transformation, any(states["kept_out"] for states in counts.values()))
-        self.supply += [
-            _supply(
-                transformation, language, states, flagged[language], self.plan.study.sample.without, outputs[language]
-            )
-            for language, states in sorted(counts.items())
-        ]
-        return [candidate for heap in heaps.values() for candidate in heap]
+        if not read.heaps:
+            self._refuse(transformation, any(states["kept_out"] for states in read.states.values()))
+        self.supply += read.supplies(transformation, self.plan.study.sample.without)
+        return [candidate for heap in read.heaps.values() for candidate in heap]
 
     def refuse_incomplete(self) -> None:
         """Raise StudyError if a transformation that was read has outputs still to come."""
@@ -377,25 +401,6 @@ def _pair(row: dict[str, Any], stratum: Stratum, kind: Transformation, made_by: 
         generator_hash=row["generator_hash"],
         prompt_hash=row["prompt_hash"],
         generator_kind=made_by,
-    )
-
-
-def _supply(
-    transformation: str,
-    language: str,
-    states: Counter[str],
-    flagged: Counter[str],
-    without: Sequence[str],
-    outputs: Mapping[str, dict[int, str]],
-) -> Supply:
-    counts = {state: states[state] for state in ("ok", "failed", "unanswered", "kept_out")}
-    return Supply(
-        transformation=transformation,
-        language=language,
-        **counts,
-        flagged=dict(sorted(flagged.items())),
-        without=tuple(without),
-        outputs=dict(outputs),
     )
 
 

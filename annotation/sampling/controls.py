@@ -119,12 +119,16 @@ class ControlDesign:
                 again = shuffled[-repeated:] if repeated else []
             else:
                 again = self._of_blocks(repeated, shuffled, blocks)
-            controls += [*of_queue, *(_repeat(pair) for pair in again)]
+            controls += of_queue
+            for pair in again:
+                identified = {"pair_id": identity("repeat-v2", pair.key), "control": "repeat", "repeats": pair.pair_id}
+                controls.append(pair.model_copy(update=identified))
         return controls
 
     def _of_blocks(self, number: int, pairs: Sequence[Pair], blocks: Mapping[str, int]) -> list[Pair]:
         """Return so many pairs, spread over the blocks, without those too many for their verdict's block."""
-        again = _spread(sorted(pairs, key=lambda pair: blocks[pair.pair_id]), number)
+        ordered, number = sorted(pairs, key=lambda pair: blocks[pair.pair_id]), min(number, len(pairs))
+        again = [ordered[int((index + 0.5) * len(ordered) / number)] for index in range(number)]
         part = {
             pair.pair_id: (blocks[pair.pair_id], *(getattr(pair, name) for name in SCOPES[self.scope]))
             for pair in pairs
@@ -135,12 +139,6 @@ class ControlDesign:
         return [pair for key, of_part in repeated.items() for pair in of_part[: most_repeats(sizes[key])]]
 
 
-def _spread(pairs: Sequence[Pair], number: int) -> list[Pair]:
-    """Return `number` of the pairs, evenly spaced; all if there are no more."""
-    number = min(number, len(pairs))
-    return [pairs[int((index + 0.5) * len(pairs) / number)] for index in range(number)]
-
-
 def _take(
     number: int, kind: Literal["positive", "negative"], sources: Iterator[Pair], donors: Sequence[Donor]
 ) -> Iterator[Pair]:
@@ -149,14 +147,14 @@ def _take(
         source = next(sources, None)
         if source is None:
             return
-        control = _positive(source) if kind == "positive" else _negative(source, donors)
+        if kind == "positive":
+            changed = all_but_unchanged(source.original, source.language)
+            control: Pair | None = _control(source, kind, source.key, changed)
+        else:
+            control = _negative(source, donors)
         if control is not None:
             number -= 1
             yield control
-
-
-def _positive(source: Pair) -> Pair:
-    return _control(source, "positive", source.key, all_but_unchanged(source.original, source.language))
 
 
 def _negative(source: Pair, donors: Sequence[Donor]) -> Pair | None:
@@ -172,11 +170,6 @@ def _negative(source: Pair, donors: Sequence[Donor]) -> Pair | None:
 def _control(source: Pair, kind: str, key: str, transformed: str) -> Pair:
     fields = {"pair_id": identity("control-v2", kind, source.key, transformed), "key": key}
     return source.model_copy(update={**fields, "control": kind, "transformed": transformed})
-
-
-def _repeat(pair: Pair) -> Pair:
-    again = {"pair_id": identity("repeat-v2", pair.key), "control": "repeat", "repeats": pair.pair_id}
-    return pair.model_copy(update=again)
 
 
 def all_but_unchanged(text: str, language: str) -> str:

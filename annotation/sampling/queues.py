@@ -141,14 +141,7 @@ def block_numbers(study: Study, pairs: Sequence[Pair], controls: Sequence[Pair] 
             kinds.setdefault((Queue.of(control), control.control), []).append(control.pair_id)
     for (queue, _), control_ids in kinds.items():
         shuffled = sorted(control_ids, key=lambda pair_id: identity("block-v1", study.sample.seed, pair_id))
-        numbers |= _dealt(shuffled, of_queue.get(queue, []))
+        if blocks := of_queue.get(queue):  # spread evenly over those of the queue's pairs in their order
+            numbers |= {i: blocks[n * len(blocks) // len(shuffled)] for n, i in enumerate(shuffled)}
     repeats = {control.pair_id: control.repeats for control in controls if control.control == "repeat"}
     return numbers | {again: numbers[pair_id] for again, pair_id in repeats.items() if pair_id in numbers}
-
-
-def _dealt(pair_ids: Sequence[str], blocks: Sequence[int]) -> dict[str, int]:
-    """The block of each control, evenly spread over the blocks of a queue's pairs in their order."""
-    if not blocks:
-        return {}
-    places = [index * len(blocks) // len(pair_ids) for index in range(len(pair_ids))]
-    return {pair_id: blocks[position] for pair_id, position in zip(pair_ids, places, strict=True)}

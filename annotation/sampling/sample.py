@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,26 +17,26 @@ from typing import Any
 from annotation.campaign.offering import alone, is_complete, offered, refuse_other_sample
 from annotation.campaign.records import CONTROLS, PAIRS, SUPPLY, WAVES, CampaignRecords
 from annotation.campaign.rubric import Rubric, load_rubric
-from annotation.campaign.subjects import shown_items
+from annotation.campaign.subjects import read_items, shown_items
 from annotation.human.order import drop_answers
 from annotation.human.records import ITEMS, TASKS, HumanItem, HumanTask
 from annotation.human.tasks import prepared, refuse_other_tasks
 from annotation.records import Supply, Wave
 from annotation.sampling.candidates import Candidate, Candidates, DuplicateIndex, Groups, SampleSource, Turns, words_of
 from annotation.sampling.controls import ControlDesign
-from annotation.sampling.origin import mismatch
 from annotation.sampling.queues import Queue, block_numbers, queues_of
+from generation.jobs import COMMAND as GENERATE
 from generation.jobs import Plan
-from plumbline.errors import StudyError
+from plumbline.errors import PlumblineError, StudyError
 from plumbline.fields import fields_of
 from plumbline.manifest import Manifest
-from plumbline.records import Pair
-from plumbline.store import write_table
+from plumbline.records import Pair, TransformedText
+from plumbline.store import read_batches, write_table
 from plumbline.study import Study, file_hash
 from plumbline.study.campaign import SampleSpec
 from plumbline.study.reach import refuse_unreachable
 from plumbline.study.subject import Subject
-from plumbline.words import trim
+from plumbline.words import count, trim
 
 COMMAND = "sample"
 
@@ -59,26 +59,22 @@ def draw_sample(study: Study) -> list[Pair]:
     (24, 'paraphrasing')
     """
     with alone(study):
-        return _draw(CampaignRecords(study))
-
-
-def _draw(records: CampaignRecords) -> list[Pair]:
-    study = records.study
-    if records.waves:
-        _refuse_other_settings(records)
-        return records.pairs
-    drawn = draw(study)
-    if _stays(records, [*drawn.pairs, *drawn.controls]):
-        refuse_other_tasks(study, drawn.tasks)
-        return records.pairs
-    Manifest.of(study).write_models(SUPPLY.name, drawn.supply)
-    if drawn.tasks:
-        drop_answers(study, drawn.tasks, drawn.items)
-        Manifest.of(study).write_table(ITEMS, drawn.items, HumanItem)
-        Manifest.of(study).write_models(TASKS, drawn.tasks)
-    for file, rows in ((CONTROLS, drawn.controls), (PAIRS, drawn.pairs)):
-        Manifest.of(study).write_table(file.name, rows, Pair)
-    return list(drawn.pairs)
+        records = CampaignRecords(study)
+        if records.waves:
+            _refuse_other_settings(records)
+            return records.pairs
+        drawn = draw(study)
+        if _stays(records, [*drawn.pairs, *drawn.controls]):
+            refuse_other_tasks(study, drawn.tasks)
+            return records.pairs
+        Manifest.of(study).write_models(SUPPLY.name, drawn.supply)
+        if drawn.tasks:
+            drop_answers(study, drawn.tasks, drawn.items)
+            Manifest.of(study).write_table(ITEMS, drawn.items, HumanItem)
+            Manifest.of(study).write_models(TASKS, drawn.tasks)
+        for file, rows in ((CONTROLS, drawn.controls), (PAIRS, drawn.pairs)):
+            Manifest.of(study).write_table(file.name, rows, Pair)
+        return list(drawn.pairs)
 
 
 @dataclass(frozen=True)
@@ -275,42 +271,38 @@ def extend_sample(study: Study, reason: str) -> Wave:
     whose outputs, generator, prompts, seed or `without` changed, and where there is nothing to add.
     """
     with alone(study):
-        return _extend(CampaignRecords(study), trim(reason))
-
-
-def _extend(records: CampaignRecords, reason: str) -> Wave:
-    study = records.study
-    if not reason:
-        raise StudyError("--extend: give the reason why the sample grows; it is stored with the sample")
-    study.refuse_unfit("sample --extend")
-    if study.raters.blocks:
-        raise StudyError(
-            f"{study.file}: raters.blocks fix beforehand how many pairs a verdict can rest on, so none can be added;"
-            " make a new study of further pairs"
-        )
-    path, pairs, waves = records.path(PAIRS), records.pairs, records.waves
-    if not offered(records):
-        raise StudyError(
-            f"the pairs of {path} were never offered to raters, so there is nothing to extend; run"
-            f" `{study.command(COMMAND)}` to draw a new sample of any size"
-        )
-    refuse_other_sample(records, cut_off=True)
-    if waves and not is_complete(records, waves[-1]):
-        waves = waves[:-1]
-    number = len(waves) + 2
-    sample = [pair for pair in pairs if pair.wave < number]
-    controls = [pair for pair in records.known_controls if pair.wave < number]
-    if mismatched := mismatch(records, sample):
-        raise StudyError(*mismatched)
-    _refuse_other_draw(records, waves)
-    drawn = draw(study, [*sample, *controls])
-    drawn = replace(drawn, supply=_with_earlier(records, drawn.supply))
-    if not drawn.pairs:
-        raise StudyError(
-            f"{study.file}: {path} has all pairs that the study asks for, or no outputs are left to draw; raise"
-            " sample.pairs, or add transformations, data sets or seeds and generate them"
-        )
-    return _write(records, reason, number, waves, [sample, controls], drawn)
+        records, reason = CampaignRecords(study), trim(reason)
+        if not reason:
+            raise StudyError("--extend: give the reason why the sample grows; it is stored with the sample")
+        study.refuse_unfit("sample --extend")
+        if study.raters.blocks:
+            raise StudyError(
+                f"{study.file}: raters.blocks fix beforehand how many pairs a verdict can rest on, so none can be"
+                " added; make a new study of further pairs"
+            )
+        path, pairs, waves = records.path(PAIRS), records.pairs, records.waves
+        if not offered(records):
+            raise StudyError(
+                f"the pairs of {path} were never offered to raters, so there is nothing to extend; run"
+                f" `{study.command(COMMAND)}` to draw a new sample of any size"
+            )
+        refuse_other_sample(records, cut_off=True)
+        if waves and not is_complete(records, waves[-1]):
+            waves = waves[:-1]
+        number = len(waves) + 2
+        sample = [pair for pair in pairs if pair.wave < number]
+        controls = [pair for pair in records.known_controls if pair.wave < number]
+        if mismatched := mismatch(records, sample):
+            raise StudyError(*mismatched)
+        _refuse_other_draw(records, waves)
+        drawn = draw(study, [*sample, *controls])
+        drawn = replace(drawn, supply=_with_earlier(records, drawn.supply))
+        if not drawn.pairs:
+            raise StudyError(
+                f"{study.file}: {path} has all pairs that the study asks for, or no outputs are left to draw; raise"
+                " sample.pairs, or add transformations, data sets or seeds and generate them"
+            )
+        return _write(records, reason, number, waves, [sample, controls], drawn)
 
 
 def _refuse_other_draw(records: CampaignRecords, waves: Sequence[Wave]) -> None:
@@ -388,3 +380,67 @@ def _write(
     for name in ("controls", "pairs"):
         Manifest.of(study).write_table(files[name].name, rows[name], Pair)
     return wave
+
+
+_MAKER = ["generator_hash", "prompt_hash"]
+
+
+def mismatch(records: CampaignRecords, pairs: Collection[Pair]) -> tuple[str, ...]:
+    """Return why pairs are no longer the study's: the first reason, or the faults of a file; empty if they are.
+
+    Its settings, and its outputs or texts as far as they are on this machine, are compared with the pairs' own facts.
+    """
+    if not pairs:
+        return ()
+    transforms = records.study.judging.transforms
+    reasons = _other_outputs(records.study, pairs) if transforms else _other_items(records, pairs)
+    try:
+        reason = next(reasons, "")
+    except PlumblineError as error:
+        return error.args
+    return (f"{reason}, or give the new study another name",) if reason else ()
+
+
+def _other_outputs(study: Study, pairs: Collection[Pair]) -> Iterator[str]:
+    """Yield why pairs are no longer those of the study's generator, prompts and outputs."""
+    plan = Plan(study)
+    origins = {(pair.transformation, pair.generator_kind, pair.generator_hash, pair.prompt_hash) for pair in pairs}
+    for name, kind, *hashes in sorted(origins):
+        source = "another generator or other prompts" if hashes[1] else "another function or file of outputs"
+        maker = plan.makers.get(name)
+        if maker is None or hashes != [maker.hash, plan.prompt_hashes[name]]:
+            yield (
+                f"{study.file}: the sample's pairs of {name} were made by {source} than the study has now; undo the"
+                " change"
+            )
+        elif kind != maker.kind:
+            yield (
+                f"{study.file}: the sample's pairs of {name} come from a generator of kind {kind}, but the study's is"
+                f" now of kind {maker.kind}; undo the change"
+            )
+        on_disk = set[tuple[str, str]]()
+        for file in (study.transformation_file(name, seed) for seed in study.seeds):
+            for table in read_batches(file, TransformedText, study.command(GENERATE), _MAKER) if file.exists() else ():
+                on_disk.update(table.select(_MAKER).to_pandas().drop_duplicates().itertuples(index=False, name=None))
+        if on_disk and tuple(hashes) not in on_disk:
+            yield (
+                f"{study.outputs / name}: these outputs come from {source} than the sample's pairs; restore the outputs"
+            )
+
+
+def _other_items(records: CampaignRecords, pairs: Collection[Pair]) -> Iterator[str]:
+    """Yield why pairs are no longer the study's items."""
+    study = records.study
+    if names := sorted({pair.transformation for pair in pairs} - study.kinds.keys()):
+        yield (
+            f"{study.file}: the sample has items of {names[0]!r}, which the study's subject does not have now; undo the"
+            " change"
+        )
+    file = study.judging.file_of(study)
+    if file is not None and file.is_file():
+        keys = {item.key for item in read_items(study, records.rubric)[0]}
+        if removed := [pair for pair in pairs if pair.key not in keys]:
+            yield (
+                f"{file}: no longer has {count(len(removed), 'text')} of the sample, such as"
+                f" {fields_of(removed[0])[0].text[:60]!r} ({removed[0].transformation}); restore the file"
+            )

@@ -23,8 +23,8 @@ from annotation.page.training import by_trained, read_trained
 from annotation.questions.wordings import addressed_lines
 from annotation.records import Decision, Fixed, Member, Sign, Verdict
 from annotation.sampling.candidates import flagged_supply
-from annotation.sampling.origin import mismatch
 from annotation.sampling.queues import SCOPES, frames_by_queue
+from annotation.sampling.sample import mismatch
 from annotation.status.progress import Stage, Workload, by_pair, by_rater, by_transformation, stages_of
 from annotation.verdicts.conclusion import Conclusion, looked_at
 from annotation.verdicts.counted import Ahead, ahead, never_lines

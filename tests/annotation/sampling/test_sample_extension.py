@@ -14,8 +14,7 @@ from annotation.campaign.offering import ARGILLA, begin_offering, refuse_other_s
 from annotation.campaign.records import CampaignRecords
 from annotation.campaign.rubric import load_rubric
 from annotation.sampling.candidates import NEAR, overlap, words_of
-from annotation.sampling.origin import mismatch
-from annotation.sampling.sample import draw_sample, extend_sample
+from annotation.sampling.sample import draw_sample, extend_sample, mismatch
 from generation.production import generate, read_transformed
 from plumbline.errors import StudyError
 from plumbline.manifest import Manifest
