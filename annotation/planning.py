@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
@@ -59,26 +59,22 @@ def judged_texts(study: Study, rubric: Rubric) -> tuple[Texts, str]:
     Raises StudyError where a verdict could never be reached.
     """
     why_not = ""
+    texts: Texts = {}
     try:
-        texts = _read_texts(study, rubric)
+        if study.judging.transforms:
+            every = set[Text]().union(*(texts_in(dataset, study.file.parent) for dataset in study.datasets))
+            texts = dict.fromkeys(study.kinds, tuple(every))
+        elif any(dataset.mteb for dataset in study.datasets) or not study.judging.has_size:
+            texts = known_texts(study)
+        else:
+            by_group = defaultdict[str, set[Text]](set)
+            for item in read_items(study, rubric)[0]:
+                by_group[item.group].add((item.language, item.task_type))
+            texts = by_group
     except PlumblineError as error:
         texts, why_not = known_texts(study), str(error).replace("\n", "; ")
     refuse_unreachable(study, texts, f"{study.file}: ")
     return texts, why_not
-
-
-def _read_texts(study: Study, rubric: Rubric) -> Texts:
-    """By the data sets, or the file of texts."""
-    base, mteb = study.file.parent, any(dataset.mteb for dataset in study.datasets)
-    if study.judging.transforms:
-        every = set[Text]().union(*(texts_in(dataset, base) for dataset in study.datasets))
-        return dict.fromkeys(study.kinds, tuple(every))
-    if mteb or not study.judging.has_size:
-        return known_texts(study)
-    by_group: dict[str, set[Text]] = {}
-    for item in read_items(study, rubric)[0]:
-        by_group.setdefault(item.group, set()).add((item.language, item.task_type))
-    return by_group
 
 
 def least_pairs(sizes: Iterable[VerdictSize], rule: RuleSpec) -> int:
@@ -99,6 +95,11 @@ class Pricing:
     def of(cls, study: Study, rubric: Rubric, design: Design) -> Pricing:
         """Return a study's pricing by `crowd.pay`, or by its defaults (HTEB, Ethical Considerations)."""
         return cls(study.kinds, ControlDesign.of(study, rubric), design, study.crowd.pay if study.crowd else PaySpec())
+
+    def offered(self, pairs: int, of_verdict: int) -> int:
+        """Return how many of the pairs of each transformation, `of_verdict` for a verdict, come before a last block."""
+        last = self.design.blocks[-1] if self.design.blocks else of_verdict
+        return math.ceil(pairs * last / of_verdict) if of_verdict > last else pairs
 
     def price(self, pairs: int, raters: int) -> Price:
         """The cost of `pairs` of each transformation by `raters` for each pair, without a platform's fees.
@@ -336,21 +337,19 @@ def plan(
     rubric = load_rubric(study)
     design = Design.of(study, rubric)
     rules, pricing = planned_rules(design), Pricing.of(study, rubric, design)
-    if beyond := [mean for mean in means if not any(_on_scale(mean, design, rule) for rule in rules)]:
+    tried = [_tried(means, design, rule) for rule in rules]
+    if beyond := [mean for mean in means if mean not in itertools.chain.from_iterable(tried)]:
         latent_mean(beyond[0], 1.0, design.asked(rules[0].question).judged_scale)  # says why not
     seed = study.sample.seed if seed is None else seed
     texts = judged_texts(study, rubric)[0]
     verdicts = {pairs: verdict_sizes(study, texts, pairs) for pairs, _ in sizes}
     rows = []
-    for rule, (pairs, raters) in itertools.product(rules, dict.fromkeys(sizes)):
-        cost, of_verdict = pricing.price(pairs, raters), least_pairs(verdicts[pairs], rule)
-        if study.raters.blocks and of_verdict > study.raters.blocks[-1]:  # pairs beyond the last block are not offered
-            cost = pricing.price(math.ceil(pairs * study.raters.blocks[-1] / of_verdict), raters)
+    for (rule, of_rule), (pairs, raters) in itertools.product(zip(rules, tried, strict=True), dict.fromkeys(sizes)):
+        of_verdict = least_pairs(verdicts[pairs], rule)
+        cost = pricing.price(pricing.offered(pairs, of_verdict), raters)
         words, in_stream = in_words(rule), [in_words(rule)] if study.acceptance.rules else []
         rule_design = replace(design, rule=design.rule.model_copy(update={"rules": (rule,)})) if in_stream else design
-        near = [round(rule.limit + away, 10) for away in design.asked(rule.question).away]
-        chosen = [mean for mean in means if _on_scale(mean, design, rule)]
-        for mean in chosen or [mean for mean in near if _on_scale(mean, design, rule)]:
+        for mean in of_rule:
             generator = stream(seed, "plan", str(pairs), str(raters), f"{mean:g}", *in_stream)
             prospect = outlook(rule_design, assumed, (of_verdict, raters), mean, campaigns, generator)
             costs = {"ratings": cost.ratings, "hours": cost.hours, "dollars": cost.dollars}
@@ -378,6 +377,9 @@ def _sizes(sizes: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     return [(int(pairs), int(raters)) for pairs, raters in pairs_and_raters]
 
 
-def _on_scale(mean: float, design: Design, rule: RuleSpec) -> bool:
-    scale = design.asked(rule.question).judged_scale
-    return scale[0] < mean < scale[-1]
+def _tried(means: Sequence[float], design: Design, rule: RuleSpec) -> list[float]:
+    """Return the means to try for a rule: those on its scale, or else those around its limit."""
+    question = design.asked(rule.question)
+    low, *_, high = question.judged_scale
+    near = [round(rule.limit + away, 10) for away in question.away]
+    return [mean for mean in means if low < mean < high] or [mean for mean in near if low < mean < high]

@@ -6,7 +6,7 @@ reads the language.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from annotation.crowd.page import examples_html
 from annotation.crowd.prolific.workspaces import shown_first
 from annotation.human.order import OrderDrawing, drawing_of
 from annotation.page.task import hosted_html, items_of, known_items, script_policy, task_of
-from annotation.page.training import TrainingItem, by_queue, read_items, training_rubric
+from annotation.page.training import by_queue, read_items, training_rubric
 from annotation.questions.wordings import addressed_lines, rubric_file
 from annotation.sampling.queues import Queue, frames_by_queue
 from annotation.server.plugin.plumbline_argilla.crowd_html import document, entrance_body
@@ -52,10 +52,15 @@ def preview_html(records: CampaignRecords, most: int = SHOWN) -> str:
     rubric, fixed = rubric_to_ask(records)
     items, entrances = read_items(study, rubric), _before(records, rubric)
     texts = {(queue.language, queue.output_language) for queue in queues}
+    read, training = {queue.languages for queue in queues}, []
+    for queue, known in by_queue(items).items():
+        if queue.languages in read:
+            task = task_of(study, training_rubric(rubric, known), queue, queue.dataset(study.name))
+            training.append(_section(task, known_items(known, rubric), len(known)))
     drawn = []
     for queue, (number, first) in queues.items():
-        drawing, training = drawing_of(study, first), items if study.crowd else ()
-        task = task_of(study, rubric, queue, queue.dataset(study.name), training=training, drawing=drawing)
+        drawing, examples = drawing_of(study, first), items if study.crowd else ()
+        task = task_of(study, rubric, queue, queue.dataset(study.name), training=examples, drawing=drawing)
         drawn.append(_section(task, items_of(first), number, drawing) | {"before": entrances.get(queue, "")})
     facts = {
         "study": study.name,
@@ -65,24 +70,11 @@ def preview_html(records: CampaignRecords, most: int = SHOWN) -> str:
         "worded_by": str(study.folder / "rules.json" if fixed else rubric_file(study)),
         "notes": addressed_lines(study, rubric, texts),
         "queues": [
-            *_training(study, rubric, by_queue(items), {queue.languages for queue in queues}),
+            *training,
             *drawn,
         ],
     }
     return html(f"annotation/{FILE}", facts)
-
-
-def _training(
-    study: Study,
-    rubric: Rubric,
-    items_by_queue: Mapping[Queue, Sequence[TrainingItem]],
-    read: Collection[frozenset[str]],
-) -> Iterator[dict[str, Any]]:
-    """Yield sections of training pairs for raters of these languages, with the right answers folded below."""
-    for queue, items in items_by_queue.items():
-        if queue.languages in read:
-            task = task_of(study, training_rubric(rubric, items), queue, queue.dataset(study.name))
-            yield _section(task, known_items(items, rubric), len(items))
 
 
 def _queues(records: CampaignRecords, most: int) -> dict[Queue, tuple[int, list[Pair]]]:

@@ -225,6 +225,101 @@ class _StageHistory:
         inputs = self.entries.get(command, {}).get("inputs")
         return inputs is not None and {self.hash_of(path) for path in paths if path.exists()} != set(inputs.values())
 
+    def stage(self, name: str, path: Path, command: str) -> Stage:
+        """The stage whose `command` made `path`."""
+        if not path.exists():
+            return Stage(name, "not yet")
+        changed = self.changed(command)
+        note = f"{' and '.join(changed)} changed afterwards" if changed else ""
+        return Stage(name, "stale" if changed else "done", self.ended(command), note)
+
+    @property
+    def _generated(self) -> datetime | None:
+        """The time at which outputs of the study's present generator were last made."""
+        outputs = self.entries.get("generation", {}).get("outputs", {})
+        return self.ended("generation") if self.study.outputs.name in outputs else None
+
+    def texts(self) -> Stage:
+        """Return the stage of texts: stale if outputs, or a subject's sample, were made of other files."""
+        data = self.study.data_files()
+        if self.study.judging.transforms:
+            if not (self.study.folder / "texts.parquet").exists():
+                return Stage("texts", "not yet")
+            if not self.has_other_inputs("generation", data):
+                return Stage("texts", "done", self._generated)
+            new = " or own transformations" if any(name not in EIGHT for name in self.study.transformations) else ""
+            return Stage("texts", "stale", self._generated, f"data sets{new} changed afterwards")
+        if missing := [path for path in data if not path.exists()]:
+            return Stage("texts", "not yet", None, f"no file {missing[0]}")
+        if self.has_other_inputs("sample", data):
+            return Stage("texts", "stale", None, "changed since the sample was drawn")
+        return Stage("texts", "done")
+
+    def transformations(self) -> Stage:
+        """Return the stage of outputs: done when every transformation with every seed has its table."""
+        study = self.study
+        if not study.judging.transforms:
+            return Stage("transformations", "done", None, "none: nothing is transformed", wanted=False)
+        units = [(name, seed) for name in study.transformations for seed in study.seeds]
+        present = sum(study.transformation_file(*unit).exists() for unit in units)
+        if present == len(units):
+            return Stage("transformations", "done", self._generated)
+        if not present and not any(journal_files(study.journal_file(*unit)) for unit in units):
+            return Stage("transformations", "not yet")
+        return Stage("transformations", "under way", None, f"{present} of {len(units)} units (transformation and seed)")
+
+    def sample(self, records: CampaignRecords, mismatched: Sequence[str]) -> Stage:
+        """Return the stage of the sample: stale if it is no longer the study's."""
+        stage = self.stage("sample", self.study.folder / "pairs.parquet", "sample")
+        if cut_off := [wave for wave in records.waves[-1:] if not is_complete(records, wave)]:
+            return Stage("sample", "under way", stage.at, f"its extension to wave {cut_off[0].number} was interrupted")
+        if mismatched:
+            judging = self.study.judging
+            note = "made by another generator or other prompts than the study's"
+            return Stage("sample", "stale", stage.at, note if judging.transforms else "not of the study's items now")
+        changed_settings = changes(
+            self.entries.get("sample", {}).get("settings", {}),
+            sample_settings(self.study.sample, self.study.judging, self.study.raters.blocks),
+        )
+        if stage.state == "done" and changed_settings:
+            return Stage("sample", "stale", stage.at, f"drawn with other settings: {'; '.join(changed_settings)}")
+        return stage
+
+    def published(self, ratings: pd.DataFrame) -> Stage:
+        """Return the stage of publication, without asking Argilla.
+
+        The manifest records it, and ratings from Argilla show it; the ledger lists what was offered to crowd workers.
+        """
+        if "publish" in self.entries:
+            stage = self.stage("published", self.study.folder / "pairs.parquet", "publish")
+            return replace(stage, annotators=self.entries["publish"].get("settings", {}).get("annotators"))
+        if (ratings["source"] == ARGILLA).any():
+            return Stage("published", "done")
+        if offered := ledgers(self.study.scratch / LEDGER):
+            return Stage(
+                "published",
+                "done",
+                None,
+                "to crowd workers: " + ", ".join(campaign.label for campaign in offered),
+            )
+        return Stage("published", "not yet", None, "ratings came from files" if len(ratings) else "")
+
+    def scores(self) -> Stage:
+        """Return the stage of scores, if the study evaluates models or people."""
+        judging = self.study.judging
+        if not (judging.does_tasks or (judging.scored_by and self.study.evaluation.models)):
+            return Stage("scores", "done", None, "none: the study evaluates no model", wanted=False)
+        table, command = judging.scores
+        stage = self.stage("scores", self.study.folder / table, command)
+        try:
+            manifest = Manifest.of(self.study, self.manifest)
+            manifest.refuse_replaced(table, self.study.command(judging.scored_by))
+        except DataError as error:
+            return Stage("scores", "stale", stage.at, str(error).partition(";")[0])
+        if stage.state != "not yet" and command not in self.entries:
+            return Stage("scores", "under way", None, "no run has finished")
+        return stage
+
 
 def stages_of(
     records: CampaignRecords, manifest: Mapping[str, Any], mismatched: Sequence[str], outdated: str = ""
@@ -235,121 +330,22 @@ def stages_of(
     DataError for damaged files.
     """
     study, noted = records.study, _StageHistory(records.study, manifest)
-    published = _published(noted, records.collected.ratings)
-    collected = _stage("collected", study.folder / "ratings.parquet", "collect", noted)
+    published = noted.published(records.collected.ratings)
+    collected = noted.stage("collected", study.folder / "ratings.parquet", "collect")
     if published.state == "not yet" and records.collected.ratings.empty:  # of a rehearsal that was removed
         collected = Stage("collected", "not yet")
     judged = Stage("verdicts", "stale" if outdated else "done", noted.ended("accept"), outdated)
     stages = [
-        *_generated(noted),
-        _sampled(noted, records, mismatched),
+        noted.texts(),
+        noted.transformations(),
+        noted.sample(records, mismatched),
         published,
         collected,
         judged if records.looks else Stage("verdicts", "not yet"),
-        _stage("report", study.folder / "report" / "index.html", "report", noted),
-        _scored(noted),
+        noted.stage("report", study.folder / "report" / "index.html", "report"),
+        noted.scores(),
     ]
     if study.judging.does_tasks:
         page = study.folder / "report_human" / "index.html"
-        stages.append(_stage(PEOPLE_REPORT, page, "evaluation human report", noted))
+        stages.append(noted.stage(PEOPLE_REPORT, page, "evaluation human report"))
     return {stage.name: stage for stage in stages}
-
-
-def _stage(name: str, path: Path, command: str, noted: _StageHistory) -> Stage:
-    """The stage whose `command` made `path`."""
-    if not path.exists():
-        return Stage(name, "not yet")
-    changed = noted.changed(command)
-    note = f"{' and '.join(changed)} changed afterwards" if changed else ""
-    return Stage(name, "stale" if changed else "done", noted.ended(command), note)
-
-
-def _generated(noted: _StageHistory) -> tuple[Stage, Stage]:
-    if not noted.study.judging.transforms:
-        return _given(noted), Stage("transformations", "done", None, "none: nothing is transformed", wanted=False)
-    outputs = noted.entries.get("generation", {}).get("outputs", {})
-    at = noted.ended("generation") if noted.study.outputs.name in outputs else None
-    return _texts(noted, at), _transformed(noted.study, at)
-
-
-def _texts(noted: _StageHistory, at: datetime | None) -> Stage:
-    """Return the stage of the data sets' texts: stale if they were read from other files."""
-    if not (noted.study.folder / "texts.parquet").exists():
-        return Stage("texts", "not yet")
-    if not noted.has_other_inputs("generation", noted.study.data_files()):
-        return Stage("texts", "done", at)
-    has_new = any(name not in EIGHT for name in noted.study.transformations)
-    return Stage("texts", "stale", at, f"data sets{' or own transformations' if has_new else ''} changed afterwards")
-
-
-def _transformed(study: Study, at: datetime | None) -> Stage:
-    """Return the stage of outputs: done when every transformation with every seed has its table."""
-    units = [(name, seed) for name in study.transformations for seed in study.seeds]
-    present = sum(study.transformation_file(*unit).exists() for unit in units)
-    if present == len(units):
-        return Stage("transformations", "done", at)
-    if not present and not any(journal_files(study.journal_file(*unit)) for unit in units):
-        return Stage("transformations", "not yet")
-    return Stage("transformations", "under way", None, f"{present} of {len(units)} units (transformation and seed)")
-
-
-def _given(noted: _StageHistory) -> Stage:
-    """Return the stage of a subject's texts, which are its files: stale if the sample was drawn from others."""
-    data = noted.study.data_files()
-    if missing := [path for path in data if not path.exists()]:
-        return Stage("texts", "not yet", None, f"no file {missing[0]}")
-    changed = noted.has_other_inputs("sample", data)
-    return Stage("texts", "stale" if changed else "done", None, "changed since the sample was drawn" if changed else "")
-
-
-def _sampled(noted: _StageHistory, records: CampaignRecords, mismatched: Sequence[str]) -> Stage:
-    stage = _stage("sample", noted.study.folder / "pairs.parquet", "sample", noted)
-    if cut_off := [wave for wave in records.waves[-1:] if not is_complete(records, wave)]:
-        return Stage("sample", "under way", stage.at, f"its extension to wave {cut_off[0].number} was interrupted")
-    if mismatched:
-        judging = noted.study.judging
-        note = "made by another generator or other prompts than the study's"
-        return Stage("sample", "stale", stage.at, note if judging.transforms else "not of the study's items now")
-    changed_settings = changes(
-        noted.entries.get("sample", {}).get("settings", {}),
-        sample_settings(noted.study.sample, noted.study.judging, noted.study.raters.blocks),
-    )
-    if stage.state == "done" and changed_settings:
-        return Stage("sample", "stale", stage.at, f"drawn with other settings: {'; '.join(changed_settings)}")
-    return stage
-
-
-def _published(noted: _StageHistory, ratings: pd.DataFrame) -> Stage:
-    """Return the stage of publication, without asking Argilla.
-
-    The manifest records it, and ratings from Argilla show it; the ledger lists what was offered to crowd workers.
-    """
-    if "publish" in noted.entries:
-        stage = _stage("published", noted.study.folder / "pairs.parquet", "publish", noted)
-        return replace(stage, annotators=noted.entries["publish"].get("settings", {}).get("annotators"))
-    if (ratings["source"] == ARGILLA).any():
-        return Stage("published", "done")
-    if offered := ledgers(noted.study.scratch / LEDGER):
-        return Stage(
-            "published",
-            "done",
-            None,
-            "to crowd workers: " + ", ".join(campaign.label for campaign in offered),
-        )
-    return Stage("published", "not yet", None, "ratings came from files" if len(ratings) else "")
-
-
-def _scored(noted: _StageHistory) -> Stage:
-    judging = noted.study.judging
-    if not (judging.does_tasks or (judging.scored_by and noted.study.evaluation.models)):
-        return Stage("scores", "done", None, "none: the study evaluates no model", wanted=False)
-    table, command = judging.scores
-    stage = _stage("scores", noted.study.folder / table, command, noted)
-    try:
-        manifest = Manifest.of(noted.study, noted.manifest)
-        manifest.refuse_replaced(table, noted.study.command(judging.scored_by))
-    except DataError as error:
-        return Stage("scores", "stale", stage.at, str(error).partition(";")[0])
-    if stage.state != "not yet" and command not in noted.entries:
-        return Stage("scores", "under way", None, "no run has finished")
-    return stage

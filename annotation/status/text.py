@@ -206,18 +206,15 @@ def _judge(status: Status) -> str:
         return _review(status)
     missing = int(status.progress["open"].sum()) if len(status.progress) else 0
     if status.judged and not status.decided:
-        return f"nothing to wait for: no further answer can decide {_undecided(status)}"
+        names = [name for group in status.undecided for name in group.names]
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        return f"nothing to wait for: no further answer can decide {', '.join(names[:_NAMED])}{more}"
     if missing:
         are = "is" if missing == 1 else "are"
         return (
             f"nothing to do: all is decided, although {count(missing, 'answer')} that the study asks for {are} missing"
         )
     return "nothing is left to do"
-
-
-def _undecided(status: Status) -> str:
-    names = [name for group in status.undecided for name in group.names]
-    return ", ".join(names) if len(names) <= _NAMED else f"{', '.join(names[:_NAMED])} and {len(names) - _NAMED} more"
 
 
 def _after(status: Status) -> str:
