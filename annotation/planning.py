@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from annotation.campaign.rubric import Rubric, load_rubric
 from annotation.campaign.subjects import read_items
 from annotation.crowd import pay
-from annotation.questions.means import MeanOfAnswers
+from annotation.questions.summary import MeanOfAnswers
 from annotation.sampling.controls import ControlDesign
 from annotation.sampling.queues import ends_of
 from annotation.statistics.summaries import Design

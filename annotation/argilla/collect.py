@@ -13,7 +13,7 @@ import pandas as pd
 
 from annotation.argilla.accounts import named_raters, published, training_datasets
 from annotation.argilla.client import Argilla, DatasetListing
-from annotation.argilla.responses import Orders, answer_of
+from annotation.argilla.dataset import Orders, answer_of
 from annotation.campaign.names import account_pseudonym
 from annotation.campaign.offering import alone, refuse_other_sample
 from annotation.campaign.records import CampaignRecords

@@ -14,6 +14,7 @@ from typing import Any
 from annotation.argilla.accounts import Admission, admit_annotators, is_offered, refuse_unknown
 from annotation.argilla.client import Argilla, DatasetListing, translated
 from annotation.argilla.dataset import (
+    COMMENT,
     SHOWN,
     QuestionForm,
     Words,
@@ -22,8 +23,8 @@ from annotation.argilla.dataset import (
     put_right,
     question_of,
     send_pairs,
+    values_in,
 )
-from annotation.argilla.responses import COMMENT, values_in
 from annotation.campaign.counting import excluded_raters
 from annotation.campaign.names import account_pseudonym
 from annotation.campaign.offering import alone, begin_offering, refuse_other_sample

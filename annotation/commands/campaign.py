@@ -24,15 +24,13 @@ from annotation.csv_answers import collect_csv, columns_of, export
 from annotation.human.records import ANSWERS
 from annotation.human.simulated import read_items as read_task_items
 from annotation.human.tasks import read_tasks, task_lines
-from annotation.judges.check import means_text
-from annotation.judges.differences import differences_text
-from annotation.judges.outcome import read_outcome
+from annotation.judges.check import differences_text, means_text
+from annotation.judges.powered import read_outcome
 from annotation.options import CampaignOptions
 from annotation.page.training import read_items
 from annotation.preview import write_preview
 from annotation.questions.wordings import addressed_lines
-from annotation.ratings.decisions import decide, withdraw
-from annotation.ratings.review import review_text, waiting_text
+from annotation.ratings.decisions import decide, review_text, waiting_text, withdraw
 from annotation.rounds import collected_files, put_out, shown_files, take_in
 from annotation.sampling.candidates import flagged_supply
 from annotation.sampling.controls import ControlDesign

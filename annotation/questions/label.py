@@ -10,9 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from annotation.questions.means import MeanOfAnswers
 from annotation.questions.question import AND, LEFT_OUT, Question, Value, labels_of
-from annotation.questions.summary import Coefficient, Share
+from annotation.questions.summary import Coefficient, MeanOfAnswers, Share
 from plumbline.errors import nearest
 from plumbline.statistics.agreement import (
     UNKNOWN_RATERS,

@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 
 from annotation.questions.label import LabelledQuestion
-from annotation.questions.means import TOO_FEW_RATERS
 from annotation.questions.question import (
     BEFORE,
     EQUALS,
@@ -22,7 +21,7 @@ from annotation.questions.question import (
     Value,
     labels_of,
 )
-from annotation.questions.summary import Coefficient, MeanRank
+from annotation.questions.summary import TOO_FEW_RATERS, Coefficient, MeanRank
 from plumbline.importing import scipy
 from plumbline.statistics.agreement import UNKNOWN_RATERS, Integers, rater_numbers
 from plumbline.statistics.estimates import Estimate, Floats, over_pairs, over_pairs_and_raters

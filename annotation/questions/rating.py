@@ -11,9 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from annotation.questions.means import MeanOfAnswers
 from annotation.questions.question import LEFT_OUT, ArgillaOptions, Meanings, Question, Value
-from annotation.questions.summary import Summary
+from annotation.questions.summary import MeanOfAnswers, Summary
 from plumbline.errors import StudyError
 from plumbline.scales import DECIMAL, EQUAL, Continuous, as_number, is_fine, on_scale
 from plumbline.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, mean_kappa, raw_agreement

@@ -14,7 +14,7 @@ from annotation.campaign.names import UNNAMED, listed_raters
 from annotation.crowd import pay
 from annotation.human.forms import form_of
 from annotation.human.records import HumanTask
-from annotation.judges.outcome import JudgesOutcome
+from annotation.judges.powered import JudgesOutcome
 from annotation.judges.select_generator import family
 from annotation.page.training import by_trained
 from annotation.questions.entries import worded

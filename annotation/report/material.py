@@ -17,7 +17,7 @@ from annotation.campaign.rubric import Rubric
 from annotation.crowd.summary import CrowdSummary, read_summaries
 from annotation.human.records import HumanTask
 from annotation.human.tasks import read_tasks
-from annotation.judges.outcome import JudgesOutcome, read_outcome
+from annotation.judges.powered import JudgesOutcome, read_outcome
 from annotation.page.training import TrainingResult, read_trained
 from annotation.records import Decision, Group, Look, RuleSet, Sign, Supply, Verdict, Wave
 from annotation.verdicts.conclusion import looked_at

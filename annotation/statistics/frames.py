@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 import scipy  # noqa: F401 (its parts are imported where used; here so that a missing scipy is reported at once)
 
-from annotation.questions.means import MeanOfAnswers
+from annotation.questions.summary import MeanOfAnswers
 from annotation.statistics.summaries import HTEB_SCALE
 from plumbline import scales
 from plumbline.frames import filled, numbers, once, that_count, with_names

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from annotation.campaign.counting import counting_ratings, coverage_of
-from annotation.questions.means import MeanOfAnswers
+from annotation.questions.summary import MeanOfAnswers
 from annotation.ratings.decisions import answers_hash
 from annotation.ratings.signs import controls_by_kind
 from annotation.records import Decision, Verdict

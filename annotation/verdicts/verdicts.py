@@ -14,8 +14,7 @@ import numpy as np
 import pandas as pd
 
 from annotation.campaign.counting import PairCoverage, counting_ratings, coverage_of, stays
-from annotation.questions.means import MeanOfAnswers
-from annotation.questions.summary import Chance, Summary
+from annotation.questions.summary import Chance, MeanOfAnswers, Summary
 from annotation.records import RuleResult, Supply, Verdict
 from annotation.sampling.queues import SCOPES
 from annotation.statistics.summaries import Design, coded, compact, summarise

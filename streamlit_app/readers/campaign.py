@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pandas as pd
 
-from annotation.ratings.review import pairs_to_read
+from annotation.ratings.decisions import pairs_to_read
 from annotation.report import exhibits
 from annotation.report.material import CampaignMaterial, campaign_material, read_material
 from annotation.verdicts.evidence import Evidence
@@ -51,7 +51,7 @@ class CampaignReader(StudyReader):
 
     @cached("pairs.parquet", watches=("ratings.parquet", *CONTROLS))
     def browsed(self) -> pd.DataFrame:
-        """The sample as a coordinator reads it: `annotation.ratings.review.pairs_to_read`, then the unrated pairs."""
+        """The sample as a coordinator reads it: first `ratings.decisions.pairs_to_read`, then the unrated pairs."""
         pairs = self.pairs()
         first, _, *more = columns_read(pairs)
         read = pairs.assign(original=more[0].where(more[0] != "", first)) if more else pairs

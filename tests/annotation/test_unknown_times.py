@@ -13,7 +13,7 @@ from annotation import server
 from annotation.campaign.counting import untimed
 from annotation.campaign.records import CampaignRecords
 from annotation.csv_answers import collect_csv, export
-from annotation.ratings.review import review_text
+from annotation.ratings.decisions import review_text
 from annotation.sampling.sample import draw_sample
 from annotation.status.status import read_status
 from annotation.status.text import next_step, status_text

@@ -24,9 +24,8 @@ from typing import Any, Self
 
 from annotation import server
 from annotation.argilla.client import Argilla, connect
-from annotation.argilla.dataset import Words
+from annotation.argilla.dataset import Orders, Words, answer_of, time_of
 from annotation.argilla.publish import fill
-from annotation.argilla.responses import Orders, answer_of, time_of
 from annotation.campaign.names import WORKER
 from annotation.campaign.offering import CampaignName, Mode
 from annotation.campaign.records import CampaignRecords

@@ -16,8 +16,8 @@ from annotation import server
 from annotation.argilla.accounts import published
 from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
+from annotation.argilla.dataset import Orders
 from annotation.argilla.publish import publish
-from annotation.argilla.responses import Orders
 from annotation.argilla.simulate import simulate
 from annotation.campaign.names import account_pseudonym
 from annotation.campaign.records import CampaignRecords

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from annotation.campaign.subjects import shown_items
-from annotation.human.tasks import prepare
+from annotation.human.tasks import InstructionFiles, prepare
 from annotation.human.types import TASK_KINDS, TaskSource
-from annotation.human.wording import InstructionFiles
 from evaluation.human.sampled import sampled
 from generation.datasets.scored import label_words, scored_items
 from plumbline.study.datasets import DatasetSpec

@@ -10,7 +10,7 @@ import pandas as pd
 from annotation import server
 from annotation.csv_answers import collect_csv
 from annotation.judges.check import FOLDER, JudgeCheck, check_text, held_against
-from annotation.judges.outcome import read_outcome
+from annotation.judges.powered import read_outcome
 from annotation.judges.run import judge
 from annotation.report.page import write_report
 from annotation.sampling.sample import draw_sample

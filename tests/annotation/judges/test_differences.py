@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from annotation.judges.differences import disagreements
+from annotation.judges.check import disagreements
 
 
 def judged(pair_id: str, judge: str, score: float, mass: float = 1.0) -> dict[str, object]:

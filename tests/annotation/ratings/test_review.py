@@ -5,8 +5,7 @@ from __future__ import annotations
 from annotation.campaign.counting import counting_ratings
 from annotation.campaign.records import CampaignRecords
 from annotation.campaign.rubric import load_rubric
-from annotation.ratings.decisions import decide
-from annotation.ratings.review import review_text
+from annotation.ratings.decisions import decide, review_text
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pandas as pd
 
-from annotation.ratings.review import low_pairs
+from annotation.ratings.decisions import low_pairs
 from annotation.ratings.signs import controls_missed, find_signs
 from annotation.records import Sign
 from plumbline.records import Pair, Rating

@@ -11,8 +11,7 @@ import pandas as pd
 
 from annotation.campaign.records import CampaignRecords
 from annotation.campaign.rubric import load_rubric
-from annotation.judges.outcome import JudgesOutcome
-from annotation.judges.powered import Judging
+from annotation.judges.powered import JudgesOutcome, Judging
 from annotation.records import Decision, Look, Origin, Review, RuleSet, Supply, Verdict
 from annotation.report.exhibits import rules_exhibit
 from annotation.report.material import CampaignMaterial
