@@ -1,4 +1,4 @@
-"""People's decisions about raters and pairs: recorded with reason and time, and never changed; the evidence for them."""
+"""People's decisions about raters and pairs, recorded with reason and time and never changed; the evidence for them."""
 
 from __future__ import annotations
 
