@@ -155,10 +155,12 @@ class _Form:
 
     @functools.cached_property
     def _by_texts(self) -> Mapping[tuple[str, ...], list[Pair]]:
-        """The pairs by the texts that the file names them by."""
+        """The pairs by the texts that the file names them by; for another subject the first of its fields."""
         pairs = defaultdict[tuple[str, ...], list[Pair]](list)
         for pair in self.pairs.values():
-            pairs[tuple(_plain(text) for name, text in _texts_of(pair) if name in self.columns)].append(pair)
+            fields = json.loads(pair.fields) if pair.fields else {}
+            texts = {"original": pair.original, "output": pair.transformed or str(next(iter(fields.values()), ""))}
+            pairs[tuple(_plain(text) for name, text in texts.items() if name in self.columns)].append(pair)
         return pairs
 
     def _pair_id(self, row: Mapping[str, str], location: str) -> str:
@@ -205,12 +207,6 @@ class _Form:
             comment=row.get("comment", ""),
             submitted_at=at.isoformat(),
         )
-
-
-def _texts_of(pair: Pair) -> tuple[tuple[str, str], tuple[str, str]]:
-    """Return the texts by which a file may name a pair; for another subject the first of its fields."""
-    fields = json.loads(pair.fields) if pair.fields else {}
-    return ("original", pair.original), ("output", pair.transformed or str(next(iter(fields.values()), "")))
 
 
 def _plain(text: str) -> str:

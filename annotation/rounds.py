@@ -18,7 +18,7 @@ import pandas as pd
 from annotation import server
 from annotation.argilla import accounts
 from annotation.argilla.accounts import names_at
-from annotation.argilla.client import Argilla, ArgillaUser, DatasetListing, attach
+from annotation.argilla.client import Argilla, DatasetListing, attach
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import Publication, publish
 from annotation.argilla.training import publish_training
@@ -222,9 +222,11 @@ class _ServedStudy:
         waiting, places = 0, set[Place]()
         for rater in at_work & users.keys():
             readable = [name for name in members if users[rater].id in members[name]]
-            if not any(_left(argilla, listed[name], users[rater]) for name in readable):
+            key = users[rater].api_key  # the rater's own queue: without the records that others have in hand
+            queues = (argilla.request("GET", f"/datasets/{listed[name].id}/progress", api_key=key) for name in readable)
+            if not any(queue.get("pending", 0) for queue in queues):
                 waiting += 1
-                places |= {key for name in readable for key in self.datasets[name]}
+                places |= {place for name in readable for place in self.datasets[name]}
         open_blocks = {
             key: (self._opened(key) - self.blocks[key].complete, self.blocks[key].missing)
             for key in undecided
@@ -235,9 +237,3 @@ class _ServedStudy:
     def _opened(self, key: Place) -> int:
         """Return how many blocks are open."""
         return max(self.blocks[key].opened, self.ahead.get(key, 0))
-
-
-def _left(argilla: Argilla, dataset: DatasetListing, user: ArgillaUser) -> int:
-    """Return the number of pending records in a rater's queue, without those that others have in hand."""
-    pending: int = argilla.request("GET", f"/datasets/{dataset.id}/progress", api_key=user.api_key).get("pending", 0)
-    return pending

@@ -55,7 +55,12 @@ def invite(
     this machine does not know (of an account on another Argilla); nobody who reads none of the study's languages gets
     one. Raises StudyError if nobody is named, for a person whom the study does not name, and for an invalid name.
     """
-    invited = _invited(study, names)
+    people = study.raters.people
+    invited = list(dict.fromkeys(names or people or ()))
+    if not invited:
+        raise StudyError(f"{study.file} names nobody in raters.people; add names there, or to the command")
+    if people is not None and (unlisted := [name for name in invited if name not in people]):
+        raise StudyError(f"{study.file}: raters.people does not name {unlisted[0]!r}; add the name there first")
     work = _work(CampaignRecords(study), ours=has_rating_page(connection))  # refused before accounts are made
     passwords = accounts.add(connection, home, invited)
     reads = accounts.languages(connection, home)
@@ -73,17 +78,6 @@ def invite(
             text = _text(study, entry, (name, passwords[name] or ""), codes, queues)
             letters.append(Letter(name, pseudonyms[name], text))
     return letters
-
-
-def _invited(study: Study, names: Sequence[str]) -> list[str]:
-    """Return the people to invite. Raises StudyError for nobody, and for one whom the study does not name."""
-    people = study.raters.people
-    invited = list(dict.fromkeys(names or people or ()))
-    if not invited:
-        raise StudyError(f"{study.file} names nobody in raters.people; add names there, or to the command")
-    if people is not None and (unlisted := [name for name in invited if name not in people]):
-        raise StudyError(f"{study.file}: raters.people does not name {unlisted[0]!r}; add the name there first")
-    return invited
 
 
 def entrance(address: str, *, has_page: bool) -> str:

@@ -138,8 +138,11 @@ def finish(campaign: CrowdCampaign, again: Collection[str] = ()) -> None:
     submissions `again`. Raises RefusedError at the end if the platform refused any decision.
     """
     campaign.settle()
-    _note_rejections(campaign)
     works, refused = {work.submission.submission_id: work for work in campaign.ledger.work()}, list[str]()
+    decided = {review.submission_id: review.decision for review in campaign.ledger.judgements()}
+    for submission_id, work in works.items():  # ratings and money follow rejections on the platform's page
+        if work.submission.state == "rejected" and decided.get(submission_id) != "reject":
+            _judge(campaign, work, "reject", ON_PLATFORM, _signs(campaign, work))
     last = {review.submission_id: review for review in campaign.ledger.judgements()}
     for judgement in last.values():
         work = works[judgement.submission_id]
@@ -159,15 +162,6 @@ def finish(campaign: CrowdCampaign, again: Collection[str] = ()) -> None:
             campaign.ledger.note(submission, work.batch_id, work.pseudonym)
     if refused:
         raise RefusedError("; ".join(refused))
-
-
-def _note_rejections(campaign: CrowdCampaign) -> None:
-    """Record rejections made on the platform's own page as decisions, so that ratings and money follow them."""
-    last = {review.submission_id: review.decision for review in campaign.ledger.judgements()}
-    rejected = [work for work in campaign.ledger.work() if work.submission.state == "rejected"]
-    for work in rejected:
-        if last.get(work.submission.submission_id) != "reject":
-            _judge(campaign, work, "reject", ON_PLATFORM, _signs(campaign, work))
 
 
 def _exclude(campaign: CrowdCampaign, work: Work, judgement: SubmissionReview) -> None:

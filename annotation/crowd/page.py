@@ -50,18 +50,16 @@ def examples_html(training: Sequence[TrainingItem], rubric: Rubric, queue: Queue
         return ""
     language = rubric.language_for(queue.language, queue.output_language)
     title = plain(words_in(WORDS, language)["examples"])
-    examples = "".join(_example(item, rubric, queue, language) for item in items)
+    examples = ""
+    for item in items:
+        titles = rubric.field_titles(item.pair.pool, language, queue.language, queue.output_language)
+        texts = "".join(
+            f'<h3 dir="auto">{plain(titles[field.name])}</h3>'
+            f'<p class="text" lang="{field.language}" dir="{direction(field.language)}">{plain(field.text)}</p>'
+            for field in fields_of(item.pair)
+        )
+        examples += f'<div dir="auto">{texts}{solved(solution(item, rubric))}</div>'
     return f'<details class="examples"><summary dir="auto">{title}</summary>{examples}</details>'
-
-
-def _example(item: TrainingItem, rubric: Rubric, queue: Queue, language: str) -> str:
-    titles = rubric.field_titles(item.pair.pool, language, queue.language, queue.output_language)
-    texts = "".join(
-        f'<h3 dir="auto">{plain(titles[field.name])}</h3>'
-        f'<p class="text" lang="{field.language}" dir="{direction(field.language)}">{plain(field.text)}</p>'
-        for field in fields_of(item.pair)
-    )
-    return f'<div dir="auto">{texts}{solved(solution(item, rubric))}</div>'
 
 
 def question_xml(study: Study, rubric: Rubric, offer: Offer, submit_to: str) -> str:

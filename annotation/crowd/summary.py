@@ -168,6 +168,12 @@ def plan_text(records: Evidence, campaign: CampaignName, pilot: int = 0) -> str:
     places = sum(len(offer.batch.pair_ids) * offer.places for offer in new)
     header = ["batch", "pool", "languages", f"{item}s", "workers", "minutes", "reward", "fees", "cost"]
     notes = [*_notes(spec, study.called, study.kinds), platform.plan_note] if new else []
+    if study.raters.blocks:
+        collect, launch = (campaign.command(study, action) for action in ("collect", "launch"))
+        notes.append(
+            f"By blocks: these are the {item}s of the open blocks. When they are rated, run `{collect}`, then"
+            f" `{launch}`, which offers the next block only for undecided verdicts, within --max-cost."
+        )
     return campaign.marked(
         "\n".join([
             f"Plan of study {study.name}; nothing is created",
@@ -175,18 +181,8 @@ def plan_text(records: Evidence, campaign: CampaignName, pilot: int = 0) -> str:
             f"{count(len(new), 'batch', 'batches')}, {count(places, 'answer')} ({item}s x workers),"
             f" {hours:.1f} hours of work, {pay.dollars(total)} with fees, before bonuses",
             *filter(None, notes),
-            *([_later(study, campaign)] if study.raters.blocks else []),
         ]),
     )  # fmt: skip
-
-
-def _later(study: Study, campaign: CampaignName) -> str:
-    """Return a note that the plan covers only the open blocks."""
-    collect, launch = (campaign.command(study, action) for action in ("collect", "launch"))
-    return (
-        f"By blocks: these are the {study.called.item}s of the open blocks. When they are rated, run `{collect}`, then"
-        f" `{launch}`, which offers the next block only for undecided verdicts, within --max-cost."
-    )
 
 
 def _notes(spec: CrowdSpec, called: ItemNames, kinds: Collection[str]) -> list[str]:

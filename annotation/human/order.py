@@ -41,6 +41,16 @@ class OrderDrawing:
         values |= {"field": FIELD} if self.number else {}  # makes the rating page show a list
         return {**values, "groups": self.groups is not None}
 
+    def of_page(self, task: Mapping[str, Any], items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Return the drawing for the rating page in one file, with its task and items."""
+        return {
+            "seed": self.seed,
+            "questions": self.questions,
+            "options": self.options,
+            "field": [text["name"] for text in task["texts"]].index(FIELD) if self.number else -1,
+            "groups": [(self.groups or {}).get(item["id"], "") for item in items],
+        }
+
     def of_pair(self, pair: Pair) -> dict[str, Any]:
         """Return the drawing as a record's metadata."""
         if self.groups is not None:

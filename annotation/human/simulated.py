@@ -77,17 +77,11 @@ def rehearsal_of(study: Study) -> Rehearsal:
                 f"the items of data set {drawn_task.task.dataset!r} have changed since task {drawn_task.task.task!r}"
                 f" was drawn; restore them, or run `{study.command(COMMAND)}` again"
             )
-        gold |= {
-            (drawn_task.task.task, item.scored.item): _on_scale(drawn_task.task, item.scored)
-            for item in drawn_task.drawn.items
-        }
+        task = drawn_task.task
+        for scored in drawn_task.drawn.scored:
+            score = scored.score
+            if task.gold_scale:  # on the scale that people answer on
+                share = (score - task.gold_scale[0]) / (task.gold_scale[1] - task.gold_scale[0])
+                score = task.scale[0] + share * (task.scale[-1] - task.scale[0])
+            gold[task.task, scored.item] = dataclasses.replace(scored, score=score)
     return Rehearsal(tasks, read_items(study), gold, study.raters.simulation_seed)
-
-
-def _on_scale(task: HumanTask, item: ScoredItem) -> ScoredItem:
-    """Return an item with its gold on the scale that people answer on."""
-    if not task.gold_scale:
-        return item
-    low, high = task.gold_scale
-    share = (item.score - low) / (high - low)
-    return dataclasses.replace(item, score=task.scale[0] + share * (task.scale[-1] - task.scale[0]))

@@ -74,16 +74,21 @@ def powered_means(basis: Basis, judging: Judging, design: Design) -> pd.DataFram
     over pairs and raters. Raises ValueError for frames that lack columns, and scores off a question's scale.
     """
     outputs, scores = _prepared(judging, design)
-    scope = SCOPES[design.rule.scope]
-    rows = []
+    scope, ratings, rows = SCOPES[design.rule.scope], basis.ratings, []
+    pools = ratings["transformation"].astype(str).map(design.pool_of)
     for key, members in outputs.groupby(scope, sort=False):
-        of_group = _of_group(basis.ratings, members, key, scope, design)
+        # Those of its outputs, and of pairs that its outputs should contain.
+        wanted = ratings["pair_id"].isin(members["pair_id"])
+        if "task_type" not in scope:
+            of_key = pools == key[0]
+            wanted |= (of_key & (ratings["language"].astype(str) == key[1])) if "language" in scope else of_key
+        of_group = ratings[wanted]
         for question in design.rated:
             answered = of_group[of_group["question"] == question]
             by_pair = scores[scores["question"] == question].set_index("pair_id")["score"]
             if len(answered) and len(by_pair):
                 part = _Part(question, answered, members, by_pair, judging, design)
-                rows.append((*key, question, *_row(part)))
+                rows.append((*key, question, *part.row()))
     return pd.DataFrame(rows, columns=[*scope, *COLUMNS])
 
 
@@ -97,6 +102,62 @@ class _Part:
     scores: pd.Series  #: of the judges together, by pair_id
     judging: Judging
     design: Design
+
+    def row(self) -> tuple[object, ...]:
+        """Return the row of `powered_means` from the judges' names on."""
+        rated_ids = pd.factorize(self.answered["pair_id"])[1]
+        beyond = self.outputs[~self.outputs["pair_id"].isin(rated_ids)]["pair_id"]
+        failed = int(self.scores.reindex(self.outputs["pair_id"]).isna().sum())
+        strata = pd.Series(pd.factorize(self.outputs["stratum"])[0], index=self.outputs["pair_id"])
+        answers = Answers.of(self.answered, self.design.asked(self.question).scale)
+        # Where a pair has no stratum, the row is refused.
+        stratum_of = strata.reindex(rated_ids).fillna(0).to_numpy(np.int64)
+        rated = RatedPairs(
+            *answers.totals(answers.pair), self.scores.reindex(rated_ids).to_numpy(np.float64), stratum_of
+        )
+        pool = Pool(self.scores.reindex(beyond).to_numpy(np.float64), strata.loc[beyond].to_numpy(np.int64))
+        over_raters = self.design.rule.interval == "pairs_and_raters"
+        unknown = UNKNOWN_RATERS if over_raters and answers.raters is None else ""
+        over_raters = over_raters and not unknown
+        estimate = powered(*filled(rated, pool), answers.totals(answers.rater) if over_raters else None)
+        without_judges = MeanOfAnswers(answers, self.design.rule.interval).estimate()
+        people = mean = (without_judges.value, without_judges.low, without_judges.high)
+        if estimate.slope and not math.isnan(estimate.mean.low):
+            mean = (float(estimate.mean.value), *_ends(estimate.mean, rated, self.design.asked(self.question).scale))
+        reasons = [unknown, *self._refusals(rated_ids, len(beyond))]
+        if abs(distance := unlike(*filled(rated, pool))) > _UNLIKE:
+            reasons.append(
+                f"judges' scores of the rated pairs are {distance:+.1f} standard errors from those of the other outputs"
+                " in their strata: the rated pairs do not represent the others"
+            )
+        reason = "; ".join(filter(None, reasons))
+        with_judges = (math.nan,) * 6 if reason else (*mean, estimate.slope, estimate.rho, estimate.worth)
+        return (", ".join(self.judging.judges), len(rated_ids), len(beyond), failed, *people, *with_judges, reason)
+
+    def _refusals(self, rated_ids: pd.Index, beyond: int) -> Iterator[str]:
+        """Yield each reason why no number of this group and question may rest on the judges."""
+        outputs, judging = self.outputs, self.judging
+        if missing := int((~rated_ids.isin(outputs["pair_id"])).sum()):
+            yield f"rated pairs must be a random sample of the judges' outputs, but {missing} are not among these"
+        if len(rated_ids) < FEWEST_RATED:
+            yield f"{count(len(rated_ids), 'rated pair')}; means with judges need at least {FEWEST_RATED}"
+        if not beyond:
+            yield "judges were given no output beyond the rated pairs"
+        judgements = judging.judgements
+        judgements = judgements[judgements["question"] == self.question]
+        judgements = judgements[judgements["pair_id"].isin(outputs["pair_id"]) & (judgements["status"] != "unanswered")]
+        for judge in judging.judges:
+            n_missing = len(outputs) - judgements.loc[judgements["judge"] == judge, "pair_id"].nunique()
+            if n_missing:
+                number = f"{n_missing} of {len(outputs)} outputs"
+                yield f"{judge} has not judged {number}; the others may not be a random sample"
+        columns = [name for name in _ASKED if name in judgements]
+        if "prompt_hash" in judgements and (judgements.groupby(columns)["prompt_hash"].nunique() > 1).any():
+            yield "a judge got different prompts for the same question"
+        if self.scores.reindex(outputs["pair_id"]).isna().all():
+            yield "no output has a score from every judge"
+        if self.design.blocks:
+            yield "the rule looks more than once, and these intervals are for a single look"
 
 
 def _prepared(judging: Judging, design: Design) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -112,46 +173,6 @@ def _prepared(judging: Judging, design: Design) -> tuple[pd.DataFrame, pd.DataFr
     return outputs.assign(stratum=strata), together(judgements)
 
 
-def _of_group(
-    ratings: pd.DataFrame, outputs: pd.DataFrame, key: tuple[object, ...], scope: Sequence[str], design: Design
-) -> pd.DataFrame:
-    """Return the group's ratings: of its outputs, and of pairs that its outputs should contain."""
-    of_key = ratings["transformation"].astype(str).map(design.pool_of) == key[0]
-    if "language" in scope:
-        of_key &= ratings["language"].astype(str) == key[1]
-    judged = ratings["pair_id"].isin(outputs["pair_id"])
-    return ratings[judged | of_key] if "task_type" not in scope else ratings[judged]
-
-
-def _row(part: _Part) -> tuple[object, ...]:
-    rated_ids = pd.factorize(part.answered["pair_id"])[1]
-    beyond = part.outputs[~part.outputs["pair_id"].isin(rated_ids)]["pair_id"]
-    failed = int(part.scores.reindex(part.outputs["pair_id"]).isna().sum())
-    strata = pd.Series(pd.factorize(part.outputs["stratum"])[0], index=part.outputs["pair_id"])
-    answers = Answers.of(part.answered, part.design.asked(part.question).scale)
-    # Where a pair has no stratum, the row is refused.
-    stratum_of = strata.reindex(rated_ids).fillna(0).to_numpy(np.int64)
-    rated = RatedPairs(*answers.totals(answers.pair), part.scores.reindex(rated_ids).to_numpy(np.float64), stratum_of)
-    pool = Pool(part.scores.reindex(beyond).to_numpy(np.float64), strata.loc[beyond].to_numpy(np.int64))
-    over_raters = part.design.rule.interval == "pairs_and_raters"
-    unknown = UNKNOWN_RATERS if over_raters and answers.raters is None else ""
-    over_raters = over_raters and not unknown
-    estimate = powered(*filled(rated, pool), answers.totals(answers.rater) if over_raters else None)
-    without_judges = MeanOfAnswers(answers, part.design.rule.interval).estimate()
-    people = mean = (without_judges.value, without_judges.low, without_judges.high)
-    if estimate.slope and not math.isnan(estimate.mean.low):
-        mean = (float(estimate.mean.value), *_ends(estimate.mean, rated, part.design.asked(part.question).scale))
-    reasons = [unknown, *_refusals(part, rated_ids, len(beyond))]
-    if abs(distance := unlike(*filled(rated, pool))) > _UNLIKE:
-        reasons.append(
-            f"judges' scores of the rated pairs are {distance:+.1f} standard errors from those of the other outputs in"
-            " their strata: the rated pairs do not represent the others"
-        )
-    reason = "; ".join(filter(None, reasons))
-    with_judges = (math.nan,) * 6 if reason else (*mean, estimate.slope, estimate.rho, estimate.worth)
-    return (", ".join(part.judging.judges), len(rated_ids), len(beyond), failed, *people, *with_judges, reason)
-
-
 def _ends(mean: Mean, rated: RatedPairs, scale: Sequence[float]) -> tuple[float, float]:
     """Return the ends of a t interval that reaches further where most pairs have one mean, so that t is too sure.
 
@@ -163,31 +184,6 @@ def _ends(mean: Mean, rated: RatedPairs, scale: Sequence[float]) -> tuple[float,
     value = float(mean.value)
     low, high = value - missed * (value - scale[0]), value + missed * (scale[-1] - value)
     return float(np.minimum(mean.low, low)), float(np.maximum(mean.high, high))
-
-
-def _refusals(part: _Part, rated_ids: pd.Index, beyond: int) -> Iterator[str]:
-    """Yield each reason why no number of this group and question may rest on the judges."""
-    outputs, judging = part.outputs, part.judging
-    if missing := int((~rated_ids.isin(outputs["pair_id"])).sum()):
-        yield f"rated pairs must be a random sample of the judges' outputs, but {missing} are not among these"
-    if len(rated_ids) < FEWEST_RATED:
-        yield f"{count(len(rated_ids), 'rated pair')}; means with judges need at least {FEWEST_RATED}"
-    if not beyond:
-        yield "judges were given no output beyond the rated pairs"
-    judgements = judging.judgements
-    judgements = judgements[judgements["question"] == part.question]
-    judgements = judgements[judgements["pair_id"].isin(outputs["pair_id"]) & (judgements["status"] != "unanswered")]
-    for judge in judging.judges:
-        n_missing = len(outputs) - judgements.loc[judgements["judge"] == judge, "pair_id"].nunique()
-        if n_missing:
-            yield f"{judge} has not judged {n_missing} of {len(outputs)} outputs; the others may not be a random sample"
-    columns = [name for name in _ASKED if name in judgements]
-    if "prompt_hash" in judgements and (judgements.groupby(columns)["prompt_hash"].nunique() > 1).any():
-        yield "a judge got different prompts for the same question"
-    if part.scores.reindex(outputs["pair_id"]).isna().all():
-        yield "no output has a score from every judge"
-    if part.design.blocks:
-        yield "the rule looks more than once, and these intervals are for a single look"
 
 
 @dataclass(frozen=True)

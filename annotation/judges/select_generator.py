@@ -77,6 +77,25 @@ class SelectionMaterial:
     missing: tuple[Missing, ...]
     study: Study  #: whose candidates they are
 
+    def question(self, wanted: str) -> str:
+        """Return the `wanted` question, else the first. Raises StudyError for one that no judge is asked."""
+        names = [name for questionnaire in self.questionnaires for name in questionnaire.questions]
+        questions = list(dict.fromkeys(names))
+        if wanted and wanted not in questions:
+            raise StudyError(f"{self.study.file}: no judge is asked {wanted!r}; {nearest(wanted, questions)}")
+        return wanted or questions[0]
+
+    def scale(self, question: str) -> list[int]:
+        """Return a question's points. Raises StudyError if judges answer it on different scales."""
+        of_question = [each for each in self.questionnaires if question in each.questions]
+        ends = {(each.scale(question).lowest, each.scale(question).highest) for each in of_question}
+        if len(ends) > 1:
+            raise StudyError(
+                f"{self.study.file}: judges answer {question!r} on different scales; give them all one prompt"
+            )
+        ((low, high),) = ends
+        return list(range(math.ceil(low), math.floor(high) + 1))
+
 
 def read_material(study: Study, best: int) -> SelectionMaterial:
     """Read a selection's material. Raises DataError if no candidate has outputs, StudyError if there are no judges."""
@@ -235,7 +254,7 @@ def choose(material: SelectionMaterial, question: str = "") -> GeneratorSelectio
     `question` is one of those that judges answered; the first of them unless named. Raises StudyError for a question
     that no judge answered, or that judges answer on different scales.
     """
-    chosen_question = _question(material, question)
+    chosen_question = material.question(question)
     chosen_by = GeneratorSelection(chosen_question, {}, missing=material.missing)
     tables = {"error_rates": material.errors}
     judgements = material.judgements
@@ -251,7 +270,7 @@ def choose(material: SelectionMaterial, question: str = "") -> GeneratorSelectio
     except ValueError as error:
         reason = f"{error}; have judges rate more outputs of every generator (`judge run --outputs N`)"
         return replace(chosen_by, tables=tables, why_none=reason)
-    tables |= tables_of(replace(material, judgements=judgements), common, _scale(material, chosen_question))
+    tables |= tables_of(replace(material, judgements=judgements), common, material.scale(chosen_question))
     doubts = tuple(_doubts(material, common, tables))
     return replace(chosen_by, tables=tables, doubts=doubts, compared=len(common.cells), left_out=common.left_out)
 
@@ -263,6 +282,9 @@ def tables_of(material: SelectionMaterial, common: CrossJudgements, scale: Seque
     everywhere = _at_each_place(judgements, material.places)
     differences = comparisons(common.observations, seed)
     ranked = ranking(common.observations, differences, seed)
+    best = everywhere[everywhere["generator"] == ranked["generator"].iloc[0]]
+    units = {"output": "pair_id", "sample": "sample", "data set": "dataset"}  # larger ones, if these are too many
+    unit = next((name for name, column in units.items() if best[column].nunique() <= MOST), "data set")
     tables = {
         "ranking": ranked,
         "comparisons": differences,
@@ -272,30 +294,11 @@ def tables_of(material: SelectionMaterial, common: CrossJudgements, scale: Seque
         **_effects(common, material.same, seed),
         "length": _length(judgements, material.outputs),
         "table_4": compared(judgements, material.outputs),
-        "table_5": _cross_check(everywhere[everywhere["generator"] == ranked["generator"].iloc[0]], seed),
+        "table_5": cross_checked(best, seed, unit=(units[unit],)).assign(unit=unit),
     }
     if judgements["judge"].nunique() > 1:
         tables["between"] = between_judges(judgements, scale)
     return tables
-
-
-def _question(material: SelectionMaterial, wanted: str) -> str:
-    names = [name for questionnaire in material.questionnaires for name in questionnaire.questions]
-    questions = list(dict.fromkeys(names))
-    if wanted and wanted not in questions:
-        raise StudyError(f"{material.study.file}: no judge is asked {wanted!r}; {nearest(wanted, questions)}")
-    return wanted or questions[0]
-
-
-def _scale(material: SelectionMaterial, question: str) -> list[int]:
-    of_question = [each for each in material.questionnaires if question in each.questions]
-    ends = {(each.scale(question).lowest, each.scale(question).highest) for each in of_question}
-    if len(ends) > 1:
-        raise StudyError(
-            f"{material.study.file}: judges answer {question!r} on different scales; give them all one prompt"
-        )
-    ((low, high),) = ends
-    return list(range(math.ceil(low), math.floor(high) + 1))
 
 
 def _at_each_place(judgements: pd.DataFrame, places: pd.DataFrame) -> pd.DataFrame:
@@ -325,14 +328,6 @@ def _length(judgements: pd.DataFrame, outputs: pd.DataFrame) -> pd.DataFrame:
         )
         rows.append((judge, slope.value, slope.low, slope.high, slope.reason))
     return pd.DataFrame(rows, columns=["judge", "slope", "low", "high", "reason"])
-
-
-def _cross_check(judgements: pd.DataFrame, seed: int) -> pd.DataFrame:
-    """Cross-check the chosen generator by all judges over outputs; if these are too many, over larger units."""
-    units = {"output": "pair_id", "sample": "sample", "data set": "dataset"}
-    fitting = [name for name, column in units.items() if judgements[column].nunique() <= MOST]
-    unit = fitting[0] if fitting else "data set"
-    return cross_checked(judgements, seed, unit=(units[unit],)).assign(unit=unit)
 
 
 def _doubts(material: SelectionMaterial, common: CrossJudgements, tables: Mapping[str, pd.DataFrame]) -> list[str]:

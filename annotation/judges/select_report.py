@@ -171,11 +171,16 @@ def select_files(name: str, selection: GeneratorSelection, record: Selection) ->
 
 def exhibits(selection: GeneratorSelection) -> list[Exhibit]:
     """Return the tables in reading order."""
-    return [
-        Exhibit(f"{FOLDER}/{name}", caption, frame, printed(frame, columns or _short(frame)), _notes(name, frame))
-        for name, (caption, columns) in _SHOWN.items()
-        if (frame := selection.tables.get(name)) is not None and len(frame)
-    ]
+    shown = []
+    for name, (caption, headings) in _SHOWN.items():
+        frame = selection.tables.get(name, pd.DataFrame())
+        if len(frame):
+            names = list(map(str, frame))
+            short = [column.rsplit("/", 1)[-1] for column in names]  # without organisations, if these stay distinct
+            all_columns = dict(zip(names, short if len(set(short)) == len(short) else names, strict=True))
+            table = printed(frame, headings or all_columns)
+            shown.append(Exhibit(f"{FOLDER}/{name}", caption, frame, table, _notes(name, frame)))
+    return shown
 
 
 def _notes(name: str, frame: pd.DataFrame) -> tuple[str, ...]:
@@ -187,10 +192,3 @@ def _notes(name: str, frame: pd.DataFrame) -> tuple[str, ...]:
         return ()
     missing = "; –: the generator is recorded, or made a single output" if frame["seconds"].isna().any() else ""
     return (f"Seconds: the time from one output to the next{missing}.",)
-
-
-def _short(frame: pd.DataFrame) -> dict[str, str]:
-    """Return the headings of all columns: their names without organisations, if these stay distinct."""
-    names = [str(name) for name in frame]
-    short = [name.rsplit("/", 1)[-1] for name in names]
-    return dict(zip(names, short if len(set(short)) == len(short) else names, strict=True))

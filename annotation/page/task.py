@@ -16,7 +16,7 @@ from importlib.resources import files
 from typing import Any
 
 from annotation.campaign.rubric import Rubric
-from annotation.human.order import FIELD, OrderDrawing
+from annotation.human.order import OrderDrawing
 from annotation.page.training import WORDS, TrainingItem, solution
 from annotation.questions.entries import ENGLISH, worded
 from annotation.questions.text import LONGEST
@@ -194,7 +194,8 @@ def hosted_html(
         HTML with a policy that lets its own script and style run, and nothing else.
     """
     script, style = _code()
-    data = {"task": task, "items": items, "drawn": _drawn(drawing, task, items), "submit_to": submit_to}
+    drawn = None if drawing is None else drawing.of_page(task, items)
+    data = {"task": task, "items": items, "drawn": drawn, "submit_to": submit_to}
     packed = base64.b64encode(zlib.compress(json.dumps(data, separators=(",", ":")).encode(), 9)).decode()
     policy = f"default-src 'none'; style-src {_hash(style)}; {script_policy()}; base-uri 'none'"
     policy += "" if submit_to else "; form-action 'none'"
@@ -217,22 +218,6 @@ def script_policy() -> str:
 def _code() -> tuple[str, str]:
     script = rate.source("rate.js") + files("annotation").joinpath("hosted.js").read_text(encoding="utf-8")
     return _lean(script), _lean(rate.source("rate.css"))
-
-
-def _drawn(
-    drawing: OrderDrawing | None, task: Mapping[str, Any], items: Sequence[Mapping[str, Any]]
-) -> dict[str, Any] | None:
-    if drawing is None:
-        return None
-    names = [text["name"] for text in task["texts"]]
-    groups = [(drawing.groups or {}).get(item["id"], "") for item in items]
-    return {
-        "seed": drawing.seed,
-        "questions": drawing.questions,
-        "options": drawing.options,
-        "field": names.index(FIELD) if drawing.number else -1,
-        "groups": groups,
-    }
 
 
 def _lean(source: str) -> str:

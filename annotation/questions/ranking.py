@@ -116,8 +116,7 @@ class RankingQuestion(LabelledQuestion, kind="ranking"):
             return tuple(MeanRank(label=label, rank=Estimate.undefined("no ratings")) for label in self.labels)
         rankings = Rankings.of(ratings, self.labels)
         return tuple(
-            MeanRank(label=label, rank=_mean_rank(rankings, rankings.ranks[:, column], interval))
-            for column, label in enumerate(self.labels)
+            MeanRank(label=label, rank=rankings.mean_rank(column, interval)) for column, label in enumerate(self.labels)
         )
 
     def _nearest(self, felt: Floats) -> str:
@@ -148,6 +147,20 @@ class Rankings:
         """Sum the answers' values by pair, a row for each pair."""
         sums: Floats = np.stack([np.bincount(self.pair, weights=column) for column in values.T], axis=1)
         return sums
+
+    def mean_rank(self, label: int, interval: str) -> Estimate:
+        """Return the mean rank of a label (its number), with the rule's interval."""
+        ranks = self.ranks[:, label]
+        if interval != "pairs" and (self.rater < 0).any():
+            return Estimate.alone(float(ranks.mean()), UNKNOWN_RATERS)
+        pairs, raters = (
+            (np.bincount(by, weights=ranks).astype(np.float64), np.bincount(by).astype(np.float64))
+            for by in (self.pair, self.rater)
+        )
+        mean = over_pairs(*pairs) if interval == "pairs" else over_pairs_and_raters(*pairs, *raters)
+        few = TOO_FEW_RATERS if interval != "pairs" else SAME
+        reason = "" if not math.isnan(mean.low) else few if self.pair.max() else "only one pair, so no interval"
+        return Estimate(value=float(mean.value), low=float(mean.low), high=float(mean.high), reason=reason)
 
 
 def kendall_tau(rankings: Rankings) -> Estimate:
@@ -205,16 +218,3 @@ def _mean_over_pairs(values: Floats, least: float) -> Estimate:
         return Estimate.alone(float(mean.value), why)
     low, high = max(least, float(mean.low)), min(1.0, float(mean.high))
     return Estimate(value=float(mean.value), low=low, high=high)
-
-
-def _mean_rank(rankings: Rankings, ranks: Floats, interval: str) -> Estimate:
-    if interval != "pairs" and (rankings.rater < 0).any():
-        return Estimate.alone(float(ranks.mean()), UNKNOWN_RATERS)
-    pairs, raters = (
-        (np.bincount(by, weights=ranks).astype(np.float64), np.bincount(by).astype(np.float64))
-        for by in (rankings.pair, rankings.rater)
-    )
-    mean = over_pairs(*pairs) if interval == "pairs" else over_pairs_and_raters(*pairs, *raters)
-    few = TOO_FEW_RATERS if interval != "pairs" else SAME
-    reason = "" if not math.isnan(mean.low) else few if rankings.pair.max() else "only one pair, so no interval"
-    return Estimate(value=float(mean.value), low=float(mean.low), high=float(mean.high), reason=reason)

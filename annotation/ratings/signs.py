@@ -226,7 +226,8 @@ def _apart(submitted: pd.DataFrame, rules: QualityLimits) -> Iterator[Sign]:
     habits = of_rater.agg(n=("pair", "size"), shift=("shift", "mean"))
     # Spearman's rho is Pearson's of the ranks; of n of them, ties or not, the mean is (n + 1) / 2.
     middle = (np.bincount(habit)[habit] + 1) / 2
-    mine, theirs = (_ranks(shared[name].to_numpy(), habit) - middle for name in ("value", "others"))
+    ranks = shared.groupby("habit")[["value", "others"]].rank().to_numpy()
+    mine, theirs = (ranks - middle[:, None]).T
     both, own_square, other_square = (
         np.bincount(habit, product)[habits.index] for product in (mine * theirs, mine * mine, theirs * theirs)
     )
@@ -249,18 +250,6 @@ def with_others(sampled: pd.DataFrame) -> pd.DataFrame:
     shared = number > 1
     compared: pd.DataFrame = sampled[shared].assign(others=(total - value)[shared] / (number[shared] - 1))
     return compared
-
-
-def _ranks(values: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """The rank of each value in its group; ties share their mean."""
-    order = np.lexsort((values, groups))
-    group, value = groups[order], values[order]
-    starts = np.r_[True, (group[1:] != group[:-1]) | (value[1:] != value[:-1])][: len(order)]
-    first, ties = np.flatnonzero(starts), np.bincount(np.cumsum(starts) - 1)
-    rank = np.repeat(first - np.searchsorted(group, group[first]) + (ties + 1) / 2, ties)
-    ranks = np.empty(len(order))
-    ranks[order] = rank
-    return ranks
 
 
 def _comments(submitted: pd.DataFrame) -> Iterator[Sign]:

@@ -68,7 +68,10 @@ def examples_exhibit(material: CampaignMaterial) -> Exhibit:
             "Mean": frame["mean"].map("{:.2f}".format),
             "SD": frame["sd"].map("{:.2f}".format),
             "Ratings": frame["n_ratings"].map(str),
-            "Texts": [_cut(text) for text in frame["texts"]],
+            "Texts": [
+                "\n".join(line if len(line) <= _LONGEST else f"{line[:_LONGEST]} ..." for line in text.splitlines())
+                for text in frame["texts"]
+            ],
         }
     )
     return Exhibit("examples", caption, frame, printed)
@@ -106,10 +109,6 @@ def examples(material: CampaignMaterial) -> pd.DataFrame:
         language=[pair.language for pair in example_pairs],
         texts=["\n".join(f"{field.name}: {field.text}" for field in fields_of(pair)) for pair in example_pairs],
     )[_COLUMNS].reset_index(drop=True)
-
-
-def _cut(text: str) -> str:
-    return "\n".join(line if len(line) <= _LONGEST else f"{line[:_LONGEST]} ..." for line in text.splitlines())
 
 
 FOLDER = "report"

@@ -54,6 +54,37 @@ class Checks:
         """Return whether a rater misses more controls than an attentive one."""
         return rater in self.missed and misses_too_many(self.missed[rater], self.rules.attentive)
 
+    def together(self, raters: Collection[str]) -> dict[str, tuple[int, int]]:
+        """Return the controls of several raters, by kind."""
+        totals: dict[str, tuple[int, int]] = {}
+        for rater in raters:
+            for kind, (n_missed, n_asked) in self.missed.get(rater, {}).items():
+                total = totals.get(kind, (0, 0))
+                totals[kind] = total[0] + n_missed, total[1] + n_asked
+        return totals
+
+    def in_words(self, raters: Collection[str]) -> str:
+        """Return how many controls several raters missed."""
+        totals = self.together(raters).values()
+        return f"{sum(n_missed for n_missed, _ in totals)} of {count(sum(n_asked for _, n_asked in totals), 'control')}"
+
+    def passed(self, raters: Collection[str]) -> bool:
+        """Return whether all raters answered each kind of control, and passed enough of them.
+
+        These are enough if raters who miss one kind of them throughout would have failed.
+        """
+        missed, attentive = self.together(raters), self.rules.attentive
+        offered = {kind: n_asked for kind, (_, n_asked) in missed.items() if n_asked}
+        return (
+            bool(offered)
+            and all(offered.keys() <= self.missed.get(rater, {}).keys() and not self.fails(rater) for rater in raters)
+            and not misses_too_many(missed, attentive)
+            and all(
+                misses_too_many({name: (n * (name == kind), n) for name, n in offered.items()}, attentive)
+                for kind in offered
+            )
+        )
+
 
 def checks_raters(evidence: Evidence) -> bool:
     """Return whether verdicts wait for a look at raters."""
@@ -129,52 +160,19 @@ def reasons_to_look(
     if share > checks.rules.failing:
         yield (
             f"{count(len(failing), 'rater')} with {share:.0%} of the ratings missed"
-            f" {_of(failing, checks.missed)}, more than attentive raters do",
+            f" {checks.in_words(failing)}, more than attentive raters do",
             failing,
         )
-    elif not looked_at and misses_too_many(_together(counts, checks.missed), checks.rules.attentive):
+    elif not looked_at and misses_too_many(checks.together(counts), checks.rules.attentive):
         yield (
-            f"together they missed {_of(counts, checks.missed)}, more than attentive raters do",
+            f"together they missed {checks.in_words(counts)}, more than attentive raters do",
             [rater for rater in counts if rater not in checks.looked_at],
         )
-    if not looked_at and (hollow := _told_apart_by_nobody(ratings, design, pool, passed=_passed(counts, checks))):
+    if not looked_at and (hollow := _told_apart_by_nobody(ratings, design, pool, passed=checks.passed(counts))):
         yield (
             f"they tell pairs apart no better than chance ({hollow})",
             [rater for rater in counts if rater not in checks.looked_at],
         )
-
-
-def _together(raters: Collection[str], missed: Missed) -> dict[str, tuple[int, int]]:
-    """Return the controls of several raters, by kind."""
-    totals: dict[str, tuple[int, int]] = {}
-    for rater in raters:
-        for kind, (n_missed, n_asked) in missed.get(rater, {}).items():
-            total = totals.get(kind, (0, 0))
-            totals[kind] = total[0] + n_missed, total[1] + n_asked
-    return totals
-
-
-def _of(raters: Collection[str], missed: Missed) -> str:
-    totals = _together(raters, missed).values()
-    return f"{sum(n_missed for n_missed, _ in totals)} of {count(sum(n_asked for _, n_asked in totals), 'control')}"
-
-
-def _passed(raters: Collection[str], checks: Checks) -> bool:
-    """Return whether all raters answered each kind of control, and passed enough of them.
-
-    These are enough if raters who miss one kind of them throughout would have failed.
-    """
-    missed, attentive = _together(raters, checks.missed), checks.rules.attentive
-    offered = {kind: n_asked for kind, (_, n_asked) in missed.items() if n_asked}
-    return (
-        bool(offered)
-        and all(offered.keys() <= checks.missed.get(rater, {}).keys() and not checks.fails(rater) for rater in raters)
-        and not misses_too_many(missed, attentive)
-        and all(
-            misses_too_many({name: (n * (name == kind), n) for name, n in offered.items()}, attentive)
-            for kind in offered
-        )
-    )
 
 
 def _told_apart_by_nobody(ratings: pd.DataFrame, design: Design, pool: str, *, passed: bool) -> str:

@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from annotation.campaign.counting import PairCoverage
-from annotation.questions.summary import Chance
+from annotation.questions.summary import Chance, Summary
 from annotation.records import BlockLook, Outcome, TakenLook
 from annotation.sampling.queues import ends_of
 from annotation.statistics.summaries import Design, compact, summarise
@@ -122,6 +122,20 @@ class BlockProgress:
             return {}
         estimates = list(zip(self.rules, self.results.unbiased.values(), strict=True))
         return {(rule.question, rule.label): estimate for rule, estimate in reversed(estimates)}
+
+    def corrected(self, summary: Summary, *, one_threshold: bool) -> Summary:
+        """Return a summary with P at the last look, and with means and shares corrected for the bias of stopping early.
+
+        `one_threshold` is whether one threshold decides, whose P stands in the summary.
+        """
+        estimates, of_question = self.unbiased, dict(self.chances).get(summary.question)
+        shares = tuple(
+            share.model_copy(update={"unbiased": estimates.get((summary.question, share.label))})
+            for share in summary.shares
+        )
+        probability = of_question.probability if one_threshold and of_question else math.nan
+        update = {"unbiased": estimates.get((summary.question, "")), "shares": shares, "probability": probability}
+        return summary.model_copy(update=update)
 
     def lines(self) -> tuple[str, ...]:
         """Return remarks to be read beside the decision."""

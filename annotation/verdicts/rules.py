@@ -59,6 +59,22 @@ class RuleValue:
         digits = next((digits for digits in range(2, 6) if round(value, digits) != round(limit, digits)), 2)
         return f"{self.rule.statistic} {of}{self.what} {value:.{digits}f}"
 
+    @property
+    def why_not(self) -> str:
+        """Why the rule does not accept."""
+        limit, statistic = f"{self.rule.limit:g}", self.told
+        beyond, end, at_end = "above", "lower", self.estimate.low
+        if self.rule.at_least is not None:
+            beyond, end, at_end = "below", "upper", self.estimate.high
+        if self.outcome == "rejected" and not self.by_interval:
+            return f"{self.number} is {beyond} {limit}"
+        if self.outcome == "rejected":
+            return f"{end} end of {self.what} {at_end:.2f} {statistic} is {beyond} {limit}"
+        if math.isnan(self.estimate.low):
+            return f"{self.what} {statistic} has no interval: {self.estimate.reason}"
+        ends = f"{self.estimate.low:.2f} to {self.estimate.high:.2f}"
+        return f"interval of {self.what} {ends} {statistic} does not decide about {limit}"
+
 
 def in_words(rule: RuleSpec) -> str:
     """Return a rule in words: `mean quality at least 3`, `share of odd in sound at most 0.1 (negation)`."""
@@ -130,7 +146,7 @@ def decide(
     decision = next(name for name in order if by_outcome[name])
     if decision == "accepted":
         return decision, ("; ".join(_accepted(by_outcome[decision])),)
-    return decision, tuple(_reason(value) for value in by_outcome[decision])
+    return decision, tuple(value.why_not for value in by_outcome[decision])
 
 
 def lacking(
@@ -175,23 +191,6 @@ def in_own_words(reasons: Sequence[str], called: ItemNames) -> list[str]:
     return [
         f"{called.item}s{reason.removeprefix('pairs')}" if reason.startswith("pairs ") else reason for reason in reasons
     ]
-
-
-def _reason(value: RuleValue) -> str:
-    """Return why one rule does not accept."""
-    rule, limit = value.rule, f"{value.rule.limit:g}"
-    beyond, end, at_end = (
-        ("below", "upper", value.estimate.high) if rule.at_least is not None else ("above", "lower", value.estimate.low)
-    )
-    if value.outcome == "rejected" and not value.by_interval:
-        return f"{value.number} is {beyond} {limit}"
-    statistic = value.told
-    if value.outcome == "rejected":
-        return f"{end} end of {value.what} {at_end:.2f} {statistic} is {beyond} {limit}"
-    if math.isnan(value.estimate.low):
-        return f"{value.what} {statistic} has no interval: {value.estimate.reason}"
-    ends = f"{value.estimate.low:.2f} to {value.estimate.high:.2f}"
-    return f"interval of {value.what} {ends} {statistic} does not decide about {limit}"
 
 
 def _accepted(judged: Sequence[RuleValue]) -> list[str]:

@@ -14,12 +14,11 @@ import numpy as np
 import pandas as pd
 
 from annotation.campaign.counting import PairCoverage, counting_ratings, coverage_of, stays
-from annotation.questions.summary import Chance, MeanOfAnswers, Summary
+from annotation.questions.summary import Chance, MeanOfAnswers
 from annotation.records import RuleResult, Supply, Verdict
 from annotation.sampling.queues import SCOPES
 from annotation.statistics.summaries import Design, coded, compact, summarise
 from annotation.verdicts.counted import Basis, Place, answers, basis
-from annotation.verdicts.looks import BlockProgress
 from annotation.verdicts.rules import decide, rules_for
 from plumbline.frames import is_among
 from plumbline.records import Pair
@@ -224,7 +223,7 @@ def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None
             if design.asked(name).asked_in(group_key[0])
         )
         if progress is not None:
-            summaries = tuple(_after_looks(summary, progress, one_threshold=not rule.rules) for summary in summaries)
+            summaries = tuple(progress.corrected(summary, one_threshold=not rule.rules) for summary in summaries)
         rules = rules_for(group_key[0], rule)
         probabilities = (
             chances(of_group, rules, design) if progress is None else [sure for _, sure in progress.chances if rules]
@@ -254,21 +253,6 @@ def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None
         }
 
     return dict(judge(group) for group in sample.groupby(key, sort=False))
-
-
-def _after_looks(summary: Summary, progress: BlockProgress, *, one_threshold: bool) -> Summary:
-    """Return a summary with P at the last look, and with means and shares corrected for the bias of stopping early.
-
-    `one_threshold` is whether one threshold decides, whose P stands in the summary.
-    """
-    estimates, of_question = progress.unbiased, dict(progress.chances).get(summary.question)
-    shares = tuple(
-        share.model_copy(update={"unbiased": estimates.get((summary.question, share.label))})
-        for share in summary.shares
-    )
-    probability = of_question.probability if one_threshold and of_question else math.nan
-    update = {"unbiased": estimates.get((summary.question, "")), "shares": shares, "probability": probability}
-    return summary.model_copy(update=update)
 
 
 def with_exclusions(

@@ -17,7 +17,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -105,23 +105,16 @@ def fields_of_xml(xml: str, location: str) -> dict[str, str]:
         document = ElementTree.fromstring(xml)  # noqa: S314 (entities need a document type)
     except (ElementTree.ParseError, UnicodeEncodeError, ValueError) as error:
         raise DataError(f"{location}: the answers are not well-formed XML ({error})") from None
-    fields, name = list[tuple[str, str]](), ""
+    fields, name = dict[str, str](), ""
     for element in document.iter():
         tag, text = element.tag.rpartition("}")[2], element.text or ""
         if tag == "QuestionIdentifier":
             name = text.strip()
         elif tag == "FreeText":
-            fields.append((name, text))
-    return _once(fields, location)
-
-
-def _once(fields: Iterable[tuple[str, str]], location: str) -> dict[str, str]:
-    unique: dict[str, str] = {}
-    for name, text in fields:
-        if name in unique:
-            raise DataError(f"{location}: answers {_short(name)} twice")
-        unique[name] = text
-    return unique
+            if name in fields:
+                raise DataError(f"{location}: answers {_short(name)} twice")
+            fields[name] = text
+    return fields
 
 
 def _seconds(text: str) -> float:

@@ -231,28 +231,22 @@ def criterion_facts(material: CampaignMaterial, question: RubricQuestion, scale:
     title = worded(question.title, ENGLISH)
     name, colon, _ = title.partition(":")
     classified: dict[str, list[int]] = packaged("report/sheets/heds.yaml")["classified"]
+    pools = [pool for pool in dict.fromkeys(pair.pool for pair in material.pairs) if scale.asked_in(pool)]
+    explained = {pool: material.asked.description(pool, question, ENGLISH) for pool in pools}
+    by_pool = [f"{pool}: {text}" for pool, text in explained.items() if text]
+    same = len(set(explained.values())) == 1  # then it is said once
     return {
         "kind": scale.kind,
         "title": title,
         # Ours are named before the colon; what a colon means elsewhere is unknown.
         "name": (None if title not in classified else name) if colon else "",
         "classes": classified.get(title, ()),
-        "definition": _definition(material, question),
+        "definition": explained[pools[0]] if same else "\n\n".join(by_pool),
         **scale.instrument([worded(words, ENGLISH) for words in question.labels.values()]),
         "agreement": _agreement(material, scale),
         "repeated": self_agreement(material, scale.name),
         "unrepeated": without_repeats(material, scale.name),
     }
-
-
-def _definition(material: CampaignMaterial, question: RubricQuestion) -> str:
-    """Return the explanation beside the question's title, once if all pools read the same."""
-    every = dict.fromkeys(pair.pool for pair in material.pairs)
-    pools = [pool for pool in every if not question.pools or pool in question.pools]
-    texts = {pool: material.asked.description(pool, question, ENGLISH) for pool in pools}
-    if len(set(texts.values())) == 1:
-        return next(iter(texts.values()))
-    return "\n\n".join(f"{pool}: {text}" for pool, text in texts.items() if text)
 
 
 def _agreement(material: CampaignMaterial, scale: Question) -> str:
