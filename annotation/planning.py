@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
@@ -31,13 +31,13 @@ from plumbline.importing import scipy
 from plumbline.scales import Continuous, is_whole, nearest_points
 from plumbline.statistics.agreement import Answers
 from plumbline.statistics.estimates import Floats, over_pairs_and_raters, stream
-from plumbline.statistics.group_sequential import ALPHA, FEWEST, Blocks, Criterion, first, repeated_interval
+from plumbline.statistics.group_sequential import ALPHA, FEWEST, Blocks, first, repeated_interval
 from plumbline.statistics.group_sequential import outcomes as decided_at
 from plumbline.study import Study
 from plumbline.study.campaign import RuleSpec
 from plumbline.study.crowd import PaySpec
 from plumbline.study.datasets import Text, Texts
-from plumbline.study.reach import VerdictSize, known_texts, refuse_unreachable, verdict_sizes
+from plumbline.study.reach import known_texts, refuse_unreachable, verdict_sizes
 from plumbline.study.subject import ItemGroup, VerdictUnit
 
 _WIDTHS = 20  # campaigns over whose looks the width is averaged
@@ -75,11 +75,6 @@ def judged_texts(study: Study, rubric: Rubric) -> tuple[Texts, str]:
         texts, why_not = known_texts(study), str(error).replace("\n", "; ")
     refuse_unreachable(study, texts, f"{study.file}: ")
     return texts, why_not
-
-
-def least_pairs(sizes: Iterable[VerdictSize], rule: RuleSpec) -> int:
-    """The pairs of the smallest verdict that a rule judges."""
-    return min(size.pairs for size in sizes if not rule.pools or size.pool in rule.pools)
 
 
 @dataclass(frozen=True)
@@ -238,7 +233,9 @@ def _by_blocks(pairs: Floats, design: Design, rule: RuleSpec, scale: Sequence[fl
         return never
     criterion = criterion_of(rule, design)
     blocks = Blocks(ends, criteria={rule.question: criterion})
-    decision, look = first_looks([pairs], blocks, [criterion], design.rule.min_pairs)
+    by_look = [[pairs[:, :end]] for end in ends]
+    may = np.array(ends) >= design.rule.min_pairs  # a look at fewer pairs decides nothing
+    decision, look = first(decided_at(by_look, blocks.levels(len(ends)), [criterion]) * may)
     limits, used = blocks.levels(len(ends)), np.array(ends)[look]
     few = zip(pairs[:_WIDTHS], used, limits[look], strict=False)
     widths = [np.diff(repeated_interval(means[:end], criterion.scale, level))[0] for means, end, level in few]
@@ -247,18 +244,6 @@ def _by_blocks(pairs: Floats, design: Design, rule: RuleSpec, scale: Sequence[fl
         never, accepted=accepted, rejected=rejected, undecided=undecided,
         width=float(np.mean(widths)), used=float(used.mean()),
     )  # fmt: skip
-
-
-def first_looks(
-    pairs: Sequence[Floats], blocks: Blocks, criteria: Sequence[Criterion], least: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return campaigns' decisions (1 accepted, -1 rejected, 0 neither) on all questions, and the deciding look.
-
-    `pairs` are for each question the means, campaigns by pairs; a look at fewer than `least` pairs decides nothing.
-    """
-    by_look = [[means[:, :end] for means in pairs] for end in blocks.ends]
-    may = np.array(blocks.ends) >= least
-    return first(decided_at(by_look, blocks.levels(len(blocks.ends)), criteria) * may)
 
 
 def simulated(
@@ -345,7 +330,7 @@ def plan(
     verdicts = {pairs: verdict_sizes(study, texts, pairs) for pairs, _ in sizes}
     rows = []
     for (rule, of_rule), (pairs, raters) in itertools.product(zip(rules, tried, strict=True), dict.fromkeys(sizes)):
-        of_verdict = least_pairs(verdicts[pairs], rule)
+        of_verdict = min(size.pairs for size in verdicts[pairs] if not rule.pools or size.pool in rule.pools)
         cost = pricing.price(pricing.offered(pairs, of_verdict), raters)
         words, in_stream = in_words(rule), [in_words(rule)] if study.acceptance.rules else []
         rule_design = replace(design, rule=design.rule.model_copy(update={"rules": (rule,)})) if in_stream else design

@@ -75,17 +75,13 @@ def put_out(
         training = publish_training(study, argilla, rubric)
         settings["annotators"] = done.admission.people
     if study.raters.blocks and argilla.connection is not None:
-        _note(home, study)
+        exports = study.folder.parent
+        place = str(exports.absolute() if isinstance(exports, Path) else exports)
+        entry = {"study": str(study.file), "exports": place}
+        with changing(home):
+            if entry not in (noted := noted_studies(home)):
+                write_json(home.blocks_file, [*noted, entry])
     return done, training
-
-
-def _note(home: server.Home, study: Study) -> None:
-    """Note a study whose blocks the home's server opens."""
-    exports = study.folder.parent
-    entry = {"study": str(study.file), "exports": str(exports.absolute() if isinstance(exports, Path) else exports)}
-    with changing(home):
-        if entry not in (noted := noted_studies(home)):
-            write_json(home.blocks_file, [*noted, entry])
 
 
 def noted_studies(home: server.Home) -> list[dict[str, str]]:

@@ -116,17 +116,6 @@ def answer_of(
 TITLE = 500  # the most characters of a title that Argilla takes
 
 
-def extra_fields(rubric: Rubric, pool: str, language: str) -> dict[str, tuple[str, str]]:
-    """Return the title and text of the fields beside a pool's texts, by name, in `language` if translated."""
-    words, keys = words_in(ANSWERING_WORDS, language), {question.keys for question in rubric.asked(pool)}
-    typed = keys.pop() if len(keys) == 1 else ()
-    points = words["range"].format(low=typed[0], high=typed[-1]) if typed else words["number"]
-    return {
-        ASKED: (about(rubric, language), worded(rubric.pool(pool).asked, language)),
-        ANSWERING: (words["title"], words["keys"].format(points=points)),
-    }
-
-
 # Limits of Argilla (`argilla_server.api.schemas.v1.questions`).
 _TOO_FINE = (
     f"has a scale without points, or with more than {MOST_LEVELS} points, which Argilla's page cannot show; use"
@@ -213,7 +202,9 @@ class Words:
         """
         language = rubric.language_for(queue.language, queue.output_language)
         titles = rubric.field_titles(queue.pool, language, queue.language, queue.output_language)
-        more = extra_fields(rubric, queue.pool, language)
+        beside, keys = words_in(ANSWERING_WORDS, language), {question.keys for question in rubric.asked(queue.pool)}
+        typed = keys.pop() if len(keys) == 1 else ()
+        points = beside["range"].format(low=typed[0], high=typed[-1]) if typed else beside["number"]
         words, forms = dict[str, tuple[str, str]](), dict[str, QuestionForm]()
         for entry, question in rubric.asked_questions(queue.pool):
             hint, meanings = rubric.meaning(queue.pool, entry, language)
@@ -224,10 +215,13 @@ class Words:
             forms[question.name] = QuestionForm(form, options, question.required, slider)
         return cls(
             guidelines="\n\n".join(filter(None, (note, rubric.guidelines_for(queue.pool, language), note))),
-            fields={ASKED: more[ASKED][0], **titles, ANSWERING: more[ANSWERING][0]},
+            fields={ASKED: about(rubric, language), **titles, ANSWERING: beside["title"]},
             questions={**words, COMMENT: (worded(rubric.comment, language), "")},
             forms=forms,
-            extra_texts={name: text for name, (_, text) in more.items()},
+            extra_texts={
+                ASKED: worded(rubric.pool(queue.pool).asked, language),
+                ANSWERING: beside["keys"].format(points=points),
+            },
             kinds={
                 question_field.name: question_field.kind
                 for question_field in rubric.fields.of(queue.pool)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from annotation.argilla.client import Argilla, DatasetListing
 from annotation.argilla.dataset import Words, answered, give_task, record_of
@@ -44,15 +43,6 @@ def words_of(study: Study, rubric: Rubric, queue: Queue, items: Sequence[Trainin
     rights = {item["id"]: item["right"] for item in known_items(items, rubric)}
     task = task_of(study, of_training, queue, queue.dataset(study.name))
     return Words.of(of_training, queue, task={**task, "known": rights})
-
-
-def record_of_item(item: TrainingItem, rubric: Rubric, extra_texts: Mapping[str, str]) -> dict[str, Any]:
-    """Return a training pair as a record of Argilla, with `extra_texts` beside its fields."""
-    right = solution(item, rubric)
-    pair_asked = {ASKED: worded(rubric.pool(item.pair.pool).asked, right.language)} if ASKED in extra_texts else {}
-    record = record_of(item.pair, {**extra_texts, **pair_asked})
-    record["fields"][RIGHT] = folded(right)
-    return record
 
 
 def publish_training(study: Study, argilla: Argilla, rubric: Rubric) -> dict[str, int]:
@@ -93,7 +83,14 @@ def _fill(
     if not present:
         give_task(argilla, dataset_id, words.task)
     if missing := sorted(set(wanted) - present):
-        records = [record_of_item(wanted[pair_id], rubric, words.extra_texts) for pair_id in missing]
+        records = []
+        for item in (wanted[pair_id] for pair_id in missing):
+            right, texts = solution(item, rubric), dict(words.extra_texts)
+            if ASKED in texts:
+                texts[ASKED] = worded(rubric.pool(item.pair.pool).asked, right.language)
+            record = record_of(item.pair, texts)
+            record["fields"][RIGHT] = folded(right)
+            records.append(record)
         argilla.request("PUT", f"/datasets/{dataset_id}/records/bulk", json={"items": records})
     return len(missing)
 

@@ -438,7 +438,14 @@ def close_campaign(*, options: CrowdOptions, forget: bool = False) -> None:
     """
     study = options.load()
     if forget:
-        _forget(study, options)
+        name = campaign_name(CampaignRecords(study), options)
+        if not name.made_up:
+            raise StudyError("--forget removes only a rehearsal's records; leave it out, or add --platform rehearsal")
+        with alone(study), Ledger(study.scratch / LEDGER, study.name, *name) as ledger:
+            number = collecting.forget_rehearsal(study, ledger)
+            (study.scratch / REHEARSAL_FILE).unlink(missing_ok=True)
+            ledger.forget()  # last: after a crash, the next run removes the rest
+        print(name.marked(f"{count(number, 'rating')} and everything else of the rehearsal removed"))
         return
     with campaign_of(study, options) as campaign:
         name, (closed, released) = campaign.name, campaign.close()
@@ -454,15 +461,3 @@ def close_campaign(*, options: CrowdOptions, forget: bool = False) -> None:
         if due := judging.owed(campaign):  # closing ends the wait for batches that lack workers
             owed = count(len(due), "bonus is", "bonuses are")
             campaign.say(f"{owed} owed; pay with `{name.command(study, 'bonus')}`")
-
-
-def _forget(study: Study, options: CrowdOptions) -> None:
-    """Remove a rehearsal's ratings, batches and decisions from the study's records."""
-    campaign = campaign_name(CampaignRecords(study), options)
-    if not campaign.made_up:
-        raise StudyError("--forget removes only a rehearsal's records; leave it out, or add --platform rehearsal")
-    with alone(study), Ledger(study.scratch / LEDGER, study.name, *campaign) as ledger:
-        number = collecting.forget_rehearsal(study, ledger)
-        (study.scratch / REHEARSAL_FILE).unlink(missing_ok=True)
-        ledger.forget()  # last: after a crash, the next run removes the rest
-    print(campaign.marked(f"{count(number, 'rating')} and everything else of the rehearsal removed"))

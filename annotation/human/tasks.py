@@ -123,55 +123,6 @@ def rubric_of(study: Study, tasks: Sequence[HumanTask] | None = None) -> dict[st
     if tasks is None:
         drawn = (study.folder / TASKS).exists() or Manifest.of(study).notes(TASKS)
         tasks = read_tasks(study) if drawn else [drawn_task.task for drawn_task in prepared(study)]
-    return human_rubric(tasks)
-
-
-def task_lines(tasks: Iterable[HumanTask], items: Iterable[HumanItem]) -> Iterator[str]:
-    """Yield a line for each drawn task: its work, its number of items, and the items left out."""
-    n_items = Counter(item.task for item in items)
-    for task in tasks:
-        size = f"{count(n_items[task.task], 'item')}, {count(task.raters, 'rater')} each"
-        line = f"{task.task}: {task.task_type} on {size}"
-        if task.candidates:
-            line += f"; {task.candidates} candidates each, always with a right one"
-        out = ", ".join(f"{number} {reason}" for reason, number in task.left_out.items())
-        yield line + (f"; left out: {out}" if out else "")
-
-
-@dataclass(frozen=True)
-class InstructionFiles:
-    """The present files of people's instructions. Reading raises StudyError for a faulty translation."""
-
-    languages: tuple[str, ...]  #: codes of the raters' further languages
-
-    @classmethod
-    def of(cls, study: Study) -> InstructionFiles:
-        """Return the files of a study."""
-        return cls(study.wordings)
-
-    @property
-    def general(self) -> dict[str, Any]:
-        """The instructions for all tasks, with their translations."""
-        return self._read(human_file(HUMAN_GENERAL))
-
-    def words(self, task_type: str) -> TaskInstructions:
-        """Return the instructions that a task would have if it were drawn now."""
-        every, task_words = as_recorded(self.general), as_recorded(self._read(human_file(f"{task_type}.yaml")))
-        return TaskInstructions(general=every, own=task_words, wordings=tuple(sorted(self.languages)))
-
-    def _read(self, path: Path) -> dict[str, Any]:
-        content: dict[str, Any] = with_wordings(read_yaml(path), path, self.languages)
-        return content
-
-
-def as_recorded(words: dict[str, Any]) -> dict[str, Any]:
-    """Return a file of instructions in the form of records: all keys are texts."""
-    plain: dict[str, Any] = json.loads(json.dumps(words))  # all keys become text, points of a scale too
-    return plain
-
-
-def human_rubric(tasks: Sequence[HumanTask]) -> dict[str, Any]:
-    """Return the tasks' rubric in the form of a file."""
     every = tasks[0].words.general  # the same for all tasks, because they are drawn together
     pools, questions, tasks_of = {}, list[dict[str, Any]](), dict[str, list[str]]()
     for task in tasks:
@@ -200,3 +151,50 @@ def human_rubric(tasks: Sequence[HumanTask]) -> dict[str, Any]:
         "guidelines": every["guidelines"],
         "pools": pools,
     }
+
+
+def task_lines(tasks: Iterable[HumanTask], items: Iterable[HumanItem]) -> Iterator[str]:
+    """Yield a line for each drawn task: its work, its number of items, and the items left out."""
+    n_items = Counter(item.task for item in items)
+    for task in tasks:
+        size = f"{count(n_items[task.task], 'item')}, {count(task.raters, 'rater')} each"
+        line = f"{task.task}: {task.task_type} on {size}"
+        if task.candidates:
+            line += f"; {task.candidates} candidates each, always with a right one"
+        out = ", ".join(f"{number} {reason}" for reason, number in task.left_out.items())
+        yield line + (f"; left out: {out}" if out else "")
+
+
+@dataclass(frozen=True)
+class InstructionFiles:
+    """The present files of people's instructions (`prompts/human/`, one for each type of task).
+
+    Reading raises StudyError for a faulty translation.
+    """
+
+    languages: tuple[str, ...]  #: codes of the raters' further languages
+
+    @classmethod
+    def of(cls, study: Study) -> InstructionFiles:
+        """Return the files of a study."""
+        return cls(study.wordings)
+
+    @property
+    def general(self) -> dict[str, Any]:
+        """The instructions for all tasks, with their translations."""
+        return self._read(human_file(HUMAN_GENERAL))
+
+    def words(self, task_type: str) -> TaskInstructions:
+        """Return the instructions that a task would have if it were drawn now."""
+        every, task_words = as_recorded(self.general), as_recorded(self._read(human_file(f"{task_type}.yaml")))
+        return TaskInstructions(general=every, own=task_words, wordings=tuple(sorted(self.languages)))
+
+    def _read(self, path: Path) -> dict[str, Any]:
+        content: dict[str, Any] = with_wordings(read_yaml(path), path, self.languages)
+        return content
+
+
+def as_recorded(words: dict[str, Any]) -> dict[str, Any]:
+    """Return a file of instructions in the form of records: all keys are texts."""
+    plain: dict[str, Any] = json.loads(json.dumps(words))  # all keys become text, points of a scale too
+    return plain

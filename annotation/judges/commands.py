@@ -16,7 +16,7 @@ from annotation.human.tasks import subject_of
 from annotation.judges import annotators, check, gold, select_generator
 from annotation.judges.pool import FILE, draw_judged
 from annotation.judges.run import forecast, judge, progress_of, questionnaires, read_judgements
-from annotation.judges.select_report import select_files, select_text, selection_record
+from annotation.judges.select_generator import select_files, select_text, selection_record
 from annotation.verdicts.evidence import Evidence
 from plumbline.cli import Count, Positive, StudyOptions, reads
 from plumbline.errors import ServiceError, StudyError

@@ -150,9 +150,7 @@ def spearman(x: Floats, y: Floats) -> float:
 
 def ac2_of(x: Floats, y: Floats, scale: Sequence[float]) -> float:
     """Return Gwet's AC2 with ordinal weights of two rows of scores, rounded to the scale; NaN if undefined."""
-    return float(gwet_ac2(two_raters(x, y, scale)).value) if len(x) else math.nan
-
-
-def two_raters(x: Floats, y: Floats, scale: Sequence[float]) -> Answers:
-    """Return two rows of scores as two raters' points of the scale."""
-    return Answers.of_table(np.column_stack([nearest_points(x, scale), nearest_points(y, scale)]), scale)
+    if not len(x):
+        return math.nan
+    points = np.column_stack([nearest_points(x, scale), nearest_points(y, scale)])
+    return float(gwet_ac2(Answers.of_table(points, scale)).value)

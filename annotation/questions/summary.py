@@ -99,7 +99,11 @@ TOO_FEW_RATERS = "too few raters, or too little spread, to generalise to other r
 
 @dataclass(frozen=True)
 class MeanOfAnswers:
-    """The mean over single answers, of which there is at least one."""
+    """The mean over single answers (of a label, its share), of which there is at least one.
+
+    Interval and P come from one test over the means of pairs (`plumbline.statistics.group_sequential.p_above`), so that
+    P is at least 0.975 exactly where the lower end reaches the limit.
+    """
 
     answers: Answers
     interval: str = "pairs"  #: the sample: `pairs`, with raters taken as fixed, or `pairs_and_raters`

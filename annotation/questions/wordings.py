@@ -102,14 +102,6 @@ def unchecked(file: Path) -> bool:
     return words is not None and not words[CHECKED_BY]
 
 
-def unchecked_line(codes: Sequence[str]) -> str:
-    """Return a line on wordings that no native speaker has checked; empty if there are none."""
-    if not codes:
-        return ""
-    names = ", ".join(f"{language_name(code)} ({code})" for code in codes)
-    return f"No native speaker has checked the wordings that raters see (docs/questions.md): {names}"
-
-
 def _added(node: Any, words: Any, code: str, location: str) -> Any:
     """Return a part of a rubric with the words of another language's file in the same places."""
     if _is_wording(node):
@@ -264,12 +256,14 @@ def addressed_lines(study: Study, rubric: _Rubric, texts: Iterable[tuple[str, st
     pages = [CROWD_WORDS] if study.crowd is not None else []
     used = sorted(set(judged.values()) - {ENGLISH})
     wording_files = {code: [wording_file(file, code), *(folder / f"{code}.yaml" for folder in pages)] for code in used}
-    line = unchecked_line([code for code in used if any(map(unchecked, wording_files[code]))])
+    lines = []
+    if codes := [code for code in used if any(map(unchecked, wording_files[code]))]:
+        names = ", ".join(f"{language_name(code)} ({code})" for code in codes)
+        lines.append(f"No native speaker has checked the wordings that raters see (docs/questions.md): {names}")
     foreign = sorted({output for (_, output), code in judged.items() if code == ENGLISH} - {ENGLISH})
-    lines = [line] if line else []
-    if codes := ", ".join(code for code in foreign if wording_file(file, code).exists()):
+    if available := ", ".join(code for code in foreign if wording_file(file, code).exists()):
         lines.append(
-            f"Raters of texts in {codes} see questions in English; to show them the rubric {study.rubric!r} in their"
-            f" language, add `wordings: [{codes}]` to the study before it is published"
+            f"Raters of texts in {available} see questions in English; to show them the rubric {study.rubric!r} in"
+            f" their language, add `wordings: [{available}]` to the study before it is published"
         )
     return lines

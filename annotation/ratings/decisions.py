@@ -71,8 +71,13 @@ def decide(
     """
     records = CampaignRecords(study)
     ratings = records.all_ratings
+    known = sorted(set(ratings["rater_id"]))
     for rater in raters:
-        _refuse_unknown(study.name, rater, sorted(set(ratings["rater_id"])), names)
+        if rater not in known and rater in names:
+            raise StudyError(f"{study.name} has no answer from {named(rater, names)}; there is nothing to decide yet")
+        if rater not in known:
+            candidates = [*(names[name] for name in known if name in names), *known]
+            raise StudyError(f"{study.name} has no rater {rater!r}; {nearest(rater, candidates)}")
         if not reason.strip():
             raise StudyError(f"a decision about {named(rater, names)} needs a reason; add --reason 'why'")
     decisions = [
@@ -88,15 +93,6 @@ def decide(
     ]
     _note(records, decisions)
     return decisions[-1]
-
-
-def _refuse_unknown(study_name: str, rater: str, raters: Sequence[str], names: Mapping[str, str]) -> None:
-    if rater in raters:
-        return
-    if rater in names:
-        raise StudyError(f"{study_name} has no answer from {named(rater, names)}; there is nothing to decide yet")
-    candidates = [*(names[name] for name in raters if name in names), *raters]
-    raise StudyError(f"{study_name} has no rater {rater!r}; {nearest(rater, candidates)}")
 
 
 def withdraw(study: Study, pair_ids: Sequence[str], *, take_back: bool, reason: str) -> list[Decision]:

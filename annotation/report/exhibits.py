@@ -54,9 +54,17 @@ def table_two_exhibit(material: CampaignMaterial) -> Exhibit:
 
 def labels_exhibit(material: CampaignMaterial) -> Exhibit:
     """Return labels' shares, ranks and agreement, or the answers to tasks that people do."""
-    if material.study.judging.does_tasks:
-        return _answers_exhibit(tables.label_table(groups_by_task(material.tasks, material.groups)))
-    return tables.labels_exhibit(material.groups, material.study.called)
+    if not material.tasks:
+        return tables.labels_exhibit(material.groups, material.study.called)
+    n_ratings, rows = dict[str, int](), list[Group]()
+    for group in (row for row in material.groups if row.level in ("pool", "language")):
+        summaries = _taken_together(material.tasks, group.questions)
+        if group.level == "pool":  # pools, which are tasks, come first
+            n_ratings |= {summary.question: summary.n_ratings for summary in summaries}
+        else:  # a task in one language is listed already
+            summaries = tuple(summary for summary in summaries if summary.n_ratings < n_ratings[summary.question])
+        rows.append(group.model_copy(update={"questions": summaries}))
+    return _answers_exhibit(tables.label_table(rows))
 
 
 def _answers_exhibit(full: pd.DataFrame) -> Exhibit:
@@ -279,21 +287,6 @@ def amendments_exhibit(material: CampaignMaterial) -> Exhibit:
     frame = pd.DataFrame([(at.isoformat(), *rest) for at, *rest in rows], columns=["fixed_at", "reason", "changes"])
     printed = frame.assign(fixed_at=[stamp(at) for at, *_ in rows]).set_axis(["When", "Reason", "Changed"], axis=1)
     return Exhibit("amendments", "Changes of the rules after the first rating", frame, printed)
-
-
-def groups_by_task(tasks: Sequence[HumanTask], groups: Sequence[Group]) -> Sequence[Group]:
-    """Return a row for each task, and for each language of tasks with several; without tasks the groups unchanged."""
-    if not tasks:
-        return groups
-    n_ratings, rows = dict[str, int](), list[Group]()
-    for group in (row for row in groups if row.level in ("pool", "language")):  # pools, which are tasks, come first
-        summaries = _taken_together(tasks, group.questions)
-        if group.level == "pool":
-            n_ratings |= {summary.question: summary.n_ratings for summary in summaries}
-        else:  # a task in one language is listed already
-            summaries = tuple(summary for summary in summaries if summary.n_ratings < n_ratings[summary.question])
-        rows.append(group.model_copy(update={"questions": summaries}))
-    return rows
 
 
 def _taken_together(tasks: Sequence[HumanTask], summaries: Iterable[Summary]) -> tuple[Summary, ...]:

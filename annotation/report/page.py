@@ -141,7 +141,9 @@ def write_report(study: Study, at: datetime | None = None) -> Path:
     """
     evidence = Evidence(study)
     material = read_material(evidence, at)
-    tables, drawn = all_tables(material), figure_frames(material)
+    tables, drawn = all_tables(material), dict[str, pd.DataFrame]()
+    if material.questions:
+        drawn = {SHARES: shares_frame(material), MEANS: means_frame(material.verdicts)}
     folder = study.folder / FOLDER
     frames = {table.name: table.frame for table in tables.values()} | drawn
     write_files(folder, {f"{name}.csv": csv_bytes(frame) for name, frame in frames.items()})
@@ -184,13 +186,6 @@ def all_tables(material: CampaignMaterial) -> dict[str, Exhibit]:
     out = {name for name in some if not len(tables[name].frame)}
     out |= set() if material.questions else {"table_2", "agreement"}
     return {name: table for name, table in tables.items() if name not in out}
-
-
-def figure_frames(material: CampaignMaterial) -> dict[str, pd.DataFrame]:
-    """Return the figures' frames by file; none without ratings on a scale."""
-    if not material.questions:
-        return {}
-    return {SHARES: shares_frame(material), MEANS: means_frame(material.verdicts)}
 
 
 def sections(

@@ -17,7 +17,7 @@ from annotation.campaign.counting import counting_ratings, coverage_of
 from annotation.questions.summary import MeanOfAnswers
 from annotation.ratings.decisions import answers_hash
 from annotation.ratings.signs import controls_by_kind
-from annotation.records import Decision, Verdict
+from annotation.records import Verdict
 from annotation.sampling.queues import SCOPES
 from annotation.statistics.reliability import LEVEL, misses_too_many, telling_apart, vary
 from annotation.statistics.summaries import Design
@@ -48,7 +48,13 @@ class Checks:
         """Return the study's checks."""
         collected, rules = evidence.collected, evidence.rubric.quality
         missed = controls_by_kind(collected.known, collected.pairs, rules, evidence.rubric.expected)
-        return cls(missed, kept_raters(evidence.decisions, collected.ratings), rules)
+        last, ratings = {decision.rater_id: decision for decision in evidence.decisions}, collected.ratings
+        looked_at = [  # those who have not answered more since
+            name
+            for name, decision in last.items()
+            if not decision.exclude and decision.answers_hash and decision.answers_hash == answers_hash(ratings, name)
+        ]
+        return cls(missed, frozenset(looked_at), rules)
 
     def fails(self, rater: str) -> bool:
         """Return whether a rater misses more controls than an attentive one."""
@@ -86,24 +92,9 @@ class Checks:
         )
 
 
-def checks_raters(evidence: Evidence) -> bool:
-    """Return whether verdicts wait for a look at raters."""
-    return evidence.study.acceptance.protocol == "checked" and not evidence.study.judging.does_tasks
-
-
-def kept_raters(decisions: Sequence[Decision], ratings: pd.DataFrame) -> frozenset[str]:
-    """Return the raters whom people keep and who have not answered more since; `ratings` are all ratings."""
-    last = {decision.rater_id: decision for decision in decisions}
-    return frozenset(
-        name
-        for name, decision in last.items()
-        if not decision.exclude and decision.answers_hash and decision.answers_hash == answers_hash(ratings, name)
-    )
-
-
 def with_checks(verdicts: Sequence[Verdict], evidence: Evidence) -> list[Verdict]:
     """Return the verdicts, undecided where they wait for a look at their raters."""
-    if not checks_raters(evidence):
+    if evidence.study.acceptance.protocol != "checked" or evidence.study.judging.does_tasks:
         return list(verdicts)
     verdicts = [verdict.reviewed(checked=True) for verdict in verdicts]
     if all(verdict.decision == "undecided" for verdict in verdicts):

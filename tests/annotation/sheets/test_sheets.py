@@ -24,8 +24,7 @@ from annotation.questions.ranking import RankingQuestion
 from annotation.questions.rating import RatingQuestion, SliderQuestion
 from annotation.report.material import CampaignMaterial
 from annotation.report.sheets.facts import NOBODY, answered, answers_of
-from annotation.report.sheets.heds import HedsAnswers, form, heds_answers, heds_json
-from annotation.report.sheets.writing import write_sheets
+from annotation.report.sheets.writing import HedsAnswers, form, heds_answers, heds_json, write_sheets
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.tables import SIMULATED
 from generation.production import generate
