@@ -55,7 +55,7 @@ def simulate(study: Study, argilla: Argilla) -> int:
         raise StudyError(f"{study.file}: raters.simulated is empty; name simulated raters, or let people rate")
     with alone(study):
         records = CampaignRecords(study)
-        desk = _Desk(study, asked_rubric(records), argilla, _accounts(study.raters.simulated, argilla, study.name))
+        desk = _Desk.of(study, asked_rubric(records), argilla)
         todo = desk.due(records)
         for dataset, items in training_datasets(study.name, argilla, read_items(study, desk.rubric)):
             desk.submit(desk.trained(dataset, items))
@@ -72,6 +72,20 @@ class _Desk:
     rubric: Rubric
     argilla: Argilla
     accounts: Mapping[str, ArgillaUser]  #: by the name of the rater
+
+    @classmethod
+    def of(cls, study: Study, rubric: Rubric, argilla: Argilla) -> _Desk:
+        """Create each simulated rater's account, in all of the study's workspaces."""
+        if argilla.connection is None:
+            raise ServiceError("simulated raters answer only on the local server; unset ARGILLA_API_URL to rehearse")
+        names = {rater.name: f"{SIMULATED}{rater.name}" for rater in study.raters.simulated}
+        for name, username in names.items():
+            server.ensure_user(argilla.connection, username, first_name=f"Simulated {name}")
+        users = {user.username: user for user in argilla.users()}
+        accounts = {name: users[username] for name, username in names.items()}
+        for workspace_id, _ in workspaces_of(study.name, argilla).values():
+            admit(workspace_id, argilla, list(accounts.values()))
+        return cls(study, rubric, argilla, accounts)
 
     def due(self, records: CampaignRecords) -> list[tuple[str, Answer]]:
         """Return the answers that pairs lack, by rater, in the order of answering.
@@ -254,16 +268,3 @@ def _level(question: Question, point: float | None) -> float:
     """Return where a point lies on a scale, from 0 to 1; without one it is the best."""
     low, high = question.scale[0], question.scale[-1]
     return 1.0 if point is None else (point - low) / (high - low)
-
-
-def _accounts(raters: Sequence[SimulatedRater], argilla: Argilla, study_name: str) -> dict[str, ArgillaUser]:
-    """Create each simulated rater's account, in all of the study's workspaces; return them by name."""
-    if argilla.connection is None:
-        raise ServiceError("simulated raters answer only on the local server; unset ARGILLA_API_URL to rehearse")
-    for rater in raters:
-        server.ensure_user(argilla.connection, f"{SIMULATED}{rater.name}", first_name=f"Simulated {rater.name}")
-    users = {user.username: user for user in argilla.users()}
-    accounts = {rater.name: users[f"{SIMULATED}{rater.name}"] for rater in raters}
-    for workspace_id, _ in workspaces_of(study_name, argilla).values():
-        admit(workspace_id, argilla, list(accounts.values()))
-    return accounts

@@ -46,45 +46,47 @@ class CrowdSummary:
     minutes: float  #: of the median submission; NaN before there is one
     off_rules: int  #: rejections that follow no rule fixed before the first rating
 
+    @classmethod
+    def of(cls, ledger: Ledger, spec: CrowdSpec) -> CrowdSummary:
+        """Return the summary of a ledger's campaign."""
+        offered, works = ledger.offered(), ledger.work()
+        rewards = {offer.batch.batch_id: offer.reward for offer in offered}
+        approved = [work for work in works if work.submission.state == "approved"]
+        bonuses = {paid.subject: int(paid.details["cents"]) for paid in ledger.operations("bonus", state="done")}
+        payments = {  # a platform shows a bonus some time after it was paid
+            (done := work.submission): rewards[work.batch_id]
+            + max(sum(done.bonuses), bonuses.get(done.submission_id, 0))
+            for work in approved
+        }
+        wage, seconds = _typical(payments)
+        platform = platform_class(ledger.campaign.platform)
+        return cls(
+            platform=ledger.campaign.platform,
+            mode=ledger.campaign.mode,
+            batches=len(offered),
+            pilots=sum(offer.batch.pilot for offer in offered),
+            posted=len(ledger.operations("post", state="done")),
+            places=sum(offer.places for offer in offered),
+            states=Counter(work.submission.state for work in works),
+            unreadable=sum(bool(work.trouble) for work in works),
+            planned=sum(platform.cost(offer.reward, offer.places, spec) for offer in offered),
+            spent=ledger.spent_here(),
+            rewards=sum(rewards[work.batch_id] for work in approved),
+            bonuses=sum(bonuses.values()),
+            unsettled=len(ledger.operations(state="intended")),
+            hourly=wage,
+            minutes=seconds / 60,
+            off_rules=sum(review.decision == "reject" and not on_rules(review) for review in ledger.judgements()),
+        )
+
 
 def read_summaries(study: Study) -> list[CrowdSummary]:
     """Return the study's campaigns, live ones first; [] without a ledger."""
     path, summaries = study.scratch / LEDGER, list[CrowdSummary]()
     for campaign in ledgers(path):
         with Ledger(path, study.name, *campaign) as ledger:
-            summaries.append(_summary(ledger, crowd_of(study)))
+            summaries.append(CrowdSummary.of(ledger, crowd_of(study)))
     return summaries
-
-
-def _summary(ledger: Ledger, spec: CrowdSpec) -> CrowdSummary:
-    offered, works = ledger.offered(), ledger.work()
-    rewards = {offer.batch.batch_id: offer.reward for offer in offered}
-    approved = [work for work in works if work.submission.state == "approved"]
-    bonuses = {paid.subject: int(paid.details["cents"]) for paid in ledger.operations("bonus", state="done")}
-    payments = {  # a platform shows a bonus some time after it was paid
-        (done := work.submission): rewards[work.batch_id] + max(sum(done.bonuses), bonuses.get(done.submission_id, 0))
-        for work in approved
-    }
-    wage, seconds = _typical(payments)
-    platform = platform_class(ledger.campaign.platform)
-    return CrowdSummary(
-        platform=ledger.campaign.platform,
-        mode=ledger.campaign.mode,
-        batches=len(offered),
-        pilots=sum(offer.batch.pilot for offer in offered),
-        posted=len(ledger.operations("post", state="done")),
-        places=sum(offer.places for offer in offered),
-        states=Counter(work.submission.state for work in works),
-        unreadable=sum(bool(work.trouble) for work in works),
-        planned=sum(platform.cost(offer.reward, offer.places, spec) for offer in offered),
-        spent=ledger.spent_here(),
-        rewards=sum(rewards[work.batch_id] for work in approved),
-        bonuses=sum(bonuses.values()),
-        unsettled=len(ledger.operations(state="intended")),
-        hourly=wage,
-        minutes=seconds / 60,
-        off_rules=sum(review.decision == "reject" and not on_rules(review) for review in ledger.judgements()),
-    )
 
 
 def _typical(payments: Mapping[Submission, int]) -> tuple[float, float]:

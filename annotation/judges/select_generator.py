@@ -49,7 +49,6 @@ from plumbline.manifest import study_hash, versions
 from plumbline.records import Text, TransformedText
 from plumbline.store import as_record, json_bytes, read_batches
 from plumbline.study import Study, file_hash
-from plumbline.study.engines import EngineSpec, JudgeSpec
 from plumbline.words import count
 
 JUDGE = "judge run"
@@ -81,6 +80,16 @@ class SelectionMaterial:
     recorded: tuple[str, ...]  #: judges and generators that are recordings
     missing: tuple[Missing, ...]
     study: Study  #: whose candidates they are
+
+    def relatives(self, judges: Sequence[str], generators: Sequence[str]) -> list[str]:
+        """Return doubts about judges that are a generator, or belong to its model family by name."""
+        models = {questionnaire.spec.name: questionnaire.spec.model for questionnaire in self.questionnaires}
+        selves = [name for name in judges if self.same.get(name) in generators]
+        kin = {judge: [name for name in generators if family(name) == family(models[judge])] for judge in judges}
+        near = {judge: [name for name in names if self.same.get(judge) != name] for judge, names in kin.items()}
+        lines = [f"some judges rated their own outputs: {', '.join(selves)}"] if selves else []
+        related = "; ".join(f"{judge} ({', '.join(names)})" for judge, names in near.items() if names)
+        return [*lines, *([f"some judges share a generator's model family, by name: {related}"] if related else [])]
 
     def question(self, wanted: str) -> str:
         """Return the `wanted` question, else the first. Raises StudyError for one that no judge is asked."""
@@ -123,7 +132,11 @@ def read_material(study: Study, best: int) -> SelectionMaterial:
     specs = [questionnaire.spec for questionnaire in of_judges]
     recorded = [name for name, by in chosen.items() if by.generator.recordings]
     recorded += [spec.name for spec in specs if spec.engine.recordings]
-    same = {spec.name: name for spec in specs for name, by in chosen.items() if _is_generator(spec, by.generator)}
+    same = dict[str, str]()
+    for spec, (name, by) in itertools.product(specs, chosen.items()):
+        revisions = set(filter(None, (spec.revision, by.generator.revision)))
+        if spec.model == by.generator.model and len(revisions) < 2:  # the same revision, if both name theirs
+            same[spec.name] = name
     return SelectionMaterial(
         names, errors, judgements, places, outputs, tuple(of_judges), same, tuple(recorded), tuple(missing), study
     )
@@ -213,12 +226,6 @@ def _seconds(by: Study) -> float:
     every = np.concatenate(gaps) if gaps else np.empty(0)
     every = every[every < PAUSE]
     return float(every.mean()) if len(every) else float("nan")
-
-
-def _is_generator(judge: JudgeSpec, generator: EngineSpec) -> bool:
-    """Return whether a judge is the generating model, in the same revision if both name theirs."""
-    revisions = {revision for revision in (judge.revision, generator.revision) if revision}
-    return judge.model == generator.model and len(revisions) < 2
 
 
 FOLDER = "judge_select"  # folder of the files that `judge select` writes
@@ -352,24 +359,13 @@ def _doubts(material: SelectionMaterial, common: CrossJudgements, tables: Mappin
             points = interval(row["self_preference"], row["low"], row["high"])
             doubts.append(f"{row['model']} rates its own outputs {points} higher than the fit expects")
     judges = sorted(common.cells.index.unique("judge"))
-    doubts += _relatives(material, judges, list(common.cells.columns))
+    doubts += material.relatives(judges, list(common.cells.columns))
     share = common.left_out / (common.left_out + len(common.cells))
     if share > OFTEN:
         doubts.append(f"{share:.0%} of the judgements are left out because a generator lacks them")
     if len(judges) == 1:
         doubts.append(f"{judges[0]} is the only judge")
     return doubts
-
-
-def _relatives(material: SelectionMaterial, judges: Sequence[str], generators: Sequence[str]) -> list[str]:
-    """Return doubts about judges that are a generator, or belong to its model family by name."""
-    models = {questionnaire.spec.name: questionnaire.spec.model for questionnaire in material.questionnaires}
-    selves = [name for name in judges if material.same.get(name) in generators]
-    kin = {judge: [name for name in generators if family(name) == family(models[judge])] for judge in judges}
-    near = {judge: [name for name in names if material.same.get(judge) != name] for judge, names in kin.items()}
-    lines = [f"some judges rated their own outputs: {', '.join(selves)}"] if selves else []
-    related = "; ".join(f"{judge} ({', '.join(names)})" for judge, names in near.items() if names)
-    return [*lines, *([f"some judges share a generator's model family, by name: {related}"] if related else [])]
 
 
 def selection_record(material: SelectionMaterial, selection: GeneratorSelection) -> Selection:

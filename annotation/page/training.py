@@ -70,6 +70,44 @@ class TrainingItem:
         """The languages that its raters must read."""
         return Queue.of(self.pair).languages
 
+    @classmethod
+    def of_row(
+        cls,
+        kinds: Mapping[str, VerdictUnit],
+        questions: Mapping[str, Question],
+        cells: Mapping[str, Any],
+        location: str,
+    ) -> TrainingItem:
+        """Return the known pair in a row's cells. Raises DataError."""
+        kind = kinds.get(cells["transformation"])
+        if kind is None:
+            hint = nearest(cells["transformation"], list(kinds))
+            raise DataError(f"{location}: the study has no transformation {cells['transformation'][:60]!r}; {hint}")
+        try:
+            language = language_code(cells["language"])
+            output_language = language_code(str(cells.get("output_language") or cells["language"]))
+        except StudyError as error:
+            raise DataError(f"{location}: {error}") from None
+        answers = {
+            name: right_answer(cells.get(f"{_RIGHT}{name}"), question, f"{location}, {_RIGHT}{name}")
+            for name, question in questions.items()
+            if question.asked_in(kind.pool)
+        }
+        right = {name: answer for name, answer in answers.items() if answer is not None}
+        if not right:
+            raise DataError(
+                f"{location}: no right answer; fill one of {', '.join(_RIGHT + name for name in questions)}"
+            )
+        reasons = {name.removeprefix(_WHY): str(text) for name, text in cells.items() if name.startswith(_WHY) and text}
+        texts = {name: cells[name] for name in _TEXTS}
+        key = identity("training-v1", cells["transformation"], language, output_language, texts, right, reasons)
+        pair = Pair(
+            pair_id=key, key=key, transformation=cells["transformation"], axis=kind.axis, pool=kind.pool,
+            dataset=POOL, task_type="", language=language, output_language=output_language, seed=0, control="known",
+            **texts, model="", generator_hash="", prompt_hash="", expected=json.dumps(right),
+        )  # fmt: skip
+        return cls(pair, reasons)
+
 
 def read_items(study: Study, rubric: Rubric) -> list[TrainingItem]:
     """Return the study's training pairs; none if it names no file.
@@ -92,7 +130,7 @@ def read_items(study: Study, rubric: Rubric) -> list[TrainingItem]:
 
     def read(row: tuple[Any, dict[Any, Any]]) -> None:
         location = f"{path}: row {row_number(row[0])}"
-        item = _item(study.kinds, questions, _content(row[1], location), location)
+        item = TrainingItem.of_row(study.kinds, questions, _content(row[1], location), location)
         if items.setdefault(item.pair.pair_id, item) is not item:
             raise DataError(f"{location}: repeats the known pair of an earlier row; keep one")
 
@@ -134,37 +172,6 @@ def _content(cells: Mapping[Any, Any], location: str) -> dict[str, Any]:
         if name in _NEEDED and (is_empty or not is_text):
             raise DataError(f"{location}, {name!r}: {'is empty' if is_empty else 'holds no text'}")
     return content
-
-
-def _item(
-    kinds: Mapping[str, VerdictUnit], questions: Mapping[str, Question], cells: Mapping[str, Any], location: str
-) -> TrainingItem:
-    kind = kinds.get(cells["transformation"])
-    if kind is None:
-        hint = nearest(cells["transformation"], list(kinds))
-        raise DataError(f"{location}: the study has no transformation {cells['transformation'][:60]!r}; {hint}")
-    try:
-        language = language_code(cells["language"])
-        output_language = language_code(str(cells.get("output_language") or cells["language"]))
-    except StudyError as error:
-        raise DataError(f"{location}: {error}") from None
-    answers = {
-        name: right_answer(cells.get(f"{_RIGHT}{name}"), question, f"{location}, {_RIGHT}{name}")
-        for name, question in questions.items()
-        if question.asked_in(kind.pool)
-    }
-    right = {name: answer for name, answer in answers.items() if answer is not None}
-    if not right:
-        raise DataError(f"{location}: no right answer; fill one of {', '.join(_RIGHT + name for name in questions)}")
-    reasons = {name.removeprefix(_WHY): str(text) for name, text in cells.items() if name.startswith(_WHY) and text}
-    texts = {name: cells[name] for name in _TEXTS}
-    key = identity("training-v1", cells["transformation"], language, output_language, texts, right, reasons)
-    pair = Pair(
-        pair_id=key, key=key, transformation=cells["transformation"], axis=kind.axis, pool=kind.pool,
-        dataset=POOL, task_type="", language=language, output_language=output_language, seed=0, control="known",
-        **texts, model="", generator_hash="", prompt_hash="", expected=json.dumps(right),
-    )  # fmt: skip
-    return TrainingItem(pair, reasons)
 
 
 def by_queue(items: Sequence[TrainingItem]) -> dict[Queue, list[TrainingItem]]:

@@ -59,6 +59,11 @@ class Answer:
         """Whether a simulated rater gave it."""
         return self.rater_id.startswith("simulated-")
 
+    def readable(self) -> Answer:
+        """Return it with characters that every file can hold, since raters paste anything."""
+        values = {name: readable(value) if isinstance(value, str) else value for name, value in self.values.items()}
+        return replace(self, values=values, comment=readable(self.comment))
+
 
 @dataclass(frozen=True)
 class SourcePart:
@@ -148,7 +153,7 @@ def keep(
     the sources `instead_of` go. Raises DataError.
     """
     pairs, folder = records.shown_by_id, records.study.folder
-    parts = {name: SourcePart(part.state, tuple(map(_readable, part.answers))) for name, part in parts.items()}
+    parts = {name: SourcePart(part.state, tuple(map(Answer.readable, part.answers))) for name, part in parts.items()}
     earlier = records.all_ratings
     earlier = earlier[~earlier["source"].isin(list(instead_of))]
     _refuse_mixing(records, source, earlier)
@@ -192,12 +197,6 @@ def last_snapshot(folder: Path, source: str) -> dict[str, SourcePart]:
         }
     except (DataError, OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, zlib.error) as error:
         raise DataError(f"{files[-1]} is damaged ({error}); move it away and collect again") from None
-
-
-def _readable(answer: Answer) -> Answer:
-    """Return the answer with characters that every file can hold, since raters paste anything."""
-    values = {name: readable(value) if isinstance(value, str) else value for name, value in answer.values.items()}
-    return replace(answer, values=values, comment=readable(answer.comment))
 
 
 def _frame(source: str, answers: Sequence[Answer], pairs: Mapping[str, Pair]) -> pd.DataFrame:

@@ -191,8 +191,11 @@ def _too_fast(submitted: pd.DataFrame, rules: QualityLimits, pairs: pd.DataFrame
     timed = submitted.dropna(subset=["seconds"]).drop_duplicates("answer")
     # Words are counted only for raters who were too fast if each text had as many as its length allows.
     read = columns_read(pairs)
-    most = sum(map(_most_words, read), np.zeros(len(pairs), np.int64)) / rules.words_a_second
-    may = timed["seconds"] < most[timed["pair"]]
+    most = np.zeros(len(pairs), np.int64)
+    for column in read:  # a character each, and in ASCII a space between two
+        length = column.str.len().to_numpy(np.int64)
+        most += np.where(column.str.isascii(), (length + 1) // 2, length)
+    may = timed["seconds"] < most[timed["pair"]] / rules.words_a_second
     timed = timed[may.groupby(timed["rater_id"], observed=True).transform("mean") > rules.too_fast]
     words, places = np.zeros(len(pairs), np.int64), timed["pair"].unique()
     for column in read:
@@ -207,12 +210,6 @@ def _too_fast(submitted: pd.DataFrame, rules: QualityLimits, pairs: pd.DataFrame
             f" second allows; median time {row.middle:.1f} s"
         )
         yield Sign(rater_id=str(row.Index), rule="too fast", evidence=evidence, n=row.n)
-
-
-def _most_words(texts: pd.Series) -> np.ndarray:
-    """Return how many words texts of such lengths have at most: a character each, and in ASCII a space between two."""
-    length = texts.str.len().to_numpy(np.int64)
-    return np.where(texts.str.isascii(), (length + 1) // 2, length)
 
 
 def _apart(submitted: pd.DataFrame, rules: QualityLimits) -> Iterator[Sign]:

@@ -49,6 +49,21 @@ class Workload:
     withdrawn: Collection[str] = ()  #: pairs that are not wanted any more
     fewer: Mapping[str, int] = field(default_factory=dict)  #: raters of each pair of a dataset that wants other numbers
 
+    def left(self, answers: pd.DataFrame) -> dict[str, Counter[str]]:
+        """Return how many pairs that want answers each member neither answered nor discarded, by dataset."""
+        got = answers.loc[(answers["status"] == "submitted") & ~answers["again"], "pair_id"].value_counts()
+        wanted = [self.fewer.get(self.datasets.get(pair_id, ""), self.per_pair) for pair_id in got.index]
+        complete = [*got.index[got >= wanted], *(pair_id for pair_id in self.withdrawn if pair_id in self.datasets)]
+        complete = list(dict.fromkeys(complete))
+        number = Counter(self.datasets.values())
+        number.subtract(self.datasets[pair] for pair in complete)
+        answered = answers[(answers["status"] != "draft") & ~answers["pair_id"].isin(complete)]
+        done = _counts(answered, ["rater_id", "dataset"])
+        open_pairs: dict[str, Counter[str]] = defaultdict(Counter)
+        for member in self.members:
+            open_pairs[member.rater_id][member.dataset] = number[member.dataset] - done[member.rater_id, member.dataset]
+        return open_pairs
+
 
 def by_pair(
     pairs: pd.DataFrame,
@@ -134,7 +149,7 @@ def by_rater(ratings: pd.DataFrame, workload: Workload, signs: Sequence[Sign]) -
     excluded = set(answers.loc[answers["excluded"] != "", "rater_id"].unique())
     members = {member.rater_id for member in workload.members}
     here = set(answers.loc[answers["source"] == ARGILLA, "rater_id"]) if members else set[str]()
-    open_pairs = _left(answers, workload)
+    open_pairs = workload.left(answers)
     drafts, discarded = (_counts(answers[answers["status"] == name], "rater_id") for name in ("draft", "discarded"))
     of_rater = Counter(sign.rater_id for sign in signs)
     answered, timed = _counts(submitted, "rater_id"), submitted[~untimed(answers)[submitted.index]]
@@ -156,22 +171,6 @@ def by_rater(ratings: pd.DataFrame, workload: Workload, signs: Sequence[Sign]) -
     ]
     frame = pd.DataFrame(rows, columns=_RATER).astype({"open": "Int64"})
     return frame.sort_values(["answers", "rater_id"], ascending=[False, True], ignore_index=True)
-
-
-def _left(answers: pd.DataFrame, workload: Workload) -> dict[str, Counter[str]]:
-    """Return how many pairs each member could still answer, by dataset: wanting, and neither answered nor discarded."""
-    got = answers.loc[(answers["status"] == "submitted") & ~answers["again"], "pair_id"].value_counts()
-    wanted = [workload.fewer.get(workload.datasets.get(pair_id, ""), workload.per_pair) for pair_id in got.index]
-    complete = [*got.index[got >= wanted], *(pair_id for pair_id in workload.withdrawn if pair_id in workload.datasets)]
-    complete = list(dict.fromkeys(complete))
-    number = Counter(workload.datasets.values())
-    number.subtract(workload.datasets[pair] for pair in complete)
-    answered = answers[(answers["status"] != "draft") & ~answers["pair_id"].isin(complete)]
-    done = _counts(answered, ["rater_id", "dataset"])
-    open_pairs: dict[str, Counter[str]] = defaultdict(Counter)
-    for member in workload.members:
-        open_pairs[member.rater_id][member.dataset] = number[member.dataset] - done[member.rater_id, member.dataset]
-    return open_pairs
 
 
 def _counts(frame: pd.DataFrame, by: str | list[str]) -> Counter[Any]:

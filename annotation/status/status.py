@@ -80,6 +80,18 @@ class Status:
         """Answers on the server that nobody has collected yet."""
         return max(0, self.server.answers - self.on_record) if self.server is not None else 0
 
+    @property
+    def nobody_left(self) -> bool:
+        """Whether no known rater can still answer; raters admitted since the last `collect` can."""
+        raters, published, collected = self.raters, self.stages["published"], self.stages["collected"]
+        if raters.empty:
+            return True
+        members = raters["open"].notna()
+        since = published.at and collected.at and collected.at <= published.at
+        if since and (published.annotators or 0) > members.sum():
+            return False
+        return bool(members.any() and not raters.loc[members & ~raters["excluded"], "open"].sum())
+
 
 def read_status(
     evidence: Evidence,

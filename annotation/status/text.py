@@ -161,22 +161,10 @@ def _wait(status: Status) -> str:
     once = not status.study.raters.blocks and status.stages["verdicts"].state == "not yet"
     after = _after(status) or "nothing is left to do"
     end = f"when no more answers will come{', and only once' if once else ''}: {after}"
-    if _nobody_left(status):
+    if status.nobody_left:
         more = f"find more raters for {count(missing, 'answer')}, since the present ones have nothing left to rate"
         return f"{more}: {_find(status)} ({end})"
     return f"wait for {count(missing, 'answer')}; {_collect(status)} ({end})"
-
-
-def _nobody_left(status: Status) -> bool:
-    """Return whether no known rater can still answer; raters admitted since the last `collect` can."""
-    raters, published, collected = status.raters, status.stages["published"], status.stages["collected"]
-    if raters.empty:
-        return True
-    members = raters["open"].notna()
-    since = published.at and collected.at and collected.at <= published.at
-    if since and (published.annotators or 0) > members.sum():
-        return False
-    return bool(members.any() and not raters.loc[members & ~raters["excluded"], "open"].sum())
 
 
 def _collect(status: Status) -> str:

@@ -82,7 +82,14 @@ def judge(  # noqa: PLR0913 (four are names of columns)
             f"ratings answer the question {unknown[0]!r}, but the design asks {', '.join(design.questions)}"
         )
     sample = _sample(rated if pairs is None else pairs, "ratings" if pairs is None else "pairs")
-    rated = _completed(rated, sample)
+    facts = {of_sample.pair_id: of_sample for of_sample in sample}
+    if len(strange := rated.loc[~rated["pair_id"].isin(list(facts)), "pair_id"]):
+        raise ValueError(f"ratings: pair {strange.iloc[0]} is not among the pairs")
+    defaults = {"status": "submitted", "excluded": "", "withdrawn": "", "submitted_at": _NEVER, "simulated": False}
+    columns: dict[str, Any] = {name: default for name, default in defaults.items() if name not in rated}
+    for name in ("transformation", "language"):
+        columns[name] = [getattr(facts[pair_id], name) for pair_id in rated["pair_id"]]
+    rated = rated.assign(value=numbers(rated["value"], "ratings"), **columns)
     on_scale(rated[rated["status"] == "submitted"], design.scale)
     counting = counting_ratings(rated, design.per_pair)
     if "submitted_at" not in ratings and len(counting) < len(counting_ratings(rated, len(rated))):
@@ -133,15 +140,3 @@ def _sample(frame: pd.DataFrame, table: str) -> list[Pair]:
         languages = {"language": UNKNOWN, "output_language": UNKNOWN}
         sample.append(Pair.model_validate({**blank, **of_kind, **languages, "seed": 0, **row}))
     return sample
-
-
-def _completed(rated: pd.DataFrame, sample: list[Pair]) -> pd.DataFrame:
-    """Add the columns of a study's ratings; by default all ratings are submitted."""
-    facts = {pair.pair_id: pair for pair in sample}
-    if unknown := next((pair_id for pair_id in rated["pair_id"] if pair_id not in facts), None):
-        raise ValueError(f"ratings: pair {unknown} is not among the pairs")
-    defaults = {"status": "submitted", "excluded": "", "withdrawn": "", "submitted_at": _NEVER, "simulated": False}
-    columns: dict[str, Any] = {name: value for name, value in defaults.items() if name not in rated}
-    for name in ("transformation", "language"):
-        columns[name] = [getattr(facts[pair_id], name) for pair_id in rated["pair_id"]]
-    return rated.assign(value=numbers(rated["value"], "ratings"), **columns)

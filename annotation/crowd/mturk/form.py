@@ -89,6 +89,48 @@ class Sheet:
             raise DataError(f"{self.location}: pair {pair_id}, {question.name}: {ascii(fault)[1:-1]}")
         return value
 
+    def of_row(self, row: Mapping[str, str], at: datetime) -> list[Answer]:
+        """The answers in a row of the MTurk site's results. Raises as `answers`."""
+        answers = {
+            name.removeprefix("Answer."): text for name, text in row.items() if name.startswith("Answer.") and text
+        }
+        if "batch" in answers:
+            self.refuse_others(answers, answers["batch"])
+            # A file has the columns of all its HITs; those of other batches are empty in this row.
+            fields = answers
+            pair_ids = dict.fromkeys(name.rpartition(".")[0] for name in answers if "." in name)
+        else:
+            places = {match[1] or "": row[name] for name in row if (match := _PAIR.fullmatch(name)) and row[name]}
+            fields = self._site_fields(answers, places)
+            pair_ids = dict.fromkeys(places.values())
+        if not pair_ids:
+            raise DataError(
+                f"{self.location}: names no pair; expected a column Input.pair_id, or the answers of Plumbline's form"
+            )
+        foreign = [pair_id for pair_id in pair_ids if pair_id not in self.pools]
+        if foreign:
+            raise DataError(f"{self.location}: pair {foreign[0][:40]!r} is not in this study's sample")
+        return self.answers(fields, list(pair_ids), at.isoformat())
+
+    def _site_fields(self, answers: Mapping[str, str], places: Mapping[str, str]) -> dict[str, str]:
+        """The answers of a template of the site, named as our own form names them."""
+        fields = {}
+        for number, pair_id in places.items():
+            end = f"_{number}" if number else ""
+            for name in (COMMENT, SECONDS):
+                fields[f"{pair_id}.{name}"] = answers.get(f"{name}{end}", "")
+            ticked = answers.get(f"{DISCARDED}{end}", "").lower() in ("yes", "true", "on", "1")
+            fields[f"{pair_id}.{DISCARDED}"] = "yes" if ticked else ""
+            for question in self.rubric.asked():
+                options = map(str, question.scale or question.labels)
+                ticked_ones = [
+                    name for name in options if answers.get(f"{question.name}{end}.{name}", "").lower() == "true"
+                ]
+                answer = answers.get(f"{question.name}{end}", question.ticked(ticked_ones))
+                if answer or question.required:
+                    fields[f"{pair_id}.{question.name}"] = answer
+        return fields
+
 
 def fields_of_xml(xml: str, location: str) -> dict[str, str]:
     """The fields in a `QuestionFormAnswers` document, as MTurk hands out answers.
@@ -170,7 +212,7 @@ def read_archive(path: Path, study_name: str, rubric: Rubric, pools: Mapping[str
         if submission.submission_id in ids:
             raise DataError(f"{location}: assignment {submission.submission_id} appears twice")
         ids.add(submission.submission_id)
-        submissions.append((submission, _answers(row, at, Sheet(study_name, rubric, pools, location))))
+        submissions.append((submission, Sheet(study_name, rubric, pools, location).of_row(row, at)))
     return submissions
 
 
@@ -225,44 +267,3 @@ def _time(text: str, location: str) -> datetime:
         return at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
     except (ValueError, KeyError, OverflowError):
         raise DataError(f"{location}: SubmitTime {text[:40]!r} is not a time in the MTurk site's format") from None
-
-
-def _answers(row: Mapping[str, str], at: datetime, sheet: Sheet) -> list[Answer]:
-    answers = {name.removeprefix("Answer."): text for name, text in row.items() if name.startswith("Answer.") and text}
-    if "batch" in answers:
-        sheet.refuse_others(answers, answers["batch"])
-        # A file has the columns of all its HITs; those of other batches are empty in this row.
-        fields = answers
-        pair_ids = dict.fromkeys(name.rpartition(".")[0] for name in answers if "." in name)
-    else:
-        places = {match[1] or "": row[name] for name in row if (match := _PAIR.fullmatch(name)) and row[name]}
-        fields = _site_fields(answers, places, sheet.rubric)
-        pair_ids = dict.fromkeys(places.values())
-    if not pair_ids:
-        raise DataError(
-            f"{sheet.location}: names no pair; expected a column Input.pair_id, or the answers of Plumbline's form"
-        )
-    foreign = [pair_id for pair_id in pair_ids if pair_id not in sheet.pools]
-    if foreign:
-        raise DataError(f"{sheet.location}: pair {foreign[0][:40]!r} is not in this study's sample")
-    return sheet.answers(fields, list(pair_ids), at.isoformat())
-
-
-def _site_fields(answers: Mapping[str, str], places: Mapping[str, str], rubric: Rubric) -> dict[str, str]:
-    """The answers of a template of the site, named as our own form names them."""
-    fields = {}
-    for number, pair_id in places.items():
-        end = f"_{number}" if number else ""
-        for name in (COMMENT, SECONDS):
-            fields[f"{pair_id}.{name}"] = answers.get(f"{name}{end}", "")
-        ticked = answers.get(f"{DISCARDED}{end}", "").lower() in ("yes", "true", "on", "1")
-        fields[f"{pair_id}.{DISCARDED}"] = "yes" if ticked else ""
-        for question in rubric.asked():
-            options = map(str, question.scale or question.labels)
-            ticked_ones = [
-                name for name in options if answers.get(f"{question.name}{end}.{name}", "").lower() == "true"
-            ]
-            answer = answers.get(f"{question.name}{end}", question.ticked(ticked_ones))
-            if answer or question.required:
-                fields[f"{pair_id}.{question.name}"] = answer
-    return fields

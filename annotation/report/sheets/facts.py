@@ -130,6 +130,10 @@ def sheet_facts(material: CampaignMaterial) -> dict[str, Any]:
     """Return the facts of the sheets' templates, by name: those of the methods section, and these."""
     study, bundle, all_simulated = material.study, material.study.bundle, _all_simulated(material)
     inputs, outputs = languages_of(material)
+    heds = packaged("report/sheets/heds.yaml")
+    known_tasks, other_task = heds["tasks"], heds["other_task"]
+    names = list(dict.fromkeys(pair.transformation for pair in material.pairs)) if study.judging.transforms else []
+    options = {known_tasks.get(name, other_task) for name in names} if study.judging.transforms else {other_task}
     rated = set(material.counting["pair_id"].astype(str))
     sizes = Counter(display(pair.transformation, pooled=False) for pair in material.pairs if pair.pair_id in rated)
     return {
@@ -147,7 +151,7 @@ def sheet_facts(material: CampaignMaterial) -> dict[str, Any]:
         "bundle": bundle,
         "about": {name: bundle.metadata.get(name, "") for name in CROISSANT_FIELDS},
         "sizes": "; ".join(f"{name} {number}" for name, number in sizes.items()),
-        "tasks": _tasks(material),
+        "tasks": {"options": sorted(options), "unnamed": [name for name in names if name not in known_tasks]},
         "input_boxes": _languages(inputs),
         "output_boxes": _languages(outputs),
         "trained": {
@@ -205,16 +209,6 @@ def _lengths(texts: Sequence[str]) -> str:
         if words
         else "the sample is empty"
     )
-
-
-def _tasks(material: CampaignMaterial) -> dict[str, Any]:
-    names = list(dict.fromkeys(pair.transformation for pair in material.pairs))
-    heds = packaged("report/sheets/heds.yaml")
-    tasks, of_others = heds["tasks"], heds["other_task"]
-    if not material.study.judging.transforms:
-        return {"options": [of_others], "unnamed": []}
-    options = sorted({tasks.get(name, of_others) for name in names})
-    return {"options": options, "unnamed": [name for name in names if name not in tasks]}
 
 
 def _languages(codes: Sequence[str]) -> dict[str, Any]:
