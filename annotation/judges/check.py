@@ -264,7 +264,7 @@ def differences_text(evidence: Evidence) -> str:
     recorded = sorted(judgements.loc[judgements["kind"] == "recorded", "judge"].unique())
     parts = [f"Pairs on which people and judges differ most, study {study.name}; read them, as either may be wrong"]
     parts += [SIMULATED] if ratings["simulated"].any() else []
-    parts += [f"Judges whose answers come from a file: {', '.join(recorded)}"] if recorded else []
+    parts += _recorded(recorded)
     header = [item.capitalize(), judged.capitalize(), "Question", "People", "Judges", "Difference", "Flags"]
     parts.append(cli.columns(header, cells, empty="none: no pair has both enough ratings and a judge's score"))
     parts += [f"... and {len(pairs) - SHOWN} more"] if len(pairs) > SHOWN else []
