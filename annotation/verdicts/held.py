@@ -7,7 +7,6 @@ raters (`plumbline review`). By `paper` nobody reviews them, as in HTEB and PTEB
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -25,6 +24,7 @@ from annotation.verdicts.counted import basis
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.rules import rules_for
 from annotation.verdicts.tables import scoped
+from annotation.verdicts.verdicts import sample_frame
 from plumbline.records import Pair
 from plumbline.statistics.agreement import Answers
 from plumbline.study.campaign import QualityLimits
@@ -116,9 +116,7 @@ def held_back(
 ) -> list[Verdict]:
     """Return the verdicts, undecided where somebody must look at raters; `ratings` are all of the sample's."""
     key = SCOPES[design.rule.scope]
-    names = ["pair_id", "pool", "language", "task_type", "wave"]
-    sample = pd.DataFrame(map(operator.attrgetter(*names), pairs), columns=names)
-    counting = counting_ratings(ratings, design.per_pair)
+    sample, counting = sample_frame(pairs), counting_ratings(ratings, design.per_pair)
     counted = basis(sample, counting, design, coverage_of(ratings, withdrawn)).ratings
     facts = sample.set_index("pair_id")
     counted = counted.assign(**{name: counted["pair_id"].map(facts[name]) for name in key})
