@@ -101,7 +101,7 @@ class BlockProgress:
         frame = self.results.frame().rename(columns={"p_above": "above", "p_below": "below"})
         of_rules = [self.rules[int(number)] for number in frame.pop("question")]
         return tuple(
-            BlockLook(question=rule.question, label=rule.label, limit=rule.limit, **row)
+            BlockLook.model_validate({**row, "question": rule.question, "label": rule.label, "limit": rule.limit})
             for rule, row in zip(of_rules, frame.to_dict("records"), strict=True)
         )
 
@@ -202,7 +202,7 @@ def block_progress(
     if not rules:
         return progress
     by_name = {str(number): of_rule for number, of_rule in enumerate(rules)}
-    means = {name: design.pair_means(ratings, of_rule).reindex(order) for name, of_rule in by_name.items()}
+    means = {name: design.pair_means(ratings, of_rule).reindex(list(order)) for name, of_rule in by_name.items()}
     counting = [enough & (np.arange(len(order)) < end) for end in ends]
     able = [_may_decide(ratings, list(itertools.compress(order, at)), design, group[0]) for at in counting]
     values = {name: of_pairs.to_numpy(np.float64) for name, of_pairs in means.items()}
