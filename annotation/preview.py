@@ -53,10 +53,10 @@ def preview_html(records: CampaignRecords, most: int = SHOWN) -> str:
     items, entrances = read_items(study, rubric), _before(records, rubric)
     texts = {(queue.language, queue.output_language) for queue in queues}
     read, training = {queue.languages for queue in queues}, []
-    for queue, known in by_queue(items).items():
+    for queue, of_queue in by_queue(items).items():
         if queue.languages in read:
-            task = task_of(study, training_rubric(rubric, known), queue, queue.dataset(study.name))
-            training.append(_section(task, known_items(known, rubric), len(known)))
+            task = task_of(study, training_rubric(rubric, of_queue), queue, queue.dataset(study.name))
+            training.append(_section(task, known_items(of_queue, rubric), len(of_queue)))
     drawn = []
     for queue, (number, first) in queues.items():
         drawing, examples = drawing_of(study, first), items if study.crowd else ()

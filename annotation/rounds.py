@@ -76,8 +76,8 @@ def put_out(
         settings["annotators"] = done.admission.people
     if study.raters.blocks and argilla.connection is not None:
         exports = study.folder.parent
-        place = str(exports.absolute() if isinstance(exports, Path) else exports)
-        entry = {"study": str(study.file), "exports": place}
+        exports = exports.absolute() if isinstance(exports, Path) else exports
+        entry = {"study": str(study.file), "exports": str(exports)}
         with changing(home):
             if entry not in (noted := noted_studies(home)):
                 write_json(home.blocks_file, [*noted, entry])
@@ -222,7 +222,7 @@ class _ServedStudy:
             queues = (argilla.request("GET", f"/datasets/{listed[name].id}/progress", api_key=key) for name in readable)
             if not any(queue.get("pending", 0) for queue in queues):
                 waiting += 1
-                places |= {place for name in readable for place in self.datasets[name]}
+                places |= {of_dataset for name in readable for of_dataset in self.datasets[name]}
         open_blocks = {
             key: (self._opened(key) - self.blocks[key].complete, self.blocks[key].missing)
             for key in undecided

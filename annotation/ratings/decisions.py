@@ -71,12 +71,12 @@ def decide(
     """
     records = CampaignRecords(study)
     ratings = records.all_ratings
-    known = sorted(set(ratings["rater_id"]))
+    rater_ids = sorted(set(ratings["rater_id"]))
     for rater in raters:
-        if rater not in known and rater in names:
+        if rater not in rater_ids and rater in names:
             raise StudyError(f"{study.name} has no answer from {named(rater, names)}; there is nothing to decide yet")
-        if rater not in known:
-            candidates = [*(names[name] for name in known if name in names), *known]
+        if rater not in rater_ids:
+            candidates = [*(names[name] for name in rater_ids if name in names), *rater_ids]
             raise StudyError(f"{study.name} has no rater {rater!r}; {nearest(rater, candidates)}")
         if not reason.strip():
             raise StudyError(f"a decision about {named(rater, names)} needs a reason; add --reason 'why'")

@@ -69,8 +69,8 @@ def answers(ratings: pd.DataFrame, design: Design) -> pd.Series:
             got = np.bincount(pair[(ratings["question"] == question).to_numpy()], minlength=len(names))
             if scale.pools:  # pairs about which it is not asked need no answer
                 first = ratings.drop_duplicates("pair_id").set_index("pair_id")["transformation"].astype(str)
-                asked = first.map(design.pool_of).reindex(names).isin(scale.pools).to_numpy()
-                got = np.where(asked, got, least)
+                is_asked = first.map(design.pool_of).reindex(names).isin(scale.pools).to_numpy()
+                got = np.where(is_asked, got, least)
             least = np.minimum(least, got)
     return pd.Series(least, index=names)
 
