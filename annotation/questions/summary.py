@@ -12,9 +12,8 @@ from pydantic import Field
 
 from plumbline.records import Number, Record
 from plumbline.statistics.agreement import UNKNOWN_RATERS, Answers
-from plumbline.statistics.estimates import Estimate, Floats
+from plumbline.statistics.estimates import Estimate, Floats, Mean, over_pairs_and_raters
 from plumbline.statistics.group_sequential import ALPHA, FEW, FEWEST, reached, repeated_interval
-from plumbline.statistics.intervals import Mean, over_pairs_and_raters
 
 
 class Share(Record):
