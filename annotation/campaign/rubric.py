@@ -79,7 +79,7 @@ class Rubric(StudyPart):
 
     @model_validator(mode="after")
     def _whole(self) -> Rubric:
-        if fault := next(_incomplete(self), ""):
+        if fault := next(self._incomplete(), ""):
             raise ValueError(fault)
         return self
 
@@ -186,22 +186,47 @@ class Rubric(StudyPart):
         """Return the language in which to address raters of these texts, or English if it has no wording."""
         return next((code for code in (output_language, language) if code in self.guidelines), ENGLISH)
 
+    def _incomplete(self) -> Iterator[str]:
+        """Yield its faults: missing parts, and words about unknown questions, points, labels or controls."""
+        for entry, question in zip(self.questions, self.asked(), strict=True):
+            yield from question.entry_faults(tuple(sorted(entry.points)), entry.start)
+            if unknown := [pool for pool in question.pools if pool not in self.pools]:
+                yield f"question {question.name!r} names a pool {unknown[0]!r} that the rubric does not define"
+        by_name = {question.name: question for question in reversed(self.asked())}
+        for name, pool in self.pools.items():
+            yield from _wrong_pool(name, pool, by_name)
+            if not any(question.required for question in self.asked(name)):
+                yield f"pool {name!r} has no required question"
+            for language, (entry, _) in itertools.product(self.guidelines, self.asked_questions(name)):
+                if len(self.description(name, entry, language)) > LIMIT:
+                    yield (f"pool {name!r}, {entry.name!r} in {language!r}: hint and points together"
+                           f" are longer than the {LIMIT} characters that Argilla allows")  # fmt: skip
 
-def _incomplete(rubric: Rubric) -> Iterator[str]:
-    """Yield faults of a rubric: missing parts, and words about unknown questions, points, labels or controls."""
-    for entry, question in zip(rubric.questions, rubric.asked(), strict=True):
-        yield from question.entry_faults(tuple(sorted(entry.points)), entry.start)
-        if unknown := [pool for pool in question.pools if pool not in rubric.pools]:
-            yield f"question {question.name!r} names a pool {unknown[0]!r} that the rubric does not define"
-    by_name = {question.name: question for question in reversed(rubric.asked())}
-    for name, pool in rubric.pools.items():
-        yield from _wrong_pool(name, pool, by_name)
-        if not any(question.required for question in rubric.asked(name)):
-            yield f"pool {name!r} has no required question"
-        for language, (entry, _) in itertools.product(rubric.guidelines, rubric.asked_questions(name)):
-            if len(rubric.description(name, entry, language)) > LIMIT:
-                yield (f"pool {name!r}, {entry.name!r} in {language!r}: hint and points together"
-                       f" are longer than the {LIMIT} characters that Argilla allows")  # fmt: skip
+    def unusable(self) -> Iterator[str]:
+        """Yield reasons why a new study cannot use it; rules already fixed are not checked again."""
+        names = self.question_names()
+        for name in names:
+            if not _NAME.fullmatch(name):
+                yield (
+                    f"question {name!r}: a name begins with a lower-case letter or a digit, and has at most 64 of"
+                    " these, - and _"
+                )
+            if name in TAKEN:
+                yield f"question {name!r}: files of ratings use this name for something else; rename the question"
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            yield f"question {twice[0]!r} appears twice; give each question its own name"
+        if self.threshold is not None and not self.scale:
+            yield f"threshold {self.threshold:g}: the rubric has no scale; leave it out, and set acceptance.rules"
+        elif self.threshold is not None and not self.scale[0] <= self.threshold <= self.scale[-1]:
+            yield f"threshold {self.threshold:g} is outside the scale {self.scale[0]} to {self.scale[-1]}"
+        for question in self.questions:
+            if len(question.labels) > MOST_LABELS:
+                number = len(question.labels)
+                yield f"question {question.name!r} has {number} labels, but at most {MOST_LABELS} are allowed"
+        yield from (fault for question in self.questions for fault in question.called_alike())
+        for location, wording in wordings(self.model_dump(), ""):
+            if not trim(wording):
+                yield f"{location} is empty; give it a wording"
 
 
 def _wrong_pool(name: str, pool: PoolText, questions: Mapping[str, Question]) -> Iterator[str]:
@@ -246,38 +271,12 @@ def load_rubric(study: Study, folder: Path | None = None, tasks: Sequence[HumanT
         raise StudyError(*(f"{path}: {fault}" for fault in error.args)) from None
     except ValidationError as error:
         raise StudyError(*(f"{path}: {fault}" for fault in complaints(error))) from None
-    if fault := next(itertools.chain(_unusable(rubric), wrong_fields(rubric, judging, study.kinds)), ""):
+    if fault := next(itertools.chain(rubric.unusable(), wrong_fields(rubric, judging, study.kinds)), ""):
         raise StudyError(f"{path}: {fault}")
     pools = list(dict.fromkeys(kind.pool for kind in study.kinds.values()))
     if fault := next(_wrong_rules(rubric, study.acceptance, pools, by_blocks=bool(study.raters.blocks)), ""):
         raise StudyError(f"{study.file}: {fault}")
     return rubric
-
-
-def _unusable(rubric: Rubric) -> Iterator[str]:
-    """Yield reasons why a new study cannot use a rubric; rules already fixed are not checked again."""
-    names = rubric.question_names()
-    for name in names:
-        if not _NAME.fullmatch(name):
-            yield (
-                f"question {name!r}: a name begins with a lower-case letter or a digit, and has at most 64 of these, -"
-                " and _"
-            )
-        if name in TAKEN:
-            yield f"question {name!r}: files of ratings use this name for something else; rename the question"
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        yield f"question {twice[0]!r} appears twice; give each question its own name"
-    if rubric.threshold is not None and not rubric.scale:
-        yield f"threshold {rubric.threshold:g}: the rubric has no scale; leave it out, and set acceptance.rules"
-    elif rubric.threshold is not None and not rubric.scale[0] <= rubric.threshold <= rubric.scale[-1]:
-        yield f"threshold {rubric.threshold:g} is outside the scale {rubric.scale[0]} to {rubric.scale[-1]}"
-    for question in rubric.questions:
-        if len(question.labels) > MOST_LABELS:
-            yield f"question {question.name!r} has {len(question.labels)} labels, but at most {MOST_LABELS} are allowed"
-    yield from (fault for question in rubric.questions for fault in question.called_alike())
-    for location, wording in wordings(rubric.model_dump(), ""):
-        if not trim(wording):
-            yield f"{location} is empty; give it a wording"
 
 
 def _wrong_rules(rubric: Rubric, rule: AcceptanceSpec, pools: Sequence[str], *, by_blocks: bool) -> Iterator[str]:

@@ -29,10 +29,10 @@ from annotation.campaign.records import CampaignRecords
 from annotation.campaign.rubric import Rubric
 from annotation.crowd import pay
 from annotation.crowd.batches import Batch, make_batches
-from annotation.crowd.ledger import BatchOffer, Ledger, Work, refuse_lost_batches
+from annotation.crowd.ledger import BatchOffer, Ledger, SubmissionReview, Work, refuse_lost_batches
 from annotation.crowd.operations import EXTENDED, Kind, Operation
 from annotation.crowd.platform import NoMoneyError, Offer, Platform, PlatformOffer, RefusedError, crowd_of
-from annotation.ratings.decisions import note_again
+from annotation.ratings.decisions import decide, note_again
 from annotation.verdicts.evidence import Evidence, write_looks
 from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import DataError, StudyError
@@ -399,6 +399,14 @@ class CrowdCampaign:
         stays_reserved = self.platform.refills and self.ledger.operation("release", work.batch_id) is None
         cents = 0 if stays_reserved else -self.unit_cost(work.batch_id)
         self.do("reject", work.submission.submission_id, cents, {"reason": reason})
+
+    def exclude(self, work: Work, review: SubmissionReview) -> None:
+        """Let a rejected worker's ratings stop counting, unless a person decided about the worker after that."""
+        records, rater = self.records, work.pseudonym
+        since = [decision.rater_id for decision in records.decided if decision.decided_at >= review.decided_at]
+        if rater not in since and rater in set(records.all_ratings["rater_id"]):
+            decide(self.study, rater, exclude=True, reason=review.reason, signs=records.signs)
+            self.reopen()
 
     def bonus(self, work: Work, cents: int) -> None:
         """Pay a submission's bonus for its time; a submission gets at most one."""

@@ -21,7 +21,6 @@ from annotation.crowd.ledger import SubmissionReview, Work
 from annotation.crowd.platform import NoMoneyError, RefusedError
 from annotation.questions.question import Value
 from annotation.ratings.answers import Answer
-from annotation.ratings.decisions import decide
 from annotation.records import Sign
 from plumbline.cli import columns
 from plumbline.errors import StudyError
@@ -154,7 +153,7 @@ def finish(campaign: CrowdCampaign, again: Collection[str] = ()) -> None:
                 campaign.do("approve", judgement.submission_id)
             else:
                 campaign.reject(work, judgement.reason)
-                _exclude(campaign, work, judgement)
+                campaign.exclude(work, judgement)
         except RefusedError as error:  # the other decisions are still carried out
             refused.append(str(error))
         if work.submission.state == "submitted":
@@ -162,15 +161,6 @@ def finish(campaign: CrowdCampaign, again: Collection[str] = ()) -> None:
             campaign.ledger.note(submission, work.batch_id, work.pseudonym)
     if refused:
         raise RefusedError("; ".join(refused))
-
-
-def _exclude(campaign: CrowdCampaign, work: Work, judgement: SubmissionReview) -> None:
-    """Let a rejected worker's ratings stop counting, unless a person decided about the worker after that."""
-    records, rater = campaign.records, work.pseudonym
-    since = [decision for decision in records.decided if decision.decided_at >= judgement.decided_at]
-    if not any(decision.rater_id == rater for decision in since) and rater in set(records.all_ratings["rater_id"]):
-        decide(campaign.study, rater, exclude=True, reason=judgement.reason, signs=records.signs)
-        campaign.reopen()
 
 
 def owed(campaign: CrowdCampaign) -> list[tuple[Work, int]]:

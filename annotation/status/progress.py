@@ -24,11 +24,13 @@ from annotation.campaign.names import listed_raters
 from annotation.campaign.offering import LEDGER, is_complete, ledgers
 from annotation.campaign.records import CampaignRecords
 from annotation.records import Member, Sign
+from annotation.sampling.queues import frames_by_queue
 from annotation.sampling.sample import sample_settings
+from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import changes
 from generation.jobs import journal_files
 from plumbline.errors import DataError
-from plumbline.manifest import Manifest
+from plumbline.manifest import Manifest, RecordFile
 from plumbline.records import ARGILLA
 from plumbline.study import Study, file_hash
 from plumbline.study.transformations import EIGHT
@@ -37,6 +39,14 @@ _UNIT = ["transformation", "language"]
 _ANSWER = ["pair_id", "rater_id"]
 _STATES = ["drafts", "discarded", "last", "signs", "excluded", "out"]
 _RATER = ["rater_id", "simulated", "answers", "open", *_STATES]
+
+
+MEMBERS = RecordFile("members.json", Member, "collect")
+
+
+def read_members(records: CampaignRecords) -> list[Member]:
+    """Return the raters of each dataset at the last collection from Argilla; none before it."""
+    return records.models(MEMBERS) if records.has(MEMBERS) else []
 
 
 @dataclass(frozen=True)
@@ -48,6 +58,18 @@ class Workload:
     per_pair: int
     withdrawn: Collection[str] = ()  #: pairs that are not wanted any more
     fewer: Mapping[str, int] = field(default_factory=dict)  #: raters of each pair of a dataset that wants other numbers
+
+    @classmethod
+    def of(cls, evidence: Evidence) -> Workload:
+        """Return the workload of a study."""
+        study, read = evidence.study, evidence.collected
+        datasets, wanted = dict[str, str](), dict[str, int]()
+        for queue, group in frames_by_queue(read.pairs):
+            wanted[queue.dataset(study.name)] = study.raters_of(queue.pool)
+            datasets |= dict.fromkeys(group["pair_id"].to_list(), queue.dataset(study.name))
+        names = set(datasets.values())
+        members = [member for member in read_members(evidence) if member.dataset in names]
+        return cls(datasets, members, study.raters.per_pair, {*read.withdrawn, *evidence.unopened()}, wanted)
 
     def left(self, answers: pd.DataFrame) -> dict[str, Counter[str]]:
         """Return how many pairs that want answers each member neither answered nor discarded, by dataset."""

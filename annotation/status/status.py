@@ -18,10 +18,10 @@ import pandas as pd
 from annotation import server
 from annotation.argilla.accounts import ServerAnswers, answered_now
 from annotation.campaign.counting import asked_again
-from annotation.campaign.records import CampaignData, CampaignRecords
+from annotation.campaign.records import CampaignData
 from annotation.page.training import by_trained, read_trained
 from annotation.questions.wordings import addressed_lines
-from annotation.records import Decision, Fixed, Member, Sign, Verdict
+from annotation.records import Decision, Fixed, Sign, Verdict
 from annotation.sampling.candidates import flagged_supply
 from annotation.sampling.queues import SCOPES, frames_by_queue
 from annotation.sampling.sample import mismatch
@@ -34,7 +34,6 @@ from annotation.verdicts.preregistration import amendment_lines, first_rating, f
 from annotation.verdicts.tables import looks_frame, of_group
 from generation.output_statistics import FlagCount, flagged_lines, flagged_outputs
 from plumbline.errors import DataError, StudyError
-from plumbline.manifest import RecordFile
 from plumbline.records import ARGILLA
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec
@@ -133,7 +132,7 @@ def read_status(
         warnings=tuple(filter(None, warnings)),
         notes=_notes(evidence, read.pairs, flagged),
         progress=progress,
-        raters=by_rater(ratings, _asked(evidence), found_signs),
+        raters=by_rater(ratings, Workload.of(evidence), found_signs),
         trained=by_trained(read_trained(evidence)),
         unreviewed=unreviewed(found_signs, evidence.decisions),
         mismatch=mismatched,
@@ -189,14 +188,6 @@ def _again(evidence: Evidence, published: Stage, undecided: Sequence[Ahead]) -> 
 def _languages(pairs: pd.DataFrame) -> list[tuple[str, str]]:
     """Return the languages of originals with those of their outputs."""
     return list(pairs[["language", "output_language"]].drop_duplicates().itertuples(index=False, name=None))
-
-
-MEMBERS = RecordFile("members.json", Member, "collect")
-
-
-def read_members(records: CampaignRecords) -> list[Member]:
-    """Return the raters of each dataset at the last collection from Argilla; none before it."""
-    return records.models(MEMBERS) if records.has(MEMBERS) else []
 
 
 def unreviewed(signs: Sequence[Sign], decisions: Sequence[Decision]) -> tuple[str, ...]:
@@ -280,17 +271,6 @@ def _verdict(decisions: Sequence[str], missing: int, never: str, *, fresh: bool,
     if not fresh:
         word += " so far"
     return f"{word}; {count(missing, 'answer')} open" if missing else word
-
-
-def _asked(evidence: Evidence) -> Workload:
-    study, read = evidence.study, evidence.collected
-    datasets, wanted = dict[str, str](), dict[str, int]()
-    for queue, group in frames_by_queue(read.pairs):
-        wanted[queue.dataset(study.name)] = study.raters_of(queue.pool)
-        datasets |= dict.fromkeys(group["pair_id"].to_list(), queue.dataset(study.name))
-    names = set(datasets.values())
-    members = [member for member in read_members(evidence) if member.dataset in names]
-    return Workload(datasets, members, study.raters.per_pair, {*read.withdrawn, *evidence.unopened()}, wanted)
 
 
 def status_now(study: Study, home: server.Home) -> Status:

@@ -29,7 +29,7 @@ from annotation.campaign.records import CampaignRecords
 from annotation.campaign.rubric import load_rubric
 from annotation.ratings.answers import Answer, SourcePart, keep
 from annotation.ratings.decisions import decide, withdraw
-from annotation.status.status import read_members
+from annotation.status.progress import read_members
 from annotation.verdicts.acceptance import accept
 from plumbline.errors import DataError, ServiceError
 from plumbline.manifest import Manifest

@@ -15,7 +15,7 @@ from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
 from annotation.campaign.records import CampaignRecords
-from annotation.status.status import read_members
+from annotation.status.progress import read_members
 from plumbline.errors import StudyError
 from plumbline.study import Study
 from tests.annotation.campaigns import Make, answer, dataset, pending, published_study, rater, small
