@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from annotation.sampling.sample import draw_sample
     from annotation.statistics.frames import ac2, alpha, kappa, mean_interval
     from annotation.statistics.summaries import Design
+    from annotation.statistics.systems import side_by_side
     from annotation.verdicts.frames import judge
     from plumbline.statistics.group_sequential import Blocks, Criterion, looks
     from plumbline.statistics.reliability import icc, z_scores
@@ -34,6 +35,7 @@ __all__ = [
     "majority",
     "mean_interval",
     "plan",
+    "side_by_side",
     "z_scores",
 ]
 
@@ -45,6 +47,7 @@ __getattr__, __dir__ = lazily(
         "annotation.sampling.sample": ["draw_sample"],
         "annotation.statistics.frames": ["ac2", "alpha", "kappa", "mean_interval"],
         "annotation.statistics.summaries": ["Design"],
+        "annotation.statistics.systems": ["side_by_side"],
         "annotation.verdicts.frames": ["judge"],
         "plumbline.statistics.group_sequential": ["Blocks", "Criterion", "looks"],
         "plumbline.statistics.reliability": ["icc", "z_scores"],

@@ -12,7 +12,6 @@ import functools
 import hashlib
 import importlib
 import importlib.util
-import itertools
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -177,11 +176,13 @@ def _source(function: str) -> Path:
     module = function.split(":", maxsplit=1)[0]
     spec: ModuleSpec | None = None
     places: list[str] | None = None
-    for name in itertools.accumulate(module.split("."), "{}.{}".format):  # its packages, then itself
-        spec = _spec(name, places)
+    parts = module.split(".")
+    for number in range(1, len(parts) + 1):
+        spec = _spec(".".join(parts[:number]), places)
         if spec is None:
+            missing = ".".join(parts[:number])
             raise StudyError(
-                f"function {function!r}: no module {name!r} is installed; install its package, or correct the name"
+                f"function {function!r}: no module {missing!r} is installed; install its package, or correct the name"
             )
         places = list(spec.submodule_search_locations or [])
     path = Path(spec.origin or "") if spec else Path()

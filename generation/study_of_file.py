@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +17,7 @@ import pandas as pd
 from cyclopts import Parameter
 
 from generation.datasets.loading import iter_datasets, languages_in
-from generation.datasets.tables import encoding_remark, read_frame, unpacked_list
+from generation.datasets.tables import encoding_remark, read_frame, row_number, unpacked_list
 from generation.flags import language_of
 from plumbline.cli import Named, reads
 from plumbline.errors import DataError, StudyError
@@ -36,9 +36,11 @@ NAMES = {
     "text": ("text", "sentence", "original", "source", "content", "utterance", "question", "message", "document"),
     "output": ("output", "transformed", "rewritten", "paraphrase", "paraphrases", "changed"),
     "split": ("split",),
+    "system": ("system",),
 }
 MOST = 100  # pairs of a transformation, if the file has as many texts
 _KNOWN = {name for names in NAMES.values() for name in names}
+_KEPT = ("language",)  # a column that is read beside those by meaning
 _LISTS = 200  # letters of a list of columns in an error
 
 
@@ -50,6 +52,8 @@ class Guess:
     task: TaskType
     reason: str
     several: bool = False  #: the outputs are lists
+    system: str = ""  #: the column that names the system of each row's output
+    systems: Mapping[str, str] = field(default_factory=dict)  #: columns of outputs by system, if there are several
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -118,17 +122,19 @@ def guess(frame: pd.DataFrame, named: Mapping[str, str], path: Path) -> Guess:
         if name not in header:
             raise DataError(f"{path}: no column {name!r} among {listed}")
     columns = dict(named)
-    for field, names in NAMES.items():
+    for meaning, names in NAMES.items():
         matches = [name for name in header if name.strip().lower() in names and name not in columns.values()]
-        if field not in columns and matches:
-            columns[field] = min(matches, key=lambda name: names.index(name.strip().lower()))
+        if meaning not in columns and matches:
+            columns[meaning] = min(matches, key=lambda name: names.index(name.strip().lower()))
     several = "output" in columns and all(isinstance(unpacked_list(cell), list) for cell in frame[columns["output"]])
     if several and "label" not in named:  # of paraphrase sets: a category says where a text is from
         columns.pop("label", None)
     for form in _FORMS:
         if form.fits(frame, columns):
             chosen = {name: columns[name] for name in form.columns if name in columns}
-            return Guess(chosen, form.task, form.reason, several)
+            return Guess(
+                chosen, form.task, form.reason, several, columns.get("system", "") if "output" in chosen else ""
+            )
     raise DataError(
         f"{path}: no column name tells which column holds texts; the first line is {listed}. If these are"
         " names, choose one: --column text=NAME (or sentence1=NAME and sentence2=NAME); if it is a row of texts, put a"
@@ -192,8 +198,31 @@ def study_text(
     )
 
 
+_RATERS = (
+    "    raters:  # what raters read about the transformation",
+    '      asked: {en: "The text was rewritten; its meaning should be the same."}',
+    "      expected: {negative: {quality: 1}}  # a few pairs of unrelated texts check raters' care",
+)
+
+
 def _transformations(here: str, guessed: Guess) -> list[str]:
     """Return the study's lines on the transformations and the generator."""
+    if guessed.systems:
+        text = _quoted(guessed.columns["text"])
+        return [
+            "transformations:  # the systems; raters do not learn whose output they read",
+            *(
+                line
+                for name, output in guessed.systems.items()
+                for line in (
+                    f"  - name: {name}",
+                    "    axis: own",
+                    "    queue: systems",
+                    f"    outputs: {{path: {_quoted(here)}, text: {text}, output: {_quoted(output)}}}",
+                    *_RATERS,
+                )
+            ),
+        ]
     if "output" in guessed.columns:
         text, output = _quoted(guessed.columns["text"]), _quoted(guessed.columns["output"])
         number = ", number: 1" if guessed.several else ""  # of each list
@@ -202,9 +231,7 @@ def _transformations(here: str, guessed: Guess) -> list[str]:
             "  - name: rewritten",
             "    axis: own",
             f"    outputs: {{path: {_quoted(here)}, text: {text}, output: {output}{number}}}",
-            "    raters:  # what raters read about the transformation",
-            '      asked: {en: "The text was rewritten; its meaning should be the same."}',
-            "      expected: {negative: {quality: 1}}  # a few pairs of unrelated texts check raters' care",
+            *_RATERS,
         ]
     return [
         "# HTEB has further ones: backtranslation, style_change, expansion, summarisation, summarised_expansion,",
@@ -265,10 +292,15 @@ def make_study(
 
       plumbline init saetze.csv --language de --column text=Satz --column label=Klasse
 
+    To compare systems, name the columns of their outputs, or have a row for each output and a column `system`:
+
+      plumbline init outputs.csv --column output=ours --column output=theirs
+
     Args:
         file: The file of texts, one text per row.
         language: Language of the texts, such as en, or en-de for pairs.
-        column: The column that holds WHAT: sentence1, sentence2, score, label, text, output, split (may be repeated).
+        column: The column that holds WHAT: sentence1, sentence2, score, label, text, output, split, system
+            (may be repeated).
         name: Name of the study (default: the file's).
         study: The study file to write (default: studies/NAME.yaml).
     """
@@ -282,10 +314,19 @@ def make_study(
     target = Path(study) if study else FOLDER / f"{name}.yaml"
     if target.exists():
         raise StudyError(f"{target} exists already; move it, or name another with --study FILE or --name NAME")
-    chosen = dict(word.split("=", 1) for word in column)
-    if len(chosen) < len(column):
-        raise StudyError("--column names two columns for the same field; name one")
+    named = [word.split("=", 1) for word in column]
+    outputs, chosen = [heading for field, heading in named if field == "output"], dict(named)
+    if len(chosen) < len(named) - max(len(outputs) - 1, 0):
+        raise StudyError("--column names two columns for the same field; name one (several only of output)")
     guessed = guess(frame, chosen, path)
+    texts_file = path
+    if guessed.system:
+        frame, texts_file = _by_system(frame, guessed, path), target.with_suffix(".csv")
+        outputs = [str(heading) for heading in frame if heading not in (*guessed.columns.values(), *_KEPT)]
+        if texts_file.exists():
+            raise StudyError(f"{texts_file} exists already; move it, or name another study with --name NAME")
+    if len(outputs) > 1:
+        guessed = replace(guessed, systems=_systems(outputs, path))
     sides = [frame[heading] for heading in guessed.texts]
     codes = frame["language"].dropna().astype(str).str.strip() if "language" in frame else pd.Series(dtype=str)
     usual = str(codes[codes != ""].mode().get(0, ""))
@@ -296,23 +337,58 @@ def make_study(
         )
     texts = len({str(text) for side in sides for text in side})
     languages = languages_in(frame, guessed.texts[0], guessed.task, language)
-    loaded = _write(target, study_text(path, target, name, guessed, language, (texts, languages)))
+    content = study_text(texts_file, target, name, guessed, language, (texts, languages))
+    loaded = _write(target, content, {texts_file: frame} if texts_file != path else {})
     print(*guessed.lines(path), sep="\n")
     print(f"task: {guessed.task} ({guessed.reason}); language: {language_of_all(language, languages)}")
+    if guessed.systems:
+        print(f"systems: {', '.join(f'{name} (column {heading!r})' for name, heading in guessed.systems.items())}")
+    if texts_file != path:
+        print(f"-> {texts_file}: a row for each text, with a column for each system")
     print(f"-> {loaded.file}: read it and change what you like")
     print(f"next: {loaded.command('generate')}{'' if 'output' in guessed.columns else ' --dry-run'}")
 
 
-def _write(target: Path, text: str) -> Study:
-    """Write the study, and return it if its texts can be read; else remove it."""
-    with atomic(target, public=True) as file:
-        file.write(text.encode())
+def _by_system(frame: pd.DataFrame, guessed: Guess, path: Path) -> pd.DataFrame:
+    """Return rows of one output each as a row a text and a column a system. Raises DataError for a second output."""
+    text, output = guessed.columns["text"], guessed.columns["output"]
+    if (twice := frame.duplicated([text, guessed.system])).any():
+        row = frame[twice].iloc[0]
+        raise DataError(
+            f"{path}: row {row_number(row.name)} has a second output of {row[guessed.system]!r} for {row[text][:60]!r};"
+            " keep only one"
+        )
+    columns = [name for name in frame if name in (*guessed.columns.values(), *_KEPT) and name != output]
+    outputs = frame.pivot_table(index=text, columns=guessed.system, values=output, aggfunc="first", sort=False)
+    if taken := [name for name in outputs if name in columns]:
+        raise DataError(f"{path}: a system is called {taken[0]!r}, which is also a column; rename the column")
+    return frame[columns].drop_duplicates(text).join(outputs, on=text)
+
+
+def _systems(columns: Sequence[str], path: Path) -> dict[str, str]:
+    """Return the column of each system by the name that a study can give it. Raises DataError for equal names."""
+    systems: dict[str, str] = {}
+    for column in columns:
+        plain = re.sub(r"[^a-z0-9]+", "_", str(column).lower()).strip("_")
+        name = plain if plain[:1].isalpha() else f"system_{plain}"
+        if systems.setdefault(name[:60], column) != column:
+            raise DataError(f"{path}: two systems would be called {name!r} in the study; rename one of them")
+    return systems
+
+
+def _write(target: Path, text: str, tables: Mapping[Path, pd.DataFrame]) -> Study:
+    """Write the study with tables that it reads, and return it if its texts can be read; else remove all."""
+    contents = {target: text.encode(), **{path: table.to_csv(index=False).encode() for path, table in tables.items()}}
+    for path, content in contents.items():
+        with atomic(path, public=True) as file:
+            file.write(content)
     try:
         study = load_study(target)
         for _ in iter_datasets(study):
             pass
     except BaseException:
-        target.unlink()
+        for path in contents:
+            path.unlink()
         raise
     return study
 

@@ -385,7 +385,11 @@ def _is_kana(letter: str) -> bool:
 
 def _is_frequent(encoding: str, last: int) -> Callable[[str], bool]:
     """Return whether a letter is in the first level of a Chinese standard, or a sign of its first rows."""
-    return lambda letter: letter.encode(encoding)[0] <= last
+
+    def test(letter: str) -> bool:
+        return letter.encode(encoding)[0] <= last
+
+    return test
 
 
 def _decode(path: Path, encoding: str) -> None:

@@ -62,9 +62,12 @@ def count_words(text: str) -> int:
 
 def trim(text: str) -> str:
     """Return the text without white space and invisible characters at both ends."""
-    while (inner := text.strip().strip(_BLANK)) != text:
-        text = inner
-    return text
+    start, end = 0, len(text)
+    while start < end and (text[start].isspace() or text[start] in _BLANK):
+        start += 1
+    while end > start and (text[end - 1].isspace() or text[end - 1] in _BLANK):
+        end -= 1
+    return text[start:end]
 
 
 def shows(text: str) -> bool:

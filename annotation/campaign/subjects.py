@@ -25,7 +25,7 @@ from plumbline.identity import identity
 from plumbline.languages import language_code
 from plumbline.records import Pair, nfc
 from plumbline.study import Study
-from plumbline.study.subject import TEXT, ItemGroup, Subject, VerdictUnit
+from plumbline.study.subject import TEXT, Subject, VerdictUnit
 from plumbline.study.subjects import InstructionsSubject, ItemsSubject, TextsSubject
 from plumbline.words import shows
 
@@ -80,7 +80,7 @@ class SubjectItem:
             generator_kind=kind.axis,
             fields=fields_json(self.fields),
             expected=json.dumps(expected, ensure_ascii=False) if is_known else "",
-            queue=kind.queue if isinstance(kind, ItemGroup) else "",
+            queue=kind.queue,
         )
 
 

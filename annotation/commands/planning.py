@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -17,6 +18,7 @@ from annotation.planning import (
     Pricing,
     RatingVariation,
     judged_texts,
+    least_difference,
     plan,
     planned_rules,
 )
@@ -24,6 +26,7 @@ from annotation.statistics.summaries import Design
 from annotation.verdicts.rules import in_words
 from plumbline.cli import Count, Finite, Seed, Several, columns, positive, reads
 from plumbline.exhibits import templates
+from plumbline.exhibits.table import number
 from plumbline.study import Study
 from plumbline.study.campaign import RuleSpec
 from plumbline.study.crowd import EXTRA_PAY
@@ -85,12 +88,15 @@ def plan_text(study: Study, planning: PlanOptions) -> str:
     sizes = sizes_asked(study_size, planning, by_blocks=by_blocks)
     seed = study.sample.seed if planning.seed is None else planning.seed
     planned = plan(study, sizes, planning.means, assumed, planning.campaigns, seed)
+    systems = sum(kind.queue != "" for kind in study.kinds.values()) if study.judging.transforms else 0
+    apart = {size: least_difference(size, systems, assumed) for size in sizes} if systems > 1 else {}
     tables = [
-        (in_words(part), _table(planned[planned["rule"] == in_words(part)], part, item, by_blocks=by_blocks))
+        (in_words(part), _table(planned[planned["rule"] == in_words(part)], part, item, apart, by_blocks=by_blocks))
         for part in planned_rules(design)
     ]
     facts = {
         "study": study,
+        "systems": systems,
         "rule": rule,
         "assumed": assumed,
         "campaigns": planning.campaigns,
@@ -122,10 +128,13 @@ def sizes_asked(
     return sizes if planning.pairs or planning.raters else list(dict.fromkeys([study_size, *sizes]))
 
 
-def _table(planned: pd.DataFrame, judged: RuleSpec, item: str, *, by_blocks: bool) -> str:
+def _table(
+    planned: pd.DataFrame, judged: RuleSpec, item: str, apart: Mapping[tuple[int, int], float], *, by_blocks: bool
+) -> str:
     """A row for each size: shares of right verdicts by true mean, width of the interval, pairs used, and the price.
 
-    `planned` are the rows of `plan` of one rule; `item` is what raters see. At the threshold itself the
+    `planned` are the rows of `plan` of one rule; `item` is what raters see, `apart` the difference between systems
+    that each size finds. At the threshold itself the
     share accepted is shown.
     """
     means = planned["mean"].drop_duplicates()
@@ -137,6 +146,7 @@ def _table(planned: pd.DataFrame, judged: RuleSpec, item: str, *, by_blocks: boo
         *(["In a verdict"] if split else []),
         *(f"at {mean:g}" for mean in means),
         "Width",
+        *(["Apart"] if apart else []),
         *([f"{items} used"] if by_blocks else []),
     ]
     rows = []
@@ -150,6 +160,7 @@ def _table(planned: pd.DataFrame, judged: RuleSpec, item: str, *, by_blocks: boo
                 *([str(last["verdict_pairs"])] if split else []),
                 *("never" if math.isnan(share) else f"{share:.1%}" for share in shares),
                 "–" if math.isnan(last["width"]) else f"{last['width']:.2f}",
+                *([number(apart[int(last["pairs"]), int(last["raters"])])] if apart else []),
                 *([f"{group['used'].min():.0f} to {group['used'].max():.0f}"] if by_blocks else []),
                 f"{last['ratings']:,.0f}",
                 f"{last['hours']:.1f}",

@@ -228,19 +228,27 @@ def _of_texts(rubric: _Rubric, judging: Subject, groups: Collection[str]) -> Ite
 
 
 def with_own_words(rubric: Any, kinds: Mapping[str, VerdictUnit], study_file: Path) -> Any:
-    """Return a rubric's content with the words of the study's own transformations for pools that it lacks."""
+    """Return a rubric's content with the words of the study's own transformations for pools that it lacks.
+
+    Those that share a queue have the same words, which are the queue's: raters do not know whose output they read.
+    """
     if not isinstance(rubric, dict) or not isinstance(rubric.get("pools"), dict):
         return rubric
-    pools = {}
+    pools: dict[str, Any] = {}
     for name, kind in kinds.items():
         if kind.raters and kind.pool == name and name not in EIGHT and name not in rubric["pools"]:
-            title = {"title": {ENGLISH: name.replace("_", " ").capitalize()}}
+            title = {"title": {ENGLISH: (kind.queue or name).replace("_", " ").capitalize()}}
             try:
                 PoolText.model_validate({**title, **kind.raters})
             except ValidationError as error:
                 location = f"{study_file}: transformation {name!r}: raters"
                 raise StudyError(*(f"{location}.{fault}" for fault in complaints(error))) from None
             pools[name] = {**title, **kind.raters}
+            if kind.queue and pools.setdefault(kind.queue, pools[name]) != pools[name]:
+                raise StudyError(
+                    f"{study_file}: transformation {name!r}: its queue {kind.queue!r} has other words for raters in"
+                    " another transformation; give all the same `raters`"
+                )
     return {**rubric, "pools": {**rubric["pools"], **pools}}
 
 

@@ -20,10 +20,12 @@ from annotation.human.tasks import read_tasks
 from annotation.judges.powered import JudgesOutcome, read_outcome
 from annotation.page.training import TrainingResult, read_trained
 from annotation.records import Decision, Group, Look, RuleSet, Sign, Supply, Verdict, Wave
+from annotation.statistics.systems import SideBySide
 from annotation.verdicts.conclusion import looked_at
 from annotation.verdicts.doubts import after_ratings, doubts_of
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import binding, first_rating, rubric_of, rules_at_start
+from annotation.verdicts.systems import NONE
 from plumbline.records import Pair
 from plumbline.study import Study
 
@@ -50,6 +52,7 @@ class CampaignMaterial:
     crowd: Sequence[CrowdSummary]
     manifest: Mapping[str, Any]
     read_at: datetime
+    side_by_side: SideBySide = NONE  #: systems on the same originals
     doubts: Sequence[str] = ()  #: what is doubtful about the verdicts
     withdrawals: Sequence[Decision] = ()  #: decisions about pairs
     trained: Sequence[TrainingResult] = ()  #: results of raters on known pairs, which never count
@@ -142,6 +145,7 @@ def read_material(evidence: Evidence, read_at: datetime | None = None) -> Campai
         material,
         verdicts=verdicts,
         groups=conclusion.groups,
+        side_by_side=conclusion.side_by_side,
         doubts=doubts_of(evidence, verdicts, material.signs),
         judges=judges,
         judges_left_out=why_not,

@@ -112,12 +112,14 @@ def examples(material: CampaignMaterial) -> pd.DataFrame:
 
 
 FOLDER = "report"
+SIDE_BY_SIDE = ("side_by_side", "differences")
 #: Headings with the names of their parts: blocks of `page.jinja`, lists of lines, tables, and figures.
 OUTLINE = {
     "This report": ("description", "about", "privacy"),
     # Before the verdicts, so that nobody reads these without it.
     "What is doubtful": ("doubts", "nothing_doubtful"),
     "What was decided": ("counted", "unchecked", "amended", "unknown", "of_verdicts", "means", "verdicts"),
+    "Side by side": SIDE_BY_SIDE,
     "Judges beside people": ("of_judges", "judges", "related", "judges_simulated", "judges_means"),
     "Examples": ("of_examples", "examples"),
     "Methods": ("methods",),
@@ -150,7 +152,7 @@ def write_report(study: Study, at: datetime | None = None) -> Path:
     page = folder / "index.html"
     title = f"What people decided: study {study.name}"
     status = read_status(evidence, material.read_at, material.verdicts)
-    short = Section("In short", [*headline(status, material.verdicts, reported=True)])
+    short = Section("In short", [*headline(status, material.verdicts, material.side_by_side, reported=True)])
     warning = " ".join([*([SIMULATED] if material.simulated else []), *late_lines(material.verdicts)])
     write_page(page, title, warning, [short, *sections(material, tables, drawn)])
     return page
@@ -164,6 +166,8 @@ def all_tables(material: CampaignMaterial) -> dict[str, Exhibit]:
         examples_exhibit(material),
         exhibits.table_two_exhibit(material),
         agreement_exhibit(material.groups, material.study.called),
+        exhibits.systems_exhibit(material),
+        exhibits.differences_exhibit(material),
         exhibits.labels_exhibit(material),
         looks_exhibit(looks_frame(verdicts), called),
         unbiased_exhibit(verdicts, called),
@@ -182,7 +186,7 @@ def all_tables(material: CampaignMaterial) -> dict[str, Exhibit]:
     ]
     tables = {table.name: table for table in candidates}
     # Leave out tables of labels if all questions have scales, and tables of ratings if none has.
-    some = ("looks_after_blocks", "unbiased_means", "labels", "examples", "reliability", "truth")
+    some = ("looks_after_blocks", "unbiased_means", "labels", "examples", "reliability", "truth", *SIDE_BY_SIDE)
     out = {name for name in some if not len(tables[name].frame)}
     out |= set() if material.questions else {"table_2", "agreement"}
     return {name: table for name, table in tables.items() if name not in out}

@@ -274,6 +274,7 @@ class Candidates:
         """
         made_by, generator = self.plan.makers[transformation].kind, self.plan.study.generator
         kind, drawn_by, read = self.plan.kinds[transformation], self.plan.study.sample.seed, _OutputsRead(self._most)
+        ranked_by = "text" if kind.queue else "key"  # systems give the same originals
         recorded = made_by == generator.kind and bool(generator.recordings)  # such outputs have no more answers
         for seed in self.plan.study.seeds:
             strata = Strata.of(self.plan, self._texts(), self._lengths, transformation, seed)
@@ -287,7 +288,7 @@ class Candidates:
                 if state == "ok":
                     usable[index] = bytes.fromhex(pair_id(row["key"], row["output"]))
                     make = functools.partial(_pair, row, stratum, kind, made_by)
-                    read.keep(Candidate(rank_of(drawn_by, row["key"]), stratum, row["key"], make))
+                    read.keep(Candidate(rank_of(drawn_by, row[ranked_by]), stratum, row["key"], make))
             for (language, dataset), places in strata.served.items():
                 read.hashes[language][dataset][seed] = set_hash(usable[places][usable[places] != b""])
             self._to_come[transformation] += int(to_come.sum())
@@ -401,6 +402,7 @@ def _pair(row: dict[str, Any], stratum: Stratum, kind: Transformation, made_by: 
         generator_hash=row["generator_hash"],
         prompt_hash=row["prompt_hash"],
         generator_kind=made_by,
+        queue=kind.queue,
     )
 
 

@@ -7,7 +7,7 @@ a near-duplicate of theirs came or went.
 from __future__ import annotations
 
 import tempfile
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -100,9 +100,10 @@ def draw(study: Study, existing: Sequence[Pair] = ()) -> SampleDrawing:
     pairs: list[Pair] = []
     spares: list[Pair] = []
     texts: dict[str, set[tuple[str, str]]] = {}
-    for pool in dict.fromkeys(kind.pool for kind in study.kinds.values()):
-        members = [name for name, kind in study.kinds.items() if kind.pool == pool]
-        drawing = PoolDrawing(candidates, members, [pair for pair in existing if pair.pool == pool])
+    for members in _drawn_together(study):
+        of_members = [pair for pair in existing if pair.transformation in members]
+        are_systems = study.judging.transforms and study.kinds[members[0]].queue
+        drawing = (SystemDrawing if are_systems else PoolDrawing)(candidates, members, of_members)
         texts |= drawing.texts
         drawn = drawing.sample()
         pairs += drawn
@@ -116,6 +117,15 @@ def draw(study: Study, existing: Sequence[Pair] = ()) -> SampleDrawing:
     blocks = block_numbers(study, pairs) if study.raters.blocks else None
     controls = ControlDesign.of(study, rubric).make(pairs, spares, known_items, blocks)
     return SampleDrawing(pairs, controls, candidates.supply)
+
+
+def _drawn_together(study: Study) -> list[list[str]]:
+    """Return the names of the units that are drawn together: of a pool, or of systems that share a queue."""
+    groups: dict[str, list[str]] = {}
+    for name, kind in study.kinds.items():
+        together = kind.queue if study.judging.transforms and kind.queue else kind.pool
+        groups.setdefault(together, []).append(name)
+    return list(groups.values())
 
 
 def _of_tasks(study: Study) -> SampleDrawing:
@@ -160,12 +170,12 @@ class PoolDrawing:
         had = {pair.key: pair.transformation for pair in existing if pair.drawn}
         counts, sample = Counter(had.values()), self._study.sample
         self._lacks = {name: sample.pairs - counts[name] for name in transformations}
-        sources = {name: candidates.of(name) for name in transformations}
+        self._sources = {name: candidates.of(name) for name in transformations}
         self.texts = {
             name: {(candidate.stratum[0], candidate.stratum[1]) for candidate in of_kind}
-            for name, of_kind in sources.items()
+            for name, of_kind in self._sources.items()
         }
-        self._turns = {name: Turns(of_kind, sample.seed, had) for name, of_kind in sources.items()}
+        self._turns = {name: Turns(of_kind, sample.seed, had) for name, of_kind in self._sources.items()}
         self._seen = DuplicateIndex()
         for pair in existing:
             self._seen.add(*compared(self._study.judging.beside, pair))
@@ -205,6 +215,38 @@ class PoolDrawing:
         if chosen is not None:
             self._seen.add(*compared(self._study.judging.beside, chosen.pair))
         return chosen
+
+
+class SystemDrawing(PoolDrawing):
+    """Systems that share a queue: each original is drawn with the outputs of all, so that the same are compared."""
+
+    def __init__(self, candidates: SampleSource, transformations: Sequence[str], existing: Sequence[Pair]) -> None:
+        super().__init__(candidates, transformations, existing)
+        every = defaultdict[tuple[str, str, int], dict[str, Candidate]](dict)
+        for name, of_system in self._sources.items():
+            for candidate in of_system:
+                every[_original(candidate.pair)][name] = candidate
+        self._outputs = {key: of for key, of in every.items() if len(of) == len(self._sources)}
+        self._drawn = {pair.key for pair in existing if pair.drawn}
+        drawn = {_original(pair) for pair in existing if pair.drawn}
+        self._begun = [of for key, of in self._outputs.items() if key in drawn]
+        self._first, seed = transformations[0], self._study.sample.seed
+        firsts = [of[self._first] for of in self._outputs.values()]
+        had = {of[self._first].key for of in self._begun}
+        self._turns = {self._first: Turns(firsts, seed, had)}
+        self._missing = self._study.sample.pairs - len(drawn)
+
+    def sample(self) -> list[Pair]:
+        """Draw the outputs of further systems for the originals drawn before, then further originals."""
+        outputs = list(self._begun)
+        while len(outputs) - len(self._begun) < self._missing and (first := self._take(self._turns[self._first])):
+            outputs.append(self._outputs[_original(first.pair)])
+        every = (candidate for of_original in outputs for candidate in of_original.values())
+        return [candidate.pair for candidate in every if candidate.key not in self._drawn]
+
+
+def _original(pair: Pair) -> tuple[str, str, int]:
+    return pair.original, pair.language, pair.seed
 
 
 def compared(context_fields: Collection[str], pair: Pair) -> tuple[list[Hashable], frozenset[str]]:

@@ -14,12 +14,14 @@ from annotation.campaign.names import known_names, named
 from annotation.campaign.offering import LEDGER, ledgers
 from annotation.options import CampaignOptions
 from annotation.records import Outcome, Verdict
+from annotation.statistics.systems import SideBySide
 from annotation.status.progress import PEOPLE_REPORT
 from annotation.status.status import Status, server_line, status_now
 from annotation.verdicts.counted import never_lines
 from annotation.verdicts.doubts import doubts_text
 from annotation.verdicts.held import raters_named
 from annotation.verdicts.rules import LATE, marks_of
+from annotation.verdicts.systems import NONE, answers
 from annotation.verdicts.tables import SIMULATED, display, looks_exhibit
 from plumbline.cli import columns
 from plumbline.records import ARGILLA
@@ -305,8 +307,10 @@ _LATE = {
 }
 
 
-def headline(status: Status, verdicts: Sequence[Verdict], *, reported: bool = False) -> tuple[str, ...]:
-    """Three sentences about verdicts that hold.
+def headline(
+    status: Status, verdicts: Sequence[Verdict], compared: SideBySide = NONE, *, reported: bool = False
+) -> tuple[str, ...]:
+    """Three sentences about verdicts that hold, and one on systems that were compared, if there are any.
 
     `reported` is for the report itself, which need not be written next.
     """
@@ -315,7 +319,9 @@ def headline(status: Status, verdicts: Sequence[Verdict], *, reported: bool = Fa
             name: replace(stage, state="done") if name == "report" else stage for name, stage in status.stages.items()
         }
         status = replace(status, stages=stages)
-    return in_short(decided(verdicts), status.doubts, next_step(status))
+    answer, *rest = in_short(decided(verdicts), status.doubts, next_step(status))
+    better = "; ".join(answers(compared))
+    return (answer, *([f"{better}."] if better else []), *rest)
 
 
 def in_short(answer: str, doubts: Sequence[str], step: str) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ from annotation.human.simulated import read_items
 from annotation.human.tasks import read_tasks
 from annotation.ratings.answers import write_ratings
 from annotation.records import Group, Look, PairMean, Verdict
+from annotation.statistics.systems import SideBySide
 from annotation.verdicts.conclusion import Conclusion, rests_on
 from annotation.verdicts.doubts import doubts_of
 from annotation.verdicts.evidence import Evidence, write_looks
@@ -42,6 +43,7 @@ class Acceptance:
     """The result of accepting, as written to files."""
 
     groups: Sequence[Group]  #: Table 2
+    side_by_side: SideBySide  #: systems on the same originals
     verdicts: Sequence[Verdict]
     amendments: Sequence[str]  #: a line for each change of the rules after the first rating
     doubts: Sequence[str]  #: a line for each thing that is doubtful
@@ -71,7 +73,8 @@ def accept(study: Study, amend: str | None = None) -> Acceptance:
     written = evidence.changed(rules=rules, looks=looks, signs=evidence.signs)
     doubts = doubts_of(written, conclusion.verdicts, written.signs)
     amendments = amendment_lines(rules, evidence.first)
-    acceptance = Acceptance(conclusion.groups, conclusion.verdicts, amendments, doubts, written)
+    groups, compared = conclusion.groups, conclusion.side_by_side
+    acceptance = Acceptance(groups, compared, conclusion.verdicts, amendments, doubts, written)
     write_rules(evidence, rules)
     if len(looks) > len(evidence.looks):  # noted before anybody can read the results
         Manifest.of(study).write_models(LOOKS.name, looks)

@@ -16,10 +16,12 @@ from annotation.campaign.records import CONTROL_RATINGS, LOOKS, PAIRS, RATINGS, 
 from annotation.ratings.decisions import identity_of
 from annotation.records import Group, Verdict
 from annotation.statistics.summaries import table_two
+from annotation.statistics.systems import SideBySide
 from annotation.verdicts.counted import with_enough
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.held import with_checks
 from annotation.verdicts.rules import with_rules_fixed
+from annotation.verdicts.systems import compared
 from annotation.verdicts.verdicts import judged_sample, pair_means, with_supply
 from plumbline.errors import DataError, StudyError
 from plumbline.manifest import RecordFile
@@ -60,6 +62,12 @@ class Conclusion:
     def means(self) -> pd.DataFrame:
         """The pairs' own means: the columns of `PairMean`."""
         return pair_means(self.counting, self._evidence.design)
+
+    @functools.cached_property
+    def side_by_side(self) -> SideBySide:
+        """The study's systems on the same originals; no rows without two that share some."""
+        design = self._evidence.design
+        return compared(with_enough(self.counting, design), self._pairs, design, self._evidence.study.judging)
 
     @functools.cached_property
     def counting(self) -> pd.DataFrame:

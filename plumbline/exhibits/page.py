@@ -140,6 +140,17 @@ def svg(chart: alt.TopLevelMixin) -> str:
     return drawn
 
 
+def _spans(numbers: Sequence[int]) -> list[tuple[int, int]]:
+    """Return neighbouring numbers as spans (first, last), in order."""
+    spans: list[tuple[int, int]] = []
+    for number in sorted(numbers):
+        if spans and spans[-1][1] == number - 1:
+            spans[-1] = spans[-1][0], number
+        else:
+            spans.append((number, number))
+    return spans
+
+
 def _shown_parts(parts: Sequence[str | Table | Figure], notes: Sequence[str]) -> list[dict[str, object]]:
     """Return the blocks of a section for the template; figures that follow one another are one block."""
     blocks: list[dict[str, object]] = []
@@ -162,7 +173,5 @@ def _shown(part: str | Table, notes: Sequence[str]) -> dict[str, object]:
     head = list(map(str, part.frame.columns))
     columns = [[row[column] for row in rows] for column in range(len(head))]
     numeric = [bool(cells) and is_numeric(cells) for cells in columns]
-    numbers = enumerate(sorted(1 + notes.index(note) for note in set(part.notes)))
-    runs = [[number for _, number in run] for _, run in groupby(numbers, lambda item: item[1] - item[0])]
-    spans = [(run[0], run[-1]) for run in runs]  # neighbouring numbers are one span
+    spans = _spans([1 + notes.index(note) for note in dict.fromkeys(part.notes)])
     return {"kind": "table", "head": head, "rows": rows, "numeric": numeric, "caption": part.caption, "notes": spans}

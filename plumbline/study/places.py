@@ -13,6 +13,7 @@ from plumbline.errors import DataError, StudyError
 from plumbline.importing import upath
 from plumbline.reading import refuse_no_file
 
+_PIECE = 1 << 20  # bytes of a file that are in memory while it is hashed
 _MOST_FILES = 20_000  # of a folder that is read as a whole; models and published outputs have hundreds
 _MOST_BYTES = 4 * 2**40  # of such a folder; the largest models have a terabyte and a half
 _ADDRESS = re.compile(r"[a-z0-9][a-z0-9+.-]*://([^:@/?]+@)?[^:@/?]*(:\d+)?(/[^@?]*)?")
@@ -130,5 +131,6 @@ def _hash(path: Path, files: list[Path]) -> str:
         refuse_no_file(file)
         digest.update(str(file.relative_to(path)).encode() + b"\0")
         with file.open("rb") as content:
-            hashlib.file_digest(content, lambda: digest)
+            while piece := content.read(_PIECE):
+                digest.update(piece)
     return digest.hexdigest()

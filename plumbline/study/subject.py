@@ -47,6 +47,12 @@ class VerdictUnit(StudyPart):
     rated_with: str = Field(
         default="", description="name of the transformation with which it shares ratings and verdict"
     )
+    queue: str = Field(
+        default="",
+        pattern=rf"({NAME})|^$",
+        description="the queue of its pairs, if it shares one with others: raters do not learn which of them made a"
+        " text, and each original is drawn with the outputs of all of them",
+    )
     raters: dict[str, Any] = Field(
         default={}, description="its explanation to raters, in the form of a rubric's pools, if the rubric has none"
     )
@@ -71,12 +77,6 @@ class VerdictUnit(StudyPart):
     def pool(self) -> str:
         """The unit whose ratings decide about it: itself, or its `rated_with`."""
         return self.rated_with or self.name
-
-
-class ItemGroup(VerdictUnit):
-    """Items that get a verdict together: the texts of one source, or the items of one data set."""
-
-    queue: str = Field(default="", description="the queue that its items share with other groups' items")
 
 
 class ItemNames(NamedTuple):

@@ -13,7 +13,7 @@ from plumbline.errors import nearest
 from plumbline.study.base import Code, Line, Name, refuse_duplicates
 from plumbline.study.datasets import DatasetName, DatasetSpec, Texts
 from plumbline.study.human import HumanSubject
-from plumbline.study.subject import INSTRUCTIONS, NAME, TEXT, ItemGroup, ItemNames, JudgedName, Subject, VerdictUnit
+from plumbline.study.subject import INSTRUCTIONS, NAME, TEXT, ItemNames, JudgedName, Subject, VerdictUnit
 
 if TYPE_CHECKING:
     from plumbline.study import Study
@@ -61,7 +61,7 @@ class RowSubject(Subject):
         return dict.fromkeys(units, ((self.language, self.kind),))
 
     def _units(self, datasets: Sequence[DatasetSpec], keys: Collection[str]) -> Mapping[str, VerdictUnit]:
-        return {name: ItemGroup(name=name, axis=self.kind, queue="texts") for name in self.groups}
+        return {name: VerdictUnit(name=name, axis=self.kind, queue="texts") for name in self.groups}
 
 
 class TextsSubject(RowSubject):
@@ -210,7 +210,7 @@ class ItemsSubject(Subject):
                     f"datasets: {dataset.name!r}: if the subject is items, a data set's name must be made of"
                     " lower-case letters, digits, - and _, and not be 'items'; give the data set another `name`"
                 )
-        return {dataset.name: ItemGroup(name=dataset.name, axis=self.kind) for dataset in datasets}
+        return {dataset.name: VerdictUnit(name=dataset.name, axis=self.kind) for dataset in datasets}
 
     def texts(self, units: Collection[str], datasets: Sequence[DatasetSpec]) -> Texts:
         """Return the data sets' texts; an item in two languages counts for its first."""

@@ -320,6 +320,12 @@ def refuse_mixed_up(custom: Mapping[str, Transformation]) -> None:
             )
         if kind.axis in EIGHT or kind.axis in custom:
             raise StudyError(f"{field}: its axis {kind.axis!r} is also a transformation's name; rename one of them")
+        if kind.queue in {*EIGHT, *custom, *axes}:
+            raise StudyError(
+                f"{field}: its queue {kind.queue!r} is also the name of a transformation or an axis; rename it"
+            )
+        if kind.queue and kind.rated_with:
+            raise StudyError(f"{field}: raters do not learn which of a queue made a text, so leave rated_with out")
         partner = custom.get(kind.rated_with)
         if kind.rated_with and (partner is None or partner is kind or partner.rated_with or partner.axis != kind.axis):
             raise StudyError(

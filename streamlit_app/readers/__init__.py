@@ -22,12 +22,14 @@ import streamlit as st
 from annotation.campaign.records import CampaignData, CampaignRecords
 from annotation.records import Look, RuleSet, Sign, Verdict
 from annotation.sampling.sample import COMMAND as SAMPLE
+from annotation.statistics.systems import SideBySide
 from annotation.status.status import Status, read_status
 from annotation.verdicts import preregistration
 from annotation.verdicts.conclusion import COMMAND as ACCEPT
 from annotation.verdicts.conclusion import looked_at
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.rules import late_lines
+from annotation.verdicts.systems import NONE
 from plumbline.errors import DataError, StudyError
 from plumbline.manifest import Manifest
 from plumbline.prompts import prompt_folders
@@ -221,6 +223,11 @@ class StudyReader(PageReader):
     def verdicts(self) -> tuple[Verdict, ...]:
         """The verdicts that hold."""
         return self.concluded()[0]
+
+    @cached(LOOKED, watches=FACTS)
+    def side_by_side(self) -> SideBySide:
+        """The study's systems on the same originals; no rows before there are verdicts that hold."""
+        return looked_at(self._evidence()).side_by_side if self.verdicts() else NONE
 
     @cached("ratings.parquet")
     def answers(self) -> pd.DataFrame:

@@ -48,7 +48,7 @@ def draw(reader: CampaignReader) -> None:
         scale = rubric.scale_of(question)
         parts += [partial(_means, reader, scale, question), partial(_shares, reader, scale, question)]
         parts.append(partial(_agreement, reader))
-    sections(*parts, partial(_labels, reader))
+    sections(*parts, partial(_side_by_side, reader), partial(_labels, reader))
     report(reader, "campaign", "every coefficient of agreement, raters, judges, examples, methods and rules")
 
 
@@ -113,6 +113,13 @@ def _agreement(reader: CampaignReader) -> None:
     heading("Ratings and agreement (HTEB, Table 2)")
     st.caption("n counts single ratings. AC2 (Gwet's, with ordinal weights): 1 is complete agreement, 0 chance.")
     exhibit(reader.name, reader.table(exhibits.table_two_exhibit), captioned=False)
+
+
+def _side_by_side(reader: CampaignReader) -> None:
+    for shown in (reader.table(exhibits.systems_exhibit), reader.table(exhibits.differences_exhibit)):
+        if not shown.frame.empty:
+            heading(shown.caption)
+            exhibit(reader.name, shown, captioned=False)
 
 
 def _labels(reader: CampaignReader) -> None:

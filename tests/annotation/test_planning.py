@@ -16,7 +16,7 @@ from scipy import stats
 
 from annotation.campaign.rubric import load_rubric
 from annotation.commands.planning import PlanOptions, plan_text
-from annotation.planning import Outlook, Price, Pricing, RatingVariation, outlook, plan, simulated
+from annotation.planning import Outlook, Price, Pricing, RatingVariation, least_difference, outlook, plan, simulated
 from annotation.questions.label import SingleLabelQuestion
 from annotation.questions.rating import RatingQuestion
 from annotation.sampling.queues import in_order
@@ -264,3 +264,17 @@ def test_a_plan_by_blocks_decides_as_looks_do(variant: Callable[..., Study]) -> 
     options = planned_with(means=(3.5,))
     text = plan_text(study, options)
     assert "Pairs used" in text and "looks are after 20, 40 pairs" in text and "\n100 " not in text
+
+
+def test_a_difference_between_systems_is_found_as_often_as_the_plan_says() -> None:
+    assumed, size, campaigns = RatingVariation(), (40, 3), 4000
+    rng = np.random.default_rng(17)
+    shift = least_difference(size, 2, assumed)
+    means = [
+        rng.normal(shift * number, assumed.spread, (campaigns, size[0]))
+        + rng.normal(0, assumed.noise, (campaigns, *size)).mean(axis=2)
+        for number in range(2)
+    ]
+    found = stats.ttest_rel(*means, axis=1).pvalue < 0.05
+    assert found.mean() == pytest.approx(0.8, abs=0.02)
+    assert least_difference(size, 4, assumed) > shift > least_difference((160, 3), 2, assumed) > shift / 2.1

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from annotation.campaign.offering import ARGILLA, begin_offering
+from annotation.campaign.records import CampaignRecords
+from annotation.campaign.rubric import load_rubric
+from annotation.sampling.queues import Queue
+from annotation.sampling.sample import draw_sample, extend_sample
 from generation.datasets.loading import texts_in
 from generation.datasets.local import load_local
 from generation.flags import language_of
+from generation.production import generate
 from generation.study_of_file import NAMES
 from plumbline import __main__
 from plumbline.errors import DataError, StudyError
@@ -208,3 +216,56 @@ def test_a_study_asks_of_no_language_more_pairs_than_it_has_texts(
 def test_help_lists_what_columns_hold(capsys: pytest.CaptureFixture[str]) -> None:
     run("--help")
     assert f"holds WHAT: {', '.join(NAMES)} (may be repeated)" in " ".join(capsys.readouterr().out.split())
+
+
+def test_systems_are_compared_on_the_same_originals_and_raters_do_not_learn_which_is_which(
+    init: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [(text, system, f"{text} {system}!") for text in TEXTS for system in ("Big Model", "7b")]
+    frame = pd.DataFrame(rows, columns=["text", "system", "output"])
+    frame.to_csv(init / "long.csv", index=False)
+    run("long.csv")
+    said = capsys.readouterr().out
+    assert "systems: big_model (column 'Big Model'), system_7b (column '7b')" in said
+    wide = pd.read_csv(init / "studies" / "long.csv")
+    assert list(wide["text"]) == TEXTS and list(wide["7b"]) == [f"{text} 7b!" for text in TEXTS]
+    study = load_study("studies/long.yaml", exports=str(init / "exports"))
+    generate(study)
+    pairs = draw_sample(study)
+    assert Counter(pair.transformation for pair in pairs) == {"big_model": 12, "system_7b": 12}
+    assert {Queue.of(pair).dataset("long") for pair in pairs} == {"long-systems-EN"}
+    rubric = load_rubric(study)
+    assert rubric.pool("systems") == rubric.pool("big_model") and "model" not in str(rubric.pool("systems")).lower()
+    # The other form of file gives the same study; a second output of a system for a text is refused.
+    wide.to_csv(init / "wide.csv", index=False)
+    run("wide.csv", "--column", "output=Big Model", "--column", "output=7b")
+    assert load_study("studies/wide.yaml").kinds.keys() == study.kinds.keys()
+    pd.concat([frame, frame.head(1).assign(output="Another one.")]).to_csv(init / "twice.csv", index=False)
+    with pytest.raises(DataError, match="row 25 has a second output of 'Big Model' for 'The weather"):
+        run("twice.csv")
+    assert not (init / "studies" / "twice.csv").exists()
+
+
+def test_a_further_system_gets_the_originals_of_the_others(init: Path) -> None:
+    frame = pd.DataFrame({"text": TEXTS} | {name: [f"{text} {name}!" for text in TEXTS] for name in ("a", "b", "c")})
+    frame.loc[3, "b"] = None  # an original without an output of some system is not drawn
+    frame.to_csv(init / "texts.csv", index=False)
+    run("texts.csv", "--column", "output=b", "--column", "output=a")
+    file = init / "studies" / "texts.yaml"
+    file.write_text(re.sub("pairs: [0-9]+", "pairs: 6", re.sub("min_pairs: [0-9]+", "min_pairs: 5", file.read_text())))
+    first = study = load_study(file, exports=str(init / "exports"))
+    generate(study)
+    pairs = draw_sample(study)
+    originals = {pair.original for pair in pairs}
+    assert len(originals) == 6 and len(pairs) == 12 and TEXTS[3] not in originals
+    begin_offering(CampaignRecords(first), ARGILLA, load_rubric(first))
+    parts = file.read_text().partition("  - name: a\n")
+    more = (parts[1] + parts[2].partition("seeds:")[0]).replace("name: a\n", "name: c\n").replace("'a'", "'c'")
+    file.write_text("".join([parts[0], more, *parts[1:]]).replace("pairs: 6", "pairs: 8"))
+    study = load_study(file, exports=str(init / "exports"))
+    generate(study)
+    extend_sample(study, "a third system")
+    after = CampaignRecords(study).pairs
+    assert {pair.pair_id for pair in pairs} <= {pair.pair_id for pair in after}
+    by_system = {name: {pair.original for pair in after if pair.transformation == name} for name in ("a", "b", "c")}
+    assert by_system["a"] == by_system["b"] == by_system["c"] > originals and len(by_system["c"]) == 8

@@ -1,0 +1,150 @@
+"""Systems side by side: an independent computation, real ratings, and simulated error rates."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+
+from annotation import side_by_side
+from tests.annotation.imports.test_real_people import NUMBERS
+from tests.scale import scaled
+
+SULEM = ("DSS", "HYBRID", "Identity", "Simple Wikipedia", "Moses", "SEMoses")
+
+
+def sulem(*systems: str) -> pd.DataFrame:
+    """Real ratings of meaning: 70 sentences by each system, three raters each."""
+    frame = pd.read_csv(NUMBERS / "sulem2018.csv")
+    renamed = {"sentence": "original", "annotator": "rater_id", "meaning": "value"}
+    return frame[frame["system"].isin(systems)].rename(columns=renamed).assign(question="meaning")
+
+
+def simulated(rng: np.random.Generator, shifts: tuple[float, ...], originals: int, raters: int = 3) -> pd.DataFrame:
+    """Ratings from 1 to 5: originals, outputs and raters vary, and each rater leans to one side on every output."""
+    hard, lean = rng.normal(0, 0.7, (originals, 1)), rng.normal(0, 0.4, raters)
+    values = np.empty((len(shifts), originals, raters))
+    for system, shift in enumerate(shifts):
+        quality = 3.8 + shift + hard + rng.normal(0, 0.8, (originals, 1))
+        values[system] = np.clip(np.round(quality + lean + rng.normal(0, 0.6, (originals, raters))), 1, 5)
+    system, original, rater = np.indices(values.shape).reshape(3, -1)
+    columns = {"system": system, "original": original, "rater_id": rater, "value": values.ravel()}
+    return pd.DataFrame(columns).assign(question="quality")
+
+
+def test_real_systems_differ_as_an_independent_computation_says() -> None:
+    ratings = sulem(*SULEM)
+    found = side_by_side(ratings)
+    means = ratings.pivot_table(index="original", columns="system", values="value")
+    assert list(found.systems["system"]) == list(means.mean().sort_values(ascending=False).index)
+    assert found.systems["mean"].to_numpy() == pytest.approx(means.mean().sort_values(ascending=False), abs=1e-12)
+    assert (found.systems["n"] == 70).all() and len(found.differences) == 15
+    p = []
+    for row in found.differences.itertuples():
+        test = stats.ttest_rel(means[row.system], means[row.other])
+        p.append(test.pvalue)
+        ends = test.confidence_interval()
+        assert (row.low, row.high) == pytest.approx((ends.low, ends.high), abs=1e-9)
+        difference = means[row.system] - means[row.other]
+        assert row.difference == pytest.approx(difference.mean())
+        shares = (difference > 1e-9).mean(), (difference.abs() <= 1e-9).mean(), (difference < -1e-9).mean()
+        assert (row.better, row.equal, row.worse) == pytest.approx(shares)
+    assert found.differences["p"].to_numpy() == pytest.approx(p, abs=1e-9)
+    assert found.differences["p_holm"].to_numpy() == pytest.approx(multipletests(p, method="holm")[1], abs=1e-9)
+    # Ranks and letters follow from who is told apart.
+    apart = found.differences[found.differences["p_holm"] < 0.05]
+    for row in found.systems.itertuples():
+        assert row.rank_low == 1 + (apart["other"] == row.system).sum()
+        assert row.rank_high == 6 - (apart["system"] == row.system).sum()
+    groups = dict(zip(found.systems["system"], found.systems["group"], strict=True))
+    told = {frozenset(pair) for pair in apart[["system", "other"]].itertuples(index=False, name=None)}
+    for first, second in itertools.combinations(SULEM, 2):
+        assert bool(set(groups[first]) & set(groups[second])) == (frozenset((first, second)) not in told)
+
+
+def test_systems_are_compared_on_the_originals_that_they_share() -> None:
+    ratings = sulem("DSS", "HYBRID", "Moses")
+    some = ratings[(ratings["system"] != "Moses") | (ratings["original"] % 2 == 0)]
+    found = side_by_side(some)
+    even = side_by_side(ratings[ratings["original"] % 2 == 0])
+    pd.testing.assert_frame_equal(found.systems[["system", "n", "mean"]], even.systems[["system", "n", "mean"]])
+    n = {frozenset((row.system, row.other)): row.n for row in found.differences.itertuples()}
+    assert n[frozenset(("DSS", "HYBRID"))] == 70 and n[frozenset(("DSS", "Moses"))] == even.systems["n"].iloc[0]
+    apart = side_by_side(ratings.assign(original=ratings["original"].astype(str) + ratings["system"]))
+    assert apart.systems["mean"].isna().all() and set(apart.differences["reason"]) == {
+        "no original has ratings for both"
+    }
+    assert apart.differences[["difference", "low", "p", "p_holm", "better"]].isna().all(axis=None)
+
+
+def test_lower_can_be_better_and_excluded_ratings_do_not_count() -> None:
+    ratings = sulem("DSS", "HYBRID")
+    usual, turned = side_by_side(ratings), side_by_side(ratings, lower_is_better=["meaning"])
+    assert list(usual.systems["system"]) == list(turned.systems["system"])[::-1]
+    first, second = usual.differences.iloc[0], turned.differences.iloc[0]
+    assert (first["difference"], first["p"]) == pytest.approx((-second["difference"], second["p"]))
+    assert first["better"] == second["better"] and list(turned.systems["rank_high"]) == [1, 2]
+    marked = ratings.assign(excluded=np.where(ratings["rater_id"] == ratings["rater_id"].iloc[0], "careless", ""))
+    left = side_by_side(ratings[ratings["rater_id"] != ratings["rater_id"].iloc[0]])
+    assert side_by_side(marked).differences["difference"].iloc[0] == left.differences["difference"].iloc[0]
+
+
+def test_raters_as_a_sample_widen_the_interval() -> None:
+    ratings = sulem("DSS", "HYBRID")
+    row = side_by_side(ratings, over="pairs_and_raters").differences.iloc[0]
+    means = ratings.pivot_table(index="original", columns="system", values="value")
+    over_items = float((means["DSS"] - means["HYBRID"]).var(ddof=1)) / 70
+    by_rater = ratings.pivot_table(index="rater_id", columns="system", values="value")
+    over_raters = float((by_rater["DSS"] - by_rater["HYBRID"]).var(ddof=1)) / len(by_rater)
+    times = (over_items * stats.t.ppf(0.975, 69) + over_raters * stats.t.ppf(0.975, 2)) / (over_items + over_raters)
+    assert row["high"] - row["difference"] == pytest.approx(times * math.sqrt(over_items + over_raters), rel=1e-3)
+    one_each = ratings.assign(rater_id=ratings["rater_id"].astype(str) + ratings["system"])
+    assert "too few raters" in side_by_side(one_each, over="pairs_and_raters").differences["reason"].iloc[0]
+
+
+def test_few_differing_originals_have_no_interval() -> None:
+    values = np.tile([3.0, 4.0], 10)
+    rows = [pd.DataFrame({"system": name, "original": range(20), "rater_id": 1, "value": values}) for name in "AB"]
+    ratings = pd.concat(rows, ignore_index=True).assign(question="quality")
+    ratings.loc[(ratings["system"] == "A") & (ratings["original"] < 5), "value"] += 1
+    row = side_by_side(ratings).differences.iloc[0]
+    assert row["difference"] == 0.25 and math.isnan(row["low"]) and math.isnan(row["p"])
+    assert row["reason"] == "the two differ on 5 originals, and fewer than 6 say too little"
+    every = ratings.assign(value=ratings["value"].where(ratings["system"] == "B", ratings["value"] + 1))
+    every.loc[every["system"] == "A", "value"] = every.loc[every["system"] == "B", "value"].to_numpy() + 1
+    assert side_by_side(every).differences["reason"].iloc[0] == "all differences are equal, so there is no interval"
+    with pytest.raises(ValueError, match="'rater_id' is missing"):
+        side_by_side(ratings.assign(rater_id=np.nan))
+
+
+def test_intervals_cover_and_equal_systems_are_rarely_told_apart() -> None:
+    """Three raters who lean, ordinal answers near the top of the scale, 24 originals; systems of three qualities."""
+    runs, rng = scaled(100, 2000), np.random.default_rng(53)
+    true = simulated(np.random.default_rng(1), (0.0, -0.5), 200_000, raters=3).groupby("system")["value"].mean()
+    covered, false, wrong = 0, 0, 0
+    for _ in range(runs):
+        row = side_by_side(simulated(rng, (0.0, -0.5), 24)).differences.iloc[0]
+        sign = 1 if row["system"] == 0 else -1
+        covered += row["low"] <= sign * (true[0] - true[1]) <= row["high"]
+        alike = side_by_side(simulated(rng, (0.0, 0.0, 0.0), 24))
+        false += (alike.differences["p_holm"] < 0.05).any()
+        wrong += (alike.systems["rank_low"] > 1).any()
+    assert covered / runs > 0.95 - 3 * math.sqrt(0.05 * 0.95 / runs)
+    assert false / runs < 0.05 + 3 * math.sqrt(0.05 * 0.95 / runs)
+    assert wrong == false
+
+
+def test_real_systems_with_swapped_names_are_rarely_told_apart() -> None:
+    """Real ratings of two systems, whose names are swapped on half of the sentences: no difference is left."""
+    runs, rng, ratings = scaled(100, 2000), np.random.default_rng(8), sulem("DSS", "HYBRID")
+    originals, false = ratings["original"].unique(), 0
+    for _ in range(runs):
+        swapped = ratings["original"].isin(originals[rng.random(len(originals)) < 0.5])
+        names = ratings["system"].where(~swapped, ratings["system"].map({"DSS": "HYBRID", "HYBRID": "DSS"}))
+        false += side_by_side(ratings.assign(system=names)).differences["p"].iloc[0] < 0.05
+    assert false / runs < 0.05 + 3 * math.sqrt(0.05 * 0.95 / runs)
