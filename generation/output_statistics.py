@@ -140,12 +140,6 @@ def kinds_of(studies: Sequence[Study]) -> dict[str, Transformation]:
     return {name: kind for study in studies for name, kind in study.transforming.items()}
 
 
-def not_counted(studies: Sequence[Study]) -> list[str]:
-    """Return a line that names the studies' transformations that no generator made; none if there are none."""
-    names = [name for study in studies for name, kind in study.transforming.items() if kind.made_by != "generator"]
-    return [f"Not counted, as no generator made them: {', '.join(dict.fromkeys(names))}."] if names else []
-
-
 def _units(kinds: Mapping[str, Transformation], seeds: Sequence[int]) -> list[tuple[str, int]]:
     """Return the units that a generator makes: no functions or files of outputs."""
     names = [name for name, kind in kinds.items() if kind.made_by == "generator"]

@@ -159,8 +159,12 @@ def show_error_rates(
 
 def _show(options: TableOptions, studies: Sequence[Study], table: pd.DataFrame, lines: Sequence[str]) -> None:
     """Print a table and its notes, and write it to the file that the options name."""
-    further = [*output_statistics.not_counted(studies), *filter(None, [output_statistics.incomparable(studies)])]
-    print(*lines, *further, sep="\n")
+    print(*lines, sep="\n")
+    names = [name for study in studies for name, kind in study.transforming.items() if kind.made_by != "generator"]
+    if names:
+        print(f"Not counted, as no generator made them: {', '.join(dict.fromkeys(names))}.")
+    if line := output_statistics.incomparable(studies):
+        print(line)
     if options.csv:
         write_csv(table, options.csv)
         print(f"-> {options.csv}")

@@ -165,17 +165,13 @@ def exhibit(study_name: str, table: Exhibit, *, captioned: bool = True, **option
         st.text(table.caption)
     printed, name = read_by_people(table.printed), file_name(study_name, table.name)
     options.setdefault("height", "content" if len(printed) <= _LONG else "auto")
-    options["column_config"] = at_the_right(printed) | options.get("column_config", {})
+    words = [column for column in printed.columns if not pd.api.types.is_numeric_dtype(printed[column])]
+    numbers = [column for column in words if any(printed[column]) and is_numeric(map(str, printed[column]))]
+    at_the_right = {column: st.column_config.Column(alignment="right") for column in numbers}  # as other numbers are
+    options["column_config"] = at_the_right | options.get("column_config", {})
     st.dataframe(printed, hide_index=True, alt=name.replace("-", " "), **options)
     download_csv(name, table.frame)
     lines(table.notes)
-
-
-def at_the_right(printed_table: pd.DataFrame) -> dict[str, Any]:
-    """Return the configuration that aligns columns of printed numbers at the right, like other numbers."""
-    printed = [name for name in printed_table.columns if not pd.api.types.is_numeric_dtype(printed_table[name])]
-    numbers = [name for name in printed if any(printed_table[name]) and is_numeric(map(str, printed_table[name]))]
-    return {name: st.column_config.Column(alignment="right") for name in numbers}
 
 
 def file_name(study_name: str, title: str) -> str:

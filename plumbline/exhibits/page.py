@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -104,7 +104,12 @@ def write_outlined(
     `outline` maps headings to names of figures and tables; a heading with none of them is left out. Sections of
     `folded` headings are closed until a reader opens them.
     """
-    write_exhibits(folder, exhibits.values(), figures)
+    files: dict[str, bytes] = {}
+    for exhibit in exhibits.values():
+        files |= exhibit.files()
+    for name, figure in figures.items():
+        files |= {f"figures/{name}.svg": figure.svg.encode(), f"figures/{name}.png": figure.png()}
+    write_files(folder, files)
     doubtful = "\n".join(f"– {line}." for line in words.doubts) or "Nothing stands out."
     sections = [
         Section("In short", words.headline),
@@ -118,19 +123,6 @@ def write_outlined(
             sections.append(Section(heading, [*parts, *tables], heading in folded))
     write_page(folder / "index.html", words.title, words.warning, sections)
     return folder / "index.html"
-
-
-def write_exhibits(folder: Path, exhibits: Iterable[Exhibit], figures: Mapping[str, Figure]) -> None:
-    """Write each table as CSV, Markdown and LaTeX in `tables/`, each figure as SVG and PNG in `figures/`.
-
-    CSV files keep all digits. Files of the previous report are removed.
-    """
-    files: dict[str, bytes] = {}
-    for exhibit in exhibits:
-        files |= exhibit.files()
-    for name, figure in figures.items():
-        files |= {f"figures/{name}.svg": figure.svg.encode(), f"figures/{name}.png": figure.png()}
-    write_files(folder, files)
 
 
 def svg(chart: alt.TopLevelMixin) -> str:

@@ -40,9 +40,9 @@ from plumbline.study.engines import (
     refuse_unfit_judges,
 )
 from plumbline.study.evaluation import BundleSpec, EvaluationSpec, NoEvaluation
-from plumbline.study.human import HUMAN, refuse_one_name, with_human
-from plumbline.study.places import exports_folder, resolved
+from plumbline.study.human import HUMAN, with_human
 from plumbline.study.places import file_hash as file_hash
+from plumbline.study.places import place, resolved
 from plumbline.study.reach import known_texts, refuse_unreachable
 from plumbline.study.subject import ItemNames, PairSubject, Subject, VerdictUnit
 from plumbline.study.subjects import SubjectSpec
@@ -159,7 +159,11 @@ class Study(StudyPart):
             raise ValueError("sample.without: only outputs of transformations have error types; take it out")
         if subject:
             self._groups = self.judging.units(self.datasets, keys)
-        refuse_one_name(self.judging.model_names(), self.evaluation.models)
+        names = self.judging.model_names()
+        if shared := [
+            model.name for model in self.evaluation.models if model.name in names
+        ]:  # tables list both by name
+            raise ValueError(f"judges: {shared[0]!r} is also the name of an embedding model; rename one of them")
         return self
 
     @model_validator(mode="after")
@@ -330,5 +334,6 @@ def load_study(file: str | Path, exports: str | Path | None = None) -> Study:
     study._file = path.resolve()
     study._options = ("--study", str(file), *(("--exports", str(exports)) if exports is not None else ()))
     if exports is not None:
-        study._exports = exports_folder(exports)
+        folder = place(exports, "--exports")  # a local one, or any that fsspec knows (`s3://bucket/studies`)
+        study._exports = resolved(folder, "--exports") if isinstance(folder, Path) else folder
     return study

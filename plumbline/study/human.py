@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
@@ -13,7 +13,6 @@ from plumbline.errors import StudyError, nearest
 from plumbline.study.base import Line, StudyPart, complaints, refuse_duplicates
 from plumbline.study.datasets import DatasetSpec, Texts
 from plumbline.study.engines import AnnotatorSpec, Relevance
-from plumbline.study.evaluation import ModelSpec
 from plumbline.study.subject import NAME, ItemNames, Subject, VerdictUnit
 
 HUMAN = "human"
@@ -147,12 +146,6 @@ class HumanSubject(Subject):
     def _units(self, datasets: Sequence[DatasetSpec], keys: Collection[str]) -> Mapping[str, VerdictUnit]:
         """Each task is a pool, and has queues of its own."""
         return {task.name: VerdictUnit(name=task.name, axis=self.kind) for task in self.tasks}
-
-
-def refuse_one_name(names: Collection[str], models: Iterable[ModelSpec]) -> None:
-    """Raise ValueError for a language model with the name of an embedding model: tables list both by name."""
-    if shared := [model.name for model in models if model.name in names]:
-        raise ValueError(f"judges: {shared[0]!r} is also the name of an embedding model; rename one of them")
 
 
 def with_human(data: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str, Any]:

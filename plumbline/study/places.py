@@ -19,11 +19,6 @@ _MOST_BYTES = 4 * 2**40  # of such a folder; the largest models have a terabyte 
 _ADDRESS = re.compile(r"[a-z0-9][a-z0-9+.-]*://([^:@/?]+@)?[^:@/?]*(:\d+)?(/[^@?]*)?")
 
 
-def exports_folder(exports: str | Path) -> Path:
-    """The folder for records: a local one, or any that fsspec knows (`s3://bucket/studies`). Raises StudyError."""
-    return place(exports, "--exports") if "://" in str(exports) else resolved(Path(exports), "--exports")
-
-
 def place(named: str | Path, option: str) -> Path:
     """Return the path or address that an option names. Raises StudyError."""
     if "://" not in str(named):
