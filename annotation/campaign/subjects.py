@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -46,7 +47,7 @@ class SubjectItem:
     expected: Mapping[str, Any] = field(default_factory=dict)  #: right answers by question, in their stored form
     maker: tuple[str, str] = ("", "")  #: its source, and the source's hash if there is one
 
-    @property
+    @functools.cached_property
     def key(self) -> str:
         """Its identity: equal items of a group are one."""
         return identity("item-v1", self.group, self.language, self.output_language, dict(self.fields))

@@ -232,7 +232,7 @@ def _by_rater(path: Path, root: Mapping[str, Mapping[str, Any]]) -> CellTable:
                 cells = {"id": name} if whole_ids else _id_parts(parts[name])
                 yield number, {key: rater, **cells, "answer": text_of(cell)}
 
-    key = "rater" if role_of_keys(root) else "key"
+    key = "key" if whole_ids and not role_of_keys(root) else "rater"  # ids of item and question leave nothing else
     roles = {"id": "item", **{name: name for name in ("rater", "answer", "question", "system", "item")}}
     return table_of(
         path, "JSON (answers by key and id)", rows(), roles=roles, keys={} if key == "rater" else {key: ObjectKeys()}

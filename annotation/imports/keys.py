@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from annotation.imports.columns import by_name
+from annotation.imports.columns import by_name, role_of_keys
 from annotation.imports.tables import MARK
+from annotation.imports.tool_exports import ANSWERS_OF
 
 KEY = f"{MARK}key"
 _DEEPEST = 6
@@ -52,6 +53,8 @@ def shape_of(values: Sequence[Mapping[str, Any]], *, rated: bool = False, level:
     depth = next((depth for depth in range(len(levels) - 1, 0, -1) if _are_rows(levels[: depth + 1])), 0)
     if rated and not any(by_name(name) == "answer" for name in _names(levels[depth][:1])):
         depth = 0  # facts beside an answer, which is not to be repeated for each of them
+    if level and depth and _lists_answers(levels[depth][0]) and not role_of_keys(_names(levels[depth - 1])):
+        depth = 0  # a question each, with the answers of all raters
     inner = defaultdict[str, list[Mapping[str, Any]]](list)
     for value in levels[depth]:
         for name, cell in value.items():
@@ -88,6 +91,11 @@ def _are_rows(levels: Sequence[Sequence[Mapping[str, Any]]]) -> bool:
     filled = [set(value) for value in levels[-1] if value]
     same = len(filled) > 1 and 2 * len(set.intersection(*filled)) >= len(set.union(*filled))
     return same and all(len(_names(values)) > 1 for values in levels[:-1])
+
+
+def _lists_answers(value: Mapping[str, Any]) -> bool:
+    return any(isinstance(cell, list) and cell and ANSWERS_OF.search(name) and not _objects(cell)
+               for name, cell in value.items())  # fmt: skip
 
 
 def _names(values: Sequence[Mapping[str, Any]]) -> set[str]:

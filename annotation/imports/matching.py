@@ -181,8 +181,7 @@ def _rows(table: CellTable, proposal: Proposal, wanted: Collection[str], notes: 
     base["status"] = _statuses(cells, single("status"), notes)
     base["at"], base["seconds"] = _times(table, proposal, notes)
     base["unnamed"] = not single("rater")
-    each_row = pd.Categorical([f"{table.path.name} {row}" for row in range(number)])
-    base["rater"] = _plain(cells, single("rater")) if single("rater") else each_row
+    base["rater"] = _plain(cells, single("rater")) if single("rater") else _each_row(table.path.name, number)
     base["left_out"] = False
     if single("question") and not proposal.has_wide_answers:
         questions = _plain(cells, single("question"))
@@ -209,7 +208,7 @@ def _wide_answers(table: CellTable, proposal: Proposal) -> Iterator[tuple[str, s
     for column in by_rater:
         question, rater = proposal.raters.get(column, ("", column))
         unnamed = proposal.roles[column] == "slot"
-        ids = pd.Categorical([f"{rater} {row}" for row in range(number)]) if unnamed else _constant(rater, number)
+        ids = _each_row(rater, number) if unnamed else _constant(rater, number)
         yield column, question, {"rater": ids, "unnamed": unnamed}
     for column in () if by_rater else by_item:
         match = re.fullmatch(r"(?P<question>.*?)\s*\[(?P<item>.+)\]\s*", column)
@@ -218,6 +217,10 @@ def _wide_answers(table: CellTable, proposal: Proposal) -> Iterator[tuple[str, s
         yield column, question, {role: _constant(item, number)}
     for column in () if by_rater or by_item else proposal.named("answer"):
         yield column, column, {"left_out": table.copies[column]} if column in table.copies else {}
+
+
+def _each_row(text: str, number: int) -> pd.Categorical[Any]:
+    return coded(np.arange(number, dtype=np.int32), [f"{text} {row}" for row in range(number)])
 
 
 def _constant(text: str, number: int) -> pd.Categorical[Any]:
@@ -318,21 +321,17 @@ def _times(table: CellTable, proposal: Proposal, notes: list[str]) -> tuple[pd.S
 
 def _moments(table: CellTable, column: str, notes: list[str]) -> pd.Series:
     array = table.cells[column].array
-    moments = as_times(list(array.categories), f"{table.path}, {column}")
-    unreadable = [moment is None for moment in moments]
-    if unknown := int(np.array([*unreadable, False])[array.codes].sum()):
+    moments = as_times(texts := table.values(column), f"{table.path}, {column}")
+    if unknown := int(np.append(moments.isna(), False)[array.codes].sum()):
         notes.append(
             f"{column}: {count(unknown, 'cell is not a time and counts', 'cells are not times and count')} as unknown"
         )
-    if month_unsure(array.categories):
+    if month_unsure(texts):
         notes.append(
-            f"{column}: the order of day and month is unclear in times such as {array.categories[0]}; the first"
+            f"{column}: the order of day and month is unclear in times such as {texts[0]}; the first"
             " number is read as the month (if that is wrong, write times as 2026-03-01)"
         )
-    index = pd.DatetimeIndex(
-        [*(pd.NaT if moment is None else moment for moment in moments), pd.NaT], dtype="datetime64[us, UTC]"
-    )
-    return pd.Series(index[array.codes])
+    return moments.reindex(range(len(moments) + 1)).take(array.codes).reset_index(drop=True)
 
 
 def _with_lookup(

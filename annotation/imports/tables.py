@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import itertools
+import mmap
 import re
 from array import array
 from collections import Counter
@@ -19,6 +20,8 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+from pyarrow import csv as csv_reader
 
 from plumbline.errors import DataError
 from plumbline.reading import encoding_of
@@ -33,6 +36,7 @@ AND_ALSO = "\x1f"  # between several labels in one cell
 _Quoting = Literal[0, 3]  # the `csv` module's QUOTE_MINIMAL and QUOTE_NONE
 _NAMED_SEPARATOR = re.compile(r'"?sep=([,;\t|])"?\s*', re.I)
 _NO_NAME = re.compile(r"[+-]?\d+\.\d+|https?://\S+")  # of a column: a cell of a table without a header
+_PIECE = 1 << 20
 _HEAD = 200  # rows by which the separator is recognised
 _MOST_COLUMNS = 5_000
 _LARGEST_CELL = 2**24  # characters
@@ -86,7 +90,8 @@ class CellTable:
 
     def values(self, column: str) -> list[str]:
         """Return the distinct texts of a column."""
-        return list(self.cells[column].cat.categories)
+        texts: list[str] = self.cells[column].cat.categories.tolist()
+        return texts
 
     def listing(self, column: str, mask: Sequence[bool], reason: str) -> Iterator[UnplacedRow]:
         """Yield the rows whose text in a column is wrong; `mask` says it for each of its distinct texts."""
@@ -111,14 +116,19 @@ def coded_rows(
             append(number(text, length()))
     cells = {}
     for name, (codes, texts) in zip(header, columns, strict=True):
-        trimmed = [trim(nfc(text) if composed else text) for text in texts]
-        cells[name] = merged(np.array(codes, np.int32), trimmed)
+        cells[name] = _trimmed(np.array(codes, np.int32), list(texts), composed)
         texts.clear()
     return pd.DataFrame(cells, index=pd.RangeIndex(len(lines))), np.array(lines, np.int64)
 
 
+def _trimmed(codes: np.ndarray, texts: Sequence[str], composed: bool) -> pd.Categorical[Any]:
+    return merged(codes, [trim(nfc(text) if composed else text) for text in texts])
+
+
 def merged(codes: np.ndarray, texts: Sequence[str]) -> pd.Categorical[Any]:
     """Return numbers of texts as a column of categories: equal texts share one, and empty ones are missing."""
+    if all(texts) and len(set(texts)) == len(texts):
+        return coded(codes.astype(np.int32), texts)
     numbers: dict[str, int] = {}
     same = [numbers.setdefault(text, len(numbers)) if text else -1 for text in texts]
     return coded(np.array([*same, -1], np.int32)[codes], list(numbers))
@@ -158,8 +168,10 @@ def read_csv(path: Path, *, composed: bool = True) -> CellTable:
         if start == 1 and _NAMED_SEPARATOR.fullmatch(separator.join(names)):
             start, names = next(rows, (1, []))
         header = _header(names, path)
+        at_once = encoding == "utf-8" and start == reader.line_num == 1 and not bare
+        read = _plain_rows(path, separator, header, composed) if at_once else None
         full = _full_rows(rows, path, header, separator, listed, short)
-        cells, lines = coded_rows(header, full, composed=composed)
+        cells, lines = read or coded_rows(header, full, composed=composed)
     if not len(lines) and not listed:
         raise DataError(f"{path}: no rows in it, only a header (line {start or reader.line_num})")
     if short:
@@ -169,6 +181,41 @@ def read_csv(path: Path, *, composed: bool = True) -> CellTable:
     kind = "TSV" if separator == "\t" else "CSV"
     form = f"{kind} ({SEPARATORS[separator]})"
     return CellTable(path, form, cells, lines, tuple(listed), notes=tuple(filter(None, notes)))
+
+
+def _plain_rows(
+    path: Path, separator: str, header: Sequence[str], composed: bool
+) -> tuple[pd.DataFrame, np.ndarray] | None:
+    """Return all rows at once if each line is one row as long as the header, as in most files; else none.
+
+    Other files are read row by row, which takes four times as long.
+    """
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        mark = re.escape(separator.encode())
+        if re.search(rb'"(?<![%b\n"]")(?![%b\r\n"])' % (mark, mark), content):
+            return None  # a quotation mark within a cell
+        last = content[-1:] == b"\n"
+        file.seek(0)
+        lines = sum(piece.count(b"\n") for piece in iter(lambda: file.read(_PIECE), b"")) - last
+    numbers = list(map(str, range(len(header))))
+    texts = csv_reader.ConvertOptions(
+        column_types=dict.fromkeys(numbers, pa.dictionary(pa.int32(), pa.string())), strings_can_be_null=False
+    )
+    try:
+        rows = csv_reader.read_csv(
+            path, csv_reader.ReadOptions(column_names=numbers, skip_rows=1),
+            csv_reader.ParseOptions(delimiter=separator), texts,
+        ).unify_dictionaries()  # fmt: skip
+    except pa.ArrowInvalid:
+        return None
+    if rows.num_rows != lines or not lines:
+        return None
+    cells = {}
+    for name, column in zip(header, rows.itercolumns(), strict=True):
+        coded_texts = column.combine_chunks()
+        cells[name] = _trimmed(coded_texts.indices.to_numpy(), coded_texts.dictionary.to_pylist(), composed)
+    filled = np.any([column.codes >= 0 for column in cells.values()], axis=0)
+    return pd.DataFrame(cells)[filled].reset_index(drop=True), np.flatnonzero(filled) + 2
 
 
 def _numbered_rows(reader: Any, path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -264,7 +311,7 @@ def refuse_no_header(table: CellTable) -> None:
     like_cells = [
         number
         for number, name in enumerate(map(str, table.cells.columns), 1)
-        if name in (texts := table.values(name)) or (texts and all(map(_is_number, (name, *texts))))
+        if name in (texts := table.values(name)) or (texts and _is_number(name) and all(map(_is_number, texts)))
     ]
     never_names = [number for number, name in enumerate(map(str, table.cells.columns), 1) if _NO_NAME.fullmatch(name)]
     if never_names or 2 * len(like_cells) > len(table.cells.columns):

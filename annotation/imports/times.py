@@ -35,8 +35,8 @@ _ISO = re.compile(r"\d{4}-\d{2}-\d{2}")
 _EPOCH = re.compile(r"1\d{9}(\d{3})?(\.\d+)?")
 
 
-def as_times(values: Sequence[str], location: str) -> list[pd.Timestamp | None]:
-    """Return texts as times in UTC; None for a text that is no time.
+def as_times(values: Sequence[str], location: str) -> pd.Series:
+    """Return texts as times in UTC; NaT for a text that is no time.
 
     Raises DataError if days and months cannot be told apart.
     """
@@ -51,7 +51,7 @@ def as_times(values: Sequence[str], location: str) -> list[pd.Timestamp | None]:
         raise DataError(f"{location}: some times have the day first and some the month; write all as 2026-03-01")
     first = day_first or (dotted and not month_first)
     moments[others.index] = _read(others.map(lambda text: as_iso(text, day_first=first)))
-    return [None if pd.isna(moment) else moment for moment in moments]
+    return moments
 
 
 def _read(texts: pd.Series) -> pd.Series:
@@ -61,7 +61,8 @@ def _read(texts: pd.Series) -> pd.Series:
 
 def month_unsure(values: Iterable[str]) -> bool:
     """Return whether times have slashes, and no day above 12 tells which number is the month."""
-    slashed = [match for value in values if (match := _DATE.fullmatch(value)) and match["mark"] == "/"]
+    slashed = [match for value in values if "/" in value and (match := _DATE.fullmatch(value))]
+    slashed = [match for match in slashed if match["mark"] == "/"]
     return bool(slashed) and all(int(match["first"]) <= 12 and int(match["second"]) <= 12 for match in slashed)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -409,49 +409,65 @@ def _ratings(
             f"{count(more, 'item has', 'items have')} the same texts as another of the group; name the columns that"
             " tell them apart: --column beside=NAME"
         )
-    answers = material.answers
     by_title = {question.title: question for question in questions}
+    answers = _sorted(material.answers, pairs, by_title, pseudonyms)
     values = np.full(len(answers), np.nan)
-    words, names = (np.full(len(answers), "", object) for _ in range(2))
+    words = np.full(len(answers), "", object)
     for title, rows in answers.groupby("question", observed=True).indices.items():
         question, cells = by_title[str(title)], answers["cell"].array[rows]
-        names[rows] = question.name
         forms = [question.values.get(str(text)) for text in cells.categories]
         if question.points:
             values[rows] = np.array([np.nan if form is None else form for form in forms] + [np.nan], float)[cells.codes]
         else:
             words[rows] = np.array(["" if form is None else form for form in forms] + [""], object)[cells.codes]
     item = answers["item"].to_numpy()
-    raters = answers["rater"].array
     kinds = ["simulated-" in name for name in pseudonyms.values()]
     at, coarse_times = answers["at"], coarse(answers["at"])
     frame = pd.DataFrame(
         {
             **{name: pairs[name].to_numpy()[item] for name in ("pair_id", "transformation", "language")},
-            "rater_id": np.array([pseudonyms[str(name)] for name in raters.categories], object)[raters.codes],
-            "question": names,
+            "rater_id": _each(answers["rater"], pseudonyms.__getitem__),
+            "question": _each(answers["question"], lambda title: by_title[title].name),
             "value": pd.array(values, "Int64" if is_whole(pd.Series(values)) else "Float64"),
             "answer": words,
-            "status": answers["status"].astype(str).to_numpy(),
+            "status": _each(answers["status"]),
             "submitted_at": at.fillna(datetime.now(UTC)).dt.as_unit("us"),
-            "source": answers["file"].astype(str).to_numpy(),
+            "source": _each(answers["file"]),
             "batch": "",
             "comment": _comments(answers["comment"], pseudonyms),
             "order": "",
             "turn": 0,
-            "simulated": any(kinds) and np.array(kinds)[raters.codes],
+            "simulated": any(kinds) and np.array(kinds)[answers["rater"].array.codes],
         }
     )
     frame["seconds"] = _seconds(answers, coarse_times)
     columns = list(Rating.model_fields)  # those of marks stay empty until the ratings are written
-    return frame.reindex(columns=columns).sort_values(list(Rating.KEY), ignore_index=True)
+    return frame.reindex(columns=columns)
+
+
+def _sorted(
+    answers: pd.DataFrame,
+    pairs: pd.DataFrame,
+    by_title: Mapping[str, ImportedQuestion],
+    pseudonyms: Mapping[str, str],
+) -> pd.DataFrame:
+    """Return the answers in the order of `Rating.KEY`: by pair, rater and question."""
+    of_pairs = pairs["pair_id"].rank().to_numpy()[answers["item"].to_numpy()]
+    of_raters = pd.factorize(_each(answers["rater"], pseudonyms.__getitem__), sort=True)[0]
+    of_questions = pd.factorize(_each(answers["question"], lambda title: by_title[title].name), sort=True)[0]
+    return answers.iloc[np.lexsort((of_questions, of_raters, of_pairs))].reset_index(drop=True)
+
+
+def _each(column: pd.Series, read: Callable[[str], str] = str) -> np.ndarray:
+    """Return a column of categories as what is read from each of its texts; nothing is read from a missing one."""
+    column = column.cat.remove_unused_categories()
+    return np.array([*map(read, column.cat.categories), ""], object)[column.cat.codes]
 
 
 def _comments(comments: pd.Series, pseudonyms: Mapping[str, str]) -> np.ndarray:
     """Return raters' comments with pseudonyms in place of raters' ids of four letters or more."""
     ids = {name.casefold(): alias for name, alias in pseudonyms.items() if len(name) > 3 and not name.isdigit()}
-    texts = comments.astype(object).fillna("").map(readable)
-    return texts.map(lambda text: _WORD.sub(lambda word: ids.get(word[0].casefold(), word[0]), text)).to_numpy()
+    return _each(comments, lambda text: _WORD.sub(lambda word: ids.get(word[0].casefold(), word[0]), readable(text)))
 
 
 _WORD = re.compile(r"\w[\w@.+-]*\w")  # addresses and ids with dots or hyphens too
