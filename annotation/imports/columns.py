@@ -52,7 +52,7 @@ _ANSWERING = {"answer", "by_rater", "by_item", "slot"}
 _PARTS = re.compile(r"\.|:(?=\S)")  # between the parts of a name
 OF_KEYS = ("system", "rater", "item", "question")  # what keys of objects may be
 _COUNTED = re.compile(r"(?<=\w)[ _.-]*(?:\d{1,4}|(?<=[ _.-])[A-Za-z])$")  # the end of annotator1, model_b
-_GRID = re.compile(r"\[.+\]\s*$")
+_GRID = re.compile(r"(?s)\[.+\]\s*$")
 _NO_ROLE = "its name shows no role"
 _SHOWN = 24  # characters of a cell
 
@@ -129,6 +129,12 @@ class Proposal:
             yield (
                 "a file with a column of questions must have exactly one column of answers; set the others to unused"
                 " (--column unused=NAME)"
+            )
+        systems = [name for name in self.named("system") if name not in self.fixed]
+        if len(systems) > 1:
+            yield (
+                f"{' and '.join(map(repr, systems[:3]))} may all be the system; set all but one to unused (--column"
+                " unused=NAME), or name each with --column system=NAME if they make it together"
             )
         by_name_alone = [name for name in answers if name not in self.fixed]
         if len(by_name_alone) > 1 and not question:

@@ -46,7 +46,7 @@ _UNREAD = "a list of lists, or of values and objects, is not read"
 _NO_ANSWERS = "a list of counts, places or vectors, or of other length than the raters, is not read"
 _ABOUT = re.compile(
     r"(?i)(?:counts?|dist|distributions?|prob(?:s|abilit(?:y|ies))?|logits?|embeddings?|vectors?|offsets?|index|indices"
-    r"|ids|positions?|lengths?)$"
+    r"|ids|positions?|lengths?|coords?|coordinates?|b?box(?:es)?|polygons?|ranges?)$"
 )
 _OF_ANSWERS = ("rater", "time", "started", "seconds", "status", "comment", "unused")  # roles of lists beside answers
 _SPLITS = ("__", "||", "|", "::", "@@")
@@ -187,9 +187,11 @@ def _of_mapping(path: Path, root: dict[str, Any]) -> CellTable:
     if not lists:
         return _generic(path, [(1, root)])
     name = max(lists, key=lambda key: len(json.dumps(lists[key])))
-    passed_over = [key for key in root if key != name]
+    facts = {key: cell for key, cell in root.items() if _scalar(cell) and by_name(key) not in ("item", "answer")}
+    passed_over = [key for key in root if key != name and key not in facts]
     note = (f"read from {name!r}; not read: {', '.join(passed_over)}",) if passed_over else ()
-    return _generic(path, list(enumerate(lists[name], 1)), note)
+    records = [{**facts, **record} if isinstance(record, dict) else record for record in lists[name]]
+    return _generic(path, list(enumerate(records, 1)), note)
 
 
 def _is_by_column(root: Mapping[str, Any]) -> bool:

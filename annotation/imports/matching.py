@@ -211,7 +211,7 @@ def _wide_answers(table: CellTable, proposal: Proposal) -> Iterator[tuple[str, s
         ids = _each_row(rater, number) if unnamed else _constant(rater, number)
         yield column, question, {"rater": ids, "unnamed": unnamed}
     for column in () if by_rater else by_item:
-        match = re.fullmatch(r"(?P<question>.*?)\s*\[(?P<item>.+)\]\s*", column)
+        match = re.fullmatch(r"(?s)(?P<question>.*?)\s*\[(?P<item>.+)\]\s*", column)
         question, item = (match["question"], match["item"]) if match else ("", column)
         role = "text" if match or count_words(item) > 2 else "item"
         yield column, question, {role: _constant(item, number)}

@@ -26,6 +26,7 @@ from plumbline.words import count, count_words
 _WORDS = packaged("imports/words.yaml")
 _FORMS = _WORDS["forms"]
 _OF_WORK = ("unused", "rater", "time", "started", "seconds", "status", "submission")  # roles that are no answers
+_UNWRITTEN = "Click to write "  # what Qualtrics shows where its user wrote no words
 _WEIGHTS = {"major": 5.0, "minor": 1.0}
 _TURN = re.compile(r"^(?P<before>.*?[A-Za-z])[ _.-]?(?P<turn>\d{1,2})(?P<after>(?:\..*)?)$")
 _ASSIGNED = re.compile(r"^(?P<question>.+?)(?P<mark>\.|:::)(?P<label>[^.:]+)$")
@@ -181,7 +182,8 @@ class QualtricsResponses(SheetForm):
         roles = {name: role for name, role in _FORMS["qualtrics"].items() if name in cells}
         if any(by_name(str(name)) == "rater" for name in cells.columns if name not in roles):
             roles["ResponseId"] = "unused"
-        named = _wordings({str(name): str(words[name]) for name in cells.columns if name not in roles and marked})
+        texts = {str(name): " ".join(words[name].split()) for name in cells.columns if name not in roles and marked}
+        named = _wordings({name: text for name, text in texts.items() if not text.startswith(_UNWRITTEN)})
         named = {name: text for name, text in named.items() if text not in cells}
         if "Finished" in cells and "Status" in cells:
             unfinished = cells["Finished"].astype(str).str.casefold().isin(_WORDS["unticked"])

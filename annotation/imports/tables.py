@@ -36,7 +36,6 @@ AND_ALSO = "\x1f"  # between several labels in one cell
 _Quoting = Literal[0, 3]  # the `csv` module's QUOTE_MINIMAL and QUOTE_NONE
 _NAMED_SEPARATOR = re.compile(r'"?sep=([,;\t|])"?\s*', re.I)
 _NO_NAME = re.compile(r"[+-]?\d+\.\d+|https?://\S+")  # of a column: a cell of a table without a header
-_PIECE = 1 << 20
 _HEAD = 200  # rows by which the separator is recognised
 _MOST_COLUMNS = 5_000
 _LARGEST_CELL = 2**24  # characters
@@ -194,9 +193,9 @@ def _plain_rows(
         mark = re.escape(separator.encode())
         if re.search(rb'"(?<![%b\n"]")(?![%b\r\n"])' % (mark, mark), content):
             return None  # a quotation mark within a cell
-        last = content[-1:] == b"\n"
-        file.seek(0)
-        lines = sum(piece.count(b"\n") for piece in iter(lambda: file.read(_PIECE), b"")) - last
+        marks = [line.count(b'"') for line in file]
+    if any(number % 2 for number in marks):
+        return None  # one that is never closed, or a line's end within a cell
     numbers = list(map(str, range(len(header))))
     texts = csv_reader.ConvertOptions(
         column_types=dict.fromkeys(numbers, pa.dictionary(pa.int32(), pa.string())), strings_can_be_null=False
@@ -208,7 +207,7 @@ def _plain_rows(
         ).unify_dictionaries()  # fmt: skip
     except pa.ArrowInvalid:
         return None
-    if rows.num_rows != lines or not lines:
+    if rows.num_rows != len(marks) - 1 or not rows.num_rows:
         return None
     cells = {}
     for name, column in zip(header, rows.itercolumns(), strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -330,11 +331,7 @@ def write_records(
     data = study.data_files()
     with alone(study):
         with stage(study, "sample", data, [study.folder / PAIRS.name], sample_settings(study.sample, study.judging)):
-            if layout.is_pairs:
-                pairs = _pairs(study, layout, material)
-            else:
-                rows = [item.pair(study.kinds[item.group]) for item in read_items(study, load_rubric(study))[0]]
-                pairs = pd.DataFrame([row.model_dump() for row in rows], columns=list(Pair.model_fields))
+            pairs = _pairs(study, layout, material) if layout.is_pairs else _texts(study)
             Manifest.of(study).write_models(SUPPLY.name, _supplies(pairs, study))
             for name, table in (("controls.parquet", []), (PAIRS.name, pairs)):
                 Manifest.of(study).write_table(name, table, Pair)
@@ -366,6 +363,13 @@ def _supplies(pairs: pd.DataFrame, study: Study) -> list[Supply]:
         counts = {"ok": len(part), "failed": 0, "unanswered": 0}
         supplies.append(Supply(transformation=str(name), language=str(language), **counts, outputs=outputs))
     return supplies
+
+
+def _texts(study: Study) -> pd.DataFrame:
+    """Return the items that are no pairs as rows of `Pair`; no row is kept as such, so that many take little memory."""
+    pairs = (item.pair(study.kinds[item.group]) for item in read_items(study, load_rubric(study))[0])
+    cells = operator.attrgetter(*Pair.model_fields)
+    return pd.DataFrame.from_records(map(cells, pairs), columns=list(Pair.model_fields))
 
 
 def _pairs(study: Study, layout: Layout, material: Material) -> pd.DataFrame:

@@ -180,7 +180,8 @@ def write_ratings(records: CampaignRecords, answers: pd.DataFrame) -> None:
     ratings = marked(answers, records.decided, per_pair, withdrawn, records.answers_again)
     of_controls = ratings["pair_id"].isin([pair.pair_id for pair in records.controls])
     Manifest.of(records.study).write_table(CONTROL_RATINGS.name, ratings[of_controls], Rating)
-    Manifest.of(records.study).write_table(RATINGS.name, ratings[~of_controls], Rating)
+    of_sample = ratings[~of_controls] if of_controls.any() else ratings  # a million rows are not copied
+    Manifest.of(records.study).write_table(RATINGS.name, of_sample, Rating)
 
 
 def last_snapshot(folder: Path, source: str) -> dict[str, SourcePart]:

@@ -10,6 +10,8 @@ import openpyxl
 import pandas as pd
 import pytest
 
+from annotation.imports import tables
+from plumbline.errors import DataError
 from tests.annotation.imports.importing import RATERS, Workplace, original, write_csv
 
 WORDS = ("--scale", "rating=1..5", "--language", "en")
@@ -119,3 +121,65 @@ def test_a_text_file_of_another_encoding_is_read_by_every_command(place: Workpla
     assert done.status == 0, done.err
     assert "t.csv: not UTF-8, so read as Windows-1252; check its letters" in done.out
     assert "language: de (German)" in done.out
+
+
+def test_a_title_names_its_scale(place: Workplace) -> None:
+    rows = [[original(n), 2 + n % 3, 1 + n % 4, 7 + n % 2] for n in range(8)]
+    write_csv(place.folder / "r.csv", ["text", "Helpful (1-5)", "Safe [0 to 10]", "Kind (1-5)"], rows)
+    names = [
+        word for name in ("Helpful (1-5)", "Safe [0 to 10]", "Kind (1-5)") for word in ("--column", f"answer={name}")
+    ]
+    done = place.take("r.csv", *names, "--language", "en")
+    assert "helpful-1-5: rating, 1 to 5" in done.out and "safe-0-to-10: rating, 0 to 10" in done.out
+    assert "kind-1-5: rating, 1 to 8" in done.out  # answers are not on the named scale
+
+
+def test_facts_beside_a_list_are_each_rows_and_two_systems_are_asked_for(place: Workplace) -> None:
+    listed = {
+        "annotator": RATERS[0],
+        "id": 7,
+        "rating": 5,
+        "items": [{"text": original(n), "clear": n % 5} for n in range(6)],
+    }
+    (place.folder / "d.json").write_text(json.dumps(listed), encoding="utf-8")
+    done = place.take("d.json", "--column", "answer=clear", "--scale", "clear=0..4", "--language", "en")
+    assert "not read: id, rating" in done.out and "6 ratings of 6 texts by 1 rater" in done.out
+    rows = [["a", n, original(n), 1 + n % 5] for n in range(6)]
+    write_csv(place.folder / "r.csv", ["system", "sim.sys", "text", "rating"], rows)
+    assert "'system' and 'sim.sys' may all be the system" in place.refused("r.csv", *WORDS, "--replace")
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['"a; ""b"" c",x,3', '"a\nb",x,3', "", ",,", 'a "b" c,x,3', "a,x", "a,x,3,4", '"open,x,3', "\u00e9\u0301 ,x,3 "],
+)
+def test_rows_read_at_once_are_those_read_one_by_one(
+    place: Workplace, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = ["text,rater,rating", *(f"{original(n)},ada,{1 + n % 5}" for n in range(3)), line, "last,bob,4"]
+    (place.folder / "r.csv").write_text("\n".join(lines), encoding="utf-8")
+    found = []
+    for _ in range(2):
+        try:
+            table = tables.read_csv(place.folder / "r.csv")
+            found.append((table.cells.astype(object).fillna("").to_numpy().tolist(), list(table.lines), table.listed))
+        except DataError as error:
+            found.append((str(error), [], ()))
+        monkeypatch.setattr(tables, "_plain_rows", lambda *_: None)
+    assert found[0] == found[1]
+
+
+def test_questions_with_line_ends_stay_apart(place: Workplace) -> None:
+    names = [f"{head}\n\nof each text? [{original(n)}]" for head in ("How clear", "How kind") for n in range(4)]
+    rows = [[rater, *(1 + (n + k) % 5 for n in range(8))] for k, rater in enumerate(RATERS)]
+    write_csv(place.folder / "g.csv", ["rater", *names], rows)
+    done = place.take("g.csv", "--language", "en", "--scale", "how-clear-of-each-text=1..5")
+    assert "question how-clear-of-each-text" in done.out and "question how-kind-of-each-text" in done.out
+    assert len(place.ratings()) == 24
+    header = ["ResponseId", "Finished", "Status", "Q1_1", "Q1_2", "Q1_3", "b_Browser", "browser_Version"]
+    words = ["Response ID", "Finished", "Status", *(f"How clear\n is it? - {original(n)}" for n in range(3)),
+             "Click to write the question text - Browser", "Click to write the question text - Version"]  # fmt: skip
+    rows = [[f"R_{k}", "True", "IP Address", 1 + k, 2, 3, "Chrome", f"9{k}.0"] for k in range(3)]
+    write_csv(place.folder / "q.csv", header, [words, [f'{{"ImportId":"{name}"}}' for name in header], *rows])
+    done = place.take("q.csv", "--language", "en", "--scale", "how-clear-is-it=1..5", "--replace")
+    assert "9 ratings of 3 texts by 3 raters" in done.out and "its name describes a rater's device" in done.out
