@@ -143,7 +143,7 @@ def read_question(
     """
     counts = cells.value_counts()
     texts = {str(text): int(number) for text, number in counts[counts > 0].items()}
-    named = set(map(folded, scale.words)) if scale else set[str]()
+    named = set(map(folded, (*(scale.words if scale else ()), *_listed_in(title))))
     empty = {
         text: "no answer" for text in texts if text.casefold() in _WORDS["no_answer"] and folded(text) not in named
     }
@@ -159,6 +159,11 @@ def read_question(
         or _labelled(question, texts, is_asked=bool(scale and scale.labels))
         or question
     )
+
+
+def _listed_in(title: str) -> list[str]:
+    """Return the answers that a question's title lists, `Errors (None/Minor/Severe)`."""
+    return [word for listed in re.findall(r"[(\[]([^()\[\]]*/[^()\[\]]*)[)\]]", title) for word in listed.split("/")]
 
 
 def _worded(
@@ -210,8 +215,7 @@ def _numbered(text: ImportedQuestion, texts: Mapping[str, int], scale: AskedScal
     if not texts or not _is_numeric(texts, {answer: number for answer, (number, _) in numbers.items()}):
         return None
     _refuse_one_point(text, forms)
-    named = _ends_in_title(text.title, [number for number, _ in numbers.values()])
-    question = _rating(text, texts, numbers, named or _ends_in_words(forms.values()))
+    question = _rating(text, texts, numbers, _named_ends(text.title, forms.values()))
     _refuse_reversed(question)
     return question
 
@@ -275,11 +279,16 @@ def _refuse_one_point(question: ImportedQuestion, forms: Mapping[str, _NumberFor
             )
 
 
-def _ends_in_title(title: str, numbers: Collection[float]) -> tuple[float, float] | None:
+def _named_ends(title: str, forms: Collection[_NumberForm]) -> tuple[float, float] | None:
+    """Return a scale's ends as the question or its answers name them."""
+    return _ends_in_title(title, forms) or _ends_in_words(forms)
+
+
+def _ends_in_title(title: str, forms: Collection[_NumberForm]) -> tuple[float, float] | None:
     """Return a scale's ends as the question names them, `Helpfulness (1-5)`, if all answers are between them."""
     match = _IN_TITLE.search(title.translate(_DASHES))
     low, high = (float(match["low"]), float(match["high"])) if match else (0, 0)
-    return (low, high) if low < high and low <= min(numbers) and max(numbers) <= high else None
+    return (low, high) if low < high and all(low <= form.number <= high for form in forms) else None
 
 
 def _ends_in_words(forms: Collection[_NumberForm]) -> tuple[float, float] | None:

@@ -132,6 +132,10 @@ def test_a_title_names_its_scale(place: Workplace) -> None:
     done = place.take("r.csv", *names, "--language", "en")
     assert "helpful-1-5: rating, 1 to 5" in done.out and "safe-0-to-10: rating, 0 to 10" in done.out
     assert "kind-1-5: rating, 1 to 8" in done.out  # answers are not on the named scale
+    rows = [[original(n), ("None", "Minor", "Severe")[n % 3]] for n in range(9)]
+    write_csv(place.folder / "r.csv", ["text", "Errors (None/Minor/Severe)"], rows)
+    place.take("r.csv", "--column", "answer=Errors (None/Minor/Severe)", "--language", "en", "--replace")
+    assert not place.listed and len(place.ratings()) == 9
 
 
 def test_facts_beside_a_list_are_each_rows_and_two_systems_are_asked_for(place: Workplace) -> None:
@@ -158,7 +162,7 @@ def test_rows_read_at_once_are_those_read_one_by_one(
 ) -> None:
     lines = ["text,rater,rating", *(f"{original(n)},ada,{1 + n % 5}" for n in range(3)), line, "last,bob,4"]
     (place.folder / "r.csv").write_text("\n".join(lines), encoding="utf-8")
-    found = []
+    found: list[object] = []
     for _ in range(2):
         try:
             table = tables.read_csv(place.folder / "r.csv")
