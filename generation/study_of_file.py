@@ -60,14 +60,19 @@ class Guess:
         """The columns whose texts are transformed."""
         return tuple(dict.fromkeys(self.columns[name] for name in ("sentence1", "text") if name in self.columns))
 
-    def lines(self, path: Path) -> list[str]:
-        """Return what was guessed about the columns of a file, and what may be wrong with it."""
+    def lines(self, path: Path, language: str) -> list[str]:
+        """Return what was guessed about a file, and what may be wrong with it; `language` is in words."""
         lines = [", ".join(f"{field}: column {heading!r}" for field, heading in self.columns.items())]
         if not _KNOWN & {heading.strip().lower() for heading in self.columns.values()}:
             lines.append(f"the first line of {path} is read as column names, not as a text")
         if self.several:
             lines.append(
                 f"column {self.columns['output']!r} holds lists; `number: 1` in the study takes each text's first"
+            )
+        lines.append(f"task: {self.task} ({self.reason}); language: {language}")
+        if self.systems:
+            lines.append(
+                f"systems: {', '.join(f'{name} (column {heading!r})' for name, heading in self.systems.items())}"
             )
         return lines
 
@@ -118,9 +123,8 @@ def guess(frame: pd.DataFrame, named: Mapping[str, str], path: Path) -> Guess:
     """Return the guess for a file; `named` are the user's columns. Raises DataError if it is unclear."""
     header = [str(name) for name in frame.columns]
     listed = ", ".join(map(repr, header))[:_LISTS]
-    for name in named.values():
-        if name not in header:
-            raise DataError(f"{path}: no column {name!r} among {listed}")
+    if unknown := set(named.values()) - set(header):
+        raise DataError(f"{path}: no column {min(unknown)!r} among {listed}")
     columns = dict(named)
     for meaning, names in NAMES.items():
         matches = [name for name in header if name.strip().lower() in names and name not in columns.values()]
@@ -318,7 +322,31 @@ def make_study(
     outputs, chosen = [heading for field, heading in named if field == "output"], dict(named)
     if len(chosen) < len(named) - max(len(outputs) - 1, 0):
         raise StudyError("--column names two columns for the same field; name one (several only of output)")
-    guessed = guess(frame, chosen, path)
+    frame, guessed, texts_file = _with_systems(frame, guess(frame, chosen, path), outputs, path, target)
+    texts = pd.concat([frame[heading] for heading in guessed.texts])
+    language = language or _most_common(frame) or language_of(texts, least=10, share=0.95)
+    if "-" in language and "text" in guessed.columns:
+        raise StudyError(
+            f"--language: {language!r} is a pair of languages, but {path} has single texts; give one language"
+        )
+    languages = languages_in(frame, guessed.texts[0], guessed.task, language)
+    size = len(set(map(str, texts))), languages
+    content = study_text(texts_file, target, name, guessed, language, size)
+    loaded = _write(target, content, {texts_file: frame} if texts_file != path else {})
+    print(*guessed.lines(path, language_of_all(language, languages)), sep="\n")
+    if texts_file != path:
+        print(f"-> {texts_file}: a row for each text, with a column for each system")
+    print(f"-> {loaded.file}: read it and change what you like")
+    print(f"next: {loaded.command('generate')}{'' if 'output' in guessed.columns else ' --dry-run'}")
+
+
+def _with_systems(
+    frame: pd.DataFrame, guessed: Guess, outputs: Sequence[str], path: Path, target: Path
+) -> tuple[pd.DataFrame, Guess, Path]:
+    """Return a file's rows, the guess, and the file that the study reads: with a column for each system, if several.
+
+    Rows of one output each become a table of its own beside the study (`target`).
+    """
     texts_file = path
     if guessed.system:
         frame, texts_file = _by_system(frame, guessed, path), target.with_suffix(".csv")
@@ -327,26 +355,13 @@ def make_study(
             raise StudyError(f"{texts_file} exists already; move it, or name another study with --name NAME")
     if len(outputs) > 1:
         guessed = replace(guessed, systems=_systems(outputs, path))
-    sides = [frame[heading] for heading in guessed.texts]
+    return frame, guessed, texts_file
+
+
+def _most_common(frame: pd.DataFrame) -> str:
+    """Return the most frequent language of a column `language`; empty without one."""
     codes = frame["language"].dropna().astype(str).str.strip() if "language" in frame else pd.Series(dtype=str)
-    usual = str(codes[codes != ""].mode().get(0, ""))
-    language = language or usual or language_of(pd.concat(sides), least=10, share=0.95)
-    if "-" in language and "text" in guessed.columns:
-        raise StudyError(
-            f"--language: {language!r} is a pair of languages, but {path} has single texts; give one language"
-        )
-    texts = len({str(text) for side in sides for text in side})
-    languages = languages_in(frame, guessed.texts[0], guessed.task, language)
-    content = study_text(texts_file, target, name, guessed, language, (texts, languages))
-    loaded = _write(target, content, {texts_file: frame} if texts_file != path else {})
-    print(*guessed.lines(path), sep="\n")
-    print(f"task: {guessed.task} ({guessed.reason}); language: {language_of_all(language, languages)}")
-    if guessed.systems:
-        print(f"systems: {', '.join(f'{name} (column {heading!r})' for name, heading in guessed.systems.items())}")
-    if texts_file != path:
-        print(f"-> {texts_file}: a row for each text, with a column for each system")
-    print(f"-> {loaded.file}: read it and change what you like")
-    print(f"next: {loaded.command('generate')}{'' if 'output' in guessed.columns else ' --dry-run'}")
+    return str(codes[codes != ""].mode().get(0, ""))
 
 
 def _by_system(frame: pd.DataFrame, guessed: Guess, path: Path) -> pd.DataFrame:

@@ -159,10 +159,8 @@ class Study(StudyPart):
             raise ValueError("sample.without: only outputs of transformations have error types; take it out")
         if subject:
             self._groups = self.judging.units(self.datasets, keys)
-        names = self.judging.model_names()
-        if shared := [
-            model.name for model in self.evaluation.models if model.name in names
-        ]:  # tables list both by name
+        names = self.judging.model_names()  # tables list them and embedding models by name
+        if shared := [model.name for model in self.evaluation.models if model.name in names]:
             raise ValueError(f"judges: {shared[0]!r} is also the name of an embedding model; rename one of them")
         return self
 
@@ -335,5 +333,5 @@ def load_study(file: str | Path, exports: str | Path | None = None) -> Study:
     study._options = ("--study", str(file), *(("--exports", str(exports)) if exports is not None else ()))
     if exports is not None:
         folder = place(exports, "--exports")  # a local one, or any that fsspec knows (`s3://bucket/studies`)
-        study._exports = resolved(folder, "--exports") if isinstance(folder, Path) else folder
+        study._exports = folder if "://" in str(exports) else resolved(folder, "--exports")
     return study

@@ -36,6 +36,7 @@ PATTERNS = {
     r"^[a-z0-9][a-z0-9_-]{0,63}$": "made of lower-case letters, digits, - and _, such as my-study",
     r"^([a-z0-9][a-z0-9_-]{0,63})?$": "made of lower-case letters, digits, - and _, such as my-prompts",
     r"^[a-z][a-z0-9_-]{0,63}$": "a lower-case letter, then lower-case letters, digits, - and _, such as brief",
+    r"(^[a-z][a-z0-9_-]{0,63}$)|^$": "a lower-case letter, then lower-case letters, digits, - and _, such as ours",
     r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$": "made of letters, digits, ., - and _, such as STS17",
     r"^[A-Za-z_][A-Za-z0-9_]{0,199}$": "made of letters, digits and _, such as OPENAI_API_KEY",
     r"^(\d{4}-\d{2}-\d{2})?$": "a date, such as 2026-03-01",
