@@ -11,6 +11,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -135,6 +136,12 @@ class RatingVariation:
     spread: float = 0.8  # of the pairs' true quality
     bias: float = 0.25  # of the raters' habits
     noise: float = 1.1  # of single ratings
+
+    @classmethod
+    def on(cls, scale: Sequence[float], given: Mapping[str, float] = MappingProxyType({})) -> RatingVariation:
+        """Return that of ratings on a scale: as `given`, or in proportion to that of ratings from 1 to 5."""
+        times = (scale[-1] - scale[0]) / 4
+        return cls(**{name: given.get(name, times * usual) for name, usual in asdict(cls()).items()})
 
     @property
     def total(self) -> float:
@@ -320,15 +327,17 @@ def plan(
     study: Study,
     sizes: Sequence[tuple[int, int]] = SIZES,
     means: Sequence[float] = (),
-    assumed: RatingVariation = RatingVariation(),
+    assumed: Mapping[str, float] = MappingProxyType({}),
     campaigns: int = 1000,
     seed: int | None = None,
 ) -> pd.DataFrame:
     """Simulate campaigns of each size; return how often they decide rightly, and what they cost.
 
     `sizes` are (pairs of each transformation, raters of each pair), `means` true means to try (of rules on labels true
-    shares; each is taken by the rules on whose scale it lies; default: around the limits), `campaigns` how many are
-    simulated for each row; equal seeds (default: the sample's) give equal numbers, whatever other rows are asked for.
+    shares; each is taken by the rules on whose scale it lies; default: around the limits), `assumed` the standard
+    deviations `spread` (of the pairs), `bias` (of the raters' habits) and `noise` (of single ratings), in points of
+    the question's scale (default: HTEB's on 1 to 5, in proportion to the scale), `campaigns` how many are simulated for
+    each row; equal seeds (default: the sample's) give equal numbers, whatever other rows are asked for.
     The frame has a row for each rule, size and mean: rule (in words; one threshold is one rule, for each question),
     pairs, raters, verdict_pairs (of the smallest verdict, as pairs are split over languages by `acceptance.scope`),
     mean (of a rule on a share: the share); of that verdict accepted, rejected, undecided (shares of the campaigns, by
@@ -367,9 +376,10 @@ def plan(
         cost = pricing.price(pricing.offered(pairs, of_verdict), raters)
         words, in_stream = in_words(rule), [in_words(rule)] if study.acceptance.rules else []
         rule_design = replace(design, rule=design.rule.model_copy(update={"rules": (rule,)})) if in_stream else design
+        variation = RatingVariation.on(design.asked(rule.question).judged_scale, assumed)
         for mean in of_rule:
             generator = stream(seed, "plan", str(pairs), str(raters), f"{mean:g}", *in_stream)
-            prospect = outlook(rule_design, assumed, (of_verdict, raters), mean, campaigns, generator)
+            prospect = outlook(rule_design, variation, (of_verdict, raters), mean, campaigns, generator)
             costs = {"ratings": cost.ratings, "hours": cost.hours, "dollars": cost.dollars}
             size = {"pairs": pairs, "verdict_pairs": of_verdict}
             rows.append({"rule": words, **asdict(prospect), **size, "right": prospect.right(rule), **costs})

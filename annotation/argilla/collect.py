@@ -195,15 +195,12 @@ def collect_training(records: CampaignRecords, argilla: Argilla, rubric: Rubric)
             counts = named is None or user.simulated or user_id in named
             if user.role == "annotator" and counts and user.username not in study.raters.former:
                 rater = (account_pseudonym(study.name, user.id, simulated=user.simulated), user.simulated)
-                rows += [
-                    _trained(rater, item, answers.get((user_id, key)), rubric, rubric.quality.within)
-                    for key, item in items.items()
-                ]
+                rows += [_trained(rater, item, answers.get((user_id, key)), rubric) for key, item in items.items()]
     write_json(study.folder / TRAINED.name, sorted(rows, key=lambda result: (result.rater_id, result.item_id)))
 
 
 def _trained(
-    rater: tuple[str, bool], item: TrainingItem, values: Mapping[str, Any] | None, rubric: Rubric, within: float
+    rater: tuple[str, bool], item: TrainingItem, values: Mapping[str, Any] | None, rubric: Rubric
 ) -> TrainingResult:
     """Return a rater's result on a known pair.
 
@@ -215,7 +212,7 @@ def _trained(
         value = questions[name].kept((values or {}).get(name, {}).get("value")) if name in questions else None
         if value is not None:
             judged += 1
-            right += questions[name].is_right(value, expected, within)
+            right += questions[name].is_right(value, expected, rubric.quality.of(name).within)
     return TrainingResult(
         rater_id=rater[0],
         item_id=item.pair.pair_id,

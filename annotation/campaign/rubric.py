@@ -33,14 +33,12 @@ from plumbline.records import Pair
 from plumbline.scales import Continuous, Scale
 from plumbline.study import Study
 from plumbline.study.base import StudyPart, complaints
-from plumbline.study.campaign import AcceptanceSpec, QualityLimits
+from plumbline.study.campaign import PAPERS_SCALES, AcceptanceSpec, QualityLimits, Tolerance
 from plumbline.words import trim
 
 CONTROLS = ("positive", "negative")
 KNOWN = "known"  # a control that brings its own right answers
 CHECKS = (*CONTROLS, KNOWN)  # controls that check raters by right answers
-# HTEB's and PTEB's, for which the defaults of `quality` were made.
-_PAPERS_SCALES: tuple[tuple[float, ...], ...] = ((1, 2, 3, 4, 5), (0, 1, 2, 3, 4, 5))
 TAKEN = ("pair", "rater", "time", "comment")  # other names for columns of `collect --csv`, and Argilla's free comment
 _NAME = re.compile("[a-z0-9][a-z0-9_-]{0,63}")
 MOST_LABELS = 500  # that Argilla allows a question
@@ -85,13 +83,11 @@ class Rubric(StudyPart):
 
     @property
     def quality(self) -> QualityLimits:
-        """The limits for signs of careless answers: a quarter of the widest scale, as of 1 to 5."""
-        scales = {tuple(question.scale) for question in self.asked() if question.scale}
-        if scales <= set(_PAPERS_SCALES):
-            return QualityLimits()
-        widest = max(scales, key=lambda points: points[-1] - points[0])
-        quarter = (widest[-1] - widest[0]) / 4
-        return QualityLimits(within=int(quarter) or quarter, apart=quarter, low=widest[0] + quarter)
+        """The limits for signs of careless answers, for each rating on its own scale."""
+        both = zip(self.questions, self.asked(), strict=True)
+        return QualityLimits(
+            {question.name: Tolerance.of(question.scale, entry.tolerance) for entry, question in both if question.scale}
+        )
 
     def question_names(self) -> list[str]:
         """The questions' names, in order."""
@@ -315,7 +311,7 @@ def _wrong_own_rules(rubric: Rubric, rule: AcceptanceSpec, pools: Sequence[str],
 def _wrong_threshold(rubric: Rubric, rule: AcceptanceSpec, pools: Sequence[str], *, by_blocks: bool) -> Iterator[str]:
     """Yield why one threshold cannot judge: none for this scale, off it, or ratings that lack it."""
     scale, source = rubric.scale, "" if rubric.threshold is None else f"; the rubric's own is {rubric.threshold:g}"
-    hteb = {_PAPERS_SCALES[0]: float(AcceptanceSpec.model_fields["threshold"].default)}  # section 2.4
+    hteb = {PAPERS_SCALES[0]: float(AcceptanceSpec.model_fields["threshold"].default)}  # section 2.4
     usual = hteb.get(scale) if rubric.threshold is None else rubric.threshold
     if scale and "threshold" not in rule.model_fields_set and rule.threshold != usual:
         yield (f"rubric {rubric.name!r} has the scale {scale[0]} to {scale[-1]}, so the study must set"

@@ -48,9 +48,9 @@ class PlanOptions:
         pairs: Pairs of each transformation (default: 30, 50, 100 and 200; without --raters also the study's number).
         raters: Raters per pair (default: 2, 3 and 5; without --pairs also the study's number).
         means: True means or shares of labels to try (default: around the threshold or the rules' limits).
-        spread: Standard deviation of the pairs' quality in points (default: 0.8).
-        bias: Standard deviation of the raters' habits in points (default: 0.25).
-        noise: Standard deviation of single ratings in points (default: 1.1).
+        spread: Standard deviation of the pairs' quality, in points (default: 0.8 on 1 to 5, else in proportion).
+        bias: Standard deviation of the raters' habits, in points (default: 0.25 on 1 to 5, else in proportion).
+        noise: Standard deviation of single ratings, in points (default: 1.1 on 1 to 5, else in proportion).
         campaigns: Campaigns to simulate for each number (default: 1000).
         seed: Seed of the simulation (default: the sample's).
     """
@@ -58,9 +58,9 @@ class PlanOptions:
     pairs: Annotated[tuple[Count, ...], Several, Parameter(metavar="N...")] = ()
     raters: Annotated[tuple[Count, ...], Several, Parameter(metavar="N...")] = ()
     means: Annotated[tuple[Finite, ...], Several, Parameter(metavar="M...")] = ()
-    spread: Deviation = 0.8
-    bias: Deviation = 0.25
-    noise: Deviation = 1.1
+    spread: Deviation | None = None
+    bias: Deviation | None = None
+    noise: Deviation | None = None
     campaigns: Count = 1000
     seed: Seed | None = None
 
@@ -82,18 +82,22 @@ def plan_text(study: Study, planning: PlanOptions) -> str:
     study.refuse_unfit("plan")
     rubric = load_rubric(study)
     design = Design.of(study, rubric)
-    rule, assumed = design.rule, RatingVariation(planning.spread, planning.bias, planning.noise)
+    rule = design.rule
+    given = {"spread": planning.spread, "bias": planning.bias, "noise": planning.noise}
+    assumed = {name: value for name, value in given.items() if value is not None}
     by_blocks = bool(study.raters.blocks)
     study_size, (judged, item) = (study.sample.pairs, study.raters.per_pair), study.called
     sizes = sizes_asked(study_size, planning, by_blocks=by_blocks)
     seed = study.sample.seed if planning.seed is None else planning.seed
     planned = plan(study, sizes, planning.means, assumed, planning.campaigns, seed)
     systems = sum(kind.queue != "" for kind in study.kinds.values()) if study.judging.transforms else 0
-    apart = {size: least_difference(size, systems, assumed) for size in sizes} if systems > 1 else {}
-    tables = [
-        (in_words(part), _table(planned[planned["rule"] == in_words(part)], part, item, apart, by_blocks=by_blocks))
-        for part in planned_rules(design)
-    ]
+    tables = []
+    for part in planned_rules(design):
+        scale = design.asked(part.question).judged_scale
+        variation, of_part = RatingVariation.on(scale, assumed), planned[planned["rule"] == in_words(part)]
+        apart = {size: least_difference(size, systems, variation) for size in sizes} if systems > 1 else {}
+        table = _table(of_part, part, item, apart, by_blocks=by_blocks)
+        tables.append({"words": in_words(part), "variation": variation, "ends": (scale[0], scale[-1]), "rows": table})
     facts = {
         "study": study,
         "systems": systems,

@@ -53,7 +53,7 @@ class TrainingResult(Record):
     answered: bool = Field(description="whether the rater submitted an answer")
     judged: int = Field(description="number of answered questions with a known right answer")
     right: int = Field(
-        description="number of these answers that are right: a rating may differ by `quality.within` from the right"
+        description="number of these answers that are right: a rating may differ by its tolerance from the right"
         " answer, any other answer must equal it"
     )
 

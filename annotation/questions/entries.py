@@ -68,6 +68,11 @@ class RubricQuestion(StudyPart):
         default=(), description="a rating's scale, if it is not the rubric's: its points, or {from, to} and a step"
     )
     start: Point | None = Field(default=None, description="position of a slider until it is moved; by default none")
+    tolerance: float | None = Field(
+        default=None,
+        ge=0,
+        description="points by which an answer to a control or a repeat may be off; by default a quarter of the scale",
+    )
     labels: dict[str, Words] = Field(
         default={}, description="the labels to choose or rank, with their wordings, in order"
     )
@@ -79,8 +84,8 @@ class RubricQuestion(StudyPart):
     @model_validator(mode="after")
     def _fits_its_kind(self) -> RubricQuestion:
         kind = KINDS[self.kind]
-        if not kind.has_points and (self.points or self.scale):
-            raise ValueError(f"question {self.name!r} is a {self.kind}, which has no points and no scale")
+        if not kind.has_points and (self.points or self.scale or self.tolerance is not None):
+            raise ValueError(f"question {self.name!r} is a {self.kind}, which has no points, no scale and no tolerance")
         if not kind.has_labels and self.labels:
             raise ValueError(f"question {self.name!r} is a {self.kind}, which has no labels")
         if kind.has_labels and len(self.labels) < 2:

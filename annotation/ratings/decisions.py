@@ -15,6 +15,7 @@ from annotation.campaign.counting import counting_ratings, stays
 from annotation.campaign.names import named
 from annotation.campaign.records import AGAIN, DECISIONS, CampaignRecords
 from annotation.ratings.answers import write_ratings
+from annotation.ratings.signs import of_questions
 from annotation.records import Decision, OfferedAgain, Sign, Verdict
 from plumbline.cli import columns
 from plumbline.errors import StudyError, nearest
@@ -202,7 +203,7 @@ def pairs_to_read(pairs: pd.DataFrame, ratings: pd.DataFrame, per_pair: int, mos
 
 
 def low_pairs(ratings: pd.DataFrame, rules: QualityLimits) -> pd.DataFrame:
-    """Pairs whose mean over raters is at most `rules.low` for a question, lowest first; `ratings` are the sample's.
+    """Pairs whose mean over raters is at most the question's `Tolerance.low`, lowest first; `ratings` are the sample's.
 
     Columns: pair_id, transformation, question, mean, n. PTEB, appendix B, step 3: they are read by a person.
     """
@@ -211,7 +212,8 @@ def low_pairs(ratings: pd.DataFrame, rules: QualityLimits) -> pd.DataFrame:
         mean=("value", "mean"), n=("value", "size")
     )
     means["mean"] = means["mean"].astype(float)
-    return means[means["mean"] <= rules.low].sort_values(["mean", "pair_id", "question"], ignore_index=True)
+    low = of_questions(means["question"], rules, "low")
+    return means[means["mean"] <= low].sort_values(["mean", "pair_id", "question"], ignore_index=True)
 
 
 SHOWN = 20  # pairs in the printed list
@@ -251,9 +253,9 @@ def review_text(
     ]
     more = f"\n... and {len(low) - SHOWN} more" if len(low) > SHOWN else ""
     rated = ratings.empty or bool(ratings["value"].notna().any())  # labels have no mean
-    item = study.called.item
+    item, limits = study.called.item, " or ".join(f"{low:g}" for low in records.rubric.quality.each("low"))
     to_read = [
-        f"{item.capitalize()}s to read, with a mean of {records.rubric.quality.low:g} or less",
+        f"{item.capitalize()}s to read, with a mean of {limits} or less",
         columns([item, study.called.judged, "question", "mean", "ratings"], pairs, empty="none") + more,
     ]
     return "\n\n".join(

@@ -110,9 +110,16 @@ def control_answers(submitted: pd.DataFrame, expected: Expected) -> pd.DataFrame
 
 
 def missed_answers(answers: pd.DataFrame, rules: QualityLimits) -> pd.DataFrame:
-    """Return the `control_answers` that are wrong, or off by more than `rules.within`."""
+    """Return the `control_answers` that are wrong, or off by more than the question's tolerance."""
     differs = (answers["wanted"] != "") & (answers["said"].astype(str) != answers["wanted"])
-    return answers[differs | ((answers["value"] - answers["right"]).abs() > rules.within + EQUAL)]
+    within = of_questions(answers["question"], rules, "within")
+    return answers[differs | ((answers["value"] - answers["right"]).abs() > within + EQUAL)]
+
+
+def of_questions(questions: pd.Series, rules: QualityLimits, name: str) -> np.ndarray:
+    """Return a field of the tolerance of each row's question."""
+    codes, names = pd.factorize(questions)
+    return np.array([getattr(rules.of(str(question)), name) for question in names], np.float64)[codes]
 
 
 def _controls(submitted: pd.DataFrame, rules: QualityLimits, expected: Expected) -> Iterator[Sign]:
@@ -142,7 +149,9 @@ def _repeats(
         suffixes=("", "_before"),
     )  # fmt: skip
     differs = both["value"].isna() & (both["said"].astype(str) != both["said_before"].astype(str))
-    inconsistent = both[differs | ((both["value"] - both["value_before"]).abs() > rules.within + EQUAL)]
+    within = of_questions(both["question"], rules, "within")
+    differs &= both["rater_id"].isin(_at_chance(both.assign(differs=differs), submitted))
+    inconsistent = both[differs | ((both["value"] - both["value_before"]).abs() > within + EQUAL)]
     n = both["rater_id"].value_counts()
     rows = inconsistent[["question", "value_before", "said_before", "value", "said"]].itertuples(index=False, name=None)
     texts = (
@@ -152,6 +161,20 @@ def _repeats(
     for rater, lines in _of_raters(inconsistent, texts).items():
         evidence = f"{len(lines)} of {n[rater]} repeated answers are inconsistent: {_some(lines)}"
         yield Sign(rater_id=rater, rule="repeats", evidence=evidence, n=int(n[rater]))
+
+
+def _at_chance(both: pd.DataFrame, submitted: pd.DataFrame) -> pd.Index:
+    """Return the raters who changed two labels or more, and whose labels agree no more often than chance would.
+
+    `both` are repeats beside the first answers; by chance two labels agree as often as the shares of all raters' labels
+    of the question say (as in Scott's pi).
+    """
+    labels = both[both["value"].isna()]
+    shares = submitted.groupby("question", observed=True)["said"].value_counts(normalize=True)
+    chance = (shares**2).groupby(level="question", observed=True).sum()
+    of_rater = labels.assign(chance=labels["question"].astype(object).map(chance)).groupby("rater_id", observed=True)
+    counts = of_rater.agg(n=("differs", "size"), changed=("differs", "sum"), chance=("chance", "mean"))
+    return counts.index[(counts["changed"] > 1) & (1 - counts["changed"] / counts["n"] <= counts["chance"])]
 
 
 def _of_raters(rows: pd.DataFrame, texts: Iterable[str]) -> dict[str, list[str]]:
@@ -229,7 +252,8 @@ def _apart(submitted: pd.DataFrame, rules: QualityLimits) -> Iterator[Sign]:
         np.bincount(habit, product)[habits.index] for product in (mine * theirs, mine * mine, theirs * theirs)
     )
     habits["rho"] = pd.Series(both, habits.index) / np.sqrt(own_square * other_square)  # NaN where one does not vary
-    habits = habits[(habits["shift"].abs() >= rules.apart) | (habits["rho"] < rules.least_rho)]
+    apart = np.array([rules.of(str(question)).apart for question in questions])[habits.index % len(questions)]
+    habits = habits[(habits["shift"].abs() >= apart) | (habits["rho"] < rules.least_rho)]
     for code, n, shift, rho in habits.itertuples(name=None):
         rater, question = submitted["rater_id"].cat.categories[code // len(questions)], questions[code % len(questions)]
         correlation = (

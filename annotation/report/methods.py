@@ -170,6 +170,7 @@ def _quality_facts(material: CampaignMaterial) -> dict[str, Any]:
     last = {decision.rater_id: decision.exclude for decision in material.decisions}
     return {
         "quality": material.rubric.quality,
+        "apart": " or ".join(count(points, "point") for points in material.rubric.quality.each("apart")),
         "checks": _checks(material),
         "signs": len(material.signs),
         "sign_raters": len({sign.rater_id for sign in material.signs}),
@@ -243,7 +244,7 @@ def _checks(material: CampaignMaterial) -> list[str]:
 
 
 def _wrong(material: CampaignMaterial) -> str:
-    return wrong(material.rubric.quality.within, material.rubric.asked())
+    return wrong(material.rubric.quality, material.rubric.asked())
 
 
 def _changed(verdicts: Sequence[Verdict], decision: str) -> str:

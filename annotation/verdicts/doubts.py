@@ -110,7 +110,7 @@ def _controls(evidence: Evidence) -> Iterator[str]:
     rated = collected.known[collected.known["excluded"] == ""]
     missed, answers = controls_missed(rated, collected.pairs, evidence.rubric.quality, evidence.rubric.expected)
     if missed:
-        off = wrong(evidence.rubric.quality.within, evidence.rubric.asked())
+        off = wrong(evidence.rubric.quality, evidence.rubric.asked())
         yield f"{missed:,} of {count(answers, 'answer')} to {study.called.known} are {off} (excluded raters left out)"
 
 

@@ -20,6 +20,7 @@ from plumbline.exhibits.table import Exhibit, interval, number
 from plumbline.languages import language_name
 from plumbline.statistics.agreement import band
 from plumbline.statistics.estimates import Estimate
+from plumbline.study.campaign import QualityLimits
 from plumbline.study.subject import PAIRS, ItemNames
 from plumbline.words import count
 
@@ -405,9 +406,9 @@ def of_group(key: Sequence[str]) -> str:
     return f"{display(pool)} ({scope})" if scope else display(pool)
 
 
-def wrong(within: float, questions: Collection[Question]) -> str:
+def wrong(limits: QualityLimits, questions: Collection[Question]) -> str:
     """Return the words for wrong answers to questions, by their kinds."""
-    words = {question.wrong_words(within): question.has_points for question in questions}
-    off = next((name for name, on_scale in words.items() if on_scale), "")
-    rest = [name for name in words if name not in (off, "")]
+    words = {question.wrong_words(limits.of(question.name).within): question.has_points for question in questions}
+    off = " or ".join(name for name, on_scale in words.items() if on_scale)
+    rest = [name for name, on_scale in words.items() if name and not on_scale]
     return f"{rest[0]} (on a scale: {off})" if off and rest else "".join([off, *rest[:1]])

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Annotated, ClassVar, Literal
 
@@ -225,13 +226,31 @@ class AcceptanceSpec(StudyPart):
             )
 
 
+#: HTEB's and PTEB's, for which the defaults of `Tolerance` were made.
+PAPERS_SCALES: tuple[tuple[float, ...], ...] = ((1, 2, 3, 4, 5), (0, 1, 2, 3, 4, 5))
+
+
 @dataclass(frozen=True)
-class QualityLimits:
-    """Limits for signs of careless answers that a person reviews (PTEB, appendix B); the defaults are for 1 to 5."""
+class Tolerance:
+    """How far is far on a question's scale: about a quarter of it; the defaults are for 1 to 5 (PTEB, appendix B)."""
 
     within: float = 1  #: points by which an answer to a control may be off, or the two answers to a repeat may differ
     apart: float = 1.0  #: sign: ratings that are on average this many points above or below the other raters' mean
     low: float = 2.0  #: pairs with this mean or a lower one are listed for review
+
+    @classmethod
+    def of(cls, scale: Sequence[float], within: float | None = None) -> Tolerance:
+        """Return the tolerance on a scale; `within` as the rubric sets it."""
+        quarter = (scale[-1] - scale[0]) / 4
+        usual = cls() if tuple(scale) in PAPERS_SCALES else cls(int(quarter) or quarter, quarter, scale[0] + quarter)
+        return usual if within is None else replace(usual, within=within)
+
+
+@dataclass(frozen=True)
+class QualityLimits:
+    """Limits for signs of careless answers that a person reviews (PTEB, appendix B)."""
+
+    questions: Mapping[str, Tolerance] = field(default_factory=dict)  #: of ratings, by question; others have no scale
     least_answers: ClassVar[int] = 20  #: pairs that a rater must have rated before signs are looked for
     same_answer: ClassVar[float] = 0.95  #: sign: this share of the pairs has one and the same answer
     words_a_second: ClassVar[float] = 10.0  #: reading speed that nobody exceeds: 600 words a minute
@@ -241,6 +260,14 @@ class QualityLimits:
     least_rho: ClassVar[float] = 0.1  #: sign: rank correlation with the other raters' mean below this
     attentive: ClassVar[float] = 0.2  #: share of the controls that an attentive rater may miss; more is failing
     failing: ClassVar[float] = 0.1  #: share of its ratings by failing raters above which a verdict waits
+
+    def of(self, question: str) -> Tolerance:
+        """Return a question's tolerance; that of 1 to 5 for one without a scale of its own."""
+        return self.questions.get(question) or Tolerance()
+
+    def each(self, name: str) -> list[float]:
+        """Return the different values of a field of the questions' tolerances, in order."""
+        return sorted({getattr(tolerance, name) for tolerance in self.questions.values()} or {getattr(Tolerance, name)})
 
 
 def refuse_undecidable(rule: AcceptanceSpec, raters: RatersSpec, *, crowd: bool) -> None:

@@ -17,7 +17,7 @@ from annotation.campaign.rubric import LIMIT, Rubric, load_rubric
 from plumbline.errors import StudyError
 from plumbline.prompts import PROMPTS
 from plumbline.study import Study
-from plumbline.study.campaign import QualityLimits
+from plumbline.study.campaign import Tolerance
 from tests.annotation.campaigns import Make, small
 
 HTEB: dict[str, Any] = yaml.safe_load((PROMPTS / "rubrics" / "hteb.yaml").read_text(encoding="utf-8"))
@@ -147,10 +147,16 @@ def test_rules_of_another_scale_are_asked_for(variant: Make, tmp_path: Path) -> 
     on_scale(variant(acceptance={"threshold": 3.0}), tmp_path, points)
 
 
-def test_limits_of_quality_are_a_quarter_of_the_scale() -> None:
-    assert Rubric.model_validate(HTEB).quality == QualityLimits(within=1, apart=1.0, low=2.0)
-    changed = hteb_with({"from": 0, "to": 100, "step": 1}, 0, 100)
-    assert Rubric.model_validate(changed).quality == QualityLimits(25, 25.0, 25.0)
+def test_limits_of_quality_are_a_quarter_of_each_questions_scale() -> None:
+    papers = Rubric.model_validate(HTEB).quality
+    assert papers.of("quality") == papers.of("fluency") == Tolerance(within=1, apart=1.0, low=2.0)
+    slider = {"name": "close", "title": {"en": "How close?"}, "scale": {"from": 0, "to": 100, "step": 1}}
+    slider["points"] = {0: {"en": "not at all"}, 100: {"en": "the same"}}
+    both = Rubric.model_validate({**HTEB, "questions": [*HTEB["questions"], slider]}).quality
+    assert both.of("quality") == Tolerance() and both.of("close") == Tolerance(25, 25.0, 25.0)
+    assert both.each("within") == [1, 25]
+    strict = Rubric.model_validate({**HTEB, "questions": [*HTEB["questions"], {**slider, "tolerance": 10}]}).quality
+    assert strict.of("close") == Tolerance(10, 25.0, 25.0)
 
 
 def test_on_one_to_five_and_in_the_papers_rubrics_the_threshold_is_theirs(variant: Make, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from annotation.questions.rating import RatingQuestion
 from annotation.sampling.queues import Queue
 from annotation.server.plugin.plumbline_argilla.crowd_html import entrance_body
 from plumbline.study import ROOT, load_study
-from plumbline.study.campaign import QualityLimits
+from plumbline.study.campaign import Tolerance
 from tests.annotation.campaigns import Make
 from tests.annotation.crowd.made_offers import make_offer
 from tests.annotation.previews import data_of
@@ -42,7 +42,7 @@ def test_a_rating_is_right_within_the_studys_points_and_a_label_if_it_is_equal()
         RatingQuestion("quality", scale=(1, 2, 3, 4, 5)),
         SingleLabelQuestion("sound", labels=("good", "odd")),
     )
-    right = [value for value in (1, 2, 3, 4, 5) if rating.is_right(value, 3, QualityLimits.within)]
+    right = [value for value in (1, 2, 3, 4, 5) if rating.is_right(value, 3, Tolerance.within)]
     assert right == [2, 3, 4]
     assert label.is_right("odd", "odd", 0) and not label.is_right("good", "odd", 0)
 

@@ -39,7 +39,7 @@ def _controls(own: Sequence[Row], known: dict[str, Pair], rules: QualityLimits, 
         right = expected(pair.pool, pair.control).get(row["question"])
         if right is not None:
             answered += 1
-            if abs(row["value"] - right) > rules.within:
+            if abs(row["value"] - right) > rules.of(row["question"]).within:
                 off.append(f"{pair.control} {row['question']} {row['value']} instead of {right}")
     if off:
         yield "controls", f"{len(off)} of {answered} answers to controls are wrong: {_some(off)}", answered
@@ -52,7 +52,7 @@ def _repeats(own: Sequence[Row], known: dict[str, Pair], rules: QualityLimits) -
         first = before.get((known[row["pair_id"]].repeats, row["question"]))
         if known[row["pair_id"]].control == "repeat" and first is not None:
             again += 1
-            if abs(row["value"] - first) > rules.within:
+            if abs(row["value"] - first) > rules.of(row["question"]).within:
                 off.append(f"{row['question']} {first} then {row['value']}")
     if off:
         yield "repeats", f"{len(off)} of {again} repeated answers are inconsistent: {_some(off)}", again
@@ -97,7 +97,7 @@ def _apart(own: Sequence[Row], rows: Sequence[Row], known: dict[str, Pair], rule
         shift = statistics.fmean(one - other for one, other in zip(mine, theirs, strict=True))
         varied = len(set(mine)) > 1 and len(set(theirs)) > 1
         rho = statistics.correlation(_ranks(mine), _ranks(theirs)) if varied else None
-        if abs(shift) >= rules.apart or (rho is not None and rho < rules.least_rho):
+        if abs(shift) >= rules.of(question).apart or (rho is not None and rho < rules.least_rho):
             told = "no rank correlation (one side does not vary)" if rho is None else f"rank correlation {rho:.2f}"
             yield "apart from the others", f"{question}: {shift:+.2f} from the others' mean, {told}", len(mine)
 

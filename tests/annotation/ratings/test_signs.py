@@ -14,7 +14,7 @@ from annotation.ratings.decisions import low_pairs
 from annotation.ratings.signs import controls_missed, find_signs
 from annotation.records import Sign
 from plumbline.records import Pair, Rating
-from plumbline.study.campaign import QualityLimits
+from plumbline.study.campaign import QualityLimits, Tolerance
 from tests.annotation.ratings.plain_signs import plain_signs
 
 
@@ -28,7 +28,8 @@ SAMPLE = [f"p{number}" for number in range(24)]
 
 def with_rules(apart: float = 1.0, within: int = 1, **fixed: float) -> QualityLimits:
     """Rules with other values of what is the same in every study."""
-    return type("OtherRules", (QualityLimits,), fixed)(apart=apart, within=within)
+    tolerances = {"quality": Tolerance(within, apart), "fluency": Tolerance(within + 1, apart + 0.5)}
+    return type("OtherRules", (QualityLimits,), fixed)(tolerances)
 
 
 def pair(name: str, control: str = "", repeats: str = "") -> Pair:
@@ -211,3 +212,36 @@ def test_signs_are_those_of_a_plain_slow_computation() -> None:
 def _rounded(sign: Sign) -> Sign:
     """A shift or a rho of 0 may have either sign: sums of floats come in another order."""
     return sign.model_copy(update={"evidence": re.sub(r"[-+](?=0\.00)", "", sign.evidence)})
+
+
+def test_changed_labels_are_a_sign_where_they_agree_no_more_than_by_chance() -> None:
+    again = [pair(f"again{number}", "repeat", f"p{number}") for number in range(10)]
+    pairs = pd.DataFrame([one.model_dump() for one in (*_PAIRS[: len(SAMPLE)], *again)])
+    changed = {"steady": 0, "once": 1, "half": 5, "most": 9}
+    rows = []
+    for rater, number in changed.items():
+        for place in range(10):
+            label = ("same", "other")[place % 2]
+            second = ("same", "other")[(place + (place < number)) % 2]
+            both = {f"p{place}": label, f"again{place}": second}
+            rows += [{"pair_id": pair_id, "rater_id": rater, "answer": said} for pair_id, said in both.items()]
+    ratings = pd.DataFrame(rows).assign(
+        question="kind", value=math.nan, status="submitted", seconds=math.nan, comment=""
+    )
+    found = {sign.rater_id: sign.evidence for sign in find_signs(ratings, pairs, RULES, expected, ["kind"])}
+    assert found.keys() == {"half", "most"}  # two labels, equally frequent, agree by chance in half of all cases
+    assert found["most"].startswith("9 of 10 repeated answers are inconsistent: kind same then other")
+
+
+def test_each_question_has_the_tolerance_of_its_scale() -> None:
+    limits = QualityLimits({"close": Tolerance.of(range(101)), "quality": Tolerance.of((1, 2, 3, 4, 5))})
+    pairs = pd.DataFrame([one.model_dump() for one in (pair("p0"), pair("again0", "repeat", "p0"))])
+    answers = {"close": (57, 55), "quality": (1, 3)}
+    rows = [
+        {"pair_id": pair_id, "rater_id": "a", "question": question, "value": value}
+        for question, values in answers.items()
+        for pair_id, value in zip(("p0", "again0"), values, strict=True)
+    ]
+    ratings = pd.DataFrame(rows).assign(status="submitted", seconds=math.nan, comment="")
+    (sign,) = find_signs(ratings, pairs, limits, expected)
+    assert sign.evidence == "1 of 2 repeated answers are inconsistent: quality 1 then 3"
