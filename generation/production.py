@@ -26,6 +26,7 @@ from generation.output_statistics import flagged_lines, flagged_outputs
 from generation.unit import Shard, Unit, planned, take_over
 from plumbline.cli import Local, Named, Several, StudyOptions, reads
 from plumbline.errors import ServiceError, StudyError
+from plumbline.importing import uvloop
 from plumbline.manifest import stage
 from plumbline.models.asking import ask_all
 from plumbline.models.batch import (
@@ -168,8 +169,6 @@ async def generate_units(plan: Plan, generator: Generator, units: Sequence[Unit]
 def _generate(
     plan: Plan, units: Sequence[Unit], cluster: str = "", batch: BatchServer | None = None, *, allow_code: bool
 ) -> Counter[str]:
-    import uvloop  # noqa: PLC0415 (extra `generation`; reading outputs does not need it)
-
     async def work() -> Counter[str]:
         names = list(dict.fromkeys(unit.transformation for unit in units))
         generator = make_generator(plan, names, cluster=cluster, chat=batch, allow_code=allow_code)

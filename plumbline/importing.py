@@ -31,6 +31,7 @@ __all__ = [
     "refuse_strangers",
     "scipy",
     "upath",
+    "uvloop",
     "vl_convert",
 ]
 
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     import py3langid
     import scipy
     import upath
+    import uvloop
     import vl_convert
 else:
 

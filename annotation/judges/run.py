@@ -36,6 +36,7 @@ from generation.forecast import CHARACTERS_A_TOKEN, duration
 from plumbline import cli
 from plumbline.errors import StudyError, nearest
 from plumbline.identity import identity
+from plumbline.importing import uvloop
 from plumbline.models.asking import AnswerTable
 from plumbline.models.chat import QUIET, Attempt, Chat, Completion, ask_until, open_chat
 from plumbline.store import only_one
@@ -288,8 +289,6 @@ def judge(study: Study, names: Sequence[str] = (), outputs: int = 0, *, again: b
 
 def ask_each(progresses: Iterable[PromptedAnswers[Any, Any]]) -> list[JudgeRun]:
     """Ask each model its unanswered prompts, one model after another, since each needs the whole machine."""
-    import uvloop  # noqa: PLC0415 (extra `generation`; reading judgements does not need it)
-
     done = []
     for progress in progresses:
         try:
