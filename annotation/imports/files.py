@@ -6,6 +6,7 @@ JSON gives a row for each answer, or for each rater and item; exports of tools a
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import os
 import re
@@ -273,9 +274,13 @@ class _Records:
 
     @cached_property
     def roles(self) -> dict[str, str]:
-        """The roles of lists with a value for each answer, by path."""
+        """The roles of lists with a value for each answer, by path; not of lists that are texts in most records."""
         records = [entry for _, entry in self.entries if isinstance(entry, dict)]
-        return {path: role for record in records for path, role in _listed_answers(record)}
+        by_path = dict[str, list[str | None]]()
+        for path, role in itertools.chain.from_iterable(map(_listed_answers, records)):
+            by_path.setdefault(path, []).append(role)
+        return {path: next(filter(None, roles), "") for path, roles in by_path.items()
+                if 2 * roles.count(None) <= len(roles)}  # fmt: skip
 
     @cached_property
     def columns(self) -> dict[str, str]:
@@ -413,10 +418,12 @@ def _short_names(paths: set[str], preferred: set[str]) -> dict[str, str]:
     return {path: path if name in twice and path not in preferred else name for path, name in names.items()}
 
 
-def _listed_answers(entry: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the paths and roles of lists with a value for each answer: more likely answers than facts about items."""
+def _listed_answers(entry: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str | None]]:
+    """Yield the paths of lists and their roles, if they have a value for each answer; None for a list of texts."""
     lists = dict(_lists(entry, prefix))
-    yield from _parallel(lists).items()
+    parallel = _parallel(lists)
+    yield from ((path, parallel.get(path)) for path, value in lists.items()
+                if path in parallel or all(isinstance(element, str) for element in value))  # fmt: skip
     for path, value in lists.items():
         for element in value:
             if isinstance(element, dict):

@@ -180,3 +180,10 @@ def test_lines_of_json_end_only_where_lines_end(place: Workplace) -> None:
     (place.folder / "a.jsonl").write_bytes(lines.encode())
     place.take("a.jsonl")
     assert answers(place, "rating") == POINTS
+
+
+def test_a_list_of_texts_is_no_answer_where_one_record_has_a_number(place: Workplace) -> None:
+    records = [{"id": n, "text": text(n), "clarity": point(n, 0), "notes_on": ["so"]} for n in range(8)]
+    write(place, "d.jsonl", [*records, {**records[0], "id": 8, "text": text(8), "notes_on": ["3"]}])
+    done = place.take("d.jsonl", "--column", "answer=clarity", "--scale", "clarity=1..5", "--language", "en")
+    assert "unused (its name shows no role): notes_on" in done.out and len(place.ratings()) == 9
