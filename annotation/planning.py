@@ -138,10 +138,10 @@ class RatingVariation:
     noise: float = 1.1  # of single ratings
 
     @classmethod
-    def on(cls, scale: Sequence[float], given: Mapping[str, float] = MappingProxyType({})) -> RatingVariation:
-        """Return that of ratings on a scale: as `given`, or in proportion to that of ratings from 1 to 5."""
+    def on(cls, scale: Sequence[float], deviations: Mapping[str, float] = MappingProxyType({})) -> RatingVariation:
+        """Return that of ratings on a scale: by these deviations, or in proportion to that of ratings from 1 to 5."""
         times = (scale[-1] - scale[0]) / 4
-        return cls(**{name: given.get(name, times * usual) for name, usual in asdict(cls()).items()})
+        return cls(**{name: deviations.get(name, times * usual) for name, usual in asdict(cls()).items()})
 
     @property
     def total(self) -> float:

@@ -83,8 +83,8 @@ def plan_text(study: Study, planning: PlanOptions) -> str:
     rubric = load_rubric(study)
     design = Design.of(study, rubric)
     rule = design.rule
-    given = {"spread": planning.spread, "bias": planning.bias, "noise": planning.noise}
-    assumed = {name: value for name, value in given.items() if value is not None}
+    deviations = {"spread": planning.spread, "bias": planning.bias, "noise": planning.noise}
+    assumed = {name: value for name, value in deviations.items() if value is not None}
     by_blocks = bool(study.raters.blocks)
     study_size, (judged, item) = (study.sample.pairs, study.raters.per_pair), study.called
     sizes = sizes_asked(study_size, planning, by_blocks=by_blocks)

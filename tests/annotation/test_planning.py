@@ -283,7 +283,7 @@ def test_a_difference_between_systems_is_found_as_often_as_the_plan_says() -> No
 def test_ratings_vary_in_proportion_to_their_scale() -> None:
     """A slider from 0 to 100 is planned as 1 to 5 stretched to it, unless somebody says how its ratings vary."""
     slider = RatingVariation.on((0, 100))
-    assert (slider.spread, slider.bias, slider.noise) == (20, 6.25, 27.5)
+    assert (slider.spread, slider.bias, slider.noise) == pytest.approx((20, 6.25, 27.5))
     assert RatingVariation.on((0, 100), {"spread": 31.0}).spread == 31
     assert RatingVariation.on((1, 2, 3, 4, 5)) == RatingVariation()
     assert least_difference((100, 3), 2, slider) == pytest.approx(25 * least_difference((100, 3), 2, RatingVariation()))
