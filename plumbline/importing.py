@@ -17,6 +17,7 @@ from plumbline.interrupt import PACKAGES, SCRIPTS, started_module
 
 __all__ = [
     "HERE",
+    "aiohttp",
     "altair",
     "argilla",
     "charset_normalizer",
@@ -52,6 +53,7 @@ class _OnDemand:
 
 TYPE_CHECKING = False  # true for type checkers, as in `plumbline`
 if TYPE_CHECKING:
+    import aiohttp
     import altair
     import argilla
     import charset_normalizer

@@ -21,10 +21,9 @@ from types import MappingProxyType
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-import aiohttp
-
 from plumbline.addresses import key_in, proxy_for
 from plumbline.errors import ServiceError, StudyError, TextFailedError, TextRefusedError, TextUnansweredError
+from plumbline.importing import aiohttp
 from plumbline.models.chat import AS_TEXT, QUIET, Attempt, Chat, Completion
 from plumbline.models.servers import (
     PASSING,
