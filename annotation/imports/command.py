@@ -286,7 +286,7 @@ def _import(request: ImportRequest, home: Home, material: Material, say: Callabl
     has_texts = material.items[list(_TEXTS)].notna().any(axis=None)
     in_language = f"{language_name(language)} (if this is wrong, add --language CODE)"
     say(f"  texts: {in_language if has_texts else 'none in the files, so ids replace them'}")
-    say(f"  next: {study.command('accept')}; then {study.command('ratings-report')}")
+    say(f"  next: {study.command('accept')}")
 
 
 @contextlib.contextmanager

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from types import MappingProxyType
 
@@ -53,120 +54,140 @@ def status_text(status: Status, names: Mapping[str, str] = MappingProxyType({}))
     return "\n\n".join([*parts, f"Next: {next_step(status)}"])
 
 
-def next_step(status: Status) -> str:
-    """Return the next step, in one line with its command."""
+@dataclass(frozen=True)
+class Step:
+    """The next step of a study: a command to paste (empty where no command helps), and what to know about it."""
+
+    command: str
+    words: str = ""
+
+    def __str__(self) -> str:
+        """The command in a line, and below it the words."""
+        return f"{self.command}\n  {self.words}" if self.command and self.words else self.command or self.words
+
+
+def next_step(status: Status) -> Step:
+    """Return the next step."""
     if status.rules_changed and status.sources:
-        return f'{status.study.command("accept")} --amend "reason", or undo the change of the rules'
+        amend = f'{status.study.command("accept")} --amend "reason"'
+        return Step(amend, "the rules changed after the first rating: say why, or undo the change")
     came_whole = bool(status.sources) and status.stages["transformations"].state == "not yet"
     if came_whole and (step := _rate(status) or _before_scores(status)):
         return step  # an import has pairs and ratings; outputs are needed for scores alone
     return _make(status) or _rate(status) or _judge(status)
 
 
-def _before_scores(status: Status) -> str:
-    """Return the command for an import's missing verdicts or report; empty if only scores are left."""
+def _before_scores(status: Status) -> Step | None:
+    """Return the command for an import's missing verdicts or report; None if only scores are left."""
     stages = {name: stage for name, stage in status.stages.items() if name in ("verdicts", "report")}
     step = _after(replace(status, stages=stages))
-    return step or (_judge(status) if status.stages["scores"].state == "done" else "")
+    return step or (_judge(status) if status.stages["scores"].state == "done" else None)
 
 
-def _make(status: Status) -> str:
-    """Return the next step up to a published sample; empty after it."""
+def _make(status: Status) -> Step | None:
+    """Return the next step up to a published sample; None after it."""
     state = {name: stage.state for name, stage in status.stages.items()}
     begun = state["published"] != "not yet" or state["collected"] != "not yet"
     if state["transformations"] != "done" or (state["texts"] == "stale" and status.study.judging.transforms):
-        return status.study.command("generate")
+        return Step(status.study.command("generate"))
     judging = status.study.judging
     if state["texts"] == "not yet" and not judging.transforms and judging.first_command != "sample":
-        return status.study.command(judging.first_command)
+        return Step(status.study.command(judging.first_command))
     if step := _draw(status, begun=begun):
         return step
-    if step := "" if begun else _never(status):
+    if step := None if begun else _never(status):
         return step
     refix = status.rules_changed and not status.sources  # they may change before the first rating
     if not begun or refix or state["published"] == "stale":
-        crowd = f", or {status.study.command('crowd plan')} --platform prolific or rehearsal"
         may_crowd = status.study.crowd is not None and not status.sources  # workers may still be asked instead
-        return f"{status.study.command('publish')}{crowd if may_crowd else ''}"
-    return ""
+        crowd = f"or, to ask a crowd: {status.study.command('crowd plan')} --platform prolific (or rehearsal)"
+        return Step(status.study.command("publish"), crowd if may_crowd else "")
+    return None
 
 
-def _never(status: Status) -> str:
-    """Return advice if no answers can decide any undecided group; empty if some can."""
+def _never(status: Status) -> Step | None:
+    """Return advice if no answers can decide any undecided group; None if some can."""
     groups, study = status.undecided, status.study
     if not groups or not all(group.lacks(study) for group in groups):
-        return ""
+        return None
     begun = any(status.stages[name].state != "not yet" for name in ("published", "collected"))
-    return never_lines(study, groups, offered=begun)[0]
+    return Step("", never_lines(study, groups, offered=begun)[0])
 
 
-def _draw(status: Status, *, begun: bool) -> str:
-    """Return the next command towards the study's sample; empty if it is drawn. `begun`: raters may have seen it."""
+def _draw(status: Status, *, begun: bool) -> Step | None:
+    """Return the next step towards the study's sample; None if it is drawn. `begun`: raters may have seen it."""
     stage, sample = status.stages["sample"], status.study.command("sample")
     extend = f'{sample} --extend "reason"'
     if stage.state in ("not yet", "under way"):
-        return sample if stage.state == "not yet" else extend
+        return Step(sample if stage.state == "not yet" else extend)
     if status.mismatch:
-        again = f"{status.study.command('generate')}, then {sample}" if status.study.judging.transforms else sample
-        return status.mismatch[0].rpartition(";")[2].strip() if begun else again
+        if begun:
+            return Step("", status.mismatch[0].rpartition(";")[2].strip())
+        transforms = status.study.judging.transforms
+        return Step(status.study.command("generate"), f"then {sample}") if transforms else Step(sample)
     if stage.state == "stale" and not begun:
-        return sample
+        return Step(sample)
     if "other settings" in stage.note:
-        return f"{extend}, which adds the pairs that the study asks for now, or undo the change of the sample"
-    return ""
+        return Step(extend, "adds the pairs that the study asks for now; or undo the change of the sample")
+    return None
 
 
-def _rate(status: Status) -> str:
-    """The next step while ratings come in; empty when verdicts can be or have been reached."""
+def _rate(status: Status) -> Step | None:
+    """Return the next step while ratings come in; None when verdicts can be or have been reached."""
     study, collect = status.study, _collect(status)
     if status.uncollected:
-        return f"{collect} ({count(status.uncollected, 'answer')} on the server that are not collected yet)"
+        return _collected(status, f"{count(status.uncollected, 'answer')} on the server that are not collected yet")
     if not status.sources and study.raters.simulated:
-        return f"{study.command('simulate')}, then {collect}"
+        return Step(study.command("simulate"), f"then {collect}")
     if status.stages["collected"].state != "done":
         return _first(status)
     if status.decided and status.stages["verdicts"].state == "done":
-        return ""
+        return None
     if status.to_look_at or (status.unreviewed and status.stages["verdicts"].state != "done"):
         return _review(status)
-    return "" if status.decided else _wait(status)
+    return None if status.decided else _wait(status)
 
 
-def _first(status: Status) -> str:
-    """Return the next command while nothing is collected, or the collected answers are about other pairs."""
+def _first(status: Status) -> Step:
+    """Return the next step while nothing is collected, or the collected answers are about other pairs."""
     collect, annotators = _collect(status), status.stages["published"].annotators
     if status.sources or annotators is None:
-        return collect
+        return _collected(status)
     if step := _never(status):
         return step
     if not annotators:
-        more = _find(status)
-        return f"give annotators access: {more}; or, if some have had access since the publication, {collect}"
-    return f"wait for the ratings of {count(annotators, 'annotator')} (counted at publication), then {collect}"
+        return _find(status, f"nobody can rate yet; if some have had access since the publication: {collect}")
+    return Step(collect, f"when raters have answered: {count(annotators, 'annotator')} can, counted at publication")
 
 
-def _find(status: Status) -> str:
+def _find(status: Status, words: str) -> Step:
+    """Return the step that lets raters in: those whom the study names, or somebody."""
+    if people := status.study.raters.people:
+        return Step(f"{status.study.command('users invite')} {shlex.join(people)}", words)
     languages = f" --languages {','.join(status.languages)}" if status.languages else ""
-    return f"plumbline users add NAME{languages}, then {status.study.command('publish')}"
+    add = f"plumbline users add NAME{languages}"
+    return Step(status.study.command("publish"), f"after `{add}` for each new rater: {words}")
 
 
-def _wait(status: Status) -> str:
-    """Return the next command towards answers that can decide something; empty if none are to come."""
+def _wait(status: Status) -> Step | None:
+    """Return the next step towards answers that can decide something; None if no answers are to come."""
     if step := _never(status):
         return step
     if status.again:
         more = f"offers the pairs of {count(status.again, 'answer')} by excluded raters to others"
-        return f"{status.study.command('publish')} ({more})"
+        return Step(status.study.command("publish"), more)
     missing = sum(group.open for group in status.undecided if not group.lacks(status.study))
     if not missing:
-        return ""
+        return None
     once = not status.study.raters.blocks and status.stages["verdicts"].state == "not yet"
-    after = _after(status) or "nothing is left to do"
-    end = f"when no more answers will come{', and only once' if once else ''}: {after}"
+    after = _after(status)
+    rest = after.command if after else "nothing is left to do"
+    end = f"when no more will come{', and only once' if once else ''}: {rest}"
     if status.nobody_left:
-        more = f"find more raters for {count(missing, 'answer')}, since the present ones have nothing left to rate"
-        return f"{more}: {_find(status)} ({end})"
-    return f"wait for {count(missing, 'answer')}; {_collect(status)} ({end})"
+        return _find(
+            status, f"{count(missing, 'answer')} to come, and the present raters have none left to give; {end}"
+        )
+    return _collected(status, f"when more of the {count(missing, 'answer')} that are open have come; {end}")
 
 
 def _collect(status: Status) -> str:
@@ -177,19 +198,25 @@ def _collect(status: Status) -> str:
     return f"{status.study.command('collect')}{more}"
 
 
-def _review(status: Status) -> str:
-    """Return the command that records a look at raters whom verdicts wait for, or else at those with signs."""
+def _collected(status: Status, words: str = "") -> Step:
+    """Return the step that collects; where answers come in a file that only people can name, it is in the words."""
+    collect = _collect(status)
+    return Step("", f"{collect} {words}".strip()) if " --csv " in collect else Step(collect, words)
+
+
+def _review(status: Status) -> Step:
+    """Return the step that records a look at raters whom verdicts wait for, or else at those with signs."""
     raters, relation = status.to_look_at, "whom verdicts wait for"
-    options = f"--exclude {' '.join(raters_named(raters))} or --keep {' '.join(raters_named(raters))}"
+    names = " ".join(raters_named(raters)) if raters else "RATER"
     if not raters:
         raters, relation = status.unreviewed, "with signs and no decision yet"
-        options = "--exclude RATER or --keep RATER"
-    review = status.study.command("review")
-    return f"{review}, then the same with {options}, and --reason, for {count(len(raters), 'rater')} {relation}"
+    about = f"{count(len(raters), 'rater')} {relation}"
+    words = f"then decide about {about}: add --exclude {names} or --keep {names}, and --reason"
+    return Step(status.study.command("review"), words)
 
 
-def _judge(status: Status) -> str:
-    """The next step from complete ratings on."""
+def _judge(status: Status) -> Step:
+    """Return the next step from complete ratings on."""
     if step := _after(status):
         return step
     if status.unreviewed:
@@ -198,17 +225,15 @@ def _judge(status: Status) -> str:
     if status.judged and not status.decided:
         names = [name for group in status.undecided for name in group.names]
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-        return f"nothing to wait for: no further answer can decide {', '.join(names[:_NAMED])}{more}"
+        return Step("", f"nothing to wait for: no further answer can decide {', '.join(names[:_NAMED])}{more}")
     if missing:
-        are = "is" if missing == 1 else "are"
-        return (
-            f"nothing to do: all is decided, although {count(missing, 'answer')} that the study asks for {are} missing"
-        )
-    return "nothing is left to do"
+        missing_answers = count(missing, "answer that the study asks for is", "answers that the study asks for are")
+        return Step("", f"nothing is left to do: all is decided ({missing_answers} missing)")
+    return Step("", "nothing is left to do")
 
 
-def _after(status: Status) -> str:
-    """Return the first command after collecting that has not run on the present ratings; empty if all have."""
+def _after(status: Status) -> Step | None:
+    """Return the first command after collecting that has not run on the present ratings; None if all have."""
     commands = {
         "verdicts": "accept",
         "report": "ratings-report",
@@ -217,8 +242,8 @@ def _after(status: Status) -> str:
     }
     for stage, command in commands.items():
         if stage in status.stages and status.stages[stage].state != "done":
-            return status.study.command(command)
-    return ""
+            return Step(status.study.command(command))
+    return None
 
 
 def _flow_text(status: Status) -> str:
@@ -324,13 +349,13 @@ def headline(
     return (answer, *([f"{better}."] if better else []), *rest)
 
 
-def in_short(answer: str, doubts: Sequence[str], step: str) -> tuple[str, ...]:
+def in_short(answer: str, doubts: Sequence[str], step: Step) -> tuple[str, ...]:
     """Return three sentences: the answer, the first doubt with the number of others, the next step."""
     more = f" {count(len(doubts) - 1, 'further doubt')}." if doubts[1:] else ""
     return (
         answer,
         f"Doubtful: {doubts[0]}.{more}" if doubts else "Doubtful: nothing that was checked.",
-        f"Next: {step}",  # no full stop: it may end in a command, to be pasted
+        f"Next: {step}",  # no full stop: its first line is a command, to be pasted
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -10,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from annotation.records import Verdict
-from annotation.status.text import headline
+from annotation.status.text import headline, next_step
 from annotation.verdicts.doubts import doubts_text
 from annotation.verdicts.systems import NONE
 from annotation.verdicts.tables import display, rated
@@ -22,7 +21,6 @@ from streamlit_app.readers import StudyReader
 
 READER = StudyReader
 STATES = {"done": "✔ done", "stale": "⚠ stale", "under way": "… running", "not yet": "– not yet"}
-_COMMAND = re.compile(r"(?:python -m|plumbline) [^,;(]+")
 _BESIDE = 4  # tiles
 
 
@@ -50,8 +48,8 @@ def _short(reader: StudyReader) -> None:
     sentences = list(headline(status, holding, reader.side_by_side() if holding else NONE))
     heading("In short")
     st.text("\n".join(sentences))
-    for command in _COMMAND.findall(sentences[-1]):
-        st.code(command.strip().removesuffix("."), language=None, wrap_lines=True)
+    if command := next_step(status).command:
+        st.code(command, language=None, wrap_lines=True)
 
 
 def _scores(reader: StudyReader, room: Sequence[st.delta_generator.DeltaGenerator]) -> None:

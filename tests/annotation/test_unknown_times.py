@@ -89,7 +89,7 @@ def test_a_file_without_times_calls_nobody_careless(tmp_path: Path, texts: pd.Da
     status = read_status(Evidence(study), datetime.now(UTC))
     assert status.raters["last"].isna().all()  # the file's time is nobody's
     text = status_text(status)
-    assert UNKNOWN.format(3) in text and "--exclude" not in text + next_step(status)
+    assert UNKNOWN.format(3) in text and "--exclude" not in text + str(next_step(status))
     assert UNKNOWN.format(3) in review_text(evidence, evidence.signs, evidence.unlooked)
     shared = export(study)  # the file's time is no rating's
     assert pd.read_csv(shared / "ratings.csv")["submitted_at"].isna().all()

@@ -63,7 +63,7 @@ def test_answers_on_the_running_server_are_counted(
     assert status.server is not None and status.server.by_account == {"ada-now": 4, "bob-now": 1}
     text = status_text(status)
     assert f"The server at {argilla.url} has 5 submitted answers from 2 accounts; 0 are collected" in text
-    assert "5 answers on the server that are not collected yet" in next_step(status)
+    assert "5 answers on the server that are not collected yet" in str(next_step(status))
 
     place = ["--study", str(study.file), "--exports", str(study.folder.parent), "--data", str(home.path)]
     assert run(["status", *place]) == 0
@@ -72,4 +72,4 @@ def test_answers_on_the_running_server_are_counted(
     collect(study, argilla)
     after = looked_at(study, home)
     assert (after.uncollected, after.on_record) == (0, 5)
-    assert "the server has and" not in next_step(after)
+    assert "the server has and" not in str(next_step(after))

@@ -122,7 +122,7 @@ def at(study: Study) -> tuple[Status, str]:
     following = next_step(status)
     assert text.endswith(f"Next: {following}")
     assert (SIMULATED in text) == status.simulated
-    return status, following.replace(study.arguments, ARGUMENTS)
+    return status, str(following).replace(study.arguments, ARGUMENTS)
 
 
 def states(status: Status) -> str:
@@ -182,7 +182,7 @@ def test_from_nothing_to_a_published_sample(demo: Study) -> None:
 
     noted(demo, "publish", ["pairs.parquet", "controls.parquet"])
     fix_rules(CampaignRecords(demo))
-    assert at(demo)[1].startswith(f"{MAIN} simulate {ARGUMENTS}, then {MAIN} collect")
+    assert at(demo)[1].startswith(f"{MAIN} simulate {ARGUMENTS}\n  then {MAIN} collect")
     people = demo.model_copy(update={"raters": demo.raters.model_copy(update={"simulated": ()})})
     assert at(people)[1] == f"{MAIN} collect {ARGUMENTS}"
     text, every = status_text(read_status(Evidence(people), NOW)), people.raters.per_pair
@@ -193,12 +193,16 @@ def test_from_nothing_to_a_published_sample(demo: Study) -> None:
     for number, who in ((1, "1 annotator"), (3, "3 annotators")):
         with stage(demo, "publish", [demo.folder / "pairs.parquet"], settings={"annotators": number}):
             pass
-        following = f"wait for the ratings of {who} (counted at publication), then {MAIN} collect {ARGUMENTS}"
+        words = f"when raters have answered: {who} can, counted at publication"
+        following = f"{MAIN} collect {ARGUMENTS}\n  {words}"
         assert at(people)[1] == following
         assert f"published to {who}; no ratings" in status_text(read_status(Evidence(people), NOW))
     with stage(demo, "publish", [demo.folder / "pairs.parquet"], settings={"annotators": 0}):
         pass
-    assert at(people)[1].startswith(f"give annotators access: {MAIN} users add NAME")
+    lines = at(people)[1].splitlines()
+    assert lines[0] == f"{MAIN} publish {ARGUMENTS}" and f"after `{MAIN} users add NAME" in lines[1]
+    named = people.model_copy(update={"raters": people.raters.model_copy(update={"people": ("ada", "jo ann")})})
+    assert at(named)[1].splitlines()[0] == f"{MAIN} users invite {ARGUMENTS} ada 'jo ann'"
 
 
 OTHER_SAMPLES: dict[str, object] = {
@@ -249,9 +253,9 @@ def test_an_unfinished_campaign_shows_no_decision_unless_the_rule_allows_to_look
     status, following = at(fixed)
     assert set(status.progress["verdict"]) == {"waiting for 16 answers"} and not status.decided
     assert not any(word in status_text(status) for word in ("accepted", "rejected", "undecided"))
-    assert following.startswith("wait for 128 answers; ") and following.endswith(
-        f"(when no more answers will come, and only once: {MAIN} accept {ARGUMENTS})"
-    )
+    first, words = following.splitlines()
+    assert first == f"{MAIN} collect {ARGUMENTS}" and "when more of the 128 answers that are open have come" in words
+    assert words.endswith(f"when no more will come, and only once: {MAIN} accept {ARGUMENTS}")
     assert list(generated.folder.glob("verdicts*")) == []  # nothing is written
 
     by_blocks = judged_by(generated, rule="lower_bound")
@@ -284,16 +288,16 @@ def test_nobody_waits_for_what_cannot_decide(generated: Study) -> None:
         rows.loc["paraphrasing", "verdict"] == "no verdict, and will stay so: at most 19 of 20 needed pairs can count"
     )
     others = int(rows["open"].drop("paraphrasing").sum())
-    assert rows["open"]["paraphrasing"] > 0 and following.startswith(f"wait for {others} answers")
+    assert rows["open"]["paraphrasing"] > 0 and f"when more of the {others} answers" in following
     (warning,) = [line for line in status.warnings if line.startswith("too few pairs can ever count")]
     assert "for a verdict (acceptance.min_pairs): Paraphrasing (en) 19 of 20. Add" in warning and "--extend" in warning
 
     small = judged_by(generated, min_pairs=49)  # more than both translations have together
     status, following = at(small)
     assert following.startswith("too few pairs can ever count") and "and 4 more" in following
-    assert "wait for" not in following and status.progress["verdict"].str.contains("at most").all()
+    assert "when more" not in following and status.progress["verdict"].str.contains("at most").all()
 
     accept(generated)
     headlines = headline(read_status(Evidence(generated), NOW), concluded(generated).verdicts)
     assert "undecided: Paraphrasing" in headlines[0]
-    assert "(acceptance.min_pairs): Paraphrasing (en) 19 of 20" in headlines[2] and "wait for" not in headlines[2]
+    assert "(acceptance.min_pairs): Paraphrasing (en) 19 of 20" in headlines[2] and "when more" not in headlines[2]
