@@ -55,7 +55,7 @@ def status_text(status: Status, names: Mapping[str, str] = MappingProxyType({}))
 
 
 @dataclass(frozen=True)
-class Step:
+class NextStep:
     """The next step of a study: a command to paste (empty where no command helps), and what to know about it."""
 
     command: str
@@ -66,33 +66,33 @@ class Step:
         return f"{self.command}\n  {self.words}" if self.command and self.words else self.command or self.words
 
 
-def next_step(status: Status) -> Step:
+def next_step(status: Status) -> NextStep:
     """Return the next step."""
     if status.rules_changed and status.sources:
         amend = f'{status.study.command("accept")} --amend "reason"'
-        return Step(amend, "the rules changed after the first rating: say why, or undo the change")
+        return NextStep(amend, "the rules changed after the first rating: say why, or undo the change")
     came_whole = bool(status.sources) and status.stages["transformations"].state == "not yet"
     if came_whole and (step := _rate(status) or _before_scores(status)):
         return step  # an import has pairs and ratings; outputs are needed for scores alone
     return _make(status) or _rate(status) or _judge(status)
 
 
-def _before_scores(status: Status) -> Step | None:
+def _before_scores(status: Status) -> NextStep | None:
     """Return the command for an import's missing verdicts or report; None if only scores are left."""
     stages = {name: stage for name, stage in status.stages.items() if name in ("verdicts", "report")}
     step = _after(replace(status, stages=stages))
     return step or (_judge(status) if status.stages["scores"].state == "done" else None)
 
 
-def _make(status: Status) -> Step | None:
+def _make(status: Status) -> NextStep | None:
     """Return the next step up to a published sample; None after it."""
     state = {name: stage.state for name, stage in status.stages.items()}
     begun = state["published"] != "not yet" or state["collected"] != "not yet"
     if state["transformations"] != "done" or (state["texts"] == "stale" and status.study.judging.transforms):
-        return Step(status.study.command("generate"))
+        return NextStep(status.study.command("generate"))
     judging = status.study.judging
     if state["texts"] == "not yet" and not judging.transforms and judging.first_command != "sample":
-        return Step(status.study.command(judging.first_command))
+        return NextStep(status.study.command(judging.first_command))
     if step := _draw(status, begun=begun):
         return step
     if step := None if begun else _never(status):
@@ -101,44 +101,44 @@ def _make(status: Status) -> Step | None:
     if not begun or refix or state["published"] == "stale":
         may_crowd = status.study.crowd is not None and not status.sources  # workers may still be asked instead
         crowd = f"or, to ask a crowd: {status.study.command('crowd plan')} --platform prolific (or rehearsal)"
-        return Step(status.study.command("publish"), crowd if may_crowd else "")
+        return NextStep(status.study.command("publish"), crowd if may_crowd else "")
     return None
 
 
-def _never(status: Status) -> Step | None:
+def _never(status: Status) -> NextStep | None:
     """Return advice if no answers can decide any undecided group; None if some can."""
     groups, study = status.undecided, status.study
     if not groups or not all(group.lacks(study) for group in groups):
         return None
     begun = any(status.stages[name].state != "not yet" for name in ("published", "collected"))
-    return Step("", never_lines(study, groups, offered=begun)[0])
+    return NextStep("", never_lines(study, groups, offered=begun)[0])
 
 
-def _draw(status: Status, *, begun: bool) -> Step | None:
+def _draw(status: Status, *, begun: bool) -> NextStep | None:
     """Return the next step towards the study's sample; None if it is drawn. `begun`: raters may have seen it."""
     stage, sample = status.stages["sample"], status.study.command("sample")
     extend = f'{sample} --extend "reason"'
     if stage.state in ("not yet", "under way"):
-        return Step(sample if stage.state == "not yet" else extend)
+        return NextStep(sample if stage.state == "not yet" else extend)
     if status.mismatch:
         if begun:
-            return Step("", status.mismatch[0].rpartition(";")[2].strip())
+            return NextStep("", status.mismatch[0].rpartition(";")[2].strip())
         transforms = status.study.judging.transforms
-        return Step(status.study.command("generate"), f"then {sample}") if transforms else Step(sample)
+        return NextStep(status.study.command("generate"), f"then {sample}") if transforms else NextStep(sample)
     if stage.state == "stale" and not begun:
-        return Step(sample)
+        return NextStep(sample)
     if "other settings" in stage.note:
-        return Step(extend, "adds the pairs that the study asks for now; or undo the change of the sample")
+        return NextStep(extend, "adds the pairs that the study asks for now; or undo the change of the sample")
     return None
 
 
-def _rate(status: Status) -> Step | None:
+def _rate(status: Status) -> NextStep | None:
     """Return the next step while ratings come in; None when verdicts can be or have been reached."""
     study, collect = status.study, _collect(status)
     if status.uncollected:
         return _collected(status, f"{count(status.uncollected, 'answer')} on the server that are not collected yet")
     if not status.sources and study.raters.simulated:
-        return Step(study.command("simulate"), f"then {collect}")
+        return NextStep(study.command("simulate"), f"then {collect}")
     if status.stages["collected"].state != "done":
         return _first(status)
     if status.decided and status.stages["verdicts"].state == "done":
@@ -148,7 +148,7 @@ def _rate(status: Status) -> Step | None:
     return None if status.decided else _wait(status)
 
 
-def _first(status: Status) -> Step:
+def _first(status: Status) -> NextStep:
     """Return the next step while nothing is collected, or the collected answers are about other pairs."""
     collect, annotators = _collect(status), status.stages["published"].annotators
     if status.sources or annotators is None:
@@ -157,25 +157,25 @@ def _first(status: Status) -> Step:
         return step
     if not annotators:
         return _find(status, f"nobody can rate yet; if some have had access since the publication: {collect}")
-    return Step(collect, f"when raters have answered: {count(annotators, 'annotator')} can, counted at publication")
+    return NextStep(collect, f"when raters have answered: {count(annotators, 'annotator')} can, counted at publication")
 
 
-def _find(status: Status, words: str) -> Step:
+def _find(status: Status, words: str) -> NextStep:
     """Return the step that lets raters in: those whom the study names, or somebody."""
     if people := status.study.raters.people:
-        return Step(f"{status.study.command('users invite')} {shlex.join(people)}", words)
+        return NextStep(f"{status.study.command('users invite')} {shlex.join(people)}", words)
     languages = f" --languages {','.join(status.languages)}" if status.languages else ""
     add = f"plumbline users add NAME{languages}"
-    return Step(status.study.command("publish"), f"after `{add}` for each new rater: {words}")
+    return NextStep(status.study.command("publish"), f"after `{add}` for each new rater: {words}")
 
 
-def _wait(status: Status) -> Step | None:
+def _wait(status: Status) -> NextStep | None:
     """Return the next step towards answers that can decide something; None if no answers are to come."""
     if step := _never(status):
         return step
     if status.again:
         more = f"offers the pairs of {count(status.again, 'answer')} by excluded raters to others"
-        return Step(status.study.command("publish"), more)
+        return NextStep(status.study.command("publish"), more)
     missing = sum(group.open for group in status.undecided if not group.lacks(status.study))
     if not missing:
         return None
@@ -198,13 +198,13 @@ def _collect(status: Status) -> str:
     return f"{status.study.command('collect')}{more}"
 
 
-def _collected(status: Status, words: str = "") -> Step:
+def _collected(status: Status, words: str = "") -> NextStep:
     """Return the step that collects; where answers come in a file that only people can name, it is in the words."""
     collect = _collect(status)
-    return Step("", f"{collect} {words}".strip()) if " --csv " in collect else Step(collect, words)
+    return NextStep("", f"{collect} {words}".strip()) if " --csv " in collect else NextStep(collect, words)
 
 
-def _review(status: Status) -> Step:
+def _review(status: Status) -> NextStep:
     """Return the step that records a look at raters whom verdicts wait for, or else at those with signs."""
     raters, relation = status.to_look_at, "whom verdicts wait for"
     names = " ".join(raters_named(raters)) if raters else "RATER"
@@ -212,10 +212,10 @@ def _review(status: Status) -> Step:
         raters, relation = status.unreviewed, "with signs and no decision yet"
     about = f"{count(len(raters), 'rater')} {relation}"
     words = f"then decide about {about}: add --exclude {names} or --keep {names}, and --reason"
-    return Step(status.study.command("review"), words)
+    return NextStep(status.study.command("review"), words)
 
 
-def _judge(status: Status) -> Step:
+def _judge(status: Status) -> NextStep:
     """Return the next step from complete ratings on."""
     if step := _after(status):
         return step
@@ -225,14 +225,14 @@ def _judge(status: Status) -> Step:
     if status.judged and not status.decided:
         names = [name for group in status.undecided for name in group.names]
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-        return Step("", f"nothing to wait for: no further answer can decide {', '.join(names[:_NAMED])}{more}")
+        return NextStep("", f"nothing to wait for: no further answer can decide {', '.join(names[:_NAMED])}{more}")
     if missing:
         missing_answers = count(missing, "answer that the study asks for is", "answers that the study asks for are")
-        return Step("", f"nothing is left to do: all is decided ({missing_answers} missing)")
-    return Step("", "nothing is left to do")
+        return NextStep("", f"nothing is left to do: all is decided ({missing_answers} missing)")
+    return NextStep("", "nothing is left to do")
 
 
-def _after(status: Status) -> Step | None:
+def _after(status: Status) -> NextStep | None:
     """Return the first command after collecting that has not run on the present ratings; None if all have."""
     commands = {
         "verdicts": "accept",
@@ -242,7 +242,7 @@ def _after(status: Status) -> Step | None:
     }
     for stage, command in commands.items():
         if stage in status.stages and status.stages[stage].state != "done":
-            return Step(status.study.command(command))
+            return NextStep(status.study.command(command))
     return None
 
 
@@ -349,7 +349,7 @@ def headline(
     return (answer, *([f"{better}."] if better else []), *rest)
 
 
-def in_short(answer: str, doubts: Sequence[str], step: Step) -> tuple[str, ...]:
+def in_short(answer: str, doubts: Sequence[str], step: NextStep) -> tuple[str, ...]:
     """Return three sentences: the answer, the first doubt with the number of others, the next step."""
     more = f" {count(len(doubts) - 1, 'further doubt')}." if doubts[1:] else ""
     return (

@@ -17,7 +17,7 @@ from cyclopts import Parameter
 
 from annotation.campaign.records import LOOKS, PAIRS, RATINGS
 from annotation.status.status import Status, read_status
-from annotation.status.text import Step, in_short, next_step
+from annotation.status.text import NextStep, in_short, next_step
 from annotation.verdicts.rules import late_lines
 from annotation.verdicts.tables import display
 from evaluation.display import points
@@ -67,7 +67,7 @@ _DEFAULT = Choices()
 def headline(results: PaperResults, status: Status, doubts: Sequence[str], missing: Sequence[str]) -> tuple[str, ...]:
     """Return three sentences: the change of scores, doubts, the next step (the missing scores, if there are any)."""
     study = status.study
-    step = Step(study.command(COMMAND), "computes the missing scores") if missing else next_step(status)
+    step = NextStep(study.command(COMMAND), "computes the missing scores") if missing else next_step(status)
     return in_short(f"{answer(results)}.", doubts, step)
 
 
