@@ -179,15 +179,16 @@ class QualtricsResponses(SheetForm):
         start, words = marked + 1, table.cells.iloc[0].astype(object).fillna("").astype(str)
         cells = table.cells.iloc[start:].reset_index(drop=True)
         cells = cells.apply(lambda column: column.cat.remove_unused_categories())
+        if "Finished" in cells:
+            unfinished = cells["Finished"].astype(str).str.casefold().isin(_WORDS["unticked"])
+            status = cells["Status"].astype(object) if "Status" in cells else "submitted"
+            cells["Status"] = pd.Categorical(np.where(unfinished, "incomplete", status))
         roles = {name: role for name, role in _FORMS["qualtrics"].items() if name in cells}
         if any(by_name(str(name)) == "rater" for name in cells.columns if name not in roles):
             roles["ResponseId"] = "unused"
         texts = {str(name): " ".join(words[name].split()) for name in cells.columns if name not in roles and marked}
         named = _wordings({name: text for name, text in texts.items() if not text.startswith(_UNWRITTEN)})
         named = {name: text for name, text in named.items() if text not in cells}
-        if "Finished" in cells and "Status" in cells:
-            unfinished = cells["Finished"].astype(str).str.casefold().isin(_WORDS["unticked"])
-            cells["Status"] = pd.Categorical(np.where(unfinished, "incomplete", cells["Status"].astype(object)))
         note = f"skipped {count(start, 'line')} below the header, with the columns' names again"
         return replace(
             table, form="Qualtrics", cells=cells.rename(columns=named), lines=table.lines[start:], roles=roles,

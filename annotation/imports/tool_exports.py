@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from annotation.imports.columns import by_name
+from annotation.imports.columns import by_name, role_of_keys
 from annotation.imports.tables import AND_ALSO, CellTable, UnplacedRow, coded_rows
 from plumbline.errors import DataError
 from plumbline.spreadsheets import text_of
@@ -443,6 +443,15 @@ class Potato(ToolExport):
 
     title = "Potato"
     keys = (frozenset({"label_annotations"}),)
+
+    @classmethod
+    def cannot_write(cls, record: Mapping[str, Any]) -> bool:
+        """Return whether raters stand where Potato has questions, or numbers where it ticks several labels."""
+        answers = record.get("label_annotations")
+        questions = answers if isinstance(answers, dict) else {}
+        ticks = [cell for labels in questions.values() if isinstance(labels, dict) and len(labels) > 1
+                 for cell in labels.values()]  # fmt: skip
+        return role_of_keys(questions) == "rater" or any(type(cell) in (int, float) and cell > 1 for cell in ticks)
 
     def read(self, record: dict[str, Any]) -> None:
         user = record.get("user_id") or record.get("user") or self.path.parent.name

@@ -174,6 +174,8 @@ EXPORTS = {
                                  people=(*RATERS, "R_0abc", "10.0.0.1")),
     "qualtrics, words, one unfinished": Export({"survey.csv": qualtrics(lambda n, r: WORDS[mark(n, r) - 1], 2)},
                                                question="how-well-is-it-kept", unsubmitted=ITEMS),
+    "qualtrics, one unfinished, no status": Export({"survey.csv": qualtrics(mark, 2).replace("Status", "Channel")},
+                                                   question="how-well-is-it-kept", unsubmitted=ITEMS),
     "label studio": Export(
         {"p.json": json.dumps([{"id": n, "annotations": [label_studio(n, r) for r in range(3)], "drafts": [],
                                 "predictions": [{"result": []}], "data": PAIRED[n]} for n in range(ITEMS)])},

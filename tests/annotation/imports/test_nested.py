@@ -187,3 +187,12 @@ def test_a_list_of_texts_is_no_answer_where_one_record_has_a_number(place: Workp
     write(place, "d.jsonl", [*records, {**records[0], "id": 8, "text": text(8), "notes_on": ["3"]}])
     done = place.take("d.jsonl", "--column", "answer=clarity", "--scale", "clarity=1..5", "--language", "en")
     assert "unused (its name shows no role): notes_on" in done.out and len(place.ratings()) == 9
+
+
+@pytest.mark.parametrize("name", ["annotator_{}", "{}"])
+def test_raters_scores_are_no_ticks_of_potato(place: Workplace, name: str) -> None:
+    scores = [{name.format(RATERS[r]): {"clear": point(n, r), "kind": 3} for r in range(3)} for n in ITEMS]
+    write(place, "r.jsonl", [{"id": n, "text": text(n), "label_annotations": scores[n]} for n in ITEMS])
+    words = ("--column", "answer=clear", "--column", "answer=kind", "--scale", "clear=1..5", "--column", "rater=key")
+    place.take("r.jsonl", *words, "--language", "en")
+    assert answers(place, "clear") == POINTS and place.ratings()["rater_id"].nunique() == 3
