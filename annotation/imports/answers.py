@@ -34,7 +34,7 @@ _LEADING = re.compile(
     rf"[\[(]?{_NUMBER}[\])]?(?:\s*[-:.)=,(]\s*(?P<words>(?![-+]?\d|$)(?!\W*$).*?)\)?|\s+(?P<more>[^\W\d].*))?"
 )  # 4, 4/5, 4 - good, [4] good, 4 = good, 4 (good), 4 stars
 _TRAILING = re.compile(rf"(?P<words>[^\W\d].*?)(?:\s*[(\[=]\s*|\s+-\s*|\s*:\s+){_NUMBER}[\])]?")  # good (4), good - 4
-_IN_TITLE = re.compile(r"[(\[]\s*(?P<low>[01])\s*(?:-|\.\.|/|to|bis|à|a)\s*(?P<high>\d{1,3})\s*[)\]]", re.I)
+_IN_TITLE = re.compile(r"[(\[]\s*(?P<low>[01]|-\d{1,3})\s*(?:-|\.\.|/|to|bis|à|a)\s*\+?(?P<high>\d{1,3})\s*[)\]]", re.I)
 _STARS = re.compile(r"(?P<given>[★⭐*]{1,10})(?P<rest>☆{0,10})")
 _ORDER = re.compile(r"\w[\w-]*( *[>=] *\w[\w-]*)+")
 _RARE, _FAR = 0.01, 3.0  # an answer this rare that widens the scale this much is off it
@@ -215,7 +215,8 @@ def _numbered(text: ImportedQuestion, texts: Mapping[str, int], scale: AskedScal
     if not texts or not _is_numeric(texts, {answer: number for answer, (number, _) in numbers.items()}):
         return None
     _refuse_one_point(text, forms)
-    question = _rating(text, texts, numbers, _named_ends(text.title, forms.values()))
+    ends = _ends_in_title(text.title, texts, forms) or _ends_in_words(forms.values())
+    question = _rating(text, texts, numbers, ends)
     _refuse_reversed(question)
     return question
 
@@ -279,16 +280,14 @@ def _refuse_one_point(question: ImportedQuestion, forms: Mapping[str, _NumberFor
             )
 
 
-def _named_ends(title: str, forms: Collection[_NumberForm]) -> tuple[float, float] | None:
-    """Return a scale's ends as the question or its answers name them."""
-    return _ends_in_title(title, forms) or _ends_in_words(forms)
-
-
-def _ends_in_title(title: str, forms: Collection[_NumberForm]) -> tuple[float, float] | None:
-    """Return a scale's ends as the question names them, `Helpfulness (1-5)`, if all answers are between them."""
+def _ends_in_title(
+    title: str, texts: Mapping[str, int], forms: Mapping[str, _NumberForm]
+) -> tuple[float, float] | None:
+    """Return a scale's ends as the question names them, `Helpfulness (1-5)`, if nearly all answers are between them."""
     match = _IN_TITLE.search(title.translate(_DASHES))
     low, high = (float(match["low"]), float(match["high"])) if match else (0, 0)
-    return (low, high) if low < high and all(low <= form.number <= high for form in forms) else None
+    between = sum(texts[answer] for answer, form in forms.items() if low <= form.number <= high)
+    return (low, high) if low < high and between >= ENOUGH * sum(map(texts.__getitem__, forms)) else None
 
 
 def _ends_in_words(forms: Collection[_NumberForm]) -> tuple[float, float] | None:

@@ -52,7 +52,7 @@ _ANSWERING = {"answer", "by_rater", "by_item", "slot"}
 _PARTS = re.compile(r"\.|:(?=\S)")  # between the parts of a name
 OF_KEYS = ("system", "rater", "item", "question")  # what keys of objects may be
 _COUNTED = re.compile(r"(?<=\w)[ _.-]*(?:\d{1,4}|(?<=[ _.-])[A-Za-z])$")  # the end of annotator1, model_b
-_GRID = re.compile(r"(?s)\[.+\]\s*$")
+_GRID = re.compile(r"(?s)\[(?!\s*[-+]?\d+\s*(?:\W|to)\s*[-+]?\d+\s*\]).+\]\s*$")  # no scale: Fluency [1-5]
 _NO_ROLE = "its name shows no role"
 _SHOWN = 24  # characters of a cell
 
@@ -75,7 +75,8 @@ class Proposal:
     @property
     def doubts(self) -> list[str]:
         """What is missing, named twice, or may be something else."""
-        return [*self._missing(), *self._repeated(), *self._unlike_others(), *self._either(), *self.faults]
+        unlike = [*self._unlike_ways(), *self._unlike_others()]
+        return [*self._missing(), *self._repeated(), *unlike, *self._either(), *self.faults]
 
     @property
     def has_answers(self) -> bool:
@@ -140,6 +141,17 @@ class Proposal:
         if len(by_name_alone) > 1 and not question:
             several = by_name_alone[:3]
             yield f"{' and '.join(map(repr, several))} may all be answers; name those that are (--column answer=NAME)"
+
+    def _unlike_ways(self) -> Iterator[str]:
+        """Yield two columns that only one way of reading a row can take: an answer, one for each rater or item."""
+        first = dict[str, int]()
+        for number, role in enumerate(self.roles.values(), 1):
+            first.setdefault("by_rater" if role == "slot" else role, number)
+        for pair in (("answer", "by_rater"), ("answer", "by_item"), ("by_rater", "by_item"), ("text", "by_item")):
+            if first.keys() >= {*pair}:
+                columns = " and ".join(f"column {first[role]} ({role})" for role in pair)
+                unused = f"--column 'unused=column {first[pair[0]]}'"
+                yield f"{columns} cannot both be read; set all of one kind to unused ({unused})"
 
     def _unlike_others(self) -> Iterator[str]:
         """Yield the first column of a rater whose name shows no question, if others' names do."""

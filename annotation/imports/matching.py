@@ -34,7 +34,7 @@ _KEYS = ("item", "system", "question", *TEXTS)  # roles of columns by which anot
 _UNNAMED = ("the file does not name raters, so each answer to an item counts as a different rater's, and the number of"
             " raters is unknown")  # fmt: skip
 _PER_FILE = " (add --raters-per-file if each file is from one rater)"
-_TOGETHER = (("line", "rater"), ("submission",), ("rater",), ("rater", "at"))  # what one submission's answers share
+_TOGETHER = (["line", "rater"], ["submission"], ["rater"], ["rater", "at"])  # what one submission's answers share
 JOINT = " | "  # between the parts of an item's id
 
 
@@ -70,8 +70,7 @@ def match(
     notes, listed = list[str](), [entry for table in tables for entry in table.listed]
     parts = []
     for (table, proposal), file in zip(rated, _file_names([table.path for table, _ in rated]), strict=True):
-        frame = _rows(table, proposal, wanted, notes)
-        frame = frame.assign(file=_constant(file, len(frame)))
+        frame = _rows(table, proposal, file, wanted, notes)
         for lookup in lookups:
             frame = _with_lookup(frame, table, proposal, *lookup, notes)
         parts.append(_with_file(frame) if raters_per_file else frame)
@@ -110,11 +109,7 @@ def _of_answers(frame: pd.DataFrame, notes: list[str]) -> np.ndarray:
     """
     seconds, timed = frame["seconds"].to_numpy(float), frame[frame["seconds"].notna()]
     whole = np.zeros(len(timed), bool)
-    for keys in (
-        (["file", "line", "rater"], ["file", "submission"], ["file", "rater"], ["file", "rater", "at"])
-        if len(timed)
-        else ()
-    ):
+    for keys in _TOGETHER if len(timed) else ():
         groups = timed.groupby(["file", *keys], observed=True)
         several = (groups["item"].transform("max") > groups["item"].transform("min")).to_numpy()
         times = timed["seconds"][several]
@@ -167,10 +162,10 @@ def _shared_raters(parts: Sequence[pd.DataFrame]) -> list[str]:
     return [f"{occur} in several files; each counts as one person (if this is wrong, add --raters-per-file)"]
 
 
-def _rows(table: CellTable, proposal: Proposal, wanted: Collection[str], notes: list[str]) -> pd.DataFrame:
+def _rows(table: CellTable, proposal: Proposal, file: str, wanted: Collection[str], notes: list[str]) -> pd.DataFrame:
     """Return a table's answers, a row each, with the facts on item and rater."""
     cells, single, number = table.cells, proposal.first, len(table.cells)
-    base = pd.DataFrame({"file": _constant(table.path.name, number), "line": table.lines})
+    base = pd.DataFrame({"file": _constant(file, number), "line": table.lines})
     for role in (*TEXTS, "language", "truth", "comment"):
         column = single(role)
         base[role] = _texts(cells[column], notes) if column and role in TEXTS else _plain(cells, column)
@@ -181,7 +176,7 @@ def _rows(table: CellTable, proposal: Proposal, wanted: Collection[str], notes: 
     base["status"] = _statuses(cells, single("status"), notes)
     base["at"], base["seconds"] = _times(table, proposal, notes)
     base["unnamed"] = not single("rater")
-    base["rater"] = _plain(cells, single("rater")) if single("rater") else _each_row(table.path.name, number)
+    base["rater"] = _plain(cells, single("rater")) if single("rater") else _each_row(file, number)
     base["left_out"] = False
     if single("question") and not proposal.has_wide_answers:
         questions = _plain(cells, single("question"))
@@ -196,19 +191,19 @@ def _rows(table: CellTable, proposal: Proposal, wanted: Collection[str], notes: 
     return _stacked(
         [
             base.assign(question=_constant(question, number) if question else questions, cell=cells[column], **facts)
-            for column, question, facts in _wide_answers(table, proposal)
+            for column, question, facts in _wide_answers(table, proposal, file)
         ]
     )
 
 
-def _wide_answers(table: CellTable, proposal: Proposal) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def _wide_answers(table: CellTable, proposal: Proposal, file: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Yield each column of answers of a table: its question, if it names one, and what it says of rater or item."""
     number = len(table.cells)
     by_rater, by_item = (*proposal.named("by_rater"), *proposal.named("slot")), proposal.named("by_item")
     for column in by_rater:
         question, rater = proposal.raters.get(column, ("", column))
         unnamed = proposal.roles[column] == "slot"
-        ids = _each_row(rater, number) if unnamed else _constant(rater, number)
+        ids = _each_row(f"{file} {rater}", number) if unnamed else _constant(rater, number)
         yield column, question, {"rater": ids, "unnamed": unnamed}
     for column in () if by_rater else by_item:
         match = re.fullmatch(r"(?s)(?P<question>.*?)\s*\[(?P<item>.+)\]\s*", column)
@@ -338,7 +333,7 @@ def _with_lookup(
     frame: pd.DataFrame, table: CellTable, proposal: Proposal, lookup: CellTable, of_lookup: Proposal, notes: list[str]
 ) -> pd.DataFrame:
     """Join another file's facts about items to the rows, by the columns that both files have."""
-    keys = [name for name, role in proposal.roles.items() if name in of_lookup.roles and role in _KEYS]
+    keys = _shared_keys(proposal, lookup, of_lookup)
     if not keys:
         return _with_people(frame, table, proposal, lookup, of_lookup, notes)
     numbers, first = group_numbers([lookup.cells[name].array for name in keys])
@@ -354,6 +349,17 @@ def _with_lookup(
     if unmatched := int((found_at < 0).sum()):
         notes.append(f"{lookup.path.name}: has no row for {count(unmatched, 'row')} of {table.path.name}")
     return frame
+
+
+def _shared_keys(proposal: Proposal, lookup: CellTable, of_lookup: Proposal) -> list[str]:
+    """Return the columns by which another file's facts are joined: texts only where ids do not tell its rows apart."""
+    used = {name for name, role in of_lookup.roles.items() if role != "unused"}
+    keys = {name: role for name, role in proposal.roles.items() if name in used and role in _KEYS}
+    ids, texts = ([name for name, role in keys.items() if (role in TEXTS) == of_texts] for of_texts in (False, True))
+    if "item" not in keys.values() or not texts:
+        return list(keys)
+    numbers, _ = group_numbers([lookup.cells[name].array for name in ids])
+    return list(keys) if len(_contradicting(numbers, [lookup.cells[name].array for name in texts])) else ids
 
 
 def _filled(

@@ -70,6 +70,16 @@ def test_files_of_one_name_are_two_raters(place: Workplace) -> None:
             packed.write(place.folder / folder / "r.csv", f"{folder}/r.csv")
     place.take("all.zip", "--raters-per-file", *WORDS, "--replace")
     assert len(place.ratings()) == 12 and place.ratings()["rater_id"].nunique() == 2
+    place.take("all.zip", *WORDS, "--replace")  # nobody is named, so no answer is another's again
+    assert len(place.ratings()) == 12 and not place.listed
+
+
+def test_slots_of_two_files_are_not_one_person(place: Workplace) -> None:
+    for name in ("a.csv", "b.csv"):
+        write_csv(place.folder / name, ["text", "rating_1", "rating_2"], [[original(n), 2, 4] for n in range(6)])
+    words = ("--column", "slot=rating_1", "--column", "slot=rating_2")
+    place.take("a.csv", "b.csv", *words, *WORDS)
+    assert len(place.ratings()) == 24 and not place.listed
 
 
 def test_another_files_facts_fill_gaps_and_contradict_nothing(place: Workplace) -> None:
@@ -84,6 +94,42 @@ def test_another_files_facts_fill_gaps_and_contradict_nothing(place: Workplace) 
     assert f"r.csv, line 2: the text is {original(0)[:60]!r}, but" in error and "(so for 12 answers)" in error
     place.take("r.csv", "t.csv", "--column", "unused=r.csv:text", *WORDS, "--replace")
     assert place.ratings()["fields"].str.contains("!").all()
+
+
+def test_a_text_of_one_name_in_both_files_is_no_key_beside_an_id(place: Workplace) -> None:
+    rows = [[n, rater, 1 + n % 5, original(n) if n < 4 else ""] for n in range(8) for rater in RATERS]
+    write_csv(place.folder / "r.csv", ["id", "rater", "rating", "text"], rows)
+    write_csv(place.folder / "t.csv", ["id", "text"], [[n, original(n)] for n in range(8)])
+    place.take("r.csv", "t.csv", *WORDS)
+    assert len(place.ratings()) == 24 and not place.listed
+    write_csv(place.folder / "t.csv", ["id", "text", "gold"], [[n, f"{original(n)}!", 3] for n in range(8)])
+    assert "set one of these columns to unused" in place.refused("r.csv", "t.csv", *WORDS, "--replace")
+    place.take("r.csv", "t.csv", "--column", "unused=t.csv:text", *WORDS, "--replace")
+    truth = pd.read_csv(place.study.folder / "truth.csv")
+    assert len(truth) == 4 and len(place.ratings()) == 12
+    rows = [[n % 4, n // 4, original(n), rater, 1 + n % 5] for n in range(8) for rater in RATERS]
+    write_csv(place.folder / "r.csv", ["id", "system", "output", "rater", "rating"], rows)
+    write_csv(place.folder / "t.csv", ["id", "output", "source"], [[n % 4, original(n), f"No {n}."] for n in range(8)])
+    place.take("r.csv", "t.csv", *WORDS, "--replace")
+    assert place.ratings()["original"].nunique() == 8  # the same id has an output of each system
+
+
+@pytest.mark.parametrize(
+    ("columns", "words", "places"),
+    [
+        (["id", "clear [German]", "rating"], (), [(3, "answer"), (2, "by_item")]),
+        (["text", "clear [German]"], (), [(1, "text"), (2, "by_item")]),
+        (["id", "clear_1", "clear_2", "rating"], ("--column", "by_rater=clear_1", "--column", "by_rater=clear_2"),
+         [(4, "answer"), (2, "by_rater")]),
+    ],
+)  # fmt: skip
+def test_answers_of_two_kinds_in_a_row_are_asked_for(
+    place: Workplace, columns: list[str], words: tuple[str, ...], places: list[tuple[int, str]]
+) -> None:
+    write_csv(place.folder / "r.csv", columns, [[original(n), *([2 + n % 3] * (len(columns) - 1))] for n in range(6)])
+    (first, one), (second, other) = places
+    asked = f"column {first} ({one}) and column {second} ({other}) cannot both be read"
+    assert asked in place.refused("r.csv", *words, *WORDS)
 
 
 def test_a_cell_far_to_the_right_of_the_names_is_refused_or_is_none(place: Workplace) -> None:
@@ -132,6 +178,13 @@ def test_a_title_names_its_scale(place: Workplace) -> None:
     done = place.take("r.csv", *names, "--language", "en")
     assert "helpful-1-5: rating, 1 to 5" in done.out and "safe-0-to-10: rating, 0 to 10" in done.out
     assert "kind-1-5: rating, 1 to 8" in done.out  # answers are not on the named scale
+    assert "of no role: 'Helpful (1-5)', 'Safe [0 to 10]'" in place.refused("r.csv", "--replace")
+    rows = [[original(n), 55 if n == 3 else 1 + n % 4, n % 3] for n in range(12)]
+    write_csv(place.folder / "r.csv", ["text", "Helpful (1-5)", "Change (-2..+2)"], rows)
+    names = [word for name in ("Helpful (1-5)", "Change (-2..+2)") for word in ("--column", f"answer={name}")]
+    done = place.take("r.csv", *names, "--language", "en", "--replace")
+    assert "helpful-1-5: rating, 1 to 5" in done.out and "change-2-2: rating, -2 to 2" in done.out
+    assert place.listed == [(5, "55 is outside the scale 1 to 5")]
     rows = [[original(n), ("None", "Minor", "Severe")[n % 3]] for n in range(9)]
     write_csv(place.folder / "r.csv", ["text", "Errors (None/Minor/Severe)"], rows)
     place.take("r.csv", "--column", "answer=Errors (None/Minor/Severe)", "--language", "en", "--replace")
