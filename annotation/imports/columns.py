@@ -336,7 +336,8 @@ def _role_by_name(name: str, used: Collection[str]) -> tuple[str, str]:
 def by_name(name: str) -> str:
     """Return the role that a column's name shows, a grid's or the last part of `Input.source` or `INPUT:source`."""
     if _GRID.search(name):
-        return "unused" if left_out(name) else "by_item"
+        role = "" if by_name(name.rpartition("[")[2].rstrip("] ")) == "comment" else "by_item"  # LimeSurvey's [comment]
+        return "unused" if left_out(name) else role
     role = _BY_NAME.get(re.sub(r"[\W_]+", "", _PARTS.split(name)[-1]).casefold(), "")
     return role or ("unused" if left_out(name) else "")
 

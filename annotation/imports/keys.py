@@ -80,17 +80,19 @@ def _objects(cell: Any) -> list[Mapping[str, Any]]:
 
 
 def _holds_objects(value: Mapping[str, Any]) -> bool:
-    """Return whether an object holds objects alone, under keys that are no names of a record's own fields."""
+    """Return whether an object holds objects, or nulls, under keys that are no names of a record's own fields."""
     if len(value) <= _FEW and any(by_name(str(key)) for key in value):
         return False
-    return all(len(_objects(cell)) == (len(cell) if isinstance(cell, list) else 1) for cell in value.values())
+    cells = [cell for cell in value.values() if cell is not None]
+    return all(len(_objects(cell)) == (len(cell) if isinstance(cell, list) else 1) for cell in cells)
 
 
 def _are_rows(levels: Sequence[Sequence[Mapping[str, Any]]]) -> bool:
     """Return whether the last objects have the same fields, and each level above them several keys."""
     filled = [set(value) for value in levels[-1] if value]
     same = len(filled) > 1 and 2 * len(set.intersection(*filled)) >= len(set.union(*filled))
-    return same and all(len(_names(values)) > 1 for values in levels[:-1])
+    holders = ({name for value in values for name, cell in value.items() if _objects(cell)} for values in levels[:-1])
+    return same and all(len(names) > 1 for names in holders)
 
 
 def _lists_answers(value: Mapping[str, Any]) -> bool:

@@ -114,6 +114,14 @@ def test_a_text_of_one_name_in_both_files_is_no_key_beside_an_id(place: Workplac
     assert place.ratings()["original"].nunique() == 8  # the same id has an output of each system
 
 
+def test_a_comment_beside_an_answer_is_no_item_of_a_grid(place: Workplace) -> None:
+    names = ["id", "text", "Q1. Clear?", "Q1[comment]. Clear? [Kommentar]"]
+    write_csv(place.folder / "r.csv", names, [[n, original(n), 1 + n % 5, f"Well, {n}."] for n in range(6)])
+    assert "no column was recognised as answers" in place.refused("r.csv")
+    done = place.take("r.csv", "--column", "answer=Q1. Clear?", "--column", f"comment={names[3]}", "--language", "en")
+    assert "6 ratings of 6 texts" in done.out and place.ratings()["comment"].str.startswith("Well").all()
+
+
 @pytest.mark.parametrize(
     ("columns", "words", "places"),
     [
