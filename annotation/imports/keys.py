@@ -51,7 +51,8 @@ def shape_of(values: Sequence[Mapping[str, Any]], *, rated: bool = False, level:
     """Return what the objects at one place have in common; they are `rated` if an answer stands beside them."""
     levels = _levels(values)
     depth = next((depth for depth in range(len(levels) - 1, 0, -1) if _are_rows(levels[: depth + 1])), 0)
-    if rated and not any(by_name(name) == "answer" for name in _names(levels[depth][:1])):
+    of_raters = any(role_of_keys(_names(keyed)) == "rater" for keyed in levels[:depth])
+    if rated and not of_raters and not any(by_name(name) == "answer" for name in _names(levels[depth][:1])):
         depth = 0  # facts beside an answer, which is not to be repeated for each of them
     if level and depth and _lists_answers(levels[depth][0]) and not role_of_keys(_names(levels[depth - 1])):
         depth = 0  # a question each, with the answers of all raters

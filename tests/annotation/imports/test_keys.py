@@ -46,6 +46,7 @@ BY_RATER = [{f"annotator{r}": {"clarity": point(item, r), "sure": "yes"} for r i
         ([{"text": original(n), "votes": {RATERS[r]: {"clarity": point(n, r)} for r in range(2)}} for n in range(8)],
          "rater"),
         ([{"text": original(n), "votes": {**BY_RATER[n], "annotator2": None}} for n in range(8)], "rater"),
+        ([{"text": original(n), "score": 3, "votes": BY_RATER[n]} for n in range(8)], "another column is the answer"),
         ([{"text": original(n), "votes": {f"question_{r}": {"worker": RATERS[r], "clarity": point(n, r)}
                                           for r in range(2)}} for n in range(8)], "question"),
     ],
