@@ -443,6 +443,8 @@ class Potato(ToolExport):
 
     title = "Potato"
     keys = (frozenset({"label_annotations"}),)
+    _own = frozenset({"id", "user", "user_id", "text", "displayed_text", "annotations", "label_annotations",
+                      "span_annotations"})  # fmt: skip
 
     @classmethod
     def cannot_write(cls, record: Mapping[str, Any]) -> bool:
@@ -456,6 +458,8 @@ class Potato(ToolExport):
     def read(self, record: dict[str, Any]) -> None:
         user = record.get("user_id") or record.get("user") or self.path.parent.name
         base = {"text": record.get("displayed_text", record.get("text", "")), "item": record.get("id", self.number)}
+        for name in sorted(record.keys() - self._own):
+            self._notes[f"{name!r} is not read; records that have it"] += 1
         if record.get("span_annotations"):
             self.list(_SPANS)
         answers = record.get("label_annotations") or record.get("annotations") or {}

@@ -196,3 +196,13 @@ def test_raters_scores_are_no_ticks_of_potato(place: Workplace, name: str) -> No
     words = ("--column", "answer=clear", "--column", "answer=kind", "--scale", "clear=1..5", "--column", "rater=key")
     place.take("r.jsonl", *words, "--language", "en")
     assert answers(place, "clear") == POINTS and place.ratings()["rater_id"].nunique() == 3
+
+
+def test_what_is_not_read_of_potatos_records_is_named(place: Workplace) -> None:
+    ticks = [{"label_annotations": {"clear": {f"scale_{point(n, 0)}": "1"}}} for n in ITEMS]
+    write(
+        place,
+        "r.jsonl",
+        [{"id": n, "displayed_text": text(n), "model": "m1", "user": "ada", **ticks[n]} for n in ITEMS],
+    )
+    assert "'model' is not read; records that have it: 8" in place.take("r.jsonl", "--language", "en").out
