@@ -38,6 +38,7 @@ from plumbline.models.batch import (
     refuse_batch,
     refuse_file,
     refuse_out,
+    requests_out,
 )
 from plumbline.records import TransformedText
 from plumbline.store import is_remote, only_one, read_batches, read_records
@@ -75,7 +76,7 @@ def generate(
             counts += _generate(plan, todo, cluster, batch, allow_code=allow_code)
         if batch:
             batch.requests.write()
-            if not counts["unanswered"]:
+            if not counts["unanswered"] and not batch.requests.out:
                 batch.requests.path.unlink()
     return counts
 
@@ -85,16 +86,14 @@ def _batch(study: Study, file: Path | None, *, again: bool, cluster: str) -> Bat
 
     Raises StudyError if requests are out that this run would pay twice.
     """
-    if cluster:
+    if cluster or again:
         refuse_batch(study)
-    if again or not file:
+    if not file:
         refuse_out(study)
-    if file:
+        if not batch_path(study).exists():
+            return None
+    elif str(file) not in requests_out(study):  # the command of a killed run continues it
         refuse_file(file)
-    elif not batch_path(study).exists():
-        return None
-    if again:
-        batch_path(study).unlink(missing_ok=True)
     return batch_server(study, file)
 
 
@@ -104,10 +103,10 @@ def read_batch(study: Study, files: Sequence[Path], *, lost: bool = False) -> li
     If it was `lost`, requests that have no answer then are asked again. Raises StudyError if no request is in a batch,
     DataError for a file without answers to them.
     """
-    if not batch_path(study).exists():
-        way = f"`{study.command(COMMAND)} --batch-file requests.jsonl` writes what is missing"
-        raise StudyError(f"no request of {study.name!r} is in a batch; {way}")
     with only_one(study.scratch / LOCK, f"another run is generating for {study.name!r}"):
+        if not batch_path(study).exists():
+            way = f"`{study.command(COMMAND)} --batch-file requests.jsonl` writes what is missing"
+            raise StudyError(f"no request of {study.name!r} is in a batch; {way}")
         server = batch_server(study)
         with contextlib.closing(server.requests):
             return server.requests.read(files, server.key, lost=lost)

@@ -25,6 +25,7 @@ from annotation.verdicts.rules import LATE, marks_of
 from annotation.verdicts.systems import NONE, answers
 from annotation.verdicts.tables import SIMULATED, display, looks_exhibit
 from plumbline.cli import columns
+from plumbline.models.batch import batch_path
 from plumbline.records import ARGILLA
 from plumbline.words import count
 
@@ -88,8 +89,11 @@ def _make(status: Status) -> NextStep | None:
     """Return the next step up to a published sample; None after it."""
     state = {name: stage.state for name, stage in status.stages.items()}
     begun = state["published"] != "not yet" or state["collected"] != "not yet"
-    if state["transformations"] != "done" or (state["texts"] == "stale" and status.study.judging.transforms):
-        return NextStep(status.study.command("generate"))
+    in_batch, generate = batch_path(status.study).exists(), status.study.command("generate")
+    lacking = state["transformations"] != "done" or (in_batch and not begun)
+    if lacking or (state["texts"] == "stale" and status.study.judging.transforms):
+        with_files = f"{generate} --batch-output FILE, with the batch's output and error files"
+        return NextStep("", with_files) if in_batch else NextStep(generate)
     judging = status.study.judging
     if state["texts"] == "not yet" and not judging.transforms and judging.first_command != "sample":
         return NextStep(status.study.command(judging.first_command))

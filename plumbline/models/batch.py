@@ -62,9 +62,16 @@ class BatchRequests:
                     self._rows.execute("INSERT INTO batch VALUES (?)", (secrets.token_hex(4),))
             (self._name,) = self._rows.execute("SELECT name FROM batch").fetchone()
         except sqlite3.DatabaseError as error:
+            if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+                raise StudyError(f"{path} is being written by another run; wait until that ends") from None
             raise DataError(
                 f"{path} is damaged ({error}); restore it, or delete it and pay for its answers again"
             ) from None
+
+    @property
+    def some(self) -> bool:
+        """Whether there are requests, out or answered."""
+        return self._rows.execute("SELECT 1 FROM requests").fetchone() is not None
 
     @property
     def out(self) -> Counter[str]:
@@ -91,9 +98,10 @@ class BatchRequests:
         self._rows.execute("INSERT OR REPLACE INTO requests VALUES (?, ?, ?, ?, ?)", row)
 
     def write(self) -> None:
-        """Write the noted requests into the file, or into numbered ones that a batch can take; they are out then.
+        """Write the noted requests, if any, into the file, or into numbered ones that a batch can take.
 
-        Raises StudyError if such a file exists.
+        They are out before a file has its name: a killed run may leave requests that were never sent, but no file of
+        requests that the next run writes again. Raises StudyError if such a file exists.
         """
         if (file := self.file) is None:
             return
@@ -103,6 +111,8 @@ class BatchRequests:
             if not numbers or numbers[-1] == MOST or size + length > LARGEST:
                 numbers, last, size = [*numbers, 0], [*last, 0], 0
             numbers[-1], last[-1], size = numbers[-1] + 1, row, size + length
+        if not numbers:
+            return
         files = (
             [file.with_stem(f"{file.stem}-{part}") for part in range(1, len(numbers) + 1)]
             if len(numbers) > 1
@@ -111,13 +121,14 @@ class BatchRequests:
         for name in files:
             refuse_file(name)
         contents = self._rows.execute(f"SELECT content {noted}", (_NEW,))
-        for name, number in zip(files, numbers, strict=False):
-            with atomic(name) as written:
-                written.writelines(line for (line,) in itertools.islice(contents, number))
-        with writing(self.path), self._rows:
-            for name, row in zip(files, last, strict=False):
-                query = "UPDATE requests SET status = ?, file = ?, content = NULL WHERE status = ? AND rowid <= ?"
-                self._rows.execute(query, (_OUT, str(name), _NEW, row))
+        with contextlib.ExitStack() as written:
+            for name, number in zip(files, numbers, strict=True):
+                lines = (line for (line,) in itertools.islice(contents, number))
+                written.enter_context(atomic(name)).writelines(lines)
+            with writing(self.path), self._rows:
+                for name, row in zip(files, last, strict=True):
+                    query = "UPDATE requests SET status = ?, file = ?, content = NULL WHERE status = ? AND rowid <= ?"
+                    self._rows.execute(query, (_OUT, str(name), _NEW, row))
 
     def read(self, files: Sequence[Path], key: str, *, lost: bool = False) -> list[str]:
         """Keep the answers in a provider's files; return a line on each file, without the `key`.
@@ -143,7 +154,8 @@ class BatchRequests:
         counts, examples = Counter[str](), {_ANSWERS: "", _TWICE: ""}
         for number, line in _json_lines(file):
             status, content = _answer_of(line)
-            kind = self._kind(str(line.get("custom_id")), status, content)
+            custom_id = str(line.get("custom_id")).encode(errors="replace").decode()
+            kind = self._kind(custom_id, status, content)
             counts[kind] += 1
             if kind not in examples:
                 words = f"line {number}" if kind in (_FOREIGN, _NONE) else complaint(content, key)
@@ -199,7 +211,7 @@ def _answer_of(line: dict[str, Any]) -> tuple[int, bytes]:
     response, error = line.get("response"), line.get("error")
     response = response if isinstance(response, dict) else {}
     body = response if "choices" in response else response.get("body")
-    status = str(response.get("status_code", 200 if body else error_status(line)))
+    status = str(response.get("status_code") or (200 if body else error_status(line)))
     if not body and error:
         body = error if isinstance(error, dict) and "error" in error else {"error": error}
     text = body if isinstance(body, str) else json.dumps(body) if body else ""
@@ -211,6 +223,7 @@ class BatchServer(ChatServer):
     """A chat server that is asked through files for its batch API, or at once if the requests have no file."""
 
     requests: BatchRequests = field(init=False)
+    _reading: bool = field(default=False, init=False)  # an answer in a file
 
     async def ask(self, message: str, attempt: Attempt, labels: Sequence[str] = ()) -> Completion:
         """Return the answer in a batch's files, or note the request and raise TextUnansweredError.
@@ -220,8 +233,13 @@ class BatchServer(ChatServer):
         body = self._body(message, attempt, labels)
         status, content = self.requests.answer(attempt, body)
         if status:
-            with contextlib.suppress(PassingError, ServiceError, TextUnansweredError):
+            self._reading = True
+            try:
                 return self.read(status, content, labels)
+            except (PassingError, ServiceError, TextUnansweredError):
+                pass
+            finally:
+                self._reading = False
         if self.requests.file is None:
             return await super().ask(message, attempt, labels)
         self.requests.add(attempt, body)
@@ -229,7 +247,7 @@ class BatchServer(ChatServer):
 
     def _concerns_all(self, words: str, most: int = REFUSALS) -> bool:
         """Return False for answers in files: all are there, so none is asked for in vain."""
-        return self.requests.file is None and super()._concerns_all(words, most)
+        return self.requests.file is None and not self._reading and super()._concerns_all(words, most)
 
 
 def batch_path(study: Study) -> Path:
@@ -256,9 +274,15 @@ def requests_out(study: Study) -> Counter[str]:
 
 
 def refuse_batch(study: Study) -> None:
-    """Raise StudyError if a study has a batch that has not ended, whose answers other processes do not know."""
+    """Raise StudyError if a study has a batch that has not ended.
+
+    Other processes do not know its answers, and --again would ask for them once more.
+    """
     if batch_path(study).exists():
-        raise StudyError(f"{study.name!r} has a batch that has not ended; run without --ray and --shard until it has")
+        with contextlib.closing(BatchRequests(batch_path(study))) as requests:
+            if requests.some:
+                line = f"{study.name!r} has a batch that has not ended"
+                raise StudyError(f"{line}; run without --again, --ray and --shard until it has")
 
 
 def refuse_out(study: Study) -> None:
@@ -280,9 +304,11 @@ def next_steps(study: Study, file: Path) -> list[str]:
     if not (out := requests_out(study)):
         return []
     base, _, number = file.stem.rpartition(".")
-    following = f"{base}.{int(number) + 1}" if base and number.isdecimal() else f"{file.stem}.2"
+    base, first = (base, int(number) + 1) if base and number.isdecimal() else (file.stem, 2)
+    names = (file.with_stem(f"{base}.{number}") for number in itertools.count(first))
+    following = next(name for name in names if not name.exists())
     outputs = [str(Path(name).with_stem(f"{Path(name).stem}.output")) for name in out]
-    options = shlex.join(["--batch-file", str(file.with_stem(following)), "--batch-output", *outputs])
+    options = shlex.join(["--batch-file", str(following), "--batch-output", *outputs])
     line = (
         f"{count(out.total(), 'request')} in {', '.join(out)}: send each file as a batch for {URL}, and save its output"
     )

@@ -23,6 +23,7 @@ from annotation.verdicts.tables import SIMULATED
 from generation.production import generate
 from plumbline.__main__ import run
 from plumbline.manifest import Manifest, stage
+from plumbline.models.batch import batch_path
 from plumbline.records import Rating
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec, SampleSpec
@@ -160,6 +161,9 @@ def test_from_nothing_to_a_published_sample(demo: Study) -> None:
     made = ["texts.parquet", "transformations"]
     noted(demo, "generation", outputs=made)
     assert at(demo)[1] == f"{MAIN} sample {ARGUMENTS}"
+    batch_path(demo).touch()
+    assert at(demo)[1].startswith(f"{MAIN} generate {ARGUMENTS} --batch-output FILE")
+    batch_path(demo).unlink()
     one = demo.transformation_file("expansion", 1337)
     kept = one.read_bytes()
     one.unlink()

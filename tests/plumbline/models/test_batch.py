@@ -18,6 +18,7 @@ from generation.unit import Shard
 from plumbline.errors import DataError, StudyError
 from plumbline.models import batch
 from plumbline.models.batch import IN_BATCH, batch_path
+from plumbline.models.openai import REFUSALS
 from plumbline.study import Study, load_study
 from tests.commands import here
 from tests.generation.helpers import LETTERS, server, small_study, start, write_study
@@ -139,7 +140,7 @@ def test_every_line_of_a_providers_files_is_accounted_for(tmp_path: Path) -> Non
     answers["grape"]["response"] |= {"status_code": 429, "body": {"error": {"message": "slow down"}}}
     answers["house"] = {"custom_id": by_text["house"]["custom_id"], "error": {"message": "invalid", "code": "x"}}
     answers["apple"] |= {"further": {"nested": [1]}}
-    foreign = {**answers["bread"], "custom_id": "another-study"}
+    foreign = {**answers["bread"], "custom_id": "another-study-\ud800"}
     files = [[*(answers[text] for text in ("bread", "apple", "cloud", "dream", "apple")), foreign]]
     files.append([answers[text] for text in ("earth", "flame", "grape", "house")])
     whole = "\n".join(map(json.dumps, files[0])) + "\n" + json.dumps(answers["ivory"])[:90]
@@ -198,17 +199,21 @@ def test_no_other_run_pays_for_what_is_in_a_batch(tmp_path: Path) -> None:
     file = tmp_path / "requests.jsonl"
     generate(study, batch_file=file)
     out = r"a batch has 10 requests of 'small' without an answer \(.*requests.jsonl\): read its .* add --batch-lost"
+    with pytest.raises(StudyError, match=out):
+        generate(study)
     for run in (
-        lambda: generate(study),
+        lambda: generate_shard(study, Shard(1, 2)),
+        lambda: generate(study, cluster="auto"),
         lambda: generate(study, again=True, batch_file=tmp_path / "2.jsonl"),
     ):
-        with pytest.raises(StudyError, match=out):
+        with pytest.raises(StudyError, match="has a batch that has not ended; run without --again, --ray and --shard"):
             run()
-    for run in (lambda: generate_shard(study, Shard(1, 2)), lambda: generate(study, cluster="auto")):
-        with pytest.raises(StudyError, match="has a batch that has not ended; run without --ray and --shard"):
-            run()
+    (tmp_path / "other.jsonl").write_text("answers, perhaps")
     with pytest.raises(StudyError, match="exists already; name a new file"):
-        generate(study, batch_file=file)
+        generate(study, batch_file=tmp_path / "other.jsonl")
+    requests = file.read_bytes()
+    assert generate(study, batch_file=file)["unanswered"] == 10  # the command of a killed run
+    assert file.read_bytes() == requests
     assert generate(study, batch_file=tmp_path / "2.jsonl")["unanswered"] == 10  # all are out
     assert not (tmp_path / "2.jsonl").exists()
     assert read_batch(study, [], lost=True) == []
@@ -360,6 +365,66 @@ def test_again_asks_anew_and_takes_no_old_answer(tmp_path: Path) -> None:
     assert len(lines_of(tmp_path / "2.jsonl")) == 1
     with pytest.raises(DataError, match="none of its 2 lines"):
         read_batch(study, [output])
+
+
+def test_again_drops_no_answer_that_is_no_output_yet(tmp_path: Path) -> None:
+    study = study_of(tmp_path, ("refuse this", "apple"), transformations=["paraphrasing"])
+    generate(study, batch_file=tmp_path / "1.jsonl")
+    read_batch(study, [provide(tmp_path / "1.jsonl", tmp_path / "1.output.jsonl")])
+    with pytest.raises(StudyError, match="has a batch that has not ended; run without --again"):
+        generate(study, again=True, batch_file=tmp_path / "2.jsonl")
+    assert generate(study)["ok"] == 1
+
+
+def test_requests_that_the_study_no_longer_wants_stay_known_while_they_are_out(tmp_path: Path) -> None:
+    generate(study_of(tmp_path, LETTERS, transformations=["paraphrasing"]), batch_file=tmp_path / "1.jsonl")
+    output = provide(tmp_path / "1.jsonl", tmp_path / "1.output.jsonl")
+    late = tmp_path / "late.jsonl"
+    lines = output.read_text("utf-8").splitlines(keepends=True)  # those of the first texts come last
+    late.write_text("".join(lines[:5]), "utf-8")
+    output.write_text("".join(lines[5:]), "utf-8")
+    narrow = study_of(tmp_path, LETTERS[:5], transformations=["paraphrasing"])
+    read_batch(narrow, [output])
+    assert generate(narrow, batch_file=tmp_path / "2.jsonl")["ok"] == 5
+    wide = study_of(tmp_path, LETTERS, transformations=["paraphrasing"])
+    read_batch(wide, [late])
+    assert generate(wide, batch_file=tmp_path / "2.jsonl")["ok"] == 5
+    assert not (tmp_path / "2.jsonl").exists() and not batch_path(wide).exists()
+
+
+def test_refusals_in_files_say_nothing_about_the_server(tmp_path: Path) -> None:
+    """As many as end a live run; the run that reads them asks nothing again."""
+    study = study_of(
+        tmp_path, (*(f"filter {number}" for number in range(REFUSALS + 1)), "apple"), transformations=["paraphrasing"]
+    )
+    generate(study, batch_file=tmp_path / "1.jsonl")
+    read_batch(study, [provide(tmp_path / "1.jsonl", tmp_path / "1.output.jsonl")])
+    assert generate(study) == {"failed": REFUSALS + 1, "ok": 1}
+
+
+def test_no_run_killed_while_it_writes_leaves_requests_that_are_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file gets its name when its requests are known to be out, not before."""
+    study = study_of(tmp_path, LETTERS, transformations=["paraphrasing"])
+
+    rename = Path.replace
+
+    def killed(source: Path, target: Path) -> Path:
+        if target.suffix == ".jsonl":
+            raise KeyboardInterrupt
+        return rename(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", killed)
+        with pytest.raises(KeyboardInterrupt):
+            generate(study, batch_file=tmp_path / "1.jsonl")
+    assert not (tmp_path / "1.jsonl").exists()
+    with pytest.raises(StudyError, match="a batch has 10 requests of 'small' without an answer .* was never sent"):
+        generate(study)
+    read_batch(study, [], lost=True)
+    generate(study, batch_file=tmp_path / "1.jsonl")
+    assert {request["custom_id"].rpartition("-")[2] for request in lines_of(tmp_path / "1.jsonl")} == {"2"}
 
 
 def test_a_damaged_database_is_one_line(tmp_path: Path) -> None:
