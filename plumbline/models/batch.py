@@ -154,6 +154,8 @@ class BatchRequests:
         counts, examples = Counter[str](), {_ANSWERS: "", _TWICE: ""}
         for number, line in _json_lines(file):
             status, content = _answer_of(line)
+            if status != 200:  # servers may repeat the key, and answers are kept
+                content = content.replace(key.encode(), b"(the key)")
             custom_id = str(line.get("custom_id")).encode(errors="replace").decode()
             kind = self._kind(custom_id, status, content)
             counts[kind] += 1
@@ -312,4 +314,7 @@ def next_steps(study: Study, file: Path) -> list[str]:
     line = (
         f"{count(out.total(), 'request')} in {', '.join(out)}: send each file as a batch for {URL}, and save its output"
     )
-    return [f"{line} as {', '.join(outputs)} (name its error file too)", f"Next: {study.command('generate')} {options}"]
+    return [
+        f"{line} as {', '.join(outputs)} (name its error file too; --batch-lost asks again what has no answer)",
+        f"Next: {study.command('generate')} {options}",
+    ]

@@ -301,6 +301,8 @@ def test_the_next_command_is_a_line_to_paste(tmp_path: Path, monkeypatch: pytest
         )
         assert done.returncode == 0 and "1 of status 401 (wrong key (the key))" in done.stdout
         assert "sk-secret" not in done.stdout + done.stderr
+        kept = [file for file in (tmp_path / "exports").rglob(".batch-*") if b"sk-secret" in file.read_bytes()]
+        assert not kept
     assert number > 2 and "11 texts" not in done.stdout
     assert not [
         file
