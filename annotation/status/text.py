@@ -92,7 +92,7 @@ def _make(status: Status) -> NextStep | None:
     in_batch, generate = batch_path(status.study).exists(), status.study.command("generate")
     lacking = state["transformations"] != "done" or (in_batch and not begun)
     if lacking or (state["texts"] == "stale" and status.study.judging.transforms):
-        with_files = f"{generate} --batch-output FILE, with the batch's output and error files"
+        with_files = f"{generate} --batch-file NEW --batch-output FILE, with the batch's output and error files"
         return NextStep("", with_files) if in_batch else NextStep(generate)
     judging = status.study.judging
     if state["texts"] == "not yet" and not judging.transforms and judging.first_command != "sample":

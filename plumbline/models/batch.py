@@ -290,7 +290,7 @@ def refuse_batch(study: Study) -> None:
 def refuse_out(study: Study) -> None:
     """Raise StudyError if requests of a study are out: asked otherwise they would be paid twice."""
     if out := requests_out(study):
-        way = f"read its output and error files by `{study.command('generate')} --batch-output FILE`"
+        way = f"read its output and error files by `{study.command('generate')} --batch-file NEW --batch-output FILE`"
         line = f"a batch has {count(out.total(), 'request')} of {study.name!r} without an answer ({', '.join(out)})"
         raise StudyError(f"{line}: {way}; if it failed or was never sent, add --batch-lost")
 

@@ -162,7 +162,7 @@ def test_from_nothing_to_a_published_sample(demo: Study) -> None:
     noted(demo, "generation", outputs=made)
     assert at(demo)[1] == f"{MAIN} sample {ARGUMENTS}"
     batch_path(demo).touch()
-    assert at(demo)[1].startswith(f"{MAIN} generate {ARGUMENTS} --batch-output FILE")
+    assert at(demo)[1].startswith(f"{MAIN} generate {ARGUMENTS} --batch-file NEW --batch-output FILE")
     batch_path(demo).unlink()
     one = demo.transformation_file("expansion", 1337)
     kept = one.read_bytes()
