@@ -33,6 +33,8 @@ def run(words: Sequence[str]) -> int:
     Raises:
         PlumblineError: An expected error; its text says what to do.
     """
+    if words[:1] == ["help"]:
+        words = [*words[1:], "--help"]
     first, second = [*words, "", ""][:2]
     if first in ("", *_HELP):
         print(_overview())
@@ -75,7 +77,7 @@ def _overview() -> str:
         parts.append(f"{title}:\n{_listed([command for command in commands if ' ' not in command.name])}")
     parts.append(
         "Run first: plumbline demo\nThen step by step: plumbline generate --study studies/demo.yaml\n"
-        "Options of a command: plumbline COMMAND --help"
+        "Options of a command: plumbline COMMAND --help, or plumbline help COMMAND"
     )
     return "\n\n".join(parts)
 
