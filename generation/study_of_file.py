@@ -25,6 +25,7 @@ from plumbline.languages import language_name, language_pair, pair_code
 from plumbline.store import atomic
 from plumbline.study import Study, load_study
 from plumbline.study.datasets import TaskType
+from plumbline.words import shows
 
 FOLDER = Path("studies")
 #: Usual column names for each field of a task (`output`: the text as somebody has transformed it).
@@ -119,19 +120,19 @@ _FORMS = (
 )
 
 
-def guess(frame: pd.DataFrame, named: Mapping[str, str], path: Path) -> Guess:
+def guess(frame: pd.DataFrame, named: Sequence[tuple[str, str]], path: Path) -> Guess:
     """Return the guess for a file; `named` are the user's columns. Raises DataError if it is unclear."""
     header = [str(name) for name in frame.columns]
     listed = ", ".join(map(repr, header))[:_LISTS]
-    if unknown := set(named.values()) - set(header):
-        raise DataError(f"{path}: no column {min(unknown)!r} among {listed}")
     columns = dict(named)
+    if unknown := {heading for _, heading in named} - set(header):
+        raise DataError(f"{path}: no column {min(unknown)!r} among {listed}")
     for meaning, names in NAMES.items():
         matches = [name for name in header if name.strip().lower() in names and name not in columns.values()]
         if meaning not in columns and matches:
             columns[meaning] = min(matches, key=lambda name: names.index(name.strip().lower()))
     several = "output" in columns and all(isinstance(unpacked_list(cell), list) for cell in frame[columns["output"]])
-    if several and "label" not in named:  # of paraphrase sets: a category says where a text is from
+    if several and "label" not in dict(named):  # of paraphrase sets: a category says where a text is from
         columns.pop("label", None)
     for form in _FORMS:
         if form.fits(frame, columns):
@@ -318,11 +319,11 @@ def make_study(
     target = Path(study) if study else FOLDER / f"{name}.yaml"
     if target.exists():
         raise StudyError(f"{target} exists already; move it, or name another with --study FILE or --name NAME")
-    named = [word.split("=", 1) for word in column]
-    outputs, chosen = [heading for field, heading in named if field == "output"], dict(named)
-    if len(chosen) < len(named) - max(len(outputs) - 1, 0):
+    named = [(field, heading) for field, _, heading in (word.partition("=") for word in column)]
+    outputs = list(dict.fromkeys(heading for field, heading in named if field == "output"))
+    if len(dict(named)) < len(named) - max(len(outputs) - 1, 0):
         raise StudyError("--column names two columns for the same field; name one (several only of output)")
-    frame, guessed, texts_file = _with_systems(frame, guess(frame, chosen, path), outputs, path, target)
+    frame, guessed, texts_file = _with_systems(frame, guess(frame, named, path), outputs, path, target)
     texts = pd.concat([frame[heading] for heading in guessed.texts])
     language = language or _most_common(frame) or language_of(texts, least=10, share=0.95)
     if "-" in language and "text" in guessed.columns:
@@ -348,7 +349,7 @@ def _with_systems(
     Rows of one output each become a table of its own beside the study (`target`).
     """
     texts_file = path
-    if guessed.system:
+    if guessed.system and len(outputs) < 2 and frame[guessed.system].nunique() > 1:
         frame, texts_file = _by_system(frame, guessed, path), target.with_suffix(".csv")
         outputs = [str(heading) for heading in frame if heading not in (*guessed.columns.values(), *_KEPT)]
         if texts_file.exists():
@@ -365,8 +366,12 @@ def _most_common(frame: pd.DataFrame) -> str:
 
 
 def _by_system(frame: pd.DataFrame, guessed: Guess, path: Path) -> pd.DataFrame:
-    """Return rows of one output each as a row a text and a column a system. Raises DataError for a second output."""
+    """Return rows of one output each as a row a text and a column a system. Raises DataError for a gap and a double."""
     text, output = guessed.columns["text"], guessed.columns["output"]
+    for name in (text, guessed.system):
+        filled = frame[name].map(lambda word: bool(pd.notna(word)) and shows(str(word)))
+        if not filled.all():
+            raise DataError(f"{path}: row {row_number(filled.idxmin())} has no {name!r}; add it, or remove the row")
     if (twice := frame.duplicated([text, guessed.system])).any():
         row = frame[twice].iloc[0]
         raise DataError(

@@ -244,6 +244,20 @@ def test_systems_are_compared_on_the_same_originals_and_raters_do_not_learn_whic
     with pytest.raises(DataError, match="row 25 has a second output of 'Big Model' for 'The weather"):
         run("twice.csv")
     assert not (init / "studies" / "twice.csv").exists()
+    frame.replace({"system": {"7b": ""}}).to_csv(init / "gaps.csv", index=False)
+    with pytest.raises(DataError, match="row 2 has no 'system'"):
+        run("gaps.csv")
+    with pytest.raises(DataError, match="no column '8b' among"):  # the first of two is checked, too
+        run("wide.csv", "--name", "typo", "--column", "output=8b", "--column", "output=7b")
+
+
+def test_one_system_is_a_transformation_like_any_other(init: Path) -> None:
+    rows = [(text, "only", f"{text} Indeed!") for text in TEXTS]
+    pd.DataFrame(rows, columns=["text", "system", "output"]).to_csv(init / "one.csv", index=False)
+    run("one.csv")
+    study = load_study("studies/one.yaml", exports=str(init / "exports"))
+    generate(study)
+    assert {pair.transformation for pair in draw_sample(study)} == {"rewritten"}
 
 
 def test_a_further_system_gets_the_originals_of_the_others(init: Path) -> None:
