@@ -143,6 +143,17 @@ class RatingVariation:
         times = (scale[-1] - scale[0]) / 4
         return cls(**{name: deviations.get(name, times * usual) for name, usual in asdict(cls()).items()})
 
+    def as_rated(self, scale: Sequence[float]) -> RatingVariation:
+        """Return that of the ratings on the scale: of two points, such as a label or none, with as many of each.
+
+        On scales with more points rounding adds little. Source: Sheppard (1899), Phil. Trans. A 192, 101-167.
+        """
+        if len(scale) > 2 or isinstance(scale, Continuous):
+            return self
+        spread, bias = (math.asin(part**2 / self.total**2) / (2 * math.pi) for part in (self.spread, self.bias))
+        step = scale[1] - scale[0]
+        return RatingVariation(*(step * math.sqrt(part) for part in (spread, bias, 0.25 - spread - bias)))
+
     @property
     def total(self) -> float:
         """The standard deviation of a rating of any pair by any rater."""
@@ -409,5 +420,6 @@ def _tried(means: Sequence[float], design: Design, rule: RuleSpec) -> list[float
     """Return the means to try for a rule: those on its scale, or else those around its limit."""
     question = design.asked(rule.question)
     low, *_, high = question.judged_scale
-    near = [round(rule.limit + away, 10) for away in question.away]
+    step = max(int((high - low) / 4), 1)  # on a wide scale the usual ones would all be alike
+    near = [round(rule.limit + step * away, 10) for away in question.away]
     return [mean for mean in means if low < mean < high] or [mean for mean in near if low < mean < high]

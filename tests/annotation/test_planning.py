@@ -280,6 +280,14 @@ def test_a_difference_between_systems_is_found_as_often_as_the_plan_says() -> No
     assert least_difference(size, 4, assumed) > shift > least_difference((160, 3), 2, assumed) > shift / 2.1
 
 
+def test_systems_with_other_shares_of_a_label_are_found_as_often_as_the_plan_says() -> None:
+    assumed, size, campaigns = RatingVariation.on((0, 1), {"bias": 0.0}), (60, 3), 2000
+    apart, rng = least_difference(size, 2, assumed.as_rated((0, 1))), np.random.default_rng(18)
+    means = [simulated(assumed, size, 0.5 + side * apart / 2, (0, 1), campaigns, rng).mean(axis=2) for side in (-1, 1)]
+    assert (stats.ttest_rel(*means, axis=1).pvalue < 0.05).mean() == pytest.approx(0.8, abs=0.03)
+    assert assumed.as_rated(SCALE) is assumed
+
+
 def test_ratings_vary_in_proportion_to_their_scale() -> None:
     """A slider from 0 to 100 is planned as 1 to 5 stretched to it, unless somebody says how its ratings vary."""
     slider = RatingVariation.on((0, 100))
