@@ -125,9 +125,12 @@ class CampaignMaterial:
 
     @property
     def asked(self) -> Rubric:
-        """The rubric as raters read it."""
+        """The rubric as raters read it; what joined after the first rating has the words of now."""
         rule_set = rules_at_start(self.rules, self.first)
-        return rubric_of(rule_set) if rule_set else self.rubric
+        if rule_set is None:
+            return self.rubric
+        rubric = rubric_of(rule_set)
+        return rubric.model_copy(update={"pools": self.rubric.pools | rubric.pools})
 
     @property
     def holds(self) -> RuleSet | None:

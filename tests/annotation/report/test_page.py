@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import shutil
 import sys
@@ -224,6 +225,15 @@ def test_an_amended_study_says_so_at_the_top_and_among_the_rules(study: Study) -
     assert row["changes"] == "acceptance.threshold 3.0, now 2.0"
     assert table(study, "rules").set_index("rule").loc["acceptance.threshold", "value"] == "2.0"
     assert "The rules were amended once after the first rating." in page.words
+
+    joined = amended.model_copy()  # a transformation whose words raters did not have at the beginning
+    first, *later = CampaignRecords(joined).rules
+    content = copy.deepcopy(first.rules)
+    content["rubric"]["pools"].pop("paraphrasing")
+    Manifest.of(study).write_models("rules.json", [first.model_copy(update={"rules": content}), *later])
+    accept(joined)
+    write_report(joined)
+    assert "paraphrasing" in set(table(study, "wording")["pool"])
 
 
 def test_what_no_longer_follows_is_refused_in_one_line(study: Study) -> None:
