@@ -326,6 +326,12 @@ def refuse_mixed_up(custom: Mapping[str, Transformation]) -> None:
             )
         if kind.queue and kind.rated_with:
             raise StudyError(f"{field}: raters do not learn which of a queue made a text, so leave rated_with out")
+        languages = {(system.language, system.languages) for system in custom.values() if system.queue == kind.queue}
+        if kind.queue and languages != {(kind.language, ())}:
+            raise StudyError(
+                f"{field}: the same people rate all outputs of a queue, so give all transformations with queue"
+                f" {kind.queue!r} the same `language`, and draw none"
+            )
         partner = custom.get(kind.rated_with)
         if kind.rated_with and (partner is None or partner is kind or partner.rated_with or partner.axis != kind.axis):
             raise StudyError(

@@ -230,6 +230,10 @@ CALLS = {"name": "mine", "axis": "noise", "calls": [{"text": "Say: {text}"}]}
         ),
         ({**CALLS, "name": "length"}, "its name is reserved, because HTEB's"),
         ({**CALLS, "axis": "mine"}, "its axis 'mine' is also a transformation's name; rename one of them"),
+        (
+            {**CALLS, "queue": "systems", "draw": "text", "languages": ["de", "fr"]},
+            "give all transformations with queue 'systems' the same `language`, and draw none",
+        ),
         ({**CALLS, "axis": "total"}, "'total' is reserved for rows and columns of tables; choose another name"),
         ({**CALLS, "draw": "text"}, "`draw` (text or run) and `languages` go together"),
         ({**CALLS, "draw": "run", "languages": ["de"]}, "`languages` needs at least two"),
