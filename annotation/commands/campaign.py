@@ -94,11 +94,13 @@ def say_verdicts(study: Study, pairs: Sequence[Pair], *, published: bool = False
 def short_lines(study: Study, records: CampaignRecords) -> Iterator[str]:
     """Yield a line for each group of which fewer items were drawn than the study asks for."""
     drawn = Counter(pair.transformation for pair in records.shown if pair.drawn)
-    for name in study.kinds if study.judging.has_size else ():
+    for name, kind in study.kinds.items() if study.judging.has_size else ():
         if drawn[name] < study.sample.pairs:
+            systems = study.judging.transforms and kind.queue
+            sources = "originals with usable outputs of all systems" if systems else study.judging.sources
             yield (
                 f"{name}: {count(drawn[name], study.called.item)}, but the study asks for {study.sample.pairs:,}; no"
-                f" more {study.judging.sources} differ enough"
+                f" more {sources} differ enough"
             )
 
 

@@ -96,7 +96,7 @@ def systems_exhibit(done: SideBySide, called: ItemNames = PAIRS) -> Exhibit:
     }
     notes = [
         "means are over the originals that all have ratings for; those that share a letter (Group) are not told apart",
-        *reasons(done.systems["question"], done.systems["reason"]),
+        *reasons(_places(done.systems), done.systems["reason"]),
     ]
     caption = f"{called.judged.capitalize()}s side by side, on the same originals"
     return Exhibit.of("side_by_side", caption, done.systems, columns, notes)
@@ -110,15 +110,15 @@ def differences_exhibit(done: SideBySide, called: ItemNames = PAIRS) -> Exhibit:
         called.judged.capitalize(): cell("system", _named),
         "Other": cell("other", _named),
         "Difference [95%]": _difference,
-        "p (Holm)": cell("p_holm", functools.partial(number, digits=4)),
+        "p (Holm)": lambda row: "<0.0001" if row["p_holm"] < 0.0001 else number(row["p_holm"], 4),
         "Better / equal / worse": lambda row: " / ".join(f"{row[name]:.0%}" for name in SHARES),
         "Originals": "n",
     }
-    labels = done.differences["system"].map(_named) + " and " + done.differences["other"].map(_named)
+    systems = done.differences["system"].map(_named) + " and " + done.differences["other"].map(_named)
     notes = [
         "differences of means over the originals that both have ratings for, by the paired t-test; p is corrected by"
         " Holm for all differences of a question",
-        *reasons(labels, done.differences["reason"]),
+        *reasons(_places(done.differences) + ", " + systems, done.differences["reason"]),
     ]
     caption = f"Differences between {called.judged}s on the same originals"
     return Exhibit.of("differences", caption, done.differences, columns, notes)
@@ -126,6 +126,11 @@ def differences_exhibit(done: SideBySide, called: ItemNames = PAIRS) -> Exhibit:
 
 def _named(name: object) -> str:
     return display(str(name), pooled=False)
+
+
+def _places(frame: pd.DataFrame) -> pd.Series[str]:
+    """Return the question of each row, with its language if it is about one."""
+    return frame["question"] + frame["language"].map(lambda code: f" ({language_name(code)})" if code else "")
 
 
 def _languages(frame: pd.DataFrame) -> dict[str, Cell]:

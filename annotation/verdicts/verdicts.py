@@ -127,12 +127,12 @@ def verdicts(
     rests = basis(sample, ratings, design, coverage)
     judged, records = _judged(sample, rests, design, seed), []
     counted = is_among(sample["pair_id"], rests.ratings["pair_id"].unique())
-    numbers = (
-        sample.assign(counted=counted).groupby([*key, "transformation"], sort=False)["counted"].agg(["sum", "size"])
-    )
+    in_groups = sample.assign(counted=counted).groupby([*key, "transformation"], sort=False)["counted"]
+    groups = in_groups.agg(["sum", "size"]).groupby(key, sort=False)
+    numbers = {group_key: rows.droplevel([*key]) for group_key, rows in groups}
     for row in sample.drop_duplicates(["transformation", "language", *key[2:]]).to_dict("records"):
         group_key = tuple(row[name] for name in key)
-        result = _of_its_own(judged[group_key], numbers.loc[group_key], row["transformation"], design)
+        result = _of_its_own(judged[group_key], numbers[group_key], row["transformation"], design)
         unit = {name: row[name] for name in ("transformation", "axis", "pool", "language")}
         records.append(
             Verdict.model_validate(
