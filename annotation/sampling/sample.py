@@ -227,6 +227,9 @@ class SystemDrawing(PoolDrawing):
             for candidate in of_system:
                 every[_original(candidate.pair)][name] = candidate
         self._outputs = {key: of for key, of in every.items() if len(of) == len(self._sources)}
+        if not self._outputs:
+            names = ", ".join(transformations)
+            raise StudyError(f"{self._study.file}: no text has usable outputs of all of {names}, which share a queue")
         self._drawn = {pair.key for pair in existing if pair.drawn}
         drawn = {_original(pair) for pair in existing if pair.drawn}
         self._begun = [of for key, of in self._outputs.items() if key in drawn]
