@@ -240,6 +240,7 @@ def of_folder(folder: Path, progress: Callable[[], object] = lambda: None) -> tu
         raise DataError(f"{folder}: no results of experiments (results/MODEL/REVISION/{EXPERIMENTS}/NAME/TASK.json)")
     paths = [*own_prompts, *experiments]
     rows, unprompted = read_results(paths, mteb_tasks(sorted({path.stem for path in paths})), progress)
+    rows = rows[rows["split"] != ""]
     if rows.empty:
         raise DataError(f"{folder}: none of its {len(experiments)} experiments sets a prompt for its task")
     notes, texts = [], set(rows["text"]) - {""}
@@ -287,9 +288,10 @@ def read_results(
 ) -> tuple[pd.DataFrame, list[Path]]:
     """Return the rows of mteb's result files, one a split and subset, and the files of experiments without a prompt.
 
-    The prompt is what an experiment sets for its task (`model_prompts`, `prompts_dict` or `prompts`, with keys as in
-    mteb's models). `tasks` are mteb's, those that it has. Further columns: `file`, and `file_version`: mteb's version
-    of the whole file, which is a range if that of its subsets differs. Raises DataError for a damaged file.
+    A file without any score has one row, with neither of them, so that a board lists its model. The prompt is what an
+    experiment sets for its task (`model_prompts`, `prompts_dict` or `prompts`, with keys as in mteb's models). `tasks`
+    are mteb's, those that it has. Further columns: `file`, and `file_version`: mteb's version of the whole file, which
+    is a range if that of its subsets differs. Raises DataError for a damaged file.
     """
     logging.getLogger("mteb").setLevel(logging.ERROR)  # it tells of every missing split
     about = {task.metadata.name: task.metadata for task in tasks}
@@ -312,11 +314,12 @@ def read_results(
         of_wording = identity("prompt-v1", prompt)[:12] if prompt else NONE
         result = _result(path)
         version = str(result.mteb_version or "")
-        parts += [
+        entries: list[tuple[Any, ...]] = [
             (len(files), split, part["hf_subset"], part["main_score"], str(part.get("mteb_version") or version))
             for split, subsets in result.scores.items()
             for part in subsets
         ]
+        parts += entries or [(len(files), "", "", None, version)]
         files.append(
             {
                 "file": str(path), "file_version": version, "dataset_revision": str(result.dataset_revision or ""),

@@ -28,11 +28,6 @@ class Effects:
     self_preference: pd.Series  #: a model's own cell minus (mean + judge + generator); NaN without a fit or that cell
     reason: str  #: why all values are NaN; empty otherwise
 
-    @property
-    def adjusted(self) -> pd.Series:
-        """Each generator's mean had all judges judged it, without models' judgements of themselves."""
-        return self.generators + self.mean
-
 
 def additive_fit(cells: pd.DataFrame) -> Effects:
     """Judge effects and generator effects from the cells where judge and generator differ; self-preference beside them.

@@ -132,3 +132,13 @@ def test_a_model_without_a_revision_is_on_the_board(tmp_path: Path) -> None:
     about.write_text(json.dumps(json.loads(about.read_text()) | {"revision": None}))
     scores = of_results(tmp_path, [mteb.get_task("STS12")], lambda: None)
     assert scores.frame.to_dict() == {"STS12": {"org/model": 0.7}}
+
+
+def test_a_file_without_scores_is_a_gap_on_the_board_and_no_score_of_a_wording(tmp_path: Path) -> None:
+    write_result(tmp_path, 0.6, "Query:")
+    write_result(tmp_path, 0.7)
+    (file,) = tmp_path.glob("results/*/*/STS12.json")
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"scores": {}}))
+    frame = of_results(tmp_path, [mteb.get_task("STS12")], lambda: None).frame
+    assert list(frame.index) == ["org/model"] and frame["STS12"].isna().all()
+    assert of_folder(tmp_path)[0]["score"].tolist() == [0.6]
