@@ -104,7 +104,8 @@ def _make(status: Status) -> NextStep | None:
     refix = status.rules_changed and not status.sources  # they may change before the first rating
     if not begun or refix or state["published"] == "stale":
         may_crowd = status.study.crowd is not None and not status.sources  # workers may still be asked instead
-        crowd = f"or, to ask a crowd: {status.study.command('crowd plan')} --platform prolific (or rehearsal)"
+        command = f"{status.study.command('crowd plan')} --platform prolific"
+        crowd = f"or, to ask a crowd (a made-up one with --platform rehearsal): {command}"
         return NextStep(status.study.command("publish"), crowd if may_crowd else "")
     return None
 

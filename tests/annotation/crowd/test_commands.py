@@ -56,7 +56,7 @@ def test_a_campaign_by_commands_alone(
 ) -> None:
     study = far(drawn(variant, crowd=CROWD | {"share": 1.0}))
     before = status_text(read_status(Evidence(study), datetime.now(UTC)))
-    assert f"or plumbline crowd plan {study.arguments} --platform prolific or rehearsal" in before
+    assert f"plumbline crowd plan {study.arguments} --platform prolific\n" in f"{before}\n"
     code, plan, _ = crowd(study, "plan", "--platform", "mturk", "--live")
     # 4 paraphrases and 2 controls at $0.20; 20% of $1.20 for each of two workers are $0.48
     assert code == 0
