@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -166,9 +165,9 @@ def _first(status: Status) -> NextStep:
 
 
 def _find(status: Status, words: str) -> NextStep:
-    """Return the step that lets raters in: those whom the study names, or somebody."""
-    if people := status.study.raters.people:
-        return NextStep(f"{status.study.command('users invite')} {shlex.join(people)}", words)
+    """Return the step that lets raters in: those whom the study names, or somebody. Reports show it: it has no name."""
+    if status.study.raters.people:
+        return NextStep(status.study.command("users invite"), words)
     languages = f" --languages {','.join(status.languages)}" if status.languages else ""
     add = f"plumbline users add NAME{languages}"
     return NextStep(status.study.command("publish"), f"after `{add}` for each new rater: {words}")

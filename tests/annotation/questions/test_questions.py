@@ -43,7 +43,10 @@ def study_with(patch: pytest.MonkeyPatch, folder: Path, variant: Make, content: 
             NATURAL | {"labels": {"Not so": {"en": "x"}, "b": {"en": "y"}}},
             "label 'Not so': a name begins with a lower-case",
         ),
-        (NATURAL | {"points": {1: {"en": "x"}}}, "question 'naturalness' is a label, which has no points and no scale"),
+        (
+            NATURAL | {"points": {1: {"en": "x"}}},
+            "'naturalness' is a label, which has no points, no scale",
+        ),
         (BETTER | {"labels": {"a": {"en": "x"}, "b": {"en": "y"}}}, "question 'better' is a text, which has no labels"),
         (NATURAL | {"kind": "lable"}, "kind"),
         (NATURAL | {"pools": ["poetry"]}, "question 'naturalness' names a pool 'poetry' that the rubric does"),

@@ -206,7 +206,7 @@ def test_from_nothing_to_a_published_sample(demo: Study) -> None:
     lines = at(people)[1].splitlines()
     assert lines[0] == f"{MAIN} publish {ARGUMENTS}" and f"after `{MAIN} users add NAME" in lines[1]
     named = people.model_copy(update={"raters": people.raters.model_copy(update={"people": ("ada", "jo ann")})})
-    assert at(named)[1].splitlines()[0] == f"{MAIN} users invite {ARGUMENTS} ada 'jo ann'"
+    assert at(named)[1].splitlines()[0] == f"{MAIN} users invite {ARGUMENTS}"
 
 
 OTHER_SAMPLES: dict[str, object] = {
