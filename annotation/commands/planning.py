@@ -96,7 +96,9 @@ def plan_text(study: Study, planning: PlanOptions) -> str:
         scale = design.asked(part.question).judged_scale
         variation, of_part = RatingVariation.on(scale, assumed), planned[planned["rule"] == in_words(part)]
         rated = variation.as_rated(scale)
-        apart = {size: least_difference(size, systems, rated) for size in sizes} if systems > 1 else {}
+        apart = (
+            {size: least_difference(size, systems, rated) for size in sizes} if systems > 1 and not by_blocks else {}
+        )
         table = _table(of_part, part, item, apart, by_blocks=by_blocks)
         tables.append({"words": in_words(part), "variation": variation, "ends": (scale[0], scale[-1]), "rows": table})
     facts = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterator, Sequence
 
 import pandas as pd
@@ -28,8 +29,11 @@ def compared(ratings: pd.DataFrame, pairs: Sequence[Pair], design: Design, judgi
 
     `ratings` are those that count, of pairs with enough raters. Systems are what gets verdicts, without HTEB's
     transformations, which are no alternatives to one another. Originals are texts, or what stands beside a text. A
-    label is compared by its share, if a rule of the study has it. There are no rows without a common original.
+    label is compared by its share, if a rule of the study has it. There are no rows without a common original, nor with
+    `raters.blocks`: each system stops at a look of its own, for which these intervals and p do not allow.
     """
+    if design.blocks:
+        return NONE
     originals = {pair.pair_id: _original(pair, judging) for pair in pairs if pair.transformation not in EIGHT}
     rules = [(rule.question, rule.label) for rule in design.rule.rules if rule.label]
     questions = [*((name, "") for name in design.rated), *dict.fromkeys(rules)]
@@ -43,7 +47,8 @@ def compared(ratings: pd.DataFrame, pairs: Sequence[Pair], design: Design, judgi
         if len(of_question := rows[rows["question"] == name])
     ]
     answers = pd.concat(parts) if parts else rows.head(0)
-    lower = [_asked(rule.question, rule.label) for rule in design.rule.rules if rule.at_least is None]
+    higher = {_asked(rule.question, rule.label) for rule in design.rule.rules if rule.at_least is not None}
+    lower = {_asked(rule.question, rule.label) for rule in design.rule.rules if rule.at_least is None} - higher
     by_language = dict(iter(answers.groupby("language")))
     tables = []
     for language, part in {"": answers, **(by_language if len(by_language) > 1 else {})}.items():
@@ -70,6 +75,8 @@ def answers(done: SideBySide) -> Iterator[str]:
     overall, differences = (frame[frame["language"] == ""] for frame in (done.systems, done.differences))
     for question, systems in overall.groupby("question", sort=False):
         best = systems.iloc[0]
+        if math.isnan(best["mean"]):  # no original has ratings for all, so the order is of different originals
+            continue
         others = differences[(differences["question"] == question) & (differences["system"] == best["system"])]
         alike = [_named(name) for name in others.loc[~(others["p_holm"] < 1 - CONFIDENCE), "other"]]
         apart = f"not told apart from {' and '.join(alike)}" if alike else "told apart from all others"

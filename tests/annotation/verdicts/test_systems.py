@@ -1,0 +1,60 @@
+"""A study's systems side by side: on their common originals, by language, by the direction of its rules."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from annotation.statistics.summaries import Design
+from annotation.verdicts.systems import answers, compared
+from plumbline.study.campaign import AcceptanceSpec
+from plumbline.study.subject import PairSubject
+from tests.annotation.judgements import pair
+
+PAIRS = [
+    pair(number, system, language).model_copy(update={"original": f"text {number}"})
+    for system in ("ours", "theirs")
+    for language in ("en", "de")
+    for number in range(12 if system == "ours" else 10)
+]
+GAIN = (1, 1, 0, 2, 1, 0, 1, 1, -1, 1, 3, 3)  # of ours; nobody rated theirs on the last two
+
+
+def ratings() -> pd.DataFrame:
+    rows = [
+        {"pair_id": one.pair_id, "transformation": one.transformation, "language": one.language, "rater_id": rater}
+        | {"question": "quality", "value": 2 + (one.transformation == "ours") * GAIN[int(one.pair_id[-3:])]}
+        for one in PAIRS
+        for rater in ("a", "b")
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_systems_are_compared_on_common_originals_over_all_and_in_each_language() -> None:
+    found = compared(ratings(), PAIRS, Design(("quality",)), PairSubject())
+    assert list(found.differences["language"]) == ["", "de", "en"]
+    assert list(found.differences["n"]) == [20, 10, 10]
+    assert found.differences["difference"].to_numpy() == pytest.approx(sum(GAIN[:10]) / 10)
+    assert found.systems["mean"].to_numpy() == pytest.approx([2.7, 2] * 3)
+    (sentence,) = answers(found)
+    assert sentence.startswith("Ours has the best quality (2.70, told apart from Theirs, difference +0.70 [")
+    hteb = [one.model_copy(update={"transformation": "paraphrasing"}) for one in PAIRS]
+    assert compared(ratings(), hteb, Design(("quality",)), PairSubject()).systems.empty
+
+
+def test_the_rules_say_which_end_is_the_better_one_and_blocks_compare_nothing() -> None:
+    rule = AcceptanceSpec.model_validate({"rules": [{"question": "quality", "at_most": 2}]})
+    (sentence,) = answers(compared(ratings(), PAIRS, Design(("quality",), rule=rule), PairSubject()))
+    assert sentence.startswith("Theirs has the best quality (2.00, told apart from Ours, difference ")
+    looks = AcceptanceSpec.model_validate({"rule": "lower_bound", "interval": "pairs"})
+    by_blocks = Design(("quality",), rule=looks, blocks=(8, 12))
+    assert compared(ratings(), PAIRS, by_blocks, PairSubject()).differences.empty
+
+
+def test_no_system_is_called_best_where_no_original_has_ratings_for_all() -> None:
+    third = [pair(number, "more").model_copy(update={"original": f"text {number}"}) for number in (10, 11)]
+    frame = ratings()[lambda rows: rows["language"] == "en"]
+    more = frame[frame["transformation"] == "ours"].tail(4).assign(transformation="more")
+    more = more.assign(pair_id=more["pair_id"].str.replace("ours", "more"))
+    found = compared(pd.concat([frame, more]), [*PAIRS, *third], Design(("quality",)), PairSubject())
+    assert len(found.differences) == 3 and found.systems["mean"].isna().all() and not list(answers(found))
