@@ -10,6 +10,7 @@ never mixes them with others.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,7 +24,7 @@ from annotation.argilla.simulate import answering
 from annotation.campaign.offering import offered_to_raters
 from annotation.campaign.records import CampaignRecords
 from annotation.crowd.account import AccountOffer, AccountPlatform
-from annotation.crowd.platform import Offer, Opening, RefusedError, Submission
+from annotation.crowd.platform import Offer, Opening, RefusedError, Submission, platform_class
 from annotation.human.forms import Skill
 from annotation.human.simulated import rehearsal_of
 from annotation.questions.question import Value
@@ -33,7 +34,7 @@ from plumbline.identity import identity
 from plumbline.records import Record
 from plumbline.study import Study
 from plumbline.study.campaign import SimulatedRater
-from plumbline.study.crowd import PlatformName
+from plumbline.study.crowd import CrowdSpec, PlatformName
 
 REHEARSAL_FILE = "rehearsal.json"  # what the made-up crowd did, beside the ledger
 STEP = 1800.0  # seconds of the crowd's time that pass at each command
@@ -108,6 +109,14 @@ class MadeUpCrowd(AccountPlatform):
                 f"{records.study.name} was offered to people or has ratings by people, which must not be mixed with"
                 " those of a rehearsal; rehearse under another study name"
             )
+
+    @classmethod
+    def fee(cls, cents: int, places: int, crowd: CrowdSpec) -> int:
+        """Cents as the study's platform takes them; none for one whose share the study does not name yet."""
+        with contextlib.suppress(StudyError):
+            if crowd.platform not in (None, cls.name):
+                return platform_class(crowd.platform).fee(cents, places, crowd)
+        return super().fee(cents, places, crowd)
 
     def __init__(self, study: Study) -> None:
         """Raises StudyError for a study without crowd settings, DataError for a damaged file."""

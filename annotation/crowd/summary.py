@@ -16,7 +16,7 @@ from annotation.crowd import pay
 from annotation.crowd.campaign import CrowdCampaign, next_batches, pairs_of
 from annotation.crowd.judging import cases, on_rules
 from annotation.crowd.ledger import BatchOffer, Ledger, refuse_lost_batches, refuse_lost_campaign
-from annotation.crowd.platform import Offer, Submission, crowd_of, platform_class
+from annotation.crowd.platform import Decision, Offer, Submission, crowd_of, platform_class
 from annotation.verdicts.evidence import Evidence
 from plumbline.cli import columns
 from plumbline.study import Study
@@ -31,13 +31,16 @@ class CrowdSummary:
 
     platform: PlatformName
     mode: Mode
-    batches: int  #: offered or not, pilots included
-    pilots: int  #: of all batches, offered or not
-    posted: int  #: batches offered so far, pilots included
+    batches: int  #: offered or not, without pilots
+    pilots: int  #: batches that are a trial, offered or not
+    posted: int  #: batches offered so far, without pilots
+    posted_pilots: int  #: pilots offered so far
     places: int  #: workers wanted for all batches together
-    states: Mapping[str, int]  #: submissions by state
+    states: Mapping[str, int]  #: submissions by state, without those to pilots
+    pilot_states: Mapping[str, int]  #: submissions to pilots by state
     unreadable: int  #: submissions whose answers could not be read
     planned: int  #: what all batches cost, fees included, no bonuses
+    fees: int  #: the platform's part of it; 0 where the study names no `crowd.fee`
     spent: int  #: spent or reserved, fees and bonuses included
     rewards: int  #: rewards approved
     bonuses: int  #: bonuses paid
@@ -51,6 +54,8 @@ class CrowdSummary:
         """Return the summary of a ledger's campaign."""
         offered, works = ledger.offered(), ledger.work()
         rewards = {offer.batch.batch_id: offer.reward for offer in offered}
+        pilots = {offer.batch.batch_id for offer in offered if offer.batch.pilot}
+        posted = {operation.subject for operation in ledger.operations("post", state="done")}
         approved = [work for work in works if work.submission.state == "approved"]
         bonuses = {paid.subject: int(paid.details["cents"]) for paid in ledger.operations("bonus", state="done")}
         payments = {  # a platform shows a bonus some time after it was paid
@@ -60,16 +65,20 @@ class CrowdSummary:
         }
         wage, seconds = _typical(payments)
         platform = platform_class(ledger.campaign.platform)
+        planned = sum(platform.cost(offer.reward, offer.places, spec) for offer in offered)
         return cls(
             platform=ledger.campaign.platform,
             mode=ledger.campaign.mode,
-            batches=len(offered),
-            pilots=sum(offer.batch.pilot for offer in offered),
-            posted=len(ledger.operations("post", state="done")),
+            batches=len(offered) - len(pilots),
+            pilots=len(pilots),
+            posted=len(posted - pilots),
+            posted_pilots=len(posted & pilots),
             places=sum(offer.places for offer in offered),
-            states=Counter(work.submission.state for work in works),
+            states=Counter(work.submission.state for work in works if work.batch_id not in pilots),
+            pilot_states=Counter(work.submission.state for work in works if work.batch_id in pilots),
             unreadable=sum(bool(work.trouble) for work in works),
-            planned=sum(platform.cost(offer.reward, offer.places, spec) for offer in offered),
+            planned=planned,
+            fees=planned - sum(offer.reward * offer.places for offer in offered),
             spent=ledger.spent_here(),
             rewards=sum(rewards[work.batch_id] for work in approved),
             bonuses=sum(bonuses.values()),
@@ -78,6 +87,32 @@ class CrowdSummary:
             minutes=seconds / 60,
             off_rules=sum(review.decision == "reject" and not on_rules(review) for review in ledger.judgements()),
         )
+
+    @property
+    def batches_text(self) -> str:
+        """How many batches are offered, and of these how many are trials: `2 of 3, and 1 of 1 pilot`."""
+        return _with_pilots(
+            f"{self.posted} of {self.batches}",
+            f"{self.posted_pilots} of {count(self.pilots, 'pilot')}" if self.pilots else "",
+        )
+
+    def number(self, state: str) -> str:
+        """How many submissions are in a state: `4, and 2 to pilots`."""
+        pilots = self.pilot_states.get(state, 0)
+        return _with_pilots(str(self.states.get(state, 0)), f"{pilots} to pilots" if pilots else "")
+
+    def decided(self, state: Decision) -> int:
+        """How many submissions were decided so, those to pilots included."""
+        return self.states.get(state, 0) + self.pilot_states.get(state, 0)
+
+
+def _with_pilots(text: str, of_pilots: str) -> str:
+    return f"{text}, and {of_pilots}" if of_pilots else text
+
+
+def fees_text(fees: int) -> str:
+    """Say whether a sum of money has the platform's fees."""
+    return "fees included" if fees else "without a fee of the platform, as the study names none (crowd.fee)"
 
 
 def read_summaries(study: Study) -> list[CrowdSummary]:
@@ -100,13 +135,14 @@ def _typical(payments: Mapping[Submission, int]) -> tuple[float, float]:
 
 def summary_text(summary: CrowdSummary) -> str:
     """A campaign in lines, each with its mode."""
-    states = ", ".join(f"{number} {state}" for state, number in sorted(summary.states.items())) or "none yet"
+    names = sorted({*summary.states, *summary.pilot_states})
+    states = "; ".join(f"{state}: {summary.number(state)}" for state in names) or "none yet"
     lines = [
-        f"batches: {summary.posted} of {summary.batches} offered; all batches together:"
-        f" {count(summary.pilots, 'pilot')}, {count(summary.places, 'place')} for workers",
+        f"batches offered: {summary.batches_text}; all together: {count(summary.places, 'place')} for workers",
         f"submissions: {states}" + (f"; {summary.unreadable} cannot be read" if summary.unreadable else ""),
-        f"money: {pay.dollars(summary.spent)} spent or reserved of {pay.dollars(summary.planned)} planned, fees"
-        f" included; rewards approved {pay.dollars(summary.rewards)}, bonuses {pay.dollars(summary.bonuses)}",
+        f"money: {pay.dollars(summary.spent)} spent or reserved of {pay.dollars(summary.planned)} planned,"
+        f" {fees_text(summary.fees)}; rewards approved {pay.dollars(summary.rewards)}, bonuses"
+        f" {pay.dollars(summary.bonuses)}",
     ]
     if not math.isnan(summary.hourly):
         lines.append(
@@ -155,13 +191,13 @@ def plan_text(records: Evidence, campaign: CampaignName, pilot: int = 0) -> str:
     for offer in new:  # report now what `launch` would refuse, before money is at stake
         pairs = pairs_of(records, offer.batch, campaign.mode)
         platform.check_plan(records, campaign.mode, Offer(offer.batch, pairs, offer.places, offer.reward))
-    rows, total, hours = [], 0, 0.0
+    rows, total, all_fees, hours = [], 0, 0, 0.0
     for offer in new:
         batch = offer.batch
         cost = platform.cost(offer.reward, offer.places, spec)
         minutes = 60 * offer.reward / 100 / spec.pay.hourly
         fees = cost - offer.places * offer.reward
-        total, hours = total + cost, hours + offer.places * minutes / 60
+        total, all_fees, hours = total + cost, all_fees + fees, hours + offer.places * minutes / 60
         languages = "-".join(dict.fromkeys([batch.language, batch.output_language]))
         rows.append([
             batch.batch_id, batch.pool + (" (pilot)" if batch.pilot else ""), languages, str(len(batch.pair_ids)),
@@ -181,7 +217,7 @@ def plan_text(records: Evidence, campaign: CampaignName, pilot: int = 0) -> str:
             f"Plan of study {study.name}; nothing is created",
             columns(header, rows, f"no {item}s are left to be offered"),
             f"{count(len(new), 'batch', 'batches')}, {count(places, 'answer')} ({item}s x workers),"
-            f" {hours:.1f} hours of work, {pay.dollars(total)} with fees, before bonuses",
+            f" {hours:.1f} hours of work, {pay.dollars(total)}, {fees_text(all_fees)}, before bonuses",
             *filter(None, notes),
         ]),
     )  # fmt: skip

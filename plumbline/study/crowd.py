@@ -47,6 +47,9 @@ PlatformName = Literal["prolific", "link", "rehearsal", "mturk"]
 PLATFORMS: tuple[PlatformName, ...] = get_args(PlatformName)
 
 
+Device = Literal["desktop", "tablet", "mobile"]
+
+
 class PaySpec(StudyPart):
     """The pay for a pair, in dollars: time at an hourly wage (HTEB, Ethical Considerations)."""
 
@@ -132,6 +135,11 @@ class CrowdSpec(StudyPart):
     )
     countries: dict[str, tuple[Country, ...]] = Field(
         default={}, description="countries to recruit in, by language code; default for a language: PTEB's list"
+    )
+    devices: tuple[Device, ...] = Field(
+        default=("desktop", "tablet", "mobile"),
+        min_length=1,
+        description="devices that may take part, where the platform can tell them apart (Prolific): phones are mobile",
     )
     fee: float | None = Field(
         default=None,

@@ -252,7 +252,7 @@ class Prolific(Platform):
             "estimated_completion_time": minutes,
             "maximum_allowed_time": max(math.ceil(self._crowd.hours * 60), 2 * minutes + 5),
             "reward": offer.reward,
-            "device_compatibility": ["desktop", "tablet"],
+            "device_compatibility": list(dict.fromkeys(self._crowd.devices)),
             "peripheral_requirements": [],
             "submissions_config": {"max_submissions_per_participant": 1},
             "filters": wanted,

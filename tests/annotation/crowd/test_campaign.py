@@ -108,7 +108,7 @@ def test_a_campaign_from_the_first_offer_to_the_last_cent(variant: Make, site: M
     assert told.hourly == pytest.approx(pay.hourly(260, 180) / 2 + pay.hourly(260, 600) / 2)
     text = summary_text(told)
     assert all(line.startswith("[live mturk]") for line in text.splitlines())
-    assert "batches: 3 of 3 offered; all batches together: 0 pilots, 6 places for workers\n" in text
+    assert "batches offered: 3 of 3; all together: 6 places for workers\n" in text
     assert not any(worker in text for worker in ("A0", "B0"))
 
 

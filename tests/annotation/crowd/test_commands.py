@@ -62,7 +62,7 @@ def test_a_campaign_by_commands_alone(
     assert code == 0
     assert plan.count("$1.20  $0.48  $2.88") == 3
     assert (
-        "[live mturk] 3 batches, 36 answers (pairs x workers), 0.3 hours of work, $8.64 with fees, before bonuses"
+        "[live mturk] 3 batches, 36 answers (pairs x workers), 0.3 hours of work, $8.64, fees included, before bonuses"
         in plan
     )
     assert "closed on 30 September 2026" in plan
@@ -84,7 +84,8 @@ def test_a_campaign_by_commands_alone(
     assert "6 bonuses paid" in crowd(study, "bonus", *LIVE)[1]
     assert "3 batches closed, $0.00 released" in crowd(study, "close", "--live")[1]
     status = crowd(study, "status")[1]
-    assert "6 approved" in status and "unsettled" not in status
+    assert "batches offered: 2 of 2, and 1 of 1 pilot; all together: 6 places" in status
+    assert "submissions: approved: 4, and 2 to pilots\n" in status and "unsettled" not in status
     assert CampaignRecords(study).ratings["rater_id"].nunique() == 2
     told = status_text(read_status(Evidence(study), datetime.now(UTC)))
     assert "to crowd workers: live mturk" in told and "ratings came from files" not in told

@@ -79,9 +79,10 @@ def test_half_a_second_of_the_median_is_paid() -> None:
 def test_a_rehearsal_takes_the_fee_of_the_study() -> None:
     for name in ("rehearsal", "link", "prolific"):
         assert platform_class(name).fee(1000, 3, CrowdSpec(fee=0.333)) == 333
-    assert (
-        platform_class("rehearsal").fee(1000, 3, CrowdSpec()) == platform_class("link").fee(1000, 3, CrowdSpec()) == 0
-    )
+    nameless = (CrowdSpec(), CrowdSpec(platform="prolific"), CrowdSpec(platform="rehearsal"))
+    assert [platform_class("rehearsal").fee(1000, 3, crowd) for crowd in nameless] == [0, 0, 0]
+    assert platform_class("rehearsal").fee(1000, 3, CrowdSpec(platform="mturk", fee=0.333)) == 200  # MTurk's own
+    assert platform_class("link").fee(1000, 3, CrowdSpec()) == 0
 
 
 def test_less_than_is_fair_is_said() -> None:

@@ -86,6 +86,13 @@ def test_a_campaign_is_practised_without_a_key_and_every_line_says_so(
     assert rows["Platform"].to_list() == ["REHEARSAL, a made-up crowd"]
 
 
+def test_a_fee_that_is_left_out_is_said(variant: Make, crowd: Crowd) -> None:  # noqa: F811
+    study = drawn(variant, crowd={"countries": {"en": ["US"]}, "platform": "prolific"})
+    plan, launched = crowd(study, "plan", "--platform", "rehearsal"), crowd(study, "launch", *PLAY)
+    left_out = "without a fee of the platform, as the study names none (crowd.fee)"
+    assert launched[0] == 0 and left_out in plan[1] and left_out in crowd(study, "status")[1]
+
+
 def test_the_same_seed_gives_the_same_crowd(variant: Make, tmp_path: Path) -> None:
     study = drawn(variant)
     accounts = []

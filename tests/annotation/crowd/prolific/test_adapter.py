@@ -96,6 +96,7 @@ def test_a_batch_becomes_a_published_study_for_those_who_read_both_languages(liv
     )
     assert sent["estimated_completion_time"] == 2  # 4 pairs of 30 s
     assert sent["maximum_allowed_time"] == 60
+    assert sent["device_compatibility"] == ["desktop", "tablet", "mobile"]
     assert sent["description"].count("<b>") == 0
     assert "&lt;b&gt;all&lt;/b&gt;" in sent["description"]
     wanted = [(one["filter_id"], one.get("selected_values") or one["selected_range"]) for one in sent["filters"]]
@@ -112,6 +113,11 @@ def test_a_batch_becomes_a_published_study_for_those_who_read_both_languages(liv
     assert codes == {"COMPLETED": "MANUALLY_REVIEW", "OTHER": "REQUEST_RETURN"}
     posted = live.posted(posted_id)
     assert (posted.places, posted.ends, posted.open) == (3, None, True)
+
+
+def test_a_study_may_ask_for_larger_screens(variant: Callable[..., Study], site: Site) -> None:
+    platform = open_on(site, variant(crowd=CROWD | {"devices": ["desktop"]}))
+    assert site.studies[platform.post(offer(), TOKEN)]["device_compatibility"] == ["desktop"]
 
 
 def test_a_study_that_prolific_opens_to_more_people_is_not_published(
