@@ -1,11 +1,8 @@
-"""Answers as CSV files: read (`collect --csv`), and written for a paper or another tool (`export`).
+"""Answers as CSV files (`collect --csv`).
 
-A row of a file to read, such as an export of Google Forms, is one rater's answer to one pair. A mapping names the
-columns: `pair=...,rater=...,quality=...,fluency=...`; `time` and `comment` may be left out, and
-`original=...,output=...` may replace `pair`. The file is read as `plumbline import` reads it. `answers.csv` has a row
-for each rater and pair and a column for each question, the form that `collect --csv` takes, here and in another study
-on the same pairs. `ratings.csv` and `pairs.csv` have every column of the records. Texts that raters wrote themselves
-may hold names, so they are left out unless they are asked for.
+A row of a file, such as an export of Google Forms, is one rater's answer to one pair. A mapping names the columns:
+`pair=...,rater=...,quality=...,fluency=...`; `time` and `comment` may be left out, and `original=...,output=...` may
+replace `pair`. The file is read as `plumbline import` reads it.
 """
 
 from __future__ import annotations
@@ -13,7 +10,6 @@ from __future__ import annotations
 import functools
 import json
 import re
-import shlex
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,22 +20,17 @@ from pathlib import Path
 import pandas as pd
 
 from annotation import server
-from annotation.campaign.counting import counting_ratings, dated_words, untimed
 from annotation.campaign.names import is_pseudonym, named_pseudonym, pseudonym_key, remember_names
 from annotation.campaign.offering import alone, refuse_other_sample
-from annotation.campaign.records import RATINGS, CampaignData, CampaignRecords
+from annotation.campaign.records import CampaignRecords
 from annotation.campaign.rubric import Rubric
 from annotation.imports.tables import CellTable, read_cells
 from annotation.imports.times import as_iso
 from annotation.questions.question import Question
 from annotation.ratings.answers import Answer, SourcePart, check, keep, of_file, source_of_file
 from annotation.verdicts.preregistration import asked_rubric
-from annotation.verdicts.tables import SIMULATED
 from plumbline.errors import DataError, StudyError, nearest, read_each
-from plumbline.exhibits.table import csv_bytes, write_files
-from plumbline.exhibits.templates import markdown
-from plumbline.records import REHEARSAL, SOURCES, Pair, Rating, Record, nfc
-from plumbline.statistics.agreement import number_of_raters
+from plumbline.records import Pair, nfc
 from plumbline.study import Study
 from plumbline.words import trim
 
@@ -224,100 +215,3 @@ def _time(text: str, location: str) -> datetime:
             f"{location}: the time {text[:40]!r} is not ISO 8601 (2026-03-01T14:15:37+01:00) or Google Forms'"
             " (2026/03/01 2:15:37 PM GMT+1)"
         ) from None
-
-
-FOLDER = "export"
-_SOURCES = [name for name in SOURCES if name not in (REHEARSAL, "simulated")]
-_OF_SUBJECTS = ("fields", "expected", "queue")  # columns of other subjects than pairs
-_MORE = {
-    "control": "kind of check on the rater (positive, negative, known, repeat); empty for the sample",
-    "source": "source of the answer: argilla, mturk, prolific, link, or file (without the file's name, which may name a"
-    " person)",
-    "submitted_at": "when the answer last changed, UTC; empty if its file has no times",
-    "withdrawn": "the reason why a person withdrew the pair; empty if nobody did",
-    "counts": "whether the rating counts in the verdicts: submitted, on a pair of the sample, and not excluded,"
-    " withdrawn or surplus",
-}
-
-
-def export(study: Study, *, licence: str = "", words: bool = False) -> Path:
-    """Write `answers.csv`, `ratings.csv`, `pairs.csv` and `codebook.md` to the study's `export/`; returns the folder.
-
-    `licence` is a line for the codebook; `words` adds comments and answers in words. Raises
-    DataError where nobody has answered yet.
-    """
-    records = CampaignRecords(study)
-    collected, rubric = records.collected, asked_rubric(records)
-    if collected.ratings.empty:
-        raise DataError(f"{study.folder}: there are no ratings yet; run `{RATINGS.command(study)}` first")
-    free = [question.name for question in rubric.asked() if question.free_text]  # may contain names
-    ratings = _ratings(collected, study.raters.per_pair, [] if words else free, words=words)
-    pairs = collected.pairs.astype(dict.fromkeys(collected.pairs.select_dtypes("category"), str))
-    pairs = pairs.drop(columns=[name for name in _OF_SUBJECTS if (pairs[name] == "").all()])
-    pairs["withdrawn"] = [collected.withdrawn.get(pair_id, "") for pair_id in pairs["pair_id"]]
-    tables = {
-        "answers.csv": _answers(ratings, rubric.asked(), words=words),
-        "ratings.csv": ratings,
-        "pairs.csv": pairs,
-    }
-    files = {name: csv_bytes(frame) for name, frame in tables.items()}
-    answers, sample = tables["answers.csv"], pairs["control"] == ""
-    questions = [question for question in rubric.questions if question.name in answers]
-    names = ["pair", "rater", *(question.name for question in questions)]
-    names += [name for name in ("time", "comment") if name in answers]
-    facts = {
-        "study": study,
-        "licence": licence.strip(),
-        "simulated": SIMULATED if ratings["simulated"].any() else "",
-        "sample": int(sample.sum()),
-        "withdrawn": int((sample & (pairs["withdrawn"] != "")).sum()),
-        "controls": int((~sample).sum()),
-        "raters": number_of_raters(ratings["rater_id"]),
-        "answers": len(answers),
-        "ratings": len(ratings),
-        "counting": int(ratings["counts"].sum()),
-        "dated": dated_words(collected.plain_ratings),
-        "rubric": rubric.name,
-        "questions": questions,
-        "columns": shlex.quote(",".join(f"{name}={name}" for name in names)),
-        "tables": {"ratings.csv": _meanings(ratings, Rating), "pairs.csv": _meanings(pairs, Pair)},
-        "hashes": {name: sha256(content).hexdigest() for name, content in files.items()},
-    }
-    write_files(study.folder / FOLDER, files | {"codebook.md": markdown("annotation/codebook.jinja", facts).encode()})
-    return study.folder / FOLDER
-
-
-def _ratings(collected: CampaignData, per_pair: int, left_out: Sequence[str], *, words: bool) -> pd.DataFrame:
-    """All ratings, of controls too, with whether they count."""
-    plain = collected.plain_ratings
-    counting = counting_ratings(collected.sample_ratings, per_pair).index
-    kinds = collected.pairs.astype({"control": str}).set_index("pair_id")["control"]
-    sources = plain["source"].where(plain["source"].isin(_SOURCES), "file")
-    table = plain.assign(
-        source=sources,
-        submitted_at=plain["submitted_at"].mask(untimed(plain)),
-        control=plain["pair_id"].map(kinds).fillna(""),
-        counts=plain.index.isin(counting),
-    )
-    table = table[~table["question"].isin(left_out)]
-    return table if words else table.drop(columns="comment")
-
-
-def _answers(ratings: pd.DataFrame, questions: Sequence[Question], *, words: bool) -> pd.DataFrame:
-    """Return the submitted answers, a row for each rater and pair, a column for each question in `ratings`."""
-    submitted = ratings[ratings["status"] == "submitted"]
-    answer = submitted["value"].astype("string").fillna("") + submitted["answer"].astype("string")
-    keys = ["pair_id", "rater_id"]
-    wide = submitted.assign(given=answer).pivot(index=keys, columns="question", values="given").fillna("")
-    wide = wide[[question.name for question in questions if question.name in wide]]
-    once = submitted.groupby(keys)
-    if submitted["submitted_at"].notna().all():
-        wide["time"] = once["submitted_at"].max().map(lambda at: at.isoformat())
-    if words:
-        wide["comment"] = once["comment"].first()
-    return wide.reset_index().rename(columns={"pair_id": "pair", "rater_id": "rater"})
-
-
-def _meanings(frame: pd.DataFrame, record: type[Record]) -> dict[str, str]:
-    meanings = {name: field.description or "" for name, field in record.model_fields.items()} | _MORE
-    return {str(name): meanings[str(name)] for name in frame}

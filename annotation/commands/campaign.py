@@ -20,7 +20,8 @@ from annotation.campaign.names import known_names, named, pseudonym_of
 from annotation.campaign.offering import alone
 from annotation.campaign.records import OFFERED, PAIRS, RATINGS, SUPPLY, CampaignRecords
 from annotation.commands.annotators import unread_lines
-from annotation.csv_answers import collect_csv, columns_of, export
+from annotation.csv_answers import collect_csv, columns_of
+from annotation.export import FormName, export
 from annotation.human.records import ANSWERS
 from annotation.human.simulated import read_items as read_task_items
 from annotation.human.tasks import read_tasks, task_lines
@@ -421,20 +422,28 @@ def withdraw_pairs(
 
 
 def export_ratings(
-    *, options: StudyOptions, licence: Annotated[str, Parameter(metavar="TEXT")] = "", words: bool = False
+    *,
+    options: StudyOptions,
+    form: FormName = "csv",
+    licence: Annotated[str, Parameter(metavar="TEXT")] = "",
+    words: bool = False,
 ) -> None:
-    """Write the ratings as CSV, with a codebook.
+    """Write the ratings as CSV, Excel file or data set.
+
+    A codebook describes the tables.
 
     Example: plumbline export --study studies/demo.yaml
 
     Args:
         options: The study.
+        form: csv; xlsx, one Excel file; or datasets, Parquet files in a folder for `datasets.load_dataset`.
         licence: The licence that the codebook names.
         words: Also write answers and comments in raters' own words, which may contain names.
     """
     study = options.load()
-    folder = export(study, licence=licence, words=words)
-    print(f"{study.name}: ratings -> {folder}; codebook.md describes the files")
+    folder = export(study, form=form, licence=licence, words=words)
+    codebook = {"csv": "codebook.md", "xlsx": "its sheet `codebook`", "datasets": "README.md"}[form]
+    print(f"{study.name}: ratings -> {folder}; {codebook} describes the tables")
 
 
 _REPORTED = ("pairs.parquet", "ratings.parquet", "looks.json", "decisions.json", "rules.json")

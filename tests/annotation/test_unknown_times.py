@@ -12,7 +12,8 @@ import yaml
 from annotation import server
 from annotation.campaign.counting import untimed
 from annotation.campaign.records import CampaignRecords
-from annotation.csv_answers import collect_csv, export
+from annotation.csv_answers import collect_csv
+from annotation.export import export
 from annotation.ratings.decisions import review_text
 from annotation.sampling.sample import draw_sample
 from annotation.status.status import read_status

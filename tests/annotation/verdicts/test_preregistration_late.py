@@ -15,7 +15,8 @@ from annotation import server
 from annotation.campaign.offering import begin_offering
 from annotation.campaign.records import CampaignRecords
 from annotation.campaign.rubric import load_rubric
-from annotation.csv_answers import collect_csv, export
+from annotation.csv_answers import collect_csv
+from annotation.export import export
 from annotation.records import RuleSet
 from annotation.report.page import write_report
 from annotation.sampling.sample import draw_sample

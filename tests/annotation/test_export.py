@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 
+import datasets
+import openpyxl
 import pandas as pd
+import pytest
 
 from annotation import server
 from annotation.campaign.names import named_pseudonym
 from annotation.campaign.records import CampaignRecords
 from annotation.campaign.rubric import load_rubric
-from annotation.csv_answers import collect_csv, columns_of, export
+from annotation.csv_answers import collect_csv, columns_of
+from annotation.export import export
 from annotation.ratings.answers import Answer, SourcePart, keep
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
@@ -113,3 +119,41 @@ def test_every_character_of_a_comment_comes_back(variant: Make, tmp_path: Path) 
     told = [set(CampaignRecords(study).all_ratings["comment"]) for study in (first, second)]
     assert told[0] == told[1] == {readable(text) for text in words.values()}
     assert "\0" not in "".join(told[0]) and len(told[0]) == len(words) > 270
+
+
+def test_excel_and_datasets_hold_the_same_values_and_texts_are_never_formulas(
+    variant: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    study = made(variant, "forms")
+    careless(study)
+    words = "=1+1 says _x0041_, אבג\v"
+    ratings = CampaignRecords(study).ratings.assign(comment=words)
+    Manifest.of(study).write_table("ratings.parquet", ratings, Rating)
+    csv = export(study, words=True)
+    book = openpyxl.load_workbook(export(study, form="xlsx", words=True) / "ratings.xlsx")
+    assert book.sheetnames == ["answers", "ratings", "pairs", "codebook"]
+    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
+    folder = export(study, form="datasets", words=True)
+    for name in ("answers", "ratings", "pairs"):
+        plain = read(csv, f"{name}.csv")
+        head, *rows = book[name].iter_rows()
+        assert [cell.value for cell in head] == list(plain)
+        assert not any(cell.data_type == "f" for row in rows for cell in row)
+        loaded = datasets.load_dataset(str(folder), name, split="train", cache_dir=str(tmp_path / "cache"))
+        assert loaded.column_names == list(plain) and loaded.num_rows == len(plain) == len(rows) > 20
+        for number, column in enumerate(plain):
+            told = [_as_text(row[number].value).replace("_x005F_", "_") for row in rows]
+            assert told == [text.removeprefix("'") for text in map(_as_text, plain[column])]
+            assert told == [readable(_as_text(value)) for value in loaded[column]]
+    assert "\ufffd" in book["ratings"].cell(2, [cell.value for cell in book["ratings"][1]].index("comment") + 1).value
+    described = {(row[0].value, row[1].value) for row in book["codebook"].iter_rows(min_row=2)}
+    assert {("ratings", "comment"), ("pairs", "pair_id"), ("question", "quality")} <= described
+    assert csv.joinpath("answers.csv").is_file()  # each form has its own files
+
+
+def _as_text(value: object) -> str:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, datetime):
+        return str(value)
+    return str(float(value)) if isinstance(value, (int, float)) and not isinstance(value, bool) else str(value)
