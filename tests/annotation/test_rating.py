@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -30,9 +31,13 @@ KINDS: dict[str, tuple[dict[str, Any], list[str], Any]] = {
     "signed": ({"name": "q", "kind": "rating", "title": "Better?",
                 "points": [[n, {-3: "the first", 3: "the second"}.get(n, "")] for n in range(-3, 4)]}, ["2"], -2),
     "slider": ({"name": "q", "kind": "slider", "title": "How fluent?", "low": 0, "high": 100, "step": 1, "start": None,
-                "points": [[0, "not"], [100, "fully"]]}, ["Tab", "ArrowRight", "ArrowRight"], 52),
+                "points": [[0, "not"], [100, "fully"]]}, ["7", "ArrowRight", "ArrowRight", "PageDown"], 62),
     "started": ({"name": "q", "kind": "slider", "title": "How fluent?", "low": 0, "high": 1, "step": 0.01, "start": 0.3,
                  "points": [[0, "not"], [1, "fully"]]}, ["Tab", "Space"], 0.3),
+    "short": ({"name": "q", "kind": "slider", "title": "How fluent?", "low": 1, "high": 7, "step": 0.1, "start": 7,
+               "points": [[1, "not"], [7, "fully"]]}, ["8", "3", "ArrowLeft"], 2.9),
+    "at its end": ({"name": "q", "kind": "slider", "title": "How fluent?", "low": -50, "high": 50, "step": 1,
+                    "start": 50, "points": [[-50, "not"], [50, "fully"]]}, ["Tab", "End"], 50),
     "label": (LABEL, ["3"], "tie"),
     "multi": ({"name": "q", "kind": "multi_label", "title": "What is wrong?",
                "points": [["a", "Grammar"], ["b", "Meaning"], ["c", "Words"]]}, ["3", "1", "2", "2"], ["a", "c"]),
@@ -60,9 +65,8 @@ def test_each_kind_is_answered_by_keys_alone(page: Page, kind: str) -> None:
     """Nothing is chosen before; axe-core finds nothing in light and dark, wide and narrow; nothing runs sideways."""
     question, keys, value = KINDS[kind]
     desk = Desk(page, [question], TEXTS)
-    expect(page.locator("#begin")).to_be_visible()
-    desk.press("Tab")
     expect(page.locator("#begin")).to_be_focused()
+    assert ("On a slider" in page.locator("#intro").inner_text()) == (question["kind"] == "slider")
     desk.press("Enter")
     desk.turn(1)
     assert page.locator(":checked:not(option)").count() == 0
@@ -90,14 +94,27 @@ def test_a_slider_shows_nothing_until_it_is_touched(page: Page) -> None:
     desk = Desk(page, [KINDS["slider"][0]], TEXTS)
     desk.begin()
     slider = page.get_by_role("slider")
-    expect(slider).to_have_class("untouched")
-    expect(slider).to_have_attribute("aria-valuetext", "–")
+    expect(slider).to_have_class("untouched nowhere")
+    expect(slider).to_have_attribute("aria-valuetext", "not answered yet")
     box = slider.bounding_box()
     assert box is not None
     page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)  # where it would stand by itself
     expect(slider).not_to_have_class("untouched")
     desk.press("Control+Enter")
     assert desk.settle("i0") == {"q": 50}
+    desk.press("5", "Backspace", "Enter")  # taken back: it is as before, and nothing of it is sent
+    expect(page.get_by_role("alert")).to_contain_text("please answer")
+    expect(slider).to_have_class("untouched nowhere")
+
+
+def test_keys_lead_on_from_a_slider_by_enter(page: Page) -> None:
+    desk = Desk(page, [KINDS["slider"][0], LABEL], TEXTS)
+    desk.begin()
+    desk.press("9", "ArrowUp", "Enter")
+    expect(page.get_by_role("radiogroup")).to_be_focused()
+    expect(page.get_by_role("alert")).to_have_text("")
+    desk.press("2", "Enter")
+    assert desk.settle("i0") == {"q": 91, "sound": "second"}
 
 
 def test_keys_lead_from_question_to_question_and_to_the_next_pair(page: Page) -> None:
@@ -138,8 +155,10 @@ def test_who_cannot_judge_says_why(page: Page) -> None:
     assert desk.settle("i0", "discarded") == {"comment": "A text is empty, cut off or damaged"}
     page.get_by_role("button", name="I cannot judge").click()
     desk.press("3")
+    expect(page.get_by_role("textbox", name="Comment Please write the reason in the comment.")).to_be_focused()
+    expect(page.get_by_role("alert")).to_have_text("")  # nothing was wrong yet
+    desk.press("Escape", "Enter")
     expect(page.get_by_role("alert")).to_have_text("Please write the reason in the comment.")
-    expect(page.locator("#comment")).to_be_focused()
     page.keyboard.type("It is 1 poem <b>")
     desk.press("Escape", "Enter")
     desk.turn(3)
@@ -147,10 +166,15 @@ def test_who_cannot_judge_says_why(page: Page) -> None:
     desk.press("Backspace", "Backspace")
     desk.turn(1)
     expect(page.locator("#comment")).to_have_value("")  # the reason is no comment of the rater's own
+    expect(page.locator("#before")).to_have_text(
+        re.compile("^You discarded this;.* A text is empty, cut off or damaged$")
+    )
     desk.press("Enter")  # looked at again, and left as it was
     desk.turn(2)
     page.wait_for_timeout(300)
     assert [entry["status"] for entry in desk.log if entry["id"] == "i0"] == ["discarded"]
+    desk.press("4", "Enter")
+    assert desk.settle("i1") == {"quality": 4, "comment": "It is 1 poem <b>"}
 
 
 def test_offline_for_a_minute_nothing_is_lost(page: Page) -> None:
@@ -239,6 +263,8 @@ def test_a_draft_comes_back_and_two_tabs_ask_nothing_twice(page: Page) -> None:
     desk.press("2", "Enter")
     desk.turn(3)
     expect(page.locator("#notice")).to_have_text("")
+    for tab in (page, other):
+        expect(tab.locator("#progress")).to_contain_text("2 of 12 pairs done")
 
 
 def test_pauses_do_not_count_as_time(page: Page) -> None:
@@ -263,13 +289,23 @@ def test_pauses_do_not_count_as_time(page: Page) -> None:
 
 @pytest.mark.parametrize("language", ["en", "ar"])
 def test_texts_are_text_in_any_script_and_length(page: Page, language: str) -> None:
-    texts = [[HOSTILE, "漢字かな 😀\n\n\tdef f(x):\n\t\treturn x"], ["جلست القطة على الحصيرة. " * 420, "w" * 10_000]]
+    arabic = "جلست القطة على الحصيرة. "
+    texts = [
+        [HOSTILE, "漢字かな 😀\n\n\tdef f(x):\n\t\treturn x"],
+        [arabic * 420, "w" * 10_000],
+        ["PDF " + arabic, "1 " + arabic],
+    ]
+    runs = [["ltr", "ltr"], ["rtl", "ltr"], ["rtl" if language == "ar" else "ltr", "rtl"]]
     desk = Desk(page, [WORDED], texts, language=language)
     page.set_viewport_size({"width": 640, "height": 450})  # what 200% zoom leaves of 1280 by 900
     page.locator("#begin").click()
     for place, (first, second) in enumerate(texts):
         expect(page.locator(".text")).to_have_count(2)
         assert page.locator(".text").evaluate_all("nodes => nodes.map(node => node.textContent)") == [first, second]
+        assert (
+            page.locator(".text").evaluate_all("nodes => nodes.map(node => getComputedStyle(node).direction)")
+            == runs[place]
+        )
         assert page.evaluate("document.documentElement.scrollWidth") == 640
         assert findings(page) == []
         desk.press("4", "Enter")
@@ -287,6 +323,10 @@ def test_one_pair_a_screen_on_a_phone(page: Page) -> None:
         box = target.bounding_box()
         assert box is not None and box["height"] >= 44
     expect(page.locator("#next")).to_be_in_viewport()
+    page.get_by_role("button", name="I cannot judge").click()
+    foot = page.locator(".foot").bounding_box()
+    reasons = page.locator("#reasons").bounding_box()
+    assert foot is not None and reasons is not None and reasons["y"] + reasons["height"] <= foot["y"]
     other = page.context.new_page()
     other.set_viewport_size({"width": 390, "height": 664})
     two = Desk(other, [WORDED, LABEL], TEXTS)

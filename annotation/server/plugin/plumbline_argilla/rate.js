@@ -4,11 +4,12 @@
 // start(task, store): `task` is what all items share (annotation/page/task.py); `store` has
 //   key                               whose work it is (study, queue, rater): unsent answers stay in the browser under it;
 //                                     empty where nothing may stay
-//   rater                             whose session it is, where it spans several queues
+//   rater                             who it is, where they have several queues, whose tabs tell each other what is stored
 //   next(n) -> [item]                 up to n items that it has not handed out yet; none where none is left
 //   save(id, values, status, seconds, again) resolves once the answer is stored, which takes an earlier one's place
 //                                     (`again`); rejects with an Error that has HTTP's `status`
 //   progress() -> {done, total}       over all of the rater's queues
+//   stale()                           another tab has stored an answer: what is counted is to be counted anew
 //   previous(id) -> item | null       what was answered before this one, or last of all (null)
 //   end() -> {text, label, href | go} the last page: a sentence, and a link or what its button does
 //   closed                            a sentence where items can be looked at alone
@@ -22,6 +23,7 @@ const IDLE_SECONDS = 120;  // who does nothing for longer has paused: no time of
 const AHEAD = 4;  // items that are fetched before they are asked for
 const DRAFT_MS = 5000, MOST_WAIT = 30;  // seconds between two tries
 const MOST_BUTTONS = 20, MOST_RANKS = 9;
+const SESSION_MS = 1800000;  // who answers nothing for longer begins another session
 const LONGEST = 20000;  // characters of a text: the server refuses more (answers.py)
 
 // Texts come in by textContent and by attributes' values alone: nothing in them is markup.
@@ -54,6 +56,10 @@ const rendered = (parent, text, level) => {
 
 // What was typed or pasted; half a character and null, which servers refuse with all else of the answer, become U+FFFD.
 const typed = area => area.value.trim().replace(/[\0\p{Surrogate}]/gu, "\ufffd");
+
+// A text runs as its own letters do: by its language where it has letters of that, otherwise by the first letter of either.
+const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
+const directed = (text, {lang, dir}) => ({lang, dir: dir === "rtl" && RIGHT_TO_LEFT.test(text) ? "rtl" : "auto"});
 
 // Time that counts.
 const stopwatch = () => {
@@ -138,7 +144,10 @@ function start(task, store) {
         unsent.get(id).again = true;
         remember(ANSWER + id, unsent.get(id));
       }
-      if (entry.status !== "draft") await showProgress();
+      if (entry.status !== "draft") {
+        tell(null);
+        await showProgress();
+      }
     }
     sending = false;
     if (!unsent.size) settled.splice(0).forEach(act => act());
@@ -171,19 +180,22 @@ function start(task, store) {
 
   // How much is done: what the store says, and what is on its way to it.
   let progress = {done: 0, total: 0}, counter = 0;
-  // A session lasts as long as its tab, over all queues.
+  // A session spans all queues and tabs.
   const tally = `plumbline session ${store.rater}`;
-  let session = 0;
-  try { session = Number(store.rater && sessionStorage.getItem(tally)) || 0; } catch { /* it begins with the page */ }
+  let own = {n: 0, at: 0};
+  const session = () => {
+    try { if (store.rater) own = JSON.parse(localStorage.getItem(tally)) || own; } catch { /* it lasts as long as the page */ }
+    return store.rater && Date.now() - own.at > SESSION_MS ? 0 : own.n;
+  };
   const countSession = () => {
-    session++;
-    try { if (store.rater) sessionStorage.setItem(tally, session); } catch { /* it ends with the page */ }
+    own = {n: session() + 1, at: Date.now()};
+    try { if (store.rater) localStorage.setItem(tally, JSON.stringify(own)); } catch { /* as above */ }
   };
   const showProgress = async () => {
     try { progress = await store.progress(); } catch { /* it is told by the next answer */ }
     const waiting = [...unsent.values()].filter(entry => entry.status !== "draft" && !entry.again).length;
     const n = Math.min(progress.done + waiting, progress.total);
-    const parts = [word("progress", {n, all: progress.total}), session ? word("session", {n: session}) : ""];
+    const parts = [word("progress", {n, all: progress.total}), session() ? word("session", {n: session()}) : ""];
     $("progress").textContent = parts.filter(Boolean).join(" · ");
     $("meter").max = progress.total || 1;
     $("meter").value = n;
@@ -209,7 +221,8 @@ function start(task, store) {
   // Several at once, for each request costs the server the same.
   const fill = () => queue.length > AHEAD / 2 ? filling : filling ||= fetchMore().finally(() => { filling = null; });
 
-  // Questions. Each is {group, question, value(), set(value), answered(), needed(), key(digit), first()}.
+  // Questions. Each is {group, question, value(), set(value), answered(), needed(), key(digit)}, with `stays` where an answer
+  // may be followed by more of it, and `field` where keys need more than its group.
   const MOST_IN_ROW = 7;  // of bare numbers on a narrow screen
   const rowed = (box, n) => box.style.setProperty("--row", Math.ceil(n / Math.ceil(n / MOST_IN_ROW)));
   const choices = (group, question, key, changed) => {
@@ -234,6 +247,7 @@ function start(task, store) {
     group.addEventListener("change", changed);
     const chosen = () => inputs.flatMap((input, place) => input.checked ? [points[place][0]] : []);
     return {
+      stays: several,
       value: () => several ? chosen() : chosen()[0] ?? null,
       answered: () => chosen().length > 0,
       set: value => {
@@ -265,21 +279,38 @@ function start(task, store) {
     const input = make(line, "input", {...attributes, value: begin ?? middle}), shown = make(line, "output");
     let touched = false;
     const show = () => {
-      const text = touched ? String(Number(input.value)) : "–";
-      shown.textContent = text;
-      input.setAttribute("aria-valuetext", text);
-      input.classList.toggle("untouched", !touched && begin === null);
+      const number = String(Number(input.value));
+      shown.textContent = touched ? number : "–";
+      input.setAttribute("aria-valuetext", touched ? number : word("unanswered"));
+      input.classList.toggle("untouched", !touched);
+      input.classList.toggle("nowhere", !touched && begin === null);
     };
     const touch = () => { touched = true; show(); changed(); };
     input.addEventListener("input", touch);
     input.addEventListener("click", touch);
-    input.addEventListener("keydown", event => { if (event.key === " ") { event.preventDefault(); touch(); } });
+    // A key that moves it answers, even where it stands at that end already.
+    input.addEventListener("keydown", event => {
+      if (event.ctrlKey || event.altKey || event.metaKey || !/^(Arrow|Page|Home|End| )/.test(event.key)) return;
+      if (event.key === " ") event.preventDefault();
+      touch();
+    });
+    // A digit is the point itself on a scale such as 1 to 7, and elsewhere that many tenths of the way.
+    const isPoint = low >= 0 && high <= 10 && high - low >= 2;
+    const at = digit => isPoint ? !digit && low > 0 ? 10 : digit : low + (high - low) * digit / 10;
     const ends = make(group, "p", {class: "ends"});
     for (const [value, words] of points) make(ends, "span", {dir: "auto"}, words ? `${value} ${words}` : String(value));
     show();
     return {
-      value: () => touched ? Number(input.value) : null, answered: () => touched, key: () => false,
+      stays: true, field: input,
+      value: () => touched ? Number(input.value) : null, answered: () => touched,
       set: value => { touched = value !== null; input.value = value ?? begin ?? middle; show(); },
+      key: digit => {
+        if (at(digit) < low || at(digit) > high) return false;
+        input.value = at(digit);
+        touch();
+        input.focus();
+        return false;
+      },
     };
   };
   const text = (group, question, key, changed) => {
@@ -357,15 +388,16 @@ function start(task, store) {
   const makeTexts = (parent, item) => {
     const box = make(parent, "div", {class: `texts n${task.texts.length}`});
     task.texts.forEach((kind, place) => {
-      const value = item.texts[place], attributes = {lang: kind.lang, dir: kind.dir || "auto"};
+      const value = item.texts[place];
       const part = make(box, "section", {class: "part"});
       make(part, "h3", {dir: "auto"}, kind.title);
-      if (typeof value === "string") return make(part, "p", {class: "text", ...attributes}, value);
-      const chat = typeof value[0] !== "string";
-      const list = make(part, "ol", {class: `text list${chat ? " chat" : ""}`, ...attributes});
+      if (typeof value === "string") return make(part, "p", {class: "text", ...directed(value, kind)}, value);
+      const chat = typeof value[0] !== "string", whole = value.map(entry => chat ? entry.content : entry).join(" ");
+      const list = make(part, "ol", {class: `text list${chat ? " chat" : ""}`, ...directed(whole, kind)});
       for (const entry of value) {
-        const line = make(list, "li", {}, chat ? null : entry);
-        if (chat) { make(line, "strong", {}, entry.role); make(line, "div", {}, entry.content); }
+        const line = make(list, "li");
+        if (chat) make(line, "strong", {}, entry.role);
+        make(line, "div", directed(chat ? entry.content : entry, kind), chat ? entry.content : entry);
       }
       return list;
     });
@@ -410,13 +442,15 @@ function start(task, store) {
     return view.questions.slice(at + 1).find(other => !other.answered())
       || view.questions.find(other => !other.answered() && other.needed(view.questions));
   };
+  const firstOpen = () => view.questions.find(one => !one.answered() && one.needed(view.questions));
+  const goTo = one => (one ? one.field || one.group : view.submit).focus();
   const undoable = one => one.question.kind !== "text";  // in a box Backspace deletes a letter
   const changed = one => {
     one.group.classList.remove("missing");
     view.alert.textContent = "";
-    view.unable = false;
+    setUnable(false);
     if (undoable(one)) view.order = [...view.order.filter(other => other !== one), one];
-    activate(one.answered() && one.question.kind !== "multi_label" ? nextOpen(one) : one);
+    activate(one.answered() && !one.stays ? nextOpen(one) : one);
     draft();
   };
 
@@ -425,11 +459,11 @@ function start(task, store) {
     if (!one) { view.comment.focus(); return view.more.scrollIntoView({block: "center"}); }
     activate(one);
     one.group.classList.add("missing");
-    (one.group.querySelector("select, textarea, input[type=range]") || one.group).focus();
+    (one.group.querySelector("select, textarea") || one.field || one.group).focus();
     one.group.scrollIntoView({block: "nearest"});
   };
   const complaint = () => {
-    const open = view.questions.find(one => !one.answered() && one.needed(view.questions));
+    const open = firstOpen();
     const pair = word("pair", {n: view.item.number, all: Math.max(progress.total, view.item.number)});
     if (open) return [word("missing", {pair, question: open.question.title}), open];
     return tooLong();
@@ -448,7 +482,7 @@ function start(task, store) {
     put(item.id, entry);
     done.add(item.id);
     history.push(item);
-    if (channel) channel.postMessage(item.id);
+    tell(item.id);
     showProgress();
     advance();
   };
@@ -464,10 +498,10 @@ function start(task, store) {
   const discard = (reason, isOther) => {
     const own = typed(view.comment);
     if (isOther && !own) {
+      if (view.unable) return complain(word("say_why"));
       toggleUnable(false);
-      view.unable = true;  // the next step discards, once the reason is there
-      openComment();
-      return complain(word("say_why"));
+      setUnable(true);
+      return openComment();
     }
     if (tooLong()) return complain(...tooLong());
     leave("discarded", {...valuesOf(), [task.comment.name]: [isOther ? "" : reason, own].filter(Boolean).join("\n")});
@@ -476,16 +510,24 @@ function start(task, store) {
     const reason = task.unable.reasons.find(one => comment === one || comment.startsWith(`${one}\n`));
     return reason ? comment.slice(reason.length + 1) : comment;
   };
+  // The next step discards, once the reason is there.
+  const setUnable = unable => {
+    view.unable = unable;
+    view.hint.textContent = unable ? word("say_why") : "";
+  };
   const openComment = () => {
     view.more.hidden = false;
     view.opener.setAttribute("aria-expanded", "true");
-    view.comment.focus();
+    view.comment.focus({preventScroll: true});
+    view.more.scrollIntoView({block: "nearest"});
   };
   const toggleUnable = open => {
     view.reasons.hidden = !open;
-    view.unable = false;
+    setUnable(false);
     view.cannot.setAttribute("aria-expanded", String(open));
-    if (open) view.reasons.querySelector("button").focus();
+    if (!open) return;
+    view.reasons.querySelector("button").focus({preventScroll: true});
+    view.reasons.scrollIntoView({block: "nearest"});
   };
 
   // What was chosen of an item stays with it, whatever is shown next.
@@ -514,7 +556,7 @@ function start(task, store) {
     if (!one) return back();
     one.set(null);
     activate(one);
-    one.group.focus();
+    goTo(one);
     draft();
   };
 
@@ -527,6 +569,7 @@ function start(task, store) {
       {class: "quiet", "aria-expanded": "false", "aria-controls": "reasons"});
     view.more = make(form, "div", {id: "more", hidden: ""});
     const label = make(view.more, "label", {class: "above"}, task.comment.title);
+    view.hint = make(label, "span", {class: "hint"});
     view.comment = make(label, "textarea", {id: "comment", rows: 3, dir: "auto", maxlength: LONGEST});
     view.comment.addEventListener("input", draft);
     view.reasons = make(form, "div", {id: "reasons", role: "group", "aria-label": task.unable.title, hidden: ""});
@@ -561,7 +604,13 @@ function start(task, store) {
     view = {item, changed: false, timer: 0};
     turns++;
     const all = Math.max(progress.total, item.number);
-    const title = make(form, "h2", {id: "turn", tabindex: -1, class: "unseen"}, word("pair", {n: item.number, all}));
+    const discarded = item.answer && item.answer.status === "discarded";
+    const title = make(form, "h2", {id: "turn", tabindex: -1, class: "unseen", "aria-describedby": discarded ? "before" : null},
+      word("pair", {n: item.number, all}));
+    if (discarded) {
+      const before = make(form, "p", {id: "before", class: "note"}, `${word("discarded")} `);
+      make(before, "bdi", {}, values[task.comment.name] || "–");
+    }
     if (task.asked) {
       const asked = make(form, "p", {class: "asked", dir: "auto"});
       make(asked, "span", {}, `${task.about}: `);
@@ -640,7 +689,11 @@ function start(task, store) {
     }
     if (typing) return;
     if (event.key === "Backspace") { event.preventDefault(); return undo(); }
-    if (event.key === "Enter" && !target.matches("button, a, summary")) { event.preventDefault(); return submit(); }
+    if (event.key === "Enter" && !target.matches("button, a, summary")) {
+      event.preventDefault();
+      const one = view.active, answered = one && one.stays && one.answered();
+      return answered && firstOpen() ? goTo(nextOpen(one)) : submit();
+    }
     const digit = digitOf(event);
     if (digit === null) return;
     if (!view.reasons.hidden) {
@@ -652,8 +705,7 @@ function start(task, store) {
     if (!one) return;
     event.preventDefault();
     if (!one.key(digit)) return;
-    const following = nextOpen(one);
-    if (following) following.group.focus(); else view.submit.focus();
+    goTo(nextOpen(one));
   });
   // The second of two quick taps chooses nothing: another question may have moved below the finger.
   $("item").addEventListener("click", event => { if (event.detail > 1 && event.target.closest(".point")) event.preventDefault(); });
@@ -669,9 +721,14 @@ function start(task, store) {
   for (const kind of ["focusin", "click"]) $("item").addEventListener(kind, enter);
   window.addEventListener("pagehide", () => { if (view) keep(); });
 
-  // Another tab of the same rater: what is answered there is not asked here.
-  const channel = store.key && window.BroadcastChannel ? new BroadcastChannel(prefix) : null;
+  // Another tab of the same rater: what is answered there is not asked here, and what is stored there is counted here.
+  const channel = store.key && window.BroadcastChannel ? new BroadcastChannel(`plumbline ${store.rater || store.key}`) : null;
+  const tell = id => { if (channel) channel.postMessage(id); };
   if (channel) channel.onmessage = event => {
+    if (event.data === null) {
+      if (store.stale) store.stale();
+      return showProgress();
+    }
     done.add(event.data);
     const at = queue.findIndex(item => item.id === event.data);
     if (at >= 0) queue.splice(at, 1);
@@ -692,12 +749,13 @@ function start(task, store) {
         const example = make(examples, "div", {class: "example"});
         for (const one of texts) {
           make(example, level, {dir: "auto"}, one.title);
-          make(example, "p", {class: "text", lang: one.lang, dir: one.dir}, one.text);
+          make(example, "p", {class: "text", ...directed(one.text, one)}, one.text);
         }
         makeSolution(example, right);
       }
     }
-    make(box, "p", {class: "hint"}, word("keyboard"));
+    const sliders = task.questions.some(({kind}) => kind === "slider");
+    make(box, "p", {class: "hint keys"}, [word("keyboard"), sliders ? word("slider") : ""].join(" "));
     if (task.contact) make(make(box, "p", {}, `${word("contact")} `), "bdi", {}, task.contact);
   };
   const makeIntro = begin => {
@@ -714,7 +772,7 @@ function start(task, store) {
       make(label, "span", {dir: "auto"}, task.consent);
     }
     const alert = make(door, "p", {role: "alert", class: "alert"});
-    const go = make(door, "button", {id: "begin"}, word("begin"));
+    const go = make(door, "button", {id: "begin", "aria-describedby": "intro-title"}, word("begin"));
     if (store.closed) for (const element of door.elements) element.disabled = true;
     door.addEventListener("submit", event => {
       event.preventDefault();
@@ -722,6 +780,7 @@ function start(task, store) {
       remember("seen", true);
       begin();
     });
+    return consent || go;
   };
   const dialog = $("dialog");
   $("help").textContent = word("instructions");
@@ -736,9 +795,10 @@ function start(task, store) {
     fill();
     await send();  // first: whether an answer of an earlier visit has arrived is not known, and none is counted twice
     counter = await showProgress();
-    makeIntro(advance);
+    const first = makeIntro(advance);
     if ((store.introduced || remembered().has("seen")) && !store.closed) return advance();
     page("intro");
+    first.focus({preventScroll: true});  // the instructions begin at their first line
     if (store.closed) { await fill(); if (queue.length) show(queue.shift()); $("intro").hidden = false; }
   };
   return open();

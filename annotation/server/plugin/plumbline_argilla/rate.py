@@ -20,6 +20,9 @@ WORDS = {
     "begin": "Begin",
     "keyboard": "By keyboard: a number answers the marked question, Enter goes on, Backspace takes the last answer"
     " back, Escape leaves the comment.",
+    "slider": "On a slider a number goes that many tenths of the way, or to the point itself on a short scale; arrow"
+    " keys move it a step, Page keys further, Home and End to its ends; Enter leaves it.",
+    "unanswered": "not answered yet",
     "ranking": "Give each a rank: 1 is the first. Equal ones may have the same rank.",
     "contact": "Questions about this task:",
     "consent": "Consent",
@@ -31,6 +34,7 @@ WORDS = {
     "next": "Next",
     "back": "Back",
     "cannot": "I cannot judge this pair (discard it)",
+    "discarded": "You discarded this; Next leaves it so, and an answer takes its place. Your reason:",
     "no_language": "I do not know the language well enough",
     "damaged": "A text is empty, cut off or damaged",
     "another": "Another reason, which the comment says",

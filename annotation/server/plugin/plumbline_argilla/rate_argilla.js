@@ -105,6 +105,7 @@ const argilla = async (task, questions, list, reader) => {
       if (!again && !answered.has(id)) finals.add(id);
       answered.add(id);
     },
+    stale: () => { countedAt = 0; rest = null; },
     progress: async () => {
       if (Date.now() - countedAt > AGAIN_MS) await recount();
       const all = [here, ...rest], done = sum(all, "done") + finals.size;

@@ -69,3 +69,4 @@ async function show() {
 $("door").addEventListener("submit", enter);
 $("out").addEventListener("click", () => { signOut(); say(""); door(); });
 window.addEventListener("pageshow", show); // also when somebody comes back to it
+window.addEventListener("focus", () => { if (session()) show(); }); // another tab may have answered meanwhile

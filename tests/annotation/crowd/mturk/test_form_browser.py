@@ -69,11 +69,11 @@ def study(variant: Callable[..., Study]) -> Study:
 
 
 def test_a_worker_rates_by_keyboard_alone(page: Page, study: Study, site: MTurkSite) -> None:
-    """Tab to the consent, space, Enter; numbers rate, a pair is discarded, and what was answered outlives a reload."""
+    """The consent by space, Enter; numbers rate, a pair is discarded, and what was answered outlives a reload."""
     texts = [*TEXTS, ("The dog barked.", "There was barking by the dog.")]
     worker = Worker(page, study, site, make_offer(texts))
     expect(page.get_by_text("lab@example.org").first).to_be_visible()
-    worker.press("Enter", "Tab")
+    worker.press("Enter")  # the consent has the focus, and is asked for
     expect(page.get_by_role("checkbox")).to_be_focused()
     worker.press("Space", "Enter")
     worker.turn(TEXTS[0][0])
