@@ -11,7 +11,6 @@ import io
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
@@ -149,7 +148,7 @@ def _excel_cell(sheet: Any, value: Any) -> Any:
         return None
     if isinstance(value, (bool, int, float, np.generic)):
         return value.item() if isinstance(value, np.generic) else value
-    text = readable(value.isoformat() if isinstance(value, datetime) else str(value))
+    text = readable(str(value))
     if len(text) > _LONGEST:
         raise DataError(
             f"a text of {len(text):,} characters is longer than Excel's cells can be; export with --form csv"
