@@ -24,13 +24,11 @@ from annotation.questions.summary import MeanOfAnswers
 from annotation.sampling.controls import ControlDesign
 from annotation.sampling.queues import ends_of
 from annotation.statistics.summaries import Design
-from annotation.statistics.systems import LEAST
+from annotation.variation import RatingVariation, StudyVariations, latent_mean, rated
 from annotation.verdicts.looks import criterion_of
 from annotation.verdicts.rules import in_words, outcomes
 from generation.datasets.loading import texts_in
-from plumbline.errors import PlumblineError, StudyError
-from plumbline.importing import scipy
-from plumbline.scales import Continuous, is_whole, nearest_points
+from plumbline.errors import PlumblineError
 from plumbline.statistics.agreement import Answers
 from plumbline.statistics.estimates import Floats, over_pairs_and_raters, stream
 from plumbline.statistics.group_sequential import ALPHA, FEWEST, Blocks, first, repeated_interval
@@ -122,42 +120,6 @@ PAIRS, RATERS = (30, 50, 100, 200), (2, 3, 5)
 SIZES = tuple(itertools.product(PAIRS, RATERS))
 COLUMNS = ["rule", "pairs", "raters", "verdict_pairs", "mean", "accepted", "rejected", "undecided", "right", "width"]
 COLUMNS += ["used", "ratings", "hours", "dollars"]
-
-
-@dataclass(frozen=True)
-class RatingVariation:
-    """The variation of ratings: standard deviations in points of the scale, before rounding to it.
-
-    At a mean of 4.09 these give the standard deviation (1.04) and the AC2 (0.69; there 0.68) of HTEB's Table 2, quality
-    overall; the paper does not report how much of it is the raters' bias. A label is given if a latent value is above
-    a limit (a probit model), so that for shares only the proportions of these numbers matter.
-    """
-
-    spread: float = 0.8  # of the pairs' true quality
-    bias: float = 0.25  # of the raters' habits
-    noise: float = 1.1  # of single ratings
-
-    @classmethod
-    def on(cls, scale: Sequence[float], deviations: Mapping[str, float] = MappingProxyType({})) -> RatingVariation:
-        """Return that of ratings on a scale: by these deviations, or in proportion to that of ratings from 1 to 5."""
-        times = (scale[-1] - scale[0]) / 4
-        return cls(**{name: deviations.get(name, times * usual) for name, usual in asdict(cls()).items()})
-
-    def as_rated(self, scale: Sequence[float]) -> RatingVariation:
-        """Return that of the ratings on the scale: of two points, such as a label or none, with as many of each.
-
-        On scales with more points rounding adds little. Source: Sheppard (1899), Phil. Trans. A 192, 101-167.
-        """
-        if len(scale) > 2 or isinstance(scale, Continuous):
-            return self
-        spread, bias = (math.asin(part**2 / self.total**2) / (2 * math.pi) for part in (self.spread, self.bias))
-        step = scale[1] - scale[0]
-        return RatingVariation(*(step * math.sqrt(part) for part in (spread, bias, 0.25 - spread - bias)))
-
-    @property
-    def total(self) -> float:
-        """The standard deviation of a rating of any pair by any rater."""
-        return math.sqrt(self.spread**2 + self.bias**2 + self.noise**2)
 
 
 @dataclass(frozen=True)
@@ -277,61 +239,7 @@ def simulated(
     pairs, raters = size
     felt = generator.normal(latent_mean(mean, assumed.total, scale), assumed.spread, (campaigns, pairs, 1))
     felt = felt + generator.normal(0, assumed.bias, (campaigns, 1, raters))
-    felt = felt + generator.normal(0, assumed.noise, (campaigns, pairs, raters))
-    return np.clip(np.round(felt), scale[0], scale[-1]) if is_whole(scale) else nearest_points(felt, scale)
-
-
-def rated_mean(latent: float, deviation: float, scale: Sequence[float]) -> float:
-    """The mean of normal values that were rounded to the scale's points, or kept between the ends of one without."""
-    if isinstance(scale, Continuous):  # the integral of P(value > t) between the ends
-        low, high = ((latent - end) / deviation for end in scale)
-        integrals = [z * scipy.stats.norm.cdf(z) + scipy.stats.norm.pdf(z) for z in (low, high)]
-        return float(scale[0] + deviation * (integrals[0] - integrals[1]))
-    points = np.array(scale, np.float64)  # a rating is the lowest point plus the steps that the value is above
-    steps = np.diff(points)
-    return float(points[0] + (steps * scipy.stats.norm.cdf((latent - points[:-1] - steps / 2) / deviation)).sum())
-
-
-def latent_mean(mean: float, deviation: float, scale: Sequence[float]) -> float:
-    """The inverse of `rated_mean`. Raises StudyError for a mean that ratings on the scale cannot have."""
-    if deviation <= 0 or not scale[0] < mean < scale[-1]:
-        raise StudyError(f"ratings that vary cannot have a mean of {mean:g} on a scale from {scale[0]} to {scale[-1]}")
-    reach = 20 * deviation
-    return float(
-        scipy.optimize.brentq(lambda m: rated_mean(m, deviation, scale) - mean, scale[0] - reach, scale[-1] + reach)
-    )
-
-
-POWER = 0.8
-
-
-def least_difference(size: tuple[int, int], systems: int, assumed: RatingVariation) -> float:
-    """Return the difference between two systems' means, in points, that 80% of campaigns find; NaN for one pair.
-
-    The paired t-test has the level that Holm's correction for all pairs of so many systems begins with. The outputs of
-    one original vary as different pairs do, which errs to the safe side; a rater's habits cancel. The ends of the scale
-    are left out: near them ratings vary less.
-
-    Args:
-        size: pairs of each system, and raters of each pair.
-        systems: how many are compared.
-        assumed: the variation of ratings.
-
-    Returns:
-        The difference.
-
-    Source: power of the t-test by the noncentral t distribution: Cohen (1988), Statistical Power Analysis, chapter 2.
-
-    >>> round(least_difference((100, 3), 2, RatingVariation()), 2)
-    0.41
-    """
-    pairs, raters = size
-    level = ALPHA / max(math.comb(systems, 2), 1)
-    if pairs < LEAST:
-        return math.nan
-    error = math.sqrt(2 * (assumed.spread**2 + assumed.noise**2 / raters) / pairs)
-    limit = scipy.special.stdtrit(pairs - 1, 1 - level)
-    return float(scipy.special.nctdtrinc(pairs - 1, 1 - POWER, limit)) * error
+    return rated(felt + generator.normal(0, assumed.noise, (campaigns, pairs, raters)), scale)
 
 
 def plan(
@@ -347,7 +255,8 @@ def plan(
     `sizes` are (pairs of each transformation, raters of each pair), `means` true means to try (of rules on labels true
     shares; each is taken by the rules on whose scale it lies; default: around the limits), `assumed` the standard
     deviations `spread` (of the pairs), `bias` (of the raters' habits) and `noise` (of single ratings), in points of
-    the question's scale (default: HTEB's on 1 to 5, in proportion to the scale), `campaigns` how many are simulated for
+    the question's scale (default: of the ratings that the study has, or else HTEB's on 1 to 5, in proportion to the
+    scale), `campaigns` how many are simulated for
     each row; equal seeds (default: the sample's) give equal numbers, whatever other rows are asked for.
     The frame has a row for each rule, size and mean: rule (in words; one threshold is one rule, for each question),
     pairs, raters, verdict_pairs (of the smallest verdict, as pairs are split over languages by `acceptance.scope`),
@@ -375,6 +284,7 @@ def plan(
     rubric = load_rubric(study)
     design = Design.of(study, rubric)
     rules, pricing = planned_rules(design), Pricing.of(study, rubric, design)
+    variations = StudyVariations(study, design, assumed)
     tried = [_tried(means, design, rule) for rule in rules]
     if beyond := [mean for mean in means if mean not in itertools.chain.from_iterable(tried)]:
         latent_mean(beyond[0], 1.0, design.asked(rules[0].question).judged_scale)  # says why not
@@ -387,7 +297,7 @@ def plan(
         cost = pricing.price(pricing.offered(pairs, of_verdict), raters)
         words, in_stream = in_words(rule), [in_words(rule)] if study.acceptance.rules else []
         rule_design = replace(design, rule=design.rule.model_copy(update={"rules": (rule,)})) if in_stream else design
-        variation = RatingVariation.on(design.asked(rule.question).judged_scale, assumed)
+        variation = variations.of(rule.question, rule.label).deviations
         for mean in of_rule:
             generator = stream(seed, "plan", str(pairs), str(raters), f"{mean:g}", *in_stream)
             prospect = outlook(rule_design, variation, (of_verdict, raters), mean, campaigns, generator)

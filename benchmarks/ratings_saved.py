@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from annotation.planning import latent_mean
+from annotation.variation import latent_mean
 from benchmarks.registry import Measurement, benchmark
 from plumbline.statistics.estimates import Floats, over_pairs
 from plumbline.statistics.group_sequential import ALPHA, Blocks, Criterion, Spending, first, outcomes

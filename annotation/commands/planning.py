@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Annotated
 
 import pandas as pd
 from cyclopts import Parameter
 
+from annotation.apart import least_difference, originals_needed
 from annotation.campaign.rubric import load_rubric
 from annotation.options import CampaignOptions
 from annotation.planning import (
     PAIRS,
     RATERS,
     Pricing,
-    RatingVariation,
     judged_texts,
-    least_difference,
     plan,
     planned_rules,
 )
 from annotation.statistics.summaries import Design
+from annotation.variation import StudyVariations
 from annotation.verdicts.rules import in_words
+from annotation.verdicts.systems import asked, questions_of
+from generation.datasets.loading import iter_datasets
 from plumbline.cli import Count, Finite, Seed, Several, columns, positive, reads
+from plumbline.errors import StudyError
 from plumbline.exhibits import templates
 from plumbline.exhibits.table import number
+from plumbline.statistics.estimates import stream
 from plumbline.study import Study
 from plumbline.study.campaign import RuleSpec
 from plumbline.study.crowd import EXTRA_PAY
@@ -36,6 +40,7 @@ def _deviation(value: str) -> float:
     return 0.0 if value in ("0", "0.0") else positive(value)
 
 
+_NONE = "–"
 Deviation = Annotated[float, reads(_deviation), Parameter(metavar="SD")]
 
 
@@ -47,22 +52,30 @@ class PlanOptions:
     Args:
         pairs: Pairs of each transformation (default: 30, 50, 100 and 200; without --raters also the study's number).
         raters: Raters per pair (default: 2, 3 and 5; without --pairs also the study's number).
+        apart: Print how many originals tell two systems apart whose means differ by so many points.
         means: True means or shares of labels to try (default: around the threshold or the rules' limits).
-        spread: Standard deviation of the pairs' quality, in points (default: 0.8 on 1 to 5, else in proportion).
-        bias: Standard deviation of the raters' habits, in points (default: 0.25 on 1 to 5, else in proportion).
-        noise: Standard deviation of single ratings, in points (default: 1.1 on 1 to 5, else in proportion).
+        spread: Standard deviation of the pairs' quality, in points (default: of the study's ratings, or by its scale).
+        bias: Standard deviation of the raters' habits, in points (default: as for --spread).
+        noise: Standard deviation of single ratings, in points (default: as for --spread).
         campaigns: Campaigns to simulate for each number (default: 1000).
         seed: Seed of the simulation (default: the sample's).
     """
 
     pairs: Annotated[tuple[Count, ...], Several, Parameter(metavar="N...")] = ()
     raters: Annotated[tuple[Count, ...], Several, Parameter(metavar="N...")] = ()
+    apart: Annotated[float, reads(positive), Parameter(metavar="POINTS")] | None = None
     means: Annotated[tuple[Finite, ...], Several, Parameter(metavar="M...")] = ()
     spread: Deviation | None = None
     bias: Deviation | None = None
     noise: Deviation | None = None
     campaigns: Count = 1000
     seed: Seed | None = None
+
+    @property
+    def given(self) -> Mapping[str, float]:
+        """The standard deviations that are given."""
+        deviations = {"spread": self.spread, "bias": self.bias, "noise": self.noise}
+        return {name: value for name, value in deviations.items() if value is not None}
 
 
 def plan_study(*, options: CampaignOptions, planning: PlanOptions = PlanOptions()) -> None:
@@ -74,7 +87,7 @@ def plan_study(*, options: CampaignOptions, planning: PlanOptions = PlanOptions(
         options: The study.
         planning: The sizes and assumptions.
     """
-    print(plan_text(options.load(), planning))
+    print((plan_text if planning.apart is None else apart_text)(options.load(), planning))
 
 
 def plan_text(study: Study, planning: PlanOptions) -> str:
@@ -83,19 +96,16 @@ def plan_text(study: Study, planning: PlanOptions) -> str:
     rubric = load_rubric(study)
     design = Design.of(study, rubric)
     rule = design.rule
-    deviations = {"spread": planning.spread, "bias": planning.bias, "noise": planning.noise}
-    assumed = {name: value for name, value in deviations.items() if value is not None}
     by_blocks = bool(study.raters.blocks)
     study_size, (judged, item) = (study.sample.pairs, study.raters.per_pair), study.called
     sizes = sizes_asked(study_size, planning, by_blocks=by_blocks)
     seed = study.sample.seed if planning.seed is None else planning.seed
-    planned = plan(study, sizes, planning.means, assumed, planning.campaigns, seed)
-    systems = sum(kind.queue != "" for kind in study.kinds.values()) if study.judging.transforms else 0
-    tables = []
+    planned = plan(study, sizes, planning.means, planning.given, planning.campaigns, seed)
+    systems, variations, tables = systems_of(study), StudyVariations(study, design, planning.given), []
     for part in planned_rules(design):
         scale = design.asked(part.question).judged_scale
-        variation, of_part = RatingVariation.on(scale, assumed), planned[planned["rule"] == in_words(part)]
-        rated = variation.as_rated(scale)
+        variation, of_part = variations.of(part.question, part.label), planned[planned["rule"] == in_words(part)]
+        rated = variation.between_systems.as_rated(scale)
         apart = (
             {size: least_difference(size, systems, rated) for size in sizes} if systems > 1 and not by_blocks else {}
         )
@@ -105,7 +115,6 @@ def plan_text(study: Study, planning: PlanOptions) -> str:
         "study": study,
         "systems": systems,
         "rule": rule,
-        "assumed": assumed,
         "campaigns": planning.campaigns,
         "seed": seed,
         "judged": judged,
@@ -121,6 +130,61 @@ def plan_text(study: Study, planning: PlanOptions) -> str:
         "extra": {n: share for n, share in EXTRA_PAY.items() if n in study.kinds or study.judging.transforms},
     }
     return templates.text("annotation/plan.jinja", facts)
+
+
+def systems_of(study: Study) -> int:
+    """Return how many systems the study compares."""
+    return sum(kind.queue != "" for kind in study.kinds.values()) if study.judging.transforms else 0
+
+
+def apart_text(study: Study, planning: PlanOptions) -> str:
+    """Return the output of `plumbline plan --apart`: the originals that tell two systems apart, for each question."""
+    study.refuse_unfit("plan")
+    apart, systems, rubric = planning.apart or 0.0, systems_of(study), load_rubric(study)
+    if systems < 2:
+        raise StudyError(
+            f"{study.file}: --apart compares systems, and fewer than two transformations share a `queue`; give those"
+            " to compare the same one"
+        )
+    design, there_are = Design.of(study, rubric), originals_in(study)
+    variations, pricing = StudyVariations(study, design, planning.given), Pricing.of(study, rubric, design)
+    seed = study.sample.seed if planning.seed is None else planning.seed
+    looks = [end / study.raters.blocks[-1] for end in study.raters.blocks] or [1.0]
+    sources, rows = [], []
+    for question, label in questions_of(design):
+        name, scale = asked(question, label), design.asked(question).judged_scale
+        variation = variations.of(question, label)
+        deviations = {part: f"{value:.3g}" for part, value in asdict(variation.deviations).items()}
+        sources.append({"question": name, "source": variation.source, "ends": (scale[0], scale[-1]), **deviations})
+        for raters in planning.raters or (study.raters.per_pair,):
+            generator = stream(seed, "apart", name, str(raters), f"{apart:g}")
+            needed = originals_needed(
+                apart, raters, systems, variation, scale, generator, looks=looks, campaigns=planning.campaigns
+            )
+            low, high = ("" if n > (there_are or math.inf) or math.isnan(n) else f"{n:,.0f}" for n in needed)
+            cost = pricing.price(int(needed[1]), raters) if high else None
+            prices = [f"{cost.ratings:,}", f"{cost.hours:.1f}", f"{cost.dollars:,.0f}"] if cost else [_NONE] * 3
+            both = dict.fromkeys(end or _NONE for end in (low, high))
+            rows.append([name, str(raters), " to ".join(both), *prices])
+    table = columns(["Question", "Raters", "Originals", "Ratings", "Hours", "Dollars"], rows)
+    facts = {
+        "study": study,
+        "apart": apart,
+        "systems": systems,
+        "campaigns": planning.campaigns,
+        "seed": seed,
+        "sources": sources,
+        "table": table,
+        "there_are": there_are,
+    }
+    return templates.text("annotation/apart.jinja", facts)
+
+
+def originals_in(study: Study) -> int | None:
+    """Return how many texts the study has, with each seed; None where data sets are not on this machine."""
+    if not all(dataset.path and (study.file.parent / dataset.path).exists() for dataset in study.datasets):
+        return None
+    return sum(len({text.text for text in dataset.texts()}) for dataset in iter_datasets(study)) * len(study.seeds)
 
 
 def sizes_asked(

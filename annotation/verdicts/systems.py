@@ -34,21 +34,19 @@ def compared(ratings: pd.DataFrame, pairs: Sequence[Pair], design: Design, judgi
     """
     if design.blocks:
         return NONE
-    originals = {pair.pair_id: _original(pair, judging) for pair in pairs if pair.transformation not in EIGHT}
-    rules = [(rule.question, rule.label) for rule in design.rule.rules if rule.label]
-    questions = [*((name, "") for name in design.rated), *dict.fromkeys(rules)]
+    originals = {pair.pair_id: original_of(pair, judging) for pair in pairs if pair.transformation not in EIGHT}
     rows = ratings.assign(original=ratings["pair_id"].map(originals)).dropna(subset="original")
     rows = rows[rows["original"] != ""].astype({"transformation": str, "language": str, "question": str})
     several = rows.groupby("original")["transformation"].nunique()
     rows = rows[rows["original"].isin(several.index[several > 1])]
     parts = [
-        of_question.assign(question=_asked(name, label), value=design.asked(name).numbers(of_question, label))
-        for name, label in questions
+        of_question.assign(question=asked(name, label), value=design.asked(name).numbers(of_question, label))
+        for name, label in questions_of(design)
         if len(of_question := rows[rows["question"] == name])
     ]
     answers = pd.concat(parts) if parts else rows.head(0)
-    higher = {_asked(rule.question, rule.label) for rule in design.rule.rules if rule.at_least is not None}
-    lower = {_asked(rule.question, rule.label) for rule in design.rule.rules if rule.at_least is None} - higher
+    higher = {asked(rule.question, rule.label) for rule in design.rule.rules if rule.at_least is not None}
+    lower = {asked(rule.question, rule.label) for rule in design.rule.rules if rule.at_least is None} - higher
     by_language = dict(iter(answers.groupby("language")))
     tables = []
     for language, part in {"": answers, **(by_language if len(by_language) > 1 else {})}.items():
@@ -58,11 +56,18 @@ def compared(ratings: pd.DataFrame, pairs: Sequence[Pair], design: Design, judgi
     return SideBySide(systems, differences)
 
 
-def _asked(question: str, label: str) -> str:
+def questions_of(design: Design) -> list[tuple[str, str]]:
+    """Return what systems are compared by: questions with points, and labels of rules."""
+    rules = [(rule.question, rule.label) for rule in design.rule.rules if rule.label]
+    return [*((name, "") for name in design.rated), *dict.fromkeys(rules)]
+
+
+def asked(question: str, label: str) -> str:
+    """Return the name of a question, or of a label in it, in tables."""
     return f"{label} in {question}" if label else question
 
 
-def _original(pair: Pair, judging: Subject) -> str:
+def original_of(pair: Pair, judging: Subject) -> str:
     """Return what a pair shares with other systems' pairs; empty if nothing tells."""
     if not pair.fields:
         return f"{pair.language}: {pair.original}"

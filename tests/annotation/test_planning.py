@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +13,19 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from statsmodels.stats.power import TTestPower
 
+from annotation.apart import least_difference, originals_needed
 from annotation.campaign.rubric import load_rubric
-from annotation.commands.planning import PlanOptions, plan_text
-from annotation.planning import Outlook, Price, Pricing, RatingVariation, least_difference, outlook, plan, simulated
+from annotation.commands.planning import PlanOptions, apart_text, plan_text
+from annotation.planning import Outlook, Price, Pricing, outlook, plan, simulated
 from annotation.questions.label import SingleLabelQuestion
 from annotation.questions.rating import RatingQuestion
 from annotation.sampling.queues import in_order
 from annotation.statistics.summaries import Design
+from annotation.variation import RatingVariation, Variation
 from annotation.verdicts.verdicts import verdicts
+from plumbline.errors import StudyError
 from plumbline.records import Pair
 from plumbline.statistics.agreement import Answers, gwet_ac2
 from plumbline.statistics.estimates import stream
@@ -285,7 +289,6 @@ def test_systems_with_other_shares_of_a_label_are_found_as_often_as_the_plan_say
     apart, rng = least_difference(size, 2, assumed.as_rated((0, 1))), np.random.default_rng(18)
     means = [simulated(assumed, size, 0.5 + side * apart / 2, (0, 1), campaigns, rng).mean(axis=2) for side in (-1, 1)]
     assert (stats.ttest_rel(*means, axis=1).pvalue < 0.05).mean() == pytest.approx(0.8, abs=0.03)
-    assert assumed.as_rated(SCALE) is assumed
 
 
 def test_ratings_vary_in_proportion_to_their_scale() -> None:
@@ -295,3 +298,82 @@ def test_ratings_vary_in_proportion_to_their_scale() -> None:
     assert RatingVariation.on((0, 100), {"spread": 31.0}).spread == 31
     assert RatingVariation.on((1, 2, 3, 4, 5)) == RatingVariation()
     assert least_difference((100, 3), 2, slider) == pytest.approx(25 * least_difference((100, 3), 2, RatingVariation()))
+
+
+def test_the_variation_of_ratings_follows_from_what_raters_feel() -> None:
+    """Against 400 simulated campaigns: variances by pair, by rater, and of all; and back to what they feel."""
+    felt = RatingVariation(bias=0.5)
+    values = simulated(felt, (200, 40), 3.0, SCALE, 400, np.random.default_rng(3))
+    found = felt.as_rated(SCALE)
+    assert found.total == pytest.approx(values.std(), rel=0.01)
+    assert found.spread == pytest.approx(
+        math.sqrt(values.mean(axis=2).var(axis=1, ddof=1).mean() - found.noise**2 / 40), rel=0.02
+    )
+    assert found.bias == pytest.approx(
+        math.sqrt(values.mean(axis=1).var(axis=1, ddof=1).mean() - found.noise**2 / 200), rel=0.02
+    )
+    assert astuple(found.before_rating(SCALE)) == pytest.approx(astuple(felt), rel=0.01)
+
+
+def test_a_study_that_has_ratings_is_planned_by_how_they_vary() -> None:
+    """Three of eight raters for each of 400 outputs of two systems, which have half of the variance in common."""
+    rng, answers = np.random.default_rng(4), []
+    felt = RatingVariation(spread=0.9, bias=0.5, noise=0.7)
+    shared, habits = rng.normal(0, felt.spread * math.sqrt(0.5), 200), rng.normal(0, felt.bias, 8)
+    for system, shift in (("ours", 0.4), ("theirs", 0.0)):
+        for number, quality in enumerate(3 + shift + shared + rng.normal(0, felt.spread * math.sqrt(0.5), 200)):
+            for rater in rng.permutation(8)[:3]:
+                value = np.clip(np.round(quality + habits[rater] + rng.normal(0, felt.noise)), 1, 5)
+                answers.append((system, number, f"{system} {number}", rater, value))
+    frame = pd.DataFrame(answers, columns=["transformation", "original", "pair_id", "rater_id", "value"])
+    found = Variation.of(frame, SCALE)
+    wanted = felt.spread, habits.std(ddof=1), felt.noise
+    assert astuple(found.deviations) == pytest.approx(wanted, rel=0.15)
+    assert found.apart[0] < 0.5 < found.apart[1] < found.apart[0] + 0.5
+    assert found.source == "of the study's 1,200 ratings so far"
+    assert Variation.of(frame, SCALE, {"noise": 2.0}).deviations.noise == 2
+    few = Variation.of(frame.head(50), SCALE)
+    assert (few.deviations, few.source, few.apart) == (RatingVariation(), "as HTEB's", (0, 1))
+
+
+def test_the_originals_that_tell_systems_apart_are_as_many_as_theory_says() -> None:
+    """By statsmodels: 80% power of the t-test of one sample; with looks a tenth to a third more are needed."""
+    variation, rng = Variation(RatingVariation(), "as given"), np.random.default_rng(5)
+    for systems, apart in ((2, 0.41), (4, 0.6)):
+        found = originals_needed(apart, 3, systems, variation, SCALE, rng, campaigns=2000)
+        rated, level = variation.deviations.as_rated(SCALE), 0.05 / math.comb(systems, 2)
+        alike, unlike = (math.sqrt(2 * (own + rated.noise**2 / 3)) for own in (0, rated.spread**2))
+        theory = [TTestPower().solve_power(apart / error, alpha=level, power=0.8) for error in (alike, unlike)]
+        assert found == pytest.approx(theory, rel=0.08, abs=2)
+    looks = originals_needed(0.41, 3, 2, variation, SCALE, rng, looks=(0.2, 0.4, 0.6, 0.8, 1.0), campaigns=2000)
+    once = originals_needed(0.41, 3, 2, variation, SCALE, rng, campaigns=2000)
+    assert 1.1 < looks[1] / once[1] < 1.35
+    assert np.isnan(originals_needed(4, 3, 2, variation, SCALE, rng)).all()
+    assert np.isnan(originals_needed(0.001, 3, 2, variation, SCALE, rng)).all()
+
+
+def test_the_command_says_how_many_originals_tell_its_systems_apart(
+    variant: Callable[..., Study], tmp_path: Path
+) -> None:
+    """Numbers within the study's originals, dashes beyond them; one system is refused."""
+    texts = [f"Text {number} about matter {number * 7}." for number in range(80)]
+    (tmp_path / "texts.csv").write_text("\n".join(["text,ours,theirs", *(f"{one},A {one},B {one}" for one in texts)]))
+    outputs = {"path": str(tmp_path / "texts.csv"), "text": "text"}
+    asked = {"asked": {"en": "Same?"}}
+    systems = [
+        {"name": name, "axis": "own", "queue": "both", "outputs": {**outputs, "output": name}, "raters": asked}
+        for name in ("ours", "theirs")
+    ]
+    dataset = {"name": "mine", "task": "bitext_mining", "path": outputs["path"], "language": "en", "split": "all"}
+    data = [{**dataset, "columns": {"sentence1": "text", "sentence2": "text"}}]
+    study = variant(name="both", datasets=data, transformations=systems, seeds=[1], sample={"pairs": 60})
+    text = apart_text(study, PlanOptions(apart=0.6, raters=(2, 3), campaigns=200))
+    rows = [line.split() for line in text.splitlines() if line.startswith("quality  ")]
+    (least, _, most), larger = rows[1][2:5], rows[0][4]
+    assert 15 < int(least) < int(most) <= 80 and int(most) < int(larger)
+    assert "pairs 0.8, raters' bias 0.25, noise 1.1 (as HTEB's)" in text
+    beyond = apart_text(study, PlanOptions(apart=0.1, campaigns=100))
+    assert re.search(r"quality +\d +– +– +– +–", beyond) and "more than the 80 originals there are" in beyond
+    alone = variant(name="alone", datasets=data, transformations=systems[:1], seeds=[1], sample={"pairs": 60})
+    with pytest.raises(StudyError, match="share a `queue`"):
+        apart_text(alone, PlanOptions(apart=0.2))

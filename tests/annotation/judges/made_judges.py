@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
-from annotation.planning import rated_mean
+from annotation.variation import rated_mean
 from plumbline.statistics.estimates import Floats
 from plumbline.statistics.prediction_powered import Pool, PoweredMean, RatedPairs, filled, powered
 

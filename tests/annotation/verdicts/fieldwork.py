@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from annotation.planning import rated_mean
+from annotation.variation import rated_mean
 from plumbline.statistics.estimates import Floats, Mean, over_pairs, over_pairs_and_raters
 from plumbline.statistics.group_sequential import ALPHA, p_above
 

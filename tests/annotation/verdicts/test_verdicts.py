@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from annotation.campaign.counting import counting_ratings
-from annotation.planning import rated_mean
 from annotation.records import P_IS
 from annotation.statistics.summaries import Design
+from annotation.variation import rated_mean
 from annotation.verdicts.rules import outcomes
 from annotation.verdicts.tables import verdict_table, verdict_text
 from annotation.verdicts.verdicts import accepted_pairs, judged_sample, pair_means

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from annotation.planning import latent_mean, rated_mean
+from annotation.variation import latent_mean, rated_mean
 from plumbline.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, mean_kappa, raw_agreement
 from plumbline.statistics.estimates import Floats, Mean, bca, over_pairs, over_pairs_and_raters
 from tests.scale import scaled

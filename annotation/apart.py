@@ -1,0 +1,154 @@
+"""How far apart two systems must be to be told apart, and the originals that it takes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annotation.statistics.systems import LEAST
+from annotation.variation import RatingVariation, Variation, latent_mean, rated
+from plumbline.importing import scipy
+from plumbline.statistics.estimates import Floats
+from plumbline.statistics.group_sequential import ALPHA, levels
+
+POWER = 0.8  #: share of campaigns that tell two systems apart
+_MOST = 10_000  # originals that are tried
+_AT_ONCE = 10_000_000  # ratings of a system that are simulated at a time
+
+
+def least_difference(size: tuple[int, int], systems: int, assumed: RatingVariation) -> float:
+    """Return the difference between two systems' means, in points, that 80% of campaigns find; NaN for one pair.
+
+    The paired t-test has the level that Holm's correction for all pairs of so many systems begins with. The outputs of
+    one original vary as different pairs do, which errs to the safe side; a rater's habits cancel. The ends of the scale
+    are left out: near them ratings vary less.
+
+    Args:
+        size: pairs of each system, and raters of each pair.
+        systems: how many are compared.
+        assumed: the variation of ratings.
+
+    Returns:
+        The difference.
+
+    Source: power of the t-test by the noncentral t distribution: Cohen (1988), Statistical Power Analysis, chapter 2.
+
+    >>> round(least_difference((100, 3), 2, RatingVariation()), 2)
+    0.41
+    """
+    pairs, raters = size
+    level = ALPHA / max(math.comb(systems, 2), 1)
+    if pairs < LEAST:
+        return math.nan
+    error = math.sqrt(2 * (assumed.spread**2 + assumed.noise**2 / raters) / pairs)
+    limit = scipy.special.stdtrit(pairs - 1, 1 - level)
+    return float(scipy.special.nctdtrinc(pairs - 1, 1 - POWER, limit)) * error
+
+
+def originals_needed(  # noqa: PLR0913
+    apart: float,
+    raters: int,
+    systems: int,
+    variation: Variation,
+    scale: Sequence[float],
+    generator: np.random.Generator,
+    *,
+    looks: Sequence[float] = (1.0,),
+    campaigns: int = 1000,
+) -> tuple[float, float]:
+    """Return how many originals tell two systems apart in 80% of simulated campaigns: at least, and at most.
+
+    Both are rated by the same raters; their means lie around the middle of the scale, where ratings vary most. The
+    paired t-test has the level that Holm's correction for all pairs of so many systems begins with.
+
+    Args:
+        apart: the difference of the systems' means, in points.
+        raters: of each output.
+        systems: how many are compared.
+        variation: of the ratings; the numbers are those for the least and the most that its systems differ by.
+        scale: of the question.
+        generator: of random numbers.
+        looks: shares of the originals after which the campaign looks, the last of them 1.
+        campaigns: how many are simulated.
+
+    Returns:
+        Two numbers; NaN where 10,000 originals do not do, or the scale is no wider than the difference.
+
+    >>> import numpy as np
+    >>> from annotation.variation import RatingVariation
+    >>> given = Variation(RatingVariation(), "as given", (1.0, 1.0))
+    >>> originals_needed(0.41, 3, 2, given, (1, 2, 3, 4, 5), np.random.default_rng(1))
+    (80.0, 80.0)
+    """
+    if apart >= scale[-1] - scale[0]:
+        return math.nan, math.nan
+    level = levels(looks, "pocock", ALPHA / max(math.comb(systems, 2), 1))
+    originals = dict[float, float]()
+    for share in variation.apart:
+        if share not in originals:
+            assumed, n = variation.deviations, LEAST
+            error = 2 * (share * assumed.spread**2 + assumed.noise**2 / raters)
+            while n <= _MOST and not _found_by_formula(n, apart, error, level[-1]):
+                n = math.ceil(n * 1.05)
+            most = min(math.ceil(n * 1.5) + 30, _MOST)
+            n_campaigns = max(min(campaigns, _AT_ONCE // (most * raters)), 100)
+            curve = (
+                _told_apart(apart, (n_campaigns, most, raters), share, assumed, scale, generator, looks, level)
+                if n <= _MOST
+                else np.zeros(1)
+            )
+            enough, short = np.flatnonzero(curve >= POWER), np.flatnonzero(curve < POWER)  # around it chance decides
+            originals[share] = float(math.ceil((enough[0] + short[-1] + 1) / 2)) if curve[-1] >= POWER else math.nan
+    low, high = (originals[share] for share in variation.apart)
+    return low, high
+
+
+def _found_by_formula(n: int, apart: float, variance: float, level: float) -> bool:
+    """Return whether 80% of t-tests of n differences find it, were all normal."""
+    limit, drift = scipy.special.stdtrit(n - 1, 1 - level), apart / math.sqrt(variance / n)
+    return bool(1 - scipy.special.nctdtr(n - 1, drift, limit) >= POWER)
+
+
+def _told_apart(  # noqa: PLR0913
+    apart: float,
+    size: tuple[int, int, int],
+    unlike: float,
+    assumed: RatingVariation,
+    scale: Sequence[float],
+    generator: np.random.Generator,
+    looks: Sequence[float],
+    level: Floats,
+) -> Floats:
+    """Return the share of campaigns that tell the better system apart, by number of originals from 0 on.
+
+    `size` is campaigns, originals and raters; `unlike` the share of `spread` squared that the systems do not have in
+    common.
+    """
+    campaigns, most, raters = size
+    middle, spread = (scale[0] + scale[-1]) / 2, assumed.spread
+    shared = generator.normal(0, math.sqrt(1 - unlike) * spread, (campaigns, most, 1))
+    shared = shared + generator.normal(0, assumed.bias, (campaigns, 1, raters))
+    means = []
+    for side in (0.5, -0.5):
+        felt = shared + generator.normal(0, math.sqrt(unlike) * spread, (campaigns, most, 1))
+        felt += latent_mean(middle + side * apart, assumed.total, scale)
+        felt = felt + generator.normal(0, assumed.noise, size)
+        means.append(rated(felt, scale).mean(axis=2))
+    differences = means[0] - means[1]
+    n = np.arange(1, most + 1)
+    mean = differences.cumsum(axis=1) / n
+    squares = np.maximum((differences**2).cumsum(axis=1) - n * mean**2, 0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        t = mean * np.sqrt(n * (n - 1) / squares)
+    unequal = (np.abs(differences) > 1e-9).cumsum(axis=1)
+    told_by: NDArray[np.bool_] = np.zeros((campaigns, most + 1), np.bool_)
+    for share, of_look in zip(looks, level, strict=True):
+        limits = scipy.special.stdtrit(np.maximum(n - 1, 1), 1 - of_look)
+        tells = (t >= limits) & (unequal >= LEAST) & (2.0**-unequal <= of_look)
+        at = np.floor(share * np.arange(most + 1)).astype(int)
+        told_by |= np.hstack([np.zeros((campaigns, 1), np.bool_), tells])[:, at]
+    shares: Floats = told_by.mean(axis=0)
+    return shares

@@ -1,0 +1,223 @@
+"""How ratings vary, for plans: by the ratings that a study has (a pilot's, an import's), or else by its scale."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass, replace
+from types import MappingProxyType
+from typing import Self
+
+import numpy as np
+import pandas as pd
+
+from annotation.campaign.counting import counting_ratings
+from annotation.campaign.records import PAIRS, RATINGS, CampaignRecords
+from annotation.statistics.summaries import HTEB_SCALE, Design
+from annotation.verdicts.systems import original_of
+from plumbline.errors import StudyError
+from plumbline.importing import scipy
+from plumbline.scales import Continuous, is_whole, nearest_points
+from plumbline.statistics.estimates import CONFIDENCE, Floats
+from plumbline.study import Study
+from plumbline.words import count
+
+_NORMAL = np.linspace(-6, 6, 4001)  # standard errors of a normal value
+_WEIGHTS = np.exp(-(_NORMAL**2) / 2) / np.exp(-(_NORMAL**2) / 2).sum()
+_LEAST = 1e-9  # deviation, of the scale's range
+_STEPS = 30  # until the variation before rating is found
+FEWEST = 20  #: pairs that several raters rated, and shared originals, from which standard deviations are computed
+
+
+@dataclass(frozen=True)
+class RatingVariation:
+    """The variation of ratings: standard deviations in points of the scale, before rounding to it.
+
+    At a mean of 4.09 these give the standard deviation (1.04) and the AC2 (0.69; there 0.68) of HTEB's Table 2, quality
+    overall; the paper does not report how much of it is the raters' bias. A label is given if a latent value is above
+    a limit (a probit model), so that for shares only the proportions of these numbers matter.
+    """
+
+    spread: float = 0.8  # of the pairs' true quality
+    bias: float = 0.25  # of the raters' habits
+    noise: float = 1.1  # of single ratings
+
+    @classmethod
+    def on(cls, scale: Sequence[float], deviations: Mapping[str, float] = MappingProxyType({})) -> RatingVariation:
+        """Return that of ratings on a scale: by these deviations, or in proportion to that of ratings from 1 to 5."""
+        times = (scale[-1] - scale[0]) / 4
+        return cls(**{name: deviations.get(name, times * usual) for name, usual in asdict(cls()).items()})
+
+    def as_rated(self, scale: Sequence[float]) -> RatingVariation:
+        """Return that of the ratings on the scale, where their mean is its middle: rounded, and kept within its ends.
+
+        What pair and rater do not add up to is noise. With two points, such as a label or none, each is as frequent.
+        """
+        spread, bias, noise = self.spread**2, self.bias**2, self.noise**2
+        middle = (scale[0] + scale[-1]) / 2
+
+        def variance(values: Floats) -> float:
+            return float(_WEIGHTS @ values**2 - (_WEIGHTS @ values) ** 2)
+
+        of_all = variance(rated(middle + math.sqrt(spread + bias + noise) * _NORMAL, scale))
+        of_pairs, of_raters = (
+            variance(rated_mean(middle + math.sqrt(part) * _NORMAL, math.sqrt(spread + bias + noise - part), scale))
+            for part in (spread, bias)
+        )
+        return RatingVariation(
+            math.sqrt(of_pairs), math.sqrt(of_raters), math.sqrt(max(of_all - of_pairs - of_raters, 0))
+        )
+
+    def before_rating(self, scale: Sequence[float]) -> RatingVariation:
+        """Return the variation whose ratings on the scale, around its middle, vary as this says: of `as_rated`."""
+        felt, most = self, scale[-1] - scale[0]
+        for _ in range(_STEPS):
+            reached = felt.as_rated(scale)
+            felt = RatingVariation(
+                *(
+                    min(part * wanted / got, most) if got else 0.0
+                    for part, wanted, got in zip(astuple(felt), astuple(self), astuple(reached), strict=True)
+                )
+            )
+        return felt
+
+    @property
+    def total(self) -> float:
+        """The standard deviation of a rating of any pair by any rater."""
+        return math.sqrt(self.spread**2 + self.bias**2 + self.noise**2)
+
+
+@dataclass(frozen=True)
+class Variation:
+    """The variation of a question's ratings, and where it comes from."""
+
+    deviations: RatingVariation
+    source: str  #: in words
+    apart: tuple[float, float] = (0.0, 1.0)  #: least and most share of `spread` squared that systems have not in common
+
+    @property
+    def between_systems(self) -> RatingVariation:
+        """The most that systems' outputs of one original vary by."""
+        return replace(self.deviations, spread=math.sqrt(self.apart[1]) * self.deviations.spread)
+
+    @classmethod
+    def of(
+        cls, answers: pd.DataFrame, scale: Sequence[float], assumed: Mapping[str, float] = MappingProxyType({})
+    ) -> Self:
+        """Return the variation of answers to a question, of those that are assumed, or else of its scale.
+
+        `answers` have a row each: transformation, original, pair_id, rater_id, value. A label's shares vary by scale.
+        """
+        usual = RatingVariation.on(scale, assumed)
+        usual_source = "as HTEB's" if tuple(scale) == HTEB_SCALE else "HTEB's on 1 to 5, in proportion to the scale"
+        several = (answers["pair_id"].value_counts() > 1).sum()
+        if len(assumed) == len(asdict(usual)):
+            return cls(usual, "as given")
+        rest = ", where none is given" if assumed else ""
+        if several < FEWEST:
+            return cls(usual, usual_source + rest)
+        as_rated = _components(answers)
+        apart = _apart(answers, as_rated)
+        felt = RatingVariation(**{**asdict(as_rated.before_rating(scale)), **assumed})
+        return cls(felt, f"of the study's {count(len(answers), 'rating')} so far{rest}", apart)
+
+
+def _components(answers: pd.DataFrame) -> RatingVariation:
+    """Return the standard deviations by Hoeffding's averages over two ratings: of a pair, of a rater, of neither.
+
+    Half the squared difference of two ratings of a pair is on average bias^2 + noise^2, of two by a rater spread^2 +
+    noise^2, of any others all three.
+
+    Source: Koch (1967), Technometrics 9, 93-118 (variance components by symmetric sums, for any numbers of ratings).
+    """
+    values = answers["value"] - answers.groupby("transformation")["value"].transform("mean")
+    pair, rater, every = (
+        _halves(values, by) for by in (answers["pair_id"], answers["rater_id"], pd.Series(0, answers.index))
+    )
+    neither = every - pair - rater
+    of_pair, of_rater, of_others = (sums / number if number else math.nan for sums, number in (pair, rater, neither))
+    of_rater = of_others if math.isnan(of_rater) else of_rater  # nobody rated two pairs
+    parts = of_others - of_pair, of_others - of_rater, of_pair + of_rater - of_others
+    return RatingVariation(*(math.sqrt(max(part, 0.0)) for part in parts))
+
+
+def _halves(values: pd.Series, by: pd.Series) -> Floats:
+    """Return half the sum of squared differences of two values of a group, over all groups, and how many these are."""
+    groups = pd.DataFrame({"sum": values, "squares": values**2, "number": 1}).groupby(by.to_numpy()).sum()
+    sums, squares, number = groups.to_numpy(np.float64).T
+    return np.array([(number * squares - sums**2).sum() / 2, (number * (number - 1) / 2).sum()])
+
+
+def _apart(answers: pd.DataFrame, as_rated: RatingVariation) -> tuple[float, float]:
+    """Return the range of the share of `spread` squared that outputs of one original do not have in common.
+
+    The differences of two systems vary by it and by noise; the range is that of their variance's 95% interval, over
+    all systems that share enough originals. It is everything from none to all where there are none.
+    """
+    keys = ["original", "transformation"]
+    grid = answers.groupby(keys, observed=True)["value"].agg(["mean", "size"]).unstack()
+    lows, highs = list[float](), list[float]()
+    for first, second in itertools.combinations(grid["mean"].columns, 2):
+        means, sizes = (grid[name][[first, second]].dropna() for name in ("mean", "size"))
+        if len(means) < FEWEST or not as_rated.spread:
+            continue
+        freedom, variance = len(means) - 1, float((means[first] - means[second]).var())
+        error = as_rated.noise**2 * float((1 / sizes.to_numpy(np.float64)).sum(axis=1).mean())
+        ends = (freedom * variance / scipy.special.chdtri(freedom, (1 + side * CONFIDENCE) / 2) for side in (-1, 1))
+        low, high = sorted((float(end) - error) / (2 * as_rated.spread**2) for end in ends)
+        lows.append(low)
+        highs.append(high)
+    if not lows:
+        return 0.0, 1.0
+    least, most = (min(max(sum(ends) / len(ends), 0.0), 1.0) for ends in (lows, highs))
+    return least, most
+
+
+class StudyVariations:
+    """How the answers to a study's questions vary: by its ratings, by what is given, or by their scales."""
+
+    def __init__(self, study: Study, design: Design, assumed: Mapping[str, float] = MappingProxyType({})) -> None:
+        self._design, self._assumed, records = design, assumed, CampaignRecords(study)
+        self._answers = pd.DataFrame(columns=["transformation", "original", "pair_id", "rater_id", "question", "value"])
+        if records.has(PAIRS) and records.has(RATINGS):
+            originals = {pair.pair_id: original_of(pair, study.judging) for pair in records.collected.sample_pairs}
+            counting = counting_ratings(records.collected.sample_ratings, design.per_pair)
+            self._answers = counting.assign(original=counting["pair_id"].map(originals).replace("", None))
+
+    def of(self, question: str, label: str = "") -> Variation:
+        """Return the variation of a question, or of a label's share, which goes by the scale where none is given."""
+        form, rows = self._design.asked(question), self._answers[self._answers["question"] == question]
+        scale = form.judged_scale
+        has_points = len(scale) > 2 or isinstance(scale, Continuous)
+        rows = rows.assign(value=form.numbers(rows, label)) if has_points else rows.iloc[:0]
+        return Variation.of(rows, scale, self._assumed)
+
+
+def rated(felt: Floats, scale: Sequence[float]) -> Floats:
+    """Return the ratings on the scale that are nearest to what raters feel."""
+    return np.clip(np.round(felt), scale[0], scale[-1]) if is_whole(scale) else nearest_points(felt, scale)
+
+
+def rated_mean(latent: float | Floats, deviation: float, scale: Sequence[float]) -> Floats:
+    """Return the mean of ratings for each mean of what raters feel, which is normal: rounded, or kept between ends."""
+    middle, deviation = np.asarray(latent, np.float64), max(deviation, _LEAST * (scale[-1] - scale[0]))
+    if isinstance(scale, Continuous):  # the integral of P(value > t) between the ends
+        low, high = ((middle - end) / deviation for end in scale)
+        integrals = [z * scipy.special.ndtr(z) + np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi) for z in (low, high)]
+        between: Floats = scale[0] + deviation * (integrals[0] - integrals[1])
+        return between
+    points = np.array(scale, np.float64)  # a rating is the lowest point plus the steps that the value is above
+    steps = np.diff(points)
+    above = scipy.special.ndtr((middle[..., None] - points[:-1] - steps / 2) / deviation)
+    on_points: Floats = points[0] + above @ steps
+    return on_points
+
+
+def latent_mean(mean: float, deviation: float, scale: Sequence[float]) -> float:
+    """The inverse of `rated_mean`. Raises StudyError for a mean that ratings on the scale cannot have."""
+    if deviation <= 0 or not scale[0] < mean < scale[-1]:
+        raise StudyError(f"ratings that vary cannot have a mean of {mean:g} on a scale from {scale[0]} to {scale[-1]}")
+    reach = 20 * deviation
+    low, high = scale[0] - reach, scale[-1] + reach
+    return float(scipy.optimize.brentq(lambda m: float(rated_mean(m, deviation, scale)) - mean, low, high))
