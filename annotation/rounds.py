@@ -23,7 +23,7 @@ from annotation.argilla.collect import collect
 from annotation.argilla.publish import Publication, publish
 from annotation.argilla.training import publish_training
 from annotation.campaign.names import account_pseudonym, remember_names
-from annotation.campaign.records import CONTROLS, PAIRS, CampaignRecords
+from annotation.campaign.records import CampaignRecords, collected_files, shown_files
 from annotation.sampling.queues import SCOPES, queues_of
 from annotation.server.home import changing
 from annotation.verdicts.counted import Place
@@ -39,16 +39,6 @@ from plumbline.study import Study, load_study
 LOOK_SECONDS, WHOLE_SECONDS = 5.0, 60.0  # between two checks, and between two collections of all changes
 ACTIVE = timedelta(minutes=15)  # raters who answered within this time are at work
 IDLE_SHARE = 0.2  # share of these: when so many have nothing left, a block is opened early
-
-
-def shown_files(folder: Path) -> list[Path]:
-    """The files of all that raters see."""
-    return [folder / PAIRS.name, folder / CONTROLS.name]
-
-
-def collected_files(folder: Path) -> list[Path]:
-    """The files that collecting writes."""
-    return [folder / name for name in ("ratings.parquet", "control_ratings.parquet", "members.json")]
 
 
 def take_in(study: Study, home: server.Home, argilla: Argilla, *, replace: bool = False) -> pd.DataFrame:

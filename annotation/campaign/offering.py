@@ -54,7 +54,7 @@ class CampaignName(NamedTuple):
         return "\n".join(f"[{self.label}] {line}".rstrip() for line in text.split("\n"))
 
     def command(self, study: Study, action: str) -> str:
-        """Return a `crowd` command on this campaign, to paste."""
+        """Return a `crowd` command on this campaign, to paste (`collect` and `review` know their campaigns)."""
         limit = " --max-cost DOLLARS" if self.spends and action in ("launch", "bonus") else ""
         live = " --live" if self.mode == "live" else ""
         return study.command(f"crowd {action} --platform {self.platform}{live}{limit}")
@@ -171,6 +171,12 @@ def refuse_other_sample(records: CampaignRecords, *, cut_off: bool = False) -> N
 def is_complete(records: CampaignRecords, wave: Wave) -> bool:
     """Return whether an extension was written to its end."""
     return (wave.pairs_sha256, wave.controls_sha256) == (records.sha256(PAIRS), records.sha256(CONTROLS))
+
+
+def present_campaigns(path: Path) -> list[CampaignName]:
+    """Return the campaigns of a ledger whose work is collected and reviewed: live ones end all rehearsals."""
+    begun = ledgers(path)
+    return [campaign for campaign in begun if campaign.mode == "live"] or begun
 
 
 def ledgers(path: Path) -> list[CampaignName]:

@@ -11,6 +11,7 @@ import copy
 import functools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Self
 
 import pandas as pd
@@ -319,3 +320,13 @@ class CampaignRecords(StudyRecords):
     def rule_id(self) -> str:
         """Identity of the rule that the study's ratings are judged by."""
         return rule_id(self.study.acceptance, self.study.raters.per_pair, self.study.raters.blocks)
+
+
+def shown_files(folder: Path) -> list[Path]:
+    """The files of all that raters see."""
+    return [folder / PAIRS.name, folder / CONTROLS.name]
+
+
+def collected_files(folder: Path) -> list[Path]:
+    """The files that collecting writes."""
+    return [folder / name for name in ("ratings.parquet", "control_ratings.parquet", "members.json")]

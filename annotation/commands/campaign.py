@@ -17,8 +17,8 @@ from annotation.argilla.publish import Publication
 from annotation.argilla.simulate import simulate
 from annotation.argilla.training import training_lines
 from annotation.campaign.names import known_names, named, pseudonym_of
-from annotation.campaign.offering import alone
-from annotation.campaign.records import OFFERED, PAIRS, RATINGS, SUPPLY, CampaignRecords
+from annotation.campaign.offering import ARGILLA, LEDGER, alone, present_campaigns
+from annotation.campaign.records import OFFERED, PAIRS, RATINGS, SUPPLY, CampaignRecords, collected_files, shown_files
 from annotation.commands.annotators import unread_lines
 from annotation.csv_answers import collect_csv, columns_of
 from annotation.export import FormName, export
@@ -32,7 +32,7 @@ from annotation.page.training import read_items
 from annotation.preview import write_preview
 from annotation.questions.wordings import addressed_lines
 from annotation.ratings.decisions import decide, review_text, waiting_text, withdraw
-from annotation.rounds import collected_files, put_out, shown_files, take_in
+from annotation.rounds import put_out, take_in
 from annotation.sampling.candidates import flagged_supply
 from annotation.sampling.controls import ControlDesign
 from annotation.sampling.queues import queues_of
@@ -229,27 +229,43 @@ def collect_answers(
     replace: bool = False,
     csv: Local | None = None,
     columns: Annotated[str, Parameter(metavar="MAPPING")] = "",
+    participants: Annotated[Local | None, Parameter(metavar="CSV")] = None,
+    archive: Annotated[Local | None, Parameter(metavar="CSV")] = None,
 ) -> None:
-    """Fetch the answers given so far.
+    """Fetch the answers given so far, in Argilla and by a crowd.
 
     Example: plumbline collect --study studies/demo.yaml
 
     Args:
         options: The study and the server.
-        replace: Also drop answers collected earlier that the server no longer has.
+        replace: Also drop answers collected earlier that the server or the crowd's platform no longer has.
         csv: Read the answers from a file instead of Argilla.
         columns: The file's columns: pair=NAME,rater=NAME,quality=NAME,fluency=NAME[,time=NAME][,comment=NAME]; instead
             of pair, give the texts: original=NAME,output=NAME.
+        participants: For people who came by links: the platform's CSV of participants; only theirs are collected, and
+            later files add more.
+        archive: Read a result file from the MTurk site instead.
     """
     study, home = options.load(), options.home
+    records = CampaignRecords(study)
+    places = {offering.to for offering in records.offerings}
+    if archive or participants or places - {ARGILLA}:
+        from annotation.crowd.commands import collect_archive, collect_campaigns  # noqa: PLC0415 (a crowd alone)
     if bool(csv) != bool(columns):
         raise StudyError("--csv and --columns go together: the file, and the meaning of its columns")
     if csv:
         with stage(study, "collect", shown_files(study.folder), collected_files(study.folder)):
-            named_columns = columns_of(asked_rubric(CampaignRecords(study)).asked(), columns)
+            named_columns = columns_of(asked_rubric(records).asked(), columns)
             ratings = collect_csv(study, home, csv, named_columns, replace=replace, say=print)
+    elif archive:
+        collect_archive(study, home, archive, replace=replace)
+        return
     else:
-        CampaignRecords(study).need(PAIRS)  # no server is started to say that there are none
+        records.need(PAIRS)  # no server is started to say that there are none
+        if participants or places - {ARGILLA}:
+            collect_campaigns(study, options, replace=replace, participants=participants)
+            if ARGILLA not in places:
+                return
         with connect(home, existing=True) as argilla:
             ratings = take_in(study, home, argilla, replace=replace)
     answers = ratings.drop_duplicates(["pair_id", "rater_id"])  # a rating for each question or candidate
@@ -269,9 +285,10 @@ def review(
     exclude: Annotated[tuple[str, ...], Several, Parameter(metavar="RATER...", group=_AT_MOST_ONE)] = (),
     keep: Annotated[tuple[str, ...], Several, Parameter(metavar="RATER...", group=_AT_MOST_ONE)] = (),
     judged: Annotated[bool, Parameter(group=_AT_MOST_ONE)] = False,
+    answers: Annotated[str, Parameter(metavar="SUBMISSION", group=_AT_MOST_ONE)] = "",
     reason: Annotated[str | None, Parameter(metavar="TEXT")] = None,
 ) -> None:
-    """Show signs of careless answers; exclude raters.
+    """Show signs of careless answers, and a crowd's work that waits; exclude raters.
 
     Example: plumbline review --study studies/demo.yaml
 
@@ -281,6 +298,7 @@ def review(
         keep: Keep raters: their answers count, whatever was decided before, and no verdict waits for a review of them
             until they change or add answers.
         judged: Show the pairs on which people and judges differ most, after `accept`.
+        answers: Show the answers of a crowd worker's submission, pair by pair.
         reason: Your reason; it is recorded with the decision.
     """
     if reason is not None and not (exclude or keep):
@@ -289,11 +307,20 @@ def review(
     if judged:
         print(differences_text(Evidence(study)))
         return
+    crowded = bool(present_campaigns(study.scratch / LEDGER))
+    if answers or crowded:
+        from annotation.crowd.commands import show_submission, show_waiting  # noqa: PLC0415 (a crowd alone)
+    if answers:
+        show_submission(Evidence(study), answers)
+        return
     evidence = Evidence.read(study)
     evidence.refuse_other_rules()
     names = known_names(options.home, study.name)
     raters = [pseudonym_of(name, names) for name in exclude or keep]
     if not raters:
+        if crowded:
+            show_waiting(evidence)
+            print()
         show_signs(evidence, names)
         return
     with alone(study):

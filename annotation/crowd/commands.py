@@ -11,6 +11,7 @@ import shlex
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Group, Parameter
@@ -24,10 +25,11 @@ from annotation.campaign.offering import (
     alone,
     begin_offering,
     ledgers,
+    present_campaigns,
     refuse_other_offering,
     words_changed,
 )
-from annotation.campaign.records import CampaignRecords
+from annotation.campaign.records import CampaignRecords, collected_files, shown_files
 from annotation.crowd import collecting, judging, pay, summary
 from annotation.crowd.campaign import CrowdCampaign
 from annotation.crowd.ledger import Ledger, refuse_lost_campaign
@@ -40,7 +42,7 @@ from annotation.server.home import Home
 from annotation.verdicts.counted import ahead_of_sample, never_lines, size_line
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import fix_rules
-from plumbline.cli import Choice, Local, Positive, reads, whole
+from plumbline.cli import Choice, Positive, reads, whole
 from plumbline.errors import PlumblineError, StudyError
 from plumbline.manifest import stage
 from plumbline.study import Study
@@ -292,66 +294,68 @@ def release_worker(participant: str, /, *, options: CrowdOptions) -> None:
     print(campaign.marked(line))
 
 
-def collect_work(
-    *,
-    options: CrowdOptions,
-    replace: bool = False,
-    participants: Annotated[Local | None, Parameter(metavar="CSV")] = None,
-    archive: Annotated[Local | None, Parameter(metavar="CSV")] = None,
+def collect_campaigns(
+    study: Study, options: CampaignOptions, *, replace: bool = False, participants: Path | None = None
 ) -> None:
-    """Fetch submissions and answers.
+    """Fetch submissions and answers of the study's campaigns (`plumbline collect`).
 
-    Example: plumbline crowd collect --study studies/mine.yaml
-
-    Args:
-        options: The study and its campaign.
-        replace: Also drop ratings that the campaign no longer has.
-        participants: With `link`: the platform's CSV of participants; only theirs are collected, and later files add
-            more.
-        archive: Read a result file from the MTurk site instead of asking the platform.
+    `participants` is the platform's CSV of participants, for a campaign by links.
     """
-    study = options.load()
-    outputs = [study.folder / name for name in ("ratings.parquet", "control_ratings.parquet")]
-    inputs = [study.folder / name for name in ("pairs.parquet", "controls.parquet")]
-    if archive:
-        with stage(study, "collect", inputs, outputs), alone(study):
-            key = pseudonym_key(options.home)
-            done = collecting.collect_archive(study, key, archive, replace=replace)
-        print(
-            f"{study.name}: {count(done.new, 'submission')} read from {archive},"
-            f" {count(len(done.ratings), 'rating')} in all"
-        )
-        print("\n".join(f"  left out: {line}" for line in done.troubles.values()), end="\n" if done.troubles else "")
-        return
-    with stage(study, "collect", inputs, outputs), campaign_of(study, options) as campaign:
-        if participants:
-            campaign.platform.confirm(participants)
-        done = collecting.collect(campaign, replace=replace)
-        rehearsal = " (a rehearsal: they count as simulated)" if campaign.platform.mode == "sandbox" else ""
-        campaign.say(f"{count(done.new, 'submission')} read, {count(len(done.ratings), 'rating')} in all{rehearsal}")
-        for line in done.troubles.values():
-            campaign.say(f"cannot be read: {line}")
-        if campaign.platform.after_collecting:
-            campaign.say(campaign.platform.after_collecting)
+    records, campaigns = CampaignRecords(study), present_campaigns(study.scratch / LEDGER)
+    refuse_lost_campaign(records, "live")
+    if participants:
+        campaigns = [name for name in campaigns if name.platform == "link"] or campaigns
+        if not campaigns:
+            raise StudyError(f"--participants is for people who came by links, but {study.name} has no campaign yet")
+    for name in campaigns:
+        chosen = CrowdOptions(**vars(options), platform=name.platform, live=name.mode == "live")
+        files = shown_files(study.folder), collected_files(study.folder)
+        with stage(study, "collect", *files), campaign_of(study, chosen) as campaign:
+            if participants:
+                campaign.platform.confirm(participants)
+            done = collecting.collect(campaign, replace=replace)
+            rehearsal = " (a rehearsal: they count as simulated)" if campaign.platform.mode == "sandbox" else ""
+            campaign.say(
+                f"{count(done.new, 'submission')} read, {count(len(done.ratings), 'rating')} in all{rehearsal}"
+            )
+            for line in done.troubles.values():
+                campaign.say(f"cannot be read: {line}")
+            if campaign.platform.after_collecting:
+                campaign.say(campaign.platform.after_collecting)
 
 
-def review_work(*, options: CrowdOptions, answers: Annotated[str, Parameter(metavar="SUBMISSION")] = "") -> None:
-    """List the submissions that wait for a decision, with signs, times and pay.
+def collect_archive(study: Study, home: Home, archive: Path, *, replace: bool = False) -> None:
+    """Read a result file of the MTurk site (`plumbline collect --archive`)."""
+    with stage(study, "collect", shown_files(study.folder), collected_files(study.folder)), alone(study):
+        done = collecting.collect_archive(study, pseudonym_key(home), archive, replace=replace)
+    print(
+        f"{study.name}: {count(done.new, 'submission')} read from {archive},"
+        f" {count(len(done.ratings), 'rating')} in all"
+    )
+    print("\n".join(f"  left out: {line}" for line in done.troubles.values()), end="\n" if done.troubles else "")
 
-    Example: plumbline crowd review --study studies/mine.yaml
 
-    Args:
-        options: The study and its campaign.
-        answers: Show a submission's answers, pair by pair.
-    """
-    with campaign_of(options.load(), options) as campaign:
-        if answers:
-            campaign.say(judging.sheet_text(campaign, answers))
-            return
-        judging.finish(campaign)
-        campaign.refresh()
-        title = "Submissions that wait for a decision; signs are advice only"
-        campaign.say(f"{title}\n{summary.cases_text(campaign)}")
+def show_waiting(records: Evidence) -> None:
+    """Print the submissions that wait for a decision, with signs, times and pay (`plumbline review`)."""
+    path = records.study.scratch / LEDGER
+    for name in present_campaigns(path):
+        with Ledger(path, records.study.name, *name) as ledger:
+            title = "Submissions that wait for a decision, as of the last collection; signs are advice only"
+            print(name.marked(f"{title}\n{summary.cases_text(records, ledger)}"))
+
+
+def show_submission(records: CampaignRecords, submission: str) -> None:
+    """Print a submission's answers, pair by pair (`plumbline review --answers`)."""
+    path = records.study.scratch / LEDGER
+    campaigns = present_campaigns(path)
+    if not campaigns:
+        raise StudyError(f"--answers shows a crowd's submission, but {records.study.name} has no crowd campaign yet")
+    for name in campaigns:
+        with Ledger(path, records.study.name, *name) as ledger:
+            here = submission in {work.submission.submission_id for work in ledger.work()}
+            if here or name == campaigns[-1]:  # the last one refuses what none has
+                print(name.marked(judging.sheet_text(records, ledger, submission)))
+                return
 
 
 def approve_work(
@@ -380,7 +384,7 @@ def approve_work(
             number, waiting = judging.approve_all(campaign)
         else:
             number, waiting = judging.approve(campaign, submissions, reason), []
-        more = f"; {count(len(waiting), 'waits', 'wait')} for a person's decision (crowd review)" if waiting else ""
+        more = f"; {count(len(waiting), 'waits', 'wait')} for a person's decision (plumbline review)" if waiting else ""
         if not (number or waiting):
             more = f"; none waits: {judging.states_text(campaign, submissions)}"
         campaign.say(f"{count(number, 'submission')} approved{more}")
@@ -454,9 +458,9 @@ def close_campaign(*, options: CrowdOptions, forget: bool = False) -> None:
         launch, rest = name.command(study, "launch"), "it" if unoffered == 1 else "them"
         more = f"; {never}; `{launch}` can still offer {rest}" if unoffered else ""
         campaign.say(f"{count(closed, 'batch', 'batches')} closed, {pay.dollars(released)} released{more}")
-        if waiting := len(judging.cases(campaign)):
+        if waiting := len(judging.cases(campaign.records, campaign.ledger)):
             waits = count(waiting, "submission still waits", "submissions still wait")
-            collect, review = (name.command(study, action) for action in ("collect", "review"))
+            collect, review = study.command("collect"), study.command("review")
             campaign.say(f"{waits} for your decision: `{collect}`, then `{review}`")
         if due := judging.owed(campaign):  # closing ends the wait for batches that lack workers
             owed = count(len(due), "bonus is", "bonuses are")

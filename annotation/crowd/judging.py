@@ -15,13 +15,16 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from annotation.campaign.counting import excluded_raters
+from annotation.campaign.records import CampaignRecords
 from annotation.crowd import pay
-from annotation.crowd.campaign import CrowdCampaign, LimitError
-from annotation.crowd.ledger import SubmissionReview, Work
+from annotation.crowd.campaign import CrowdCampaign, LimitError, pairs_of
+from annotation.crowd.ledger import Ledger, SubmissionReview, Work
 from annotation.crowd.platform import NoMoneyError, RefusedError
 from annotation.questions.question import Value
 from annotation.ratings.answers import Answer
 from annotation.records import Sign
+from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.preregistration import asked_rubric
 from plumbline.cli import columns
 from plumbline.errors import StudyError
 from plumbline.fields import fields_of
@@ -46,22 +49,22 @@ class Case:
         return "ask" if self.against else "approve"
 
 
-def cases(campaign: CrowdCampaign) -> list[Case]:
-    """All submissions that are waiting for a decision, in the order of their batches."""
-    works = campaign.ledger.work()
+def cases(records: Evidence, ledger: Ledger) -> list[Case]:
+    """All submissions that wait for a decision as far as the ledger knows, in the order of their batches."""
+    works = ledger.work()
     waiting = [work for work in works if work.submission.state == "submitted"]
     if not waiting:
         return []
     rejected = {work.pseudonym for work in works if work.submission.state == "rejected"}
-    excluded = excluded_raters(campaign.records.decided)
-    last = {review.submission_id: review for review in campaign.ledger.judgements()}
-    signs, ratings = campaign.records.signs, campaign.records.collected.plain_ratings
+    excluded = excluded_raters(records.decided)
+    last = {review.submission_id: review for review in ledger.judgements()}
+    signs, ratings = records.signs, records.collected.plain_ratings
     rated = set(zip(ratings["rater_id"], ratings["batch"], strict=True))
-    rewards = {offer.batch.batch_id: offer.reward for offer in campaign.ledger.offered()}
+    rewards = {offer.batch.batch_id: offer.reward for offer in ledger.offered()}
     waiting_cases = []
     for work in waiting:
         worker_signs = tuple(sign for sign in signs if sign.rater_id == work.pseudonym)
-        reason = work.trouble or "its answers have not been collected yet (crowd collect)"
+        reason = work.trouble or "its answers have not been collected yet (plumbline collect)"
         against = _lines(worker_signs)
         if (decision := last.get(work.submission.submission_id)) and decision.decision == "reject":
             against.append(f"you: rejected it, which the platform refused ({decision.reason[:60]})")
@@ -82,7 +85,7 @@ def approve(campaign: CrowdCampaign, submission_ids: Sequence[str], reason: str 
     Raises StudyError for another campaign's submission, for one that cannot be approved, and without a reason for one
     that something speaks against.
     """
-    works = [work for work in works_of(campaign, submission_ids) if work.submission.state != "approved"]
+    works = [work for work in works_of(campaign.ledger, submission_ids) if work.submission.state != "approved"]
     for work in works:
         if work.submission.state != "submitted":
             raise StudyError(
@@ -90,7 +93,7 @@ def approve(campaign: CrowdCampaign, submission_ids: Sequence[str], reason: str 
                 " approved; nothing was approved"
             )
     wanted = {work.submission.submission_id for work in works}
-    chosen = [case for case in cases(campaign) if case.work.submission.submission_id in wanted]
+    chosen = [case for case in cases(campaign.records, campaign.ledger) if case.work.submission.submission_id in wanted]
     doubtful = [case for case in chosen if case.against]
     if doubtful and not reason.strip():
         lines = [f"submission {case.work.submission.submission_id}: {', '.join(case.against)}" for case in doubtful]
@@ -103,7 +106,7 @@ def approve(campaign: CrowdCampaign, submission_ids: Sequence[str], reason: str 
 
 def approve_all(campaign: CrowdCampaign) -> tuple[int, list[Case]]:
     """Approve what nothing speaks against; return how many submissions, and the cases left for a person."""
-    waiting_cases = cases(campaign)
+    waiting_cases = cases(campaign.records, campaign.ledger)
     good = [case for case in waiting_cases if case.advice == "approve"]
     for case in good:
         _judge(campaign, case.work, "approve", "nothing against it", ())
@@ -118,7 +121,7 @@ def reject(campaign: CrowdCampaign, submission_ids: Sequence[str], reason: str) 
     """
     if not reason.strip():
         raise StudyError("a rejection needs a reason, which the worker reads; add --reason 'why'")
-    works = [work for work in works_of(campaign, submission_ids) if work.submission.state != "rejected"]
+    works = [work for work in works_of(campaign.ledger, submission_ids) if work.submission.state != "rejected"]
     if paid := [work for work in works if work.submission.state == "approved"]:
         raise StudyError(f"submission {paid[0].submission.submission_id} was approved and paid; nothing was rejected")
     if early := [work for work in works if work.submission.state != "submitted"]:
@@ -236,21 +239,21 @@ def _lines(signs: Iterable[Sign]) -> list[str]:
     return [f"{sign.rule}: {sign.evidence}" for sign in signs]
 
 
-def works_of(campaign: CrowdCampaign, submission_ids: Sequence[str]) -> list[Work]:
+def works_of(ledger: Ledger, submission_ids: Sequence[str]) -> list[Work]:
     """Return the submissions with these ids. Raises StudyError for an id that this campaign does not have."""
-    works_by_id: Mapping[str, Work] = {work.submission.submission_id: work for work in campaign.ledger.work()}
+    works_by_id: Mapping[str, Work] = {work.submission.submission_id: work for work in ledger.work()}
     for name in submission_ids:
         if name not in works_by_id:
             raise StudyError(
-                f"submission {name!r} is not in the {campaign.name.label} campaign of {campaign.study.name}, or was not"
-                f" collected yet; `{campaign.name.command(campaign.study, 'review')}` lists the waiting submissions"
+                f"submission {name!r} is not in the {ledger.campaign.label} campaign, or was not collected yet;"
+                " `plumbline review` lists the waiting submissions"
             )
     return [works_by_id[name] for name in dict.fromkeys(submission_ids)]
 
 
 def states_text(campaign: CrowdCampaign, submission_ids: Sequence[str] = ()) -> str:
     """Return how many submissions, of these ids or all, are in each state."""
-    works = works_of(campaign, submission_ids) if submission_ids else campaign.ledger.work()
+    works = works_of(campaign.ledger, submission_ids) if submission_ids else campaign.ledger.work()
     states = Counter(work.submission.state for work in works)
     return ", ".join(f"{number} {state}" for state, number in sorted(states.items())) or "nobody has begun"
 
@@ -258,16 +261,17 @@ def states_text(campaign: CrowdCampaign, submission_ids: Sequence[str] = ()) -> 
 WIDTH = 60  # characters of a text that are shown
 
 
-def sheet_text(campaign: CrowdCampaign, submission_id: str) -> str:
+def sheet_text(records: CampaignRecords, ledger: Ledger, submission_id: str) -> str:
     """Return the answers of a submission in the order shown, with the expected answers of controls.
 
     Raises StudyError for a submission of another campaign.
     """
-    (work,) = works_of(campaign, [submission_id])
-    rubric, answers_json = campaign.rubric, campaign.ledger.answers(submission_id)
+    (work,) = works_of(ledger, [submission_id])
+    rubric, answers_json = asked_rubric(records), ledger.answers(submission_id)
+    (batch,) = [offer.batch for offer in ledger.offered() if offer.batch.batch_id == work.batch_id]
     answers = {row["pair_id"]: Answer(**row) for row in json.loads(answers_json or "[]")}
     questions, rows, texts = rubric.question_names(), list[list[str]](), list[str]()
-    for number, pair in enumerate(campaign.offer(work.batch_id).pairs, 1):
+    for number, pair in enumerate(pairs_of(records, batch, ledger.campaign.mode), 1):
         answer = answers.get(pair.pair_id)
         cells = _cells(answer, questions, rubric.right_answers(pair))
         rows.append([str(number), pair.control or pair.transformation, *cells])
@@ -275,7 +279,7 @@ def sheet_text(campaign: CrowdCampaign, submission_id: str) -> str:
         texts += [f"{number}  {first}", *(f"   -> {text}" for text in other_texts)]
         texts += [f"   comment: {_shown(answer.comment)}"] if answer is not None and answer.comment else []
     header = ["pair", "kind", *questions, "seconds"]
-    none = [] if answers else ["No answers have been read yet (crowd collect)." if not work.trouble else work.trouble]
+    none = [] if answers else [work.trouble or "No answers have been read yet (plumbline collect)."]
     head = f"{work.pseudonym}, batch {work.batch_id}, submission {submission_id}: {work.submission.state}"
     return "\n".join([head, *none, columns(header, rows), "", *texts])
 

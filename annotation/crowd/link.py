@@ -1,6 +1,6 @@
 """Any platform that sends people by a link: they rate in a room of our own server and are paid from lists.
 
-The platform's CSV lists the participants (`crowd collect --participants`), whose pseudonyms are looked up in the
+The platform's CSV lists the participants (`plumbline collect --participants`), whose pseudonyms are looked up in the
 rooms; for a mailing list, we create the list, and each person has a signed link. So made-up ids never count, as on
 Prolific (`annotation.crowd.prolific.workspaces` has the rooms). Approved work and bonuses go on lists of payments,
 which the coordinator uploads or pays by hand.

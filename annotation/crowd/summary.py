@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from annotation.campaign.offering import LEDGER, CampaignName, Mode, ledgers
 from annotation.crowd import pay
-from annotation.crowd.campaign import CrowdCampaign, next_batches, pairs_of
+from annotation.crowd.campaign import next_batches, pairs_of
 from annotation.crowd.judging import cases, on_rules
 from annotation.crowd.ledger import BatchOffer, Ledger, refuse_lost_batches, refuse_lost_campaign
 from annotation.crowd.platform import Decision, Offer, Submission, crowd_of, platform_class
@@ -155,9 +155,9 @@ def summary_text(summary: CrowdSummary) -> str:
     return CampaignName(summary.platform, summary.mode).marked("\n".join(lines))
 
 
-def cases_text(campaign: CrowdCampaign) -> str:
+def cases_text(records: Evidence, ledger: Ledger) -> str:
     """Return a row for each submission that waits for a decision, then what speaks against some of them."""
-    waiting_cases = cases(campaign)
+    waiting_cases = cases(records, ledger)
     rows = [
         [
             case.work.submission.submission_id,
@@ -207,7 +207,7 @@ def plan_text(records: Evidence, campaign: CampaignName, pilot: int = 0) -> str:
     header = ["batch", "pool", "languages", f"{item}s", "workers", "minutes", "reward", "fees", "cost"]
     notes = [*_notes(spec, study.called, study.kinds), platform.plan_note] if new else []
     if study.raters.blocks:
-        collect, launch = (campaign.command(study, action) for action in ("collect", "launch"))
+        collect, launch = study.command("collect"), campaign.command(study, "launch")
         notes.append(
             f"By blocks: these are the {item}s of the open blocks. When they are rated, run `{collect}`, then"
             f" `{launch}`, which offers the next block only for undecided verdicts, within --max-cost."

@@ -195,10 +195,8 @@ def _wait(status: Status) -> NextStep | None:
 
 
 def _collect(status: Status) -> str:
-    offered = ledgers(status.study.scratch / LEDGER)
-    if offered and ARGILLA not in status.sources:
-        return next((name for name in offered if name.mode == "live"), offered[0]).command(status.study, "collect")
-    more = " --csv FILE --columns MAPPING" if status.sources and ARGILLA not in status.sources else ""
+    from_files = status.sources and ARGILLA not in status.sources and not ledgers(status.study.scratch / LEDGER)
+    more = " --csv FILE --columns MAPPING" if from_files else ""
     return f"{status.study.command('collect')}{more}"
 
 

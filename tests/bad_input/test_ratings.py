@@ -107,7 +107,7 @@ def rows() -> Iterator[Bad]:
         words = f"collect {E} --csv {{p}}/answers.csv --columns {mapping}"
         yield Bad(f"mapping: {mapping}", words, lambda place: None, ("--columns: ", says))
     for name, text, says in ARCHIVES:
-        words = f"crowd collect {E} --archive {{p}}/answers.csv"
+        words = f"collect {E} --archive {{p}}/answers.csv"
         yield Bad(f"archive: {name}", words, lambda place, t=text: place.csv.write_text(t) and None, (says,))  # type: ignore[misc]
     yield Bad("--csv alone", f"collect {E} --csv {{p}}/answers.csv", lambda place: None, ("go together",))
     yield Bad("fewer", COLLECT, _fewer, ("2 ratings that were collected before", "add --replace to drop them"))

@@ -35,8 +35,6 @@ COMMANDS = (
     f"crowd plan {E} --platform prolific",
     f"crowd launch {E} --platform prolific",
     f"crowd status {E}",
-    f"crowd collect {E}",
-    f"crowd review {E}",
     f"crowd approve {E} --all",
     f"crowd reject {E} X",
     f"crowd bonus {E}",

@@ -140,7 +140,9 @@ def paid(study: Study, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
             site.work(hit, f"AWORKER{number}", {
                 name: answer(name) if name.rpartition(".")[2] in asked else value for name, value in fields.items()
             }, seconds=240)  # fmt: skip
-        for step, options in (("collect", ()), ("approve", ("--all",)), ("close", ()), ("bonus", LIVE[3:])):
+        told = run("collect")  # a study's answers, wherever they are given
+        assert "[live mturk] " in told and "ninth: " in told
+        for step, options in (("approve", ("--all",)), ("close", ()), ("bonus", LIVE[3:])):
             run("crowd", step, "--live", *options)
         assert {one.status for one in site.assignments.values()} == {"Approved"}
         assert "approved" in run("crowd", "status", "--live")

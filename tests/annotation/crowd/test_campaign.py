@@ -139,7 +139,7 @@ def test_a_rejected_worker_is_unpaid_excluded_and_replaced(variant: Make, site: 
     study, (bad, _) = worked(variant, site, "bad", "good")
     with pytest.raises(StudyError, match="a rejection needs a reason"):
         step(study, site, lambda campaign: judging.reject(campaign, [bad], " "))
-    with pytest.raises(StudyError, match=r"submission 'other' is not in the live mturk campaign of crowd"):
+    with pytest.raises(StudyError, match=r"submission 'other' is not in the live mturk campaign, or was not collected"):
         step(study, site, lambda campaign: judging.reject(campaign, ["other"], "why"))
     step(study, site, lambda campaign: judging.reject(campaign, [bad], "both controls are wrong"))
     assert site.assignments[bad].feedback == "both controls are wrong"

@@ -23,7 +23,8 @@ PLAY = ("--platform", "rehearsal", "--max-cost", "100", "--yes")
 
 def start(study: Study, home: Path, name: str, *words: str) -> subprocess.Popen[bytes]:
     options = ["--study", str(study.file), "--exports", str(study.folder.parent), "--data", str(home)]
-    command = [sys.executable, "-m", "plumbline", "crowd", name, *options, *words]
+    crowd = [] if name == "collect" else ["crowd"]
+    command = [sys.executable, "-m", "plumbline", *crowd, name, *options, *words]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 

@@ -357,7 +357,7 @@ class Entrance:
         try:
             return dict(self._admitted.all().get(room_id, {}))
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            LOGGER.error("crowd/admitted.json cannot be read (%s); run crowd collect", type(error).__name__)
+            LOGGER.error("crowd/admitted.json cannot be read (%s); run plumbline collect", type(error).__name__)
             return {}
 
 
