@@ -35,29 +35,30 @@ from plumbline.study import Study
 from plumbline.words import trim
 
 
-def collect_csv(
+def collect_csv(  # noqa: PLR0913  # what a user may say of the file
     study: Study,
     home: server.Home,
     path: Path,
     columns: Mapping[str, str],
     *,
+    sheet: str = "",
     replace: bool = False,
     say: Callable[[str], None] = lambda line: None,
 ) -> pd.DataFrame:
     """Add a file's answers to the ratings of other sources; return the sample's ratings.
 
-    The file's name is their source: the same file again replaces what it gave before. Raters' names stay out of the
-    records: pseudonyms are made with a key that only `home` has, which remembers the names
-    (`annotation.campaign.names`). Without a column for it the time is the file's, and how long answers took is unknown.
-    `say` takes remarks on how the file was read. Raises DataError with file and line for what is no rating of this
-    study.
+    The file's name (and that of a `sheet` of Excel) is their source: the same file again replaces what it gave before.
+    Raters' names stay out of the records: pseudonyms are made with a key that only `home` has, which remembers the
+    names (`annotation.campaign.names`). Without a column for it the time is the file's, and how long answers took is
+    unknown. `say` takes remarks on how the file was read. Raises DataError with file and line for what is no rating of
+    this study.
     """
-    source = source_of_file(path)
+    source = source_of_file(path, sheet)
     with alone(study):
         records = CampaignRecords(study)
         rubric = asked_rubric(records)
         refuse_other_sample(records)
-        form = _Form(study, rubric, records.shown_by_id, path, columns, pseudonym_key(home))
+        form = _Form(study, rubric, records.shown_by_id, path, sheet, columns, pseudonym_key(home))
         advice, lines = of_file(study.command), dict[tuple[str, str], int]()
 
         def read(row: tuple[int, dict[str, str]]) -> Answer:
@@ -120,6 +121,7 @@ class _Form:
     rubric: Rubric
     pairs: Mapping[str, Pair]
     path: Path
+    sheet: str
     columns: Mapping[str, str]
     key: bytes
     names: dict[str, str] = field(default_factory=dict)  #: of those who answered, by pseudonym
@@ -128,7 +130,7 @@ class _Form:
     @functools.cached_property
     def table(self) -> CellTable:
         """The file's cells, as they were written."""
-        return read_cells(self.path)
+        return read_cells(self.path, self.sheet)
 
     def rows(self) -> Iterator[tuple[int, dict[str, str]]]:
         """Yield the line number and the wanted cells of each row that is not blank."""

@@ -117,7 +117,7 @@ class Folder:
         try:
             if path is not None and path.is_dir():
                 return file_hash(path)
-            return cached_file_hash(path) if path is not None and path.is_file() else ""
+            return spec.revision_of(cached_file_hash(path)) if path is not None and path.is_file() else ""
         except OSError:  # reading the data set reports the error
             return ""
 

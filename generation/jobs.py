@@ -137,7 +137,8 @@ def maker_of(generator: EngineSpec, kind: Transformation) -> Maker:
     if kind.function:
         return Maker("function", kind.function, identity("function-v1", kind.function, source_hash(kind.function)))
     if kind.outputs:
-        columns = kind.outputs.text, kind.outputs.output, *([kind.outputs.number] if kind.outputs.number else ())
+        chosen = kind.outputs.number, kind.outputs.sheet
+        columns = kind.outputs.text, kind.outputs.output, *filter(None, chosen)
         path = outputs_path(kind)
         return Maker("outputs", Path(path).name, identity("outputs-v1", *columns, cached_file_hash(path)))
     return Maker(generator.kind, generator.model, generator_hash(generator))

@@ -106,7 +106,7 @@ def load_outputs(kind: Transformation) -> dict[str, str]:
     path, file = outputs_path(kind), kind.outputs
     columns, number = ([file.text, file.output], file.number) if file else ([], None)
     way = "choose one by `number` under `outputs` in the study (1: the first of each text)"
-    frame = read_frame(path)
+    frame = read_frame(path, file.sheet if file else "")
     if missing := [column for column in columns if column not in frame.columns]:
         names = ", ".join(map(str, frame.columns)) or "none"
         raise DataError(

@@ -8,23 +8,28 @@ from __future__ import annotations
 
 import os
 import re
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import pandas as pd
 from cyclopts import Parameter
 
 from generation.datasets.loading import iter_datasets, languages_in
+from generation.datasets.local import languages_of_rows
 from generation.datasets.tables import encoding_remark, read_frame, row_number, unpacked_list
 from generation.flags import language_of
+from generation.recordings import load_outputs, outputs_path
 from plumbline.cli import Named, reads
 from plumbline.errors import DataError, StudyError
 from plumbline.languages import language_name, language_pair, pair_code
 from plumbline.store import atomic
 from plumbline.study import Study, load_study
 from plumbline.study.datasets import TaskType
+from plumbline.study.subject import is_reserved
+from plumbline.study.transformations import EIGHT
 from plumbline.words import shows
 
 FOLDER = Path("studies")
@@ -38,10 +43,10 @@ NAMES = {
     "output": ("output", "transformed", "rewritten", "paraphrase", "paraphrases", "changed"),
     "split": ("split",),
     "system": ("system",),
+    "language": ("language", "lang"),
 }
 MOST = 100  # pairs of a transformation, if the file has as many texts
 _KNOWN = {name for names in NAMES.values() for name in names}
-_KEPT = ("language",)  # a column that is read beside those by meaning
 _LISTS = 200  # letters of a list of columns in an error
 
 
@@ -136,7 +141,7 @@ def guess(frame: pd.DataFrame, named: Sequence[tuple[str, str]], path: Path) -> 
         columns.pop("label", None)
     for form in _FORMS:
         if form.fits(frame, columns):
-            chosen = {name: columns[name] for name in form.columns if name in columns}
+            chosen = {name: columns[name] for name in (*form.columns, "language") if name in columns}
             return Guess(
                 chosen, form.task, form.reason, several, columns.get("system", "") if "output" in chosen else ""
             )
@@ -147,37 +152,50 @@ def guess(frame: pd.DataFrame, named: Sequence[tuple[str, str]], path: Path) -> 
     )
 
 
-def study_text(
-    path: Path, target: Path, name: str, guessed: Guess, language: str, size: tuple[int, Mapping[str, int]]
-) -> str:
-    """Return the study as YAML, with comments on what may be changed; `size` is texts in all and by language."""
-    here = Path(os.path.relpath(path.resolve(), target.parent.resolve())).as_posix()
-    texts, languages = size
-    note = "  # where the column `language` is empty" if set(languages) - set(language_pair(language)) else ""
+@dataclass(frozen=True)
+class _Texts:
+    """The file of texts as the study names it, and what is in it."""
+
+    path: Path
+    sheet: str
+    number: int  #: of different texts
+    language: str  #: of rows that name none
+    languages: Mapping[str, int]  #: texts by language
+
+    def keys(self, target: Path) -> list[str]:
+        """Return the keys of a study that name the file."""
+        here = Path(os.path.relpath(self.path.resolve(), target.parent.resolve())).as_posix()
+        return [f"path: {_quoted(here)}", *([f"sheet: {_quoted(self.sheet)}"] if self.sheet else [])]
+
+
+def study_text(file: Path, target: Path, name: str, guessed: Guess, texts: _Texts) -> str:
+    """Return the study of the user's file as YAML, with comments on what may be changed."""
+    languages, column = texts.languages, guessed.columns.get("language", "")
     dataset = [
         f"name: {name}",
         f"task: {guessed.task}  # {guessed.reason}",
-        f"path: {_quoted(here)}",
-        f"language: {language}{note}",
+        *texts.keys(target),
+        f"language: {texts.language}{'  # where the column `language` is empty' if column else ''}",
         *(["split: all"] if guessed.task in ("sts", "pair_classification", "bitext_mining", "clustering") else []),
     ]
     mapped = {field: column for field, column in guessed.columns.items() if field not in ("output", column)}
     if guessed.task == "bitext_mining" and "text" in guessed.columns:
-        mapped = {"sentence1": guessed.columns["text"], "sentence2": guessed.columns["text"]}
+        mapped |= {"sentence1": guessed.columns["text"], "sentence2": guessed.columns["text"]}
+        mapped.pop("text", None)
     if mapped:
         dataset.append(f"columns: {{{', '.join(f'{field}: {_quoted(column)}' for field, column in mapped.items())}}}")
-    pairs = min(MOST, texts)
+    pairs = min(MOST, texts.number)
     least = max(1, min(20, pairs // len(languages), *languages.values()))
     return "\n".join(
         [
-            f"# Made from {path.name} by `plumbline init`. docs/own_study.md describes all settings.",
+            f"# Made from {file.name} by `plumbline init`. docs/own_study.md describes all settings.",
             f"name: {name}",
             "",
             "datasets:",
             f"  - {dataset[0]}",
             *(f"    {line}" for line in dataset[1:]),
             "",
-            *_transformations(here, guessed),
+            *_transformations(", ".join(texts.keys(target)), guessed),
             "seeds: [1337]  # one run of the random choices; HTEB uses three",
             "",
             "sample:",
@@ -210,8 +228,8 @@ _RATERS = (
 )
 
 
-def _transformations(here: str, guessed: Guess) -> list[str]:
-    """Return the study's lines on the transformations and the generator."""
+def _transformations(file: str, guessed: Guess) -> list[str]:
+    """Return the study's lines on the transformations and the generator; `file` names that of the outputs."""
     if guessed.systems:
         text = _quoted(guessed.columns["text"])
         return [
@@ -221,9 +239,10 @@ def _transformations(here: str, guessed: Guess) -> list[str]:
                 for name, output in guessed.systems.items()
                 for line in (
                     f"  - name: {name}",
+                    *([f"    source: {_quoted(output)}"] if output != name else []),
                     "    axis: own",
                     "    queue: systems",
-                    f"    outputs: {{path: {_quoted(here)}, text: {text}, output: {_quoted(output)}}}",
+                    f"    outputs: {{{file}, text: {text}, output: {_quoted(output)}}}",
                     *_RATERS,
                 )
             ),
@@ -235,7 +254,7 @@ def _transformations(here: str, guessed: Guess) -> list[str]:
             "transformations:  # the file has the transformed texts, so no language model is needed",
             "  - name: rewritten",
             "    axis: own",
-            f"    outputs: {{path: {_quoted(here)}, text: {text}, output: {output}{number}}}",
+            f"    outputs: {{{file}, text: {text}, output: {output}{number}}}",
             *_RATERS,
         ]
     return [
@@ -281,6 +300,7 @@ def make_study(
     column: Annotated[tuple[Annotated[str, reads(_column)], ...], Parameter(metavar="WHAT=NAME")] = (),
     name: Annotated[str, reads(_name), Parameter(metavar="NAME")] = "",
     study: Annotated[Named, Parameter(metavar="FILE")] = "",
+    sheet: Annotated[str, Parameter(metavar="NAME")] = "",
 ) -> None:
     """Make a study from your own file of texts.
 
@@ -297,22 +317,30 @@ def make_study(
 
       plumbline init saetze.csv --language de --column text=Satz --column label=Klasse
 
-    To compare systems, name the columns of their outputs, or have a row for each output and a column `system`:
+    To compare systems, give the file one of two forms. A row for each text, with a column for each system's outputs:
 
+      text,ours,theirs
       plumbline init outputs.csv --column output=ours --column output=theirs
+
+    Or a row for each output, with the columns text, system and output:
+
+      text,system,output
+      plumbline init outputs.csv
 
     Args:
         file: The file of texts, one text per row.
-        language: Language of the texts, such as en, or en-de for pairs.
-        column: The column that holds WHAT: sentence1, sentence2, score, label, text, output, split, system
+        language: Language of the texts, such as en, or en-de for pairs (default: that of the column `language` or
+            `lang`, or else recognised).
+        column: The column that holds WHAT: sentence1, sentence2, score, label, text, output, split, system, language
             (may be repeated).
         name: Name of the study (default: the file's).
         study: The study file to write (default: studies/NAME.yaml).
+        sheet: The sheet of an Excel file, if several have rows.
     """
     path = Path(file)
     if not path.exists():
         raise DataError(f"no file {path}")
-    frame = read_frame(path)
+    frame = read_frame(path, sheet)
     if remark := encoding_remark(path):
         print(f"{path}: {remark}")
     name = name or re.sub(r"[^a-z0-9]+", "-", path.stem.lower()).strip("-")[:60] or "study"
@@ -323,17 +351,15 @@ def make_study(
     outputs = list(dict.fromkeys(heading for field, heading in named if field == "output"))
     if len(dict(named)) < len(named) - max(len(outputs) - 1, 0):
         raise StudyError("--column names two columns for the same field; name one (several only of output)")
-    frame, guessed, texts_file = _with_systems(frame, guess(frame, named, path), outputs, path, target)
-    texts = pd.concat([frame[heading] for heading in guessed.texts])
-    language = language or _most_common(frame) or language_of(texts, least=10, share=0.95)
-    if "-" in language and "text" in guessed.columns:
-        raise StudyError(
-            f"--language: {language!r} is a pair of languages, but {path} has single texts; give one language"
-        )
-    languages = languages_in(frame, guessed.texts[0], guessed.task, language)
-    size = len(set(map(str, texts))), languages
-    content = study_text(texts_file, target, name, guessed, language, size)
-    loaded = _write(target, content, {texts_file: frame} if texts_file != path else {})
+    guessed = guess(frame, named, path)
+    language, codes = _languages(frame, guessed, language, path)
+    languages = languages_in(frame[guessed.texts[0]], codes, guessed.task)
+    frame, guessed, texts_file = _with_systems(frame, guessed, outputs, path, target)
+    different = len(set(map(str, pd.concat([frame[heading] for heading in guessed.texts]))))
+    texts = _Texts(texts_file, sheet if texts_file == path else "", different, language, languages)
+    loaded = _write(
+        target, study_text(path, target, name, guessed, texts), {texts_file: frame} if texts_file != path else {}
+    )
     print(*guessed.lines(path, language_of_all(language, languages)), sep="\n")
     if texts_file != path:
         print(f"-> {texts_file}: a row for each text, with a column for each system")
@@ -351,18 +377,40 @@ def _with_systems(
     texts_file = path
     if guessed.system and len(outputs) < 2 and frame[guessed.system].nunique() > 1:
         frame, texts_file = _by_system(frame, guessed, path), target.with_suffix(".csv")
-        outputs = [str(heading) for heading in frame if heading not in (*guessed.columns.values(), *_KEPT)]
+        outputs = [str(heading) for heading in frame if heading not in guessed.columns.values()]
         if texts_file.exists():
             raise StudyError(f"{texts_file} exists already; move it, or name another study with --name NAME")
+    elif "output" in guessed.columns and not guessed.several:
+        _refuse_second_outputs(frame, guessed.columns["text"], outputs or [guessed.columns["output"]], path)
     if len(outputs) > 1:
-        guessed = replace(guessed, systems=_systems(outputs, path))
+        guessed = replace(guessed, systems=_systems(outputs))
     return frame, guessed, texts_file
 
 
-def _most_common(frame: pd.DataFrame) -> str:
-    """Return the most frequent language of a column `language`; empty without one."""
-    codes = frame["language"].dropna().astype(str).str.strip() if "language" in frame else pd.Series(dtype=str)
-    return str(codes[codes != ""].mode().get(0, ""))
+def _refuse_second_outputs(frame: pd.DataFrame, text: str, outputs: Sequence[str], path: Path) -> None:
+    for column in outputs:
+        different = frame.drop_duplicates([text, column])
+        if (twice := different.duplicated(text)).any():
+            row = different[twice].iloc[0]
+            raise DataError(
+                f"{path}: row {row_number(row.name)} has a second {column!r} for {row[text][:60]!r}; keep only one, or"
+                " add a column `system` that says who made each"
+            )
+
+
+def _languages(frame: pd.DataFrame, guessed: Guess, usual: str, path: Path) -> tuple[str, pd.Series[Any]]:
+    """Return the language of rows that name none (`usual` if given, or the most frequent), and that of each row."""
+    empty = pd.Series("", index=frame.index, dtype=object)
+    column = guessed.columns.get("language")
+    codes = languages_of_rows(frame[column], guessed.task, path, "") if column else empty
+    texts = pd.concat([frame[heading] for heading in guessed.texts])
+    usual = usual or str(codes[codes != ""].mode().get(0, "")) or language_of(texts, least=10, share=0.95)
+    codes = codes.where(codes != "", usual)
+    if "text" in guessed.columns and (pairs := sorted(code for code in set(codes) if "-" in code)):
+        raise DataError(
+            f"{path}: {pairs[0]!r} is a pair of languages, but the file has single texts; give one language for each"
+        )
+    return usual, codes
 
 
 def _by_system(frame: pd.DataFrame, guessed: Guess, path: Path) -> pd.DataFrame:
@@ -378,21 +426,25 @@ def _by_system(frame: pd.DataFrame, guessed: Guess, path: Path) -> pd.DataFrame:
             f"{path}: row {row_number(row.name)} has a second output of {row[guessed.system]!r} for {row[text][:60]!r};"
             " keep only one"
         )
-    columns = [name for name in frame if name in (*guessed.columns.values(), *_KEPT) and name != output]
+    columns = [name for name in frame if name in guessed.columns.values() and name != output]
     outputs = frame.pivot_table(index=text, columns=guessed.system, values=output, aggfunc="first", sort=False)
     if taken := [name for name in outputs if name in columns]:
         raise DataError(f"{path}: a system is called {taken[0]!r}, which is also a column; rename the column")
     return frame[columns].drop_duplicates(text).join(outputs, on=text)
 
 
-def _systems(columns: Sequence[str], path: Path) -> dict[str, str]:
-    """Return the column of each system by the name that a study can give it. Raises DataError for equal names."""
+def _systems(columns: Sequence[str]) -> dict[str, str]:
+    """Return the column of each system by the name that a study can give it: its plain letters, else its number."""
     systems: dict[str, str] = {}
-    for column in columns:
-        plain = re.sub(r"[^a-z0-9]+", "_", str(column).lower()).strip("_")
-        name = plain if plain[:1].isalpha() else f"system_{plain}"
-        if systems.setdefault(name[:60], column) != column:
-            raise DataError(f"{path}: two systems would be called {name!r} in the study; rename one of them")
+    for number, column in enumerate(columns, 1):
+        letters = unicodedata.normalize("NFKD", column).encode("ascii", "ignore").decode().lower()
+        plain = re.sub(r"[^a-z0-9]+", "_", letters).strip("_")[:50]
+        free = plain[:1].isalpha() and not is_reserved(plain) and plain not in EIGHT
+        name = plain if free else f"system_{plain or number}"
+        while name in systems:
+            name = f"{plain or 'system'}_{number}"
+            number += 1  # noqa: PLW2901
+        systems[name] = column
     return systems
 
 
@@ -404,13 +456,26 @@ def _write(target: Path, text: str, tables: Mapping[Path, pd.DataFrame]) -> Stud
             file.write(content)
     try:
         study = load_study(target)
-        for _ in iter_datasets(study):
-            pass
+        texts = {text.text for dataset in iter_datasets(study) for text in dataset.texts()}
+        _refuse_no_outputs(study, texts)
     except BaseException:
         for path in contents:
             path.unlink()
         raise
     return study
+
+
+def _refuse_no_outputs(study: Study, texts: set[str]) -> None:
+    """Raise DataError where a study's files of outputs cannot be used, or no text has outputs in all of them."""
+    for kind in study.transforming.values():
+        if kind.outputs:
+            outputs = load_outputs(kind)
+            texts = {text for text in texts if shows(outputs.get(text, ""))}
+            if not texts:
+                before = " beside one of each system above it" if kind.queue else ""
+                raise DataError(
+                    f"{outputs_path(kind)}: no text has an output in {kind.outputs.output!r}{before}; add it"
+                )
 
 
 def language_of_all(language: str, texts: Mapping[str, int]) -> str:

@@ -84,6 +84,12 @@ def one_file(path: Path, files: Sequence[Path]) -> Path:
     return files[0]
 
 
+def refuse_sheet(path: Path, sheet: str) -> None:
+    """Raise DataError for a sheet that was asked for of a file without sheets."""
+    if sheet:
+        raise DataError(f"{path}: only Excel files have sheets; take the sheet {sheet[:60]!r} out")
+
+
 def excel_rows(path: Path, sheet: str = "") -> tuple[str, list[tuple[int, list[str]]]]:
     """Return a sheet's name, and its rows that are not empty with their numbers, as texts and as long as the first.
 
@@ -119,7 +125,7 @@ def _sheet_rows(path: Path, book: Any, sheet: str) -> tuple[str, list[tuple[int,
         if len(numbered) > 1:
             filled[name] = numbered
     if len(filled) != 1:
-        advice = "keep one, or import with --sheet"
+        advice = "name one (--sheet, or `sheet` beside a data set's `path`), or keep only one"
         which = f"{len(filled)} sheets with rows ({', '.join(filled)}); {advice}" if filled else "no rows"
         raise DataError(f"{path}: has {which}")
     (name, numbered), *_ = filled.items()

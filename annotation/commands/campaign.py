@@ -223,11 +223,12 @@ def simulate_raters(*, options: CampaignOptions) -> None:
     print(f"{study.name}: {count(answered, 'answer')} given by simulated raters{drawn}")
 
 
-def collect_answers(
+def collect_answers(  # noqa: PLR0913  # a command's options
     *,
     options: CampaignOptions,
     replace: bool = False,
     csv: Local | None = None,
+    sheet: Annotated[str, Parameter(metavar="NAME")] = "",
     columns: Annotated[str, Parameter(metavar="MAPPING")] = "",
     participants: Annotated[Local | None, Parameter(metavar="CSV")] = None,
     archive: Annotated[Local | None, Parameter(metavar="CSV")] = None,
@@ -239,7 +240,8 @@ def collect_answers(
     Args:
         options: The study and the server.
         replace: Also drop answers collected earlier that the server or the crowd's platform no longer has.
-        csv: Read the answers from a file instead of Argilla.
+        csv: Read the answers from a file (CSV or Excel) instead of Argilla.
+        sheet: The sheet of an Excel file, if several have rows.
         columns: The file's columns: pair=NAME,rater=NAME,quality=NAME,fluency=NAME[,time=NAME][,comment=NAME]; instead
             of pair, give the texts: original=NAME,output=NAME.
         participants: For people who came by links: the platform's CSV of participants; only theirs are collected, and
@@ -256,7 +258,7 @@ def collect_answers(
     if csv:
         with stage(study, "collect", shown_files(study.folder), collected_files(study.folder)):
             named_columns = columns_of(asked_rubric(records).asked(), columns)
-            ratings = collect_csv(study, home, csv, named_columns, replace=replace, say=print)
+            ratings = collect_csv(study, home, csv, named_columns, sheet=sheet, replace=replace, say=print)
     elif archive:
         collect_archive(study, home, archive, replace=replace)
         return

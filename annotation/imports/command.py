@@ -33,7 +33,7 @@ from annotation.server import Home
 from generation.flags import language_of
 from plumbline import cli
 from plumbline.cli import Local, Named
-from plumbline.errors import DataError, StudyError, read_each
+from plumbline.errors import DataError, LanguageError, StudyError, read_each
 from plumbline.exhibits.table import csv_bytes
 from plumbline.languages import language_code, language_name
 from plumbline.reading import read_yaml
@@ -256,7 +256,9 @@ def import_tables(read: Iterable[CellTable], request: ImportRequest, home: Home,
 def _import(request: ImportRequest, home: Home, material: Material, say: Callable[[str], None]) -> None:
     target, listed = request.target, list(material.listed)
     material, questions = read_questions(material, request.scales, listed)
-    language = request.language or _language(material)
+    material = _with_codes(material)
+    named = material.items["language"].dropna()
+    language = request.language or str(named.mode().get(0, "")) or _language(material)
     for question in questions:
         say(f"  question {question.name}: {question.kind.replace('_', ' ')}, {question.scale}")
     for line in material.notes:
@@ -284,7 +286,9 @@ def _import(request: ImportRequest, home: Home, material: Material, say: Callabl
     say(f"{study.name}: {ratings} -> {study.file}, {study.folder}")
     _list(study, listed, material.without_role, say)
     has_texts = material.items[list(_TEXTS)].notna().any(axis=None)
-    in_language = f"{language_name(language)} (if this is wrong, add --language CODE)"
+    every = [*named.unique(), *([language] if len(named) < len(material.items) else [])]
+    in_language = ", ".join(map(language_name, dict.fromkeys(every)))
+    in_language += " (if this is wrong, add --language CODE)" if len(named) < len(material.items) else ""
     say(f"  texts: {in_language if has_texts else 'none in the files, so ids replace them'}")
     say(f"  next: {study.command('accept')}")
 
@@ -434,6 +438,24 @@ def pseudonyms_of(home: Home, study: Study, material: Material) -> dict[str, str
     if len(set(pseudonyms.values())) == people:
         return pseudonyms
     return {name: worker_pseudonym(key, study.name, "import", name.casefold()) for name in names}
+
+
+def _with_codes(material: Material) -> Material:
+    """Return items with the codes of their languages. Raises DataError with the first row of each unknown one."""
+    items = material.items
+    names = items["language"].astype(object)
+    names = names.where(names.notna(), "").astype(str).str.strip()
+    rows = items.assign(name=names)[names != ""].drop_duplicates("name")
+
+    def read(row: tuple[str, str, int]) -> tuple[str, str]:
+        name, file, line = row
+        try:
+            return name, language_code(name)
+        except LanguageError as error:
+            raise DataError(f"{file}, line {line}: {error}") from None
+
+    codes = dict(read_each(rows[["name", "file", "line"]].itertuples(index=False, name=None), read))
+    return replace(material, items=items.assign(language=names.map(codes)))
 
 
 def _language(material: Material) -> str:

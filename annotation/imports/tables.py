@@ -26,7 +26,7 @@ from pyarrow import csv as csv_reader
 from plumbline.errors import DataError
 from plumbline.reading import encoding_of
 from plumbline.records import nfc
-from plumbline.spreadsheets import EXCEL, excel_rows, one_file, unpacked
+from plumbline.spreadsheets import EXCEL, excel_rows, one_file, refuse_sheet, unpacked
 from plumbline.words import count, shows, trim
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
@@ -332,8 +332,11 @@ def read_excel(path: Path, sheet: str = "") -> CellTable:
     return CellTable(path, f"Excel, sheet {name!r}", cells, lines)
 
 
-def read_cells(path: Path) -> CellTable:
+def read_cells(path: Path, sheet: str = "") -> CellTable:
     """Read a CSV or Excel file, which may be packed, with every letter as it is written. Raises DataError."""
     with unpacked(path) as files:
         file = one_file(path, files)
-        return read_excel(file) if file.suffix.lower() in EXCEL else read_csv(file, composed=False)
+        if file.suffix.lower() in EXCEL:
+            return read_excel(file, sheet)
+        refuse_sheet(path, sheet)
+        return read_csv(file, composed=False)

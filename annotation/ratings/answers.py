@@ -131,11 +131,14 @@ def of_file(command: Callable[[str], str]) -> str:
     )
 
 
-def source_of_file(path: Path) -> str:
-    """The source of a file's ratings: its name. Raises DataError for one that a study's own campaign has."""
+def source_of_file(path: Path, sheet: str = "") -> str:
+    """The source of a file's ratings: its name, and that of a sheet of it which was asked for.
+
+    Raises DataError for a name that a study's own campaign has.
+    """
     if path.name.removesuffix(SANDBOX) in SOURCES:
         raise DataError(f"{path}: the name {path.name!r} is reserved for a campaign's own ratings; rename the file")
-    return path.name
+    return f"{path.name}, {sheet}" if sheet else path.name
 
 
 def keep(

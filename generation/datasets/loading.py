@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -44,11 +45,10 @@ def texts_in(spec: DatasetSpec, base: Path) -> set[Text]:
     return {(code, kind) for pair in pairs.values() for code in languages_of(kind, pair, passages=spec.passages)}
 
 
-def languages_in(frame: pd.DataFrame, column: str, task: TaskType, language: str) -> dict[str, int]:
-    """Return the number of texts of a table's `column` in each language."""
-    named = frame["language"].fillna("").astype(str).str.strip() if "language" in frame else [""] * len(frame)
-    texts: dict[str, set[str]] = {}
-    for name, text in zip(named, frame[column].astype(str), strict=True):
-        for code in languages_of(task, language_pair(name or language), passages=False):
-            texts.setdefault(code, set()).add(text)
-    return {code: len(distinct) for code, distinct in texts.items()}
+def languages_in(texts: pd.Series[Any], codes: pd.Series[Any], task: TaskType) -> dict[str, int]:
+    """Return the number of a table's texts in each language; `codes` are those of the rows, of pairs `en-de`."""
+    by_language: dict[str, set[str]] = {}
+    for name, text in zip(codes, texts.astype(str), strict=True):
+        for code in languages_of(task, language_pair(name), passages=False):
+            by_language.setdefault(code, set()).add(text)
+    return {code: len(distinct) for code, distinct in by_language.items()}

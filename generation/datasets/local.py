@@ -263,7 +263,7 @@ def load_local(spec: DatasetSpec, path: Path) -> TableDataset:
         raise DataError(f"data set {spec.name!r}: no file {path}; correct `path` in the study")
     if spec.task_type == "retrieval":
         return _load_retrieval(spec, path)
-    frame = _renamed(read_frame(path), spec, path)
+    frame = _renamed(read_frame(path, spec.sheet), spec, path)
     if "split" not in frame or spec.rows == "all":
         frame = frame.assign(split="test")
     frame = frame.assign(split=frame["split"].astype(str).str.strip())
@@ -279,7 +279,8 @@ def load_local(spec: DatasetSpec, path: Path) -> TableDataset:
         if split not in splits:
             raise DataError(f"{path}: no rows in split {split!r}, which {spec.task_type} needs")
     splits = {split: splits[split] for split in needed}
-    return TableDataset(spec.name, spec.task_type, spec.code, file_hash(path), splits, passages=spec.passages)
+    revision = spec.revision_of(file_hash(path))
+    return TableDataset(spec.name, spec.task_type, spec.code, revision, splits, passages=spec.passages)
 
 
 def _load_retrieval(spec: DatasetSpec, path: Path) -> TableDataset:
@@ -299,7 +300,8 @@ def _load_retrieval(spec: DatasetSpec, path: Path) -> TableDataset:
     queries = pd.DataFrame({"id": ids, "query": [texts[query] for query in ids]})
     if query_languages:
         codes = pd.Series([query_languages.get(query, spec.code) for query in ids], dtype=object)
-        queries = queries.assign(language=_languages(codes, spec, path / "queries.jsonl"))
+        queries = queries.assign(language=languages_of_rows(codes, "retrieval", path / "queries.jsonl", spec.code))
+    passages = pd.Series(passage_languages, dtype=object)
     return TableDataset(
         spec.name,
         spec.task_type,
@@ -308,7 +310,7 @@ def _load_retrieval(spec: DatasetSpec, path: Path) -> TableDataset:
         {"test": queries},
         corpus,
         qrels,
-        dict(_languages(pd.Series(passage_languages, dtype=object), spec, path / "corpus.jsonl")),
+        dict(languages_of_rows(passages, "retrieval", path / "corpus.jsonl", spec.code)),
         passages=spec.passages,
     )
 
@@ -362,22 +364,25 @@ def _checked(frame: pd.DataFrame, spec: DatasetSpec, path: Path) -> pd.DataFrame
         column, checked = LISTS[spec.task_type]
         frame = frame.assign(**{column: checked(frame, path)})
     if "language" in frame:
-        frame = frame.assign(language=_languages(frame["language"], spec, path))
+        frame = frame.assign(language=languages_of_rows(frame["language"], spec.task_type, path, spec.code))
     return frame
 
 
-def _languages(column: pd.Series[Any], spec: DatasetSpec, path: Path) -> pd.Series[Any]:
-    """Return the code, or pair of codes, of each row; the data set's own for an empty cell."""
+def languages_of_rows(column: pd.Series[Any], task: TaskType, path: Path, usual: str) -> pd.Series[Any]:
+    """Return the code, or pair of codes, of each row; `usual` for an empty cell.
 
-    def code(row: Any, value: Any) -> str:
-        if pd.isna(value) or not str(value).strip():
-            return spec.code
+    Raises DataError with the first row of each value that is no language.
+    """
+    values = column.where(column.notna(), "").astype(str).str.strip()
+
+    def code(row: Any, value: str) -> tuple[str, str]:
         try:
-            language = pair_code(str(value))
-            refuse_pair(spec.task_type, language)
+            language = pair_code(value) if value else usual
+            refuse_pair(task, language)
         except (StudyError, ValueError) as error:
             number = row_number(row) if isinstance(row, int) else repr(row)
-            raise DataError(f"{path}: row {number}, field 'language': {error}") from None
-        return language
+            raise DataError(f"{path}: row {number}, field {column.name or 'language'!r}: {error}") from None
+        return value, language
 
-    return pd.Series(read_each(column.items(), lambda cell: code(*cell)), index=column.index, dtype=object)
+    codes = dict(read_each(values.drop_duplicates().items(), lambda cell: code(*cell)))
+    return values.map(codes).astype(object)

@@ -17,21 +17,24 @@ import pyarrow.parquet as pq
 from plumbline.errors import DataError, read_each
 from plumbline.journal import json_lines
 from plumbline.reading import encoding_of, list_in
-from plumbline.spreadsheets import EXCEL, excel_rows, one_file, unpacked
+from plumbline.spreadsheets import EXCEL, excel_rows, one_file, refuse_sheet, unpacked
 from plumbline.store import fetched, native_file
 from plumbline.study.datasets import TaskType
 from plumbline.words import count, shows
 
 
-def read_frame(path: Path) -> pd.DataFrame:
+def read_frame(path: Path, sheet: str = "") -> pd.DataFrame:
     """Return the rows of a CSV, TSV, JSONL, Parquet or Excel file, every cell as it is; lists are lists.
 
-    The file may be packed by gzip or zip. Raises DataError for a file of another kind or one that cannot be read.
+    The file may be packed by gzip or zip; `sheet` names one of an Excel file's. Raises DataError for a file of another
+    kind or one that cannot be read.
     """
     with unpacked(path) as files:
         if (inner := one_file(path, files)) != path:
-            return read_frame(inner)
+            return read_frame(inner, sheet)
     kind = path.suffix.lower()
+    if kind not in EXCEL:
+        refuse_sheet(path, sheet)
     try:
         if kind in (".csv", ".tsv"):
             separator = "," if kind == ".csv" else "\t"
@@ -41,7 +44,7 @@ def read_frame(path: Path) -> pd.DataFrame:
             with path.open("rb") as file:
                 return _headed(pd.read_csv(file, sep=separator, **how), path)
         if kind in EXCEL:
-            return _headed(pd.DataFrame([row for _, row in excel_rows(path)[1]]), path)
+            return _headed(pd.DataFrame([row for _, row in excel_rows(path, sheet)[1]]), path)
         if kind == ".jsonl":
             return pd.DataFrame(list(json_rows(path)))
         if kind == ".parquet":

@@ -12,6 +12,7 @@ from pydantic import (
     model_validator,
 )
 
+from plumbline.identity import identity
 from plumbline.languages import language_pair, pair_code
 from plumbline.study.base import Line, StudyPart, distinct
 
@@ -56,10 +57,11 @@ class DatasetSpec(StudyPart):
     path: Line = Field(
         default="",
         description=(
-            "a CSV, TSV, JSONL or Parquet file, or for retrieval a folder in BEIR's layout; with `mteb`: the"
+            "a CSV, TSV, JSONL, Parquet or Excel file, or for retrieval a folder in BEIR's layout; with `mteb`: the"
             " data's repository on the hub, if it differs from mteb's"
         ),
     )
+    sheet: str = Field(default="", description="the sheet of an Excel file, if several have rows")
     revision: str = Field(
         default="",
         description="with `mteb`: the revision of the data on the hub, a full commit hash; default: mteb's",
@@ -116,6 +118,8 @@ class DatasetSpec(StudyPart):
     @model_validator(mode="after")
     def _whole(self) -> DatasetSpec:
         if self.mteb:
+            if self.sheet:
+                raise ValueError("sheet: applies to a file, not to a task of mteb; remove it")
             return self
         for name in ("task", "path", "language"):
             if not getattr(self, name):
@@ -139,6 +143,10 @@ class DatasetSpec(StudyPart):
     def by_subset(self) -> Mapping[str, str]:
         """The languages of subsets that the study gives."""
         return self.language if isinstance(self.language, dict) else {}
+
+    def revision_of(self, file_hash: str) -> str:
+        """Return the data's revision: the file's hash, and of one sheet also its name."""
+        return identity("sheet-v1", file_hash, self.sheet) if self.sheet else file_hash
 
     @property
     def rows(self) -> Literal["test", "all"]:

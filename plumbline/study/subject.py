@@ -39,6 +39,11 @@ KNOWN: set[str] = set()
 ENDS = ("_original", "_difference", "_reason")  # of an axis's columns
 
 
+def is_reserved(name: str) -> bool:
+    """Return whether tables call something else by a name."""
+    return name in _TAKEN or name.endswith(ENDS)
+
+
 class VerdictUnit(StudyPart):
     """A unit that gets verdicts (a transformation, or a group of items): its name, and its explanation to raters."""
 
@@ -60,7 +65,7 @@ class VerdictUnit(StudyPart):
     @field_validator("name", "axis")
     @classmethod
     def _not_taken(cls, value: str) -> str:
-        if value in _TAKEN or value.endswith(ENDS):
+        if is_reserved(value):
             raise ValueError(f"{value!r} is reserved for rows and columns of tables; choose another name")
         return value
 

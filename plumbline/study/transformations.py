@@ -58,7 +58,8 @@ class PromptText(StudyPart):
 class OutputsFile(StudyPart):
     """Outputs from elsewhere: a file with a row for each text."""
 
-    path: Line = Field(description="a CSV, TSV, JSONL or Parquet file, relative to the file that names it")
+    path: Line = Field(description="a CSV, TSV, JSONL, Parquet or Excel file, relative to the file that names it")
+    sheet: str = Field(default="", description="the sheet of an Excel file, if several have rows")
     text: Line = Field(default="text", description="the column of the originals")
     output: Line = Field(default="output", description="the column of the outputs")
     number: int | None = Field(

@@ -108,6 +108,22 @@ def test_the_same_file_again_changes_nothing_and_a_shorter_one_is_refused(
     assert set(collect_csv(study, home, other, MAPPING)["source"]) == {"answers.csv", "more.csv"}
 
 
+def test_each_sheet_of_excel_is_a_source_of_its_own(study: Study, tmp_path: Path) -> None:
+    home, file = server.Home(tmp_path / "home"), tmp_path / "answers.xlsx"
+    pairs = CampaignRecords(study).pairs
+    with pd.ExcelWriter(file) as book:
+        for rater in ("ada", "bob"):
+            rows = [(pair.pair_id, rater, 4, 5) for pair in pairs]
+            pd.DataFrame(rows, columns=list("abcd")).to_excel(book, sheet_name=rater, index=False)
+    mapping = column_mapping("pair=a,rater=b,quality=c,fluency=d", ["quality", "fluency"])
+    with pytest.raises(DataError, match=r"has 2 sheets with rows \(ada, bob\)"):
+        collect_csv(study, home, file, mapping)
+    for rater in ("ada", "bob", "ada"):
+        ratings = collect_csv(study, home, file, mapping, sheet=rater)
+    assert set(ratings["source"]) == {"answers.xlsx, ada", "answers.xlsx, bob"}
+    assert len(ratings) == 2 * 2 * len(pairs)
+
+
 def test_all_rows_that_cannot_be_answers_are_named_at_once_and_nothing_is_kept(
     study: Study, file: Path, tmp_path: Path
 ) -> None:
@@ -146,6 +162,6 @@ def test_texts_of_a_repeat_are_its_pairs_and_of_two_pairs_refused(variant: Make,
     assert sorted(found) == sorted([repeat.repeats, repeat.repeats, repeat.pair_id])  # Ada's second row is the repeat's
     first = records.shown_by_id[repeat.repeats]
     pairs = {first.pair_id: first, "b" * 16: first.model_copy(update={"pair_id": "b" * 16})}
-    form = _Form(study, asked_rubric(records), pairs, file, mapping, b"key")
+    form = _Form(study, asked_rubric(records), pairs, file, "", mapping, b"key")
     with pytest.raises(DataError, match=rf"line 2: its texts match {first.pair_id} .* and {'b' * 16}"):
         [form.answer(row, f"{file}, line {line}") for line, row in form.rows()]

@@ -18,6 +18,7 @@ from annotation.sampling.sample import draw_sample, extend_sample
 from generation.datasets.loading import texts_in
 from generation.datasets.local import load_local
 from generation.flags import language_of
+from generation.jobs import Plan
 from generation.production import generate
 from generation.study_of_file import NAMES
 from plumbline import __main__
@@ -213,9 +214,12 @@ def test_a_study_asks_of_no_language_more_pairs_than_it_has_texts(
     assert (study.sample.pairs, study.acceptance.min_pairs) == (12, 3)
 
 
-def test_help_lists_what_columns_hold(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_lists_what_columns_hold_and_shows_both_forms_of_systems(capsys: pytest.CaptureFixture[str]) -> None:
     run("--help")
-    assert f"holds WHAT: {', '.join(NAMES)} (may be repeated)" in " ".join(capsys.readouterr().out.split())
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"holds WHAT: {', '.join(NAMES)} (may be repeated)" in said
+    assert "text,ours,theirs plumbline init outputs.csv --column output=ours --column output=theirs" in said
+    assert "text,system,output plumbline init outputs.csv" in said
 
 
 def test_systems_are_compared_on_the_same_originals_and_raters_do_not_learn_which_is_which(
@@ -249,6 +253,101 @@ def test_systems_are_compared_on_the_same_originals_and_raters_do_not_learn_whic
         run("gaps.csv")
     with pytest.raises(DataError, match="no column '8b' among"):  # the first of two is checked, too
         run("wide.csv", "--name", "typo", "--column", "output=8b", "--column", "output=7b")
+
+
+def test_systems_have_names_that_can_be_read_and_are_told_apart(init: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    systems = ["Überblick", "模型", "Модель", "GPT-4", "gpt 4", "model", "paraphrasing"]
+    rows = [(text, system, f"{text} {system}!") for text in TEXTS for system in systems]
+    pd.DataFrame(rows, columns=["text", "system", "output"]).to_csv(init / "named.csv", index=False)
+    run("named.csv")
+    study = load_study("studies/named.yaml")
+    names = ["uberblick", "system_2", "system_3", "gpt_4", "gpt_4_5", "system_model", "system_paraphrasing"]
+    assert list(study.kinds) == names
+    assert [study.transforming[name].source for name in names] == systems
+    assert "system_2 (column '模型'), system_3 (column 'Модель')" in capsys.readouterr().out
+
+
+def test_the_column_of_languages_is_used_checked_and_read_in_any_usual_form(
+    init: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [
+        (text, language, system, f"{text} {system}!")
+        for text, language in zip(TEXTS, ["eng", "de-AT", "", "EN"] * 3, strict=True)
+        for system in ("a", "b")
+    ]
+    frame = pd.DataFrame(rows, columns=["text", "Lang", "system", "output"])
+    frame.to_csv(init / "two.csv", index=False)
+    run("two.csv")
+    assert "language: column 'Lang'" in (said := capsys.readouterr().out)
+    assert "language: en (English, 9), de (German, 3)" in said
+    study = load_study("studies/two.yaml", exports=str(init / "exports"))
+    generate(study)
+    assert Counter(pair.language for pair in draw_sample(study)) == {"en": 18, "de": 6}
+    frame.rename(columns={"Lang": "Sprache"}).to_csv(init / "named.csv", index=False)
+    run("named.csv", "--column", "language=Sprache", "--language", "fr")  # for the rows that name none
+    assert "fr (French, 3)" in capsys.readouterr().out
+    frame.replace({"Lang": {"de-AT": "Germn", "EN": "klingon"}}).to_csv(init / "bad.csv", index=False)
+    with pytest.raises(DataError) as error:
+        run("bad.csv")
+    first, second = str(error.value).splitlines()  # once for each value, not for each row
+    assert "bad.csv: row 3, field 'Lang': language 'Germn' is not known" in first and "row 7" in second
+    with pytest.raises(DataError, match="'en-de' is a pair of languages, but the file has single texts"):
+        run("two.csv", "--name", "pair", "--language", "en-de")
+
+
+@pytest.mark.parametrize(
+    ("outputs", "said"),
+    [
+        ([*["Another one."] * 11, " "], ""),
+        ([""] * 12, "no text has an output in 'output'; add it"),
+        ([f"{n}" for n in range(12)], ""),
+    ],
+)
+def test_only_what_generate_accepts_is_written(init: Path, outputs: list[str], said: str) -> None:
+    frame = pd.DataFrame({"text": TEXTS, "output": outputs})
+    frame.to_csv(init / "made.csv", index=False)
+    if not said:
+        run("made.csv")
+        generate(load_study("studies/made.yaml", exports=str(init / "exports")))
+        return
+    with pytest.raises(DataError, match=said):
+        run("made.csv")
+    assert not list((init / "studies").iterdir())
+
+
+def test_a_text_with_two_outputs_and_systems_without_a_text_in_common_are_refused(init: Path) -> None:
+    twice = pd.DataFrame({"text": [*TEXTS, TEXTS[0]], "output": [*TEXTS[::-1], "Another one."]})
+    twice.to_csv(init / "twice.csv", index=False)
+    with pytest.raises(DataError, match="row 13 has a second 'output' for 'The weather.* add a column `system`"):
+        run("twice.csv")
+    apart = pd.DataFrame({"text": TEXTS, "a": [*TEXTS[:6], *[""] * 6], "b": [*[""] * 6, *TEXTS[6:]]})
+    apart.to_csv(init / "apart.csv", index=False)
+    with pytest.raises(DataError, match="no text has an output in 'b' beside one of each system above it"):
+        run("apart.csv", "--column", "output=a", "--column", "output=b")
+    assert not list((init / "studies").iterdir())
+
+
+def test_a_sheet_of_excel_is_asked_for_by_name(init: Path) -> None:
+    frame = pd.DataFrame({"text": TEXTS, "output": [f"{text} Indeed." for text in TEXTS]})
+    with pd.ExcelWriter(init / "book.xlsx") as book:
+        frame.to_excel(book, sheet_name="Alpha, 1", index=False)
+        frame.iloc[:4].to_excel(book, sheet_name="Beta", index=False)
+        pd.DataFrame().to_excel(book, sheet_name="Empty")
+    with pytest.raises(DataError, match=r"has 2 sheets with rows \(Alpha, 1, Beta\); name one \(--sheet, or `sheet`"):
+        run("book.xlsx")
+    revisions = set()
+    for sheet, number in (("Alpha, 1", 12), ("Beta", 4)):
+        run("book.xlsx", "--sheet", sheet, "--name", sheet[0].lower(), "--language", "en")
+        study = load_study(f"studies/{sheet[0].lower()}.yaml", exports=str(init / "exports"))
+        generate(study)
+        assert len(draw_sample(study)) == number
+        revisions |= {load_local(study.datasets[0], init / "book.xlsx").revision, Plan(study).makers["rewritten"].hash}
+    assert len(revisions) == 4
+    with pytest.raises(DataError, match="no sheet 'Gamma'; it has Alpha, 1, Beta, Empty"):
+        run("book.xlsx", "--sheet", "Gamma", "--name", "c")
+    frame.to_csv(init / "plain.csv", index=False)
+    with pytest.raises(DataError, match="only Excel files have sheets"):
+        run("plain.csv", "--sheet", "Alpha")
 
 
 def test_one_system_is_a_transformation_like_any_other(init: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import openpyxl
 import pytest
 
+from annotation.campaign.records import CampaignRecords
 from generation.datasets.loading import iter_datasets
 from plumbline.study import load_study
 from tests.annotation.imports.importing import (
@@ -100,13 +101,28 @@ def test_excel(place: Workplace) -> None:
         sheet.append([original(number), output(number, system), rater, str(answer(number, system, rater))])
     write_book(place.folder / "ratings.xlsx", sheet)
     assert "60 ratings of 20 texts by 3 raters" in place.take("ratings.xlsx", "--column", "answer=quality").out
-    done = place.run("init", "ratings.xlsx", "--study", "texts.yaml", "--column", "text=original", "--language", "en")
+    words = ("--study", "texts.yaml", "--column", "text=original", "--language", "en")
+    assert "row 4 has a second 'output' for" in place.run("init", "ratings.xlsx", *words).err
+    write_book(place.folder / "texts.xlsx", [row[:1] for row in sheet])
+    done = place.run("init", "texts.xlsx", *words)
     assert done.status == 0, done.err
     study = load_study(place.folder / "texts.yaml")
     texts = {text.text for dataset in iter_datasets(study) for text in dataset.texts()}
     assert texts == {original(number) for number in range(10)}
     write_book(place.folder / "wide.xlsx", [*sheet[:-1], [*sheet[-1], "a remark"]])
     assert "row 61 has cells to the right of the first row" in place.refused("wide.xlsx", "--replace")
+
+
+def test_the_column_of_languages_is_used_and_its_names_are_checked(place: Workplace) -> None:
+    rows = ["original,output,lang,rater,answer"]
+    rows += [f"{n} ok,{n} okay,{code},{rater},4" for n, code in enumerate(["deu", "en-US", "deu"]) for rater in "ab"]
+    (place.folder / "r.csv").write_text("\n".join(rows), encoding="utf-8")
+    assert "texts: German, English" in place.take("r.csv").out  # too short to be recognised
+    study = place.study
+    assert {text.language for dataset in iter_datasets(study) for text in dataset.texts()} == {"de", "en"}
+    assert set(CampaignRecords(study).collected.pairs["language"]) == {"de", "en"}
+    (place.folder / "r.csv").write_text("\n".join(rows).replace("deu", "Germn"), encoding="utf-8")
+    assert "r.csv, line 2: language 'Germn' is not known" in place.refused("r.csv", "--replace")
 
 
 def write_book(path: Path, rows: list[list[str]]) -> None:
