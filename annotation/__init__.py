@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from annotation.planning import plan
     from annotation.sampling.sample import draw_sample
     from annotation.statistics.frames import ac2, alpha, kappa, mean_interval
+    from annotation.statistics.preferences import bradley_terry
     from annotation.statistics.summaries import Design
     from annotation.statistics.systems import side_by_side
     from annotation.verdicts.frames import judge
@@ -25,6 +26,7 @@ __all__ = [
     "Design",
     "ac2",
     "alpha",
+    "bradley_terry",
     "dawid_skene",
     "draw_sample",
     "icc",
@@ -46,6 +48,7 @@ __getattr__, __dir__ = lazily(
         "annotation.planning": ["plan"],
         "annotation.sampling.sample": ["draw_sample"],
         "annotation.statistics.frames": ["ac2", "alpha", "kappa", "mean_interval"],
+        "annotation.statistics.preferences": ["bradley_terry"],
         "annotation.statistics.summaries": ["Design"],
         "annotation.statistics.systems": ["side_by_side"],
         "annotation.verdicts.frames": ["judge"],

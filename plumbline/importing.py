@@ -22,6 +22,7 @@ __all__ = [
     "argilla",
     "charset_normalizer",
     "datasets",
+    "evalica",
     "httpx",
     "jinja2",
     "langcodes",
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     import argilla
     import charset_normalizer
     import datasets
+    import evalica
     import httpx
     import jinja2
     import langcodes

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Hashable, Iterator
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -47,10 +47,10 @@ def side_by_side(  # noqa: PLR0913 (five of them name columns)
     The ratings of one system's output of an original give one mean; two systems differ by the mean of the differences
     over the originals that both have. Its interval and p are the paired t-test's, with the originals as a sample and,
     if asked for, the raters too. There are none where the systems differ on fewer than 6 originals, and p is at least
-    2 ** (1 - n), the least that n differences of one sign can give. Holm's correction is for all pairs of systems of a
-    question. A rank's interval goes from one more than the systems told apart as better to the number of systems less
-    those told apart as worse: with 95% confidence all ranks lie in theirs at once. Systems that share a letter
-    (`group`) are not told apart.
+    2 ** (1 - n), the least that n differences of one sign can give, and just that where all are equal. Holm's
+    correction is for all pairs of systems of a question. A rank's interval goes from one more than the systems told
+    apart as better to the number of systems less those told apart as worse: with 95% confidence all ranks lie in theirs
+    at once. Systems that share a letter (`group`) are not told apart.
 
     Args:
         ratings: a row each: the system, the original, the rater, the question, and a number. As in a study's
@@ -95,7 +95,7 @@ def side_by_side(  # noqa: PLR0913 (five of them name columns)
     counting = counting.assign(value=numbers(counting["value"], "ratings"))
     systems, differences = list[dict[str, Any]](), list[dict[str, Any]]()
     for name, rows in counting.groupby("question", sort=False, observed=True):
-        compared = _Comparison(rows, over, -1 if name in lower_is_better else 1)
+        compared = _RatingComparison(rows, over, -1 if name in lower_is_better else 1)
         differences += [{"question": name, **row} for row in compared.differences]
         systems += [{"question": name, **row} for row in compared.systems()]
     return SideBySide(
@@ -104,70 +104,104 @@ def side_by_side(  # noqa: PLR0913 (five of them name columns)
     )
 
 
-class _Comparison:
-    """The systems of one question, the best first; `sign` is -1 where lower numbers are better."""
+class Comparison:
+    """The systems of one question, the best first, compared two by two; a subclass knows how two differ.
 
-    def __init__(self, ratings: pd.DataFrame, over: Over, sign: int) -> None:
-        self._ratings, self._over, self._sign = ratings, over, sign
-        self._grid = ratings.pivot_table(index="original", columns="system", values="value", observed=True)
-        self._shared = self._grid.dropna()
-        means = (self._shared if len(self._shared) else self._grid).mean()
-        self._order = list((sign * means).sort_values(ascending=False, kind="stable").index)
-        self.differences = [self._difference(*both) for both in itertools.combinations(self._order, 2)]
+    `sign` is -1 where lower numbers are better.
+    """
+
+    together: ClassVar[str]  #: the reason where two were not compared
+
+    def __init__(self, order: Sequence[Hashable], over: Over, sign: int = 1) -> None:
+        self.order, self._over, self._sign = order, over, sign
+        self.differences = [self._difference(*both) for both in itertools.combinations(order, 2)]
         for row, adjusted in zip(self.differences, holm([row["p"] for row in self.differences]), strict=True):
             row["p_holm"] = adjusted
 
+    def of_originals(self, first: Hashable, second: Hashable) -> Floats:
+        """Return the difference of two systems on each original that both have."""
+        raise NotImplementedError
+
+    def of_raters(self, first: Hashable, second: Hashable) -> Floats:
+        """Return each rater's sum of differences of two systems, and their number: raters by 2."""
+        raise NotImplementedError
+
     def _difference(self, first: Hashable, second: Hashable) -> dict[str, Any]:
-        both = self._grid[[first, second]].dropna()
-        difference = (both[first] - both[second]).to_numpy(np.float64)
+        difference = self.of_originals(first, second)
         gain, n_unequal = self._sign * difference, int((np.abs(difference) > _EQUAL).sum())
-        row = {"system": first, "other": second, "n": len(both)}
+        row = {"system": first, "other": second, "n": len(difference)}
         row |= dict.fromkeys(("difference", "low", "high", "p", "p_holm", *SHARES), math.nan)
-        if not len(both):
-            return row | {"reason": "no original has ratings for both"}
+        if not len(difference):
+            return row | {"reason": self.together}
         shares = (gain > _EQUAL).mean(), (np.abs(gain) <= _EQUAL).mean(), (gain < -_EQUAL).mean()
         row |= {"difference": difference.mean(), **dict(zip(SHARES, shares, strict=True))}
         if n_unequal < LEAST:
             return row | {"reason": f"the two differ on {n_unequal} originals, and fewer than {LEAST} say too little"}
-        mean = self._mean(difference, [first, second])
+        ones, p_least = np.ones(len(difference)), 2.0 ** (1 - n_unequal)
+        mean, alike = over_pairs(difference, ones), np.ptp(difference) < _EQUAL
+        if self._over != "pairs":
+            raters = self.of_raters(first, second)
+            spread, (sums, counts) = spread_over_pairs(difference, ones), raters.T
+            mean = adding_raters(mean, spread, sums, counts) if len(raters) else Mean(*[np.array(math.nan)] * 3)
+            p_least = max(p_least, 2.0 ** (1 - len(raters))) if alike else p_least
         above = float(mean.at_least(0.0))
         if math.isnan(above):
-            alike = "all differences are equal" if self._over == "pairs" else "too few raters rated outputs of both"
-            return row | {"reason": f"{alike}, so there is no interval"}
-        p = max(2 * min(above, 1 - above), 2.0 ** (1 - n_unequal))
-        return row | {"low": float(mean.low), "high": float(mean.high), "p": p, "reason": ""}
+            why = "all differences are equal" if alike else "too few raters rated outputs of both"
+            return row | {"p": p_least if alike else math.nan, "reason": f"{why}, so there is no interval"}
+        return row | {
+            "low": float(mean.low),
+            "high": float(mean.high),
+            "p": max(2 * min(above, 1 - above), p_least),
+            "reason": "",
+        }
 
-    def _mean(self, difference: Floats, both: list[Hashable]) -> Mean:
-        """Return the mean difference with its error over originals, or over originals and raters."""
-        ones = np.ones(len(difference))
-        mean = over_pairs(difference, ones)
-        if self._over == "pairs":
-            return mean
-        by_rater = self._ratings.pivot_table(index=["rater_id", "original"], columns="system", values="value")
-        of_both = by_rater.reindex(columns=both).dropna()
-        of_raters = (of_both[both[0]] - of_both[both[1]]).groupby("rater_id").agg(["sum", "size"]).to_numpy(np.float64)
-        if not len(of_raters):
-            return Mean(*[np.array(math.nan)] * 3)
-        return adding_raters(mean, spread_over_pairs(difference, ones), of_raters[:, 0], of_raters[:, 1])
-
-    def systems(self) -> Iterator[dict[str, Any]]:
-        """Yield the systems, the best first."""
+    def places(self) -> Iterator[dict[str, Any]]:
+        """Yield the systems, each with the interval of its rank and its letters."""
         apart = [row for row in self.differences if row["p_holm"] < 1 - CONFIDENCE]
         ends = [(row["system"], row["other"]) for row in apart]
         winners = [
             pair if self._sign * row["difference"] > 0 else pair[::-1] for row, pair in zip(apart, ends, strict=True)
         ]
         better, worse = [loser for _, loser in winners], [winner for winner, _ in winners]
-        letters = letter_display(list(map(str, self._order)), [(str(first), str(second)) for first, second in ends])
-        means = self._sign * self._shared.mean().round(9)
-        for system in self._order:
+        letters = letter_display(list(map(str, self.order)), [(str(first), str(second)) for first, second in ends])
+        for system in self.order:
             yield {
                 "system": system,
+                "rank_low": 1 + better.count(system),
+                "rank_high": len(self.order) - worse.count(system),
+                "group": letters[str(system)],
+            }
+
+
+class _RatingComparison(Comparison):
+    """Systems whose outputs were rated."""
+
+    together = "no original has ratings for both"
+
+    def __init__(self, ratings: pd.DataFrame, over: Over, sign: int) -> None:
+        self._ratings = ratings
+        self._grid = ratings.pivot_table(index="original", columns="system", values="value", observed=True)
+        self._shared = self._grid.dropna()
+        means = (self._shared if len(self._shared) else self._grid).mean()
+        super().__init__(list((sign * means).sort_values(ascending=False, kind="stable").index), over, sign)
+
+    def of_originals(self, first: Hashable, second: Hashable) -> Floats:
+        both = self._grid[[first, second]].dropna()
+        return (both[first] - both[second]).to_numpy(np.float64)
+
+    def of_raters(self, first: Hashable, second: Hashable) -> Floats:
+        by_rater = self._ratings.pivot_table(index=["rater_id", "original"], columns="system", values="value")
+        both = by_rater.reindex(columns=[first, second]).dropna()
+        return (both[first] - both[second]).groupby("rater_id").agg(["sum", "size"]).to_numpy(np.float64)
+
+    def systems(self) -> Iterator[dict[str, Any]]:
+        """Yield the systems, the best first."""
+        means = self._sign * self._shared.mean().round(9)
+        for row in self.places():
+            system = row["system"]
+            yield row | {
                 "n": len(self._shared),
                 "mean": self._shared[system].mean() if len(self._shared) else math.nan,
                 "rank": 1 + int((means > means[system]).sum()) if len(self._shared) else math.nan,
-                "rank_low": 1 + better.count(system),
-                "rank_high": len(self._order) - worse.count(system),
-                "group": letters[str(system)],
                 "reason": "" if len(self._shared) else "no original has ratings for all systems",
             }

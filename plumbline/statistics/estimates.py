@@ -199,12 +199,15 @@ class Bootstrap:
         as_far = np.abs(self.defined - self.value) >= abs(self.value) - _EQUAL
         return float((1 + as_far.sum()) / (1 + len(self.defined)))
 
-    def percentile(self, undefined: str = "no interval: undefined", ends: tuple[float, float] = _ENDLESS) -> Estimate:
+    def percentile(
+        self, undefined: str = "no interval: undefined", ends: tuple[float, float] = _ENDLESS, *, tail: float = 0.025
+    ) -> Estimate:
         """Return the statistic with its 95% percentile interval over the defined resamples (2.5% and 97.5%).
 
         Args:
             undefined: begins the reason where the statistic, or more than a tenth of the resamples, is undefined.
             ends: the least and the most that the statistic can be.
+            tail: the share of resamples beyond either end; of few units that of `expanded_tail` covers better.
 
         Returns:
             The estimate, whose ends are NaN where `reason` says why: where all resamples are equal, for one.
@@ -216,15 +219,35 @@ class Bootstrap:
             return Estimate.alone(self.value, f"{undefined} in {number - len(defined)} of {number} resamples", self.n)
         if np.ptp(defined) < _EQUAL:
             return Estimate.alone(self.value, ALIKE, self.n)
-        low, high = percentiles(defined)
+        low, high = percentiles(defined, tail)
         return Estimate(value=self.value, low=max(ends[0], low), high=min(ends[1], high), n=self.n)
 
 
-def percentiles(values: Floats) -> tuple[float, float]:
+def expanded_tail(n: int) -> float:
+    """Return the share of resamples beyond either end of a 95% percentile interval: below 2.5% for few units.
+
+    Args:
+        n: the units that are resampled.
+
+    Returns:
+        The share; 2.5% for one unit, of which there is no spread.
+
+    Source: Hesterberg (2015), The American Statistician 69, 371-386.
+
+    >>> round(expanded_tail(8), 4), round(expanded_tail(1000), 4)
+    (0.0057, 0.0248)
+    """
+    if n < 2:
+        return _TAIL
+    return float(scipy.special.ndtr(math.sqrt(n / (n - 1)) * scipy.special.stdtrit(n - 1, _TAIL)))
+
+
+def percentiles(values: Floats, tail: float = 0.025) -> tuple[float, float]:
     """Return the 2.5% and the 97.5% quantile of values, interpolated linearly.
 
     Args:
         values: at least one number, in any order; NaN makes both ends NaN.
+        tail: the share of values beyond either end, if it is not 2.5%.
 
     Returns:
         (low, high), between which 95% of the values lie.
@@ -238,7 +261,7 @@ def percentiles(values: Floats) -> tuple[float, float]:
     >>> percentiles(np.arange(41.0))
     (1.0, 39.0)
     """
-    low, high = np.percentile(values, [2.5, 97.5])
+    low, high = np.quantile(values, [tail, 1 - tail])
     return float(low), float(high)
 
 

@@ -24,6 +24,7 @@ from plumbline.statistics.estimates import (
     bootstrap,
     draw_counts,
     draw_indices,
+    expanded_tail,
 )
 from plumbline.statistics.paired import Values, holm, letter_display, paired, row_correlations
 
@@ -368,7 +369,7 @@ def rank_intervals(scores: pd.DataFrame, *, n_resamples: int = 10_000, rng: np.r
     mean_low, mean_high = (end / max(n_tasks, 1) for end in _ends(grid, ranked, resamples))
     better = told_apart(np.where(ranked[:, None], points, np.nan))
     compared = ranked & (n_models > 1)
-    single_low, single_high = _rank_ends(resamples @ points.T, _tail(n_tasks), compared)
+    single_low, single_high = _rank_ends(resamples @ points.T, expanded_tail(n_tasks), compared)
     columns = {
         "borda": count,
         "borda_low": low,
@@ -455,7 +456,7 @@ def told_apart_singly(values: Floats, *, n_resamples: int = 10_000, rng: np.rand
         return is_better
     resamples = next(draw_counts(rng, n_tasks, n_resamples, at_once=n_resamples * n_tasks)).astype(np.float64)
     sums = np.round(resamples @ values[some].T, _DIGITS)
-    least = (1 - _tail(n_tasks)) * n_resamples
+    least = (1 - expanded_tail(n_tasks)) * n_resamples
     for row, model in enumerate(some):
         is_better[model, some] = (sums[:, [row]] > sums).sum(axis=0) >= least
     return is_better
@@ -489,15 +490,9 @@ def _ends(values: Floats, defined: Bools, resamples: Floats) -> tuple[Floats, Fl
     width = max(1, _RESAMPLES_AT_ONCE // max(len(resamples), 1))
     for start in range(0, len(rows), width):
         some = rows[start : start + width]
-        tail = _tail(values.shape[1])
+        tail = expanded_tail(values.shape[1])
         low[some], high[some] = np.quantile(resamples @ values[some].T, [tail, 1 - tail], axis=0)
     return low, high
-
-
-def _tail(n: int) -> float:
-    """Return the tail share on either side of the interval: below 2.5% for few tasks (Hesterberg 2015)."""
-    tail = (1 - CONFIDENCE) / 2
-    return float(scipy.stats.norm.cdf(math.sqrt(n / (n - 1)) * scipy.stats.t.ppf(tail, n - 1))) if n > 1 else tail
 
 
 def _reasons(grid: Floats, flat: Bools) -> list[str]:
