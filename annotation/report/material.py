@@ -73,7 +73,7 @@ class CampaignMaterial:
         """The names of the questions that are rated on a scale, in the rubric's order."""
         return self.rubric.rating_names()
 
-    @property
+    @functools.cached_property
     def submitted(self) -> pd.DataFrame:
         """The sample's submitted ratings, whether they count or not."""
         return self.ratings[self.ratings["status"] == "submitted"]
@@ -103,12 +103,12 @@ class CampaignMaterial:
         elsewhere = [*self.counting.index, *self.excluded.index, *self.withdrawn.index]
         return self.submitted[~self.submitted.index.isin(elsewhere)]
 
-    @property
+    @functools.cached_property
     def every(self) -> pd.DataFrame:
         """All ratings, of controls too."""
         return pd.concat([self.ratings, self.control_ratings])
 
-    @property
+    @functools.cached_property
     def first(self) -> datetime | None:
         """The time of the first rating."""
         return first_rating(self.every)
@@ -123,7 +123,7 @@ class CampaignMaterial:
         """People's tasks as they were drawn; none in other studies."""
         return read_tasks(self.study) if self.study.judging.does_tasks else ()
 
-    @property
+    @functools.cached_property
     def asked(self) -> Rubric:
         """The rubric as raters read it; what joined after the first rating has the words of now."""
         rule_set = rules_at_start(self.rules, self.first)

@@ -77,14 +77,12 @@ def answers_of(material: CampaignMaterial) -> dict[str, SheetAnswer]:
 
 def criterion_answers(material: CampaignMaterial) -> dict[str, dict[str, SheetAnswer]]:
     """Return the answers on each question that raters answer, by its name: those of HEDS's section 4."""
-    questions, facts = zip(material.asked.questions, material.asked.asked(), strict=True), sheet_facts(material)
-    return {
-        scale.name: {
-            name: answered(entry, facts | criterion_facts(material, question, scale))
-            for name, entry in packaged("report/sheets/answers.yaml")["criterion"].items()
-        }
-        for question, scale in questions
-    }
+    facts, answers = sheet_facts(material), dict[str, dict[str, SheetAnswer]]()
+    entries = packaged("report/sheets/answers.yaml")["criterion"]
+    for question, scale in zip(material.asked.questions, material.asked.asked(), strict=True):
+        known = facts | criterion_facts(material, question, scale)
+        answers[scale.name] = {name: answered(entry, known) for name, entry in entries.items()}
+    return answers
 
 
 def answered(entry: str | Mapping[str, str], facts: Mapping[str, Any]) -> SheetAnswer:
