@@ -24,9 +24,9 @@ from plumbline.study.crowd import PlatformName
 
 FILE = "offered.json"
 LEDGER = "crowd.sqlite"  # what a crowd campaign did (`annotation.crowd.ledger`)
-Mode = Literal["sandbox", "live"]  # of a crowd campaign: a rehearsal, or with people and money
+Mode = Literal["sandbox", "test", "live"]  # a rehearsal; the platform's own test, which never counts; real work
 ARGILLA = "argilla"
-_SANDBOX = "sandbox "  # how a rehearsal on a crowd platform begins
+_TRIED = ("sandbox ", "test ")  # how rehearsals and tests on a crowd platform begin
 COMMAND = "publish"
 
 
@@ -56,8 +56,8 @@ class CampaignName(NamedTuple):
     def command(self, study: Study, action: str) -> str:
         """Return a `crowd` command on this campaign, to paste (`collect` and `review` know their campaigns)."""
         limit = " --max-cost DOLLARS" if self.spends and action in ("launch", "bonus") else ""
-        live = " --live" if self.mode == "live" else ""
-        return study.command(f"crowd {action} --platform {self.platform}{live}{limit}")
+        mode = "" if self.mode == "sandbox" else f" --{self.mode}"
+        return study.command(f"crowd {action} --platform {self.platform}{mode}{limit}")
 
     @property
     def source(self) -> str:
@@ -65,6 +65,11 @@ class CampaignName(NamedTuple):
         if self.made_up:
             return REHEARSAL
         return self.platform if self.mode == "live" else f"{self.platform}{SANDBOX}"
+
+    @property
+    def counts(self) -> bool:
+        """Whether its answers and its money are the study's: those of a test are not."""
+        return self.mode != "test"
 
     @property
     def spends(self) -> bool:
@@ -83,7 +88,7 @@ def alone(study: Study) -> contextlib.AbstractContextManager[None]:
 def offered(records: CampaignRecords) -> str:
     """Return how people may have come to see the sample, in words; empty where they cannot have."""
     for offering in records.offerings:
-        if not offering.to.startswith(_SANDBOX):
+        if not offering.to.startswith(_TRIED):
             return f"offered to raters ({offering.to}, {offering.at:%Y-%m-%d})"
     return "rated" if records.has(RATINGS) and len(records.all_ratings) else ""
 
@@ -105,7 +110,7 @@ def refuse_other_offering(records: CampaignRecords, to: str, rubric: Rubric) -> 
         )
     refuse_other_sample(records)
     for offering in {offering.to: offering for offering in records.offerings}.values():
-        if offering.rubric_hash == rubric.identity() or offering.to.startswith(_SANDBOX):
+        if offering.rubric_hash == rubric.identity() or offering.to.startswith(_TRIED):
             continue
         line = f"{records.study.file}: the rubric {rubric.name!r} has changed, and"
         if offering.to != ARGILLA:
@@ -113,7 +118,7 @@ def refuse_other_offering(records: CampaignRecords, to: str, rubric: Rubric) -> 
                 f"{line} the batches on {offering.to} show the words of their launch ({offering.at:%Y-%m-%d}); undo the"
                 " change, or give the new study another name"
             )
-        if to != ARGILLA and not to.startswith(_SANDBOX):
+        if to != ARGILLA and not to.startswith(_TRIED):
             raise StudyError(
                 f"{line} the datasets in Argilla show its old words; run `{records.study.command(COMMAND)}` first, or"
                 " undo the change"
@@ -150,7 +155,7 @@ def refuse_other_sample(records: CampaignRecords, *, cut_off: bool = False) -> N
     The offered sample with its later extensions is accepted. An extension that was cut off must be finished first, so
     it is refused, unless `cut_off` says that the caller finishes it.
     """
-    real, waves = [offering for offering in records.offerings if not offering.to.startswith(_SANDBOX)], records.waves
+    real, waves = [offering for offering in records.offerings if not offering.to.startswith(_TRIED)], records.waves
     for name, file in (("pairs", PAIRS), ("controls", CONTROLS)) if real else ():
         hashes = {getattr(real[-1], f"{name}_sha256")}
         for wave in waves:
@@ -174,9 +179,10 @@ def is_complete(records: CampaignRecords, wave: Wave) -> bool:
 
 
 def present_campaigns(path: Path) -> list[CampaignName]:
-    """Return the campaigns of a ledger whose work is collected and reviewed: live ones end all rehearsals."""
+    """Return the campaigns of a ledger whose work is collected and reviewed: live ones end rehearsals, not tests."""
     begun = ledgers(path)
-    return [campaign for campaign in begun if campaign.mode == "live"] or begun
+    ended = "sandbox" if any(campaign.mode == "live" for campaign in begun) else None
+    return [campaign for campaign in begun if campaign.mode != ended]
 
 
 def ledgers(path: Path) -> list[CampaignName]:

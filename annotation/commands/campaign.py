@@ -322,6 +322,8 @@ def review(
     if not raters:
         if crowded:
             show_waiting(evidence)
+            if not evidence.has(RATINGS):  # of a test, or of nobody yet
+                return
             print()
         show_signs(evidence, names)
         return

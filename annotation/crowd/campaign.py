@@ -17,7 +17,7 @@ import math
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tqdm import tqdm
@@ -198,13 +198,15 @@ class CrowdCampaign:
     def pseudonym(self, worker: str) -> str:
         """Return a worker's pseudonym outside the ledger.
 
-        In a sandbox the pseudonym says that the ratings come from a rehearsal.
+        In a sandbox or a test the pseudonym says so.
         """
         name = worker_pseudonym(self._key, self.study.name, self.platform.name, worker)
-        return name if self.platform.mode == "live" else f"simulated-{name}"
+        return {"live": "", "sandbox": "simulated-", "test": "test-"}[self.platform.mode] + name
 
     def unit_cost(self, batch_id: str) -> int:
-        """Cents for one worker's work on a batch, with the fee."""
+        """Cents for one worker's work on a batch, with the fee; none in a test."""
+        if not self.name.counts:
+            return 0
         offer = self.offer(batch_id)
         return self.platform.cost(offer.reward, offer.places, self.spec) // offer.places
 
@@ -229,6 +231,8 @@ class CrowdCampaign:
         `begin` records that the sample is about to be offered: it is called when the ledger has the batches, before the
         first one is offered. Raises DataError as `refuse_lost_batches`, before anything is asked of the platform.
         """
+        if not self.name.counts:
+            return self._launch_test(pilot, begin)
         refuse_lost_batches(self.records, self.ledger)
         self.platform.prepare()
         self.settle()
@@ -256,6 +260,25 @@ class CrowdCampaign:
         return Launch(
             len(ids) - len(states), len(extended), open_now, len(offered) - len(ids), stopped, tuple(troubles)
         )
+
+    def _launch_test(self, pilot: int, begin: Callable[[], object]) -> Launch:
+        """Offer one batch, to one test participant and at no cost: the first that a launch without ratings offers."""
+        self.platform.prepare()
+        self.settle()
+        if not self.ledger.offered():
+            new = [replace(offer, places=1) for offer in next_batches(self.records, self.platform.mode, [], pilot)[:1]]
+            if not new:
+                raise StudyError(f"{self.study.name} has no open {self.study.called.item}s that a test could show")
+            self._check(new)
+            self.ledger.add_batches(new)
+        begin()
+        earlier = self.posted_ids()
+        for offer in self.ledger.offered():
+            self.do("post", offer.batch.batch_id)
+            self.platform.restore(self.shown(offer))
+        self.refresh()
+        posted = self.posted_ids()
+        return Launch(len(posted) - len(earlier), 0, sum(self.platform.posted(key).open for key in posted.values()))
 
     def _check(self, batches: Sequence[BatchOffer]) -> None:
         """Raise StudyError if a batch cannot be offered, before the first one costs money."""

@@ -58,6 +58,7 @@ class Collection:
 def collect(campaign: CrowdCampaign, *, replace: bool = False) -> Collection:
     """Fetch the answers of all submissions into `ratings.parquet` (controls' into `control_ratings.parquet`).
 
+    A test's answers stay in the ledger.
     Answers that cannot be read (malformed, incomplete, or of another study) are left out and named, and read again at
     the next collection; a person still judges that work. Raises StudyError for a rehearsal in a
     study that has ratings by people, DataError as `refuse_lost_batches`.
@@ -74,6 +75,9 @@ def collect(campaign: CrowdCampaign, *, replace: bool = False) -> Collection:
     rubric = campaign.rubric
     new = _read(campaign, rubric)
     submissions = campaign.ledger.work()
+    troubles = {work.submission.submission_id: work.trouble for work in submissions if work.trouble}
+    if not campaign.name.counts:
+        return Collection(ratings[:0], new, troubles)
     works = [work for work in submissions if work.answered and not work.trouble]
     for batch_id in dict.fromkeys(work.batch_id for work in works):
         campaign.offer(batch_id)  # refuses a sample other than the offered one
@@ -90,7 +94,6 @@ def collect(campaign: CrowdCampaign, *, replace: bool = False) -> Collection:
     keep(campaign.records, source, parts, replace=replace, instead_of=REHEARSALS if parts and mode == "live" else ())
     campaign.reopen()
     finish(campaign)  # a rejected worker's ratings do not count, also where they were read only now
-    troubles = {work.submission.submission_id: work.trouble for work in submissions if work.trouble}
     return Collection(campaign.records.ratings, new, troubles)
 
 

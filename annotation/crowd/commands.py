@@ -33,7 +33,7 @@ from annotation.campaign.records import CampaignRecords, collected_files, shown_
 from annotation.crowd import collecting, judging, pay, summary
 from annotation.crowd.campaign import CrowdCampaign
 from annotation.crowd.ledger import Ledger, refuse_lost_campaign
-from annotation.crowd.platform import Opening, platform_class
+from annotation.crowd.platform import Opening, RefusedError, platform_class
 from annotation.crowd.prolific.workspaces import read_refused, release
 from annotation.crowd.rehearsal import REHEARSAL_FILE
 from annotation.options import CampaignOptions
@@ -50,6 +50,7 @@ from plumbline.study.crowd import PLATFORMS, PlatformName
 from plumbline.words import count
 
 CONFIRM = "pay"  # what a person types before money moves
+_MODE = Group("At most one of these", validator=LimitedChoice(0, 1))
 
 
 @Parameter(name="*")
@@ -61,15 +62,18 @@ class CrowdOptions(CampaignOptions):
         platform: The platform (default: a rehearsal in progress, else the study's, else that of its only campaign);
             `rehearsal` simulates a crowd; `mturk` has closed.
         live: Use the real platform; without it, the sandbox (MTurk) or drafts (Prolific), and nothing is spent.
+        test: Use Prolific's own test mode: test participants go through a published batch, and nothing of it counts or
+            costs.
     """
 
     platform: Annotated[PlatformName | None, Choice] = None
-    live: bool = False
+    live: Annotated[bool, Parameter(group=_MODE)] = False
+    test: Annotated[bool, Parameter(group=_MODE)] = False
 
     @property
     def mode(self) -> Mode:
-        """The campaign's mode: with people and money, or a rehearsal."""
-        return "live" if self.live else "sandbox"
+        """The campaign's mode: with people and money, the platform's test, or a rehearsal."""
+        return "live" if self.live else "test" if self.test else "sandbox"
 
     def limit(self, campaign: CampaignName) -> int | None:
         """Return the money that the campaign may have spent after the command, in cents; None: not a cent more."""
@@ -153,6 +157,8 @@ def campaign_of(
     name = campaign_name(records, options)
     platform = platform_class(name.platform)
     try:
+        if name.mode not in platform.modes:
+            raise StudyError(f"{name.platform} has no test mode, only prolific has; leave out --test")
         if begins:
             refuse_incomplete(records, name)
         platform.refuse(records)
@@ -182,8 +188,8 @@ def campaign_name(records: CampaignRecords, options: CrowdOptions) -> CampaignNa
         return rehearsal  # until it is forgotten, nobody else is asked
     if platform := options.platform or (study.crowd.platform if study.crowd else None):
         named = CampaignName(platform, mode)
-        if named.made_up and options.live:
-            raise StudyError("a rehearsal is never live; leave out --live")
+        if named.made_up and mode != "sandbox":
+            raise StudyError(f"a rehearsal is never live; leave out --{mode}")
         return named
     if len(here) != 1:
         refuse_lost_campaign(records, mode)
@@ -215,7 +221,13 @@ def show_plan(*, options: CrowdOptions, pilot: _Number = 0) -> None:
         print(campaign.marked(f"before launching: {line}"))
 
 
-def launch_batches(*, options: SpendingOptions, pilot: _Number = 0, invite: _Number = 20) -> None:
+def launch_batches(
+    *,
+    options: SpendingOptions,
+    pilot: _Number = 0,
+    invite: _Number = 20,
+    tester: Annotated[str, Parameter(metavar="EMAIL")] = "",
+) -> None:
     """Offer batches to workers, within the limits on cost and on batches per worker.
 
     Example: plumbline crowd launch --study studies/mine.yaml --platform prolific --pilot 20
@@ -224,6 +236,8 @@ def launch_batches(*, options: SpendingOptions, pilot: _Number = 0, invite: _Num
         options: The study, its campaign and the money to spend.
         pilot: A trial with N pairs per group of languages (PTEB: 20).
         invite: With a mailing list: the number of people, each with their own link to each batch (default: 20).
+        tester: With --test, once for a workspace: make a test participant with this address, which must be new to
+            Prolific.
     """
     study = options.load()
     with campaign_of(study, options, begins=True, invite=invite) as campaign:
@@ -233,12 +247,18 @@ def launch_batches(*, options: SpendingOptions, pilot: _Number = 0, invite: _Num
         if groups and all(group.lacks(study) for group in groups):
             raise StudyError(never_lines(study, groups, offered=False)[0])
         campaign.platform.balance()  # keys that cannot be used are refused before rules are fixed
-        fix_rules(campaign.records)
-        campaign.reopen()
+        if campaign.name.counts:
+            fix_rules(campaign.records)
+            campaign.reopen()
         rubric, name = campaign.rubric, str(campaign.name)
         if words_changed(campaign.records, name, rubric):
             campaign.say("batches offered earlier keep the wording of their launch, not the rubric's present wording")
         refuse_other_offering(campaign.records, name, rubric)
+        if tester:
+            try:
+                campaign.do("tester", tester)
+            except RefusedError as error:  # it may be there already; without one, Prolific refuses the test itself
+                campaign.say(f"refused: {error}")
         done = campaign.launch(pilot, lambda: begin_offering(campaign.records, name, rubric))
         campaign.say(
             f"{count(done.posted, 'batch', 'batches')} offered now, {done.extended} opened again;"
@@ -308,16 +328,18 @@ def collect_campaigns(
         if not campaigns:
             raise StudyError(f"--participants is for people who came by links, but {study.name} has no campaign yet")
     for name in campaigns:
-        chosen = CrowdOptions(**vars(options), platform=name.platform, live=name.mode == "live")
+        live, test = name.mode == "live", name.mode == "test"
+        chosen = CrowdOptions(**vars(options), platform=name.platform, live=live, test=test)
         files = shown_files(study.folder), collected_files(study.folder)
-        with stage(study, "collect", *files), campaign_of(study, chosen) as campaign:
+        noted = stage(study, "collect", *files) if name.counts else contextlib.nullcontext()
+        with noted, campaign_of(study, chosen) as campaign:
             if participants:
                 campaign.platform.confirm(participants)
             done = collecting.collect(campaign, replace=replace)
-            rehearsal = " (a rehearsal: they count as simulated)" if campaign.platform.mode == "sandbox" else ""
-            campaign.say(
-                f"{count(done.new, 'submission')} read, {count(len(done.ratings), 'rating')} in all{rehearsal}"
-            )
+            rated = f"{count(len(done.ratings), 'rating')} in all"
+            rated += " (a rehearsal: they count as simulated)" if name.mode == "sandbox" else ""
+            told = rated if name.counts else "a test, whose answers count nowhere"
+            campaign.say(f"{count(done.new, 'submission')} read, {told}")
             for line in done.troubles.values():
                 campaign.say(f"cannot be read: {line}")
             if campaign.platform.after_collecting:
@@ -438,18 +460,22 @@ def close_campaign(*, options: CrowdOptions, forget: bool = False) -> None:
 
     Args:
         options: The study and its campaign.
-        forget: Remove a rehearsal's ratings and records from the study.
+        forget: Remove a rehearsal's ratings and records from the study, or a test's.
     """
     study = options.load()
     if forget:
         name = campaign_name(CampaignRecords(study), options)
-        if not name.made_up:
-            raise StudyError("--forget removes only a rehearsal's records; leave it out, or add --platform rehearsal")
+        if name.counts and not name.made_up:
+            raise StudyError(
+                "--forget removes only a rehearsal's or a test's records; leave it out, or add --platform rehearsal"
+            )
         with alone(study), Ledger(study.scratch / LEDGER, study.name, *name) as ledger:
-            number = collecting.forget_rehearsal(study, ledger)
-            (study.scratch / REHEARSAL_FILE).unlink(missing_ok=True)
+            number = collecting.forget_rehearsal(study, ledger) if name.made_up else 0
+            if name.made_up:
+                (study.scratch / REHEARSAL_FILE).unlink(missing_ok=True)
             ledger.forget()  # last: after a crash, the next run removes the rest
-        print(name.marked(f"{count(number, 'rating')} and everything else of the rehearsal removed"))
+        what = "rehearsal" if name.made_up else "test"
+        print(name.marked(f"{count(number, 'rating')} and everything else of the {what} removed"))
         return
     with campaign_of(study, options) as campaign:
         name, (closed, released) = campaign.name, campaign.close()

@@ -60,6 +60,8 @@ def cases(records: Evidence, ledger: Ledger) -> list[Case]:
     last = {review.submission_id: review for review in ledger.judgements()}
     signs, ratings = records.signs, records.collected.plain_ratings
     rated = set(zip(ratings["rater_id"], ratings["batch"], strict=True))
+    if not ledger.campaign.counts:  # its answers are in the ledger alone
+        rated = {(work.pseudonym, work.batch_id) for work in works if work.answered and not work.trouble}
     rewards = {offer.batch.batch_id: offer.reward for offer in ledger.offered()}
     waiting_cases = []
     for work in waiting:
@@ -171,8 +173,10 @@ def owed(campaign: CrowdCampaign) -> list[tuple[Work, int]]:
 
     Only finished batches count: all work is decided, and enough of it is approved or the batch is closed. Work of
     excluded workers that others are to do again does not count as enough. The times of rejected work affect nobody's
-    pay.
+    pay. A test pays nothing.
     """
+    if not campaign.name.counts:
+        return []
     work_on, closed, lost_work = campaign.work_by_batch(), campaign.closed(), campaign.lost_work()
     bonuses = []
     for offer in campaign.ledger.offered():

@@ -160,8 +160,8 @@ class Ledger:
         return [BatchOffer(self._parsed[content], places, reward) for content, places, reward in rows]
 
     def forget(self) -> None:
-        """Remove everything of this platform and mode. Only a rehearsal is ever forgotten."""
-        if not self.campaign.made_up:
+        """Remove everything of this platform and mode. Only a rehearsal or a test is ever forgotten."""
+        if self.campaign.counts and not self.campaign.made_up:
             raise ValueError(f"the ledger of {self.campaign.platform} records payments and is never forgotten")
         with self._transaction():
             for table in ("decisions", "submissions", "operations", "batches"):
@@ -361,7 +361,7 @@ def refuse_lost_batches(records: CampaignRecords, ledger: Ledger) -> None:
     ratings are a rehearsal's, and as `refuse_lost_campaign`.
     """
     refuse_lost_campaign(records, ledger.campaign.mode)
-    if ledger.campaign.mode == "sandbox":
+    if ledger.campaign.mode != "live":
         return  # there it costs nothing
     ratings = records.all_ratings
     if (ratings["source"] == REHEARSAL).any():
@@ -385,7 +385,7 @@ def refuse_lost_campaign(records: CampaignRecords, mode: Mode) -> None:
     With records at an address, each machine has its own ledger; only the launching machine's knows what was paid.
     """
     path = records.study.scratch / LEDGER
-    if mode == "sandbox":
+    if mode != "live":
         return
     live_campaigns = set(map(str, ledgers(path)))
     for offering in records.offerings:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from annotation.crowd.platform import Offer, Platform
 
-Kind = Literal["post", "extend", "approve", "reject", "bonus", "keep_out", "close", "release"]
+Kind = Literal["tester", "post", "extend", "approve", "reject", "bonus", "keep_out", "close", "release"]
 EXTENDED = "extend"  # the outcome if an offer was opened again; otherwise it was open already
 
 
@@ -42,6 +42,13 @@ class Operation:
         `offer_of` gives a batch as workers see it.
         """
         return None
+
+
+class Tester(Operation):
+    """Make a test participant with an e-mail address."""
+
+    def carry_out(self, platform: Platform, offer_of: Callable[[str], Offer]) -> str:
+        return platform.add_tester(self.subject)
 
 
 class Post(Operation):
@@ -109,6 +116,6 @@ class Release(Operation):
 
 
 OPERATIONS: Mapping[Kind, type[Operation]] = {
-    "post": Post, "extend": Extend, "approve": Approve, "reject": Reject, "bonus": Bonus, "keep_out": KeepOut,
-    "close": Close, "release": Release,
+    "tester": Tester, "post": Post, "extend": Extend, "approve": Approve, "reject": Reject, "bonus": Bonus,
+    "keep_out": KeepOut, "close": Close, "release": Release,
 }  # fmt: skip

@@ -115,6 +115,7 @@ class Platform(ABC):
     title: str  #: its name for people
     guide: ClassVar[str]  #: the page of docs/ that shows where its settings belong
     mode: Mode
+    modes: ClassVar[Sequence[Mode]] = ("sandbox", "live")  #: those that it has
     refills: bool  #: whether the platform reopens a rejected worker's place, at the same cost
     longest_reason: float = math.inf  #: the most characters in the reason for a rejection
     patience: float = 0.0  #: seconds until a paid bonus is certain to show
@@ -192,6 +193,10 @@ class Platform(ABC):
     def balance(self) -> int | None:
         """Return the cents that can be spent; None if the platform does not say."""
 
+    def add_tester(self, email: str) -> str:
+        """Make a test participant for the platform's test mode; return its id. RefusedError where there is none."""
+        raise RefusedError(f"{self.title} has no test participants; leave out --tester")
+
     # Offers
 
     @abstractmethod
@@ -223,7 +228,7 @@ class Platform(ABC):
 
     def launch_lines(self, posted_ids: Mapping[str, str]) -> Iterator[str]:
         """Yield what a coordinator does with each offer after a launch; `posted_ids` are by batch."""
-        for batch_id, posted_id in posted_ids.items() if self.mode == "sandbox" else ():
+        for batch_id, posted_id in posted_ids.items() if self.mode != "live" else ():
             yield f"try batch {batch_id}: {self.preview(posted_id)}"
 
     @abstractmethod

@@ -65,7 +65,8 @@ class CrowdSummary:
         }
         wage, seconds = _typical(payments)
         platform = platform_class(ledger.campaign.platform)
-        planned = sum(platform.cost(offer.reward, offer.places, spec) for offer in offered)
+        paid = offered if ledger.campaign.counts else []  # a test costs nothing
+        planned = sum(platform.cost(offer.reward, offer.places, spec) for offer in paid)
         return cls(
             platform=ledger.campaign.platform,
             mode=ledger.campaign.mode,
@@ -78,9 +79,9 @@ class CrowdSummary:
             pilot_states=Counter(work.submission.state for work in works if work.batch_id in pilots),
             unreadable=sum(bool(work.trouble) for work in works),
             planned=planned,
-            fees=planned - sum(offer.reward * offer.places for offer in offered),
+            fees=planned - sum(offer.reward * offer.places for offer in paid),
             spent=ledger.spent_here(),
-            rewards=sum(rewards[work.batch_id] for work in approved),
+            rewards=sum(rewards[work.batch_id] for work in approved if paid),
             bonuses=sum(bonuses.values()),
             unsettled=len(ledger.operations(state="intended")),
             hourly=wage,
@@ -137,12 +138,16 @@ def summary_text(summary: CrowdSummary) -> str:
     """A campaign in lines, each with its mode."""
     names = sorted({*summary.states, *summary.pilot_states})
     states = "; ".join(f"{state}: {summary.number(state)}" for state in names) or "none yet"
+    campaign = CampaignName(summary.platform, summary.mode)
+    money = (
+        f"{pay.dollars(summary.spent)} spent or reserved of {pay.dollars(summary.planned)} planned,"
+        f" {fees_text(summary.fees)}; rewards approved {pay.dollars(summary.rewards)}, bonuses"
+        f" {pay.dollars(summary.bonuses)}"
+    )
     lines = [
         f"batches offered: {summary.batches_text}; all together: {count(summary.places, 'place')} for workers",
         f"submissions: {states}" + (f"; {summary.unreadable} cannot be read" if summary.unreadable else ""),
-        f"money: {pay.dollars(summary.spent)} spent or reserved of {pay.dollars(summary.planned)} planned,"
-        f" {fees_text(summary.fees)}; rewards approved {pay.dollars(summary.rewards)}, bonuses"
-        f" {pay.dollars(summary.bonuses)}",
+        f"money: {money if campaign.counts else 'none, as this is a test; its answers count nowhere'}",
     ]
     if not math.isnan(summary.hourly):
         lines.append(
@@ -152,7 +157,7 @@ def summary_text(summary: CrowdSummary) -> str:
         lines.append(
             f"unsettled calls: {summary.unsettled}; the next command checks them with the platform and finishes them"
         )
-    return CampaignName(summary.platform, summary.mode).marked("\n".join(lines))
+    return campaign.marked("\n".join(lines))
 
 
 def cases_text(records: Evidence, ledger: Ledger) -> str:

@@ -101,7 +101,7 @@ def methods_facts(material: CampaignMaterial) -> dict[str, Any]:
         "intervals": INTERVALS,
         "scaled": len(material.questions),
         "resamples": RESAMPLES,
-        "crowd": material.crowd,
+        "crowd": [campaign for campaign in material.crowd if campaign.mode != "test"],
         "source_names": SOURCE_NAMES,
         **_sample_facts(material),
         **_rating_facts(material),

@@ -316,7 +316,7 @@ class _StageHistory:
             return replace(stage, annotators=self.entries["publish"].get("settings", {}).get("annotators"))
         if (ratings["source"] == ARGILLA).any():
             return Stage("published", "done")
-        if offered := ledgers(self.study.scratch / LEDGER):
+        if offered := [campaign for campaign in ledgers(self.study.scratch / LEDGER) if campaign.counts]:
             return Stage(
                 "published",
                 "done",

@@ -3,7 +3,8 @@
 Participants work in our own Argilla (`workspaces`).
 
 Prolific has no sandbox: in that mode studies are drafts, which cost nothing, which nobody sees and which are never
-published. A study has its operation's token as its internal name, which participants do not see, so that a study
+published. In a test, Prolific makes another study of the draft, for the workspace's test participants, at no cost.
+A study has its operation's token as its internal name, which participants do not see, so that a study
 created before a crash is found again; of several drafts with one token, only one is ever published.
 """
 
@@ -46,6 +47,7 @@ from plumbline.study.crowd import CrowdSpec, PlatformName
 
 PROJECT_VARIABLE = "PROLIFIC_PROJECT"
 CURRENCY = "USD"
+APP = "https://app.prolific.com"  # where participants sign in
 RUNNING = ("SCHEDULED", "PUBLISHING", "PROCESSING", "ACTIVE")
 COUNTRY, FLUENT = "current-country-of-residence", "fluent-languages"
 LEAVE_OUT = "participant_group_blocklist"
@@ -63,6 +65,7 @@ class Prolific(Platform):
     name: PlatformName = "prolific"
     title = "Prolific"
     guide = "docs/howto/prolific.md"
+    modes = ("sandbox", "test", "live")
     refills = True
     patience = 900.0  # a bonus is paid "in the following minutes", and its call is not idempotent
 
@@ -159,6 +162,10 @@ class Prolific(Platform):
 
         return find_or_make(find, make, "Prolific has made a participant group")
 
+    def add_tester(self, email: str) -> str:
+        answer = self._api.change("POST", "researchers/participants/", {"email": email})
+        return str(answer.get("participant_id"))
+
     # Offers
 
     def check(self, offer: Offer) -> None:
@@ -166,9 +173,9 @@ class Prolific(Platform):
         refuse_unshowable(self._study, self._rubric, offer.batch.queue)
 
     def send_offer(self, offer: Offer, token: str) -> str:
-        """Make a study for the batch, and publish it if the campaign is live."""
+        """Make a study for the batch, and publish it unless the campaign is a rehearsal."""
         refuse_unshowable(self._study, self._rubric, offer.batch.queue)
-        body = self._study_body(offer, token, self._filters(offer)) | self._workplace(offer)
+        body = self._study_body(offer, token, self._filters(offer)) | self._workplace(offer, token)
         answer = self._api.change("POST", "studies/", body)
         posted_id = answer.get("id")
         if not isinstance(posted_id, str):
@@ -180,16 +187,18 @@ class Prolific(Platform):
                 " now: update Plumbline, or report this to its maintainers"
             )
         self.admit(offer.batch.batch_id, posted_id, ())  # before anybody can come
-        self.publish(posted_id)
-        return posted_id
+        published_id = self.publish(posted_id)
+        if published_id != posted_id:
+            self.admit(offer.batch.batch_id, published_id, ())
+        return published_id
 
-    def _workplace(self, offer: Offer) -> dict[str, Any]:
+    def _workplace(self, offer: Offer, token: str) -> dict[str, Any]:
         """Open the batch's room; return the study's fields that lead to it."""
         room = self._rooms.open(offer)
         return_reason = "You did not consent, or gave two wrong answers to a question about the instructions."
         returning = {"action": "REQUEST_RETURN", "return_reason": return_reason}
         return {
-            "external_study_url": f"{room.address}?{PARAMETERS}",
+            "external_study_url": f"{room.address}?{PARAMETERS}" + (f"&TEST={token}" if self.mode == "test" else ""),
             "prolific_id_option": "url_parameters",
             "completion_codes": [
                 {"code": room.code, "code_type": "COMPLETED", "actions": [{"action": "MANUALLY_REVIEW"}]},
@@ -283,25 +292,48 @@ class Prolific(Platform):
         ]
         return name, "".join(f"<p>{html.escape(part)}</p>" for part in parts)
 
-    def publish(self, posted_id: str) -> None:
-        """Publish a draft in live mode, unless it is published already."""
-        if self.mode != "live" or self._study_at(posted_id)["status"] != "UNPUBLISHED":
-            return
+    def publish(self, posted_id: str) -> str:
+        """Publish a draft, or in a test one that Prolific makes of it; return the id of the published study."""
+        if self.mode == "sandbox" or self._study_at(posted_id)["status"] != "UNPUBLISHED":
+            return posted_id
+        if self.mode == "test":
+            return self._test_of(posted_id) or self._publish_test(posted_id)
         try:
             self._api.change("POST", f"studies/{posted_id}/transition/", {"action": "PUBLISH"})
         except RefusedError:
             if self._study_at(posted_id)["status"] == "UNPUBLISHED":
                 raise
+        return posted_id
+
+    def _publish_test(self, draft_id: str) -> str:
+        """Have Prolific make and publish a test of a draft; return the id of the new study."""
+        try:
+            answer = self._api.change("POST", f"studies/{draft_id}/test-study")
+        except RefusedError as error:
+            raise RefusedError(
+                f"{error}; a test needs a test participant (launch with --tester EMAIL once), and tests that Prolific's"
+                " support has enabled for the workspace"
+            ) from None
+        if not isinstance(answer.get("study_id"), str):
+            raise UncertainError("Prolific did not return the id of the test; run the command again")
+        return str(answer["study_id"])
+
+    def _test_of(self, draft_id: str) -> str | None:
+        """Return the test that an earlier call made of a draft, by its address, which has the draft's token."""
+        draft = self._study_at(draft_id)
+        published = [item for item in self._api.pages("studies/") if item.get("status") != "UNPUBLISHED"]
+        similar = [str(item["id"]) for item in published if draft["name"] in str(item.get("name", draft["name"]))]
+        address = draft["external_study_url"]
+        return next((key for key in similar if self._study_at(key).get("external_study_url") == address), None)
 
     def find_posted(self, token: str) -> str | None:
-        """Return the study with this token, published now if a crash left it a draft."""
+        """Return the study with this token, or the test of it, published now if a crash left it a draft."""
         studies = [item for item in self._api.pages("studies/") if item.get("internal_name") == token]
         if not studies:
             return None
         # A published study goes before drafts; among drafts, all runs take the first.
         posted_id = str(min(studies, key=lambda item: (item.get("status") == "UNPUBLISHED", str(item["id"])))["id"])
-        self.publish(posted_id)
-        return posted_id
+        return self.publish(posted_id)
 
     def posted(self, posted_id: str) -> PlatformOffer:
         """Return the present state of a study; Prolific's do not end by themselves."""
@@ -353,7 +385,9 @@ class Prolific(Platform):
         self._rooms.admit(batch_id, posted_id, pseudonyms)
 
     def preview(self, posted_id: str) -> str:
-        """Return the address of the participants' page, with made-up ids, for a coordinator."""
+        """Return the address of the participants' page, with made-up ids, for a coordinator; a test's is Prolific's."""
+        if self.mode == "test":
+            return f"{APP}/studies/{posted_id} (signed in as the test participant; set its password there first)"
         address = str(self._study_at(posted_id).get("external_study_url", ""))
         for name in ("PROLIFIC_PID", "STUDY_ID", "SESSION_ID"):
             address = address.replace("{{%" + name + "%}}", "0" * 24)

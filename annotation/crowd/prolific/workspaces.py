@@ -371,8 +371,9 @@ def release(home: server.Home, study_name: str, campaign: CampaignName, worker: 
 
 def _rooms_of(home: server.Home, study_name: str) -> dict[str, CampaignName]:
     """Return the campaigns of a study's rooms, by the rooms' ids."""
+    modes: Mapping[str, Mode] = {"live": "live", "test": "test"}
     return {
-        room_id: CampaignName(room["platform"], "live" if room_id.endswith("-live") else "sandbox")
+        room_id: CampaignName(room["platform"], modes.get(room_id.rpartition("-")[2], "sandbox"))
         for room_id, room in read_rooms(home).items()
         if room["study"] == study_name
     }

@@ -204,7 +204,12 @@ def run(
 
 
 def rate_on_prolific(
-    study: Study, site: Site, key: str, pid: str, rates: Callable[[], Callable[[str], Mapping[str, Value]]]
+    study: Study,
+    site: Site,
+    key: str,
+    pid: str,
+    rates: Callable[[], Callable[[str], Mapping[str, Value]]],
+    mode: Mode = "live",
 ) -> tuple[str, tuple[str, str]]:
     """Join a study as a participant, rate each pair of its batch, submit; the submission, and where its answers are.
 
@@ -212,7 +217,7 @@ def rate_on_prolific(
     """
     submission, rating = site.join(key, pid), rates()
     batch_id = site.studies[key]["external_study_url"].rsplit("/", 1)[1].split("?")[0]
-    with Ledger(study.scratch / LEDGER, study.name, "prolific", "live") as ledger:
+    with Ledger(study.scratch / LEDGER, study.name, "prolific", mode) as ledger:
         (batch,) = [offered.batch for offered in ledger.offered() if offered.batch.batch_id == batch_id]
     who, at = worker_pseudonym(KEY, study.name, "prolific", pid), datetime.now(UTC).isoformat()
     site.rooms.given[batch_id, who] = [

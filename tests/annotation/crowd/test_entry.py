@@ -20,6 +20,7 @@ from playwright.sync_api import Page, expect
 from annotation import server
 from annotation.argilla.client import Argilla
 from annotation.campaign.names import worker_pseudonym
+from annotation.campaign.offering import Mode
 from annotation.campaign.rubric import load_rubric
 from annotation.crowd.platform import Offer
 from annotation.crowd.prolific.workspaces import ArgillaRooms, Room, rooms_file
@@ -306,10 +307,11 @@ def test_an_address_brings_few_newcomers_in_an_hour() -> None:
     assert all(newcomers.take("127.0.0.1") for _ in range(100))
 
 
-def test_a_live_room_takes_its_own_study_and_each_session_once(
-    argilla: Argilla, study: Study, offer: Offer, pid: str
+@pytest.mark.parametrize("mode", ["live", "test"])
+def test_a_room_takes_its_own_study_and_each_session_once(
+    argilla: Argilla, study: Study, offer: Offer, pid: str, mode: Mode
 ) -> None:
-    rooms = ArgillaRooms(study, "live", KEY, argilla)
+    rooms = ArgillaRooms(study, mode, KEY, argilla)
     visitor = Visitor(argilla, rooms.open(offer), pid)
     rooms.admit(offer.batch.batch_id, "d" * 24, [])
 
@@ -317,14 +319,14 @@ def test_a_live_room_takes_its_own_study_and_each_session_once(
         ids = {"PROLIFIC_PID": pid, "STUDY_ID": study_id, "SESSION_ID": session}
         return visitor.http.get(f"/crowd/enter/{visitor.room.room_id}", params=ids)
 
-    answers = {"consent": "yes"}
-    for study_id, session in (("a" * 24, "b" * 24), ("", "b" * 24), ("d" * 24, "")):
+    answers, own = {"consent": "yes"}, {"live": "b", "test": "c"}[mode] * 24
+    for study_id, session in (("a" * 24, own), ("", own), ("d" * 24, "")):
         assert enter(pid, study_id, session).status_code == 400
-    assert "Bearer" in visitor.send(enter(pid, "d" * 24, "b" * 24), **answers).text
-    stolen = visitor.send(enter(pid[::-1], "d" * 24, "b" * 24), **answers)
+    assert "Bearer" in visitor.send(enter(pid, "d" * 24, own), **answers).text
+    stolen = visitor.send(enter(pid[::-1], "d" * 24, own), **answers)
     assert stolen.status_code == 403
     assert "somebody else" in stolen.text
-    assert "Bearer" in visitor.send(enter(pid[::-1], "d" * 24, "e" * 24), **answers).text
+    assert "Bearer" in visitor.send(enter(pid[::-1], "d" * 24, own[::-1].replace(own[0], "e", 1)), **answers).text
     visitor.http.close()
 
 

@@ -56,7 +56,7 @@ from .crowd_words import on_platform as said
 
 LOGGER = logging.getLogger("plumbline_argilla.crowd")
 WORKER, WORKER_LENGTH = "worker-", len("worker-") + 12
-ROOM, LIVE = re.compile(r"[0-9a-f]{16}-(?:live|sandbox)"), "-live"
+ROOM, LIVE = re.compile(r"[0-9a-f]{16}-(?:live|test|sandbox)"), "-live"
 PARTICIPANT = re.compile(r"[0-9a-f]{24}")
 LINKED = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.~-]{0,127}")  # an id of a platform that sends people by a link
 PARAMETERS = ("PROLIFIC_PID", "SESSION_ID", "STUDY_ID")
@@ -221,11 +221,11 @@ class Entrance:
         )  # fmt: skip
 
     def _session(self, room_id: str, room: dict[str, Any], key: bytes, pid: str, session: str, study: str = "") -> str:
-        """Return a hash of the platform's session, empty in a rehearsal. Raises RefusedError for an unfit live link.
+        """Return a hash of the platform's session, empty in a rehearsal. Raises RefusedError for an unfit link.
 
         Without sessions of the platform, each participant has one. A mailing list's link is signed for its person.
         """
-        if not room_id.endswith(LIVE):
+        if room_id.endswith("-sandbox"):
             return ""  # a rehearsal is tried out with made-up ids
         unlike = RefusedError(400, UNLIKE_LINK if linked(room) else UNLIKE_PROLIFIC)
         posted_id = self._admission(room_id).get("study", "")

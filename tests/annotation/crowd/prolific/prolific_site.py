@@ -13,9 +13,11 @@ bonuses alone; `site.studies`, `site.submissions`, `site.groups` {id: Group}; `s
 Faults: `site.fault = f`, called as f(operation, "before") and f(operation, "after") the effect of each call; it returns
 "" for no fault, "500", "429" or "drop" (the connection breaks). Operations:
 create_study, list_studies, study, update_study, transition_study, list_submissions, submission, transition_submission,
-set_up_bonus, pay_bonus, list_workspaces, balance, filters, list_groups, create_group, add_to_group.
+set_up_bonus, pay_bonus, test_study, create_tester, list_workspaces, balance, filters, list_groups, create_group,
+add_to_group.
 
 `site.late` > 0: a bonus shows only after so many of the client's pauses (as Prolific pays in the following minutes).
+`test_study` makes a study of a draft for the test participants in `site.testers`; nobody is paid for it.
 Pages have `site.page` items whatever is asked for.
 """
 
@@ -108,6 +110,10 @@ class Site:
         self.set_up: dict[str, list[tuple[str, int]]] = {}
         self.paid: dict[tuple[str, str], list[int]] = defaultdict(list)
         self.bonuses: dict[tuple[str, str], list[int]] = defaultdict(list)
+        self.testers: dict[str, str] = {}  # e-mail address: participant
+        self.test_internal_name = (
+            True  # whether a test study has its draft's internal name, which Prolific does not say
+        )
         self.rooms = FakeRooms()
         self.fault: Callable[[str, str], str] = no_fault
         self.calls: list[str] = []
@@ -135,7 +141,7 @@ class Site:
             before = any(one["study_id"] == study_id and one["participant_id"] == pid for one in self.of(study_id))
             if study["status"] != "ACTIVE" or self.taken(study_id) >= study["total_available_places"]:
                 raise PlaceError(f"{study['status']}, {self.taken(study_id)} of {study['total_available_places']}")
-            if before or pid in left_out:
+            if before or pid in left_out or (study.get("test") and pid not in self.testers.values()):
                 raise PlaceError("kept out")
             work = secrets.token_hex(12)
             self.submissions[work] = {"id": work, "study_id": study_id, "participant_id": pid, "status": "ACTIVE",
@@ -226,6 +232,21 @@ class Site:
         self.studies[key] = {**body, "id": key, "status": "UNPUBLISHED"}
         return self.studies[key]
 
+    def create_tester(self, query: Json, body: Json) -> Json:
+        if body["email"] in self.testers:
+            raise RefusalError(400, "email: already registered with Prolific")
+        self.testers[body["email"]] = secrets.token_hex(12)
+        return {"participant_id": self.testers[body["email"]]}
+
+    def test_study(self, query: Json, body: Json, key: str) -> Json:
+        draft = self.study({}, {}, key)
+        if not self.testers or draft["status"] != "UNPUBLISHED":
+            raise RefusalError(400, "at least one test participant and a draft study are needed")
+        new = secrets.token_hex(12)
+        internal = draft["internal_name"] if self.test_internal_name else ""
+        self.studies[new] = {**draft, "id": new, "status": "ACTIVE", "test": True, "internal_name": internal}
+        return {"study_id": new, "study_url": f"https://app.prolific.com/studies/{new}"}
+
     def study(self, query: Json, body: Json, key: str) -> Json:
         found: Json = self._known(self.studies, key)
         return found
@@ -268,7 +289,7 @@ class Site:
         one["status"] = {"APPROVE": "APPROVED", "REJECT": "REJECTED"}[body["action"]]
         one["message"] = body.get("message", "")
         self._rest(one["study_id"])
-        if body["action"] == "APPROVE":
+        if body["action"] == "APPROVE" and not self.studies[one["study_id"]].get("test"):
             self._pay(one, self.studies[one["study_id"]]["reward"])
         return one
 
@@ -325,6 +346,8 @@ ROUTES: list[tuple[str, str, str]] = [
     ("GET", f"studies/{KEY}/", "study"),
     ("PATCH", f"studies/{KEY}/", "update_study"),
     ("POST", f"studies/{KEY}/transition/", "transition_study"),
+    ("POST", f"studies/{KEY}/test-study", "test_study"),
+    ("POST", "researchers/participants/", "create_tester"),
     ("GET", "submissions/", "list_submissions"),
     ("POST", "submissions/bonus-payments/", "set_up_bonus"),
     ("GET", f"submissions/{KEY}/", "submission"),
