@@ -72,6 +72,9 @@ class DuplicateIndex:
         self._texts: dict[tuple[Hashable, str], dict[frozenset[str], int]] = defaultdict(dict)  # by group, rare word
         self._number = 0
 
+    def __bool__(self) -> bool:
+        return bool(self._number)
+
     def near(self, groups: Iterable[Hashable], words: frozenset[str]) -> bool:
         """Return whether one of these groups holds a near-duplicate."""
         return self.first(groups, words) is not None
@@ -338,21 +341,31 @@ class Turns:
     """Candidates in nested strata, which take turns until they are used up.
 
     Those whose keys are in `had` were given before: a stratum that has given more waits until the others have, too.
+    Those in `late` come after all others that differ from them in length alone.
     """
 
     def __init__(
-        self, candidates: Sequence[Candidate], seed: int, had: Collection[str] = frozenset(), level: int = 0
+        self,
+        candidates: Sequence[Candidate],
+        seed: int,
+        had: Collection[str] = frozenset(),
+        level: int = 0,
+        late: Collection[str] = frozenset(),
     ) -> None:
         self._given = sum(candidate.key in had for candidate in candidates)
         self._rest: deque[Candidate] = deque()
         self._turns: list[Turns] = []
+        self._late: Turns | None = None
         if candidates and level < len(candidates[0].stratum):
+            if level == len(candidates[0].stratum) - 1 and late:
+                self._late = Turns([candidate for candidate in candidates if candidate.key in late], seed, had, level)
+                candidates = [candidate for candidate in candidates if candidate.key not in late]
             groups: dict[Stratum, list[Candidate]] = defaultdict(list)
             for candidate in candidates:
                 groups[candidate.stratum[: level + 1]].append(candidate)
             # Whose turn is first is drawn too: where there are fewer pairs than strata, names must not decide.
             order = sorted(groups, key=lambda stratum: rank_of(seed, *stratum))
-            self._turns = [Turns(groups[stratum], seed, had, level + 1) for stratum in order]
+            self._turns = [Turns(groups[stratum], seed, had, level + 1, late) for stratum in order]
         else:
             rest = (candidate for candidate in candidates if candidate.key not in had)
             self._rest.extend(sorted(rest, key=lambda candidate: candidate.rank))
@@ -374,7 +387,7 @@ class Turns:
             if chosen is not None:
                 return chosen
             self._turns.remove(turn)
-        return None
+        return self._late.take(wanted) if self._late else None
 
 
 def rank_of(seed: int, *what: str) -> int:

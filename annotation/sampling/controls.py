@@ -53,20 +53,26 @@ class ControlDesign:
     scope: str  #: of verdicts, whose blocks raters are offered
     rubric: Rubric
     judging: Subject
-    pilot: bool  #: whether a crowd does a batch more, before the others
+    crowd: bool  #: whether a crowd rates, which does a batch more, before the others
 
     @classmethod
     def of(cls, study: Study, rubric: Rubric) -> ControlDesign:
         """Return a study's design."""
         return cls(study.sample, study.acceptance.scope, rubric, study.judging, study.crowd is not None)
 
-    def batches(self, pairs: int) -> int:
-        """Return the number of batches for so many pairs of a queue; a partial batch counts as one."""
-        return -(-pairs // self.sample.batch) + self.pilot
+    def batches(self, pairs: int, before: int = 0) -> int:
+        """Return the number of batches for so many pairs of a queue; a partial batch counts as one.
 
-    def spares(self, queue: Queue, pairs: int) -> int:
+        Pairs that come to those `before` fill up the last batch, but a crowd's are batches of their own.
+        """
+        whole = -(-(before + pairs) // self.sample.batch) - -(-before // self.sample.batch)
+        if self.crowd:
+            return max(whole, -(-pairs // self.sample.batch)) if before else whole + 1  # the pilot
+        return whole
+
+    def spares(self, queue: Queue, pairs: int, before: int = 0) -> int:
         """Return how many originals that are not in the sample the controls of a queue with so many pairs take."""
-        return self._of_rubric(queue.pool) * self.batches(pairs)
+        return self._of_rubric(queue.pool) * self.batches(pairs, before)
 
     def beside(self, pool: str) -> int:
         """Return the number of controls and repeats in a batch of a pool, if texts suffice."""
@@ -92,8 +98,11 @@ class ControlDesign:
         spares: Sequence[Pair],
         known_items: Sequence[Pair] = (),
         blocks: Mapping[str, int] | None = None,
+        before: Mapping[Queue, int] | None = None,
     ) -> list[Pair]:
         """Return controls and repeats for every batch of every queue; fewer if texts do not suffice.
+
+        A queue that has pairs `before` these gets what these add.
 
         Controls are made of `spares`, pairs that were not drawn, and where these do not reach of the sample's own.
         Items of a subject whose right answers are known (`known_items`) are controls as they are. No more pairs are
@@ -104,7 +113,7 @@ class ControlDesign:
         unused, right = queues_of(spares), queues_of(known_items)
         offered = sample if blocks is None else [pair for pair in sample if pair.pair_id in blocks]
         for queue, pairs in queues_of(offered).items():
-            batches = self.batches(len(pairs))
+            batches = self.batches(len(pairs), (before or {}).get(queue, 0))
             shuffled = sorted(pairs, key=lambda pair: identity("control-v1", self.sample.seed, pair.pair_id))
             sources = iter([*unused.get(queue, []), *shuffled])
             donors = [Donor.of(pair) for pair in [*unused.get(queue, []), *shuffled][:DONORS]]

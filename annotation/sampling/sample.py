@@ -115,7 +115,8 @@ def draw(study: Study, existing: Sequence[Pair] = ()) -> SampleDrawing:
     pairs.sort(key=lambda pair: order.index(pair.transformation))
     known_items = groups.known(existing) if groups else []
     blocks = block_numbers(study, pairs) if study.raters.blocks else None
-    controls = ControlDesign.of(study, rubric).make(pairs, spares, known_items, blocks)
+    before = Counter(Queue.of(pair) for pair in existing if pair.drawn)
+    controls = ControlDesign.of(study, rubric).make(pairs, spares, known_items, blocks, before)
     return SampleDrawing(pairs, controls, candidates.supply)
 
 
@@ -175,10 +176,19 @@ class PoolDrawing:
             name: {(candidate.stratum[0], candidate.stratum[1]) for candidate in of_kind}
             for name, of_kind in self._sources.items()
         }
-        self._turns = {name: Turns(of_kind, sample.seed, had) for name, of_kind in self._sources.items()}
-        self._seen = DuplicateIndex()
+        self._before = Counter(Queue.of(pair) for pair in existing if pair.drawn)
+        #: Texts of the sample, which never comes near them again, and of controls, which come last.
+        self._seen, self._checked = DuplicateIndex(), DuplicateIndex()
         for pair in existing:
-            self._seen.add(*compared(self._study.judging.beside, pair))
+            (self._seen if pair.drawn else self._checked).add(*compared(self._study.judging.beside, pair))
+        self._turns = {name: self._turns_of(of_kind, had) for name, of_kind in self._sources.items()}
+
+    def _turns_of(self, candidates: Sequence[Candidate], had: Collection[str]) -> Turns:
+        late = {candidate.key for candidate in candidates if self._near(self._checked, candidate)}
+        return Turns(candidates, self._study.sample.seed, had, late=late)
+
+    def _near(self, index: DuplicateIndex, candidate: Candidate) -> bool:
+        return bool(index) and index.near(*compared(self._study.judging.beside, candidate.pair))
 
     def sample(self) -> list[Pair]:
         """Draw pairs until each transformation has `sample.pairs`, or its outputs are used up."""
@@ -190,7 +200,8 @@ class PoolDrawing:
     def spares(self, rubric: Rubric, sample: Sequence[Pair]) -> list[Pair]:
         """Pairs that were not drawn, as many of each queue as its controls take."""
         design = ControlDesign.of(self._study, rubric)
-        needed = {queue: design.spares(queue, len(pairs)) for queue, pairs in queues_of(sample).items()}
+        new = queues_of(sample)
+        needed = {queue: design.spares(queue, len(pairs), self._before[queue]) for queue, pairs in new.items()}
         spares: list[Pair] = []
         for turns in self._turns.values():
             while any(needed.values()):
@@ -202,14 +213,13 @@ class PoolDrawing:
         return spares
 
     def _take(self, turns: Turns, queues: set[Queue] | None = None) -> Candidate | None:
-        """The next candidate (of some queues) of which no near-duplicate was taken."""
+        """The next candidate of which no near-duplicate was taken; for controls of some queues, nor is a control."""
         takes_all = self._study.judging.takes_all
 
         def wanted(candidate: Candidate) -> bool:
-            in_queue = queues is None or Queue.of(candidate.pair) in queues
-            return in_queue and (
-                takes_all or not self._seen.near(*compared(self._study.judging.beside, candidate.pair))
-            )
+            if queues is not None and (Queue.of(candidate.pair) not in queues or self._near(self._checked, candidate)):
+                return False
+            return takes_all or not self._near(self._seen, candidate)
 
         chosen = turns.take(wanted)
         if chosen is not None:
@@ -233,10 +243,10 @@ class SystemDrawing(PoolDrawing):
         self._drawn = {pair.key for pair in existing if pair.drawn}
         drawn = {_original(pair) for pair in existing if pair.drawn}
         self._begun = [of for key, of in self._outputs.items() if key in drawn]
-        self._first, seed = transformations[0], self._study.sample.seed
+        self._first = transformations[0]
         firsts = [of[self._first] for of in self._outputs.values()]
         had = {of[self._first].key for of in self._begun}
-        self._turns = {self._first: Turns(firsts, seed, had)}
+        self._turns = {self._first: self._turns_of(firsts, had)}
         self._missing = self._study.sample.pairs - len(drawn)
 
     def sample(self) -> list[Pair]:

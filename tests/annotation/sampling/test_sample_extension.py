@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from annotation.campaign.offering import ARGILLA, begin_offering, refuse_other_sample
@@ -19,7 +21,7 @@ from generation.production import generate, read_transformed
 from plumbline.errors import StudyError
 from plumbline.manifest import Manifest
 from plumbline.records import Pair
-from plumbline.study import Study
+from plumbline.study import Study, load_study
 from tests.shared import note_outputs
 
 Make = Callable[..., Study]
@@ -73,6 +75,70 @@ def test_no_wave_repeats_what_raters_have_seen(variant: Make) -> None:
     ]
     words = [words_of(pair.original) for pair in texts]
     assert max(overlap(one, other) for one, other in combinations(words, 2)) < NEAR
+
+
+def of_file(folder: Path, systems: Sequence[str], languages: Sequence[str], pairs: int, **settings: object) -> Study:
+    """A study of thirty texts, dealt out over languages and of three lengths, and of two near-duplicates of others."""
+    words = [f"{begin}{end}" for begin in ("ka", "lo", "mi", "nu", "re") for end in ("bal", "dor", "fen", "gis", "tup")]
+    texts = [" ".join(words[(n * 7 + k * (n + 1)) % 25] + str(n) for k in range(4 + n % 3 * 4)) for n in range(30)]
+    texts += [f"{texts[0].upper()}!", f"{texts[1].upper()}!"]
+    rows = {"text": texts, "language": [languages[n % 30 % len(languages)] for n in range(32)]}
+    outputs = {system: [f"{text} {system}" for text in texts] for system in systems}
+    pd.DataFrame(rows | outputs).to_csv(folder / "texts.csv", index=False)
+    content = {
+        "name": "grows",
+        "datasets": [{"name": "t", "task": "bitext_mining", "path": "texts.csv", "language": "en", "split": "all",
+                      "columns": {"sentence1": "text", "sentence2": "text"}}],
+        "transformations": [
+            {"name": system, "axis": "own", **({"queue": "systems"} if len(systems) > 1 else {}),
+             "outputs": {"path": "texts.csv", "output": system},
+             "raters": {"asked": {"en": "Same meaning?"}, "expected": {"negative": {"quality": 1}}}}
+            for system in systems
+        ],
+        "seeds": [1337],
+        "acceptance": {"min_pairs": 2},
+        "sample": {"pairs": pairs, **settings},
+    }  # fmt: skip
+    (folder / "study.yaml").write_text(json.dumps(content), encoding="utf-8")
+    return load_study(folder / "study.yaml", folder / "exports")
+
+
+@pytest.mark.parametrize(
+    ("systems", "languages", "settings"),
+    [
+        (("a",), ("en",), {}),
+        (("a",), ("en", "de"), {"controls": 0}),
+        (("a", "b"), ("en", "de"), {}),
+        (("a", "b"), ("en", "de"), {"controls": 2, "batch": 5}),
+    ],
+)
+def test_it_reaches_what_a_fresh_sample_reaches(
+    tmp_path: Path, systems: Sequence[str], languages: Sequence[str], settings: dict[str, int]
+) -> None:
+    """Step by step, to all texts that there are: as many in each language, and as many controls and repeats."""
+
+    def reached(study: Study) -> tuple[Counter[tuple[str, ...]], Counter[tuple[str, ...]]]:
+        records = CampaignRecords(study)
+        pairs = Counter((pair.transformation, pair.language) for pair in records.pairs)
+        return pairs, Counter((pair.language, pair.control) for pair in records.controls)
+
+    folders = [tmp_path / name for name in ("fresh", "grown")]
+    for folder in folders:
+        folder.mkdir()
+    study = of_file(folders[1], systems, languages, 20, **settings)
+    generate(study)
+    draw_sample(study)
+    for pairs in (24, 30):
+        begin_offering(CampaignRecords(study), ARGILLA, load_rubric(study))
+        extend_sample(study := of_file(folders[1], systems, languages, pairs, **settings), "more")
+        fresh = of_file(folders[0], systems, languages, pairs, **settings)
+        generate(fresh)
+        draw_sample(fresh)
+        (counts, controls), (fresh_counts, fresh_controls) = reached(study), reached(fresh)
+        assert counts == fresh_counts and set(counts.values()) == {pairs // len(languages)}
+        assert controls == fresh_controls
+        words = {pair.original: words_of(pair.original) for pair in CampaignRecords(study).pairs}
+        assert max(overlap(one, other) for one, other in combinations(words.values(), 2)) < NEAR
 
 
 def test_strata_that_gave_less_go_first(variant: Make) -> None:
