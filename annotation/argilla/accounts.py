@@ -99,6 +99,35 @@ def reset(connection: Connection, name: str) -> str:
     return drawn.password
 
 
+@dataclass(frozen=True)
+class Link:
+    """What signs one annotator in at our own server, in one browser."""
+
+    token: str = field(repr=False)
+    until: str  #: the last day, YYYY-MM-DD
+
+
+def new_link(connection: Connection, name: str) -> Link:
+    """Make a link for an annotator; the one before ends, with the sessions that it opened. Raises as `add`."""
+    user = _with_link(connection, name)
+    return Link(**call(connection, "POST", f"users/{user['id']}/link"))
+
+
+def revoke_link(connection: Connection, name: str) -> bool:
+    """End an annotator's link and its sessions; return whether there was one. Raises as `add`."""
+    user = _with_link(connection, name)
+    return bool(call(connection, "DELETE", f"users/{user['id']}/link")["ended"])
+
+
+def _with_link(connection: Connection, name: str) -> dict[str, Any]:
+    if connection.home is None:
+        raise StudyError(f"{connection.url}: only the server of `plumbline serve` has links; leave --links out")
+    user = account_of(connection, name)
+    if user["role"] != "annotator":
+        raise StudyError(f"user {name!r}: has the role {user['role']}; only annotators can have a link")
+    return user
+
+
 def remove(connection: Connection, home: Home, name: str, *, force: bool = False) -> int:
     """Delete an account; return the number of answers deleted with it.
 

@@ -47,13 +47,20 @@ class Letter:
 
 
 def invite(
-    study: Study, connection: server.Connection, home: server.Home, names: Sequence[str], address: str = ""
+    study: Study,
+    connection: server.Connection,
+    home: server.Home,
+    names: Sequence[str],
+    address: str = "",
+    *,
+    links: bool = False,
 ) -> list[Letter]:
     """Create missing accounts, admit them, and write an invitation to each of `names`.
 
-    `names` default to the study's `raters.people`, `address` to the server's own. A letter leaves out a password that
-    this machine does not know (of an account on another Argilla); nobody who reads none of the study's languages gets
-    one. Raises StudyError if nobody is named, for a person whom the study does not name, and for an invalid name.
+    `names` default to the study's `raters.people`, `address` to the server's own. A letter has a new link (`links`) or
+    name and password, but no password that this machine does not know (of an account on another Argilla); nobody who
+    reads none of the study's languages gets one. Raises StudyError if nobody is named, for a person whom the study does
+    not name, for an invalid name, and for links of another Argilla.
     """
     people = study.raters.people
     invited = list(dict.fromkeys(names or people or ()))
@@ -75,7 +82,8 @@ def invite(
     for name in invited:
         codes = reads.get(name, ())
         if queues := [in_queue for queue, in_queue in work.items() if not codes or queue.languages <= set(codes)]:
-            text = _text(study, entry, (name, passwords[name] or ""), codes, queues)
+            link = accounts.new_link(connection, name) if links else None
+            text = _text(study, entry, link or (name, passwords[name] or ""), codes, queues)
             letters.append(Letter(name, pseudonyms[name], text))
     return letters
 
@@ -112,17 +120,24 @@ def _work(records: CampaignRecords, *, ours: bool) -> dict[Queue, tuple[str, int
 
 
 def _text(
-    study: Study, address: str, account: tuple[str, str], codes: Sequence[str], queues: Sequence[tuple[str, int, float]]
+    study: Study,
+    address: str,
+    account: accounts.Link | tuple[str, str],
+    codes: Sequence[str],
+    queues: Sequence[tuple[str, int, float]],
 ) -> str:
-    """Return the letter to an account (name and password, empty if unknown) who reads these languages."""
-    name, password = account
+    """Return the letter to an account (its link; or name and password, empty if unknown) who reads these languages."""
     words = words_in(_LETTERS, *codes)
     code_of_words = next((code for code in codes if code in packaged(_LETTERS)), ENGLISH)
-    rows = [
-        (words["address"], address),
-        (words["name"], name),
-        (words["password"], password or words["kept"]),
-    ]
+    if isinstance(account, accounts.Link):
+        rows = [(words["link"], f"{address}/link#{account.token}"), (words["until"], account.until)]
+    else:
+        name, password = account
+        rows = [
+            (words["address"], address),
+            (words["name"], name),
+            (words["password"], password or words["kept"]),
+        ]
     if codes:
         rows.append((words["languages"], ", ".join(display_name(code, code_of_words) for code in codes)))
     lines = [words["title"].format(study=study.name), *filter(None, [study.description]), ""]
@@ -132,7 +147,8 @@ def _text(
         lines.append("- " + words["dataset"].format(dataset=dataset, pairs=number, minutes=math.ceil(60 * hours)))
     contact = study.raters.contact
     whom = [f"{rating_words(code_of_words)['contact']} {contact}"] if contact else []
-    return "\n".join([*lines, "", words["how"], *whom]) + "\n"
+    alone = [words["alone"]] if isinstance(account, accounts.Link) else []
+    return "\n".join([*lines, "", *alone, words["how"], *whom]) + "\n"
 
 
 def unread_lines(
@@ -202,20 +218,24 @@ def invite_users(
     options: CampaignOptions,
     to: Annotated[Local | None, Parameter(metavar="DIR")] = None,
     address: Address = "",
+    links: bool = False,
 ) -> None:
     """Create accounts for a study's people, and write an invitation for each.
 
     Example: plumbline users invite --study studies/mine.yaml --to invitations
+    With a new link for each instead of a password: plumbline users invite --study studies/mine.yaml --links
 
     Args:
         names: People to invite (default: the study's raters.people).
         options: The study and the server.
         to: Write a file for each person instead of printing.
         address: The address that people open (default: the server's own).
+        links: Write a new link for each instead of a password. It works in one browser for 30 days; one made before
+            ends.
     """
     study, home = options.load(), options.home
     with reach(home) as connection:
-        invitations = invite(study, connection, home, names, address)
+        invitations = invite(study, connection, home, names, address, links=links)
     hand_out(invitations, to)
     if not address and connection.home is not None and not is_locked(home):
         serve = "plumbline serve"
@@ -283,6 +303,20 @@ def reset_users(name: str, /, *, options: HomeOptions = HomeOptions()) -> None:
     with reach(options.home, existing=True) as connection:
         password = accounts.reset(connection, name)
     print(f"User {name}, password {password}   (shown this once)")
+
+
+def revoke_users(name: str, /, *, options: HomeOptions = HomeOptions()) -> None:
+    """End an annotator's link, and the sessions that it opened.
+
+    Example: plumbline users revoke ada
+
+    Args:
+        name: The account's name.
+        options: The server.
+    """
+    with reach(options.home, existing=True) as connection:
+        ended = accounts.revoke_link(connection, name)
+    print(f"User {name}: the link and its sessions have ended" if ended else f"User {name} has no link")
 
 
 def remove_users(name: str, /, *, options: HomeOptions = HomeOptions(), force: bool = False) -> None:

@@ -10,16 +10,18 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 from annotation import server
-from annotation.argilla.accounts import published
+from annotation.argilla.accounts import published, revoke_link
 from annotation.argilla.client import Argilla, attach
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
 from annotation.campaign.names import account_pseudonym
 from annotation.campaign.records import CampaignRecords
+from annotation.commands.annotators import invite
 from annotation.human.records import ANSWERS, HumanAnswer
 from annotation.human.simulated import read_items
 from annotation.sampling.sample import draw_sample
@@ -30,16 +32,19 @@ from plumbline.study import Study
 from tests.annotation.campaigns import ALONE, dataset, pending, rater, small
 from tests.annotation.human.studies import study_of
 from tests.annotation.kinds import ask, rubric
+from tests.axe import findings
 
 Make = Callable[..., Study]
 pytestmark = pytest.mark.browser
+CONTACT = "the lab <lab@example.org>"
 
 
 @pytest.fixture
 def study(variant: Make, request: pytest.FixtureRequest) -> Study:
     """Four paraphrases, drawn before a browser runs: generating has an event loop of its own, as the browser has."""
     name = "page-" + hashlib.sha256(request.node.name.encode()).hexdigest()[:8]
-    return small(variant, name, transformations=getattr(request, "param", ["paraphrasing"]))
+    raters = {"per_pair": 3, "contact": CONTACT}
+    return small(variant, name, transformations=getattr(request, "param", ["paraphrasing"]), raters=raters)
 
 
 @pytest.fixture
@@ -367,3 +372,96 @@ def test_a_rater_who_is_taken_out_is_told_and_keeps_what_was_stored(
     rate(page, 3, 3)
     expect(page.get_by_text("An answer was not taken")).to_be_visible()
     assert sum(len(each) for each in responses(argilla, dataset_id).values()) == 1
+
+
+def letter(argilla: Argilla, home: server.Home, study: Study, user: server.User) -> str:
+    """A new link, out of the only letter, which has no password."""
+    assert argilla.connection is not None
+    (sent,) = invite(study, argilla.connection, home, [user.username], links=True)
+    assert user.password not in sent.text and user.password not in repr(sent)
+    (link,) = re.findall(r"http\S+/work/link#\S+", sent.text)
+    return str(link)
+
+
+def opened(chromium: Browser, link: str) -> Page:
+    """A link in a browser of its own, whose history has no token."""
+    page = chromium.new_context().new_page()
+    page.goto(link)
+    expect(page).to_have_url(link.partition("#")[0])
+    return page
+
+
+def go_on(page: Page) -> None:
+    page.get_by_role("button", name="Go on").click()
+
+
+def test_a_link_signs_its_rater_in_and_binds_the_first_browser(
+    argilla: Argilla, home: server.Home, study: Study, user: server.User, chromium: Browser
+) -> None:
+    """A reply that is lost, another browser, a session that ends; the account's key opens nothing."""
+    link = letter(argilla, home, study, user)
+    mine = opened(chromium, link)
+    expect(mine.get_by_role("definition").filter(has_text=study.name)).to_be_visible()
+    assert findings(mine) == []
+
+    def lose(route: Route) -> None:
+        route.fetch()  # the server binds the browser, and the reply does not arrive
+        route.abort()
+
+    mine.route("**/work/link", lose, times=1)
+    go_on(mine)
+    expect(mine.get_by_text("The server does not answer")).to_be_visible()
+    other = opened(chromium, link)
+    go_on(other)
+    expect(other.get_by_role("status")).to_have_text(
+        re.compile(f"This link was used in another browser, and works only there. For a new one, ask .*{CONTACT}")
+    )
+    go_on(mine)
+    expect(mine.get_by_role("button", name=f"Sign out ({user.username})")).to_be_visible()
+    mine.get_by_role("link", name="Go on").click()
+    mine.get_by_role("button", name="Begin").click()
+    turn(mine, 1, 4)
+    rate(mine, 4, 4)
+    turn(mine, 2, 4)
+    mine.evaluate("localStorage.removeItem('auth._token.local')")  # it ends after a day
+    mine.goto(f"{argilla.url}/work")
+    expect(mine.get_by_text("1 answered, 3 left.")).to_be_visible()
+    key = {"X-Argilla-Api-Key": user.api_key}
+    assert httpx.get(f"{argilla.url}/api/v1/me", headers=key, trust_env=False).status_code == 401
+
+
+def test_a_link_ends_by_a_new_one_or_at_once_and_leaves_no_trace(
+    argilla: Argilla, home: server.Home, study: Study, user: server.User, chromium: Browser
+) -> None:
+    first = letter(argilla, home, study, user)
+    old = opened(chromium, first)
+    go_on(old)
+    expect(old.get_by_text("0 answered, 4 left.")).to_be_visible()
+    second = letter(argilla, home, study, user)
+    old.reload()
+    expect(old.get_by_text("This link is no longer valid.")).to_be_visible()
+    expect(old.get_by_label("Password")).to_be_visible()
+    old.goto(first)
+    go_on(old)
+    expect(old.get_by_role("status")).to_contain_text("This link is no longer valid. For a new one, ask")
+    new = opened(chromium, second)
+    go_on(new)
+    expect(new.get_by_text("0 answered, 4 left.")).to_be_visible()
+    new.get_by_role("button", name="Sign out").click()
+    expect(new.get_by_label("Password")).to_be_visible()
+    new.reload()  # who signed out does not come back without the link
+    expect(new.get_by_label("Password")).to_be_visible()
+    new.goto(second)
+    go_on(new)
+    expect(new.get_by_text("0 answered, 4 left.")).to_be_visible()
+    assert argilla.connection is not None
+    assert [revoke_link(argilla.connection, user.username) for _ in range(2)] == [True, False]
+    new.reload()
+    expect(new.get_by_text("This link is no longer valid.")).to_be_visible()
+    name, signature = second.partition("#")[2].split(".")
+    cookies = {one["name"]: one["value"] for one in new.context.cookies(f"{argilla.url}/work/link")}
+    for forged in (f"{name}.{signature[::-1]}", f"{name}.", "x", "."):
+        answer = httpx.post(f"{argilla.url}/work/link", data={"token": forged}, cookies=cookies, trust_env=False)
+        assert answer.status_code == 410
+    files = [home.log, *(file for file in study.folder.rglob("*") if file.is_file())]
+    assert not [file for file in files if name.encode() in file.read_bytes()]

@@ -128,6 +128,7 @@ CHANGES = [
     Row("POST", f"{API}/users", OWNERS_CHANGE, {"username": "x", "first_name": "X", "password": "long enough"}),
     Row("PATCH", f"{API}/users/{{user_id}}", OWNERS_CHANGE, {"first_name": "X"}),
     Row("DELETE", f"{API}/users/{{user_id}}", OWNERS_CHANGE),
+    *(Row(method, f"{API}/users/{{user_id}}/link", OWNERS_CHANGE) for method in ("POST", "DELETE")),
     Row("POST", f"{API}/workspaces", OWNERS_CHANGE, {"name": "x"}),
     Row("DELETE", f"{API}/workspaces/{{workspace_id}}", OWNERS_CHANGE),
     Row("POST", f"{API}/workspaces/{{workspace_id}}/users", OWNERS_CHANGE, {"user_id": "{user_id}"}),
@@ -142,6 +143,9 @@ PAGES = [
     Row("GET", "/crowd/enter/{room}", "404 404 404 404 404 404"),
     Row("POST", "/crowd/enter/{room}", "404 404 404 404 404 404", {"ticket": "forged"}, form=True),
     Row("GET", WORK, OPEN),  # the same words for everybody; what it shows it asks the API for
+    Row("GET", f"{WORK}/link", OPEN),
+    Row("POST", f"{WORK}/link", "400 400 400 400 400 400", {"token": "forged"}, form=True),  # without a cookie
+    Row("DELETE", f"{WORK}/link", "204 204 204 204 204 204"),
     Row("GET", "/rate", OPEN),
     Row("GET", "/rate/{dataset:uuid}", OPEN),  # a page without anything of any dataset; it asks the API, as its reader
     *(Row("GET", f"{WORK}/{name}", OPEN) for name in ("beside.js", "beside.css")),

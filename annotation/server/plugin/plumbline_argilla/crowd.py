@@ -33,8 +33,6 @@ from argilla_server.contexts import accounts
 from argilla_server.enums import ResponseStatus, UserRole
 from argilla_server.models import Record, Response, User, WorkspaceUser
 from argilla_server.models.database import generate_user_api_key
-from argilla_server.security.authentication.db.api_key_backend import APIKeyAuthenticationBackend
-from argilla_server.security.authentication.db.bearer_token_backend import BearerTokenAuthenticationBackend
 from argilla_server.security.authentication.jwt import JWT
 from argilla_server.security.settings import settings
 from fastapi import FastAPI
@@ -44,6 +42,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
+from starlette.responses import Response as Reply
 from starlette.routing import Route
 
 from argilla_embedded.guard import CLIENT
@@ -63,7 +62,7 @@ PARAMETERS = ("PROLIFIC_PID", "SESSION_ID", "STUDY_ID")
 #: The share of a room's pairs that have to be rated, not discarded, for the completion code.
 LEAST_RATED = 0.5
 MOST_BYTES, MOST_FIELDS = 8192, 4
-COOKIE, COOKIE_SECONDS = "plumbline_crowd", 90 * 86400
+COOKIE = "plumbline_crowd"
 USED = (
     "This page has been used already, or is too old. Please open the study from Prolific again: your answers are not"
     " lost."
@@ -97,40 +96,20 @@ def pseudonym(key: bytes, study: str, platform: str, worker: str) -> str:
     return f"{WORKER}{digest.hexdigest()[:12]}"
 
 
-def mount(app: FastAPI, secret: str, recent: Recent) -> None:
+def mount(app: FastAPI, secret: str, recent: Recent) -> Entrance:
     """Add the pages to the application, before its own static ones. Call it once, with the home as working folder."""
     entry = Entrance(Path("crowd"), Seal(secret), Newcomers(recent))
-    end_sessions(entry.is_released)
     app.router.routes[:0] = [
         Route("/crowd/enter/{room}", answered(entry.show), methods=["GET"]),
         Route("/crowd/enter/{room}", answered(entry.let_in), methods=["POST"]),
     ]
+    return entry
 
 
-def end_sessions(is_released: Callable[[str, str], bool]) -> None:
-    """End a participant's session, and the use of their key, when their browser is released. Call it once."""
-    authenticate, by_key = BearerTokenAuthenticationBackend.authenticate, APIKeyAuthenticationBackend.authenticate
-
-    async def key_checked(self: APIKeyAuthenticationBackend, request: Request) -> Any:
-        found = await by_key(self, request)
-        is_worker = found is not None and found[1].username.startswith(WORKER)
-        return None if is_worker and is_released(found[1].username, "") else found
-
-    async def checked(self: BearerTokenAuthenticationBackend, request: Request) -> Any:
-        found = await authenticate(self, request)
-        if found is None or not found[1].username.startswith(WORKER):
-            return found
-        browser = JWT.decode((await self.scheme(request)).credentials).get("browser")
-        return None if browser and is_released(found[1].username, browser) else found
-
-    BearerTokenAuthenticationBackend.authenticate = checked
-    APIKeyAuthenticationBackend.authenticate = key_checked
-
-
-def answered(handler: Callable[[Request], Awaitable[HTMLResponse]]) -> Callable[[Request], Awaitable[HTMLResponse]]:
+def answered(handler: Callable[[Request], Awaitable[Reply]]) -> Callable[[Request], Awaitable[Reply]]:
     """Wrap a handler so that a refusal becomes a page."""
 
-    async def handle(request: Request) -> HTMLResponse:
+    async def handle(request: Request) -> Reply:
         try:
             return await handler(request)
         except RefusedError as error:
@@ -214,11 +193,8 @@ class Entrance:
     def _hand_cookie(self, page: HTMLResponse, request: Request, room_id: str, browser: Browser) -> None:
         """Give the browser its cookie, for this room alone."""
         values = (room_id, browser.secret, browser.worker, browser.person)
-        page.set_cookie(
-            COOKIE, self._seal.close("browser", *values, seconds=COOKIE_SECONDS), COOKIE_SECONDS,
-            path=f"/crowd/enter/{room_id}", httponly=True, samesite="lax",
-            secure=request.headers.get("x-forwarded-proto", request.url.scheme) == "https",
-        )  # fmt: skip
+        sealed = self._seal.close("browser", *values, seconds=pages.COOKIE_SECONDS)
+        pages.hand_cookie(page, request, COOKIE, sealed, f"/crowd/enter/{room_id}")
 
     def _session(self, room_id: str, room: dict[str, Any], key: bytes, pid: str, session: str, study: str = "") -> str:
         """Return a hash of the platform's session, empty in a rehearsal. Raises RefusedError for an unfit link.
@@ -242,7 +218,7 @@ class Entrance:
     async def let_in(self, request: Request) -> HTMLResponse:
         """Record the consent, create the account if missing, and sign the browser in."""
         room_id, room = self._room(request)
-        if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        if not same_site(request):
             raise RefusedError(403, "This form was sent from another site.")
         form = await small_form(request)
         ticket = self._seal.open("enter", form.get("ticket", ""))
@@ -386,6 +362,11 @@ async def made(session: AsyncSession, name: str) -> User:
     drawn = await run_in_threadpool(accounts.hash_password, secrets.token_urlsafe(32))
     user = User(first_name="Participant", username=name, role=UserRole.annotator, password_hash=drawn)
     return await user.save(session)
+
+
+def same_site(request: Request) -> bool:
+    """Return whether a request comes from a page of ours, or from no page."""
+    return request.headers.get("sec-fetch-site", "same-origin") in ("same-origin", "none")
 
 
 async def small_form(request: Request) -> dict[str, str]:

@@ -1,7 +1,7 @@
-"""The server's records of participants: times of consent, the browsers that began, and used tickets.
+"""The server's records of browsers: participants' times of consent and used tickets, and raters' links.
 
-They are in `crowd/entries.db` in the home, by pseudonym only: no id of a platform is ever kept. A browser is the hash
-of the secret in its cookie.
+They are in `crowd/entries.db` in the home; participants by pseudonym only: no id of a platform is ever kept. A browser
+is the hash of the secret in its cookie. A link has the number of its token, empty once it is revoked.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ CREATE TABLE IF NOT EXISTS entries (
     room TEXT NOT NULL, worker TEXT NOT NULL, consented_at TEXT NOT NULL, browser TEXT, refused_at TEXT,
     PRIMARY KEY (room, worker));
 CREATE TABLE IF NOT EXISTS sessions (session TEXT PRIMARY KEY, room TEXT NOT NULL, worker TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS links (account TEXT PRIMARY KEY, number TEXT NOT NULL, browser TEXT);
 CREATE TABLE IF NOT EXISTS used (nonce TEXT PRIMARY KEY, expires REAL NOT NULL);
 """
 
@@ -86,6 +87,23 @@ class Book:
         self._database.execute("INSERT OR IGNORE INTO sessions VALUES (?, ?, ?)", (session, room, worker))
         found = self._database.execute("SELECT room, worker FROM sessions WHERE session = ?", (session,)).fetchone()
         return tuple(found) == (room, worker)
+
+    def renew(self, account: str, number: str) -> None:
+        """Make another link the only one of an account, used in no browser yet."""
+        self._database.execute("INSERT OR REPLACE INTO links (account, number) VALUES (?, ?)", (account, number))
+
+    def link(self, account: str) -> tuple[str, str | None] | None:
+        """Return the number of an account's link and the browser that used it; None if it never had one."""
+        found = self._database.execute("SELECT number, browser FROM links WHERE account = ?", (account,)).fetchone()
+        return None if found is None else (found[0], found[1])
+
+    def bind(self, account: str, number: str, browser: str) -> str | None:
+        """Return the browser that used an account's link first, now this one if none did; None for another link."""
+        change = (
+            "UPDATE links SET browser = COALESCE(browser, ?) WHERE account = ? AND number = ? RETURNING browser",
+            (browser, account, number),
+        )
+        return (self._database.execute(*change).fetchone() or (None,))[0]
 
     def use(self, nonce: str, expires: float) -> bool:
         """Return whether a ticket is used for the first time, and mark it as used."""

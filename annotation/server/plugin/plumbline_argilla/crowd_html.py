@@ -36,6 +36,9 @@ section { border-block: 1px solid var(--line); padding-block: .5rem; }
 h2 { font-size: 1.25rem; }
 thead th { overflow-wrap: normal; color: var(--soft); font-size: .9rem; }
 th, td { text-align: start; padding: .25rem 1.5rem .25rem 0; font-weight: inherit; }
+dl { display: grid; grid-template-columns: auto 1fr; gap: .25rem 1rem; margin: 0 0 1rem; }
+dt { color: var(--soft); }
+dd { margin: 0; }
 td { font-variant-numeric: tabular-nums; }
 [hidden] { display: none !important; }
 :focus-visible { outline: 3px solid var(--mark); outline-offset: 2px; }

@@ -9,11 +9,13 @@ from html import escape
 from typing import Any
 from urllib.parse import quote
 
-from starlette.responses import HTMLResponse
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
 
 from .crowd_html import back, complete, contact, document, entrance_body
 from .crowd_words import said, shown
 
+COOKIE_SECONDS = 90 * 86400
 ONCE = (
     "document.querySelector('form').addEventListener('submit', e => e.target.querySelector('button').disabled = true)"
 )
@@ -50,6 +52,12 @@ def guarded(text: str, nonce: str, status: int = 200, *, asks: bool) -> HTMLResp
         "X-Content-Type-Options": "nosniff",
     }
     return HTMLResponse(text, status, headers=headers)
+
+
+def hand_cookie(reply: Response, request: Request, name: str, value: str, path: str) -> None:
+    """Give a browser a cookie that its scripts cannot read, for one path of this server."""
+    secure = request.headers.get("x-forwarded-proto", request.url.scheme) == "https"
+    reply.set_cookie(name, value, COOKIE_SECONDS, path=path, httponly=True, samesite="lax", secure=secure)
 
 
 def entrance(room_id: str, room: Mapping[str, Any], ticket: str) -> HTMLResponse:

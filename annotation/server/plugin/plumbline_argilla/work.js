@@ -1,11 +1,14 @@
 // An annotator's own work, over all datasets: what is done, what is left, and the way to the next item.
-const HOUR = 3600000;
 const $ = id => document.getElementById(id);
 
-const signOut = () => [TOKEN, EXPIRES, STRATEGY].forEach(name => localStorage.removeItem(name));
+const forget = () => [TOKEN, EXPIRES, STRATEGY].forEach(name => localStorage.removeItem(name));
 const say = words => { $("said").textContent = words; };
 
-function door() {
+// Who came by a link comes back without it, in the same browser, until they sign out.
+async function door(again = true) {
+  const status = again ? await byLink() : 0;
+  if (status === 200) { await entered(); return; }
+  if (status === 409 || status === 410) say(`${WORDS.gone} ${WORDS.new_link}`);
   $("work").hidden = true;
   $("door").hidden = false;
   $("name").focus();
@@ -17,21 +20,26 @@ async function enter(event) {
   const body = new URLSearchParams({ username: $("name").value, password: $("password").value });
   const answer = await fetch("/api/v1/token", { method: "POST", body }).catch(() => ({ ok: false }));
   if (!answer.ok) { say(answer.status === 401 ? WORDS.wrong : WORDS.trouble); return; }
-  const token = (await answer.json()).access_token;
-  localStorage.setItem(STRATEGY, "local");
-  localStorage.setItem(TOKEN, `Bearer ${token}`);
-  localStorage.setItem(EXPIRES, String(expiry(token)));
+  signIn((await answer.json()).access_token);
   $("password").value = "";
+  await entered();
+}
+
+async function signOut() {
+  $("out").disabled = true;
+  const answer = await fetch("/work/link", { method: "DELETE" }).catch(() => null);
+  $("out").disabled = false;
+  if (!answer || !answer.ok) { say(WORDS.trouble); return; }
+  forget();
+  say("");
+  await door(false);
+}
+
+async function entered() {
   // Who was signed out on a page goes back to it; nothing but our own pages is an address here.
   const to = new URLSearchParams(location.search).get("to") || "";
   if (/^\/rate\/[0-9a-f-]{36}$/.test(to)) { location.replace(to); return; }
   await show();
-}
-
-// When a session ends stands in it (seconds since 1970).
-function expiry(token) {
-  const body = JSON.parse(atob(token.split(".")[1].replace(/-/g, "+").replace(/_/g, "/")));
-  return body.exp ? body.exp * 1000 : Date.now() + HOUR;
 }
 
 function row(one) {
@@ -47,10 +55,11 @@ function row(one) {
   return line;
 }
 
-async function show() {
-  if (!session()) { door(); return; }
+async function show(marks = true) {
+  if (!session()) { await door(); return; }
   try {
-    const work = await allWork(), on = next(work);
+    const [reader, work] = await Promise.all([ask("me"), allWork()]), on = next(work);
+    $("out").textContent = `${WORDS.sign_out} (${reader.username})`;
     say(summary(work));
     $("on").hidden = !on;
     if (on) $("on").href = target(on);
@@ -59,14 +68,14 @@ async function show() {
     document.querySelector("tbody").replaceChildren(...theirs.map(row));
     $("door").hidden = true;
     $("work").hidden = false;
-    if (on) $("on").focus();
+    if (on && marks) $("on").focus();
   } catch (error) {
-    if (error.status === 401) { signOut(); door(); return; }
+    if (error.status === 401) { forget(); await door(); return; }
     say(WORDS.trouble);
   }
 }
 
 $("door").addEventListener("submit", enter);
-$("out").addEventListener("click", () => { signOut(); say(""); door(); });
-window.addEventListener("pageshow", show); // also when somebody comes back to it
-window.addEventListener("focus", () => { if (session()) show(); }); // another tab may have answered meanwhile
+$("out").addEventListener("click", signOut);
+window.addEventListener("pageshow", () => show()); // also when somebody comes back to it
+window.addEventListener("focus", () => { if (session()) show(false); }); // another tab may have answered meanwhile

@@ -14,6 +14,9 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from argilla_server import database
+from argilla_server.models import Dataset
+from sqlalchemy import select
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import Route
@@ -45,10 +48,36 @@ def mount(setup: Setup) -> None:
 
 async def work(request: Request) -> HTMLResponse:
     """Return the page in the browser's first language that has words, or in English."""
+    return await _page(request, "title", "work")
+
+
+async def link_page(request: Request) -> HTMLResponse:
+    """Return the page of a link."""
+    return await _page(request, "invited", "link")
+
+
+async def _page(request: Request, title: str, name: str) -> HTMLResponse:
+    """Return a page, which says before anybody is signed in whose it is and whom to ask."""
     room = _room(request)
-    words = room["words"]
-    body = re.sub(r"%(\w+)%", lambda found: escape(words[found[1]]), _text("work.html"))
-    return page(words["title"], body, room=room, script=_script(room, "work.js"))
+    words, studies = room["words"], await _studies()
+    rows = [(words["server"], request.url.hostname or "")]
+    for study, contact in studies:
+        rows += [(words["study"], study), *([(words["ask"], contact)] if contact else [])]
+    about = "".join(f"<dt>{escape(label)}</dt><dd><bdi>{escape(value)}</bdi></dd>" for label, value in rows)
+    whom = ", ".join(dict.fromkeys(contact for _, contact in studies if contact)) or words["sender"]
+    whom = f"\u2068{whom}\u2069"  # in its own direction
+    texts = {key: escape(word.replace("{whom}", whom)) for key, word in words.items()} | {"about": f"<dl>{about}</dl>"}
+    body = re.sub(r"%(\w+)%", lambda found: texts[found[1]], _text(f"{name}.html"))
+    room["words"] = {**words, "new_link": words["new_link"].replace("{whom}", whom)}
+    return page(words[title], body, room=room, script=_script(room, f"{name}.js"))
+
+
+async def _studies() -> list[tuple[str, str]]:
+    """Return the name and contact of each study whose annotators rate here, as its datasets' tasks have them."""
+    study, contact = (Dataset.metadata_["rate"][name].as_string() for name in ("study", "contact"))
+    rated = select(study, contact).where(study.is_not(None), Dataset.name.not_like("%-crowd-%")).distinct()
+    async with database.AsyncSessionLocal() as session:
+        return sorted((str(name), str(whom or "")) for name, whom in await session.execute(rated))
 
 
 async def rating(request: Request) -> HTMLResponse:

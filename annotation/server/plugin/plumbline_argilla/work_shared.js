@@ -1,11 +1,27 @@
 // What an annotator's own pages share: the session, the API, and how much of the work is done.
 // The session is kept where Argilla's pages (nuxt-auth 5, scheme `local`) keep it.
+const HOUR = 3600000;
 const TOKEN = "auth._token.local", EXPIRES = "auth._token_expiration.local", STRATEGY = "auth.strategy";
 
 const session = () => {
   const kept = localStorage.getItem(TOKEN);
   return kept && kept.startsWith("Bearer ") && Number(localStorage.getItem(EXPIRES)) > Date.now() ? kept : null;
 };
+
+// When a session ends stands in it (seconds since 1970).
+function signIn(token) {
+  const body = JSON.parse(atob(token.split(".")[1].replace(/-/g, "+").replace(/_/g, "/")));
+  localStorage.setItem(STRATEGY, "local");
+  localStorage.setItem(TOKEN, `Bearer ${token}`);
+  localStorage.setItem(EXPIRES, String(body.exp ? body.exp * 1000 : Date.now() + HOUR));
+}
+
+// Signs in by a link, or by the one that this browser used; the status says what hinders it, 0 that nothing answers.
+async function byLink(token = "") {
+  const answer = await fetch("/work/link", { method: "POST", body: new URLSearchParams({ token }) }).catch(() => null);
+  if (answer && answer.status === 200) signIn((await answer.json()).access_token);
+  return answer ? answer.status : 0;
+}
 
 const failed = status => Object.assign(new Error(String(status)), { status });
 const PATIENCE_MS = 30000;
