@@ -83,7 +83,10 @@ def _queues(records: CampaignRecords, most: int) -> dict[Queue, tuple[int, list[
     drawn, sizes = records.collected.pairs, {}
     staying = drawn[~drawn["pair_id"].isin(list(records.collected.withdrawn))]
     for queue, group in frames_by_queue(staying):
-        first = group.sort_values("pair_id").head(most)
+        ordered, page = group.sort_values("pair_id"), ["wave", "language", "original", "seed"]
+        first = ordered.head(most)
+        if records.study.shown_together(queue.pool) > 1:  # whole pages
+            first = ordered.merge(first[page].drop_duplicates())
         rows = (dict(zip(first.columns, row, strict=True)) for row in first.itertuples(index=False, name=None))
         sizes[queue] = len(group), [as_record(row, Pair) for row in rows]
     return sizes

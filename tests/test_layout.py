@@ -219,7 +219,7 @@ def test_the_papers_threshold_and_scale_are_the_defaults() -> None:
 
 def test_a_study_has_few_keys() -> None:
     """Each is a row of the reference: a key that has one sensible value is a constant."""
-    assert len(re.findall(r"^\| `", reference.study(), re.MULTILINE)) <= 135
+    assert len(re.findall(r"^\| `", reference.study(), re.MULTILINE)) <= 136
 
 
 def promises() -> list[str]:

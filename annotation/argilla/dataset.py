@@ -261,6 +261,8 @@ class Words:
             changes.append(f"the guidelines: {from_to(published.guidelines.strip(), self.guidelines.strip())}")
         if published.task is not None and self.task is None:
             changes.append("the page, from Plumbline's to Argilla's")
+        if self._together != published._together:
+            changes.append(f"the outputs on a page: {from_to(published._together, self._together)}")
         return "; ".join(changes)
 
     def shows_otherwise(self, published: Words) -> bool:
@@ -288,16 +290,22 @@ class Words:
         The pool's question is in each pair, and in the guidelines, where it can be read back.
         """
         same = self.fields.keys() == published.fields.keys() and self.kinds == published.kinds
+        same = same and self._together == published._together
         return self.forms == published.forms and same and self.extra_texts[ASKED] in published.guidelines
+
+    @property
+    def _together(self) -> int:
+        """How many outputs of an original raters see on one page."""
+        return int((self.task or {}).get("together", 1))
 
     def answers(self) -> str:
         """Return the questions and their possible answers as text."""
         return "; ".join(f"{name} {form}" for name, form in self.forms.items())
 
 
-def put_right(argilla: Argilla, dataset_id: str, words: Words) -> None:
+def put_right(argilla: Argilla, dataset_id: str, words: Words, drawing: OrderDrawing | None = None) -> None:
     """Replace the words of a dataset whose question forms are right already. Raises ServiceError."""
-    give_task(argilla, dataset_id, words.task)
+    give_task(argilla, dataset_id, words.task, drawing)
     argilla.request("PATCH", f"/datasets/{dataset_id}", json={"guidelines": words.guidelines})
     for item in argilla.request("GET", f"/datasets/{dataset_id}/fields")["items"]:
         argilla.request("PATCH", f"/fields/{item['id']}", json={"title": words.fields[item["name"]]})
@@ -320,8 +328,8 @@ def give_task(
 ) -> None:
     """Let the rating page show a dataset by this task, or Argilla's own page show it. Raises ServiceError.
 
-    `drawing` makes the server draw an order for each rater, if it can. A dataset that draws orders stays as it is:
-    without its metadata, even for a moment, raters would see another order.
+    `drawing` makes the server draw an order for each rater, if it can. A dataset that draws orders of candidates stays
+    as it is: without its metadata, even for a moment, raters would see another order.
 
     Argilla does not change existing metadata, so they are removed first. After an interruption between the two steps,
     Argilla's page shows the dataset until `publish` runs again.
@@ -331,7 +339,7 @@ def give_task(
     wanted = {TASK: task} if task is not None else {}
     if drawing is not None and draws:
         wanted[MARK] = drawing.of_dataset()
-    if existing == wanted or MARK in existing:
+    if existing == json.loads(json.dumps(wanted)) or existing.get(MARK, {}).get("number"):
         return
     for metadata in ([None] if existing else []) + ([wanted] if wanted else []):
         change = {"metadata": metadata, **({"allow_extra_metadata": True} if draws else {})}  # of records, too

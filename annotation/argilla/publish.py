@@ -64,6 +64,7 @@ class Publication:
     blocks: Mapping[Place, BlockProgress] = field(default_factory=dict)  #: progress of the blocks, for a rule by blocks
     unopened: frozenset[str] = frozenset()  #: pairs, controls and repeats that raters do not get (yet)
     spared: int = 0  #: pairs of later blocks that were removed because an earlier block has decided
+    singly: bool = False  #: whether outputs that the study wants together are shown one at a time
 
     def lines(self) -> list[str]:
         """Return lines on what changed in Argilla, and on the progress of each verdict's blocks."""
@@ -85,7 +86,11 @@ class Publication:
             *(f"{line}: {number}" for line, number in numbers.items() if number),
             *(f"{of_group(key)}: {'; '.join(group.lines())}" for key, group in self.blocks.items()),
             *([out] if self.spared else []),
+            *([_SINGLY] if self.singly else []),
         ]
+
+
+_SINGLY = "sample.together: the page of this Argilla shows one output at a time; Plumbline's own server shows all"
 
 
 def publish(
@@ -142,9 +147,9 @@ def publish(
         new, corrected = _fill(argilla, targets, {*withdrawn, *unopened})
         n_removed, staying = _take_out(argilla, targets, withdrawn)
         spared, _ = _take_out(argilla, targets, records.spared - withdrawn.keys())
-        return Publication(
-            new, admission, corrected, n_removed, staying, set_aside, back, records.blocks, frozenset(unopened), spared
-        )
+        singly = study.sample.together and not has_rating_page(argilla.connection)
+        looks = records.blocks, frozenset(unopened), spared
+        return Publication(new, admission, corrected, n_removed, staying, set_aside, back, *looks, singly)
 
 
 def _offer_excluded(records: Evidence, argilla: Argilla, targets: Sequence[_Target], rubric: Rubric) -> tuple[int, int]:
@@ -289,7 +294,7 @@ def _fill(argilla: Argilla, targets: Sequence[_Target], out: Set[str]) -> tuple[
     for target in targets:
         dataset = target.listed(listed)
         if dataset is not None and dataset.status != "draft":
-            stays, correction = _put_right(argilla, dataset, target.words, drawn=target.drawing is not None)
+            stays, correction = _put_right(argilla, dataset, target)
             corrected |= {target.name: correction} if correction else {}
             if not stays:
                 argilla.request("DELETE", f"/datasets/{dataset.id}")
@@ -330,19 +335,20 @@ def fill(
     return dataset_id, len(missing)
 
 
-def _put_right(argilla: Argilla, dataset: DatasetListing, words: Words, *, drawn: bool) -> tuple[bool, str]:
+def _put_right(argilla: Argilla, dataset: DatasetListing, target: _Target) -> tuple[bool, str]:
     """Correct a dataset without answers; return whether it can take more pairs, and the corrections.
 
     An unanswered dataset with other questions (`_refuse_answered`) cannot.
     """
-    published = Words.shown(argilla, dataset.id)
+    words, published = target.words, Words.shown(argilla, dataset.id)
+    fixed = target.drawing is not None and target.drawing.number  # see `give_task`
     correction = words.corrects(published)
     if not words.fits(published):
         return False, correction
     if correction:
-        put_right(argilla, dataset.id, words)
-    elif not drawn and words.shows_otherwise(published) and not answered(argilla, dataset.id):
-        give_task(argilla, dataset.id, words.task)
+        put_right(argilla, dataset.id, words, target.drawing)
+    elif not fixed and words.shows_otherwise(published) and not answered(argilla, dataset.id):
+        give_task(argilla, dataset.id, words.task, target.drawing)
         correction = "the rating page"
     return True, correction
 

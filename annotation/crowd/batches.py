@@ -52,17 +52,19 @@ def make_batches(
     wanted = study.sample.controls
     used = {pair_id for batch in existing for pair_id in batch.pair_ids}
     unused = {queue: _shuffled(study.sample.seed, queue_pairs, used) for queue, queue_pairs in queues_of(pairs).items()}
-    drawings = {queue: drawing_of(study, queue_pairs) for queue, queue_pairs in unused.items()}
-    # The query of each record that holds one candidate; {} for others.
-    groups = {queue: dict(drawing.groups or {}) if drawing else {} for queue, drawing in drawings.items()}
     spare = {
         queue: _shuffled(study.sample.seed, queue_controls, used)
         for queue, queue_controls in queues_of(controls).items()
     }
+    drawings = {queue: drawing_of(study, [*group, *spare.get(queue, [])]) for queue, group in unused.items()}
+    # The query of each record that holds one candidate, or the page of each output of several; {} for others.
+    groups = {queue: dict(drawing.groups or {}) if drawing else {} for queue, drawing in drawings.items()}
     if pilot:
         tried = {batch.queue.languages for batch in existing if batch.pilot}
         return [
-            _batch(queue, part, _dealt(spare.get(queue, []), part, wanted, 1), pilot=True)
+            _batch(
+                queue, part, _dealt(spare.get(queue, []), part, (wanted, 1), groups[queue]), groups[queue], pilot=True
+            )
             for queue in _pilot_queues(unused, tried, pilot, study.called)
             for part in _split(unused[queue], pilot, groups[queue], evenly=False)[:1]
         ]
@@ -71,9 +73,9 @@ def make_batches(
         parts = _split(queue_pairs, study.sample.batch, groups[queue])
         rest = spare.get(queue, [])
         for number, part in enumerate(parts):
-            part_controls = _dealt(rest, part, wanted, len(parts) - number)
+            part_controls = _dealt(rest, part, (wanted, len(parts) - number), groups[queue])
             rest = [control for control in rest if control not in part_controls]
-            batches.append(_batch(queue, part, part_controls, pilot=False))
+            batches.append(_batch(queue, part, part_controls, groups[queue], pilot=False))
     return batches
 
 
@@ -106,37 +108,51 @@ def _split(pairs: Sequence[Pair], size: int, groups: Mapping[str, str], *, evenl
     The records of a group in `groups` stay together, because one worker compares their candidates; a group larger than
     `size` is a part by itself.
     """
-    by_group: dict[str, list[Pair]] = {}
-    for pair in pairs:
-        by_group.setdefault(groups.get(pair.pair_id, pair.pair_id), []).append(pair)
-    together = list(by_group.values())
+    together = _together(pairs, groups)
     most = max(1, size // max(map(len, together), default=1))  # groups of a queue are of one size
     number = -(-len(together) // most)
     parts = [together[start::number] if evenly else together[start * most :][:most] for start in range(number)]
     return [[pair for group in part for pair in group] for part in parts]
 
 
-def _dealt(controls: Sequence[Pair], part: Sequence[Pair], number: int, batches: int) -> list[Pair]:
-    """Return the controls of the next of `batches` batches: as many of each kind as the study wants, while they last.
+def _together(pairs: Iterable[Pair], groups: Mapping[str, str]) -> list[list[Pair]]:
+    """Return the pairs by group, in the order of the first of each; those without a group by themselves."""
+    by_group: dict[str, list[Pair]] = {}
+    for pair in pairs:
+        by_group.setdefault(groups.get(pair.pair_id, pair.pair_id), []).append(pair)
+    return list(by_group.values())
 
-    Repeats are dealt with the batch that has their pairs: other batches cannot use them.
+
+def _dealt(
+    controls: Sequence[Pair], part: Sequence[Pair], wanted: tuple[int, int], groups: Mapping[str, str]
+) -> list[Pair]:
+    """Return the controls of the next batch: as many of each kind as the study wants, while they last.
+
+    `wanted` are that number and the batches still to come. Repeats are dealt with the batch that has their pairs: other
+    batches cannot use them.
     """
-    chosen = []
-    for kind in ("positive", "negative", "known"):
-        of_kind = [control for control in controls if control.control == kind]
-        chosen += of_kind[: min(number, -(-len(of_kind) // batches))]
+    number, batches = wanted
+    chosen, by_kind = list[Pair](), dict[tuple[str, ...], list[list[Pair]]]()
+    for group in _together((control for control in controls if control.control != "repeat"), groups):
+        by_kind.setdefault(tuple(sorted(control.control for control in group)), []).append(group)
+    for of_kind in by_kind.values():
+        chosen += [control for group in of_kind[: min(number, -(-len(of_kind) // batches))] for control in group]
     pair_ids = {pair.pair_id for pair in part}
     return chosen + [control for control in controls if control.control == "repeat" and control.repeats in pair_ids]
 
 
-def _batch(queue: Queue, part: Sequence[Pair], controls: Sequence[Pair], *, pilot: bool) -> Batch:
+def _batch(
+    queue: Queue, part: Sequence[Pair], controls: Sequence[Pair], groups: Mapping[str, str], *, pilot: bool
+) -> Batch:
     again = {pair.repeats: pair.pair_id for pair in controls if pair.control == "repeat"}
-    once = [pair.pair_id for pair in [*part, *controls] if pair.control != "repeat"]
-    order = sorted(once, key=lambda pair_id: identity("order-v1", pair_id))
+    once = [pair for pair in [*part, *controls] if pair.control != "repeat"]
+    ordered = _together(sorted(once, key=lambda pair: identity("order-v1", pair.pair_id)), groups)
+    order = [[pair.pair_id for pair in group] for group in ordered]
     # A repeat is informative only if other pairs lie in between: repeated pairs come first, their repeats last.
-    first = [pair_id for pair_id in order if pair_id in again][: most_repeats(len(once))]
-    rest = [pair_id for pair_id in order if pair_id not in first]
-    pair_ids = (*first, *rest, *(again[pair_id] for pair_id in first))
+    first = [group for group in order if again.keys() >= set(group)][: most_repeats(len(order))]
+    rest = [group for group in order if group not in first]
+    repeats = ([again[pair_id] for pair_id in group] for group in first)
+    pair_ids = tuple(pair_id for group in (*first, *rest, *repeats) for pair_id in group)
     return Batch(
         batch_id=identity("crowd-batch-v1", *pair_ids)[:16],
         pool=queue.pool,

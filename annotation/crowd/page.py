@@ -69,9 +69,10 @@ def question_xml(study: Study, rubric: Rubric, offer: Offer, submit_to: str) -> 
     the name of another form field.
     """
     if drawing_of(study, offer.pairs) is not None:
+        otherwise = ", or take sample.together out" if study.sample.together else ""
         raise StudyError(
             f"{study.file}: MTurk's page cannot record an order drawn for each worker; ask people on Prolific or by"
-            " link"
+            f" link{otherwise}"
         )
     names = {entry.name for entry, _ in rubric.asked_questions(offer.batch.pool)}
     if name := next((name for name in (COMMENT, SECONDS, DISCARDED) if name in names), ""):

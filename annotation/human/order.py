@@ -1,13 +1,14 @@
-"""The order in which each rater sees the candidates of an item, if each rater has an order of their own.
+"""The order in which each rater sees the candidates of an item, or systems' outputs, if it is drawn for each rater.
 
 Answers name a candidate by its number in `HumanItem.shown`, whatever its place was, so an answer means the same in
 every order. The local Argilla server draws an order for each rater, and a crowd's page for each worker; an Argilla
-elsewhere shows everybody the same order.
+elsewhere shows everybody the same order. Records of a group stay together: the candidates of a query, or the outputs of
+an original that are rated on one page (`sample.together`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,13 +63,16 @@ class OrderDrawing:
 def drawing_of(study: Study, pairs: Sequence[Pair]) -> OrderDrawing | None:
     """Return the drawing of orders for some pairs of one queue.
 
-    None for studies without tasks.
+    None for studies without tasks whose raters see one pair at a time.
     """
-    if not study.judging.does_tasks or not pairs:
+    pages = pages_shown(study, pairs)
+    if not pairs or not (study.judging.does_tasks or pages):
         return None
-    pool = pairs[0].pool
-    task = next(task for task in read_tasks(study) if task.task == pool)
+    pool = pairs[0].queue or pairs[0].pool
     seed = identity("order-of-raters-v1", study.sample.seed, pool, pairs[0].language, pairs[0].output_language)
+    if pages:
+        return OrderDrawing(seed, groups=pages)
+    task = next(task for task in read_tasks(study) if task.task == pool)
     form = form_of(task)
     if form.per_candidate:  # raters see the records of a query together
         items = read_records(study.folder / ITEMS, HumanItem, study.command(_COMMAND))
@@ -83,6 +87,22 @@ def drawing_of(study: Study, pairs: Sequence[Pair]) -> OrderDrawing | None:
     labels = tuple(f"d{position}" for position in range(1, number + 1))
     name_candidates = any(set(labels) <= set(question.labels) for question in questions)
     return OrderDrawing(seed, number, about, labels if name_candidates else ())
+
+
+def pages_shown(study: Study, pairs: Iterable[Pair]) -> dict[str, str]:
+    """Return by pair the page on which raters see it with the other outputs of its original; none for other pairs.
+
+    Controls and repeats have pages of their own.
+    """
+    if not study.sample.together:
+        return {}
+    return {pair.pair_id: page_of(pair) for pair in pairs if study.shown_together(pair.queue) > 1}
+
+
+def page_of(pair: Pair) -> str:
+    """Return the page of a pair, 32 hexadecimal digits, where raters see the outputs of an original together."""
+    check = "repeat" if pair.control == "repeat" else "control" if pair.control else ""
+    return identity("page-v1", check, pair.wave, pair.language, pair.original, pair.seed)[:32]
 
 
 _COMMAND = "sample"

@@ -112,6 +112,7 @@ def task_of(  # noqa: PLR0913
             for name, title in titles.items()
         ],
         "questions": list(_questions(rubric, queue.pool, language)),
+        "together": study.shown_together(queue.pool),
         "comment": {"name": COMMENT, "title": worded(rubric.comment, language), "most": LONGEST},
         "unable": {"title": words["cannot"], "reasons": [words[reason] for reason in _REASONS]},
     }

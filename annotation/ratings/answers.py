@@ -25,6 +25,7 @@ from annotation.campaign.counting import marked, withdrawals
 from annotation.campaign.offering import REHEARSED
 from annotation.campaign.records import CONTROL_RATINGS, RATINGS, CampaignRecords
 from annotation.campaign.rubric import Rubric
+from annotation.human.order import pages_shown
 from annotation.questions.question import Question, Value
 from plumbline.errors import DataError
 from plumbline.manifest import Manifest
@@ -160,7 +161,8 @@ def keep(
     earlier = records.all_ratings
     earlier = earlier[~earlier["source"].isin(list(instead_of))]
     _refuse_mixing(records, source, earlier)
-    collected = _frame(source, [answer for part in parts.values() for answer in part.answers], pairs)
+    answers = [answer for part in parts.values() for answer in part.answers]
+    collected = _frame(source, answers, pairs, pages_shown(records.study, pairs.values()))
     _refuse_twice(collected, source)
     of_source = earlier["source"] == source
     if not replace:
@@ -203,9 +205,9 @@ def last_snapshot(folder: Path, source: str) -> dict[str, SourcePart]:
         raise DataError(f"{files[-1]} is damaged ({error}); move it away and collect again") from None
 
 
-def _frame(source: str, answers: Sequence[Answer], pairs: Mapping[str, Pair]) -> pd.DataFrame:
+def _frame(source: str, answers: Sequence[Answer], pairs: Mapping[str, Pair], pages: Mapping[str, str]) -> pd.DataFrame:
     """Return a row for each answer and question; an optional question without an answer has no row once submitted."""
-    seconds = _seconds(answers)
+    seconds = seconds_of(answers, pages)
     rows = [
         {
             "pair_id": answer.pair_id,
@@ -234,11 +236,12 @@ def _frame(source: str, answers: Sequence[Answer], pairs: Mapping[str, Pair]) ->
     return frame.assign(submitted_at=times, seconds=frame["seconds"].astype(float))
 
 
-def _seconds(answers: Sequence[Answer]) -> list[float]:
+def seconds_of(answers: Sequence[Answer], pages: Mapping[str, str]) -> list[float]:
     """Return how long each answer took: from the rater's answer before, of any status, to this one.
 
-    NaN for a rater's first answer, after more than PAUSE, for answers with the same time (of a file without times or a
-    form with many pairs), and for simulated raters, who need no time.
+    Answers to the outputs of one page (`pages`, by pair; otherwise each has its own), given one after another, share
+    their time equally. NaN for a rater's first answer, after more than PAUSE, for other answers with the same time (of
+    a file without times or a form with many pairs), and for simulated raters, who need no time.
     """
     seconds = [float("nan")] * len(answers)
     turns: dict[str, dict[datetime, list[int]]] = defaultdict(lambda: defaultdict(list))
@@ -246,9 +249,15 @@ def _seconds(answers: Sequence[Answer]) -> list[float]:
         if not answer.simulated:
             turns[answer.rater_id][datetime.fromisoformat(answer.submitted_at)].append(index)
     for by_time in turns.values():
-        for previous, at in pairwise(sorted(by_time)):
-            if at - previous <= PAUSE and len(by_time[at]) == 1:
-                seconds[by_time[at][0]] = (at - previous).total_seconds()
+        runs = list[tuple[datetime, set[str], list[int]]]()
+        for at, indices in sorted(by_time.items()):
+            shown = {pages.get(answers[index].pair_id, answers[index].pair_id) for index in indices}
+            same = runs.pop()[2] if runs and runs[-1][1] == shown else []
+            runs.append((at, shown, [*same, *indices]))
+        for (previous, *_), (at, shown, indices) in pairwise(runs):
+            if at - previous <= PAUSE and len(shown) == 1:
+                for index in indices:
+                    seconds[index] = (at - previous).total_seconds() / len(indices)
     return seconds
 
 

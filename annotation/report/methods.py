@@ -154,6 +154,7 @@ def _rating_facts(material: CampaignMaterial) -> dict[str, Any]:
             f"{question.name} (“{question.title['en']}”)" for question in rubric.questions if question.name in plain
         ],
         "other_questions": other_questions(rubric, plain, material.tasks),
+        "together": material.study.sample.together and rated["order"].astype(str).str.isdigit().any(),
         "ratings": len(rated),
         "rated_by": rated_by(material),
         "raters_known": number_of_raters(rated["rater_id"]) is not None,

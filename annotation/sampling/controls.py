@@ -8,16 +8,21 @@ the same rater.
 
 They are in `controls.parquet` and not in `pairs.parquet`, so that no verdict can count them. Raters see them in the
 same datasets, with ids and metadata like all others.
+
+Where raters see all outputs of an original on one page (`sample.together`), pages of controls and repeats have as many
+outputs as all others, so that no number tells them: the easy positive and easy negatives of one original, or a page of
+the sample once more. A control never stands among systems' outputs, whose ratings it would change.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from annotation.campaign.rubric import Rubric
+from annotation.human.order import page_of
 from annotation.sampling.candidates import overlap, words_of
 from annotation.sampling.queues import SCOPES, Queue, most_repeats, queues_of
 from plumbline.identity import identity
@@ -28,6 +33,7 @@ from plumbline.study.subject import Subject
 
 UNRELATED = 0.1  # the most that an original may overlap with a negative's other text (Jaccard index of their words)
 DONORS = 500  # texts of a queue that are searched for an unrelated one
+ControlKind = Literal["positive", "negative"]  # of those that are made
 _STOPS = {".", "。", "।", "۔"}
 _NO_SPACES = ("zh", "ja")
 
@@ -54,11 +60,14 @@ class ControlDesign:
     rubric: Rubric
     judging: Subject
     crowd: bool  #: whether a crowd rates, which does a batch more, before the others
+    together: Callable[[str], int]  #: by pool: how many outputs of an original raters see on a page
 
     @classmethod
     def of(cls, study: Study, rubric: Rubric) -> ControlDesign:
         """Return a study's design."""
-        return cls(study.sample, study.acceptance.scope, rubric, study.judging, study.crowd is not None)
+        return cls(
+            study.sample, study.acceptance.scope, rubric, study.judging, study.crowd is not None, study.shown_together
+        )
 
     def batches(self, pairs: int, before: int = 0) -> int:
         """Return the number of batches for so many pairs of a queue; a partial batch counts as one.
@@ -72,25 +81,31 @@ class ControlDesign:
 
     def spares(self, queue: Queue, pairs: int, before: int = 0) -> int:
         """Return how many originals that are not in the sample the controls of a queue with so many pairs take."""
-        return self._of_rubric(queue.pool) * self.batches(pairs, before)
+        return self.sample.controls * len(self._pages(queue.pool)) * self.batches(pairs, before)
 
     def beside(self, pool: str) -> int:
         """Return the number of controls and repeats in a batch of a pool, if texts suffice."""
         n_known = self.sample.controls if self.judging.known_questions else 0
-        n_made = self._of_rubric(pool) if self.judging.transforms else 0
-        return n_known + n_made + self.sample.repeats
+        n_made = self.sample.controls * sum(map(len, self._pages(pool))) if self.judging.transforms else 0
+        return n_known + n_made + self._repeated(pool) * self.together(pool)
 
     def unchecked(self, pools: Iterable[str]) -> list[str]:
         """Return the pools without right answers, if the study wants controls."""
-        wanted = self.judging.transforms and any(number for _, number in self._kinds())
-        return [pool for pool in dict.fromkeys(pools) if wanted and not self._of_rubric(pool)]
+        wanted = self.judging.transforms and self.sample.controls
+        return [pool for pool in dict.fromkeys(pools) if wanted and not self._pages(pool)]
 
-    def _of_rubric(self, pool: str) -> int:
-        """Return the number of a batch's controls with answers in the rubric."""
-        return sum(number for kind, number in self._kinds() if self.rubric.expected(pool, kind))
+    def _pages(self, pool: str) -> list[list[ControlKind]]:
+        """Return the kinds of controls with answers in the rubric, those of one original together."""
+        kinds: tuple[ControlKind, ...] = ("positive", "negative")
+        usable, together = [kind for kind in kinds if self.rubric.expected(pool, kind)], self.together(pool)
+        if together == 1:
+            return [[kind] for kind in usable]
+        negatives: list[ControlKind] = ["negative"] * together
+        return [[*usable[:-1], *negatives][:together]] if "negative" in usable else []
 
-    def _kinds(self) -> list[tuple[Literal["positive", "negative"], int]]:
-        return [("positive", self.sample.controls), ("negative", self.sample.controls)]
+    def _repeated(self, pool: str) -> int:
+        """Return how many pages of a batch are shown twice."""
+        return -(-self.sample.repeats // self.together(pool))
 
     def make(
         self,
@@ -115,17 +130,17 @@ class ControlDesign:
         for queue, pairs in queues_of(offered).items():
             batches = self.batches(len(pairs), (before or {}).get(queue, 0))
             shuffled = sorted(pairs, key=lambda pair: identity("control-v1", self.sample.seed, pair.pair_id))
-            sources = iter([*unused.get(queue, []), *shuffled])
+            repeated, together = self._repeated(queue.pool) * batches, self.together(queue.pool)
+            sources = (page[0] for page in pages_of([*unused.get(queue, []), *shuffled], together))
             donors = [Donor.of(pair) for pair in [*unused.get(queue, []), *shuffled][:DONORS]]
             of_queue: list[Pair] = []
-            for kind, number in self._kinds():
-                if self.rubric.expected(queue.pool, kind):
-                    of_queue += _take(number * batches, kind, sources, donors)
+            for kinds in self._pages(queue.pool):
+                of_queue += _take(self.sample.controls * batches, kinds, sources, donors)
             of_queue += right.get(queue, [])[: self.sample.controls * batches]
-            repeated = self.sample.repeats * batches
             if blocks is None:
-                repeated = min(repeated, most_repeats(len(pairs) + len(of_queue)))
-                again = shuffled[-repeated:] if repeated else []
+                pages = pages_of(shuffled, together)
+                repeated = min(repeated, most_repeats(len(pages) + len(of_queue) // together))
+                again = [pair for page in pages[-repeated:] for pair in page] if repeated else []
             else:
                 again = self._of_blocks(repeated, shuffled, blocks)
             controls += of_queue
@@ -148,32 +163,40 @@ class ControlDesign:
         return [pair for key, of_part in repeated.items() for pair in of_part[: most_repeats(sizes[key])]]
 
 
+def pages_of(pairs: Iterable[Pair], together: int) -> list[list[Pair]]:
+    """Return the pairs page by page, in the order of the first of each; `together` is the number of a full page."""
+    pages: dict[str, list[Pair]] = {}
+    for pair in pairs:
+        pages.setdefault(page_of(pair) if together > 1 else pair.pair_id, []).append(pair)
+    return list(pages.values())
+
+
 def _take(
-    number: int, kind: Literal["positive", "negative"], sources: Iterator[Pair], donors: Sequence[Donor]
+    number: int, kinds: Sequence[ControlKind], sources: Iterator[Pair], donors: Sequence[Donor]
 ) -> Iterator[Pair]:
-    """Yield `number` controls of a kind, each from a different source."""
+    """Yield controls of these kinds, each time of one source, from `number` different sources."""
     while number:
         source = next(sources, None)
         if source is None:
             return
-        if kind == "positive":
-            changed = all_but_unchanged(source.original, source.language)
-            control: Pair | None = _control(source, kind, source.key, changed)
-        else:
-            control = _negative(source, donors)
-        if control is not None:
+        negatives = _negatives(source, donors, kinds.count("negative"))
+        if len(negatives) == kinds.count("negative"):
             number -= 1
-            yield control
+            if "positive" in kinds:
+                changed = all_but_unchanged(source.original, source.language)
+                yield _control(source, "positive", source.key, changed)
+            yield from negatives
 
 
-def _negative(source: Pair, donors: Sequence[Donor]) -> Pair | None:
-    """Pair the original with the output of the donor that shares least with it; None if all share too much."""
-    words = words_of(source.original)
+def _negatives(source: Pair, donors: Sequence[Donor], number: int) -> list[Pair]:
+    """Pair the original with outputs of different originals that share least with it; fewer if most share more."""
+    if not number:
+        return []
+    words, chosen = words_of(source.original), dict[str, Pair]()
     shared = [max(overlap(words, donor_words) for donor_words in donor.words) for donor in donors]
-    if not shared or min(shared) > UNRELATED:
-        return None
-    donor = donors[shared.index(min(shared))].pair
-    return _control(source, "negative", donor.key, donor.transformed)
+    for at in sorted((at for at, share in enumerate(shared) if share <= UNRELATED), key=shared.__getitem__):
+        chosen.setdefault(donors[at].pair.original, donors[at].pair)
+    return [_control(source, "negative", pair.key, pair.transformed) for pair in [*chosen.values()][:number]]
 
 
 def _control(source: Pair, kind: str, key: str, transformed: str) -> Pair:

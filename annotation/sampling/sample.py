@@ -243,6 +243,12 @@ class SystemDrawing(PoolDrawing):
         self._drawn = {pair.key for pair in existing if pair.drawn}
         drawn = {_original(pair) for pair in existing if pair.drawn}
         self._begun = [of for key, of in self._outputs.items() if key in drawn]
+        joining = {name for of in self._begun for name, candidate in of.items() if candidate.key not in self._drawn}
+        if joining and self._study.sample.together:
+            raise StudyError(
+                f"{self._study.file}: raters see the outputs of an original together (sample.together), and would see"
+                f" those of {', '.join(sorted(joining))} alone; make a new study of all systems"
+            )
         self._first = transformations[0]
         firsts = [of[self._first] for of in self._outputs.values()]
         had = {of[self._first].key for of in self._begun}

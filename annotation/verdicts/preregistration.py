@@ -85,7 +85,7 @@ def rules_now(records: CampaignRecords) -> dict[str, Any]:
     return {
         "acceptance": study.acceptance.model_dump(mode="json"),
         "raters": {"per_pair": study.raters.per_pair, "blocks": list(study.raters.blocks)},
-        "sample": {"seed": study.sample.seed},
+        "sample": {"seed": study.sample.seed, "together": study.sample.together},
         "rubric": records.rubric.model_dump(mode="json"),
     }
 
@@ -162,6 +162,8 @@ def _lasting(changed: Sequence[str], current: Mapping[str, Any]) -> str:
     """Return why one of these changes of rules cannot be amended; empty if all can."""
     if any(change.startswith("raters.per_pair ") for change in changed):
         return "raters were asked for the earlier number of ratings"
+    if any(change.startswith("sample.together ") for change in changed):
+        return "raters saw the outputs otherwise"
     by_blocks = current["raters"]["blocks"] or any(change.startswith("raters.blocks ") for change in changed)
     if by_blocks and any(change.startswith(_OF_BLOCKS) for change in changed):
         return "the blocks determine which pairs raters got and what each look may decide"

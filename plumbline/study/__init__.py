@@ -173,6 +173,11 @@ class Study(StudyPart):
         if self.raters.blocks and (reason := self.judging.refusals.get("raters.blocks")):
             raise ValueError(f"raters.blocks: {reason}")
         refuse_unfit_judges(self.judges, self.raters)
+        queues = [kind.queue for name in self.transformations if (kind := custom.get(name)) and kind.queue]
+        if self.sample.together and len(set(queues)) == len(queues):
+            raise ValueError("sample.together: no two transformations share a queue; give them the same `queue`")
+        if self.sample.together and self.raters.blocks:
+            raise ValueError("sample.together: raters.blocks show each system's outputs at times of their own")
         for name in self.transformations:
             kind = custom.get(name) or EIGHT[name]
             if kind.meaning == "changed" and not any(kind.pool in clause.pools for clause in rule.rules):
@@ -201,6 +206,12 @@ class Study(StudyPart):
         """Return the number of raters for each item of a unit."""
         _, raters = self.judging.sizes(name) or (0, self.raters.per_pair)
         return raters
+
+    def shown_together(self, pool: str) -> int:
+        """Return how many outputs of an original raters see on one page of a queue or pool; 1 if they come singly."""
+        queues = {kind.queue for kind in self.kinds.values() if kind.queue and pool in (kind.queue, kind.pool)}
+        systems = sum(kind.queue in queues for kind in self.kinds.values()) if self.sample.together else 0
+        return max(1, systems)
 
     @property
     def judging(self) -> Subject:

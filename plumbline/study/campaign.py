@@ -43,6 +43,11 @@ class SampleSpec(StudyPart):
     without: Flags = Field(
         default=(), description="outputs with these error types are not drawn, and no verdict covers them"
     )
+    together: bool = Field(
+        default=False,
+        description="whether raters see all outputs of an original on one page, in an order drawn for each page and"
+        " rater, and rate each; for transformations that share a queue",
+    )
 
 
 class SimulatedRater(StudyPart):

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+
+import pandas as pd
+import yaml
 
 from annotation import server
 from annotation.argilla.accounts import published
@@ -14,7 +18,7 @@ from annotation.campaign.records import CampaignRecords
 from annotation.sampling.queues import Queue
 from annotation.sampling.sample import draw_sample
 from generation.production import generate
-from plumbline.study import Study
+from plumbline.study import Study, load_study
 
 Make = Callable[..., Study]
 PARAPHRASING = Queue("paraphrasing", "en", "en")
@@ -26,6 +30,47 @@ def small(variant: Make, name: str, **changes: object) -> Study:
     raters = {"per_pair": 3, "simulated": [{"name": "strict", "bias": -0.3}, {"name": "even"}, {"name": "kind"}]}
     parts = {"name": name, "transformations": ["paraphrasing", "translation"], "raters": raters}
     study = variant(**(parts | {"sample": {"pairs": 4, **ALONE}} | changes))
+    generate(study)
+    draw_sample(study)
+    return study
+
+
+_SENTENCES = """The weather in the mountains changed quickly this morning.
+I would like to book a table for two people.
+Our garden is full of roses and small trees.
+She wrote a long letter to her brother in Canada.
+He has never learned how to ride a bicycle.
+Please send me that report before Friday.
+Children played outside until it was dark.
+Dogs bark loudly whenever postmen approach."""
+SYSTEMS = {"zebu": "In short: {}", "okapi": "{} Indeed!", "quokka": "As they say, {}"}  # by name, what each does
+
+
+def systems(folder: Path, *names: str, **changes: Any) -> Study:
+    """A study of these systems, whose outputs of an original are rated on one page."""
+    texts = [sentence.rstrip(".") for sentence in _SENTENCES.split("\n")]
+    for name in names:
+        table = pd.DataFrame({"text": texts, "output": [SYSTEMS[name].format(text) for text in texts]})
+        table.to_csv(folder / f"{name}.csv", index=False)
+    words = {"asked": {"en": "Say it again."}, "expected": {"positive": {"quality": 5}, "negative": {"quality": 1}}}
+    made = [
+        {"name": name, "axis": "own", "queue": "systems", "raters": words,
+         "outputs": {"path": f"{name}.csv", "text": "text", "output": "output"}}
+        for name in names
+    ]  # fmt: skip
+    data = {"name": "outputs", "task": "bitext_mining", "path": f"{names[0]}.csv", "language": "en", "split": "all"}
+    parts = {
+        "name": f"beside-{len(names)}",
+        "datasets": [data | {"columns": {"sentence1": "text", "sentence2": "text"}}],
+        "transformations": made,
+        "seeds": [1337],
+        "sample": {"pairs": 6, "together": True},
+        "raters": {"per_pair": 2},
+        "acceptance": {"min_pairs": 2},
+    }
+    file = folder / "study.yaml"
+    file.write_text(yaml.safe_dump(parts | changes), encoding="utf-8")
+    study = load_study(file, exports=folder / "exports")
     generate(study)
     draw_sample(study)
     return study

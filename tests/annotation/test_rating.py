@@ -367,3 +367,56 @@ def test_a_screen_reader_hears_pair_task_texts_questions(page: Page) -> None:
           - button "Next"
         """
     )
+
+
+def test_outputs_of_an_original_are_rated_on_one_page(page: Page) -> None:
+    """Each by itself: keys go from one to the next, each has its own answer, draft, comment and reason not to judge."""
+    texts = [[f"Original {n // 2}.", f"Output {n}."] for n in range(5)]
+    desk = Desk(page, [WORDED], texts, together=2)
+    page.locator("#begin").click()
+    turn, outputs = page.locator("#turn"), page.get_by_role("region", name="New text")
+    expect(turn).to_have_text("Pair 1–2 of 5")
+    expect(outputs).to_have_count(2)
+    assert page.locator("#item .text").all_inner_texts() == ["Original 0.", "Output 0.", "Output 1."]
+    for width, scheme in ((1280, "light"), (390, "dark")):
+        page.set_viewport_size({"width": width, "height": 844})
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        assert findings(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        (first, second) = (box.bounding_box() for box in outputs.all())
+        assert first and second and (first["y"] == second["y"]) == (width == 1280)
+    desk.press("4")
+    expect(outputs.nth(1).get_by_role("radiogroup")).to_be_focused()
+    desk.press("Enter")
+    expect(page.get_by_role("alert")).to_have_text('New text 2: please answer "Is it good?"')
+    page.reload()
+    expect(turn).to_have_text("Pair 1–2 of 5")
+    expect(outputs.nth(0).get_by_role("radio", name="4 mostly")).to_be_checked()
+    expect(outputs.nth(1).locator(":checked")).to_have_count(0)
+    desk.press("2", "Enter")
+    expect(turn).to_have_text("Pair 3–4 of 5")
+    assert (desk.settle("i0"), desk.settle("i1")) == ({"quality": 4}, {"quality": 2})
+    expect(page.locator("#progress")).to_have_text("2 of 5 pairs done · 2 in this session")
+    outputs.nth(0).get_by_role("button", name="I cannot judge").click()
+    desk.press("2")
+    expect(outputs.nth(0).get_by_text("You discarded this")).to_be_visible()
+    expect(outputs.nth(1).get_by_role("radiogroup")).to_be_focused()
+    assert list(desk.settle("i2", "discarded")) == ["comment"]
+    desk.press("3")
+    expect(page.locator("#next")).to_be_focused()
+    desk.press("Enter")
+    expect(turn).to_have_text("Pair 5 of 5")  # whose other output this rater is not asked about
+    expect(outputs).to_have_count(1)
+    assert desk.settle("i3") == {"quality": 3}
+    desk.press("Backspace")
+    expect(turn).to_have_text("Pair 3–4 of 5")
+    outputs.nth(0).get_by_role("radio", name="5 fully").check()
+    desk.press("Enter")
+    expect(turn).to_have_text("Pair 5 of 5")
+    assert desk.settle("i2") == {"quality": 5}
+    page.reload()
+    expect(turn).to_have_text("Pair 5 of 5")
+    desk.press("Backspace")  # what was answered at an earlier visit comes back as a page, too
+    expect(outputs).to_have_count(2)
+    expect(outputs.nth(1).get_by_role("radio", name="3 half")).to_be_checked()
+    assert desk.complaints == []

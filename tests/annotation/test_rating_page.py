@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -22,6 +23,7 @@ from annotation.argilla.publish import publish
 from annotation.campaign.names import account_pseudonym
 from annotation.campaign.records import CampaignRecords
 from annotation.commands.annotators import invite
+from annotation.human.order import pages_shown
 from annotation.human.records import ANSWERS, HumanAnswer
 from annotation.human.simulated import read_items
 from annotation.sampling.sample import draw_sample
@@ -29,7 +31,7 @@ from annotation.verdicts.acceptance import accept, answers_lines
 from plumbline.fields import fields_of
 from plumbline.manifest import Manifest
 from plumbline.study import Study
-from tests.annotation.campaigns import ALONE, dataset, pending, rater, small
+from tests.annotation.campaigns import ALONE, dataset, pending, rater, small, systems
 from tests.annotation.human.studies import study_of
 from tests.annotation.kinds import ask, rubric
 from tests.axe import findings
@@ -76,6 +78,12 @@ def searched(tmp_path: Path) -> Study:
     study = study_of(tmp_path, *parts, name="searched")
     draw_sample(study)
     return study
+
+
+@pytest.fixture
+def beside(tmp_path: Path) -> Study:
+    """Two systems, whose outputs of an original stand on one page."""
+    return systems(tmp_path, "zebu", "okapi")
 
 
 @pytest.fixture
@@ -331,6 +339,63 @@ def test_candidates_stand_in_an_order_of_each_rater_and_answers_name_them(
             (source,) = (value for name, value in fields.items() if name != "candidates")
             assert chosen[rater_name, source] == fields["candidates"][item.shown.index(one.candidate)]
     assert Counter(answers["task"]) == {"search": 2 * 2 * 6, "bitext": 2 * 2}
+
+
+def test_outputs_of_an_original_stand_together_and_nothing_tells_their_systems(
+    argilla: Argilla, beside: Study, chromium: Browser
+) -> None:
+    """Answers are about the output above them; all pages have as many; no reply and no address names what made one."""
+    people = [rater(argilla, f"beside-{number}") for number in range(2)]
+    publish(beside, argilla)
+    records, (one,) = CampaignRecords(beside), published(CampaignRecords(beside), argilla).values()
+    shown, first, read = records.shown, Counter[bool](), list[str]()
+    chosen = dict[tuple[str, str, str], tuple[int, int, str]]()  # by rater and texts: two answers, and the place
+
+    def keep(route: Route) -> None:
+        reply = route.fetch()
+        read.extend([route.request.url, reply.text()])
+        route.fulfill(response=reply)
+
+    for person in people:
+        context = chromium.new_context()
+        page = context.new_page()
+        page.route(re.compile("/api/"), keep)
+        sign_in(page, argilla.url, person)
+        expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+        page.goto(f"{argilla.url}/dataset/{one.id}/annotation-mode?status=pending")  # Argilla's own page
+        expect(page).to_have_url(f"{argilla.url}/rate/{one.id}")
+        page.get_by_role("button", name="Begin").click()
+        for number in range(1, len(shown), 2):
+            expect(page.locator("#turn")).to_have_text(f"Pair {number}–{number + 1} of {len(shown)}")
+            original, *outputs = page.locator("#item .text").all_inner_texts()
+            marks = [(len(original + text) % 5 + 1, len(text) % 4 + 1) for text in outputs]
+            for place, (text, mark) in enumerate(zip(outputs, marks, strict=True), 1):
+                chosen[person.username, original, text] = *mark, str(place)
+            first["Indeed!" in outputs[0]] += 1
+            read.append(page.content())
+            rate(page, *marks[0], *marks[1])
+        expect(page.get_by_role("heading", name="Thank you")).to_be_visible()
+        read.append(page.evaluate("JSON.stringify([localStorage, sessionStorage])"))
+        context.close()
+        first_record = f"/records/{next(iter(argilla.records(one.id)))['id']}"  # and what else Argilla's own page reads
+        parts = ("", "/fields", "/questions", "/vectors-settings", "/progress")
+        for path in ("/me/datasets", f"/me/datasets/{one.id}/metadata-properties", first_record,
+                     *(f"/datasets/{one.id}{part}" for part in parts)):  # fmt: skip
+            read.append(json.dumps(argilla.request("GET", path, api_key=person.api_key)))
+    assert len(first) == 2  # either stands first now and then
+    secrets = {"zebu", "okapi", *pages_shown(beside, shown).values()}
+    secrets |= {value for pair in shown for value in (pair.pair_id, pair.key, pair.generator_hash)}
+    assert any("Indeed!" in text for text in read)
+    assert not [secret for secret in secrets for text in read if secret in text]
+    ratings = [collect(beside, argilla), CampaignRecords(beside).control_ratings]
+    names = {account_pseudonym(beside.name, user.id, simulated=False): user.username for user in argilla.users()}
+    texts = {pair.pair_id: (pair.original, pair.transformed) for pair in shown}
+    twice = {pair_id for pair in shown if pair.repeats for pair_id in (pair.pair_id, pair.repeats)}
+    assert [len(frame) for frame in ratings] == [2 * 2 * 6 * 2, 2 * 2 * (2 + 2)]
+    for row in (row for frame in ratings for row in frame.itertuples()):
+        *marks, place = chosen[names[row.rater_id], *texts[row.pair_id]]
+        assert row.value == marks[row.question == "fluency"]
+        assert row.order == place or row.pair_id in twice
 
 
 def test_a_server_that_is_restarted_between_two_pairs_gets_every_answer(

@@ -12,13 +12,11 @@ import contextlib
 import hashlib
 import hmac
 import json
-import math
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
 
@@ -32,10 +30,10 @@ from annotation.campaign.records import CampaignRecords
 from annotation.campaign.rubric import Rubric
 from annotation.crowd.page import consent_of, examples_html, prolific_words
 from annotation.crowd.platform import Offer, Opening, crowd_of
-from annotation.human.order import drawing_of
+from annotation.human.order import drawing_of, pages_shown
 from annotation.page.task import direction, task_of
 from annotation.page.training import read_items
-from annotation.ratings.answers import PAUSE, Answer, is_time
+from annotation.ratings.answers import Answer, is_time, seconds_of
 from annotation.sampling.queues import Queue
 from annotation.server.home import PRIVATE_FOLDER, changing, write_private
 from annotation.verdicts.preregistration import asked_rubric
@@ -176,7 +174,7 @@ class ArgillaRooms:
             self.open(offer)
 
     def answers(self, offer: Offer, pseudonym: str) -> Sequence[Answer]:
-        """Return a participant's submitted and discarded answers.
+        """Return a participant's submitted and discarded answers, in the order of answering.
 
         Raises DataError for answers to pairs that the batch does not show.
         """
@@ -199,8 +197,10 @@ class ArgillaRooms:
             answer = answer_of(response, pair_id, questions, orders)
             if not is_time(answer.submitted_at):
                 raise DataError(f"{name}: the time {answer.submitted_at[:60]!r} of an answer cannot be read")
-            answers.append(replace(answer, seconds=math.nan))
-        return timed(answers)
+            answers.append(answer)
+        times = seconds_of(answers, pages_shown(self._study, offer.pairs))
+        timed = [replace(answer, seconds=seconds) for answer, seconds in zip(answers, times, strict=True)]
+        return sorted(timed, key=lambda answer: datetime.fromisoformat(answer.submitted_at))
 
     def progress(self, batch_id: str) -> Mapping[str, Progress]:
         """Return each participant's progress on a batch, by pseudonym.
@@ -398,16 +398,3 @@ def read_admitted(file: Path) -> dict[str, dict[str, Any]]:
     except (OSError, ValueError, KeyError, TypeError):
         return {}
     return rooms if isinstance(rooms, dict) else {}
-
-
-def timed(answers: Sequence[Answer]) -> list[Answer]:
-    """One participant's answers in the order of answering, each with the seconds since the one before.
-
-    The first answer has no time, nor has an answer after a long pause, as for all other raters (`ratings.answers`).
-    """
-    ordered = sorted(answers, key=lambda answer: datetime.fromisoformat(answer.submitted_at))
-    for number, (previous, current) in enumerate(pairwise(list(ordered)), 1):
-        duration = datetime.fromisoformat(current.submitted_at) - datetime.fromisoformat(previous.submitted_at)
-        if duration <= PAUSE:
-            ordered[number] = replace(current, seconds=duration.total_seconds())
-    return ordered

@@ -27,28 +27,46 @@ class Arrivals:
 
     parts: Sequence[Sequence[str]]  #: records that came together, the oldest first
     equals: Mapping[str, str]  #: of two records with equal fields, each by the other
+    alike: Mapping[str, str]  #: records whose fields an earlier one has, each with the first of these
 
     @classmethod
     def of(cls, rows: Iterable[tuple[str, datetime, Any]]) -> Arrivals:
         """Read records' ids, times of insertion and fields, in the order in which they came."""
         ids, starts, before = list[str](), list[int](), None
-        places, equals = dict[bytes, int](), dict[str, str]()
+        places, equals, alike = dict[bytes, int](), dict[str, str](), dict[str, str]()
         for place, (id_, came, fields) in enumerate(rows):
             if before is None or (came - before).total_seconds() > ONE_PART_SECONDS:
                 starts.append(place)
             ids.append(id_)
             first = places.setdefault(hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).digest(), place)
+            alike |= {id_: ids[first]} if first != place else {}
             if first != place and ids[first] not in equals:
                 equals |= {ids[first]: id_, id_: ids[first]}
                 while starts[-1] > first:  # the rest of an upload that was cut off
                     starts.pop()
             before = came
-        return cls([ids[start:end] for start, end in itertools.pairwise([*starts, len(ids)])], equals)
+        return cls([ids[start:end] for start, end in itertools.pairwise([*starts, len(ids)])], equals, alike)
 
     def own_order(self, user_id: UUID, groups: Mapping[str, str] | None = None) -> list[str]:
-        """Return all records in a user's order; `groups` are shuffled as one, and equal ones of them stay."""
-        own = [shuffled(part, user_id, groups) for part in self.parts]
-        return [id_ for part in own for id_ in (apart(part, self.equals) if groups is None else part)]
+        """Return all records in a user's order.
+
+        With `groups`, named by 32 hexadecimal digits too, those of one group come one after another: groups are
+        shuffled as records are otherwise, and each group's records. All of a group came when its first one did.
+        """
+        if groups is None:
+            return [id_ for part in self.parts for id_ in apart(shuffled(part, user_id), self.equals)]
+        members, parts = dict[str, list[str]](), list[list[str]]()
+        for part in self.parts:
+            parts.append(list(dict.fromkeys(groups[id_] for id_ in part if groups[id_] not in members)))
+            members |= {name: [] for name in parts[-1]}
+        for id_ in shuffled([id_ for part in self.parts for id_ in part], user_id):
+            members[groups[id_]].append(id_)
+        equals, first = dict[str, str](), dict[tuple[str, ...], str]()
+        for name, ids in members.items():
+            same = first.setdefault(tuple(sorted(self.alike.get(id_, id_) for id_ in ids)), name)
+            equals |= {same: name, name: same} if same not in equals and same != name else {}
+        names = (name for part in parts for name in apart(shuffled(part, user_id), equals))
+        return [id_ for name in names for id_ in members[name]]
 
 
 def apart(ids: Sequence[str], equals: Mapping[str, str]) -> list[str]:
@@ -67,27 +85,14 @@ def apart(ids: Sequence[str], equals: Mapping[str, str]) -> list[str]:
     return [*sorted([*firsts, *begin], key=place.__getitem__), *middle, *last]
 
 
-def shuffled(ids: Sequence[str], user_id: UUID, groups: Mapping[str, str] | None = None) -> list[str]:
-    """The ids in an order of its own for each user: by a hash of user and record, the same in every process.
-
-    With `groups` those of one group, named by 32 hexadecimal digits too, come one after another: groups are shuffled,
-    and each group's records.
-    """
-    if not ids:
-        return []
-    halves, keys = hashed(ids, user_id)
-    columns = [halves[:, 1], halves[:, 0], keys]
-    if groups is not None:
-        others, first = hashed([groups[id_] for id_ in ids], user_id)
-        columns += [others[:, 1], others[:, 0], first]
-    return [ids[i] for i in np.lexsort(columns).tolist()]
-
-
-def hashed(ids: Sequence[str], user_id: UUID) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """The halves of each id as numbers, and a hash of user and id."""
+def shuffled(ids: Sequence[str], user_id: UUID) -> list[str]:
+    """The ids in an order of its own for each user: by a hash of user and record, the same in every process."""
+    if len(ids) < 2:
+        return list(ids)
     halves = np.frombuffer(bytes.fromhex("".join(ids)), ">u8").astype(np.uint64).reshape(-1, 2)
     seed = np.frombuffer(user_id.bytes, ">u8").astype(np.uint64)
-    return halves, mixed(halves[:, 1] ^ mixed(halves[:, 0] ^ mixed(seed[:1]) ^ seed[1]))
+    keys = mixed(halves[:, 1] ^ mixed(halves[:, 0] ^ mixed(seed[:1]) ^ seed[1]))
+    return [ids[i] for i in np.lexsort([halves[:, 1], halves[:, 0], keys]).tolist()]
 
 
 def mixed(numbers: np.ndarray[Any, np.dtype[np.uint64]]) -> np.ndarray[Any, np.dtype[np.uint64]]:

@@ -50,8 +50,9 @@ def leaves(condition: Filter | None) -> list[Leaf]:
 
 
 def is_queue(condition: Filter | None) -> bool:
-    """Whether a filter selects the records pending for a user: not answered by the user, nor by enough people."""
-    asked = [leaf.scope for leaf in leaves(condition) if isinstance(leaf, TermsFilter) and leaf.values == ["pending"]]
+    """Whether a filter selects the records pending for a user, perhaps with drafts: not answered by enough people."""
+    queue = (["pending"], ["pending", "draft"])
+    asked = [leaf.scope for leaf in leaves(condition) if isinstance(leaf, TermsFilter) and leaf.values in queue]
     kinds = {type(scope) for scope in asked if getattr(scope, "property", None) == "status"}
     return {ResponseFilterScope, RecordFilterScope} <= kinds
 

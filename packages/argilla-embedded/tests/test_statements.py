@@ -112,3 +112,29 @@ def test_the_rest_of_an_upload_that_was_cut_off_belongs_to_it() -> None:
     for user in range(5):
         order = Arrivals.of(rows).own_order(UUID(int=user + 1))
         assert min(abs(order.index(rows[n][0]) - order.index(rows[n + 25][0])) - 1 for n in range(5)) >= 10
+
+
+@pytest.mark.parametrize("same", [False, True])
+def test_groups_stay_whole_and_equal_ones_apart_each_user_with_orders_of_their_own(same: bool) -> None:
+    """Of nine groups of two, three come twice; all outputs of a group may be the same, and one came later."""
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    rows, groups = [], {}
+    for n in range(24):
+        group, id_ = n // 2, UUID(int=1000 + n).hex
+        rows.append((id_, start + timedelta(hours=n == 23), {"text": f"{group % 9} {0 if same else n % 2}"}))
+        groups[id_] = UUID(int=10 + group).hex
+    arrived, firsts, orders = Arrivals.of(rows), set[tuple[str, bool]](), set[tuple[str, ...]]()
+    for user in range(20):
+        order = arrived.own_order(UUID(int=user + 1), groups)
+        assert sorted(order) == sorted(groups)
+        pages = [groups[id_] for id_ in order[::2]]
+        assert pages == [groups[id_] for id_ in order[1::2]] and len(set(pages)) == 12
+        for n in range(3):
+            once, again = pages.index(UUID(int=10 + n).hex), pages.index(UUID(int=10 + n + 9).hex)
+            assert abs(once - again) - 1 >= 4
+        firsts |= {
+            (page, place[0] < place[1])
+            for page, place in zip(pages, zip(order[::2], order[1::2], strict=True), strict=True)
+        }
+        orders.add(tuple(pages))
+    assert len(firsts) == 24 and len(orders) == 20

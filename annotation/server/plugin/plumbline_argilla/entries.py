@@ -83,13 +83,17 @@ def in_own_order(record: Record, _: object, loaded: Collection[str] | None = Non
 
 
 def without_name(record: Record, *_: object) -> None:
-    """Hide a pair's id from annotators, who could compute it from texts that they see, but not that of a control.
+    """Hide names from annotators, who could compute them from texts that they see, but not those of a control.
 
-    In training, whose pairs are all known, the rating page finds the right answers by the id.
+    These are a pair's id and its group's name. In training, whose pairs are all known, the rating page finds the right
+    answers by the id.
     """
-    fields = record.__dict__.get("fields") or {}
+    fields, metadata = record.__dict__.get("fields") or {}, record.__dict__.get("metadata_") or {}
     if own_user_id() is not None and BESIDE in fields and RIGHT not in fields:
         set_committed_value(record, "external_id", None)
+        if "group" in metadata.get(MARK, {}):
+            rest = {name: value for name, value in metadata.items() if name != MARK}
+            set_committed_value(record, "metadata_", rest)
 
 
 def entries_of(text: str, lengths: Sequence[int]) -> list[str]:

@@ -1,5 +1,6 @@
 "use strict";
-// The rating page: one item after another out of a store, each answer back into it.
+// The rating page: one item after another out of a store, each answer back into it. With `task.together` above 1, up to so
+// many items stand on one page that have all texts but the last in common, and each is answered by itself.
 //
 // start(task, store): `task` is what all items share (annotation/page/task.py); `store` has
 //   key                               whose work it is (study, queue, rater): unsent answers stay in the browser under it;
@@ -20,7 +21,6 @@
 // Values are numbers (rating, slider), names (label), lists of names (multi_label), lists of {value, rank} (ranking), texts.
 
 const IDLE_SECONDS = 120;  // who does nothing for longer has paused: no time of it counts, nor while the page is hidden
-const AHEAD = 4;  // items that are fetched before they are asked for
 const DRAFT_MS = 5000, MOST_WAIT = 30;  // seconds between two tries
 const MOST_BUTTONS = 20, MOST_RANKS = 9;
 const SESSION_MS = 1800000;  // who answers nothing for longer begins another session
@@ -202,7 +202,8 @@ function start(task, store) {
     return n;
   };
 
-  // Items that are here before they are asked for.
+  // Items that are here before they are asked for: those of a page and of the next one, for a page is shown whole.
+  const TOGETHER = task.together || 1, AHEAD = Math.max(4, 2 * TOGETHER);
   const queue = [], met = new Set(), done = new Set();
   let exhausted = false, filling = null;
   const accept = item => {
@@ -217,6 +218,12 @@ function start(task, store) {
       more.forEach(accept);
       exhausted = more.length === 0 || queue.length === before && more.every(item => met.has(item.id));
     }
+  };
+  const shared = item => JSON.stringify(item.texts.slice(0, -1));
+  const nextPage = () => {
+    let n = 1;
+    while (n < Math.min(TOGETHER, queue.length) && shared(queue[n]) === shared(queue[0])) n++;
+    return queue.splice(0, n);
   };
   // Several at once, for each request costs the server the same.
   const fill = () => queue.length > AHEAD / 2 ? filling : filling ||= fetchMore().finally(() => { filling = null; });
@@ -381,17 +388,17 @@ function start(task, store) {
     return own;
   };
 
-  // One item.
+  // One page: a card for each of its items.
   const watch = stopwatch(), history = [];
   let view = null, turns = 0;
 
-  const makeTexts = (parent, item) => {
-    const box = make(parent, "div", {class: `texts n${task.texts.length}`});
-    task.texts.forEach((kind, place) => {
-      const value = item.texts[place];
+  const makeTexts = (parent, item, places, number = "") => {
+    const box = make(parent, "div", {class: `texts n${places.length}`});
+    for (const place of places) {
+      const value = item.texts[place], kind = task.texts[place];
       const part = make(box, "section", {class: "part"});
-      make(part, "h3", {dir: "auto"}, kind.title);
-      if (typeof value === "string") return make(part, "p", {class: "text", ...directed(value, kind)}, value);
+      make(part, "h3", {dir: "auto"}, `${kind.title} ${number}`.trim());
+      if (typeof value === "string") { make(part, "p", {class: "text", ...directed(value, kind)}, value); continue; }
       const chat = typeof value[0] !== "string", whole = value.map(entry => chat ? entry.content : entry).join(" ");
       const list = make(part, "ol", {class: `text list${chat ? " chat" : ""}`, ...directed(whole, kind)});
       for (const entry of value) {
@@ -399,34 +406,35 @@ function start(task, store) {
         if (chat) make(line, "strong", {}, entry.role);
         make(line, "div", directed(chat ? entry.content : entry, kind), chat ? entry.content : entry);
       }
-      return list;
-    });
+    }
   };
 
-  const valuesOf = () => {
+  const valuesOf = card => {
     const values = {};
-    for (const one of view.questions) {
+    for (const one of card.questions) {
       const value = one.value();
       if (value !== null && !(Array.isArray(value) && !value.length)) values[one.question.name] = value;
     }
-    if (typed(view.comment)) values[task.comment.name] = typed(view.comment);
+    if (typed(card.comment)) values[task.comment.name] = typed(card.comment);
     return values;
   };
   const isFinal = item => Boolean(item.answer) && item.answer.status !== "draft";
-  const entryOf = (status, values = valuesOf()) => {
-    view.item.seconds = (view.item.seconds || 0) + watch();
-    return {values, status, seconds: view.item.seconds, again: isFinal(view.item)};
+  const stays = card => isFinal(card.item) && !card.changed;  // looked at again, and left as it was
+  const entryOf = (card, status, values = valuesOf(card)) => {
+    const seconds = watch() / view.cards.length;  // the time of a page is shared by all that is on it
+    for (const {item} of view.cards) item.seconds = (item.seconds || 0) + seconds;
+    return {values, status, seconds: card.item.seconds, again: isFinal(card.item)};
   };
 
   // What is chosen stays at once in the browser, and goes to the store as a draft where no answer follows soon. An answer
   // that was submitted stays submitted until it is submitted anew.
-  const draft = () => {
-    clearTimeout(view.timer);
-    view.changed = true;
-    if (isFinal(view.item)) return;
-    const entry = entryOf("draft"), {id} = view.item;
+  const draft = card => {
+    clearTimeout(card.timer);
+    card.changed = true;
+    if (isFinal(card.item)) return;
+    const entry = entryOf(card, "draft"), {id} = card.item;
     remember(ANSWER + id, entry);
-    view.timer = setTimeout(put, DRAFT_MS, id, entry);
+    card.timer = setTimeout(put, DRAFT_MS, id, entry);
   };
 
   // On narrow screens an answered question shows its answer alone, until it is active again.
@@ -437,158 +445,188 @@ function start(task, store) {
       other.group.classList.toggle("answered", other.answered());
     }
   };
-  const nextOpen = one => {
-    const at = view.questions.indexOf(one);
-    return view.questions.slice(at + 1).find(other => !other.answered())
-      || view.questions.find(other => !other.answered() && other.needed(view.questions));
-  };
-  const firstOpen = () => view.questions.find(one => !one.answered() && one.needed(view.questions));
+  const waits = one => !one.answered() && !stays(one.card) && !one.card.box.hidden;
+  const needed = one => waits(one) && one.needed(one.card.questions);
+  const nextOpen = one => view.questions.slice(view.questions.indexOf(one) + 1).find(waits) || view.questions.find(needed);
+  const firstOpen = () => view.questions.find(needed);
   const goTo = one => (one ? one.field || one.group : view.submit).focus();
   const undoable = one => one.question.kind !== "text";  // in a box Backspace deletes a letter
   const changed = one => {
     one.group.classList.remove("missing");
     view.alert.textContent = "";
-    setUnable(false);
+    setUnable(one.card, false);
     if (undoable(one)) view.order = [...view.order.filter(other => other !== one), one];
+    draft(one.card);
     activate(one.answered() && !one.stays ? nextOpen(one) : one);
-    draft();
   };
 
-  const complain = (sentence, one) => {
+  const complain = (sentence, one, card) => {
     view.alert.textContent = sentence;
-    if (!one) { view.comment.focus(); return view.more.scrollIntoView({block: "center"}); }
+    if (!one) { card.comment.focus(); return card.more.scrollIntoView({block: "center"}); }
     activate(one);
     one.group.classList.add("missing");
     (one.group.querySelector("select, textarea") || one.field || one.group).focus();
     one.group.scrollIntoView({block: "nearest"});
   };
-  const complaint = () => {
-    const open = firstOpen();
-    const pair = word("pair", {n: view.item.number, all: Math.max(progress.total, view.item.number)});
-    if (open) return [word("missing", {pair, question: open.question.title}), open];
-    return tooLong();
+  const complaint = card => {
+    const one = card.questions.find(needed);
+    return one ? [word("missing", {pair: card.name, question: one.question.title}), one] : tooLong(card);
   };
-  const tooLong = () => {
-    const n = view.comment.value.trim().length, {most} = task.comment;
+  const tooLong = card => {
+    const n = card.comment.value.trim().length, {most} = task.comment;
     return n > most ? [word("too_long", {n, most})] : null;
   };
 
-  const leave = (status, values) => {
-    const {item} = view, entry = entryOf(status, values);
-    clearTimeout(view.timer);
+  const settle = (card, status, values) => {
+    const {item} = card, entry = entryOf(card, status, values);
+    clearTimeout(card.timer);
     if (!entry.again) countSession();
     say("tabs", "");
     item.answer = entry;
+    card.changed = false;
     put(item.id, entry);
     done.add(item.id);
-    history.push(item);
     tell(item.id);
     showProgress();
+  };
+  const leave = () => {
+    const items = view.cards.map(({item}) => item).filter(isFinal);
+    if (items.length) history.push(items);
     advance();
   };
+  const withReason = (card, reason) => (
+    {...valuesOf(card), [task.comment.name]: [reason, typed(card.comment)].filter(Boolean).join("\n")});
   const submit = () => {
-    if (view.unable) return discard("", true);
-    if (isFinal(view.item) && !view.changed) {  // looked at again, and left as it was
-      history.push(view.item);
-      return advance();
+    const cards = view.cards.filter(card => card.unable || !stays(card) && !card.box.hidden);
+    for (const card of cards) {
+      const unsaid = card.unable && !typed(card.comment) && [word("say_why")];
+      const wrong = unsaid || (card.unable ? tooLong(card) : complaint(card));
+      if (wrong) return complain(wrong[0], wrong[1], card);
     }
-    const wrong = complaint();
-    if (wrong) complain(...wrong); else leave("submitted", valuesOf());
+    for (const card of cards) card.unable ? settle(card, "discarded", withReason(card, "")) : settle(card, "submitted", valuesOf(card));
+    leave();
   };
-  const discard = (reason, isOther) => {
-    const own = typed(view.comment);
-    if (isOther && !own) {
-      if (view.unable) return complain(word("say_why"));
-      toggleUnable(false);
-      setUnable(true);
-      return openComment();
+  const discard = (card, reason, isOther) => {
+    if (isOther && !typed(card.comment)) {
+      toggleUnable(card, false);
+      setUnable(card, true);
+      return openComment(card);
     }
-    if (tooLong()) return complain(...tooLong());
-    leave("discarded", {...valuesOf(), [task.comment.name]: [isOther ? "" : reason, own].filter(Boolean).join("\n")});
+    if (tooLong(card)) return complain(...tooLong(card), null, card);
+    settle(card, "discarded", withReason(card, isOther ? "" : reason));
+    if (view.cards.every(stays)) return leave();
+    toggleUnable(card, false);
+    showDiscarded(card);
+    activate(firstOpen());
+    goTo(view.active);
   };
   const withoutReason = comment => {
     const reason = task.unable.reasons.find(one => comment === one || comment.startsWith(`${one}\n`));
     return reason ? comment.slice(reason.length + 1) : comment;
   };
   // The next step discards, once the reason is there.
-  const setUnable = unable => {
-    view.unable = unable;
-    view.hint.textContent = unable ? word("say_why") : "";
+  const setUnable = (card, unable) => {
+    card.unable = unable;
+    card.hint.textContent = unable ? word("say_why") : "";
   };
-  const openComment = () => {
-    view.more.hidden = false;
-    view.opener.setAttribute("aria-expanded", "true");
-    view.comment.focus({preventScroll: true});
-    view.more.scrollIntoView({block: "nearest"});
+  const openComment = card => {
+    card.more.hidden = false;
+    card.opener.setAttribute("aria-expanded", "true");
+    card.comment.focus({preventScroll: true});
+    card.more.scrollIntoView({block: "nearest"});
   };
-  const toggleUnable = open => {
-    view.reasons.hidden = !open;
-    setUnable(false);
-    view.cannot.setAttribute("aria-expanded", String(open));
+  const toggleUnable = (card, open) => {
+    card.reasons.hidden = !open;
+    setUnable(card, false);
+    card.cannot.setAttribute("aria-expanded", String(open));
     if (!open) return;
-    view.reasons.querySelector("button").focus({preventScroll: true});
-    view.reasons.scrollIntoView({block: "nearest"});
+    card.reasons.querySelector("button").focus({preventScroll: true});
+    card.reasons.scrollIntoView({block: "nearest"});
+  };
+  const showDiscarded = card => {
+    const {status, values} = card.item.answer || {};
+    if (status !== "discarded") return false;
+    card.note.textContent = `${word("discarded")} `;
+    make(card.note, "bdi", {}, values[task.comment.name] || "–");
+    card.note.hidden = false;
+    return true;
   };
 
   // What was chosen of an item stays with it, whatever is shown next.
-  const keep = () => {
-    const final = isFinal(view.item);
-    clearTimeout(view.timer);
-    if (!view.changed || final && complaint()) return;
-    view.item.answer = entryOf(final ? "submitted" : "draft");
-    put(view.item.id, view.item.answer);
+  const keep = card => {
+    const final = isFinal(card.item);
+    clearTimeout(card.timer);
+    if (!card.changed || card.box.hidden || final && complaint(card)) return;
+    card.item.answer = entryOf(card, final ? "submitted" : "draft");
+    put(card.item.id, card.item.answer);
   };
 
-  // Undo: the last choice on this page, or back to the item before.
-  const back = async () => {
-    if (view) keep();
-    let item = history.pop();
-    if (!item) {
-      try { item = await store.previous(view ? view.item.id : null); } catch (error) { troubled(error); }
+  // Undo: the last choice on this page, or back to the page before, which may be of an earlier visit.
+  let further = null;
+  const pageBefore = async () => {
+    const items = [];
+    for (let id = view ? view.cards[0].item.id : null; items.length < TOGETHER; id = items[0].id) {
+      const item = further || await store.previous(id);
+      further = null;
+      if (!item) break;
+      if (items.length && shared(item) !== shared(items[0])) { further = item; break; }
+      items.unshift(item);
     }
-    if (!item) return;
-    if (view) queue.unshift(view.item);
-    met.add(item.id);
-    show(item);
+    return items;
+  };
+  const back = async () => {
+    if (view) view.cards.forEach(keep);
+    let items = history.pop() || [];
+    if (!items.length) {
+      try { items = await pageBefore(); } catch (error) { troubled(error); }
+    }
+    if (!items.length) return;
+    if (view) queue.unshift(...view.cards.filter(({box}) => !box.hidden).map(({item}) => item));
+    for (const item of items) met.add(item.id);
+    show(items);
   };
   const undo = () => {
     const one = view.order.pop();
     if (!one) return back();
     one.set(null);
+    draft(one.card);
     activate(one);
     goTo(one);
-    draft();
   };
 
-  const makeFoot = (form, item) => {
-    const more = make(form, "div", {class: "more"});
-    view.opener = button(more, task.comment.title, () => {
-      view.more.hidden ? openComment() : (view.more.hidden = true, view.opener.setAttribute("aria-expanded", "false"));
-    }, {class: "quiet", "aria-expanded": "false", "aria-controls": "more"});
-    view.cannot = button(more, task.unable.title, () => toggleUnable(view.reasons.hidden),
-      {class: "quiet", "aria-expanded": "false", "aria-controls": "reasons"});
-    view.more = make(form, "div", {id: "more", hidden: ""});
-    const label = make(view.more, "label", {class: "above"}, task.comment.title);
-    view.hint = make(label, "span", {class: "hint"});
-    view.comment = make(label, "textarea", {id: "comment", rows: 3, dir: "auto", maxlength: LONGEST});
-    view.comment.addEventListener("input", draft);
-    view.reasons = make(form, "div", {id: "reasons", role: "group", "aria-label": task.unable.title, hidden: ""});
-    task.unable.reasons.forEach((reason, at, all) => {
-      const choose = button(view.reasons, null, () => discard(reason, at === all.length - 1), {class: "reason"});
-      make(choose, "kbd", {"aria-hidden": "true"}, String(at + 1));
+  const makeCard = (parent, item, at, name) => {
+    const values = (item.answer || {}).values || {}, id = part => at ? `${part}-${at}` : part;
+    const card = {item, name, box: parent, changed: false, timer: 0};
+    card.note = make(parent, "p", {id: id("before"), class: "note", hidden: ""});
+    const box = make(parent, "div", {class: "questions"});
+    card.questions = (item.questions || task.questions).map((one, place) => makeQuestion(box, one, id(place), changed));
+    const more = make(parent, "div", {class: "more"});
+    card.opener = button(more, task.comment.title, () => {
+      card.more.hidden ? openComment(card) : (card.more.hidden = true, card.opener.setAttribute("aria-expanded", "false"));
+    }, {class: "quiet", "aria-expanded": "false", "aria-controls": id("more")});
+    card.cannot = button(more, task.unable.title, () => toggleUnable(card, card.reasons.hidden),
+      {class: "quiet", "aria-expanded": "false", "aria-controls": id("reasons")});
+    card.more = make(parent, "div", {id: id("more"), hidden: ""});
+    const label = make(card.more, "label", {class: "above"}, task.comment.title);
+    card.hint = make(label, "span", {class: "hint"});
+    card.comment = make(label, "textarea", {id: id("comment"), rows: 3, dir: "auto", maxlength: LONGEST});
+    card.comment.addEventListener("input", () => draft(card));
+    card.reasons = make(parent, "div", {id: id("reasons"), role: "group", "aria-label": task.unable.title, hidden: ""});
+    task.unable.reasons.forEach((reason, place, all) => {
+      const choose = button(card.reasons, null, () => discard(card, reason, place === all.length - 1), {class: "reason"});
+      make(choose, "kbd", {"aria-hidden": "true"}, String(place + 1));
       make(choose, "span", {}, reason);
     });
-    const foot = make(form, "div", {class: "foot"});
-    view.alert = make(foot, "p", {id: "alert", role: "alert"});
-    button(foot, word("back"), back, {id: "back", class: "quiet"});
-    view.submit = make(foot, "button", {id: "next"}, word("next"));
-    if (item.right) makeRight(form, item.right, foot);
+    if (item.right) makeRight(parent, item.right);
+    for (const one of card.questions) { one.card = card; one.set(values[one.question.name] ?? null); }
+    card.comment.value = withoutReason(values[task.comment.name] || "");
+    if (card.comment.value) { card.more.hidden = false; card.opener.setAttribute("aria-expanded", "true"); }
+    return card;
   };
-  const makeRight = (form, right, before) => {
-    const box = make(form, "details", {class: "right"});
+  const makeRight = (parent, right) => {
+    const box = make(parent, "details", {class: "right"});
     make(box, "summary", {}, word("open"));
     makeSolution(box, right);
-    form.insertBefore(box, before);
   };
   const makeSolution = (box, {answers, why}) => {
     const list = make(box, "ul");
@@ -596,35 +634,41 @@ function start(task, store) {
     if (why) make(box, "p", {dir: "auto"}, why);
   };
 
-  const show = item => {
-    const form = $("item"), values = (item.answer || {}).values || {};
-    item.number ||= ++counter;
+  const show = items => {
+    const form = $("item"), [item] = items, last = items.at(-1);
+    for (const one of items) one.number ||= ++counter;
     watch();
     form.textContent = "";
-    view = {item, changed: false, timer: 0};
     turns++;
-    const all = Math.max(progress.total, item.number);
-    const discarded = item.answer && item.answer.status === "discarded";
-    const title = make(form, "h2", {id: "turn", tabindex: -1, class: "unseen", "aria-describedby": discarded ? "before" : null},
-      word("pair", {n: item.number, all}));
-    if (discarded) {
-      const before = make(form, "p", {id: "before", class: "note"}, `${word("discarded")} `);
-      make(before, "bdi", {}, values[task.comment.name] || "–");
-    }
+    const all = Math.max(progress.total, last.number), n = items.length > 1 ? `${item.number}–${last.number}` : item.number;
+    const title = make(form, "h2", {id: "turn", tabindex: -1, class: "unseen"}, word("pair", {n, all}));
     if (task.asked) {
       const asked = make(form, "p", {class: "asked", dir: "auto"});
       make(asked, "span", {}, `${task.about}: `);
       asked.append(item.asked || task.asked);
     }
-    makeTexts(form, item);
-    const box = make(form, "div", {class: "questions"});
-    view.questions = (item.questions || task.questions).map((one, at) => makeQuestion(box, one, at, changed));
-    makeFoot(form, item);
-    for (const one of view.questions) one.set(values[one.question.name] ?? null);
+    const places = [...task.texts.keys()], own = places.at(-1);
+    view = {order: []};
+    if (TOGETHER === 1) {
+      makeTexts(form, item, places);
+      view.cards = [makeCard(make(form, "div"), item, 0, title.textContent)];
+    } else {
+      makeTexts(form, item, places.slice(0, -1));
+      const outputs = make(form, "div", {class: "outputs"});
+      view.cards = items.map((one, at) => {
+        const name = `${task.texts[own].title} ${at + 1}`, box = make(outputs, "section", {class: "output", "aria-label": name});
+        makeTexts(box, one, [own], at + 1);
+        return makeCard(box, one, at, name);
+      });
+    }
+    const foot = make(form, "div", {class: "foot"});
+    view.alert = make(foot, "p", {id: "alert", role: "alert"});
+    button(foot, word("back"), back, {id: "back", class: "quiet"});
+    view.submit = make(foot, "button", {id: "next"}, word("next"));
+    view.questions = view.cards.flatMap(({questions}) => questions);
     view.order = view.questions.filter(one => undoable(one) && one.answered());
-    view.comment.value = withoutReason(values[task.comment.name] || "");
-    if (view.comment.value) { view.more.hidden = false; view.opener.setAttribute("aria-expanded", "true"); }
-    activate(view.questions.find(one => !one.answered()));
+    if (view.cards.filter(showDiscarded).length) title.setAttribute("aria-describedby", view.cards.map(({note}) => note.id).join(" "));
+    activate(view.questions.find(waits) || view.questions.find(one => !one.answered()));
     page("item");
     if (store.closed) for (const element of form.elements) element.disabled = true;
     window.scrollTo(0, 0);
@@ -639,11 +683,11 @@ function start(task, store) {
 
   // Where the next item is not there yet, nothing stays that could be answered, and a second Enter skips none.
   const advance = async () => {
-    if (queue.length) return show(queue.shift());
+    if (queue.length > (exhausted ? 0 : TOGETHER - 1)) return show(nextPage());
     const turn = ++turns, title = pauseOn();
     await fill();
     if (turn !== turns) return;  // gone back meanwhile
-    if (queue.length) show(queue.shift()); else finish(title);
+    if (queue.length) show(nextPage()); else finish(title);
   };
   const pauseOn = () => {
     view = null;
@@ -683,8 +727,9 @@ function start(task, store) {
     }
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); return submit(); }
     if (event.ctrlKey || event.altKey || event.metaKey) return;
+    const listing = view.cards.find(card => !card.reasons.hidden);
     if (event.key === "Escape") {
-      if (!typing && !view.reasons.hidden) { toggleUnable(false); view.cannot.focus(); }
+      if (!typing && listing) { toggleUnable(listing, false); listing.cannot.focus(); }
       return typing ? view.submit.focus() : undefined;
     }
     if (typing) return;
@@ -696,8 +741,8 @@ function start(task, store) {
     }
     const digit = digitOf(event);
     if (digit === null) return;
-    if (!view.reasons.hidden) {
-      const reason = view.reasons.children[digit - 1];
+    if (listing) {
+      const reason = listing.reasons.children[digit - 1];
       if (reason) { event.preventDefault(); reason.click(); }
       return;
     }
@@ -719,7 +764,7 @@ function start(task, store) {
   for (const [kind, down] of [["pointerdown", true], ["pointerup", false], ["pointercancel", false]])
     document.addEventListener(kind, () => { pressed = down; }, true);
   for (const kind of ["focusin", "click"]) $("item").addEventListener(kind, enter);
-  window.addEventListener("pagehide", () => { if (view) keep(); });
+  window.addEventListener("pagehide", () => { if (view) view.cards.forEach(keep); });
 
   // Another tab of the same rater: what is answered there is not asked here, and what is stored there is counted here.
   const channel = store.key && window.BroadcastChannel ? new BroadcastChannel(`plumbline ${store.rater || store.key}`) : null;
@@ -733,10 +778,12 @@ function start(task, store) {
     const at = queue.findIndex(item => item.id === event.data);
     if (at >= 0) queue.splice(at, 1);
     showProgress();
-    if (!view || view.item.id !== event.data || isFinal(view.item)) return;
-    clearTimeout(view.timer);
+    const card = view && view.cards.find(({item}) => item.id === event.data);
+    if (!card || card.box.hidden || isFinal(card.item)) return;
+    clearTimeout(card.timer);
     say("tabs", word("elsewhere"));
-    advance();
+    card.box.hidden = true;
+    if (view.cards.every(one => one.box.hidden || stays(one))) leave(); else activate(firstOpen());
   };
 
   // The instructions: before the first item, and at any time behind a button.
@@ -799,7 +846,7 @@ function start(task, store) {
     if ((store.introduced || remembered().has("seen")) && !store.closed) return advance();
     page("intro");
     first.focus({preventScroll: true});  // the instructions begin at their first line
-    if (store.closed) { await fill(); if (queue.length) show(queue.shift()); $("intro").hidden = false; }
+    if (store.closed) { await fill(); if (queue.length) show(nextPage()); $("intro").hidden = false; }
   };
   return open();
 }

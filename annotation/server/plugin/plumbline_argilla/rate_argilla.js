@@ -1,7 +1,8 @@
 // The store of raters who are signed in: items out of their own queue in Argilla, answers by Argilla's API with their rights.
 const DATASET = location.pathname.split("/").pop(), AGAIN_MS = 20000, MOST = 100, EARLIER = 100;
-const terms = (entity, property, value) => ({type: "terms", scope: {entity, property}, values: [value]});
-const queueOf = status => ["response", ...(status === "pending" ? ["record"] : [])].map(entity => terms(entity, "status", status));
+const terms = (entity, property, ...values) => ({type: "terms", scope: {entity, property}, values});
+const given = status => [terms("response", "status", status)];
+const OPEN = [terms("response", "status", "pending", "draft"), terms("record", "status", "pending")];
 
 const argilla = async (task, questions, list, reader) => {
   const types = new Map(questions.map(question => [question.name, question.settings.type]));
@@ -62,7 +63,7 @@ const argilla = async (task, questions, list, reader) => {
 
   // A draft takes the place of a draft alone: an answer may have come from another browser meanwhile.
   const outdated = async (id, status) => (
-    status === "draft" && !(await search(queueOf("draft"), MOST)).some(record => record.id === id));
+    status === "draft" && !(await search(given("draft"), MOST)).some(record => record.id === id));
   const store = async (id, body) => {
     if (responses.has(id)) {
       if (await outdated(id, body.status)) return;
@@ -81,17 +82,13 @@ const argilla = async (task, questions, list, reader) => {
     }
   };
 
-  let begun = false, earlier = null;
+  let earlier = null;
   return {
     introduced: Boolean(room),  // participants of a crowd have read it all at the entrance
     key: `${task.study} ${task.queue} ${reader.id}`,
     rater: reader.id,
     door: {href: room || `/work?to=${encodeURIComponent(location.pathname)}`, label: WORDS.sign_in},
-    next: async n => {
-      const drafts = begun ? [] : handOut(await search(queueOf("draft"), MOST));
-      begun = true;
-      return drafts.length ? drafts : handOut(await search(queueOf("pending"), Math.min(n + waiting.size, MOST)));
-    },
+    next: async n => handOut(await search(OPEN, Math.min(n + waiting.size, MOST))),
     save: async (id, values, status, _, again) => {
       saving++;
       try {
@@ -114,7 +111,7 @@ const argilla = async (task, questions, list, reader) => {
     previous: async id => {
       if (!earlier) {
         const sort = {sort: [{scope: {entity: "record", property: "updated_at"}, order: "desc"}]};
-        const found = [...await search(queueOf("submitted"), EARLIER, sort), ...await search(queueOf("discarded"), EARLIER, sort)];
+        const found = [...await search(given("submitted"), EARLIER, sort), ...await search(given("discarded"), EARLIER, sort)];
         const at = record => record.responses[0].updated_at;
         earlier = found.filter(record => !handed.has(record.id)).sort((a, b) => at(a) < at(b) ? 1 : -1);
       }

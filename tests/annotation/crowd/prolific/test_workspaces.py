@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from annotation import server
@@ -16,8 +17,8 @@ from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
 from annotation.crowd.platform import Offer
-from annotation.crowd.prolific.workspaces import ArgillaRooms, read_rooms, room_of, rooms_file, timed
-from annotation.ratings.answers import Answer
+from annotation.crowd.prolific.workspaces import ArgillaRooms, read_rooms, room_of, rooms_file
+from annotation.ratings.answers import Answer, seconds_of
 from plumbline.errors import DataError, StudyError
 from plumbline.study import Study
 from tests.annotation.campaigns import answer, small
@@ -139,15 +140,16 @@ def test_answers_are_one_participants_and_count_nowhere_else(
 
 
 def test_seconds_are_those_since_the_answer_before_unless_there_was_a_pause() -> None:
-    def at(time: str) -> Answer:
-        return Answer(pair_id=time, values={}, submitted_at=f"2026-03-01T10:{time}+00:00", seconds=math.nan)
-
-    found = timed([at("11:31"), at("00:00.500000"), at("00:31"), at("01:00")])
-    assert [one.pair_id for one in found] == ["00:00.500000", "00:31", "01:00", "11:31"]
-    # 31 - 0.5 = 30.5; 60 - 31 = 29; more than ten minutes is a pause.
-    assert [one.seconds for one in found[1:3]] == [30.5, 29]
-    assert math.isnan(found[0].seconds)
-    assert math.isnan(found[3].seconds)
+    times = ("11:31", "00:00.500000", "00:31", "01:00", "12:01", "12:02", "12:02", "12:09")
+    answers = [
+        Answer(pair_id=str(n), values={}, submitted_at=f"2026-03-01T10:{at}+00:00") for n, at in enumerate(times)
+    ]
+    # 31 - 0.5 = 30.5; 60 - 31 = 29; more than ten minutes is a pause; two pairs at one time have none.
+    alone = [math.nan, math.nan, 30.5, 29, 30, math.nan, math.nan, 7]
+    np.testing.assert_equal(seconds_of(answers, {}), alone)
+    # Those of one page share their 31 seconds; one that was answered after another page has its own time.
+    page = dict.fromkeys("4567", "page") | {"7": "other"}
+    np.testing.assert_allclose(seconds_of(answers, page)[4:], [31 / 3, 31 / 3, 31 / 3, 7])
 
 
 def test_an_argilla_elsewhere_has_no_entrance(study: Study, argilla: Argilla) -> None:
