@@ -80,8 +80,8 @@ def criterion_answers(material: CampaignMaterial) -> dict[str, dict[str, SheetAn
     facts, answers = sheet_facts(material), dict[str, dict[str, SheetAnswer]]()
     entries = packaged("report/sheets/answers.yaml")["criterion"]
     for question, scale in zip(material.asked.questions, material.asked.asked(), strict=True):
-        known = facts | criterion_facts(material, question, scale)
-        answers[scale.name] = {name: answered(entry, known) for name, entry in entries.items()}
+        every = facts | criterion_facts(material, question, scale)
+        answers[scale.name] = {name: answered(entry, every) for name, entry in entries.items()}
     return answers
 
 
