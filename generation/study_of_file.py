@@ -29,7 +29,7 @@ from plumbline.store import atomic
 from plumbline.study import Study, load_study
 from plumbline.study.datasets import TaskType
 from plumbline.study.subject import is_reserved
-from plumbline.study.transformations import EIGHT
+from plumbline.study.transformations import AXES, EIGHT
 from plumbline.words import shows
 
 FOLDER = Path("studies")
@@ -435,11 +435,11 @@ def _by_system(frame: pd.DataFrame, guessed: Guess, path: Path) -> pd.DataFrame:
 
 def _systems(columns: Sequence[str]) -> dict[str, str]:
     """Return the column of each system by the name that a study can give it: its plain letters, else its number."""
-    systems: dict[str, str] = {}
+    systems, taken = dict[str, str](), {"systems", "own", *EIGHT, *AXES}
     for number, column in enumerate(columns, 1):
         letters = unicodedata.normalize("NFKD", column).encode("ascii", "ignore").decode().lower()
         plain = re.sub(r"[^a-z0-9]+", "_", letters).strip("_")[:50]
-        free = plain[:1].isalpha() and not is_reserved(plain) and plain not in EIGHT
+        free = plain[:1].isalpha() and not is_reserved(plain) and plain not in taken
         name = plain if free else f"system_{plain or number}"
         while name in systems:
             name = f"{plain or 'system'}_{number}"

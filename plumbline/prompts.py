@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from plumbline.errors import StudyError
 from plumbline.identity import identity
-from plumbline.reading import read_yaml
+from plumbline.reading import read_yaml, with_lines
 from plumbline.resources import resource, working
 from plumbline.study.base import StudyPart, complaints
 from plumbline.study.transformations import EIGHT, Transformation
@@ -70,7 +70,7 @@ def read_prompt(path: Path, kind: type[P]) -> P:
     except FileNotFoundError:
         raise StudyError(f"no prompt file {path}") from None
     except ValidationError as error:
-        raise StudyError(*(f"{path}: {fault}" for fault in complaints(error))) from None
+        raise StudyError(*with_lines(path, complaints(error))) from None
     if prompt.name != path.stem:
         raise StudyError(f"{path}: its name is {prompt.name!r}; a prompt has the name of its file")
     return prompt

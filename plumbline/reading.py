@@ -11,11 +11,12 @@ import codecs
 import contextlib
 import copy
 import functools
+import itertools
 import json
 import re
 import stat
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -194,6 +195,10 @@ def parse_yaml(text: str) -> Any:
     """
     try:
         return copy.deepcopy(_loaded(text))
+    except yaml.MarkedYAMLError as error:
+        mark: Any = error.problem_mark or error.context_mark  # PyYAML's stubs do not know what marks hold
+        location = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        raise MalformedError(f"{location}{'; '.join(filter(None, [error.problem, error.context]))}") from None
     except yaml.YAMLError as error:
         raise MalformedError(str(error)) from None
     except RecursionError:
@@ -207,6 +212,62 @@ def _loaded(text: str) -> Any:
     """Return the value of a text, cached: a command reads its rubric a dozen times."""
     _look_through(text)
     return yaml.load(text, Loader=_Loader)  # noqa: S506 (a SafeLoader)
+
+
+_PLACE, _QUOTED = re.compile(r"([\w-]+)(?:[.,:] ?| )"), re.compile("'([^']{1,100})'")
+_NUMBERED = re.compile(r"\(line [0-9]+\)$")
+
+
+def with_lines(path: Path, faults: Sequence[str]) -> list[str]:
+    """Return faults of a YAML file, each behind the file's name and with the line that it is about, if it has one.
+
+    A fault begins with its place (`sample.pairs: ...`); of what it quotes, the first that stands there has the line.
+    """
+    try:
+        root: yaml.Node | None = yaml.compose(read_text(path), Loader=_Loader)
+    except (OSError, DataError, yaml.YAMLError):
+        root = None
+    lines = [f"{path}: {fault}" for fault in faults]
+    return [
+        f"{line} (line {number})" if root and not _NUMBERED.search(line) and (number := _line(root, fault)) else line
+        for line, fault in zip(lines, faults, strict=True)
+    ]
+
+
+def _line(node: yaml.Node, fault: str) -> int:
+    """Return the line below a node that a fault is about; 0 if it is about the whole."""
+    line, rest = 0, fault
+    while (start := _PLACE.match(rest)) and (inner := dict(_inner(node)).get(start[1])):
+        line, node, rest = inner[0], inner[1], rest[start.end() :]
+    quoted = [word for word in _QUOTED.findall(rest) if word]
+    below = list(_scalars(node))
+    return next((number for word in quoted for name, number in below if name == word), line)
+
+
+def _inner(node: yaml.Node) -> Iterator[tuple[str, tuple[int, yaml.Node]]]:
+    """Yield the keys or places of a node, each with its line and what it holds."""
+    if isinstance(node, yaml.MappingNode):
+        yield from ((str(key.value), (key.start_mark.line + 1, value)) for key, value in node.value)
+    elif isinstance(node, yaml.SequenceNode):
+        yield from ((str(index), (value.start_mark.line + 1, value)) for index, value in enumerate(node.value))
+
+
+def _scalars(node: yaml.Node) -> Iterator[tuple[str, int]]:
+    """Yield the keys and values below a node with their lines, outer ones first."""
+    level, seen = [node], set[int]()
+    while level:
+        further: list[yaml.Node] = []
+        for part in level:
+            if id(part) in seen:  # an alias
+                continue
+            seen.add(id(part))
+            if isinstance(part, yaml.ScalarNode):
+                yield str(part.value), part.start_mark.line + 1
+            elif isinstance(part, yaml.MappingNode):
+                further += itertools.chain.from_iterable(part.value)
+            elif isinstance(part, yaml.SequenceNode):
+                further += part.value
+        level = further
 
 
 _Level = tuple[str | None, int]  # anchor and value count of each open collection

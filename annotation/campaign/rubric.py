@@ -28,7 +28,7 @@ from plumbline.errors import StudyError, nearest
 from plumbline.fields import SECOND, expected_of
 from plumbline.identity import identity
 from plumbline.languages import display_name
-from plumbline.reading import read_yaml
+from plumbline.reading import read_yaml, with_lines
 from plumbline.records import Pair
 from plumbline.scales import Continuous, Scale
 from plumbline.study import Study
@@ -264,14 +264,14 @@ def load_rubric(study: Study, folder: Path | None = None, tasks: Sequence[HumanT
         groups = {name: tasks_by_dataset.get(name) for name in study.kinds}
         rubric = Rubric.model_validate(with_groups(content, judging, groups))
     except StudyError as error:
-        raise StudyError(*(f"{path}: {fault}" for fault in error.args)) from None
+        raise StudyError(*with_lines(path, error.args)) from None
     except ValidationError as error:
-        raise StudyError(*(f"{path}: {fault}" for fault in complaints(error))) from None
-    if fault := next(itertools.chain(rubric.unusable(), wrong_fields(rubric, judging, study.kinds)), ""):
-        raise StudyError(f"{path}: {fault}")
+        raise StudyError(*with_lines(path, complaints(error))) from None
+    if faults := [*rubric.unusable(), *wrong_fields(rubric, judging, study.kinds)]:
+        raise StudyError(*with_lines(path, faults))
     pools = list(dict.fromkeys(kind.pool for kind in study.kinds.values()))
     if fault := next(_wrong_rules(rubric, study.acceptance, pools, by_blocks=bool(study.raters.blocks)), ""):
-        raise StudyError(f"{study.file}: {fault}")
+        raise StudyError(*with_lines(study.file, [fault]))  # others may follow from it
     return rubric
 
 

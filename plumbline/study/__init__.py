@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,7 +24,7 @@ from pydantic import (
 
 from plumbline.errors import StudyError, nearest
 from plumbline.identity import identity
-from plumbline.reading import read_yaml
+from plumbline.reading import read_yaml, with_lines
 from plumbline.resources import IN_CHECKOUT, resource, working
 from plumbline.resources import ROOT as ROOT
 from plumbline.study.base import Code, Name, Seed, StudyPart, as_is, complaints, distinct, refuse_duplicates
@@ -151,7 +151,29 @@ class Study(StudyPart):
         return value
 
     @model_validator(mode="after")
-    def _has_what_its_subject_needs(self) -> Study:
+    def _without_contradictions(self, info: ValidationInfo) -> Study:
+        custom = {**EIGHT, **(info.context or {}).get("transformations", {})}
+        kinds = [custom[name] for name in self.transformations]
+        self._has_what_its_subject_needs()
+        faults = list[str]()
+        checks: tuple[Callable[[], None], ...] = (
+            lambda: self._has_a_generator_for(kinds),
+            lambda: refuse_undecidable(self.acceptance, self.raters, crowd=bool(self.crowd)),
+            self._stops_where_it_can,
+            lambda: refuse_unfit_judges(self.judges, self.raters),
+            lambda: self._shows_systems_together(kinds),
+            lambda: self._judges_changes_of_meaning(kinds),
+        )
+        for check in checks:
+            try:
+                check()
+            except (StudyError, ValueError) as error:
+                faults.append(str(error))
+        if faults:
+            raise ValueError("\n".join(faults))
+        return self
+
+    def _has_what_its_subject_needs(self) -> None:
         keys, subject = self.model_fields_set, self.subject
         if self.judging.needs_datasets and "datasets" not in keys:
             raise ValueError("datasets: Field required")
@@ -162,30 +184,29 @@ class Study(StudyPart):
         names = self.judging.model_names()  # tables list them and embedding models by name
         if shared := [model.name for model in self.evaluation.models if model.name in names]:
             raise ValueError(f"judges: {shared[0]!r} is also the name of an embedding model; rename one of them")
-        return self
 
-    @model_validator(mode="after")
-    def _can_be_decided(self, info: ValidationInfo) -> Study:
-        rule, custom = self.acceptance, (info.context or {}).get("transformations", {})
-        if asking := [name for name in self.transformations if (custom.get(name) or EIGHT[name]).calls]:
+    def _has_a_generator_for(self, kinds: Sequence[Transformation]) -> None:
+        if asking := [kind.name for kind in kinds if kind.calls]:
             self.generator.refuse_absence(f"{asking[0]} needs one")
-        refuse_undecidable(rule, self.raters, crowd=bool(self.crowd))
+
+    def _stops_where_it_can(self) -> None:
         if self.raters.blocks and (reason := self.judging.refusals.get("raters.blocks")):
             raise ValueError(f"raters.blocks: {reason}")
-        refuse_unfit_judges(self.judges, self.raters)
-        queues = [kind.queue for name in self.transformations if (kind := custom.get(name)) and kind.queue]
+
+    def _shows_systems_together(self, kinds: Sequence[Transformation]) -> None:
+        queues = [kind.queue for kind in kinds if kind.queue]
         if self.sample.together and len(set(queues)) == len(queues):
             raise ValueError("sample.together: no two transformations share a queue; give them the same `queue`")
         if self.sample.together and self.raters.blocks:
             raise ValueError("sample.together: raters.blocks show each system's outputs at times of their own")
-        for name in self.transformations:
-            kind = custom.get(name) or EIGHT[name]
-            if kind.meaning == "changed" and not any(kind.pool in clause.pools for clause in rule.rules):
+
+    def _judges_changes_of_meaning(self, kinds: Sequence[Transformation]) -> None:
+        for kind in kinds:
+            if kind.meaning == "changed" and not any(kind.pool in clause.pools for clause in self.acceptance.rules):
                 raise ValueError(
-                    f"{name!r} changes the meaning on purpose and needs a rule of its own in acceptance.rules, such as"
-                    f" {{question: quality, at_most: 2, pools: [{kind.pool}]}}"
+                    f"{kind.name!r} changes the meaning on purpose and needs a rule of its own in acceptance.rules,"
+                    f" such as {{question: quality, at_most: 2, pools: [{kind.pool}]}}"
                 )
-        return self
 
     @property
     def file(self) -> Path:
@@ -320,29 +341,54 @@ def load_study(file: str | Path, exports: str | Path | None = None) -> Study:
         raise StudyError(f"no study file {file} on this machine; {hint}") from None
     if not isinstance(data, dict):
         raise StudyError(f"{path}: a study is a mapping of keys to values; see {resource('studies/demo.yaml')}")
+    faults = list[str]()
     try:
         for part in ("crowd", "bundle"):  # which may be in files of their own
             if isinstance(named := data.get(part), str):
+                data = {name: value for name, value in data.items() if name != part}
                 try:
-                    data = {**data, part: read_yaml(path.parent / named)}
+                    data[part] = read_yaml(path.parent / named)
                 except FileNotFoundError:
-                    raise StudyError(f"{part}: no file {path.parent / named}; correct its path") from None
+                    faults.append(f"{part}: no file {path.parent / named}; correct its path")
         context: dict[str, Any] = {"transformations": {}, "engines": data.get("engines")}
         if isinstance(data.get("subject"), dict) and data["subject"].get("kind") == HUMAN:
             data = with_human(data, context)
         if isinstance(data.get("transformations"), list):
-            names, context["transformations"] = own_transformations(data["transformations"], path.resolve().parent)
-            data = {**data, "transformations": names}
-        study = Study.model_validate(data, context=context)
+            try:
+                names, context["transformations"] = own_transformations(data["transformations"], path.resolve().parent)
+                data = {**data, "transformations": names}
+            except StudyError as error:
+                faults += error.args
+                data = {name: value for name, value in data.items() if name != "transformations"}
+        study = _validated(data, context, faults)
         study._own = custom = context["transformations"]
         study._own = {**custom, **within_languages(study.transforming, study.languages, study.generator)}
         refuse_unreachable(study, known_texts(study))
     except (ValidationError, StudyError) as error:
-        faults = complaints(error) if isinstance(error, ValidationError) else error.args
-        raise StudyError(*(f"{path}: {fault}" for fault in faults)) from None
+        faults += complaints(error) if isinstance(error, ValidationError) else error.args
+        raise StudyError(*with_lines(path, faults)) from None
     study._file = path.resolve()
     study._options = ("--study", str(file), *(("--exports", str(exports)) if exports is not None else ()))
     if exports is not None:
         folder = place(exports, "--exports")  # a local one, or any that fsspec knows (`s3://bucket/studies`)
         study._exports = folder if "://" in str(exports) else resolved(folder, "--exports")
+    return study
+
+
+def _validated(data: Mapping[str, Any], context: Mapping[str, Any], faults: Sequence[str]) -> Study:
+    """Return the study. Raises ValidationError; with `faults` of parts that are left out, StudyError for other parts.
+
+    What a part left out would contradict is not known then.
+    """
+    try:
+        study = Study.model_validate(data, context=context)
+    except ValidationError as error:
+        if not faults:
+            raise
+        whole = "\n".join(
+            cause["msg"] for cause in error.errors() if not cause["loc"] and cause["type"] == "value_error"
+        )
+        raise StudyError(*(fault for fault in complaints(error) if fault not in whole)) from None
+    if faults:
+        raise StudyError
     return study

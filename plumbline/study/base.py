@@ -191,9 +191,9 @@ def complaints(error: ValidationError) -> list[str]:
             for previous, part in zip((None, *parts), parts, strict=False)
             if not (part in _KINDS and previous == "subject") and part not in TAGS
         )
-        fault = _in_words(cause["type"], cause, of_kind)
-        fault = fault if len(fault) <= LONGEST else f"{fault[:LONGEST]} ..."
-        lines.append(f"{location}: {fault}" if location else fault)
+        for fault in _in_words(cause["type"], cause, of_kind).split("\n"):  # contradictions, of a study as a whole
+            words = fault if len(fault) <= LONGEST else f"{fault[:LONGEST]} ..."
+            lines.append(f"{location}: {words}" if location else words)
     return lines
 
 

@@ -22,7 +22,7 @@ from pydantic.json_schema import SkipJsonSchema
 from plumbline.error_types import FLAGS, Flag, Flags
 from plumbline.errors import StudyError
 from plumbline.languages import language_code
-from plumbline.reading import read_yaml
+from plumbline.reading import read_yaml, with_lines
 from plumbline.resources import resource
 from plumbline.study.base import TAGS, Line, Name, StudyPart, Words, complaints, distinct
 from plumbline.study.engines import EngineSpec
@@ -250,16 +250,22 @@ def own_transformations(entries: Sequence[Any], base: Path) -> tuple[list[Any], 
 
     Other entries (names, or faulty entries) stay as they are. Raises StudyError with the place.
     """
-    names, custom = list[Any](), dict[str, Transformation]()
+    names, custom, faults = list[Any](), dict[str, Transformation](), list[str]()
     for position, entry in enumerate(entries):
         if not isinstance(entry, dict) and not (isinstance(entry, str) and "." in entry):
             names.append(entry)
             continue
-        kind = _read(entry, base, f"transformations.{position}")
+        try:
+            kind = _read(entry, base, f"transformations.{position}")
+        except StudyError as error:
+            faults += error.args
+            continue
         if kind.name in custom:
-            raise StudyError(f"transformations.{position}: {kind.name!r} appears twice; give each its own name")
+            faults.append(f"transformations.{position}: {kind.name!r} appears twice; give each its own name")
         names.append(kind.name)
         custom[kind.name] = kind
+    if faults:
+        raise StudyError(*faults)
     refuse_mixed_up(custom)
     return names, custom
 
@@ -287,7 +293,7 @@ def within_languages(
 
 def _read(entry: dict[Any, Any] | str, base: Path, field: str) -> Transformation:
     """Return a user's own transformation, from a mapping or the file that it names."""
-    file = None
+    file, entry_field = None, field
     if isinstance(entry, str):
         file = base / entry
         field = f"{field}: {file}"
@@ -300,7 +306,9 @@ def _read(entry: dict[Any, Any] | str, base: Path, field: str) -> Transformation
     try:
         transformation = Transformation.model_validate(entry)
     except ValidationError as error:
-        raise StudyError(*(f"{field}: {fault}" for fault in complaints(error))) from None
+        if file:
+            raise StudyError(*(f"{entry_field}: {line}" for line in with_lines(file, complaints(error)))) from None
+        raise StudyError(*(f"{entry_field}: {fault}" for fault in complaints(error))) from None
     if transformation.order is not None:
         raise StudyError(f"{field}: only HTEB's transformations may have `order`; take it out")
     return transformation.placed(file.parent if file else base, file)

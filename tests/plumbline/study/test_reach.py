@@ -42,18 +42,24 @@ def read(folder: Path, **parts: Any) -> Study:
         (
             {"datasets": TWO, "sample": {"pairs": 20}},
             "min_pairs 20 is more than the 10 pairs .* split over 2 languages .de, en.*"
-            "write sample.pairs: 40 .or more., acceptance.min_pairs: 10 or acceptance.scope: transformation$",
+            r"write sample.pairs: 40 .or more., acceptance.min_pairs: 10 or acceptance.scope: transformation \(line",
         ),
         # 39 are 19 and 20.
         ({"datasets": TWO, "sample": {"pairs": 39}}, "than the 19 pairs .*sample.pairs: 40 "),
         # English has two tasks, German one: 60 pairs are 15, 15 and 30.
         (
             {"datasets": TASKS, "sample": {"pairs": 60}, "acceptance": {"scope": "task"}},
-            "than the 15 pairs .*2 languages .de, en. and their tasks.*sample.pairs: 80 .*acceptance.scope: language$",
+            r"than the 15 pairs .*2 languages .de, en. and their tasks.*pairs: 80 .*acceptance.scope: language \(line",
         ),
-        ({"sample": {"pairs": 6}}, "min_pairs 20 is more than sample.pairs 6: .*sample.pairs: 20 .*min_pairs: 6$"),
+        (
+            {"sample": {"pairs": 6}},
+            r"min_pairs 20 is more than sample.pairs 6: .*sample.pairs: 20 .*min_pairs: 6 \(line .*$",
+        ),
         # No more pairs than one for two languages: there is no number of pairs to lower to.
-        ({"datasets": TWO, "sample": {"pairs": 1}}, r"than the 0 pairs .*write sample.pairs: 40 \(or more\)$"),
+        (
+            {"datasets": TWO, "sample": {"pairs": 1}},
+            r"than the 0 pairs .*write sample.pairs: 40 \(or more\) \(line .*$",
+        ),
         ({"raters": {"per_pair": 1}, "acceptance": {"min_raters": 1, "min_ac2": 0.4}}, "min_ac2` needs two ratings"),
         (
             {"raters": {"per_pair": 3, "people": ["ada"]}},
@@ -65,7 +71,7 @@ def read(folder: Path, **parts: Any) -> Study:
                 "datasets": TWO,
                 "acceptance": {"min_pairs": 12},
             },
-            "min_pairs 12 is more than the 10 items of 'pairs' .subject.tasks.*acceptance.min_pairs: 10$",
+            r"min_pairs 12 is more than the 10 items of 'pairs' .subject.tasks.*acceptance.min_pairs: 10 \(line .*$",
         ),
     ],
 )

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from pydantic import ValidationError
 
 from plumbline.errors import StudyError
@@ -68,6 +69,63 @@ def test_a_prompt_that_is_written_out_has_only_the_faults_of_that_form(call: obj
     with pytest.raises(ValidationError) as error:
         Transformation.model_validate({"name": "mine", "axis": "form", "calls": [call]})
     assert complaints(error.value) == faults
+
+
+def test_each_fault_of_a_study_file_has_its_line_also_beside_files_that_are_missing(tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text("name: own\n\naxis: form\nfuncton: a:b\n", encoding="utf-8")
+    written = """\
+name: mine
+sampel: {pairs: 3}
+datasets:
+  - name: d
+    task: stss
+    path: d.csv
+    language: en
+transformations:
+  - {name: x, axis: form, outputs: {path: x.csv, outptu: y}}
+  - own.yaml
+crowd: no_such.yaml
+raters:
+  per_pair: two
+"""
+    path = tmp_path / "study.yaml"
+    path.write_text(written, encoding="utf-8")
+    with pytest.raises(StudyError) as error:
+        load_study(path)
+    said = [line.removeprefix(f"{path}: ") for line in str(error.value).splitlines()]
+    assert [(line.split(": ")[0], line.rpartition(" (line ")[2]) for line in said] == [
+        ("crowd", "11)"),
+        ("transformations.0", "9)"),
+        ("transformations.1", "4)"),  # of its own file
+        ("unknown key 'sampel'; did you mean 'sample'? (line 2)", "2)"),
+        ("datasets.0.task", "5)"),
+        ("raters.per_pair", "13)"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("name: a\nsample:\n  pairs: 3\n  pairs: 4\n", "line 4, column 3: key 'pairs' appears twice"),
+        ("name: a\nsample: {pairs: 3\n", "line 3, column 1: did not find expected ',' or '}'"),
+        ("name: a\nraters: *who\n", r"line 2: \*who has no complete anchor before it"),
+        ("name: a\nraters: &who {per_pair: 0}\nsample: *who\n", r"raters.per_pair: .* \(line 2\)"),
+    ],
+)
+def test_a_fault_of_yaml_has_line_and_column(tmp_path: Path, text: str, says: str) -> None:
+    (tmp_path / "study.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(StudyError, match=says):
+        load_study(tmp_path / "study.yaml")
+
+
+def test_contradictions_are_named_at_once(tmp_path: Path) -> None:
+    own = {"name": "no", "axis": "form", "meaning": "changed", "outputs": {"path": "x.csv"}}
+    data = {"name": "mine", "datasets": study_data()["datasets"], "transformations": [own, "paraphrasing"]}
+    (tmp_path / "study.yaml").write_text(yaml.safe_dump(data), encoding="utf-8")
+    with pytest.raises(StudyError) as error:
+        load_study(tmp_path / "study.yaml")
+    needs, changes = str(error.value).splitlines()
+    assert "paraphrasing needs one" in needs and "'no' changes the meaning on purpose" in changes
 
 
 def test_a_faulty_engine_is_named_once_and_no_fault_of_another_is_hidden(tmp_path: Path) -> None:
