@@ -119,9 +119,14 @@ def revoke_link(connection: Connection, name: str) -> bool:
     return bool(call(connection, "DELETE", f"users/{user['id']}/link")["ended"])
 
 
-def _with_link(connection: Connection, name: str) -> dict[str, Any]:
+def refuse_without_links(connection: Connection) -> None:
+    """Raise StudyError for an Argilla that is not our own server."""
     if connection.home is None:
-        raise StudyError(f"{connection.url}: only the server of `plumbline serve` has links; leave --links out")
+        raise StudyError(f"{connection.url}: only the server of `plumbline serve` has links; use passwords there")
+
+
+def _with_link(connection: Connection, name: str) -> dict[str, Any]:
+    refuse_without_links(connection)
     user = account_of(connection, name)
     if user["role"] != "annotator":
         raise StudyError(f"user {name!r}: has the role {user['role']}; only annotators can have a link")

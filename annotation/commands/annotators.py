@@ -68,6 +68,8 @@ def invite(
         raise StudyError(f"{study.file} names nobody in raters.people; add names there, or to the command")
     if people is not None and (unlisted := [name for name in invited if name not in people]):
         raise StudyError(f"{study.file}: raters.people does not name {unlisted[0]!r}; add the name there first")
+    if links:
+        accounts.refuse_without_links(connection)
     work = _work(CampaignRecords(study), ours=has_rating_page(connection))  # refused before accounts are made
     passwords = accounts.add(connection, home, invited)
     reads = accounts.languages(connection, home)

@@ -16,7 +16,7 @@ from annotation.argilla import accounts
 from annotation.argilla.client import Argilla, guard
 from annotation.server.home import call
 from plumbline import __main__
-from plumbline.errors import DataError, ServiceError
+from plumbline.errors import DataError, ServiceError, StudyError
 
 Run = Callable[..., str]
 
@@ -100,6 +100,8 @@ def test_the_same_commands_on_an_argilla_elsewhere(argilla: Argilla, home: serve
     assert password is not None and signs_in(argilla, "remote", password)
     assert signs_in(argilla, "remote", accounts.reset(elsewhere, "remote"))
     assert accounts.languages(elsewhere, other) == {"remote": ("en",)} and not accounts.languages(elsewhere, home)
+    with pytest.raises(StudyError, match="only the server of `plumbline serve` has links"):
+        accounts.revoke_link(elsewhere, "remote")
     assert accounts.remove(elsewhere, other, "remote") == 0
     assert not other.credentials_file.exists() and not other.database.exists()
     with pytest.raises(ServiceError, match="refused GET users"):

@@ -845,7 +845,7 @@ function start(task, store) {
     const first = makeIntro(advance);
     if ((store.introduced || remembered().has("seen")) && !store.closed) return advance();
     page("intro");
-    first.focus({preventScroll: true});  // the instructions begin at their first line
+    if (window === window.top) first.focus({preventScroll: true});  // the instructions begin at their first line
     if (store.closed) { await fill(); if (queue.length) show(nextPage()); $("intro").hidden = false; }
   };
   return open();
