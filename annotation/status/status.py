@@ -25,6 +25,7 @@ from annotation.records import Decision, Fixed, Sign, Verdict
 from annotation.sampling.candidates import flagged_supply
 from annotation.sampling.queues import SCOPES, frames_by_queue
 from annotation.sampling.sample import mismatch
+from annotation.status.monitoring import Going
 from annotation.status.progress import Stage, Workload, by_pair, by_rater, by_transformation, stages_of
 from annotation.verdicts.conclusion import Conclusion, looked_at
 from annotation.verdicts.counted import Ahead, ahead, never_lines
@@ -61,6 +62,7 @@ class Status:
     undecided: tuple[Ahead, ...]  #: the groups that are judged apart and not decided so far, with what can still come
     decided: bool  #: whether nothing is undecided any more, by verdicts or, with blocks, so far
     doubts: tuple[str, ...]  #: what is doubtful about what was collected and decided (`annotation.verdicts.doubts`)
+    going: Going  #: agreement and pace so far
     sources: tuple[str, ...]  #: where ratings came from
     simulated: bool
     rules_fixed: Fixed = ""  #: whether the rules of the verdicts that hold were fixed after the first rating
@@ -150,6 +152,7 @@ def read_status(
         blocks=tuple(
             f"{of_group(key)}: {'; '.join([group.decision, *group.lines()])}" for key, group in evidence.blocks.items()
         ),
+        going=Going.of(evidence, progress, stages["collected"].at or read_at),
         again=_again(evidence, stages["published"], undecided),
     )
 

@@ -15,6 +15,7 @@ from annotation.campaign.offering import LEDGER, ledgers
 from annotation.options import CampaignOptions
 from annotation.records import Outcome, Verdict
 from annotation.statistics.systems import SideBySide
+from annotation.status.monitoring import agreement_exhibit
 from annotation.status.progress import PEOPLE_REPORT
 from annotation.status.status import Status, server_line, status_now
 from annotation.verdicts.counted import never_lines
@@ -46,7 +47,13 @@ def status_text(status: Status, names: Mapping[str, str] = MappingProxyType({}))
     ]
     if len(status.progress):
         looks = [looks_exhibit(status.looks, study.called).text()] if len(status.looks) else []
-        parts += [_progress_text(status), *filter(None, ["\n".join(status.blocks)]), *looks, _rater_text(status, names)]
+        parts += [
+            _progress_text(status),
+            *filter(None, ["\n".join(status.blocks)]),
+            *looks,
+            *_going(status),
+            _rater_text(status, names),
+        ]
     if line := server_line(status):
         parts.append(line)
     if status.sources:
@@ -282,6 +289,13 @@ def _progress_text(status: Status) -> str:
     note = f"{', '.join(answered)}: {item}s with at least that many answers that count."
     note += f" Withdrawn {item}s, and answers to them, are in no other column." if withdrawn else ""
     return f"{columns(header, rows)}\n{note}"
+
+
+def _going(status: Status) -> list[str]:
+    """Return the agreement so far and the pace, as far as there are ratings."""
+    going = status.going
+    agreement = [agreement_exhibit(going.agreement, status.study.called).text()] if len(going.agreement) else []
+    return [*agreement, *([str(going.pace)] if going.pace else [])]
 
 
 def _rater_text(status: Status, names: Mapping[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""The page on the campaign: progress, raters, signs of careless answers, and what a crowd costs."""
+"""The page on the campaign: progress, agreement, pace, raters, signs of careless answers, and what a crowd costs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from annotation.sampling.sample import COMMAND as SAMPLE
+from annotation.status.monitoring import agreement_exhibit
 from annotation.verdicts.tables import display, scoped
 from plumbline.exhibits.charts import NEUTRAL, WIDTH, Kinds, colours, rows, tips
 from plumbline.exhibits.table import Cell, Exhibit, cell
@@ -23,7 +24,7 @@ _ROW = 26  # pixels
 
 def draw(reader: CampaignReader) -> None:
     """Draw the page."""
-    sections(*(partial(part, reader) for part in (_progress, _raters, _quality, _crowd)))
+    sections(*(partial(part, reader) for part in (_progress, _going, _raters, _quality, _crowd)))
     report(reader, "campaign", "every rater, sign and decision, and which ratings count")
 
 
@@ -85,6 +86,17 @@ def progress_bars(progress: pd.DataFrame) -> alt.LayerChart:
     wanted = base.mark_bar(color=NEUTRAL, opacity=0.3).encode(x=answers)
     counted = base.mark_bar(height={"band": 0.5}).encode(x=alt.X("counting:Q"), color=kinds.colour)
     return alt.LayerChart(layer=[wanted, counted], width=WIDTH * 2 // 3, height=_ROW * len(ordered))
+
+
+def _going(reader: CampaignReader) -> None:
+    going = reader.status().going
+    if going.agreement.empty and going.pace is None:
+        return
+    heading("While ratings come")
+    if going.pace is not None:
+        st.text(str(going.pace))
+    if len(going.agreement):
+        exhibit(reader.name, agreement_exhibit(going.agreement, reader.study.called))
 
 
 def _raters(reader: CampaignReader) -> None:

@@ -50,7 +50,7 @@ SECTIONS = {
         "Ratings and agreement (HTEB, Table 2)",
         "In full",
     ],
-    "campaign": ["Progress", "Raters", "Signs of careless answers", "In full"],
+    "campaign": ["Progress", "While ratings come", "Raters", "Signs of careless answers", "In full"],
     "scores": [
         "By axis (HTEB, Tables 14 and 15)",
         "By transformation (HTEB, Figure 6)",

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
+import numpy as np
 import pandas as pd
 import pytest
+from irrCAC.raw import CAC
 
 from annotation.campaign.records import CampaignRecords
 from annotation.ratings.decisions import withdraw
 from annotation.records import Member
 from annotation.sampling.queues import in_order
 from annotation.sampling.sample import draw_sample
+from annotation.status.monitoring import pace_of
 from annotation.status.progress import Workload, by_pair, by_rater, by_transformation, stages_of
 from annotation.status.status import Status, read_status
 from annotation.status.text import headline, next_step, status_text
@@ -272,6 +275,46 @@ def test_an_unfinished_campaign_shows_no_decision_unless_the_rule_allows_to_look
     assert set(status.progress["verdict"]) == {"ready: run accept"} and following == f"{MAIN} accept {ARGUMENTS}"
     give(generated, "abcde", pairs=24)
     assert at(fixed)[0].progress["surplus"].eq(24).all()
+
+
+def test_the_pace_by_hand() -> None:
+    """Six answers in the 3 hours before the last collection, after one two days before, make two an hour."""
+    to = datetime(2026, 3, 31, 11, tzinfo=UTC)
+    hours = [51, 3, 2.5, 2, 1, 0.5, 0.1]
+    frame = ratings_of([(f"p{number}", "a", "submitted", 0) for number in range(7)])
+    frame["submitted_at"] = [to - timedelta(hours=ago) for ago in hours for _ in range(2)]
+    pace = pace_of(frame, 10, to)
+    assert pace is not None and (pace.answers, pace.an_hour) == (6, pytest.approx(2))
+    assert pace.ends == to + timedelta(hours=5)
+    assert str(pace) == (
+        "Pace: 6 answers in 3.0 hours before 2026-03-31 11:00 UTC, 2.0 an hour; 10 are open, the last of them expected"
+        " on 2026-03-31 16:00 UTC."
+    )
+    nobody = pace_of(frame, 10, to + timedelta(days=3))
+    assert nobody is not None and nobody.ends is None and "no answer in the 24 hours before" in str(nobody)
+    assert pace_of(frame.assign(simulated=True), 10, to) is None and pace_of(frame[:0], 10, to) is None
+    assert "expected" not in str(pace_of(frame, 0, to))
+
+
+def test_agreement_so_far_is_irrcacs_over_all_ratings_that_count(generated: Study) -> None:
+    draw_sample(generated)
+    give(generated, "abc", pairs=10)
+    generator, ratings = np.random.default_rng(7), CampaignRecords(generated).all_ratings
+    values = (ratings["value"] - generator.integers(0, 2, len(ratings))).astype(float)
+    rows = [Rating(**row) for row in ratings.assign(value=values).to_dict("records")]
+    Manifest.of(generated).write_table("ratings.parquet", rows, Rating)
+    status, _ = at(generated)
+    found = status.going.agreement.set_index(["question", "coefficient"])
+    table = ratings.assign(value=values)[ratings["question"] == "quality"].pivot(
+        index="pair_id", columns="rater_id", values="value"
+    )
+    theirs = CAC(table.reset_index(drop=True), weights="ordinal", categories=[1, 2, 3, 4, 5]).gwet()["est"]
+    ac2 = found.loc["quality", "AC2"]
+    assert ac2["value"] == pytest.approx(theirs["coefficient_value"], abs=1e-5) and ac2["n_ratings"] == len(table) * 3
+    assert (ac2["low"], ac2["high"]) == pytest.approx(theirs["confidence_interval"], abs=1e-3)
+    assert found.loc["quality", "alpha"]["low"] < found.loc["quality", "alpha"]["high"] < 1
+    text = status_text(status)
+    assert "Agreement so far, with 95% intervals over pairs" in text and f"{ac2['value']:.2f} [" in text
 
 
 def test_nobody_waits_for_what_cannot_decide(generated: Study) -> None:
