@@ -37,6 +37,7 @@ from annotation.sampling.candidates import flagged_supply
 from annotation.sampling.controls import ControlDesign
 from annotation.sampling.queues import queues_of
 from annotation.sampling.sample import draw_sample, extend_sample, sample_settings
+from annotation.server import has_database
 from annotation.status.status import read_status
 from annotation.status.text import headline
 from annotation.verdicts.acceptance import accept, answers_lines
@@ -268,6 +269,9 @@ def collect_answers(  # noqa: PLR0913  # a command's options
             collect_campaigns(study, options, replace=replace, participants=participants)
             if ARGILLA not in places:
                 return
+        elif study.crowd and not places and not has_database(home):
+            offer = f"`{study.command('publish')}`, or for a crowd `{study.command('crowd plan')}`"
+            raise StudyError(f"{study.name}: nobody was asked yet; first {offer}")
         with connect(home, existing=True) as argilla:
             ratings = take_in(study, home, argilla, replace=replace)
     answers = ratings.drop_duplicates(["pair_id", "rater_id"])  # a rating for each question or candidate

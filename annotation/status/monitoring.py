@@ -91,7 +91,7 @@ def _coefficients(evidence: Evidence) -> Iterator[tuple[object, ...]]:
             continue
         summary = summarise(ratings, question, design, design.seed)
         named = [(COEFFICIENTS[name], getattr(summary, name)) for name in SHOWN if design.asked(question).has_points]
-        named += [(f"{other.name} {other.label}".strip(), other.estimate) for other in summary.coefficients]
+        named += [(f"{each.name} {each.label}".strip(), each.estimate) for each in summary.coefficients]
         word = at_least(summary) if design.asked(question).has_points else ""
         for name, estimate in named:
             numbers = estimate.value, estimate.low, estimate.high, summary.n_pairs, summary.n_ratings

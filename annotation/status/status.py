@@ -108,8 +108,7 @@ def read_status(
     mismatched = mismatch(evidence, [*evidence.known_pairs, *evidence.known_controls])
     verdicts, outdated = _reached(evidence) if reached is None else (reached, "")
     stages = stages_of(evidence, manifest or evidence.manifest, mismatched, outdated)
-    ratings = read.known
-    found_signs = evidence.signs if len(ratings) else []
+    ratings, found_signs = read.known, evidence.signs if len(read.known) else []
     rules, broken = _rules(evidence)
     sampled = stages["sample"].state != "not yet"  # before, the outputs that it would be drawn from are checked
     flagged = flagged_supply(evidence.supply) if sampled or not study.judging.transforms else flagged_outputs(study)
