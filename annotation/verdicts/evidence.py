@@ -80,10 +80,11 @@ class Evidence(CampaignRecords):
     def signs(self) -> Sequence[Sign]:
         """The signs of careless answers in the ratings so far, controls and repeats included."""
         labelled = [question.name for question in self.rubric.asked() if question.labels]
-        data = self.collected  # a withdrawn pair's faults say nothing about its raters
-        return find_signs(
-            data.ratings[stays(data.ratings)], data.pairs, self.rubric.quality, self.rubric.expected, labelled
-        )
+        data, pairs = self.collected, self.collected.pairs  # a withdrawn pair's faults say nothing about its raters
+        if self.study.sample.together:  # the original of a page is read once for all of its outputs
+            beside = pairs["queue"].astype(str).map(self.study.shown_together) > 1
+            pairs = pairs.assign(original=pairs["original"].astype(object).mask(beside, ""))
+        return find_signs(data.ratings[stays(data.ratings)], pairs, self.rubric.quality, self.rubric.expected, labelled)
 
     @functools.cached_property
     def unlooked(self) -> Sequence[str]:

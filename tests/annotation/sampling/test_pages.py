@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,10 @@ from annotation.crowd.batches import make_batches
 from annotation.crowd.page import question_xml
 from annotation.human.order import pages_shown
 from annotation.preview import preview_html
+from annotation.ratings.answers import Answer, SourcePart, keep
 from annotation.sampling.controls import ControlDesign
 from annotation.sampling.sample import extend_sample
+from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import fix_rules
 from plumbline.errors import StudyError
 from plumbline.records import Pair
@@ -85,3 +88,20 @@ def test_a_system_that_would_be_seen_alone_cannot_join_and_the_pages_stay(tmp_pa
     assert Publication({}, None, singly=True).lines() == [  # type: ignore[arg-type]
         "sample.together: the page of this Argilla shows one output at a time; Plumbline's own server shows all"
     ]
+
+
+@pytest.mark.parametrize(("seconds", "fast"), [(4.8, False), (2.4, True)])
+def test_who_reads_an_original_once_for_all_of_its_outputs_is_not_too_fast(
+    tmp_path: Path, seconds: float, fast: bool
+) -> None:
+    """Of three outputs with 10 to 13 words each and an original with 6 to 10: 1.6 s each are enough, 0.8 s are not."""
+    study = systems(tmp_path, *SYSTEMS, sample={**THREE, "pairs": 8, "repeats": 0})
+    records = CampaignRecords(study)
+    start, answers = datetime(2026, 3, 1, tzinfo=UTC), list[Answer]()
+    for number, page in enumerate(by_page(pages_shown(study, records.pairs), records.pairs)):
+        for place, pair in enumerate(page):
+            at = start + timedelta(seconds=number * seconds + place / 100)
+            values = {"quality": 1 + (number + place) % 5, "fluency": 1 + place}
+            answers.append(Answer(pair_id=pair.pair_id, values=values, submitted_at=at.isoformat(), rater_id="rater"))
+    keep(records, "here.csv", {"here.csv": SourcePart("", tuple(answers))}, replace=False)
+    assert ("too fast" in {sign.rule for sign in Evidence(study).signs}) == fast
