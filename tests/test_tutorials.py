@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from annotation import server
 from plumbline.study import ROOT
@@ -62,8 +63,35 @@ def test_a_tutorial_shows_what_its_commands_print(name: str, place: Path) -> Non
         before = kind
 
 
+def test_the_study_of_ones_own_page_is_walked_from_an_empty_folder(
+    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its files are written, its settings put into the study, its commands run; it needs no more than 15."""
+    monkeypatch.setattr("tests.commands.ROOT", tmp_path)
+    text, printed, n_commands = (TUTORIALS / "two_systems.md").read_text(encoding="utf-8"), "", 0
+    for kind, body in re.findall(r"^```(sh|text|yaml)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        if kind == "yaml":
+            study = tmp_path / "studies" / "outputs.yaml"
+            settings = yaml.safe_load(study.read_text(encoding="utf-8")) | yaml.safe_load(body)
+            study.write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
+        if kind == "text":
+            for line in filter(None, body.splitlines()):
+                assert words(line) in printed, f"not printed: {line}"
+        commands = body if kind == "sh" else ""
+        for name, content in re.findall(r"^cat > (\S+) <<'END'\n(.*?)^END$", body, re.MULTILINE | re.DOTALL):
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(content, encoding="utf-8")
+            commands = commands.replace(content, "")
+        for line in re.findall("^plumbline .*", commands, re.MULTILINE):
+            n_commands += 1
+            done = here(*words_of(line))
+            assert not done.returncode, f"{line}: {done.stderr}"
+            printed += "\n".join(map(words, done.stdout.splitlines())) + "\n"
+    assert 8 < n_commands <= 15 and (tmp_path / "exports" / "outputs" / "report" / "index.html").is_file()
+
+
 def test_every_tutorial_is_run_and_shows_output() -> None:
-    assert {file.stem for file in TUTORIALS.glob("*.md")} - {"index"} == set(ORDER)
+    assert {file.stem for file in TUTORIALS.glob("*.md")} - {"index", "two_systems"} == set(ORDER)
     for name in ORDER:
         kinds = [kind for kind, _ in blocks(name)]
         assert kinds[0] == "sh" and "text" in kinds
