@@ -1,6 +1,6 @@
 // The store of a page that stands alone in a file: items and answers are in the page, and a form takes the answers along.
 //
-// data: {task, items, drawn, submit_to}. Without an address nothing is stored: the page is a trial.
+// data: {task, items, drawn, submit_to, style}. Without an address nothing is stored: the page is a trial.
 const hosted = data => {
   const {task, items, drawn, submit_to: address} = data;
   const assignment = new URLSearchParams(location.search).get("assignmentId") || "ASSIGNMENT_ID_NOT_AVAILABLE";
@@ -110,4 +110,9 @@ const hosted = data => {
 };
 const packed = Uint8Array.from(atob(document.getElementById("data").textContent), letter => letter.charCodeAt(0));
 new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"))).json()
-  .then(data => start(data.task, hosted(data)));
+  .then(data => {
+    const sheet = new CSSStyleSheet();  // packed with the rest, for services limit a page's length
+    sheet.replaceSync(data.style);
+    document.adoptedStyleSheets = [sheet];
+    start(data.task, hosted(data));
+  });

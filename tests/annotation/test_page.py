@@ -63,6 +63,6 @@ def test_a_file_runs_its_own_script_and_nothing_else(study: Study) -> None:
         {"id": pair.pair_id, "texts": [pair.original, pair.transformed]} for pair in pairs
     ]
     policy = html.split('Content-Security-Policy" content="')[1].split('"')[0]
-    assert policy.startswith("default-src 'none'; style-src 'sha256-") and "unsafe" not in policy
+    assert policy.startswith("default-src 'none'; script-src 'sha256-") and "unsafe" not in policy
     assert not [name for name in ("onclick=", "onload=", "innerHTML", "eval(", "document.write") if name in html]
     assert html == hosted_html(task, items_of(pairs), "https://example.org/submit")
