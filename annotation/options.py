@@ -7,12 +7,11 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import urlsplit
 
 from cyclopts import Parameter
 
 from annotation.server.home import Home
-from plumbline.addresses import refuse_no_address
+from plumbline.addresses import refuse_no_host
 from plumbline.cli import Named, StudyOptions, reads
 
 HOME_VARIABLE = "PLUMBLINE_ARGILLA_HOME"
@@ -20,10 +19,7 @@ HOME_VARIABLE = "PLUMBLINE_ARGILLA_HOME"
 
 def _address(text: str) -> str:
     """Return an address such as https://argilla.example.org. Raises ValueError."""
-    example = "https://argilla.example.org"
-    refuse_no_address(text, example)
-    if urlsplit(text).path.strip("/"):
-        raise ValueError(f"{text[:100]!r} contains a path; give only the server's address, such as {example}")
+    refuse_no_host(text, "https://argilla.example.org")
     return text
 
 

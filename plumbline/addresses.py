@@ -34,6 +34,13 @@ def refuse_no_address(address: str, example: str) -> None:
         raise ValueError(f"{address[:100]!r} is not an address; write it like {example}")
 
 
+def refuse_no_host(address: str, example: str) -> None:
+    """Raise ValueError as `refuse_no_address`, and for a path: the server's pages need a host name of their own."""
+    refuse_no_address(address, example)
+    if urlsplit(address).path.strip("/"):
+        raise ValueError(f"{address[:100]!r} contains a path; give only the server's address, such as {example}")
+
+
 def key_in(variable: str) -> str:
     """Return the key from an environment variable, without white space around it; empty where it is not set.
 

@@ -338,7 +338,7 @@ def collect_campaigns(
             done = collecting.collect(campaign, replace=replace)
             rated = f"{count(len(done.ratings), 'rating')} in all"
             rated += " (a rehearsal: they count as simulated)" if name.mode == "sandbox" else ""
-            result = rated if name.counts else "a test, whose answers count nowhere"
+            result = rated if name.counts else "of a test: no answer counts"
             campaign.say(f"{count(done.new, 'submission')} read, {result}")
             for line in done.troubles.values():
                 campaign.say(f"cannot be read: {line}")

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal, get_args
 
 from pydantic import AfterValidator, Field, field_validator
 
-from plumbline.addresses import refuse_no_address
+from plumbline.addresses import refuse_no_address, refuse_no_host
 from plumbline.errors import StudyError
 from plumbline.languages import language_code, territory_name
 from plumbline.study.base import StudyPart, Words, worded
@@ -178,7 +178,7 @@ class CrowdSpec(StudyPart):
     @classmethod
     def _reachable(cls, value: str) -> str:
         if value:
-            refuse_no_address(value, "https://argilla.example.org")
+            refuse_no_host(value, "https://argilla.example.org")
         return value.rstrip("/")
 
     def countries_of(self, language: str) -> tuple[str, ...]:

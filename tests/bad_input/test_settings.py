@@ -116,6 +116,7 @@ VALUES: tuple[tuple[str, Any, str], ...] = (
     ("crowd", {"countries": {"en": ["UK"]}}, "no country has the code 'UK'"),
     ("crowd", {"countries": {"klingon": ["DE"]}}, "'klingon'"),
     ("crowd", {"address": f"https://u:{SECRET}@h"}, "crowd.address: the address contains a user"),
+    ("crowd", {"address": "https://h/rate"}, "crowd.address: 'https://h/rate' contains a path"),
     ("evaluation.models.0.name", "", "evaluation.models.0.name: is empty"),
     ("evaluation.models", [{"name": "a"}, {"name": "a"}], "model 'a@' appears twice"),
     ("evaluation.models", [{"name": "a", "kind": "openai"}], "evaluation.models.0.base_url: Field required"),
