@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from annotation.statistics.systems import LEAST
+from annotation.statistics.shared_blocks import LEAST
 from annotation.variation import RatingVariation, Variation, latent_mean, rated
 from plumbline.importing import scipy
 from plumbline.statistics.estimates import Floats
@@ -19,7 +19,9 @@ _MOST = 10_000  # originals that are tried
 _AT_ONCE = 10_000_000  # ratings of a system that are simulated at a time
 
 
-def least_difference(size: tuple[int, int], systems: int, assumed: RatingVariation) -> float:
+def least_difference(
+    size: tuple[int, int], systems: int, assumed: RatingVariation, looks: Sequence[float] = (1.0,)
+) -> float:
     """Return the difference between two systems' means, in points, that 80% of campaigns find; NaN for one pair.
 
     The paired t-test has the level that Holm's correction for all pairs of so many systems begins with. The outputs of
@@ -30,6 +32,7 @@ def least_difference(size: tuple[int, int], systems: int, assumed: RatingVariati
         size: pairs of each system, and raters of each pair.
         systems: how many are compared.
         assumed: the variation of ratings.
+        looks: shares of the pairs after which the campaign looks; the difference is one that the last look finds.
 
     Returns:
         The difference.
@@ -40,7 +43,7 @@ def least_difference(size: tuple[int, int], systems: int, assumed: RatingVariati
     0.41
     """
     pairs, raters = size
-    level = ALPHA / max(math.comb(systems, 2), 1)
+    level = float(levels(looks, "pocock", ALPHA / max(math.comb(systems, 2), 1))[-1])
     if pairs < LEAST:
         return math.nan
     error = math.sqrt(2 * (assumed.spread**2 + assumed.noise**2 / raters) / pairs)

@@ -37,14 +37,14 @@ P_IS = (
 
 
 class BlockLook(Record):
-    """One rule's values at a look after a block of pairs."""
+    """Values at a look after a block of pairs: of one rule, or of the difference of two systems on one question."""
 
     look: int = Field(description="number of the block after which the rule looked, from 1")
     pairs: int = Field(description="pairs that counted")
     level: Number = Field(description="one-sided level of the look")
     question: str = Field(description="name of the question")
     label: str = Field(default="", description="the label whose share is computed; empty for a mean")
-    mean: Number = Field(description="mean of the pairs' means, or shares")
+    mean: Number = Field(description="mean of the pairs' means, or shares; or the first system's less the other's")
     low: Number = Field(description="lower end of the interval that is valid at all looks together")
     high: Number = Field(description="upper end of the interval that is valid at all looks together")
     above: Number = Field(description="p-value of the hypothesis that the mean is at most the limit")
@@ -56,13 +56,16 @@ class TakenLook(Record):
     """A look after a block (`block_looks.json`), which later changes of ratings do not repeat."""
 
     group: tuple[str, ...] = Field(
-        description="the verdict's pool, language and task, as far as the scope separates them"
+        description="the verdict's pool, language and task, as far as the scope separates them; for two systems their"
+        " queue, their names, and the language"
     )
     look: int = Field(description="number of the block after which the rule looked, from 1")
     at: AwareDatetime = Field(description="time of the look, UTC")
     rule_id: str = Field(description="hash of the rule that the look followed")
-    values: tuple[BlockLook, ...] = Field(description="the values of each rule, in the rules' order")
-    decision: Outcome = Field(description="the decision at the look")
+    values: tuple[BlockLook, ...] = Field(
+        description="the values of each rule, in the rules' order; for two systems of each question"
+    )
+    decision: Outcome = Field(description="the decision at the look; for two systems undecided")
 
 
 class Supply(Record):

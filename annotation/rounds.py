@@ -199,7 +199,7 @@ class _ServedStudy:
         """
         since = datetime.now(UTC) - ACTIVE
         at_work = {rater for rater, at in self.answered.items() if at > since}
-        undecided = [key for key, group in self.blocks.items() if group.decision == "undecided"]
+        undecided = [key for key, group in self.blocks.items() if group.going_on]
         undecided = [key for key in undecided if self._opened(key) < len(self.blocks[key].ends)]
         if not undecided or not at_work:
             return None

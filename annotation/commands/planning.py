@@ -22,7 +22,7 @@ from annotation.planning import (
     planned_rules,
 )
 from annotation.statistics.summaries import Design
-from annotation.variation import StudyVariations
+from annotation.variation import RatingVariation, StudyVariations
 from annotation.verdicts.rules import in_words
 from annotation.verdicts.systems import asked, questions_of
 from generation.datasets.loading import iter_datasets
@@ -106,9 +106,7 @@ def plan_text(study: Study, planning: PlanOptions) -> str:
         scale = design.asked(part.question).judged_scale
         variation, of_part = variations.of(part.question, part.label), planned[planned["rule"] == in_words(part)]
         rated = variation.between_systems.as_rated(scale)
-        apart = (
-            {size: least_difference(size, systems, rated) for size in sizes} if systems > 1 and not by_blocks else {}
-        )
+        apart = {size: _apart(study, size, systems, rated) for size in sizes} if systems > 1 else {}
         table = _table(of_part, part, item, apart, by_blocks=by_blocks)
         tables.append({"words": in_words(part), "variation": variation, "ends": (scale[0], scale[-1]), "rows": table})
     facts = {
@@ -137,6 +135,18 @@ def systems_of(study: Study) -> int:
     return sum(kind.queue != "" for kind in study.kinds.values()) if study.judging.transforms else 0
 
 
+def _apart(study: Study, size: tuple[int, int], systems: int, rated: RatingVariation) -> float:
+    """Return how far apart two systems must be; with blocks by as many pairs as these have at most."""
+    most = study.raters.blocks[-1] if study.raters.blocks else size[0]
+    return least_difference((min(size[0], most), size[1]), systems, rated, looks_of(study))
+
+
+def looks_of(study: Study) -> list[float]:
+    """Return the shares of the originals after which the study looks."""
+    blocks = study.raters.blocks
+    return [end / blocks[-1] for end in blocks] or [1.0]
+
+
 def apart_text(study: Study, planning: PlanOptions) -> str:
     """Return the output of `plumbline plan --apart`: the originals that tell two systems apart, for each question."""
     study.refuse_unfit("plan")
@@ -149,7 +159,7 @@ def apart_text(study: Study, planning: PlanOptions) -> str:
     design, there_are = Design.of(study, rubric), originals_in(study)
     variations, pricing = StudyVariations(study, design, planning.given), Pricing.of(study, rubric, design)
     seed = study.sample.seed if planning.seed is None else planning.seed
-    looks = [end / study.raters.blocks[-1] for end in study.raters.blocks] or [1.0]
+    looks = looks_of(study)
     sources, rows = [], []
     for question, label in questions_of(design):
         name, scale = asked(question, label), design.asked(question).judged_scale

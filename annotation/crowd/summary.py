@@ -215,7 +215,7 @@ def plan_text(records: Evidence, campaign: CampaignName, pilot: int = 0) -> str:
         collect, launch = study.command("collect"), campaign.command(study, "launch")
         notes.append(
             f"By blocks: these are the {item}s of the open blocks. When they are rated, run `{collect}`, then"
-            f" `{launch}`, which offers the next block only for undecided verdicts, within --max-cost."
+            f" `{launch}`, which offers the next block only for what is undecided, within --max-cost."
         )
     return campaign.marked(
         "\n".join([

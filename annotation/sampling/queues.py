@@ -8,13 +8,14 @@ Argilla lets people into workspaces, not into datasets, so those whose texts the
 Language codes are in capitals there: a study's name has none, so no two studies' names can run into each other.
 
 The order in which verdicts take their pairs is random and fixed by the sample's seed, so that each block is a random
-sample over all strata of a verdict.
+sample over all strata of a verdict. Systems that share a queue take the same originals in each block.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import pandas as pd
 
@@ -94,14 +95,30 @@ def most_repeats(once: int) -> int:
 SCOPES = {"transformation": ["pool"], "language": ["pool", "language"], "task": ["pool", "language", "task_type"]}
 
 
-def in_order(pair_ids: Iterable[str], seed: int, waves: Mapping[str, int] | None = None) -> list[str]:
+def in_order(
+    pair_ids: Iterable[str],
+    seed: int,
+    waves: Mapping[str, int] | None = None,
+    originals: Mapping[str, str] = MappingProxyType({}),
+) -> list[str]:
     """The pairs in the sample's own random order: by a hash of its seed and the pair; answers play no part.
 
     A later wave (`waves`, by pair; all are of the first without) comes after the earlier ones: pairs that were looked
-    at stay at the beginning of the sequence.
+    at stay at the beginning of the sequence. Outputs of one original by systems that share a queue (`originals`, by
+    pair) have the same place, so that after each block all of these systems have the same originals.
     """
     start, wave_of = prefix("sequence-v1", seed), waves or {}
-    return sorted(pair_ids, key=lambda pair_id: (wave_of.get(pair_id, 1), identity_from(start, pair_id)))
+    turns = {pair_id: identity_from(start, originals.get(pair_id, pair_id)) for pair_id in pair_ids}
+    return sorted(turns, key=lambda pair_id: (wave_of.get(pair_id, 1), turns[pair_id], pair_id))
+
+
+def original_shared(pair: Pair) -> str:
+    """Return what a pair has in common with those of other systems in its queue; its own id if it is in no such queue.
+
+    The sample has each original of such a queue with the outputs of all its systems, for each seed.
+    """
+    is_of_system = pair.queue and not pair.fields
+    return f"{pair.language} {pair.seed}: {pair.original}" if is_of_system else pair.pair_id
 
 
 def ends_of(blocks: Sequence[int], pairs: int) -> tuple[int, ...]:
@@ -123,11 +140,12 @@ def block_numbers(study: Study, pairs: Sequence[Pair], controls: Sequence[Pair] 
             out over the queue's blocks by the pairs that these have, from the first block on: it may be the last.
     """
     names, groups = SCOPES[study.acceptance.scope], dict[tuple[str, ...], list[str]]()
+    originals = {pair.pair_id: original_shared(pair) for pair in pairs}
     for pair in pairs:
         groups.setdefault(tuple(getattr(pair, name) for name in names), []).append(pair.pair_id)
     numbers = dict[str, int]()
     for pair_ids in groups.values():
-        start, order = 0, in_order(pair_ids, study.sample.seed)
+        start, order = 0, in_order(pair_ids, study.sample.seed, None, originals)
         for number, end in enumerate(ends_of(study.raters.blocks, len(order))):
             numbers |= dict.fromkeys(order[start:end], number)
             start = end

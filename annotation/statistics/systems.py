@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
 
+from annotation.statistics.shared_blocks import EQUAL, LEAST, Couple, DifferenceLook, SharedBlocks
 from plumbline.frames import filled, numbers, that_count, with_names
 from plumbline.statistics.estimates import CONFIDENCE, Floats, Mean, adding_raters, over_pairs, spread_over_pairs
 from plumbline.statistics.paired import holm, letter_display
 
 Over = Literal["pairs", "pairs_and_raters"]
-LEAST = 6  #: originals on which two systems must differ: the signs of 5 are all equal by chance in 1 of 16 cases
-_EQUAL = 1e-9  # means of ratings that differ by less are equal
 SYSTEMS = ("question", "system", "n", "mean", "rank", "rank_low", "rank_high", "group")
 DIFFERENCES = ("question", "system", "other", "n", "difference", "low", "high", "p", "p_holm")
 SHARES = ("better", "equal", "worse")
@@ -29,6 +28,7 @@ class SideBySide:
 
     systems: pd.DataFrame
     differences: pd.DataFrame
+    looks: Mapping[tuple[str, ...], Sequence[DifferenceLook]] = field(default_factory=dict)  #: after blocks
 
 
 def side_by_side(  # noqa: PLR0913 (five of them name columns)
@@ -93,14 +93,32 @@ def side_by_side(  # noqa: PLR0913 (five of them name columns)
     counting = that_count(with_names(ratings, "ratings", **names))
     filled(counting, list(names), "ratings")
     counting = counting.assign(value=numbers(counting["value"], "ratings"))
+    return compared_by(counting, over, lower_is_better)
+
+
+def compared_by(
+    ratings: pd.DataFrame, over: Over, lower_is_better: Collection[str] = (), blocks: SharedBlocks | None = None
+) -> SideBySide:
+    """Compare systems as `side_by_side` does, by ratings that count; with `blocks`, after each of them.
+
+    With blocks an interval is the repeated one of the last look, p that of all looks so far (`error_reached`), so both
+    hold whatever stops the campaign, and means are over the originals of the blocks that are complete for all systems.
+    """
     systems, differences = list[dict[str, Any]](), list[dict[str, Any]]()
-    for name, rows in counting.groupby("question", sort=False, observed=True):
-        compared = _RatingComparison(rows, over, -1 if name in lower_is_better else 1)
+    looks = dict[tuple[str, ...], Sequence[DifferenceLook]]()
+    for name, rows in ratings.groupby("question", sort=False, observed=True):
+        sign = -1 if name in lower_is_better else 1
+        if blocks is None:
+            compared = _RatingComparison(rows, over, sign)
+        else:
+            compared = of_blocks = _BlockComparison(rows, sign, blocks)
+            looks |= {(str(name), *couple): of_couple for couple, of_couple in of_blocks.looks.items()}
         differences += [{"question": name, **row} for row in compared.differences]
         systems += [{"question": name, **row} for row in compared.systems()]
     return SideBySide(
         pd.DataFrame(systems, columns=[*SYSTEMS, "reason"]),
         pd.DataFrame(differences, columns=[*DIFFERENCES, *SHARES, "reason"]),
+        looks,
     )
 
 
@@ -115,8 +133,12 @@ class Comparison:
     def __init__(self, order: Sequence[Hashable], over: Over, sign: int = 1) -> None:
         self.order, self._over, self._sign = order, over, sign
         self.differences = [self._difference(*both) for both in itertools.combinations(order, 2)]
-        for row, adjusted in zip(self.differences, holm([row["p"] for row in self.differences]), strict=True):
-            row["p_holm"] = adjusted
+        for row, adjusted in zip(self.differences, holm(self.every_p()), strict=True):
+            row["p_holm"] = math.nan if math.isnan(row["p"]) else adjusted
+
+    def every_p(self) -> list[float]:
+        """Return the p of each difference, for Holm's correction."""
+        return [row["p"] for row in self.differences]
 
     def of_originals(self, first: Hashable, second: Hashable) -> Floats:
         """Return the difference of two systems on each original that both have."""
@@ -128,17 +150,17 @@ class Comparison:
 
     def _difference(self, first: Hashable, second: Hashable) -> dict[str, Any]:
         difference = self.of_originals(first, second)
-        gain, n_unequal = self._sign * difference, int((np.abs(difference) > _EQUAL).sum())
+        gain, n_unequal = self._sign * difference, int((np.abs(difference) > EQUAL).sum())
         row = {"system": first, "other": second, "n": len(difference)}
         row |= dict.fromkeys(("difference", "low", "high", "p", "p_holm", *SHARES), math.nan)
         if not len(difference):
             return row | {"reason": self.together}
-        shares = (gain > _EQUAL).mean(), (np.abs(gain) <= _EQUAL).mean(), (gain < -_EQUAL).mean()
+        shares = (gain > EQUAL).mean(), (np.abs(gain) <= EQUAL).mean(), (gain < -EQUAL).mean()
         row |= {"difference": difference.mean(), **dict(zip(SHARES, shares, strict=True))}
         if n_unequal < LEAST:
             return row | {"reason": f"the two differ on {n_unequal} originals, and fewer than {LEAST} say too little"}
         ones, p_least = np.ones(len(difference)), 2.0 ** (1 - n_unequal)
-        mean, alike = over_pairs(difference, ones), np.ptp(difference) < _EQUAL
+        mean, alike = over_pairs(difference, ones), np.ptp(difference) < EQUAL
         if self._over != "pairs":
             raters = self.of_raters(first, second)
             spread, (sums, counts) = spread_over_pairs(difference, ones), raters.T
@@ -181,13 +203,21 @@ class _RatingComparison(Comparison):
     def __init__(self, ratings: pd.DataFrame, over: Over, sign: int) -> None:
         self._ratings = ratings
         self._grid = ratings.pivot_table(index="original", columns="system", values="value", observed=True)
-        self._shared = self._grid.dropna()
+        self._shared = self.among_all(self._grid.dropna())
         means = (self._shared if len(self._shared) else self._grid).mean()
         super().__init__(list((sign * means).sort_values(ascending=False, kind="stable").index), over, sign)
 
-    def of_originals(self, first: Hashable, second: Hashable) -> Floats:
+    def among_all(self, shared: pd.DataFrame) -> pd.DataFrame:
+        """Return the originals of all systems over which means are taken."""
+        return shared
+
+    def of_both(self, first: Hashable, second: Hashable) -> pd.Series:
+        """Return the difference of two systems by original."""
         both = self._grid[[first, second]].dropna()
-        return (both[first] - both[second]).to_numpy(np.float64)
+        return (both[first] - both[second]).astype(float)
+
+    def of_originals(self, first: Hashable, second: Hashable) -> Floats:
+        return self.of_both(first, second).to_numpy(np.float64)
 
     def of_raters(self, first: Hashable, second: Hashable) -> Floats:
         by_rater = self._ratings.pivot_table(index=["rater_id", "original"], columns="system", values="value")
@@ -205,3 +235,39 @@ class _RatingComparison(Comparison):
                 "rank": 1 + int((means > means[system]).sum()) if len(self._shared) else math.nan,
                 "reason": "" if len(self._shared) else "no original has ratings for all systems",
             }
+
+
+class _BlockComparison(_RatingComparison):
+    """Systems whose outputs were rated in blocks of originals that they share."""
+
+    def __init__(self, ratings: pd.DataFrame, sign: int, blocks: SharedBlocks) -> None:
+        self._blocks, self._question = blocks, str(ratings["question"].iloc[0])
+        self.looks = dict[Couple, Sequence[DifferenceLook]]()
+        super().__init__(ratings, "pairs", sign)
+
+    def among_all(self, shared: pd.DataFrame) -> pd.DataFrame:
+        return shared[self._blocks.up_to(min(self._blocks.complete.values(), default=0), shared.index)]
+
+    def of_originals(self, first: Hashable, second: Hashable) -> Floats:
+        differences = self.of_both(first, second)
+        n_looks = self._blocks.complete[_couple(first, second)]
+        return differences[self._blocks.up_to(n_looks, differences.index)].to_numpy(np.float64)
+
+    def every_p(self) -> list[float]:
+        """Return the p of each difference; 1 for one that has none yet, as it may have one after the next block."""
+        return [1.0 if math.isnan(p) else p for p in super().every_p()]
+
+    def _difference(self, first: Hashable, second: Hashable) -> dict[str, Any]:
+        couple = _couple(first, second)
+        self.looks[couple] = looks = self._blocks.looks(couple, self._question, self.of_both(*couple))
+        row = super()._difference(first, second)
+        if not looks:
+            return row | {"reason": "no block is complete"}
+        if math.isnan(row["p"]):
+            return row
+        low, high = (-looks[-1].high, -looks[-1].low) if couple[0] != first else (looks[-1].low, looks[-1].high)
+        return row | {"low": low, "high": high, "p": self._blocks.p(looks)}
+
+
+def _couple(first: Hashable, second: Hashable) -> Couple:
+    return min(str(first), str(second)), max(str(first), str(second))

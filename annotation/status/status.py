@@ -28,9 +28,10 @@ from annotation.sampling.sample import mismatch
 from annotation.status.monitoring import Going
 from annotation.status.progress import Stage, Workload, by_pair, by_rater, by_transformation, stages_of
 from annotation.verdicts.conclusion import Conclusion, looked_at
-from annotation.verdicts.counted import Ahead, ahead, never_lines
+from annotation.verdicts.counted import Ahead, Place, ahead, never_lines
 from annotation.verdicts.doubts import doubts_of, withdrawn_lines
 from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.looks import BlockProgress
 from annotation.verdicts.preregistration import amendment_lines, first_rating, fixed_text, other_rules
 from annotation.verdicts.tables import looks_frame, of_group
 from generation.output_statistics import FlagCount, flagged_lines, flagged_outputs
@@ -119,7 +120,7 @@ def read_status(
     pairs = by_pair(
         read.sample, read.of_sample, study.raters_of, study.acceptance.min_raters, read.withdrawn, evidence.unopened()
     )
-    undecided = _undecided(study.acceptance, pairs, reached_now)
+    undecided = _undecided(study.acceptance, pairs, reached_now, evidence.blocks)
     progress = _progress(study, pairs, reached_now, undecided, fresh=fresh)
     if not evidence.offered:  # imported ratings: how many were asked for is unknown
         progress = progress.assign(wanted=progress["counting"], open=0)
@@ -142,7 +143,7 @@ def read_status(
         to_look_at=tuple(dict.fromkeys(rater for verdict in reached_now for rater in verdict.review.to_look_at)),
         judged=bool(reached_now),
         undecided=tuple(undecided),
-        decided=bool(reached_now) and all(verdict.decision != "undecided" for verdict in reached_now),
+        decided=_all_decided(reached_now, evidence.blocks),
         doubts=doubts_of(evidence, reached_now, found_signs) if len(ratings) else (),
         sources=tuple(sorted(ratings["source"].unique())),
         simulated=bool(ratings["simulated"].any()),
@@ -237,10 +238,18 @@ def _found_so_far(evidence: Evidence, *, may_judge: bool) -> Sequence[Verdict]:
     return Conclusion(evidence).verdicts
 
 
-def _undecided(rule: AcceptanceSpec, pairs: pd.DataFrame, verdicts: Sequence[Verdict]) -> list[Ahead]:
-    """Return the groups without a deciding verdict; `pairs` are those of `by_pair`."""
+def _all_decided(verdicts: Sequence[Verdict], blocks: Mapping[Place, BlockProgress]) -> bool:
+    decided = all(verdict.decision != "undecided" for verdict in verdicts)
+    return bool(verdicts) and decided and not any(group.going_on for group in blocks.values())
+
+
+def _undecided(
+    rule: AcceptanceSpec, pairs: pd.DataFrame, verdicts: Sequence[Verdict], blocks: Mapping[Place, BlockProgress]
+) -> list[Ahead]:
+    """Return the groups without a deciding verdict, or whose blocks go on; `pairs` are those of `by_pair`."""
     key = SCOPES[rule.scope]
     done = {tuple(getattr(verdict, name) for name in key) for verdict in verdicts if verdict.decision != "undecided"}
+    done -= {name for name, group in blocks.items() if group.going_on}
     return [group for group in ahead(pairs, rule) if group.key not in done]
 
 

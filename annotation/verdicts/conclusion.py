@@ -21,7 +21,6 @@ from annotation.verdicts.counted import with_enough
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.held import with_checks
 from annotation.verdicts.rules import with_rules_fixed
-from annotation.verdicts.systems import compared
 from annotation.verdicts.verdicts import judged_sample, pair_means, with_supply
 from plumbline.errors import DataError, StudyError
 from plumbline.manifest import RecordFile
@@ -66,8 +65,7 @@ class Conclusion:
     @functools.cached_property
     def side_by_side(self) -> SideBySide:
         """The study's systems on the same originals; no rows without two that share some."""
-        design = self._evidence.design
-        return compared(with_enough(self.counting, design), self._pairs, design, self._evidence.study.judging)
+        return self._evidence.side_by_side
 
     @functools.cached_property
     def counting(self) -> pd.DataFrame:

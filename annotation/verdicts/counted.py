@@ -39,13 +39,14 @@ class Basis:
 def basis(sample: pd.DataFrame, ratings: pd.DataFrame, design: Design, coverage: PairCoverage | None = None) -> Basis:
     """Return the ratings of the pairs that verdicts rest on.
 
-    `sample` has a row for each pair (pair_id, pool, language, task_type, wave), `ratings` are those that count,
+    `sample` has a row for each pair (`verdicts.sample_frame`), `ratings` are those that count,
     none of a withdrawn pair. `coverage` says which pairs need not be waited for (`campaign.counting.coverage_of`).
     """
     answered = answers(ratings, design)
     if not design.blocks:
         return Basis(_of_pairs(ratings, answered.index[answered >= design.rule.min_raters], design.questions))
-    order = in_order(sample["pair_id"], design.seed, dict(zip(sample["pair_id"], sample["wave"], strict=True)))
+    waves, originals = (dict(zip(sample["pair_id"], sample[name], strict=True)) for name in ("wave", "shared"))
+    order = in_order(sample["pair_id"], design.seed, waves, originals)
     turns = pd.Series(range(len(order)), index=order)
     numbers, blocks = dict(zip(answered.index, answered.tolist(), strict=True)), dict[Place, BlockProgress]()
     for key, of_group in sample.groupby(SCOPES[design.rule.scope], sort=False)["pair_id"]:

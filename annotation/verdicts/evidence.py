@@ -8,6 +8,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Self
 
+import pandas as pd
+
 from annotation.campaign.counting import counting_ratings, coverage_of, imported, stays
 from annotation.campaign.offering import offered_to_raters
 from annotation.campaign.records import BLOCK_LOOKS, PAIRS, RATINGS, SUPPLY, CampaignRecords
@@ -15,9 +17,12 @@ from annotation.ratings.signs import find_signs, not_looked_at
 from annotation.records import Fixed, Sign, TakenLook
 from annotation.sampling.queues import SCOPES, block_numbers
 from annotation.statistics.summaries import Design
-from annotation.verdicts.counted import Place, basis
+from annotation.statistics.systems import SideBySide
+from annotation.verdicts.counted import Place, basis, with_enough
 from annotation.verdicts.looks import BlockProgress
 from annotation.verdicts.preregistration import first_rating, refuse_other_rules, rules_fixed, rules_now
+from annotation.verdicts.systems import compared, couple_looks, with_comparisons
+from annotation.verdicts.verdicts import sample_frame
 from plumbline.study import Study
 
 
@@ -97,11 +102,27 @@ class Evidence(CampaignRecords):
     @functools.cached_property
     def blocks(self) -> Mapping[Place, BlockProgress]:
         """The progress of each group's blocks; empty for a rule without blocks."""
+        return with_comparisons(self._judged_blocks, self.side_by_side) if self._judged_blocks else {}
+
+    @functools.cached_property
+    def _judged_blocks(self) -> Mapping[Place, BlockProgress]:
+        """The progress of blocks as far as verdicts need them."""
         data, design = self.collected, self.design
         if not design.blocks or data.sample.empty:
             return {}
-        counting = counting_ratings(data.sample_ratings, design.per_pair)
-        return basis(data.sample, counting, design, coverage_of(data.sample_ratings, data.withdrawn)).blocks
+        coverage = coverage_of(data.sample_ratings, data.withdrawn)
+        return basis(sample_frame(data.sample_pairs), self.counting, design, coverage).blocks
+
+    @functools.cached_property
+    def counting(self) -> pd.DataFrame:
+        """The sample's ratings that count."""
+        return counting_ratings(self.collected.coded_ratings, self.design.per_pair)
+
+    @functools.cached_property
+    def side_by_side(self) -> SideBySide:
+        """The study's systems on the same originals; no rows without two that share some."""
+        design, pairs = self.design, self.collected.sample_pairs
+        return compared(with_enough(self.counting, design), pairs, design, self.study.judging, self._judged_blocks)
 
     @property
     def looks_due(self) -> list[TakenLook]:
@@ -113,7 +134,7 @@ class Evidence(CampaignRecords):
             for look in group.taken(key, at, self.rule_id)
             if (recorded := last.get((key, look.look))) is None
             or repr(look) != repr(recorded.model_copy(update={"at": at}))
-        ]
+        ] + [look for look in couple_looks(self.side_by_side, at, self.rule_id) if (look.group, look.look) not in last]
 
     def unopened(self, ahead: Mapping[Place, int] | None = None) -> frozenset[str]:
         """Return pairs, controls and repeats of blocks that are not open to raters; none for a rule without blocks.
@@ -122,8 +143,7 @@ class Evidence(CampaignRecords):
         """
         least, groups = ahead or {}, self.blocks.items()
         opened = {
-            key: max(group.opened, least.get(key, 0)) if group.decision == "undecided" else group.opened
-            for key, group in groups
+            key: max(group.opened, least.get(key, 0)) if group.going_on else group.opened for key, group in groups
         }
         early = set(self.all_ratings["pair_id"]) - self.spared if opened else set()  # in blocks that were opened early
         return self._beyond(opened) - early
@@ -131,8 +151,8 @@ class Evidence(CampaignRecords):
     @property
     def spared(self) -> frozenset[str]:
         """The pairs, controls and repeats that a look at earlier blocks has made unnecessary."""
-        decided = {key: group.opened for key, group in self.blocks.items() if group.decision != "undecided"}
-        return self._beyond(decided)
+        blocks = {key: group for key, group in self.blocks.items() if group.decision != "undecided"}
+        return self._beyond({key: group.opened for key, group in blocks.items() if not group.going_on})
 
     @functools.cached_property
     def block_numbers(self) -> Mapping[str, int]:

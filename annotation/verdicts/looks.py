@@ -56,6 +56,9 @@ class BlockProgress:
     enough: NDArray[np.bool_]  #: for each of them whether it counts once a look takes its block
     rules: tuple[RuleSpec, ...]  #: those that each look judges
     results: Looks  #: of the rules, which are numbered from 0
+    compared: int = 0  #: blocks that comparing systems takes so far: those looked at, and the next if needed
+    apart: tuple[str, ...] = ()  #: systems from which this one is told apart
+    alike: tuple[str, ...] = ()  #: systems from which it is not told apart so far
 
     @property
     def n_looks(self) -> int:
@@ -70,19 +73,31 @@ class BlockProgress:
     @property
     def complete(self) -> int:
         """The number of blocks in which all pairs are completed, or which a look took."""
-        complete = next((number for number, answers in enumerate(self.waiting) if answers), len(self.ends))
-        return max(complete, self.n_looks)
+        return max(self.answered, self.n_looks)
+
+    @property
+    def answered(self) -> int:
+        """The number of blocks in which all pairs are completed now."""
+        return next((number for number, answers in enumerate(self.waiting) if answers), len(self.ends))
 
     @property
     def opened(self) -> int:
-        """The number of blocks that raters get or got: up to the look that decided, or else including the next one."""
-        return self.n_looks if self.decision != "undecided" else min(self.complete + 1, len(self.ends))
+        """The number of blocks that raters get or got: up to the look that decided, or else including the next one.
+
+        Where systems are compared, also those that this takes.
+        """
+        needed = self.n_looks if self.decision != "undecided" else min(self.complete + 1, len(self.ends))
+        return max(needed, self.compared)
+
+    @property
+    def going_on(self) -> bool:
+        """Whether answers to an open block can still decide something."""
+        return self.opened > self.complete
 
     @property
     def missing(self) -> int:
         """The number of answers that the open block waits for."""
-        going_on = self.decision == "undecided" and self.complete < len(self.ends)
-        return sum(self.waiting[: self.complete + 1]) if going_on else 0
+        return sum(self.waiting[: self.opened]) if self.going_on else 0
 
     @property
     def counting(self) -> tuple[str, ...]:
@@ -139,11 +154,16 @@ class BlockProgress:
 
     def lines(self) -> tuple[str, ...]:
         """Return remarks to be read beside the decision."""
+        block = f"block {self.complete + 1} of {len(self.ends)} still needs {count(self.missing, 'answer')}"
+        apart = [f"told apart from {' and '.join(self.apart)}"] if self.apart else []
+        so_far = " so far" if self.going_on else ""
+        alike = [f"not told apart from {' and '.join(self.alike)}{so_far}"] if self.alike else []
         if self.decision != "undecided":
-            return (decided_after(self.opened, self.ends),)
+            decided = decided_after(self.n_looks, self.ends, self.opened)
+            return (decided, *apart, *alike, *([block] if self.going_on else []))
         if self.complete == len(self.ends):
-            return (f"undecided after the last of {count(len(self.ends), 'block')}",)
-        return (f"block {self.complete + 1} of {len(self.ends)} still needs {count(self.missing, 'answer')}",)
+            return (f"undecided after the last of {count(len(self.ends), 'block')}", *apart, *alike)
+        return (*apart, *alike, block)
 
     def taken(self, group: tuple[str, ...], at: datetime, rule_id: str) -> list[TakenLook]:
         """Return its looks as records."""
@@ -160,9 +180,12 @@ class BlockProgress:
         ]
 
 
-def decided_after(block: int, ends: Sequence[int]) -> str:
-    """Return a line on the block that decided, and the pairs of later blocks; `ends` are pairs after each block."""
-    spared = ends[-1] - ends[block - 1]
+def decided_after(block: int, ends: Sequence[int], opened: int = 0) -> str:
+    """Return a line on the block that decided, and the pairs of later blocks; `ends` are pairs after each block.
+
+    `opened` is how many blocks are open for another reason.
+    """
+    spared = ends[-1] - ends[max(block, opened) - 1]
     saved = f"; not needed: ratings of {count(spared, 'pair')}" if spared else ""
     return f"decided after block {block} of {len(ends)}{saved}"
 

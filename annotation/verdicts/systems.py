@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import bisect
 import functools
+import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, fields, replace
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any
 
 import pandas as pd
 
+from annotation.records import BlockLook, TakenLook
+from annotation.sampling.queues import SCOPES
+from annotation.statistics.shared_blocks import Couple, DifferenceLook, SharedBlocks
 from annotation.statistics.summaries import Design
-from annotation.statistics.systems import DIFFERENCES, SHARES, SYSTEMS, SideBySide, side_by_side
+from annotation.statistics.systems import DIFFERENCES, SHARES, SYSTEMS, SideBySide, compared_by, side_by_side
+from annotation.verdicts.looks import BlockProgress
 from annotation.verdicts.tables import display
 from plumbline.exhibits.table import Cell, Exhibit, Row, cell, interval, number, numbers, reasons, word
 from plumbline.fields import fields_of
@@ -19,21 +29,156 @@ from plumbline.statistics.estimates import CONFIDENCE
 from plumbline.study.subject import PAIRS, ItemNames, Subject
 from plumbline.study.transformations import EIGHT
 
+Place = tuple[str, ...]  # the key of one group that is judged apart
+LOOKED = tuple(part.name for part in fields(DifferenceLook))  #: numbers of a look
+_AFTER_BLOCKS = (
+    "looks are after blocks of originals: intervals hold at all looks together, and p is the least error of all looks"
+    " together at which one of them tells the two apart, so both hold whatever ended the campaign; a difference that"
+    " ended it early is on average too large"
+)
 NONE = SideBySide(
-    *(pd.DataFrame(columns=["language", *columns, "reason"]) for columns in (SYSTEMS, (*DIFFERENCES, *SHARES)))
+    pd.DataFrame(columns=["language", *SYSTEMS, "reason"]),
+    pd.DataFrame(columns=["language", *DIFFERENCES, *SHARES, "reason"]),
 )
 
 
-def compared(ratings: pd.DataFrame, pairs: Sequence[Pair], design: Design, judging: Subject) -> SideBySide:
+def compared(
+    ratings: pd.DataFrame,
+    pairs: Sequence[Pair],
+    design: Design,
+    judging: Subject,
+    blocks: Mapping[Place, BlockProgress] = MappingProxyType({}),
+) -> SideBySide:
     """Return a study's systems side by side, over all languages (language "") and, if there are several, for each.
 
     `ratings` are those that count, of pairs with enough raters. Systems are what gets verdicts, without HTEB's
     transformations, which are no alternatives to one another. Originals are texts, or what stands beside a text. A
-    label is compared by its share, if a rule of the study has it. There are no rows without a common original, nor with
-    `raters.blocks`: each system stops at a look of its own, for which these intervals and p do not allow.
+    label is compared by its share, if a rule of the study has it. There are no rows without a common original.
+
+    With `raters.blocks` only systems that share a queue are compared, by looks after the `blocks` that they have in
+    common, for each language, or for all together if verdicts are; not for each task.
     """
     if design.blocks:
+        return _by_blocks(ratings, pairs, design, judging, blocks)
+    answers = _answers(ratings, pairs, design, judging)
+    by_language = dict(iter(answers.groupby("language")))
+    tables = []
+    for language, part in {"": answers, **(by_language if len(by_language) > 1 else {})}.items():
+        done = side_by_side(part, over=design.rule.interval, lower_is_better=_lower(design), system="transformation")
+        tables.append([frame.assign(language=language) for frame in (done.systems, done.differences)])
+    systems, differences = (pd.concat(frames, ignore_index=True) for frames in zip(*tables, strict=True))
+    return SideBySide(systems, differences)
+
+
+def _by_blocks(
+    ratings: pd.DataFrame,
+    pairs: Sequence[Pair],
+    design: Design,
+    judging: Subject,
+    blocks: Mapping[Place, BlockProgress],
+) -> SideBySide:
+    """Return systems that share a queue side by side by looks after the blocks that they have in common."""
+    members = dict[tuple[str, ...], dict[str, BlockProgress]]()
+    queues = {pair.pool: pair.queue for pair in pairs if pair.queue and not pair.fields}
+    for group, progress in blocks.items() if len(SCOPES[design.rule.scope]) < len(SCOPES["task"]) else ():
+        if group[0] in queues:
+            members.setdefault((queues[group[0]], *group[1:]), {})[group[0]] = progress
+    answers, tables, looks = _answers(ratings, pairs, design, judging), [], dict[tuple[str, ...], Any]()
+    languages = {group[1:] for group in members}
+    originals = {pair.pair_id: original_of(pair, judging) for pair in pairs}
+    for (queue, *rest), of_queue in members.items():
+        rows = answers[answers["transformation"].isin(list(of_queue))].rename(columns={"transformation": "system"})
+        rows = rows[rows["language"].isin(rest)] if rest else rows
+        if rows.empty:
+            continue
+        shared = _shared_blocks(queue, rest, of_queue, design.past_looks, originals)
+        done = compared_by(rows, "pairs", _lower(design), shared)
+        language = rest[0] if len(languages) > 1 else ""
+        n_looks = {key: len(of_couple) for key, of_couple in done.looks.items()}
+        couples = zip(*(done.differences[name] for name in ("question", "system", "other")), strict=True)
+        look = [n_looks[question, min(pair), max(pair)] for question, *pair in couples]
+        tables.append([done.systems.assign(language=language), done.differences.assign(language=language, look=look)])
+        for (question, *couple), of_couple in done.looks.items():
+            looks[queue, *couple, *rest, question] = of_couple
+    if not tables:
         return NONE
+    systems, differences = (pd.concat(frames, ignore_index=True) for frames in zip(*tables, strict=True))
+    return SideBySide(systems, differences, looks)
+
+
+def _shared_blocks(
+    queue: str,
+    rest: Sequence[str],
+    members: Mapping[str, BlockProgress],
+    past_looks: Sequence[TakenLook],
+    originals: Mapping[str, str],
+) -> SharedBlocks:
+    """Return the blocks that the systems of a queue have in common, with the looks that were taken at two of them."""
+    ends, order = next((progress.ends, progress.order) for progress in members.values())
+    turns = enumerate(order[: ends[-1]])  # an original with several seeds counts from its last block on
+    block = {originals[pair_id]: bisect.bisect_right(ends, turn) for turn, pair_id in turns}
+    complete, past = dict[Couple, int](), dict[Couple, dict[str, list[DifferenceLook]]]()
+    for first, second in itertools.combinations(sorted(members), 2):
+        by_look = {look.look: look for look in past_looks if look.group == (queue, first, second, *rest)}
+        taken = [by_look[number] for number in itertools.takewhile(by_look.__contains__, itertools.count(1))]
+        for value in itertools.chain.from_iterable(look.values for look in taken):
+            look = DifferenceLook(**{name: getattr(value, name) for name in LOOKED})
+            of_couple = past.setdefault((first, second), {})
+            of_couple.setdefault(value.question, []).append(look)
+        complete[first, second] = max(len(taken), min(members[name].answered for name in (first, second)))
+    return SharedBlocks([end / ends[-1] for end in ends], block, complete, past)
+
+
+def with_comparisons(blocks: Mapping[Place, BlockProgress], done: SideBySide) -> dict[Place, BlockProgress]:
+    """Return the progress of blocks with what comparing their systems takes: the next while two are not told apart."""
+    rows, alike = done.differences[~(done.differences["p_holm"] < 1 - CONFIDENCE)], set[tuple[str, ...]]()
+    for question, *systems, language in zip(
+        *(rows[column].astype(str) for column in ("question", "system", "other", "language")), strict=True
+    ):
+        alike.add((question, *sorted(systems), language))
+    several, progress = (done.differences["language"] != "").any(), dict(blocks)
+    n_looks = {tuple(key[1:-1]): len(looks) for key, looks in done.looks.items()}
+    undecided = {
+        tuple(couple)
+        for _, *couple, question in done.looks
+        if (question, *couple[:2], couple[2] if several else "") in alike
+    }
+    for (first, second, *rest), looks in n_looks.items():
+        goes_on = (first, second, *rest) in undecided
+        for name, rival in ((first, second), (second, first)):
+            of_system = progress[name, *rest]
+            needed = max(of_system.compared, min(looks + goes_on, len(of_system.ends)))
+            progress[name, *rest] = replace(
+                of_system,
+                compared=needed,
+                apart=(*of_system.apart, *([] if goes_on else [_named(rival)])),
+                alike=(*of_system.alike, *([_named(rival)] if goes_on else [])),
+            )
+    return progress
+
+
+def couple_looks(done: SideBySide, at: datetime, rule_id: str) -> Iterator[TakenLook]:
+    """Yield the looks at two systems as records."""
+    by_couple = dict[tuple[str, ...], dict[str, Sequence[DifferenceLook]]]()
+    for (*couple, question), looks in done.looks.items():
+        by_couple.setdefault(tuple(couple), {})[question] = looks
+    for group, questions in by_couple.items():
+        for look in range(1, min(map(len, questions.values())) + 1):
+            values = tuple(
+                BlockLook(look=look, question=question, limit=0.0, **asdict(looks[look - 1]))
+                for question, looks in questions.items()
+            )
+            yield TakenLook(group=group, look=look, at=at, rule_id=rule_id, values=values, decision="undecided")
+
+
+def _lower(design: Design) -> set[str]:
+    """Return the questions whose lower numbers are the better ones by the study's rules."""
+    higher = {asked(rule.question, rule.label) for rule in design.rule.rules if rule.at_least is not None}
+    return {asked(rule.question, rule.label) for rule in design.rule.rules if rule.at_least is None} - higher
+
+
+def _answers(ratings: pd.DataFrame, pairs: Sequence[Pair], design: Design, judging: Subject) -> pd.DataFrame:
+    """Return the answers by which systems are compared, on originals that several have."""
     originals = {pair.pair_id: original_of(pair, judging) for pair in pairs if pair.transformation not in EIGHT}
     rows = ratings.assign(original=ratings["pair_id"].map(originals)).dropna(subset="original")
     rows = rows[rows["original"] != ""].astype({"transformation": str, "language": str, "question": str})
@@ -44,16 +189,7 @@ def compared(ratings: pd.DataFrame, pairs: Sequence[Pair], design: Design, judgi
         for name, label in questions_of(design)
         if len(of_question := rows[rows["question"] == name])
     ]
-    answers = pd.concat(parts) if parts else rows.head(0)
-    higher = {asked(rule.question, rule.label) for rule in design.rule.rules if rule.at_least is not None}
-    lower = {asked(rule.question, rule.label) for rule in design.rule.rules if rule.at_least is None} - higher
-    by_language = dict(iter(answers.groupby("language")))
-    tables = []
-    for language, part in {"": answers, **(by_language if len(by_language) > 1 else {})}.items():
-        done = side_by_side(part, over=design.rule.interval, lower_is_better=lower, system="transformation")
-        tables.append([frame.assign(language=language) for frame in (done.systems, done.differences)])
-    systems, differences = (pd.concat(frames, ignore_index=True) for frames in zip(*tables, strict=True))
-    return SideBySide(systems, differences)
+    return pd.concat(parts) if parts else rows.head(0)
 
 
 def questions_of(design: Design) -> list[tuple[str, str]]:
@@ -76,8 +212,10 @@ def original_of(pair: Pair, judging: Subject) -> str:
 
 
 def answers(done: SideBySide) -> Iterator[str]:
-    """Yield a clause for each question, over all languages: which system is best, and how surely."""
-    overall, differences = (frame[frame["language"] == ""] for frame in (done.systems, done.differences))
+    """Yield a clause for each question over all languages, or each: which system is best, and how surely."""
+    over_all = (done.systems["language"] == "").any()
+    frames = (frame[(frame["language"] == "") | (not over_all)] for frame in (done.systems, done.differences))
+    overall, differences = (frame.assign(question=_places(frame)) for frame in frames)
     for question, systems in overall.groupby("question", sort=False):
         best = systems.iloc[0]
         if math.isnan(best["mean"]):  # no original has ratings for all, so the order is of different originals
@@ -122,6 +260,7 @@ def differences_exhibit(done: SideBySide, called: ItemNames = PAIRS) -> Exhibit:
         called.judged.capitalize(): cell("system", _named),
         "Other": cell("other", _named),
         "Difference [95%]": _difference,
+        **({"Look": "look"} if done.looks else {}),
         "p (Holm)": lambda row: "<0.0001" if row["p_holm"] < 0.0001 else number(row["p_holm"], 4),
         "Better / equal / worse": lambda row: " / ".join(f"{row[name]:.0%}" for name in SHARES),
         "Originals": "n",
@@ -130,6 +269,7 @@ def differences_exhibit(done: SideBySide, called: ItemNames = PAIRS) -> Exhibit:
     notes = [
         "differences of means over the originals that both have ratings for, by the paired t-test; p is corrected by"
         " Holm for all differences of a question",
+        *([_AFTER_BLOCKS] if done.looks else []),
         *reasons(_places(done.differences) + ", " + systems, done.differences["reason"]),
     ]
     caption = f"Differences between {called.judged}s on the same originals"

@@ -16,7 +16,7 @@ import pandas as pd
 from annotation.campaign.counting import PairCoverage, counting_ratings, coverage_of, stays
 from annotation.questions.summary import Chance, MeanOfAnswers
 from annotation.records import RuleResult, Supply, Verdict
-from annotation.sampling.queues import SCOPES
+from annotation.sampling.queues import SCOPES, original_shared
 from annotation.statistics.summaries import Design, coded, compact, summarise
 from annotation.verdicts.counted import Basis, Place, answers, basis
 from annotation.verdicts.rules import decide, rules_for
@@ -198,7 +198,8 @@ def sample_frame(pairs: Sequence[Pair]) -> pd.DataFrame:
     """Return the columns of the sample that verdicts need, a row for each pair."""
     texts = ["pair_id", "transformation", "axis", "pool", "language", "output_language", "task_type", "wave"]
     names = [*texts, *_MAKER]
-    return pd.DataFrame(map(operator.attrgetter(*names), pairs), columns=names)
+    frame = pd.DataFrame(map(operator.attrgetter(*names), pairs), columns=names)
+    return frame.assign(shared=[original_shared(pair) for pair in pairs])
 
 
 def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None) -> dict[Place, dict[str, object]]:

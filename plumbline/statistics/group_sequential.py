@@ -35,6 +35,8 @@ _REACH = 9.0  # range of scores in standard errors
 _ROUNDING = 1e-9  # of a mean
 _LEAST_STEP = 1e-14  # of the error that a look may spend
 _HALVINGS = 24  # steps until the best bet is known to 1e-7 and its gain to 1e-14
+_ERRORS = 16  # for which the level of a look is computed; others are interpolated
+_DULL = 0.3  # p-value of a side that no error worth a look reaches
 _EXACT = 1e-10  # of an interval's end
 
 
@@ -484,6 +486,49 @@ def levels(
     [0.025]
     """
     return np.asarray(scipy.special.ndtr(-bounds(fractions, spending, alpha, information)))
+
+
+def error_reached(p: float, shares: Sequence[float], pairs: Sequence[int], *, alone: bool = False) -> float:
+    """Return the error of all looks together at which the p-value of the last of these looks is just at its level.
+
+    The smallest over the looks so far is a p-value that holds whenever a campaign stops, since more looks can only make
+    it smaller; so Holm's correction for several hypotheses holds too.
+
+    Args:
+        p: of one side, at the last of the looks.
+        shares: of the planned pairs at each look so far, by which Pocock's function spends.
+        pairs: that count at each look.
+        alone: whether the look may only spend its own part of the error, which holds however looks are correlated.
+
+    Returns:
+        One-sided error, at most 0.5.
+
+    Source: Liu and Anderson (2008), J. Am. Stat. Assoc. 103, 1621-1630 (sequential p-values); Maurer and Bretz (2013),
+    Stat. Biopharm. Res. 5, 311-320, and Ye et al. (2013), Stat. Med. 32, 1112-1124 (several hypotheses).
+
+    >>> shares, pairs = [0.2, 0.4, 0.6], [20, 40, 60]
+    >>> level = float(levels(shares, "pocock")[-1])
+    >>> round(error_reached(level, shares, pairs), 4), round(error_reached(level, shares, pairs, alone=True), 4)
+    (0.025, 0.0429)
+    """
+    if alone:
+        return min(p / float(np.diff(spent(shares, "pocock", 1.0), prepend=0.0)[-1]), 0.5)
+    if p >= _DULL:
+        return 0.5
+    least, error_at_least, curve = _errors_reached(tuple(shares), tuple(pairs))
+    return p * error_at_least / least if p <= least else min(math.exp(curve(math.log(p))), 0.5)
+
+
+@functools.lru_cache(maxsize=256)
+def _errors_reached(shares: tuple[float, ...], pairs: tuple[int, ...]) -> tuple[float, float, np.polynomial.Polynomial]:
+    """Return the last look's level under a tiny error of all looks, that error, and the errors by levels above it.
+
+    Both are logarithms there, between which a smooth curve goes.
+    """
+    errors = np.geomspace(1e-7, 0.5, _ERRORS)
+    reaching = np.array([levels(shares, "pocock", error, pairs)[-1] for error in errors])
+    curve = np.polynomial.Polynomial.fit(np.log(reaching), np.log(errors), _ERRORS // 2)
+    return float(reaching[0]), float(errors[0]), curve
 
 
 def p_above(values: Floats, threshold: float | Floats, bottom: float) -> Floats:

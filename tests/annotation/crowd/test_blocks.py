@@ -66,7 +66,7 @@ def test_the_next_batch_is_the_next_block_until_a_look_decides(study: Study, sit
     step(study, site, launch)  # nothing was rated: nothing more is offered
     assert offered_blocks(study) == [{0}]
     assert "no pairs are left to be offered" in plan_text(Evidence(study), CampaignName("mturk", "live"))
-    assert "which offers the next block only for undecided verdicts" in plan_text(
+    assert "which offers the next block only for what is undecided" in plan_text(
         Evidence(study), CampaignName("mturk", "live")
     )
     for expected in ([{0}, {1}], [{0}, {1}]):  # the second look decides
