@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
@@ -17,109 +16,30 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from annotation.campaign.rubric import Rubric, load_rubric
-from annotation.campaign.subjects import read_items
-from annotation.crowd import pay
+from annotation.campaign.rubric import load_rubric
+from annotation.crowd.tally import Tally, counted
 from annotation.questions.summary import MeanOfAnswers
-from annotation.sampling.controls import ControlDesign
+from annotation.sampling.expected import ExpectedSample
 from annotation.sampling.queues import ends_of
 from annotation.statistics.summaries import Design
 from annotation.variation import RatingVariation, StudyVariations, latent_mean, rated
 from annotation.verdicts.looks import criterion_of
 from annotation.verdicts.rules import in_words, outcomes
-from generation.datasets.loading import texts_in
-from plumbline.errors import PlumblineError
 from plumbline.statistics.agreement import Answers
 from plumbline.statistics.estimates import Floats, over_pairs_and_raters, stream
 from plumbline.statistics.group_sequential import ALPHA, FEWEST, Blocks, first, repeated_interval
 from plumbline.statistics.group_sequential import outcomes as decided_at
 from plumbline.study import Study
 from plumbline.study.campaign import RuleSpec
-from plumbline.study.crowd import PaySpec
-from plumbline.study.datasets import Text, Texts
-from plumbline.study.reach import known_texts, refuse_unreachable, verdict_sizes
-from plumbline.study.subject import VerdictUnit
+from plumbline.study.reach import refuse_unreachable, verdict_sizes
 
 _WIDTHS = 20  # campaigns over whose looks the width is averaged
-
-
-@dataclass(frozen=True)
-class Price:
-    """A whole study's number of ratings, hours and dollars."""
-
-    pairs: int  # that are shown, controls and repeats among them; each by every rater of the pair
-    ratings: int
-    hours: float
-    dollars: float
-
-
-def judged_texts(study: Study, rubric: Rubric) -> tuple[Texts, str]:
-    """Return the languages and tasks of the judged texts, and why they came from the study's file alone (empty if not).
-
-    Raises StudyError where a verdict could never be reached.
-    """
-    why_not = ""
-    texts: Texts = {}
-    try:
-        if study.judging.transforms:
-            every = set[Text]().union(*(texts_in(dataset, study.file.parent) for dataset in study.datasets))
-            texts = dict.fromkeys(study.kinds, tuple(every))
-        elif any(dataset.mteb for dataset in study.datasets) or not study.judging.has_size:
-            texts = known_texts(study)
-        else:
-            by_group = defaultdict[str, set[Text]](set)
-            for item in read_items(study, rubric)[0]:
-                by_group[item.group].add((item.language, item.task_type))
-            texts = by_group
-    except PlumblineError as error:
-        texts, why_not = known_texts(study), str(error).replace("\n", "; ")
-    refuse_unreachable(study, texts, f"{study.file}: ")
-    return texts, why_not
-
-
-@dataclass(frozen=True)
-class Pricing:
-    """A study's questions and pay, from which prices follow."""
-
-    kinds: Mapping[str, VerdictUnit]
-    controls: ControlDesign
-    design: Design
-    pay: PaySpec
-
-    @classmethod
-    def of(cls, study: Study, rubric: Rubric, design: Design) -> Pricing:
-        """Return a study's pricing by `crowd.pay`, or by its defaults (HTEB, Ethical Considerations)."""
-        return cls(study.kinds, ControlDesign.of(study, rubric), design, study.crowd.pay if study.crowd else PaySpec())
-
-    def offered(self, pairs: int, of_verdict: int) -> int:
-        """Return how many of the pairs of each transformation, `of_verdict` for a verdict, come before a last block."""
-        last = self.design.blocks[-1] if self.design.blocks else of_verdict
-        return math.ceil(pairs * last / of_verdict) if of_verdict > last else pairs
-
-    def price(self, pairs: int, raters: int) -> Price:
-        """The cost of `pairs` of each transformation by `raters` for each pair, without a platform's fees.
-
-        Where people turn out to need longer, a bonus makes up the difference. Each batch of a queue brings the controls
-        whose answers are known and the repeats, paid like its pairs; a queue in several languages has a few more. A
-        rating is one answer to one of the questions that must be answered about the pair.
-        """
-        n_pairs = Counter(dict.fromkeys(self.kinds, pairs))
-        queues: dict[str, list[str]] = {}
-        for name, kind in self.kinds.items():
-            queues.setdefault(kind.queue or kind.pool, []).append(name)
-        for members in queues.values():
-            each = self.controls.beside(self.kinds[members[0]].pool)
-            n_pairs[members[0]] += self.controls.batches(pairs * len(members)) * each
-        names, design = list(n_pairs.elements()), self.design
-        hours = raters * pay.assumed_hours(names, self.pay)
-        ratings = raters * sum(number * len(design.needed(design.pool_of(name))) for name, number in n_pairs.items())
-        return Price(len(names), ratings, hours, raters * pay.reward(names, self.pay) / 100)
 
 
 PAIRS, RATERS = (30, 50, 100, 200), (2, 3, 5)
 SIZES = tuple(itertools.product(PAIRS, RATERS))
 COLUMNS = ["rule", "pairs", "raters", "verdict_pairs", "mean", "accepted", "rejected", "undecided", "right", "width"]
-COLUMNS += ["used", "ratings", "hours", "dollars"]
+COLUMNS += ["used", "answers", "ratings", "hours", "dollars"]
 
 
 @dataclass(frozen=True)
@@ -263,8 +183,10 @@ def plan(
     mean (of a rule on a share: the share); of that verdict accepted, rejected, undecided (shares of the campaigns, by
     this rule alone) and right (the share of right verdicts: accepted where the mean keeps to the limit, not accepted
     where it does not; NaN where it has too few pairs or ratings for any); width (of the 95% interval, in points of the
-    scale or as a share; NaN where there is none); used (pairs complete by the decision); ratings, hours and dollars (of
-    the whole study, without a platform's fees).
+    scale or as a share; NaN where there is none); used (pairs complete by the decision); answers, ratings, hours and
+    dollars (of the whole study, controls and repeats included, with a crowd platform's fees and without bonuses; an
+    answer is one rater's to one pair, a rating that to one required question). They are those of a sample for which
+    the texts suffice (`annotation.crowd.tally`).
     Raises StudyError where a verdict of the study could never be reached, and for a mean
     that ratings on the study's scale cannot have, ValueError for sizes that are none and campaigns below 1.
 
@@ -273,38 +195,64 @@ def plan(
     >>> from annotation import plan
     >>> from plumbline import load_study
     >>> found = plan(load_study("studies/demo.yaml"), sizes=[(30, 3), (100, 3)], means=[3.4], campaigns=200)
-    >>> print(found[["pairs", "raters", "mean", "right", "ratings"]].to_string(index=False))
-     pairs  raters  mean  right  ratings
-        30       3   3.4  0.955     1572
-       100       3   3.4  0.995     5064
+    >>> print(found[["pairs", "raters", "mean", "right", "answers"]].to_string(index=False))
+     pairs  raters  mean  right  answers
+        30       3   3.4  0.955      804
+       100       3   3.4  0.995     2529
     """
-    sizes, means = _sizes(sizes), tuple(dict.fromkeys(means))
+    return planned(ExpectedSample.of(study, load_rubric(study)), sizes, means, assumed, campaigns, seed)[0]
+
+
+def planned(
+    expected: ExpectedSample,
+    sizes: Sequence[tuple[int, int]],
+    means: Sequence[float],
+    assumed: Mapping[str, float],
+    campaigns: int,
+    seed: int | None,
+) -> tuple[pd.DataFrame, Mapping[tuple[int, int], Tally]]:
+    """Return `plan` of a study whose texts are read, and what each size, and the study's own, asks for.
+
+    Raises as `plan`.
+    """
+    sizes, means, study = _sizes(sizes), tuple(dict.fromkeys(means)), expected.study
     if campaigns < 1:
         raise ValueError(f"a plan needs at least 1 campaign, not {campaigns}")
-    rubric = load_rubric(study)
-    design = Design.of(study, rubric)
-    rules, pricing = planned_rules(design), Pricing.of(study, rubric, design)
-    variations = StudyVariations(study, design, assumed)
+    design = Design.of(study, expected.rubric)
+    rules, variations = planned_rules(design), StudyVariations(study, design, assumed)
     tried = [_tried(means, design, rule) for rule in rules]
     if beyond := [mean for mean in means if mean not in itertools.chain.from_iterable(tried)]:
         latent_mean(beyond[0], 1.0, design.asked(rules[0].question).judged_scale)  # says why not
     seed = study.sample.seed if seed is None else seed
-    texts = judged_texts(study, rubric)[0]
-    verdicts = {pairs: verdict_sizes(study, texts, pairs) for pairs, _ in sizes}
+    refuse_unreachable(study, expected.texts, f"{study.file}: ")
+    verdicts = {pairs: verdict_sizes(study, expected.texts, pairs) for pairs, _ in sizes}
+    asked_by_size = tallies(expected, [*sizes, (study.sample.pairs, study.raters.per_pair)])
     rows = []
     for (rule, of_rule), (pairs, raters) in itertools.product(zip(rules, tried, strict=True), dict.fromkeys(sizes)):
         of_verdict = min(size.pairs for size in verdicts[pairs] if not rule.pools or size.pool in rule.pools)
-        cost = pricing.price(pricing.offered(pairs, of_verdict), raters)
         words, in_stream = in_words(rule), [in_words(rule)] if study.acceptance.rules else []
         rule_design = replace(design, rule=design.rule.model_copy(update={"rules": (rule,)})) if in_stream else design
         variation = variations.of(rule.question, rule.label).deviations
         for mean in of_rule:
             generator = stream(seed, "plan", str(pairs), str(raters), f"{mean:g}", *in_stream)
             prospect = outlook(rule_design, variation, (of_verdict, raters), mean, campaigns, generator)
-            costs = {"ratings": cost.ratings, "hours": cost.hours, "dollars": cost.dollars}
+            tally = asked_by_size[pairs, raters]
+            numbers = {"answers": tally.answers, "ratings": tally.ratings}
+            costs = {**numbers, "hours": tally.hours, "dollars": tally.cost / 100}
             size = {"pairs": pairs, "verdict_pairs": of_verdict}
             rows.append({"rule": words, **asdict(prospect), **size, "right": prospect.right(rule), **costs})
-    return pd.DataFrame(rows, columns=COLUMNS)
+    return pd.DataFrame(rows, columns=COLUMNS), asked_by_size
+
+
+def tallies(expected: ExpectedSample, sizes: Sequence[tuple[int, int]]) -> dict[tuple[int, int], Tally]:
+    """Return what samples of these sizes (pairs of each transformation, raters of each pair) ask of people."""
+    drawn = {pairs: expected.draw(pairs) for pairs in dict.fromkeys(pairs for pairs, _ in sizes)}
+    return {
+        (pairs, raters): counted(
+            expected.study, expected.rubric, [*drawn[pairs].pairs, *drawn[pairs].controls], raters=raters
+        )
+        for pairs, raters in sizes
+    }
 
 
 def planned_rules(design: Design) -> Sequence[RuleSpec]:

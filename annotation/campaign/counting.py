@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -138,3 +138,58 @@ def counting_ratings(ratings: pd.DataFrame, per_pair: int, *, with_excluded: boo
     turns["turn"] = turns.groupby("pair").cumcount()
     turn = numbers.merge(turns[[*keys, "turn"]], on=keys, how="left")["turn"]
     return submitted[(turn < per_pair).to_numpy()]
+
+
+def by_pair(
+    pairs: pd.DataFrame,
+    ratings: pd.DataFrame,
+    per_pair: int | Callable[[str], int],
+    min_raters: int,
+    withdrawn: Collection[str] = (),
+    unopened: Collection[str] = (),
+) -> pd.DataFrame:
+    """A row for each pair of the sample, in its order; `ratings` are of the sample's `pairs`.
+
+    Columns: transformation, pool, language, task_type; whether the pair is `withdrawn`, or else among the `pairs`,
+    `complete` (with `per_pair` answers that count, which a transformation may say itself), has `enough` (`min_raters`)
+    or `could` have; numbers of answers: `counting`, `most` (that count, or could), `wanted` (`per_pair`), `open` (those
+    that raters are still asked for; what was excluded is where it was offered again), `drafts`, `discarded`, `surplus`
+    and `excluded`. What was excluded could be offered again. Of a withdrawn pair no answer counts; none is wanted of
+    an `unopened` one, whose block raters do not get yet, or not at all.
+    """
+    frame, answer = (
+        pairs[["transformation", "language", "pool", "task_type"]].reset_index(drop=True),
+        ["pair", "rater_id"],
+    )
+    out = pairs["pair_id"].isin(list(withdrawn)).to_numpy()
+    per_name = {
+        name: per_pair if isinstance(per_pair, int) else per_pair(str(name))
+        for name in frame["transformation"].unique()
+    }
+    wanted = frame["transformation"].astype(object).map(per_name).astype(int)
+    ratings = ratings[["pair_id", "rater_id", "status", "excluded", "submitted_at"]].assign(
+        pair=rows_of(pairs, ratings["pair_id"]), again=asked_again(ratings)
+    )
+    ratings = ratings[~out[ratings["pair"]]] if out.any() else ratings
+    answers = ratings.drop_duplicates(answer)
+    submitted = answers["status"] == "submitted"
+    counts = {
+        "submitted": answers[submitted],
+        "counting": counting_ratings(ratings, max(per_name.values(), default=1)).drop_duplicates(answer),
+        "drafts": answers[answers["status"] == "draft"],
+        "discarded": answers[answers["status"] == "discarded"],
+        "excluded": answers[submitted & (answers["excluded"] != "")],
+        "again": answers[submitted & answers["again"]],
+    }
+    for name, some in counts.items():
+        frame[name] = np.bincount(some["pair"], minlength=len(frame))
+    frame["surplus"] = frame["submitted"] - frame["excluded"] - frame["counting"]
+    later = pairs["pair_id"].isin(list(unopened)).to_numpy()
+    frame["open"] = (wanted - frame["submitted"] + frame["again"]).clip(lower=0) * ~out
+    anew = frame["excluded"] - frame["again"]  # could be offered again
+    frame["most"] = (frame["counting"] + frame["open"] + anew).clip(upper=wanted) * ~out
+    frame["complete"] = frame["counting"] >= wanted
+    for name, number in (("enough", "counting"), ("could", "most")):
+        frame[name] = frame[number] >= min_raters
+    frame["open"] *= ~later
+    return frame.assign(withdrawn=out, pairs=~out, wanted=wanted * ~(out | later))

@@ -19,6 +19,7 @@ from annotation.argilla.client import attach, reach
 from annotation.argilla.publish import has_rating_page
 from annotation.campaign.records import CampaignRecords
 from annotation.crowd.pay import assumed_hours
+from annotation.crowd.tally import counted
 from annotation.options import Address, CampaignOptions, Hidden, HomeOptions
 from annotation.page.task import named, rating_words
 from annotation.page.training import by_queue, read_items, training_rubric
@@ -115,10 +116,13 @@ def _work(records: CampaignRecords, *, ours: bool) -> dict[Queue, tuple[str, int
         language = queue_rubric.language_for(queue.language, queue.output_language)
         return named(queue_rubric, queue, language) if ours else queue.dataset(study.name)
 
-    return {
+    staying = [pair for pair in records.shown if pair.pair_id not in records.withdrawn]
+    tally = counted(study, records.rubric, staying, to_crowd=False)
+    work = {
         queue: (called(queue), len(pairs), assumed_hours([pair.transformation for pair in pairs], spec))
-        for queue, pairs in {**training, **queues}.items()
+        for queue, pairs in training.items()
     }
+    return work | {queue: (called(queue), tally.of({queue}).shown, tally.of({queue}).each) for queue in queues}
 
 
 def _text(

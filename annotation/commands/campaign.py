@@ -20,6 +20,7 @@ from annotation.campaign.names import known_names, named, pseudonym_of
 from annotation.campaign.offering import ARGILLA, LEDGER, alone, present_campaigns
 from annotation.campaign.records import OFFERED, PAIRS, RATINGS, SUPPLY, CampaignRecords, collected_files, shown_files
 from annotation.commands.annotators import unread_lines
+from annotation.crowd.tally import counted
 from annotation.csv_answers import collect_csv, columns_of
 from annotation.export import FormName, export
 from annotation.human.records import ANSWERS
@@ -69,7 +70,7 @@ from plumbline.words import count
 
 def say_unread(records: CampaignRecords, reads: Mapping[str, Sequence[str]]) -> None:
     """Print the queues that no annotator reads, by the known languages."""
-    queues = {queue: len(pairs) for queue, pairs in queues_of(records.shown).items()}
+    queues = {queue: len(pairs) for queue, pairs in queues_of(records.pairs).items()}
     for line in unread_lines(records.study.name, records.study.raters.people, queues, reads):
         print(f"  {line}")
 
@@ -139,11 +140,22 @@ def sample(*, options: CampaignOptions, extend: Annotated[str | None, Parameter(
         print(f"  {line}")
     for pool in ControlDesign.of(study, records.rubric).unchecked(pair.pool for pair in records.pairs):
         print(f"  no controls for {pool}: add right answers, `expected`, to its `raters` (docs/transformations.md)")
+    lacking = ControlDesign.of(study, records.rubric).lacking(records.pairs, records.controls)
+    if lacking and not study.raters.blocks:
+        print(f"  {lacking}")
     for line in [
         *short_lines(study, records),
         *(line for supply in records.drawn_from for line in supply.lines(judging)),
     ]:
         print(f"  {line}")
+    tally = counted(study, records.rubric, records.shown)
+    for line in tally.lines():
+        print(f"  {line}")
+    spare = len(records.controls) - tally.controls - tally.repeats
+    if spare and tally.in_batches and not study.raters.blocks:
+        print(
+            f"  {count(spare, 'further control')} for a pilot (crowd launch --pilot), which nobody is shown without one"
+        )
     say_verdicts(study, pairs)
     say_flagged(records)
     say_unread(records, accounts.languages_unasked(options.home))
@@ -175,7 +187,7 @@ def publish_pairs(*, options: CampaignOptions) -> None:
         reads = accounts.languages_at(argilla, home)
         done, training = put_out(study, home, argilla)
     new, datasets, workspaces = sum(done.new.values()), len(done.new), ", ".join(done.admission.readers)
-    sent = count(new, f"new {study.called.item}")
+    sent = f"{count(new, 'new record')} ({study.called.item}s, {study.called.known} and repeats)"
     print(f"{study.name}: {sent} published in {count(datasets, 'dataset')}; workspaces: {workspaces}")
     for line in [*done.lines(), *training_lines(training)]:
         print(f"  {line}")

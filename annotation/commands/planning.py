@@ -12,15 +12,16 @@ from cyclopts import Parameter
 
 from annotation.apart import least_difference, originals_needed
 from annotation.campaign.rubric import load_rubric
+from annotation.crowd.tally import fee_of, platform_of
 from annotation.options import CampaignOptions
 from annotation.planning import (
     PAIRS,
     RATERS,
-    Pricing,
-    judged_texts,
-    plan,
+    planned,
     planned_rules,
+    tallies,
 )
+from annotation.sampling.expected import ExpectedSample
 from annotation.statistics.summaries import Design
 from annotation.variation import RatingVariation, StudyVariations
 from annotation.verdicts.rules import in_words
@@ -33,7 +34,7 @@ from plumbline.exhibits.table import number
 from plumbline.statistics.estimates import stream
 from plumbline.study import Study
 from plumbline.study.campaign import RuleSpec
-from plumbline.study.crowd import EXTRA_PAY
+from plumbline.study.crowd import EXTRA_PAY, PaySpec
 
 
 def _deviation(value: str) -> float:
@@ -100,11 +101,12 @@ def plan_text(study: Study, planning: PlanOptions) -> str:
     study_size, (judged, item) = (study.sample.pairs, study.raters.per_pair), study.called
     sizes = sizes_asked(study_size, planning, by_blocks=by_blocks)
     seed = study.sample.seed if planning.seed is None else planning.seed
-    planned = plan(study, sizes, planning.means, planning.given, planning.campaigns, seed)
+    expected = ExpectedSample.of(study, rubric)
+    outlooks, tallies_of = planned(expected, sizes, planning.means, planning.given, planning.campaigns, seed)
     systems, variations, tables = systems_of(study), StudyVariations(study, design, planning.given), []
     for part in planned_rules(design):
         scale = design.asked(part.question).judged_scale
-        variation, of_part = variations.of(part.question, part.label), planned[planned["rule"] == in_words(part)]
+        variation, of_part = variations.of(part.question, part.label), outlooks[outlooks["rule"] == in_words(part)]
         rated = variation.between_systems.as_rated(scale)
         apart = {size: _apart(study, size, systems, rated) for size in sizes} if systems > 1 else {}
         table = _table(of_part, part, item, apart, by_blocks=by_blocks)
@@ -118,13 +120,17 @@ def plan_text(study: Study, planning: PlanOptions) -> str:
         "judged": judged,
         "item": item,
         "of_study": study_size if sizes[0] == study_size else None,
-        "unread": judged_texts(study, rubric)[1],
+        "unread": expected.unread,
+        "asked": tallies_of[study_size],
+        "fees": "with the platform's fees"
+        if fee_of(study, platform_of(study))(100, 1)
+        else "without a platform's fees",
         "tables": tables,
-        "means": planned["mean"].tolist(),
+        "means": outlooks["mean"].tolist(),
         "shares": any(part.label for part in rule.rules),
         "pooled": study.judging.transforms and {"translation", "cross_translation"} <= set(study.kinds),
-        "never": bool(planned["right"].isna().any()),
-        "paid": Pricing.of(study, rubric, design).pay,
+        "never": bool(outlooks["right"].isna().any()),
+        "paid": study.crowd.pay if study.crowd else PaySpec(),
         "extra": {n: share for n, share in EXTRA_PAY.items() if n in study.kinds or study.judging.transforms},
     }
     return templates.text("annotation/plan.jinja", facts)
@@ -157,7 +163,7 @@ def apart_text(study: Study, planning: PlanOptions) -> str:
             " to compare the same one"
         )
     design, there_are = Design.of(study, rubric), originals_in(study)
-    variations, pricing = StudyVariations(study, design, planning.given), Pricing.of(study, rubric, design)
+    variations, expected = StudyVariations(study, design, planning.given), ExpectedSample.of(study, rubric)
     seed = study.sample.seed if planning.seed is None else planning.seed
     looks = looks_of(study)
     sources, rows = [], []
@@ -172,11 +178,12 @@ def apart_text(study: Study, planning: PlanOptions) -> str:
                 apart, raters, systems, variation, scale, generator, looks=looks, campaigns=planning.campaigns
             )
             low, high = ("" if n > (there_are or math.inf) or math.isnan(n) else f"{n:,.0f}" for n in needed)
-            cost = pricing.price(int(needed[1]), raters) if high else None
-            prices = [f"{cost.ratings:,}", f"{cost.hours:.1f}", f"{cost.dollars:,.0f}"] if cost else [_NONE] * 3
+            size = (int(needed[1]), raters) if high else None
+            tally = tallies(expected, [size])[size] if size else None
+            prices = [f"{tally.answers:,}", f"{tally.hours:.1f}", f"{tally.cost / 100:,.0f}"] if tally else [_NONE] * 3
             both = dict.fromkeys(end or _NONE for end in (low, high))
             rows.append([name, str(raters), " to ".join(both), *prices])
-    table = columns(["Question", "Raters", "Originals", "Ratings", "Hours", "Dollars"], rows)
+    table = columns(["Question", "Raters", "Originals", "Answers", "Hours", "Dollars"], rows)
     facts = {
         "study": study,
         "apart": apart,
@@ -243,9 +250,9 @@ def _table(
                 "–" if math.isnan(last["width"]) else f"{last['width']:.2f}",
                 *([number(apart[int(last["pairs"]), int(last["raters"])])] if apart else []),
                 *([f"{group['used'].min():.0f} to {group['used'].max():.0f}"] if by_blocks else []),
-                f"{last['ratings']:,.0f}",
+                f"{last['answers']:,.0f}",
                 f"{last['hours']:.1f}",
                 f"{last['dollars']:,.0f}",
             ]
         )
-    return columns([*header, "Ratings", "Hours", "Dollars"], rows)
+    return columns([*header, "Answers", "Hours", "Dollars"], rows)

@@ -314,6 +314,12 @@ class CrowdCampaign:
         """Record which answers are asked for again; the ledger has them, even if an earlier command was killed."""
         pairs = {offer.batch.batch_id: offer.batch.pair_ids for offer in self.ledger.offered()}
         paid = [(key, works) for key, works in lost_work.items() if len(works) <= self._replaced(key)]
+        closed = self.closed()
+        for key, works in self.work_by_batch().items():  # whose places are open again
+            rejected = [work for work in works if work.submission.state == "rejected"]
+            reserved = self._reserved(key) - self.offer(key).places - len(lost_work[key]) if rejected else 0
+            if rejected and key not in closed and (self.platform.refills or len(rejected) <= reserved):
+                paid.append((key, rejected))
         answers = [(pair, work.pseudonym) for key, works in paid for work in works for pair in pairs[key]]
         note_again(self.records, answers)
         self.reopen()

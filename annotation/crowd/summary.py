@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from annotation.campaign.offering import LEDGER, CampaignName, Mode, ledgers
+from annotation.campaign.offering import ARGILLA, LEDGER, CampaignName, Mode, ledgers
 from annotation.crowd import pay
 from annotation.crowd.campaign import next_batches, pairs_of
 from annotation.crowd.judging import cases, on_rules
 from annotation.crowd.ledger import BatchOffer, Ledger, refuse_lost_batches, refuse_lost_campaign
 from annotation.crowd.platform import Decision, Offer, Submission, crowd_of, platform_class
+from annotation.crowd.tally import Tally, counted, fees_text, of_offers
 from annotation.verdicts.evidence import Evidence
 from plumbline.cli import columns
 from plumbline.study import Study
@@ -42,6 +43,8 @@ class CrowdSummary:
     planned: int  #: what all batches cost, fees included, no bonuses
     fees: int  #: the platform's part of it; 0 where the study names no `crowd.fee`
     spent: int  #: spent or reserved, fees and bonuses included
+    spent_on: Mapping[str, int]  #: what was spent or reserved by kind (`Operation.kind`); the sum is `spent`
+    to_come: int  #: bonuses that are still expected at the times so far, fees included
     rewards: int  #: rewards approved
     bonuses: int  #: bonuses paid
     unsettled: int  #: calls whose effect is not known yet
@@ -81,6 +84,8 @@ class CrowdSummary:
             planned=planned,
             fees=planned - sum(offer.reward * offer.places for offer in paid),
             spent=ledger.spent_here(),
+            spent_on=_money(ledger),
+            to_come=_bonuses_to_come(ledger, spec) if paid else 0,
             rewards=sum(rewards[work.batch_id] for work in approved if paid),
             bonuses=sum(bonuses.values()),
             unsettled=len(ledger.operations(state="intended")),
@@ -88,6 +93,26 @@ class CrowdSummary:
             minutes=seconds / 60,
             off_rules=sum(review.decision == "reject" and not on_rules(review) for review in ledger.judgements()),
         )
+
+    @property
+    def in_all(self) -> int:
+        """What the campaign costs in all, with the bonuses that are paid or expected, and what is offered again."""
+        more = self.spent - self.spent_on.get("post", 0)
+        return self.planned + more + self.to_come
+
+    @property
+    def money_text(self) -> str:
+        """What is spent or reserved, and for what, of what is planned, and for what."""
+        names = {
+            "post": "for batches", "extend": "for places offered again", "bonus": "for bonuses", "approve": "for work"
+            " that was rejected first", "reject": "for rejected work", "release": "for places that were released",
+        }  # fmt: skip
+        parts = [f"{pay.dollars(cents)} {names[kind]}" for kind, cents in self.spent_on.items() if cents]
+        spent = pay.dollars(self.spent) + (f" ({', '.join(parts)})" if parts else "")
+        bonuses = self.spent_on.get("bonus", 0) + self.to_come
+        planned = f"{pay.dollars(self.planned)} for all batches"
+        planned += f", {pay.dollars(bonuses)} for bonuses at the times so far" if bonuses else ", bonuses not included"
+        return f"{spent} spent or reserved of {pay.dollars(self.in_all)} planned ({planned}), {fees_text(self.fees)}"
 
     @property
     def batches_text(self) -> str:
@@ -111,11 +136,6 @@ def _with_pilots(text: str, of_pilots: str) -> str:
     return f"{text}, and {of_pilots}" if of_pilots else text
 
 
-def fees_text(fees: int) -> str:
-    """Say whether a sum of money has the platform's fees."""
-    return "fees included" if fees else "without a fee of the platform, as the study names none (crowd.fee)"
-
-
 def read_summaries(study: Study) -> list[CrowdSummary]:
     """Return the study's campaigns, live ones first; [] without a ledger."""
     path, summaries = study.scratch / LEDGER, list[CrowdSummary]()
@@ -123,6 +143,46 @@ def read_summaries(study: Study) -> list[CrowdSummary]:
         with Ledger(path, study.name, *campaign) as ledger:
             summaries.append(CrowdSummary.of(ledger, crowd_of(study)))
     return summaries
+
+
+def _money(ledger: Ledger) -> dict[str, int]:
+    """Return the cents of a campaign's operations by kind, as `Ledger.spent_here` adds them."""
+    cents = Counter[str]()
+    for operation in ledger.operations():
+        if operation.state == "done" or (operation.state == "intended" and operation.cents > 0):
+            cents[operation.kind] += operation.cents
+    return cents
+
+
+def longer_than_paid(ledger: Ledger, spec: CrowdSpec) -> float:
+    """Return the share of time that the median submission took beyond its paid time; NaN before there is one."""
+    rewards = {offer.batch.batch_id: offer.reward for offer in ledger.offered()}
+    shares = [
+        work.submission.seconds / (rewards[work.batch_id] * 36 / spec.pay.hourly) - 1
+        for work in ledger.work()
+        if work.submission.seconds > 0 and work.submission.state not in ("returned", "rejected")
+    ]
+    return max(0.0, statistics.median(shares)) if shares else math.nan
+
+
+def _bonuses_to_come(ledger: Ledger, spec: CrowdSpec) -> int:
+    """Return the cents, with fees, of bonuses that are not paid yet, by each batch's own times, or else all times."""
+    longer, platform, total = longer_than_paid(ledger, spec), platform_class(ledger.campaign.platform), 0
+    paid = {operation.subject for operation in ledger.operations("bonus") if operation.state != "refused"}
+    released = {operation.subject for operation in ledger.operations("release", state="done")}
+    done = defaultdict[str, list[Submission]](list)
+    for work in ledger.work():
+        if work.submission.state not in ("returned", "rejected"):
+            done[work.batch_id].append(work.submission)
+    for offer in ledger.offered() if not math.isnan(longer) else ():
+        good = done[offer.batch.batch_id]
+        times = [work.seconds for work in good if work.seconds > 0]
+        expected = [offer.reward * 36 / spec.pay.hourly * (1 + longer)]
+        cents = pay.owed_bonus(offer.reward, times or expected, spec.pay)
+        workers = len(good) if offer.batch.batch_id in released else max(len(good), offer.places)
+        workers -= sum(work.submission_id in paid for work in good)
+        total += workers * (cents + platform.fee(cents, offer.places, spec)) if cents else 0
+    return total
 
 
 def _typical(payments: Mapping[Submission, int]) -> tuple[float, float]:
@@ -140,9 +200,7 @@ def summary_text(summary: CrowdSummary) -> str:
     states = "; ".join(f"{state}: {summary.number(state)}" for state in names) or "none yet"
     campaign = CampaignName(summary.platform, summary.mode)
     money = (
-        f"{pay.dollars(summary.spent)} spent or reserved of {pay.dollars(summary.planned)} planned,"
-        f" {fees_text(summary.fees)}; rewards approved {pay.dollars(summary.rewards)}, bonuses"
-        f" {pay.dollars(summary.bonuses)}"
+        f"{summary.money_text}; rewards approved {pay.dollars(summary.rewards)}, bonuses {pay.dollars(summary.bonuses)}"
     )
     lines = [
         f"batches offered: {summary.batches_text}; all together: {count(summary.places, 'place')} for workers",
@@ -183,46 +241,67 @@ def cases_text(records: Evidence, ledger: Ledger) -> str:
     return "\n".join(lines)
 
 
+def whole_tally(records: Evidence) -> Tally:
+    """Return what a drawn study asks of people in all: the batches of its crowd, offered or not, or the queues."""
+    study, staying = records.study, [pair for pair in records.shown if pair.pair_id not in records.withdrawn]
+    begun = [campaign for campaign in ledgers(study.scratch / LEDGER) if campaign.counts]
+    if begun and not study.raters.blocks:
+        with Ledger(study.scratch / LEDGER, study.name, *begun[0]) as ledger:
+            offered = ledger.offered_anywhere()
+        if all(pair_id in records.shown_by_id for offer in offered for pair_id in offer.batch.pair_ids):
+            every = [*offered, *next_batches(records, begun[0].mode, offered)]
+            platform = platform_class(begun[0].platform)
+            return of_offers(study, records.rubric, every, records.shown_by_id, platform)
+    in_queues = any(offering.to == ARGILLA for offering in records.offerings)
+    return counted(study, records.rubric, staying, to_crowd=study.crowd is not None and not in_queues)
+
+
 def plan_text(records: Evidence, campaign: CampaignName, pilot: int = 0) -> str:
     """Return the next launch's offers and their cost, a row a batch; nothing is created."""
     study, existing, platform = records.study, list[BatchOffer](), platform_class(campaign.platform)
-    spec, path, item = crowd_of(study), study.scratch / LEDGER, study.called.item
+    spec, path, item, longer = crowd_of(study), study.scratch / LEDGER, study.called.item, math.nan
     refuse_lost_campaign(records, campaign.mode)
     if path.exists():
         with Ledger(path, study.name, *campaign) as ledger:
             refuse_lost_batches(records, ledger)
-            existing = ledger.offered_anywhere()
+            existing, longer = ledger.offered_anywhere(), longer_than_paid(ledger, spec)
     new = next_batches(records, campaign.mode, existing, pilot)
     for offer in new:  # report now what `launch` would refuse, before money is at stake
         pairs = pairs_of(records, offer.batch, campaign.mode)
         platform.check_plan(records, campaign.mode, Offer(offer.batch, pairs, offer.places, offer.reward))
-    rows, total, all_fees, hours = [], 0, 0, 0.0
-    for offer in new:
-        batch = offer.batch
-        cost = platform.cost(offer.reward, offer.places, spec)
-        minutes = 60 * offer.reward / 100 / spec.pay.hourly
-        fees = cost - offer.places * offer.reward
-        total, all_fees, hours = total + cost, all_fees + fees, hours + offer.places * minutes / 60
-        languages = "-".join(dict.fromkeys([batch.language, batch.output_language]))
-        rows.append([
-            batch.batch_id, batch.pool + (" (pilot)" if batch.pilot else ""), languages, str(len(batch.pair_ids)),
-            str(offer.places), f"{minutes:.0f}", pay.dollars(offer.reward), pay.dollars(fees), pay.dollars(cost),
-        ])  # fmt: skip
-    places = sum(len(offer.batch.pair_ids) * offer.places for offer in new)
-    header = ["batch", "pool", "languages", f"{item}s", "workers", "minutes", "reward", "fees", "cost"]
+    tally = of_offers(study, records.rubric, new, records.shown_by_id, platform)
+    rows = [
+        [
+            part.batch, part.queue.pool + (" (pilot)" if part.pilot else ""),
+            "-".join(dict.fromkeys([part.queue.language, part.queue.output_language])), str(part.pairs),
+            str(part.shown), str(part.raters), f"{60 * part.hours:.0f}", pay.dollars(part.reward),
+            pay.dollars(part.fees), pay.dollars(part.cost),
+        ]
+        for part in tally.parts
+    ]  # fmt: skip
+    header = ["batch", "pool", "languages", f"{item}s", "shown", "workers", "minutes", "reward", "fees", "cost"]
+    in_all = f"{count(len(new), 'batch', 'batches')}, {count(tally.places, 'place')} for workers"
+    lines = (
+        [f"{in_all}: {line}" if not number else line for number, line in enumerate(tally.lines(longer))] if new else []
+    )
+    rest = next_batches(records, campaign.mode, [*existing, *new])
+    if existing or rest:
+        whole = of_offers(study, records.rubric, [*existing, *new, *rest], records.shown_by_id, platform)
+        lines.append(f"With the batches before and after these: {whole.answers_text}; {whole.cost_text}")
     notes = [*_notes(spec, study.called, study.kinds), platform.plan_note] if new else []
     if study.raters.blocks:
         collect, launch = study.command("collect"), campaign.command(study, "launch")
+        every = [pair for pair in records.shown if pair.pair_id not in records.withdrawn]
         notes.append(
             f"By blocks: these are the {item}s of the open blocks. When they are rated, run `{collect}`, then"
-            f" `{launch}`, which offers the next block only for what is undecided, within --max-cost."
+            f" `{launch}`, which offers the next block only for what is undecided, within --max-cost. All blocks:"
+            f" {counted(study, records.rubric, every).answers_text}"
         )
     return campaign.marked(
         "\n".join([
             f"Plan of study {study.name}; nothing is created",
             columns(header, rows, f"no {item}s are left to be offered"),
-            f"{count(len(new), 'batch', 'batches')}, {count(places, 'answer')} ({item}s x workers),"
-            f" {hours:.1f} hours of work, {pay.dollars(total)}, {fees_text(all_fees)}, before bonuses",
+            *lines,
             *filter(None, notes),
         ]),
     )  # fmt: skip
@@ -235,6 +314,6 @@ def _notes(spec: CrowdSpec, called: ItemNames, kinds: Collection[str]) -> list[s
         + "".join(f", {100 * share:g}% more for {name}" for name, share in extra.items())
         + "; where people need longer, `crowd bonus` makes up the difference."
         + f" {spec.pay.below_fair}".rstrip(),
-        f"A worker may do {100 * spec.share:g}% of the batches; the column {called.item}s includes {called.known} and"
-        " repeats.",
+        f"A worker may do {100 * spec.share:g}% of the batches; the column shown adds {called.known} and repeats to the"
+        f" {called.item}s.",
     ]

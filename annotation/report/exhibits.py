@@ -12,6 +12,7 @@ import pandas as pd
 
 from annotation.campaign.names import UNNAMED, listed_raters
 from annotation.crowd import pay
+from annotation.crowd.tally import Tally
 from annotation.human.forms import form_of
 from annotation.human.records import HumanTask
 from annotation.judges.powered import JudgesOutcome
@@ -28,7 +29,7 @@ from annotation.verdicts import systems, tables
 from annotation.verdicts.preregistration import amendments
 from annotation.verdicts.rules import in_words
 from annotation.verdicts.tables import display, interval_of, rated
-from plumbline.exhibits.table import Exhibit, interval
+from plumbline.exhibits.table import Cell, Exhibit, cell, interval
 from plumbline.languages import language_name
 from plumbline.scales import classes_of
 from plumbline.statistics.agreement import number_of_raters
@@ -362,6 +363,31 @@ def _printed(name: str, caption: str, frame: pd.DataFrame, columns: list[str]) -
     return Exhibit(name, caption, frame, printed.assign(**{"n": frame["n"].map(str), "Why missing": frame["reason"]}))
 
 
+def asked_exhibit(tally: Tally) -> Exhibit:
+    """Return what the study asks of people, a row for each queue, and the sum."""
+    called, queues = tally.study.called, list(dict.fromkeys(part.queue for part in tally.parts))
+    rows = []
+    for name, tally_of_queue in [*((queue.dataset("")[1:], tally.of({queue})) for queue in queues), ("all", tally)]:
+        rows.append(
+            {
+                "queue": name, "pairs": tally_of_queue.pairs, "controls": tally_of_queue.controls,
+                "repeats": tally_of_queue.repeats, "answers_to_pairs": tally_of_queue.answers_to_pairs,
+                "answers": tally_of_queue.answers, "ratings": tally_of_queue.ratings, "hours": tally_of_queue.hours,
+                "cents": tally_of_queue.cost,
+            }
+        )  # fmt: skip
+    columns: dict[str, Cell] = {
+        "Queue": "queue", f"{called.item}s".capitalize(): "pairs", called.known.capitalize(): "controls",
+        "Repeats": "repeats", f"Answers to {called.item}s": "answers_to_pairs", "Answers": "answers",
+        "Ratings": "ratings", "Hours": cell("hours", "{:.1f}".format), "Cost": cell("cents", pay.dollars),
+    }  # fmt: skip
+    caption = (
+        "What the study asks of people, controls and repeats included; a rating is an answer to one required question;"
+        " cost is pay at the assumed time and a platform's fees, without bonuses"
+    )
+    return Exhibit.of("asked", caption, pd.DataFrame(rows), columns)
+
+
 def campaigns_exhibit(material: CampaignMaterial) -> Exhibit:
     """Return a row for each campaign: batches, submissions, money and pay, in dollars."""
     rows = [
@@ -372,7 +398,7 @@ def campaigns_exhibit(material: CampaignMaterial) -> Exhibit:
             "Approved": campaign.number("approved"),
             "Rejected": campaign.number("rejected"),
             "Waiting": campaign.number("submitted"),
-            "Planned": pay.dollars(campaign.planned),
+            "Planned": pay.dollars(campaign.in_all),
             "Rewards": pay.dollars(campaign.rewards),
             "Bonuses": pay.dollars(campaign.bonuses),
             "Spent or reserved": pay.dollars(campaign.spent),
@@ -381,7 +407,10 @@ def campaigns_exhibit(material: CampaignMaterial) -> Exhibit:
         }
         for campaign in material.crowd
     ]
-    caption = "Crowd campaigns; sums planned, and spent or reserved, include the platform's fees"
+    caption = (
+        "Crowd campaigns; sums planned, and spent or reserved, include the platform's fees, and the bonuses that are"
+        " paid or expected at the times so far"
+    )
     frame = pd.DataFrame(rows)
     return Exhibit("crowd_campaigns", caption, frame, frame)
 

@@ -14,7 +14,8 @@ import pandas as pd
 from annotation.campaign.counting import counting_ratings
 from annotation.campaign.records import NOT_IMPORTED, TRUTH
 from annotation.campaign.rubric import Rubric
-from annotation.crowd.summary import CrowdSummary, read_summaries
+from annotation.crowd.summary import CrowdSummary, read_summaries, whole_tally
+from annotation.crowd.tally import Tally
 from annotation.human.records import HumanTask
 from annotation.human.tasks import read_tasks
 from annotation.judges.powered import JudgesOutcome, read_outcome
@@ -52,6 +53,7 @@ class CampaignMaterial:
     crowd: Sequence[CrowdSummary]
     manifest: Mapping[str, Any]
     read_at: datetime
+    asked_for: Tally | None = None  #: what the study asks of people; None where ratings were given elsewhere
     side_by_side: SideBySide = NONE  #: systems on the same originals
     doubts: Sequence[str] = ()  #: what is doubtful about the verdicts
     withdrawals: Sequence[Decision] = ()  #: decisions about pairs
@@ -184,6 +186,7 @@ def campaign_material(evidence: Evidence, read_at: datetime | None = None) -> Ca
         looks=evidence.looks,
         waves=evidence.waves,
         crowd=read_summaries(study),
+        asked_for=whole_tally(evidence) if evidence.offered else None,
         manifest=evidence.manifest,
         read_at=read_at or datetime.now(UTC),
         right=right,

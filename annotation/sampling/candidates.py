@@ -222,6 +222,14 @@ class SampleSource(Protocol):
         ...
 
 
+class WholeSource(SampleSource, Protocol):
+    """A source that has the items with known answers, too."""
+
+    def known(self, had: Sequence[Pair]) -> list[Pair]:
+        """Return the items with known answers that raters have not had, in an order drawn by the seed."""
+        ...
+
+
 @dataclass(frozen=True)
 class _OutputsRead:
     """A transformation's outputs as they are read: candidates by stratum, and what a supply says by language."""
@@ -299,6 +307,10 @@ class Candidates:
             self._refuse(transformation, any(states["kept_out"] for states in read.states.values()))
         self.supply += read.supplies(transformation, self.plan.study.sample.without)
         return [candidate for heap in read.heaps.values() for candidate in heap]
+
+    def known(self, had: Sequence[Pair]) -> list[Pair]:
+        """Return none: controls are made of outputs."""
+        return []
 
     def refuse_incomplete(self) -> None:
         """Raise StudyError if a transformation that was read has outputs still to come."""

@@ -30,6 +30,7 @@ from plumbline.records import Pair
 from plumbline.study import Study
 from plumbline.study.campaign import SampleSpec
 from plumbline.study.subject import Subject
+from plumbline.words import count
 
 UNRELATED = 0.1  # the most that an original may overlap with a negative's other text (Jaccard index of their words)
 DONORS = 500  # texts of a queue that are searched for an unrelated one
@@ -88,6 +89,16 @@ class ControlDesign:
         n_known = self.sample.controls if self.judging.known_questions else 0
         n_made = self.sample.controls * sum(map(len, self._pages(pool))) if self.judging.transforms else 0
         return n_known + n_made + self._repeated(pool) * self.together(pool)
+
+    def lacking(self, pairs: Iterable[Pair], controls: Sequence[Pair]) -> str:
+        """Say how many controls and repeats a sample has, if these are fewer than the study asks for; else empty."""
+        wanted = sum(
+            self.beside(queue.pool) * self.batches(len(queue_pairs)) for queue, queue_pairs in queues_of(pairs).items()
+        )
+        if len(controls) >= wanted:
+            return ""
+        have = f"{len(controls):,} of the {count(wanted, 'control or repeat', 'controls and repeats')}"
+        return f"{have} that the study asks for: the texts do not suffice for more"
 
     def unchecked(self, pools: Iterable[str]) -> list[str]:
         """Return the pools without right answers, if the study wants controls."""

@@ -22,7 +22,16 @@ from annotation.human.order import drop_answers
 from annotation.human.records import ITEMS, TASKS, HumanItem, HumanTask
 from annotation.human.tasks import prepared, refuse_other_tasks
 from annotation.records import Supply, Wave
-from annotation.sampling.candidates import Candidate, Candidates, DuplicateIndex, Groups, SampleSource, Turns, words_of
+from annotation.sampling.candidates import (
+    Candidate,
+    Candidates,
+    DuplicateIndex,
+    Groups,
+    SampleSource,
+    Turns,
+    WholeSource,
+    words_of,
+)
 from annotation.sampling.controls import ControlDesign
 from annotation.sampling.queues import Queue, block_numbers, queues_of
 from generation.jobs import COMMAND as GENERATE
@@ -95,10 +104,19 @@ def draw(study: Study, existing: Sequence[Pair] = ()) -> SampleDrawing:
     rubric = load_rubric(study)  # a rule that the scale cannot hold is refused before anybody rates
     for kind in study.kinds.values():
         rubric.pool(kind.pool)
-    groups = None if study.judging.transforms else Groups(study, rubric)
-    candidates: SampleSource = groups or Candidates(Plan(study))
-    pairs: list[Pair] = []
-    spares: list[Pair] = []
+    candidates: WholeSource = Candidates(Plan(study)) if study.judging.transforms else Groups(study, rubric)
+    drawn, texts = draw_from(candidates, rubric, existing)
+    if isinstance(candidates, Candidates):
+        candidates.refuse_incomplete()
+    refuse_unreachable(study, texts, f"{study.file}: ")
+    return drawn
+
+
+def draw_from(
+    candidates: WholeSource, rubric: Rubric, existing: Sequence[Pair] = ()
+) -> tuple[SampleDrawing, dict[str, set[tuple[str, str]]]]:
+    """Draw a sample from these candidates; return it with the languages and tasks of each unit's texts."""
+    study, pairs, spares = candidates.study, list[Pair](), list[Pair]()
     texts: dict[str, set[tuple[str, str]]] = {}
     for members in _drawn_together(study):
         of_members = [pair for pair in existing if pair.transformation in members]
@@ -108,16 +126,12 @@ def draw(study: Study, existing: Sequence[Pair] = ()) -> SampleDrawing:
         drawn = drawing.sample()
         pairs += drawn
         spares += drawing.spares(rubric, drawn)
-    if isinstance(candidates, Candidates):
-        candidates.refuse_incomplete()
-    refuse_unreachable(study, texts, f"{study.file}: ")
     order = list(study.kinds)
     pairs.sort(key=lambda pair: order.index(pair.transformation))
-    known_items = groups.known(existing) if groups else []
     blocks = block_numbers(study, pairs) if study.raters.blocks else None
     before = Counter(Queue.of(pair) for pair in existing if pair.drawn)
-    controls = ControlDesign.of(study, rubric).make(pairs, spares, known_items, blocks, before)
-    return SampleDrawing(pairs, controls, candidates.supply)
+    controls = ControlDesign.of(study, rubric).make(pairs, spares, candidates.known(existing), blocks, before)
+    return SampleDrawing(pairs, controls, candidates.supply), texts
 
 
 def _drawn_together(study: Study) -> list[list[str]]:

@@ -19,6 +19,7 @@ from annotation import server
 from annotation.argilla.accounts import ServerAnswers, answered_now
 from annotation.campaign.counting import asked_again
 from annotation.campaign.records import CampaignData
+from annotation.crowd.summary import whole_tally
 from annotation.page.training import by_trained, read_trained
 from annotation.questions.wordings import addressed_lines
 from annotation.records import Decision, Fixed, Sign, Verdict
@@ -26,7 +27,7 @@ from annotation.sampling.candidates import flagged_supply
 from annotation.sampling.queues import SCOPES, frames_by_queue
 from annotation.sampling.sample import mismatch
 from annotation.status.monitoring import Going
-from annotation.status.progress import Stage, Workload, by_pair, by_rater, by_transformation, stages_of
+from annotation.status.progress import Stage, Workload, by_rater, by_transformation, stages_of
 from annotation.verdicts.conclusion import Conclusion, looked_at
 from annotation.verdicts.counted import Ahead, Place, ahead, never_lines
 from annotation.verdicts.doubts import doubts_of, withdrawn_lines
@@ -75,6 +76,7 @@ class Status:
     set_aside: int = 0  #: answers on record that it no longer has: of excluded raters, whose pairs it offers again
     looks: pd.DataFrame = field(default_factory=lambda: looks_frame([]))  #: after blocks, so far (`looks_frame`)
     blocks: tuple[str, ...] = ()  #: of a rule by blocks: what is open now, in lines
+    asked_for: tuple[str, ...] = ()  #: what the study asks of people in all, in lines
     again: int = 0  #: answers of excluded raters whose pairs `publish` would offer again, for what is undecided
 
     @property
@@ -117,9 +119,7 @@ def read_status(
     warnings += _unsampled(evidence)
     fresh = stages["verdicts"].state == "done"
     reached_now = verdicts if fresh else _found_so_far(evidence, may_judge=not broken)
-    pairs = by_pair(
-        read.sample, read.of_sample, study.raters_of, study.acceptance.min_raters, read.withdrawn, evidence.unopened()
-    )
+    pairs = evidence.answers_by_pair()
     undecided = _undecided(study.acceptance, pairs, reached_now, evidence.blocks)
     progress = _progress(study, pairs, reached_now, undecided, fresh=fresh)
     if not evidence.offered:  # imported ratings: how many were asked for is unknown
@@ -153,6 +153,7 @@ def read_status(
             f"{of_group(key)}: {'; '.join([group.decision, *group.lines()])}" for key, group in evidence.blocks.items()
         ),
         going=Going.of(evidence, progress, stages["collected"].at or read_at),
+        asked_for=tuple(whole_tally(evidence).lines()) if sampled and evidence.offered else (),
         again=_again(evidence, stages["published"], undecided),
     )
 

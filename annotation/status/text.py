@@ -287,8 +287,12 @@ def _progress_text(status: Status) -> str:
     more = ["Drafts", "Discarded", "Surplus", "Excluded", *(name.capitalize() for name in withdrawn), "Verdict"]
     header = [judged.capitalize(), "Language", f"{item}s".capitalize(), *answered, "Answers", *more]
     note = f"{', '.join(answered)}: {item}s with at least that many answers that count."
+    missing, wanted_answers = (int(status.progress[name].sum()) for name in ("open", "wanted"))
+    if missing:
+        note += f" {missing:,} of the {count(wanted_answers, 'answer')} to {item}s are open."
     note += f" Withdrawn {item}s, and answers to them, are in no other column." if withdrawn else ""
-    return f"{columns(header, rows)}\n{note}"
+    in_all = [f"Asked for in all: {line}" if not number else line for number, line in enumerate(status.asked_for)]
+    return "\n".join([columns(header, rows), note, *in_all])
 
 
 def _going(status: Status) -> list[str]:

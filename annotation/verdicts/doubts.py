@@ -175,16 +175,10 @@ def _open(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[str]:
     """Yield a line on answers that verdicts did not wait for; none if all ratings were given elsewhere."""
     if not verdicts or not evidence.offered:
         return
-    collected = evidence.collected
-    submitted = (collected.of_sample["status"] == "submitted") & stays(collected.of_sample)
-    answered = collected.of_sample.loc[submitted, ["pair_id", "rater_id"]]
-    got = answered.drop_duplicates()["pair_id"].value_counts()
-    out = {*collected.withdrawn, *evidence.unopened()}
-    staying = collected.sample[~collected.sample["pair_id"].isin(list(out))]
-    wanted = staying["pool"].astype(str).map(evidence.study.raters_of)
-    open_answers = int((wanted - staying["pair_id"].map(got).fillna(0)).clip(lower=0).sum())
+    answers = evidence.answers_by_pair()
+    open_answers, wanted = int(answers["open"].sum()), int(answers["wanted"].sum())
     if open_answers:
-        yield f"{open_answers:,} of the {count(int(wanted.sum()), 'answer')} that the sample needs are still open"
+        yield f"{open_answers:,} of the {count(wanted, 'answer')} that the sample needs are still open"
 
 
 def _thin(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[str]:

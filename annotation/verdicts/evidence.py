@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import pandas as pd
 
-from annotation.campaign.counting import counting_ratings, coverage_of, imported, stays
+from annotation.campaign.counting import by_pair, counting_ratings, coverage_of, imported, stays
 from annotation.campaign.offering import offered_to_raters
 from annotation.campaign.records import BLOCK_LOOKS, PAIRS, RATINGS, SUPPLY, CampaignRecords
 from annotation.ratings.signs import find_signs, not_looked_at
@@ -147,6 +147,12 @@ class Evidence(CampaignRecords):
         }
         early = set(self.all_ratings["pair_id"]) - self.spared if opened else set()  # in blocks that were opened early
         return self._beyond(opened) - early
+
+    def answers_by_pair(self) -> pd.DataFrame:
+        """Return how many answers each pair of the sample has, and how many it still needs (`counting.by_pair`)."""
+        read, study = self.collected, self.study
+        least = study.acceptance.min_raters
+        return by_pair(read.sample, read.of_sample, study.raters_of, least, read.withdrawn, self.unopened())
 
     @property
     def spared(self) -> frozenset[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, replace
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,10 @@ from statsmodels.stats.power import TTestPower
 from annotation.apart import least_difference, originals_needed
 from annotation.campaign.rubric import load_rubric
 from annotation.commands.planning import PlanOptions, apart_text, plan_text
-from annotation.planning import Outlook, Price, Pricing, outlook, plan, simulated
+from annotation.crowd.tally import Tally, counted
+from annotation.planning import Outlook, outlook, plan, simulated
 from annotation.questions.label import SingleLabelQuestion
-from annotation.questions.rating import RatingQuestion
+from annotation.sampling.expected import ExpectedSample
 from annotation.sampling.queues import in_order
 from annotation.statistics.summaries import Design
 from annotation.variation import RatingVariation, Variation
@@ -33,6 +34,7 @@ from plumbline.statistics.group_sequential import Blocks, looks
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec, RuleSpec
 from tests.annotation.judgements import START, pair
+from tests.annotation.kinds import EFFORT, RULES, ask, rubric
 
 SCALE = (1, 2, 3, 4, 5)
 RULE = RuleSpec(question="quality", at_least=3)
@@ -51,47 +53,54 @@ def look(size: tuple[int, int], mean: float, assumed: RatingVariation, seed: int
     return outlook(design(**rule), assumed, size, mean, 1000, np.random.default_rng(seed))
 
 
-def priced(study: Study, design: Design) -> Price:
-    return Pricing.of(study, load_rubric(study), design).price(100, 3)
+def asked(study: Study) -> Tally:
+    """What 100 pairs of each transformation by 3 raters ask for; each text is written once for each transformation."""
+    drawn = ExpectedSample.of(study, load_rubric(study)).draw(100)
+    return counted(study, load_rubric(study), [*drawn.pairs, *drawn.controls], raters=3)
+
+
+MANY = [{"name": "many", "mteb": "STS12"}]  # texts without end, as only their language is known
 
 
 def test_hteb_study_costs_what_its_wages_say(variant: Callable[..., Study]) -> None:
     """(6 + 1.25 + 1.10) * 100 pairs * 3 raters * 30 s = 20.875 hours, at $24 an hour $501; 4,800 ratings."""
-    sample = {"pairs": 100, "controls": 0, "repeats": 0}
-    found = priced(variant(sample=sample), Design())
-    assert (found.pairs, found.ratings) == (800, 4800)
-    assert (found.hours, found.dollars) == (pytest.approx(20.875), pytest.approx(501))
+    found = asked(variant(sample={"pairs": 100, "controls": 0, "repeats": 0}, datasets=MANY))
+    assert (found.pairs, found.answers, found.ratings) == (800, 2400, 4800)
+    assert (found.hours, found.cost / 100) == (pytest.approx(20.875), pytest.approx(501))
 
 
-def test_a_question_about_one_pool_is_answered_there_alone(variant: Callable[..., Study]) -> None:
+def test_a_question_about_one_pool_is_answered_there_alone(
+    variant: Callable[..., Study], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """800 pairs, 3 raters and two questions, and a third about the 200 of both translations: 4,800 + 600 ratings."""
-    sample = {"pairs": 100, "controls": 0, "repeats": 0}
-    third = RatingQuestion("effort", scale=(0, 1, 2), pools=("translation",))
-    own = Design(("quality", "fluency", "effort"), extra={"effort": third})
-    assert priced(variant(sample=sample), own).ratings == 5400
-    optional = replace(third, required=False)
-    assert priced(variant(sample=sample), replace(own, extra={"effort": optional})).ratings == 4800
+    sample, rules = {"pairs": 100, "controls": 0, "repeats": 0}, {"rules": RULES[:2], "min_pairs": 20}
+    study = variant(sample=sample, datasets=MANY, rubric="kinds", acceptance=rules)
+    for required, ratings in ((True, 5400), (False, 4800)):
+        ask(monkeypatch, tmp_path, rubric(EFFORT | {"required": required}))
+        assert asked(study).ratings == ratings
 
 
 def test_controls_and_repeats_cost_too(variant: Callable[..., Study]) -> None:
-    """One pool of 200 (both translations) and six of 100, batches of 50: 4 + 6 * 2 = 16 batches, 4 pairs more each,
-    but 3 of the translations', of which no positive is made.
+    """One pool of 200 (both translations) in four languages of 50 each, and six of 100, batches of 50: 4 + 6 * 2
+    batches, 4 pairs more each, but 3 of the translations', of which no positive is made.
 
     They are paid like pairs: the 8 of expansion 25% more, those of summarised expansion 10%.
     """
-    sample = {"pairs": 100, "controls": 1, "repeats": 2, "batch": 50}
-    found = priced(variant(sample=sample), Design())
-    assert found.pairs == 800 + 60
-    assert found.hours == pytest.approx(20.875 + (60 + 8 * 0.25 + 8 * 0.10) * 3 * 30 / 3600)
+    found = asked(variant(sample={"pairs": 100, "controls": 1, "repeats": 2, "batch": 50}, datasets=MANY))
+    queues = {part.queue for part in found.parts if part.queue.pool == "translation"}
+    batches = sum(-(-part.pairs // 50) for part in found.parts)
+    assert batches == 12 + sum(-(-part.pairs // 50) for part in found.parts if part.queue in queues)
+    more = 12 * 4 + (batches - 12) * 3
+    assert (found.shown, found.controls + found.repeats) == (800 + more, more)
+    assert found.hours == pytest.approx(20.875 + (more + 8 * 0.25 + 8 * 0.10) * 3 * 30 / 3600)
 
 
 def test_a_plan_pays_what_the_crowd_is_paid(variant: Callable[..., Study]) -> None:
     """(6 + 1.25 + 1.1) * 100 pairs * 3 raters * 40 s at $30 an hour: $835; the crowd's batches sum to it."""
     sample = {"pairs": 100, "controls": 0, "repeats": 0}
-    paid = {"hourly": 30, "seconds": 40}
-    study = variant(sample=sample, crowd={"pay": paid})
-    found = priced(study, Design())
-    assert (found.hours, found.dollars) == (pytest.approx(8.35 * 100 * 3 * 40 / 3600), pytest.approx(835, abs=0.03))
+    study = variant(sample=sample, crowd={"pay": {"hourly": 30, "seconds": 40}}, datasets=MANY)
+    found = asked(study)
+    assert (found.hours, found.cost / 100) == (pytest.approx(8.35 * 100 * 3 * 40 / 3600), pytest.approx(835, abs=0.5))
     options = planned_with(pairs=(30,), raters=(2,), means=(4.0,))
     text = plan_text(study, options)
     assert "30 dollars an hour at 40 s a pair, 25% more for expansion," in text

@@ -14,7 +14,8 @@ import yaml
 from annotation.campaign.offering import begin_offering
 from annotation.campaign.records import CampaignRecords
 from annotation.campaign.rubric import load_rubric
-from annotation.planning import Pricing
+from annotation.crowd.tally import counted
+from annotation.sampling.expected import ExpectedSample
 from annotation.sampling.sample import draw_sample, extend_sample
 from annotation.statistics.summaries import Design
 from plumbline.errors import DataError
@@ -102,7 +103,8 @@ def test_a_plan_counts_what_a_queue_of_all_groups_is_asked(make: Callable[..., A
     for changes, shown in (({}, 18 + 4), ({"subject": {"expected": {}}}, 18 + 2)):
         study = make(**changes)
         asked = load_rubric(study)
-        assert Pricing.of(study, asked, Design.of(study, asked)).price(9, 2).pairs == shown
+        drawn = ExpectedSample.of(study, asked).draw(9)
+        assert counted(study, asked, [*drawn.pairs, *drawn.controls]).shown == shown
 
 
 def test_a_question_for_all_texts_is_asked_of_each_group(make: Callable[..., Any]) -> None:

@@ -63,8 +63,9 @@ def test_a_campaign_by_commands_alone(
     assert code == 0
     assert plan.count("$1.20  $0.48  $2.88") == 3
     assert (
-        "[live mturk] 3 batches, 36 answers (pairs x workers), 0.3 hours of work, $8.64, fees included, before bonuses"
-        in plan
+        "[live mturk] 3 batches, 6 places for workers: 12 pairs by 2 raters each: 24 answers; with 6 controls 36"
+        " answers, or 72 ratings on the required questions; 0.3 hours of work, $7.20 for raters and $1.44 of fees:"
+        " $8.64 before bonuses" in plan
     )
     assert "closed on 30 September 2026" in plan
     assert not (study.scratch / LEDGER).exists() and not site.calls  # nothing is created by a plan

@@ -12,11 +12,14 @@ import pytest
 
 from annotation.campaign.offering import LEDGER
 from annotation.campaign.records import BLOCK_LOOKS, CampaignRecords
+from annotation.commands.planning import PlanOptions, plan_text
 from annotation.crowd import judging
 from annotation.crowd.campaign import CrowdCampaign
 from annotation.crowd.collecting import collect
 from annotation.crowd.ledger import Ledger
+from annotation.crowd.pay import dollars
 from annotation.crowd.rehearsal import MadeUpCrowd, worker_of
+from annotation.crowd.summary import read_summaries
 from annotation.report.page import write_report
 from annotation.status.progress import stages_of
 from annotation.verdicts.acceptance import accept
@@ -29,6 +32,7 @@ from tests.annotation.crowd.broken import BATCHES, REWARD, Broken, own, places, 
 from tests.annotation.crowd.campaigns import CROWD, drawn, honest, step
 from tests.annotation.crowd.mturk.mturk_site import MTurkSite
 from tests.annotation.crowd.test_commands import Crowd, crowd  # noqa: F401 (a fixture)
+from tests.annotation.crowd.test_one_count import printed as counts_in
 from tests.annotation.sampling.test_queues import RULE
 from tests.scale import scaled
 
@@ -79,8 +83,15 @@ def test_a_campaign_is_practised_without_a_key_and_every_line_says_so(
         bonuses = [payment["cents"] for payment in account["payments"] if payment["kind"] == "bonus"]
         cents = sum(120 + 40 for _ in rewards) + sum(paid + -(-paid * 333 // 1000) for paid in bonuses)
         assert ledger.spent() == cents
+    planned, *_ = counts_in(printed[0])
+    assert counts_in(plan_text(study, PlanOptions(campaigns=1))) == [planned]
+    (bill,) = read_summaries(study)
+    assert (bill.planned, bill.spent, bill.to_come) == (planned.cents, cents, 0)
+    assert bill.spent == bill.in_all == sum(bill.spent_on.values()) and bill.spent_on["bonus"] > 0
+    assert f"{dollars(cents)} planned ({dollars(planned.cents)} for all batches, " in printed[-1]
     accept(study)
     report = write_report(study)
+    assert pd.read_csv(report.with_name("asked.csv"))["answers"].iloc[-1] == planned.answers
     assert "SIMULATED RATINGS, A REHEARSAL" in report.read_text(encoding="utf-8")
     rows = pd.read_csv(report.with_name("crowd_campaigns.csv"))
     assert rows["Platform"].to_list() == ["REHEARSAL, a made-up crowd"]

@@ -50,7 +50,7 @@ SECTIONS = [
 ]
 TABLES = {"verdicts", "table_2", "agreement", "examples", "raters", "signs", "decisions", "exclusions", "rules",
           "amendments", "ratings_by_point", "means", "wording",
-          "reliability"}  # fmt: skip
+          "reliability", "asked"}  # fmt: skip
 SCRIPT = "=HYPERLINK(1) <script>alert(1)</script>"
 
 

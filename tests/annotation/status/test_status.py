@@ -10,13 +10,14 @@ import pandas as pd
 import pytest
 from irrCAC.raw import CAC
 
+from annotation.campaign.counting import by_pair
 from annotation.campaign.records import CampaignRecords
 from annotation.ratings.decisions import withdraw
 from annotation.records import Member
 from annotation.sampling.queues import in_order
 from annotation.sampling.sample import draw_sample
 from annotation.status.monitoring import pace_of
-from annotation.status.progress import Workload, by_pair, by_rater, by_transformation, stages_of
+from annotation.status.progress import Workload, by_rater, by_transformation, stages_of
 from annotation.status.status import Status, read_status
 from annotation.status.text import headline, next_step, status_text
 from annotation.verdicts.acceptance import accept
