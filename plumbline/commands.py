@@ -6,6 +6,7 @@ are read, so that a command costs only its own imports.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -213,11 +214,19 @@ class _Help:
 
 
 def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
-    """Print a script that lets your shell complete commands and options.
+    """Print a script that lets your shell complete commands, options, their choices, and files.
 
-    Example: plumbline completion bash > ~/.local/share/bash-completion/completions/plumbline
+    Example: plumbline completion bash > ~/.plumbline-completion && echo '. ~/.plumbline-completion' >> ~/.bashrc
 
     Args:
         shell: The shell.
     """
-    print(application().generate_completion(shell=shell))
+    script = application().generate_completion(shell=shell)
+    match shell:  # where the script knows nothing better, a word may be a file, such as a study; fish says so itself
+        case "bash":
+            script = script.replace("complete -F ", "complete -o default -F ")
+        case "zsh":
+            unknown = r"('(?:\*?--[\w-]+\[.*\]:[\w-]+|[0-9*]:(?:[^:\\]|\\.)*))(?=' \\$)"
+            script = re.sub(unknown, r"\1:_files", script, flags=re.MULTILINE)
+            script += "\ncompdef _cyclopts_plumbline plumbline\n"
+    print(script)
