@@ -509,7 +509,7 @@ def error_reached(p: float, shares: Sequence[float], pairs: Sequence[int], *, al
     >>> shares, pairs = [0.2, 0.4, 0.6], [20, 40, 60]
     >>> level = float(levels(shares, "pocock")[-1])
     >>> round(error_reached(level, shares, pairs), 4), round(error_reached(level, shares, pairs, alone=True), 4)
-    (0.025, 0.0429)
+    (0.025, 0.043)
     """
     if alone:
         return min(p / float(np.diff(spent(shares, "pocock", 1.0), prepend=0.0)[-1]), 0.5)

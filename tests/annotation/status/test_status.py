@@ -220,6 +220,7 @@ OTHER_SAMPLES: dict[str, object] = {
     "repeats": 3,
     "batch": 10,
     "without": ("wrong_language",),
+    "together": True,
 }
 
 
