@@ -198,7 +198,9 @@ class Study(StudyPart):
         if self.sample.together and len(set(queues)) == len(queues):
             raise ValueError("sample.together: no two transformations share a queue; give them the same `queue`")
         if self.sample.together and self.raters.blocks:
-            raise ValueError("sample.together: raters.blocks show each system's outputs at times of their own")
+            raise ValueError(
+                "sample.together: raters.blocks deal out controls and repeats one by one; use one of the two"
+            )
 
     def _judges_changes_of_meaning(self, kinds: Sequence[Transformation]) -> None:
         for kind in kinds:

@@ -72,7 +72,7 @@ def test_what_cannot_be_shown_together_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="sample.together: no two transformations share a queue"):
         systems(tmp_path, "zebu")
     by_blocks = {"raters": {"blocks": [8, 16]}, "acceptance": {"rule": "lower_bound", "min_pairs": 8}}
-    with pytest.raises(StudyError, match="sample.together: raters.blocks show"):
+    with pytest.raises(StudyError, match="sample.together: raters.blocks deal out"):
         systems(tmp_path, "zebu", "okapi", **by_blocks)
 
 
