@@ -38,7 +38,7 @@ SECTIONS = {
         Command("init", "make a study from your own file of texts", "generation.study_of_file:make_study",
                 "generation"),
         Command("schema", "write the JSON Schema of study files, for editors", "plumbline.study_files:write_schema"),
-        Command("completion", "print a script that lets your shell complete commands and options",
+        Command("completion", "print a script that lets your shell complete commands, options, choices and files",
                 "plumbline.commands:completion"),
     ),
     "texts -> transformations": (
@@ -214,7 +214,7 @@ class _Help:
 
 
 def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
-    """Print a script that lets your shell complete commands, options, their choices, and files.
+    """Print a script that lets your shell complete commands, options, choices and files.
 
     Example: plumbline completion bash > ~/.plumbline-completion && echo '. ~/.plumbline-completion' >> ~/.bashrc
 
