@@ -89,6 +89,11 @@ def expected_of(pair: Pair) -> dict[str, Any]:
     return dict(json.loads(pair.expected)) if pair.expected else {}
 
 
+def systems_of(pair: Pair) -> dict[str, str]:
+    """Return the system behind each label of a choice between systems; {} for any other pair."""
+    return dict(json.loads(pair.systems)) if pair.systems else {}
+
+
 def messages(value: Any) -> str:
     """Return why a value is not a chat; empty where it is one."""
     if not isinstance(value, Sequence) or isinstance(value, str) or not value:

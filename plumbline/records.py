@@ -115,6 +115,9 @@ class Pair(Record):
     expected: str = Field(
         default="", description="right answers of a known item by question, as JSON; no rater sees them"
     )
+    systems: str = Field(
+        default="", description="the system behind each label of a choice, as JSON; no rater sees them"
+    )
     queue: str = Field(
         default="", description="the queue that its pool shares with other pools; empty if the pool has its own"
     )

@@ -45,12 +45,14 @@ class SubjectItem:
     fields: Mapping[str, Value]  #: those that the rubric shows, in the rubric's order
     distinct_by: tuple[str, ...] = ()  #: fields that tell items with equal texts apart
     expected: Mapping[str, Any] = field(default_factory=dict)  #: right answers by question, in their stored form
+    systems: Mapping[str, str] = field(default_factory=dict)  #: the system behind each label of a choice
     maker: tuple[str, str] = ("", "")  #: its source, and the source's hash if there is one
 
     @functools.cached_property
     def key(self) -> str:
         """Its identity: equal items of a group are one."""
-        return identity("item-v1", self.group, self.language, self.output_language, dict(self.fields))
+        parts = [self.group, self.language, self.output_language, dict(self.fields)]
+        return identity("item-v1", *parts, *([dict(self.systems)] if self.systems else []))
 
     @property
     def text(self) -> str:
@@ -81,6 +83,7 @@ class SubjectItem:
             generator_kind=kind.axis,
             fields=fields_json(self.fields),
             expected=json.dumps(expected, ensure_ascii=False) if is_known else "",
+            systems=json.dumps(self.systems, ensure_ascii=False) if self.systems else "",
             queue=kind.queue,
         )
 
@@ -179,6 +182,7 @@ class RowReader(ItemReader):
             **({"group": subject.group} if subject.group else {}),
             **{f"context.{name}": column for name, column in subject.context.items()},
             **{f"expected.{name}": column for name, column in subject.expected.items()},
+            **{f"systems.{label}": column for label, column in subject.systems.items()},
         }
         for key, column in columns.items():
             if column not in frame.columns:
@@ -199,6 +203,10 @@ class RowReader(ItemReader):
             name: right_answer(cells[column], self._asked[name], f"{location}, field {column!r}")
             for name, column in subject.expected.items()
         }
+        systems = {
+            label: str(field_value(cells[column], "text", f"{location}, field {column!r}")).strip()
+            for label, column in subject.systems.items()
+        }
         language = self._language(cells.get("language"), location)
         return SubjectItem(
             group=self._group(cells, location),
@@ -209,6 +217,7 @@ class RowReader(ItemReader):
             fields=fields,
             distinct_by=tuple(subject.context),
             expected={name: answer for name, answer in answers.items() if answer is not None},
+            systems=systems,
             maker=(self._path.name, ""),
         )
 

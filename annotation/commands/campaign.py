@@ -46,6 +46,7 @@ from annotation.verdicts.conclusion import known_verdicts
 from annotation.verdicts.counted import ahead_of_sample, never_lines, size_line
 from annotation.verdicts.doubts import doubts_text
 from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.preferences import choices_exhibit, preferences_exhibit
 from annotation.verdicts.preregistration import asked_rubric, rubric_to_ask
 from annotation.verdicts.systems import differences_exhibit, systems_exhibit
 from annotation.verdicts.tables import (
@@ -395,7 +396,7 @@ def reach_verdicts(*, options: StudyOptions, amend: Annotated[str | None, Parame
             answered = answers_lines(done)
         judges, why_not = read_outcome(done.evidence, done.verdicts)
     status = read_status(done.evidence, datetime.now(UTC), done.verdicts, manifest)
-    lines = headline(status, done.verdicts, done.side_by_side)
+    lines = headline(status, done.verdicts, done.side_by_side, done.preferred)
     print("\n".join([*lines, *([SIMULATED] if status.simulated else [])]), end="\n\n")
     if not people:  # their agreement is the evaluation's, of whole answers and not of single questions
         print(f"Study {study.name}\n\n{agreement_text(done.groups, study.called)}\n")
@@ -407,9 +408,10 @@ def reach_verdicts(*, options: StudyOptions, amend: Annotated[str | None, Parame
         + "\n".join(rules)
         + f"\n\n{doubts_text(done.doubts, study.judging, judged=True)}"
     )
-    if len(done.side_by_side.systems):
-        for exhibit in (systems_exhibit, differences_exhibit):
-            print(f"\n{exhibit(done.side_by_side, study.called).text()}")
+    compared = [exhibit(done.side_by_side, study.called) for exhibit in (systems_exhibit, differences_exhibit)]
+    for shown in (*compared, preferences_exhibit(done.preferred), choices_exhibit(done.preferred)):
+        if len(shown.frame):
+            print(f"\n{shown.text()}")
     if len(looks := looks_frame(done.verdicts)):
         print(f"\n{looks_exhibit(looks, study.called).text()}")
         if len((unbiased := unbiased_exhibit(done.verdicts, study.called)).frame):

@@ -23,8 +23,20 @@ from plumbline.errors import StudyError, nearest
 
 #: docs/import.md says what each is.
 ROLES = (
-    *("original", "output", "text", "beside", "item", "system", "rater", "question", "answer", "by_rater", "slot"),
-    *("by_item", "time", "started", "seconds", "status", "submission", "comment", "truth", "language", "unused"),
+    *("original", "output", "text", "beside", "item", "system", "compared", "rater", "question", "answer", "by_rater"),
+    *(
+        "slot",
+        "by_item",
+        "time",
+        "started",
+        "seconds",
+        "status",
+        "submission",
+        "comment",
+        "truth",
+        "language",
+        "unused",
+    ),
 )
 SINGLE = ("original", "output", "text", "rater", "question", "time", "started", "seconds", "status",
           "submission", "comment", "truth", "language")  # fmt: skip
@@ -48,8 +60,13 @@ _NUMBERED = re.compile(
 )
 _LEADING = re.compile(r"^(?P<before>)(?P<rater>[AREJWPCarejwpc]\d{1,2})[ _.\-:]+(?P<after>[^\W\d].+)$")  # A1_fluency
 _ENDING = re.compile(r"^(?P<before>.*?)[ _.-]*(?P<rater>\d{1,3}|(?<=[ _.-])[A-Za-z])$")
+_CANDIDATE = _WORDS["preferences"]["candidates"].replace(" ", "|")
+_CANDIDATE_COLUMN = re.compile(
+    rf"(?i)^(?P<stem>(?:.*[ _.])?(?P<noun>{_CANDIDATE}))[ _.-]?(?P<one>[a-h1-8])(?P<rest>[ _.-].+)?$"
+)
 _ANSWERING = {"answer", "by_rater", "by_item", "slot"}
 _PARTS = re.compile(r"\.|:(?=\S)")  # between the parts of a name
+_SYSTEM_NOUNS = ("system", "model", "sys")
 OF_KEYS = ("system", "rater", "item", "question")  # what keys of objects may be
 _COUNTED = re.compile(r"(?<=\w)[ _.-]*(?:\d{1,4}|(?<=[ _.-])[A-Za-z])$")  # the end of annotator1, model_b
 _GRID = re.compile(r"(?s)\[(?!\s*[-+]?\d+\s*(?:\W|to)\s*[-+]?\d+\s*\]).+\]\s*$")  # no scale: Fluency [1-5]
@@ -191,6 +208,7 @@ def propose(table: CellTable, corrections: Mapping[str, str]) -> Proposal:
     draft = _Draft(table, {name: role for name, role in table.roles.items() if name in columns}, corrections)
     for name in columns:
         draft.set_role(name)
+    draft.set_compared()
     draft.set_entry()
     for name in sorted(table.keys):
         draft.set_keys(name)
@@ -238,6 +256,17 @@ class _Draft:
         else:
             role, reason = _role_by_name(name, set(self.fixed.values()))
         self.roles[name], self.reasons[name] = role, reason
+
+    def set_compared(self) -> None:
+        """Take `system_a` and `system_b` for the systems that a row compares, and `output_a` ... for their outputs."""
+        sets = [
+            names for names in candidate_columns(self.roles) if all(self.reasons[name] == _NO_ROLE for name in names)
+        ]
+        compared = [names for names in sets if _noun(names[0]) in _SYSTEM_NOUNS]
+        for names in sets if compared and not self.named("compared") else ():
+            for name in names:
+                self.roles[name] = "compared" if names in compared else "beside"
+                self.reasons[name] = "its name"
 
     def set_entry(self) -> None:
         """Make an entry's number the item if nothing else tells the entries apart."""
@@ -340,6 +369,21 @@ def by_name(name: str) -> str:
         return "unused" if left_out(name) else role
     role = _BY_NAME.get(re.sub(r"[\W_]+", "", _PARTS.split(name)[-1]).casefold(), "")
     return role or ("unused" if left_out(name) else "")
+
+
+def candidate_columns(columns: Iterable[str]) -> list[list[str]]:
+    """Return sets of columns that name candidates of a row: `output_a` and `output_b`, `summary1` and `summary2`."""
+    sets = defaultdict[tuple[str, str], dict[str, str]](dict)
+    for name in columns:
+        match = _CANDIDATE_COLUMN.match(name)
+        if match and by_name(name) not in ("original", "output"):  # the two texts of a pair
+            sets[match["stem"].casefold(), (match["rest"] or "").casefold()][match["one"].casefold()] = name
+    return [list(names.values()) for names in sets.values() if {"a", "b"} <= names.keys() or {"1", "2"} <= names.keys()]
+
+
+def _noun(column: str) -> str:
+    match = _CANDIDATE_COLUMN.match(column)
+    return match["noun"].casefold() if match else ""
 
 
 def are_numbers(keys: Iterable[str]) -> bool:

@@ -26,7 +26,14 @@ from annotation.imports.matching import Material, match, without_repeats
 from annotation.imports.preferences import LABELS, as_preference, is_preference
 from annotation.imports.tables import CellTable, UnplacedRow
 from annotation.imports.word_scales import folded
-from annotation.imports.writing import has_pairs, lay_out, write_records, write_study_files
+from annotation.imports.writing import (
+    compared_columns,
+    has_pairs,
+    lay_out,
+    systems_of_labels,
+    write_records,
+    write_study_files,
+)
 from annotation.options import HomeOptions
 from annotation.ratings.answers import source_of_file
 from annotation.server import Home
@@ -83,9 +90,9 @@ class ReadingOptions:
     """How files are read, where they do not show it themselves.
 
     Args:
-        column: The role of a column: original, output, text, beside, item, system, rater, question, answer, by_rater,
-            slot, by_item, time, started, seconds, status, submission, comment, truth, language, unused (may be
-            repeated).
+        column: The role of a column: original, output, text, beside, item, system, compared, rater, question, answer,
+            by_rater, slot, by_item, time, started, seconds, status, submission, comment, truth, language, unused (may
+            be repeated).
         columns: A file with the roles of columns, as an earlier import wrote it.
         scale: A question's points: 1..5, 5..1 if less is better, words as in bad<fair<good, or `labels`; answers
             outside the scale are listed (may be repeated).
@@ -267,7 +274,12 @@ def _import(request: ImportRequest, home: Home, material: Material, say: Callabl
         say("no study is written (--dry-run)")
         return
     layout = lay_out(target.out, material)
-    if has_pairs(material) and not layout.is_pairs:
+    if compared_columns(material):
+        systems = systems_of_labels(questions, material)
+        behind = ", ".join(f"{label} is {column.partition(':')[2]}" for label, column in systems.items())
+        unclear = "no answer says which output is preferred, so systems are not compared; write A, B and tie"
+        say(f"  systems: {behind or unclear}")
+    elif has_pairs(material) and not layout.is_pairs:
         say("  a system has several outputs of an original, so each output is a text with its original beside it; if a"
             " column tells these outputs apart, name it with --column system=NAME")  # fmt: skip
     replaced = [load_study(target.out, target.exports).folder] if target.replace and target.out.exists() else []

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from annotation.imports.columns import Proposal, left_out, without_role
-from annotation.imports.preferences import shows_two
+from annotation.imports.preferences import shows_two, side_of
 from annotation.imports.tables import CellTable, UnplacedRow, coded, merged, renamed
 from annotation.imports.times import as_seconds, as_times, month_unsure
 from annotation.questions.wordings import packaged
@@ -29,7 +29,15 @@ TEXTS = ("original", "output", "text")
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,8});")
 _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
 _STATUSES = packaged("imports/words.yaml")["statuses"]
-_OF_ITEMS = (*TEXTS, "truth", "language", "beside", "system", "item")  # roles that another file's facts have
+_OF_ITEMS = (
+    *TEXTS,
+    "truth",
+    "language",
+    "beside",
+    "compared",
+    "system",
+    "item",
+)  # roles that another file's facts have
 _KEYS = ("item", "system", "question", *TEXTS)  # roles of columns by which another file's facts are joined
 _UNNAMED = ("the file does not name raters, so each answer to an item counts as a different rater's, and the number of"
             " raters is unknown")  # fmt: skip
@@ -77,7 +85,7 @@ def match(
     notes += [] if raters_per_file else _shared_raters(parts)
     frame = _stacked(parts) if len(parts) > 1 else parts[0]
     frame = _in_one_case(frame[~frame["left_out"]].reset_index(drop=True), notes)
-    frame = _without_empty(frame, listed)
+    frame = by_side(_without_empty(frame, listed))
     _refuse_originals_alone(frame, rated)
     items, numbers = _items(frame)
     frame = frame.assign(item=numbers, seconds=_of_answers(frame.assign(item=numbers), notes))
@@ -126,7 +134,9 @@ def _of_answers(frame: pd.DataFrame, notes: list[str]) -> np.ndarray:
 
 def _refuse_originals_alone(frame: pd.DataFrame, rated: Sequence[tuple[CellTable, Proposal]]) -> None:
     """Raise DataError if rows have an original, but neither the text that was made of it nor an id."""
-    if frame["original"].notna().any() and not frame[["output", "text", "item"]].notna().any(axis=None):
+    compares = any(proposal.named("compared") for _, proposal in rated)
+    others = frame[["output", "text", "item"]].notna().any(axis=None)
+    if frame["original"].notna().any() and not others and not compares:
         table, proposal = next((table, proposal) for table, proposal in rated if proposal.first("original"))
         name = proposal.first("original")
         raise DataError(f"{table.path}: {name!r} is the original, but no column holds the text that was rated; name it"
@@ -172,6 +182,8 @@ def _rows(table: CellTable, proposal: Proposal, file: str, wanted: Collection[st
     base["system"], base["item"] = _joined(cells, proposal.named("system")), _joined(cells, proposal.named("item"))
     for column in proposal.named("beside"):
         base[f"beside:{column}"] = _texts(cells[column], notes)
+    for column in proposal.named("compared"):
+        base[f"compared:{column}"] = _plain(cells, column)
     base["submission"] = _plain(cells, single("submission"))
     base["status"] = _statuses(cells, single("status"), notes)
     base["at"], base["seconds"] = _times(table, proposal, notes)
@@ -344,7 +356,7 @@ def _with_lookup(
         _refuse_ambiguous(lookup, numbers, keys, name)
         array = _texts(lookup.cells[name], notes) if role in (*TEXTS, "beside") else lookup.cells[name].array
         brought = coded(np.append(array.codes[first], -1)[at], list(array.categories))
-        target = f"beside:{name}" if role == "beside" else role
+        target = f"{role}:{name}" if role in ("beside", "compared") else role
         frame[target] = _filled(frame, target, brought, lookup, name, notes)
     if unmatched := int((found_at < 0).sum()):
         notes.append(f"{lookup.path.name}: has no row for {count(unmatched, 'row')} of {table.path.name}")
@@ -467,6 +479,8 @@ def _without_empty(frame: pd.DataFrame, listed: list[UnplacedRow]) -> pd.DataFra
     if not has_pairs and (text_columns := [name for name in ("text", "output") if frame[name].notna().any()]):
         reasons["no text"] = frame[text_columns[0]].isna().to_numpy()
     stays = np.ones(len(frame), bool)
+    for name in frame.columns[frame.columns.str.startswith("compared:")]:
+        reasons["no system"] = reasons.get("no system", ~stays) | frame[name].isna().to_numpy()
     for reason, absent in reasons.items():
         mask = absent & stays
         if mask.any():
@@ -478,15 +492,32 @@ def _without_empty(frame: pd.DataFrame, listed: list[UnplacedRow]) -> pd.DataFra
     return frame if stays.all() else frame[stays].reset_index(drop=True)
 
 
+def by_side(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return answers that name the preferred system as the letter of its side: A for the first of those compared.
+
+    Nothing changes where systems are called as sides are: A, 2, left.
+    """
+    columns = [name for name in frame.columns if name.startswith("compared:")]
+    names = {str(name) for column in columns for name in frame[column].cat.categories}
+    if not columns or any(side_of(name) is not None for name in names):
+        return frame
+    cell, answer = frame["cell"].astype(object), frame["cell"].astype(str).str.casefold()
+    for side, column in enumerate(columns):
+        cell = cell.where(frame[column].astype(str).str.casefold() != answer, chr(ord("A") + side))
+    codes, texts = pd.factorize(cell)
+    return frame.assign(cell=coded(codes.astype(np.int32), list(texts)))
+
+
 def _items(frame: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray]:
     """Return the items, and each row's item number: items are told apart by texts if there are any, else by ids."""
     texts = [name for name in TEXTS if frame[name].notna().any()]
-    context = [name for name in frame.columns if name.startswith("beside:")]
+    compared = [name for name in frame.columns if name.startswith("compared:")]
+    context = [*(name for name in frame.columns if name.startswith("beside:")), *compared]
     has_ids = frame["item"].notna().any()
     keys = ["system", *(["item"] if has_ids else []), *texts]
     if texts and has_ids:
         _refuse_two_texts(frame, texts)
-    if texts and context and not {"original", "output"} <= set(texts):
+    if compared or (texts and context and not {"original", "output"} <= set(texts)):
         keys += context
     numbers, first = group_numbers([frame[name].array for name in keys])
     if context and not set(context) <= set(keys):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from annotation.imports.answers import AskedScale, ImportedQuestion
-from annotation.imports.columns import by_name
+from annotation.imports.columns import candidate_columns
 from annotation.imports.word_scales import plain
 from annotation.questions.wordings import packaged
 from plumbline.errors import DataError
@@ -22,18 +21,14 @@ _CHOSEN = re.compile(
     r"(?:\s+(?:one|side))?(?:\s+(?:is|was))?(?:\s+(?:a bit|slightly|much|clearly|far))?"
     r"(?:\s+(?:better|preferred|wins))?"
 )
-_COLUMN = re.compile(rf"(?i)^(?P<stem>(?:.*[ _.])?(?:{_CANDIDATE}))[ _.-]?(?P<one>[ab12])(?P<rest>[ _.-].+)?$")
+_SIDES = {**{letter: side for side, letter in enumerate("abcdefgh")}, **{str(n + 1): n for n in range(8)}}
+_SIDES |= {"one": 0, "left": 0, "first": 0, "two": 1, "right": 1, "second": 1}
 _CODES = ({"0", "1", "2"}, {"1", "2", "3"}, {"-1", "0", "1"})
 
 
 def shows_two(columns: Iterable[str]) -> bool:
     """Return whether each row shows two candidates: `output_a` and `output_b`, `summary1` and `summary2`."""
-    endings = defaultdict[tuple[str, str], set[str]](set)
-    for name in columns:
-        match = _COLUMN.match(name)
-        if match and by_name(name) not in ("original", "output"):  # the two texts of a pair
-            endings[match["stem"].casefold(), (match["rest"] or "").casefold()].add(match["one"].casefold())
-    return any({"a", "b"} <= ones or {"1", "2"} <= ones for ones in endings.values())
+    return bool(candidate_columns(columns))
 
 
 def is_preference(title: str, answers: Collection[str], *, two: bool) -> bool:
@@ -64,3 +59,23 @@ def as_preference(question: ImportedQuestion) -> ImportedQuestion:
         return question
     labels = sorted(question.labels.items(), key=lambda label: (plain(label[1]) in _TIES, label[1].casefold()))
     return replace(question, labels=dict(labels), is_preference=True)
+
+
+def sides(question: ImportedQuestion, number: int) -> dict[str, int]:
+    """Return which of a row's candidates each label stands for, from 0 on; none if that is unclear."""
+    codes = {text.strip().removesuffix(".0") for text in question.labels.values()}
+    codes = {text for text in codes if text.removeprefix("-").isdecimal()}
+    if codes and codes != {str(side) for side in range(1, number + 1)}:
+        return {}  # of 0, 1 and 2 any may be the tie
+    places = {
+        name: side for name, text in question.labels.items() if (side := side_of(text)) is not None and side < number
+    }
+    return places if len(set(places.values())) > 1 else {}
+
+
+def side_of(title: str) -> int | None:
+    """Return which candidate of a row a word stands for (A, 2, left, `Model B is better`); None for any other."""
+    text = plain(title)
+    if text not in _TIES and (_CHOSEN.fullmatch(text) or re.fullmatch("[a-h1-8]", text)):
+        return next((side for word in text.split() if (side := _SIDES.get(word)) is not None), None)
+    return None

@@ -21,6 +21,7 @@ from annotation.campaign.rubric import load_rubric
 from annotation.campaign.subjects import read_items
 from annotation.imports.answers import ImportedQuestion, affirmative, distinct, slug
 from annotation.imports.matching import Material
+from annotation.imports.preferences import sides
 from annotation.imports.times import coarse
 from annotation.questions.label import SingleLabelQuestion
 from annotation.ratings.answers import PAUSE, write_ratings
@@ -70,7 +71,9 @@ def lay_out(file: Path, material: Material) -> Layout:
     Several outputs of a system for one original are texts with the original beside: no column tells them apart.
     """
     items = material.items
-    is_pairs = has_pairs(material) and not items.duplicated(["system", "original"]).any()
+    is_pairs = (
+        has_pairs(material) and not compared_columns(material) and not items.duplicated(["system", "original"]).any()
+    )
     systems = items["system"].astype(object).where(items["system"].notna(), "outputs" if is_pairs else "items")
     names = list(dict.fromkeys(systems))
     slugs = [slug(str(name), "system", letter=True) for name in names]
@@ -116,7 +119,8 @@ def write_study_files(
             outputs = {"text": of_unit["original"].astype(str), "output": of_unit["output"].astype(str)}
             _write_parquet(layout.folder / "outputs" / f"{unit}.parquet", pd.DataFrame(outputs))
     else:
-        _write_parquet(layout.folder / "texts.parquet", _text_rows(items, language, list(beside_names(material))))
+        shown_and_compared = [*beside_names(material), *compared_columns(material)]
+        _write_parquet(layout.folder / "texts.parquet", _text_rows(items, language, shown_and_compared))
     if not stays:
         head = (f"Written from {', '.join(sorted(set(material.answers['file'].astype(str))))} by `plumbline import`.\n"
                 "# Its rules were fixed after the ratings, and its verdicts say so.")  # fmt: skip
@@ -150,17 +154,38 @@ def beside_names(material: Material) -> dict[str, str]:
     """Return the names of the fields beside a text, by the items' column."""
     items = material.items
     columns = [name for name in items.columns if name.startswith("beside:")]
-    columns += ["original"] if items["original"].notna().any() else []
+    compared = compared_columns(material)
+    first = [name for name in ("output", "text", "original") if items[name].notna().any()]
+    columns += first[:-1] if compared else [name for name in first if name == "original"]
     texts = [name for name in ("text", "output") if items[name].notna().any()]
-    if texts and items.duplicated([*columns, *texts[:1], "system"]).any():
+    if texts and not compared and items.duplicated([*columns, *texts[:1], "system"]).any():
         columns.append("item")  # the same texts under two ids are two items
     names = distinct([slug(name.removeprefix("beside:"), "beside", letter=True) for name in columns])
     return {column: f"{name}-beside" if name == "text" else name for column, name in zip(columns, names, strict=True)}
 
 
+def systems_of_labels(questions: Sequence[ImportedQuestion], material: Material) -> dict[str, str]:
+    """Return the column of the system behind each label; none where labels or columns do not say which it is."""
+    columns = compared_columns(material)
+    by_question = [sides(question, len(columns)) for question in questions]
+    labels = {(label, side) for question_sides in by_question for label, side in question_sides.items()}
+    one_each = len(labels) == len(dict(labels))
+    return {label: columns[side] for label, side in sorted(labels)} if one_each else {}
+
+
+def compared_columns(material: Material) -> list[str]:
+    """Return the items' columns of systems between whose outputs an answer chooses."""
+    return [name for name in material.items.columns if name.startswith("compared:")]
+
+
 def _text_rows(items: pd.DataFrame, language: str, context: Sequence[str]) -> pd.DataFrame:
-    """Return the items as rows of a file of texts; an item without a text is shown by its id."""
-    text = next((items[name] for name in ("text", "output") if items[name].notna().any()), items["item"])
+    """Return the items as rows of a file of texts; an item without a text is shown by its id.
+
+    The text of outputs between which somebody chose is their original.
+    """
+    compared = [column for column in context if column.startswith("compared:")]
+    names = ("original", "text", "output") if compared else ("text", "output")
+    text = next((items[name] for name in names if items[name].notna().any()), items["item"])
     columns = {"text": text.astype(str), "group": items["unit"].astype(str)}
     columns["language"] = items["language"].astype(object).fillna(language)
     columns |= {column: items[column].astype(object).fillna("-") for column in context}
@@ -256,6 +281,7 @@ def _study(layout: Layout, material: Material, questions: Sequence[ImportedQuest
         content["subject"] = {
             "kind": "texts", "path": f"{folder}/texts.parquet", "language": language,
             "groups": list(layout.titles), **({"context": context} if context else {}),
+            **({"systems": systems} if (systems := systems_of_labels(questions, material)) else {}),
         }  # fmt: skip
     content["sample"] = {"pairs": largest, "seed": SEED, "controls": 0, "repeats": 0}
     content["rubric"] = RUBRIC
@@ -399,7 +425,7 @@ def _pairs(study: Study, layout: Layout, material: Material) -> pd.DataFrame:
     frame = frame.assign(**{name: frame["transformation"].map(values) for name, values in of_unit.items()})
     return frame.assign(
         dataset=spec.name, task_type="bitext_mining", seed=SEED, control="", repeats="", prompt_hash="", wave=1,
-        fields="", expected="", queue="",
+        fields="", expected="", systems="", queue="",
     )[list(Pair.model_fields)]  # fmt: skip
 
 

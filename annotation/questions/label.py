@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
@@ -159,6 +160,13 @@ class SingleLabelQuestion(LabelledQuestion, kind="label"):
 
     def _categories(self, texts: pd.Series) -> Sequence[str]:
         return self.labels
+
+    def preferences(self, answer: str, labels: Sequence[str]) -> Iterator[tuple[str, str, int]]:
+        """Yield the chosen label with each other; all with one another, as ties, where none of them is chosen."""
+        if answer in labels:
+            yield from ((answer, label, 1) for label in labels if label != answer)
+        else:
+            yield from ((first, second, 0) for first, second in combinations(labels, 2))
 
     def _nearest(self, felt: Floats) -> str:
         return self._felt(felt)[0]

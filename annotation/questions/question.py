@@ -111,6 +111,10 @@ class Question:
         """A stored answer as Argilla takes it."""
         return value
 
+    def preferences(self, answer: str, labels: Sequence[str]) -> Iterator[tuple[str, str, int]]:
+        """Yield each two of these labels between which an answer chooses, with 1 for the first, -1, or 0 for a tie."""
+        yield from ()
+
     def read_words(self, text: str, names: Mapping[str, str]) -> Value:
         """Return a cell's answer in its stored form; `names` are the labels by their folded words.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, ClassVar
@@ -94,6 +94,11 @@ class RankingQuestion(LabelledQuestion, kind="ranking"):
 
     def _unjudged(self, rule: RuleSpec) -> str:
         return Question._unjudged(self, rule)
+
+    def preferences(self, answer: str, labels: Sequence[str]) -> Iterator[tuple[str, str, int]]:
+        ranks = ranks_of(answer)
+        for first, second in combinations(labels, 2):
+            yield first, second, int(np.sign(ranks[second] - ranks[first]))
 
     def has(self, answer: str, label: str) -> bool:
         """Return whether a ranking puts a label first, alone or tied."""

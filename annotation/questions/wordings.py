@@ -225,6 +225,9 @@ def _of_texts(rubric: _Rubric, judging: Subject, groups: Collection[str]) -> Ite
             yield f"has no question {name!r}, which subject.expected has answers to; {nearest(name, list(by_name))}"
         elif by_name[name].free_text:
             yield f"asks {name!r} for a text, which has no right answer; remove it from subject.expected"
+    labels = [label for question in rubric.asked() for label in question.labels]
+    if unknown := [label for label in judging.systems_by_label if label not in labels]:
+        yield f"has no label {unknown[0]!r}, whose system subject.systems names; {nearest(unknown[0], labels)}"
 
 
 def with_own_words(rubric: Any, kinds: Mapping[str, VerdictUnit], study_file: Path) -> Any:

@@ -25,6 +25,7 @@ from annotation.statistics.systems import SideBySide
 from annotation.verdicts.conclusion import looked_at
 from annotation.verdicts.doubts import after_ratings, doubts_of
 from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.preferences import NO_CHOICES
 from annotation.verdicts.preregistration import binding, first_rating, rubric_of, rules_at_start
 from annotation.verdicts.systems import NONE
 from plumbline.records import Pair
@@ -55,6 +56,7 @@ class CampaignMaterial:
     read_at: datetime
     asked_for: Tally | None = None  #: what the study asks of people; None where ratings were given elsewhere
     side_by_side: SideBySide = NONE  #: systems on the same originals
+    preferred: SideBySide = NO_CHOICES  #: systems by preference
     doubts: Sequence[str] = ()  #: what is doubtful about the verdicts
     withdrawals: Sequence[Decision] = ()  #: decisions about pairs
     trained: Sequence[TrainingResult] = ()  #: results of raters on known pairs, which never count
@@ -151,6 +153,7 @@ def read_material(evidence: Evidence, read_at: datetime | None = None) -> Campai
         verdicts=verdicts,
         groups=conclusion.groups,
         side_by_side=conclusion.side_by_side,
+        preferred=conclusion.preferred,
         doubts=doubts_of(evidence, verdicts, material.signs),
         judges=judges,
         judges_left_out=why_not,

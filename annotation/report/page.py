@@ -112,7 +112,7 @@ def examples(material: CampaignMaterial) -> pd.DataFrame:
 
 
 FOLDER = "report"
-SIDE_BY_SIDE = ("side_by_side", "differences")
+SIDE_BY_SIDE = ("side_by_side", "differences", "preferences", "choices")
 #: Headings with the names of their parts: blocks of `page.jinja`, lists of lines, tables, and figures.
 OUTLINE = {
     "This report": ("description", "about", "privacy"),
@@ -137,7 +137,7 @@ SHARES, MEANS = "ratings_by_point", "means"  # files with the numbers of the fig
 
 
 def write_report(study: Study, at: datetime | None = None) -> Path:
-    """Write `report/index.html` and a CSV file for each of its tables and figures; returns the page.
+    """Write `report/index.html`, its tables and figures as CSV, and tables of systems as LaTeX too; returns the page.
 
     Raises DataError before there are verdicts, and for verdicts that no longer follow from what is on disk.
     """
@@ -148,11 +148,16 @@ def write_report(study: Study, at: datetime | None = None) -> Path:
         drawn = {SHARES: shares_frame(material), MEANS: means_frame(material.verdicts)}
     folder = study.folder / FOLDER
     frames = {table.name: table.frame for table in tables.values()} | drawn
-    write_files(folder, {f"{name}.csv": csv_bytes(frame) for name, frame in frames.items()})
+    files = {f"{name}.csv": csv_bytes(frame) for name, frame in frames.items()}
+    for name in filter(tables.keys().__contains__, SIDE_BY_SIDE):
+        files |= tables[name].files("")
+    write_files(folder, files)
     page = folder / "index.html"
     title = f"What people decided: study {study.name}"
     status = read_status(evidence, material.read_at, material.verdicts)
-    short = Section("In short", [*headline(status, material.verdicts, material.side_by_side, reported=True)])
+    short = Section(
+        "In short", [*headline(status, material.verdicts, material.side_by_side, material.preferred, reported=True)]
+    )
     warning = " ".join([*([SIMULATED] if material.simulated else []), *late_lines(material.verdicts)])
     write_page(page, title, warning, [short, *sections(material, tables, drawn)])
     return page
@@ -168,6 +173,8 @@ def all_tables(material: CampaignMaterial) -> dict[str, Exhibit]:
         agreement_exhibit(material.groups, material.study.called),
         exhibits.systems_exhibit(material),
         exhibits.differences_exhibit(material),
+        exhibits.preferences_exhibit(material),
+        exhibits.choices_exhibit(material),
         exhibits.labels_exhibit(material),
         looks_exhibit(looks_frame(verdicts), called),
         unbiased_exhibit(verdicts, called),

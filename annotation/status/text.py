@@ -18,9 +18,11 @@ from annotation.statistics.systems import SideBySide
 from annotation.status.monitoring import agreement_exhibit
 from annotation.status.progress import PEOPLE_REPORT
 from annotation.status.status import Status, server_line, status_now
+from annotation.verdicts import preferences
 from annotation.verdicts.counted import never_lines
 from annotation.verdicts.doubts import doubts_text
 from annotation.verdicts.held import raters_named
+from annotation.verdicts.preferences import NO_CHOICES
 from annotation.verdicts.rules import LATE, marks_of
 from annotation.verdicts.systems import NONE, answers
 from annotation.verdicts.tables import SIMULATED, display, looks_exhibit
@@ -353,7 +355,12 @@ _LATE = {
 
 
 def headline(
-    status: Status, verdicts: Sequence[Verdict], compared: SideBySide = NONE, *, reported: bool = False
+    status: Status,
+    verdicts: Sequence[Verdict],
+    compared: SideBySide = NONE,
+    preferred: SideBySide = NO_CHOICES,
+    *,
+    reported: bool = False,
 ) -> tuple[str, ...]:
     """Three sentences about verdicts that hold, and one on systems that were compared, if there are any.
 
@@ -365,7 +372,7 @@ def headline(
         }
         status = replace(status, stages=stages)
     answer, *rest = in_short(decided(verdicts), status.doubts, next_step(status))
-    better = "; ".join(answers(compared))
+    better = "; ".join([*answers(compared), *preferences.answers(preferred)])
     return (answer, *([f"{better}."] if better else []), *rest)
 
 

@@ -44,6 +44,7 @@ class Acceptance:
 
     groups: Sequence[Group]  #: Table 2
     side_by_side: SideBySide  #: systems on the same originals
+    preferred: SideBySide  #: systems by preference
     verdicts: Sequence[Verdict]
     amendments: Sequence[str]  #: a line for each change of the rules after the first rating
     doubts: Sequence[str]  #: a line for each thing that is doubtful
@@ -73,8 +74,8 @@ def accept(study: Study, amend: str | None = None) -> Acceptance:
     written = evidence.changed(rules=rules, looks=looks, signs=evidence.signs)
     doubts = doubts_of(written, conclusion.verdicts, written.signs)
     amendments = amendment_lines(rules, evidence.first)
-    groups, compared = conclusion.groups, conclusion.side_by_side
-    acceptance = Acceptance(groups, compared, conclusion.verdicts, amendments, doubts, written)
+    groups, compared = conclusion.groups, (conclusion.side_by_side, conclusion.preferred)
+    acceptance = Acceptance(groups, *compared, conclusion.verdicts, amendments, doubts, written)
     write_rules(evidence, rules)
     if len(looks) > len(evidence.looks):  # noted before anybody can read the results
         Manifest.of(study).write_models(LOOKS.name, looks)

@@ -20,6 +20,7 @@ from annotation.statistics.systems import SideBySide
 from annotation.verdicts.counted import with_enough
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.held import with_checks
+from annotation.verdicts.preferences import preferred
 from annotation.verdicts.rules import with_rules_fixed
 from annotation.verdicts.verdicts import judged_sample, pair_means, with_supply
 from plumbline.errors import DataError, StudyError
@@ -66,6 +67,11 @@ class Conclusion:
     def side_by_side(self) -> SideBySide:
         """The study's systems on the same originals; no rows without two that share some."""
         return self._evidence.side_by_side
+
+    @functools.cached_property
+    def preferred(self) -> SideBySide:
+        """The systems between whose outputs people chose; no rows without such choices."""
+        return preferred(with_enough(self.counting, self._evidence.design), self._pairs, self._evidence.design)
 
     @functools.cached_property
     def counting(self) -> pd.DataFrame:

@@ -215,7 +215,7 @@ def answers(done: SideBySide) -> Iterator[str]:
     """Yield a clause for each question over all languages, or each: which system is best, and how surely."""
     over_all = (done.systems["language"] == "").any()
     frames = (frame[(frame["language"] == "") | (not over_all)] for frame in (done.systems, done.differences))
-    overall, differences = (frame.assign(question=_places(frame)) for frame in frames)
+    overall, differences = (frame.assign(question=places_of(frame)) for frame in frames)
     for question, systems in overall.groupby("question", sort=False):
         best = systems.iloc[0]
         if math.isnan(best["mean"]):  # no original has ratings for all, so the order is of different originals
@@ -225,11 +225,17 @@ def answers(done: SideBySide) -> Iterator[str]:
         apart = f"not told apart from {' and '.join(alike)}" if alike else "told apart from all others"
         if len(systems) == 2:
             outcome, row = "not told apart" if alike else "told apart", others.iloc[0]
-            apart = f"{outcome} from {_named(row['other'])}, difference {_difference(row)}"
+            apart = f"{outcome} from {_named(row['other'])}, difference {difference_words(row)}"
         yield f"{_named(best['system'])} has the best {question} ({number(best['mean'])}, {apart})"
 
 
-def _difference(row: Row) -> str:
+def p_words(row: Row) -> str:
+    """Return p by Holm as tables print it."""
+    return "<0.0001" if row["p_holm"] < 0.0001 else number(row["p_holm"], 4)
+
+
+def difference_words(row: Row) -> str:
+    """Return a difference with its interval as tables print it."""
     return interval(row["difference"], row["low"], row["high"], functools.partial(number, sign="+"))
 
 
@@ -237,7 +243,7 @@ def systems_exhibit(done: SideBySide, called: ItemNames = PAIRS) -> Exhibit:
     """Return a row for each question and system: its mean over the originals that all have, and its rank."""
     columns: dict[str, Cell] = {
         "Question": "question",
-        **_languages(done.systems),
+        **languages(done.systems),
         called.judged.capitalize(): cell("system", _named),
         "Mean": numbers("mean"),
         "Originals": "n",
@@ -246,7 +252,7 @@ def systems_exhibit(done: SideBySide, called: ItemNames = PAIRS) -> Exhibit:
     }
     notes = [
         "means are over the originals that all have ratings for; those that share a letter (Group) are not told apart",
-        *reasons(_places(done.systems), done.systems["reason"]),
+        *reasons(places_of(done.systems), done.systems["reason"]),
     ]
     caption = f"{called.judged.capitalize()}s side by side, on the same originals"
     return Exhibit.of("side_by_side", caption, done.systems, columns, notes)
@@ -256,12 +262,12 @@ def differences_exhibit(done: SideBySide, called: ItemNames = PAIRS) -> Exhibit:
     """Return a row for each question and two systems: their paired difference."""
     columns: dict[str, Cell] = {
         "Question": "question",
-        **_languages(done.differences),
+        **languages(done.differences),
         called.judged.capitalize(): cell("system", _named),
         "Other": cell("other", _named),
-        "Difference [95%]": _difference,
+        "Difference [95%]": difference_words,
         **({"Look": "look"} if done.looks else {}),
-        "p (Holm)": lambda row: "<0.0001" if row["p_holm"] < 0.0001 else number(row["p_holm"], 4),
+        "p (Holm)": p_words,
         "Better / equal / worse": lambda row: " / ".join(f"{row[name]:.0%}" for name in SHARES),
         "Originals": "n",
     }
@@ -270,7 +276,7 @@ def differences_exhibit(done: SideBySide, called: ItemNames = PAIRS) -> Exhibit:
         "differences of means over the originals that both have ratings for, by the paired t-test; p is corrected by"
         " Holm for all differences of a question",
         *([_AFTER_BLOCKS] if done.looks else []),
-        *reasons(_places(done.differences) + ", " + systems, done.differences["reason"]),
+        *reasons(places_of(done.differences) + ", " + systems, done.differences["reason"]),
     ]
     caption = f"Differences between {called.judged}s on the same originals"
     return Exhibit.of("differences", caption, done.differences, columns, notes)
@@ -280,12 +286,12 @@ def _named(name: object) -> str:
     return display(str(name), pooled=False)
 
 
-def _places(frame: pd.DataFrame) -> pd.Series[str]:
+def places_of(frame: pd.DataFrame) -> pd.Series[str]:
     """Return the question of each row, with its language if it is about one."""
     return frame["question"] + frame["language"].map(lambda code: f" ({language_name(code)})" if code else "")
 
 
-def _languages(frame: pd.DataFrame) -> dict[str, Cell]:
+def languages(frame: pd.DataFrame) -> dict[str, Cell]:
     """Return the column of languages, if there are several."""
     several = (frame["language"] != "").any()
     return {"Language": cell("language", lambda code: language_name(code) if code else "all")} if several else {}

@@ -147,6 +147,11 @@ class Subject(StudyPart):
         return {}
 
     @property
+    def systems_by_label(self) -> Mapping[str, str]:
+        """The columns of the systems behind the labels of choices, by label."""
+        return {}
+
+    @property
     def known_questions(self) -> Mapping[str, str]:
         """The questions to which some items have right answers, with the columns of these."""
         return {}

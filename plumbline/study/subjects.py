@@ -40,9 +40,16 @@ class RowSubject(Subject):
         @property
         def expected(self) -> dict[str, str]: ...
 
+        @property
+        def systems(self) -> dict[str, str]: ...
+
     @property
     def beside(self) -> Mapping[str, str]:
         return self.context
+
+    @property
+    def systems_by_label(self) -> Mapping[str, str]:
+        return self.systems
 
     @property
     def known_questions(self) -> Mapping[str, str]:
@@ -84,6 +91,11 @@ class TextsSubject(RowSubject):
         default={},
         description="columns with right answers, by question; rows with a right answer serve only to check raters",
     )
+    systems: dict[Name, Line] = Field(
+        default={},
+        description="columns that name the system behind each label of a choice between outputs of one text, or of a"
+        " ranking of them; other labels are ties. Raters do not see them",
+    )
 
     @model_validator(mode="after")
     def _whole(self) -> TextsSubject:
@@ -94,6 +106,10 @@ class TextsSubject(RowSubject):
             raise ValueError(f"context: {TEXT!r} is the field of the text itself; give this field another name")
         columns = [self.text, *([self.group] if self.group else []), *self.context.values(), *self.expected.values()]
         refuse_duplicates(columns, "column")
+        if shown := [column for column in self.systems.values() if column in columns]:
+            raise ValueError(f"systems: the column {shown[0]!r} has another use too; raters must not see the system")
+        if len(set(self.systems.values())) == 1:
+            raise ValueError("systems: name the columns of two systems or more")
         return self
 
     @property
@@ -130,6 +146,7 @@ class InstructionsSubject(RowSubject):
     }
     group: ClassVar[str] = "group"
     context: ClassVar[dict[str, str]] = {"task": "task_words"}
+    systems: ClassVar[dict[str, str]] = {}
     per_call: ClassVar[int] = 5  #: wordings requested in one call
     language: ClassVar[str] = "en"  #: of the wordings
     seed: ClassVar[int] = 1337  #: of the generator's first attempt

@@ -28,6 +28,7 @@ from annotation.verdicts import preregistration
 from annotation.verdicts.conclusion import COMMAND as ACCEPT
 from annotation.verdicts.conclusion import looked_at
 from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.preferences import NO_CHOICES
 from annotation.verdicts.rules import late_lines
 from annotation.verdicts.systems import NONE
 from plumbline.errors import DataError, StudyError
@@ -225,9 +226,12 @@ class StudyReader(PageReader):
         return self.concluded()[0]
 
     @cached(LOOKED, watches=FACTS)
-    def side_by_side(self) -> SideBySide:
-        """The study's systems on the same originals; no rows before there are verdicts that hold."""
-        return looked_at(self._evidence()).side_by_side if self.verdicts() else NONE
+    def side_by_side(self) -> tuple[SideBySide, SideBySide]:
+        """The study's systems on the same originals and by preference; no rows without verdicts that hold."""
+        if not self.verdicts():
+            return NONE, NO_CHOICES
+        conclusion = looked_at(self._evidence())
+        return conclusion.side_by_side, conclusion.preferred
 
     @cached("ratings.parquet")
     def answers(self) -> pd.DataFrame:

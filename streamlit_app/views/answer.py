@@ -11,7 +11,6 @@ import streamlit as st
 from annotation.records import Verdict
 from annotation.status.text import headline, next_step
 from annotation.verdicts.doubts import doubts_text
-from annotation.verdicts.systems import NONE
 from annotation.verdicts.tables import display, rated
 from plumbline.exhibits.table import Exhibit, number
 from plumbline.study.transformations import in_order
@@ -45,7 +44,7 @@ def _short(reader: StudyReader) -> None:
     """Show the first sentences of `plumbline accept` and of the campaign's report."""
     status = reader.status()
     holding = () if status.stages["verdicts"].state != "done" else reader.verdicts()
-    sentences = list(headline(status, holding, reader.side_by_side() if holding else NONE))
+    sentences = list(headline(status, holding, *(reader.side_by_side() if holding else ())))
     heading("In short")
     st.text("\n".join(sentences))
     if command := next_step(status).command:

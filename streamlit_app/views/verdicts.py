@@ -116,7 +116,9 @@ def _agreement(reader: CampaignReader) -> None:
 
 
 def _side_by_side(reader: CampaignReader) -> None:
-    for shown in (reader.table(exhibits.systems_exhibit), reader.table(exhibits.differences_exhibit)):
+    by_preference = (exhibits.preferences_exhibit, exhibits.choices_exhibit)
+    for make in (exhibits.systems_exhibit, exhibits.differences_exhibit, *by_preference):
+        shown = reader.table(make)
         if not shown.frame.empty:
             heading(shown.caption)
             exhibit(reader.name, shown, captioned=False)

@@ -1,0 +1,201 @@
+"""Systems by preference in a study: its own choices and rankings, blind, and choices that were imported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from annotation.questions.label import SingleLabelQuestion
+from annotation.questions.ranking import RankingQuestion
+from annotation.statistics.summaries import Design
+from annotation.verdicts.preferences import answers, choices_exhibit, preferences_exhibit, preferred
+from plumbline.records import Pair
+from plumbline.study.campaign import AcceptanceSpec
+from tests.annotation.imports.importing import Workplace, write_csv
+from tests.annotation.judgements import pair
+
+NAMES = ("Ours_1 & co", "<b>50%</b>", "نظام")
+LABELS = ("a", "b", "tie")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Workplace:
+    return Workplace(tmp_path)
+
+
+def items(*orders: tuple[str, ...], language: str = "en") -> list[Pair]:
+    """An item for each text and order of systems; the systems stand behind a, b, c."""
+    return [
+        pair(number, f"order{place}", language).model_copy(
+            update={"fields": f'{{"text": "text {number}", "a": "x", "b": "y"}}'}
+            | {"systems": str(dict(zip("abc", order, strict=False))).replace("'", '"')}
+        )
+        for place, order in enumerate(orders)
+        for number in range(12)
+    ]
+
+
+def given(pairs: list[Pair], answer: dict[str, str], question: str = "preference") -> pd.DataFrame:
+    """One rater's answers, by the system that stands at a."""
+    rows = [(one.pair_id, "ada", question, answer[one.systems.split('"')[3]]) for one in pairs]
+    return pd.DataFrame(rows, columns=["pair_id", "rater_id", "question", "answer"])
+
+
+def design(*questions: SingleLabelQuestion | RankingQuestion, **rule: object) -> Design:
+    spec = AcceptanceSpec.model_validate({"interval": "pairs", **rule})
+    return Design(tuple(one.name for one in questions), (), rule=spec, extra={one.name: one for one in questions})
+
+
+def test_choices_are_counted_for_the_system_behind_the_label_whatever_its_side() -> None:
+    pairs = [*items(NAMES[:2], NAMES[1::-1]), *items(NAMES[:2], language="de")]
+    found = preferred(
+        given(pairs, {NAMES[0]: "a", NAMES[1]: "tie"}), pairs, design(SingleLabelQuestion("preference", (), LABELS))
+    )
+    overall = found.differences.iloc[0]
+    assert list(found.differences["language"]) == ["", "de", "en"]
+    assert [overall[name] for name in ("system", "wins", "ties", "losses", "n")] == [NAMES[0], 24, 12, 0, 24]
+    (sentence,) = answers(found)
+    assert sentence.startswith(
+        "Ours_1 & co is preferred most (preference: 24 wins, 12 ties, 0 losses, Bradley-Terry score +"
+    )
+    assert "told apart" in sentence and "difference of shares +0.75 [" in sentence
+    blocks = Design(("preference",), (), rule=AcceptanceSpec(rule="lower_bound", interval="pairs"), blocks=(8, 12),
+                    extra={"preference": SingleLabelQuestion("preference", (), LABELS)})  # fmt: skip
+    assert preferred(given(pairs, {NAMES[0]: "a", NAMES[1]: "tie"}), pairs, blocks).systems.empty
+
+
+def test_a_ranking_compares_each_two_and_a_best_or_worst_one_with_the_others() -> None:
+    pairs, three = items(NAMES), ("a", "b", "c")
+    ranking = given(pairs, {NAMES[0]: "b > a = c"}, "order")
+    found = preferred(ranking, pairs, design(RankingQuestion("order", (), three))).differences
+    counts = {
+        frozenset(row[:2]): row[2:]
+        for row in found[["system", "other", "wins", "ties", "losses"]].itertuples(index=False, name=None)
+    }
+    assert counts == {
+        frozenset(NAMES[:2]): (12, 0, 0),
+        frozenset(NAMES[1:]): (12, 0, 0),
+        frozenset(NAMES[::2]): (0, 12, 0),
+    }
+    choice = SingleLabelQuestion("pick", (), three)
+    picked, rule = given(pairs, {NAMES[0]: "c"}, "pick"), {"question": "pick", "label": "a"}
+    for end, wins in (({"at_least": 0.5}, 24), ({"at_most": 0.5}, 0)):
+        systems = preferred(picked, pairs, design(choice, rules=[{**rule, **end}])).systems.set_index("system")
+        assert systems.loc[NAMES[2], ["wins", "losses"]].tolist() == [wins, 24 - wins]
+    # Without a rule nothing says whether the best or the worst was asked for.
+    assert preferred(picked, pairs, design(choice)).systems.empty
+
+
+def test_tables_are_latex_and_html_that_show_names_as_they_are() -> None:
+    pairs = items(NAMES)
+    found = preferred(
+        given(pairs, {NAMES[0]: "b > a = c"}, "order"), pairs, design(RankingQuestion("order", (), ("a", "b", "c")))
+    )
+    for exhibit in (preferences_exhibit(found), choices_exhibit(found)):
+        latex, markdown = exhibit.latex(), exhibit.markdown()
+        assert r"Ours\_1 \& co" in latex and r"\textless{}b\textgreater{}50\%\textless{}/b\textgreater{}" in latex
+        assert "with a font for these letters: اظمن" in latex and "&lt;b&gt;50%" in markdown
+        assert "scores have no bounds" in exhibit.text() or exhibit.name == "choices"
+
+
+STUDY = """\
+name: duel
+subject:
+  {kind: texts, path: duel.csv, language: en, groups: [outputs], context: {a: left, b: right},
+   systems: {a: is_left, b: is_right}}
+sample: {pairs: 12, seed: 1, controls: 0, repeats: 0}
+rubric: duel
+raters: {per_pair: 2}
+acceptance: {rules: [{question: preference, label: tie, at_most: 0.9}], min_pairs: 6, min_raters: 2}
+"""
+RUBRIC = """\
+name: duel
+source: ours
+fields:
+- {name: text, title: {en: Text}}
+- {name: a, title: {en: A}}
+- {name: b, title: {en: B}}
+comment: {en: Comment}
+questions:
+- {name: preference, kind: label, title: {en: Which is better?}, labels: {a: {en: A}, b: {en: B}, tie: {en: Neither}}}
+guidelines: {en: Compare both.}
+pools: {texts: {title: {en: Texts}, asked: {en: Reword.}}}
+"""
+
+
+def test_a_study_asks_for_choices_and_shows_nobody_the_systems(place: Workplace) -> None:
+    folder = place.folder / "studies" / "mine"
+    folder.mkdir(parents=True)
+    folder.with_suffix(".yaml").write_text(STUDY)
+    (folder / "duel.yaml").write_text(RUBRIC)
+    sides = np.random.default_rng(3).permutation(2 * [*range(6)]) % 2
+    write_csv(folder.parent / "duel.csv", ["text", "left", "right", "is_left", "is_right"], [
+        [f"Town number {n} is old.", f"Old: {n}, {side}", f"Old: {n}, {1 - side}", NAMES[side], NAMES[1 - side]]
+        for n, side in enumerate(sides)])  # fmt: skip
+    study = ("--study", "studies/mine.yaml")
+    for command in ("sample", "preview"):
+        assert (done := place.run(command, *study)).status == 0, done.err
+    records = pd.read_parquet(place.study.folder / "pairs.parquet")
+    pages = [path for path in place.folder.rglob("*.html")]
+    assert pages and not any(name in path.read_text() for path in pages for name in ("Ours_1", "is_left"))
+    ours = [("a" if systems.startswith('{"a": "Ours') else "b") for systems in records["systems"]]
+    rows = enumerate(zip(records["pair_id"], ours, strict=True))
+    answered = [
+        [pair_id, rater, side if rater == "ada" or n % 3 else "tie"]
+        for n, (pair_id, side) in rows
+        for rater in ("ada", "bob")
+    ]
+    write_csv(place.folder / "answers.csv", ["pair", "rater", "preference"], answered)
+    assert (done := place.run("collect", *study, "--csv", "answers.csv")).status == 0, done.err
+    done = place.run("accept", *study)
+    assert "Ours_1 & co is preferred most (preference: 20 wins, 4 ties, 0 losses, Bradley-Terry score +" in done.out
+    assert "Systems by preference" in done.out and "83% / 17% / 0%" in done.out
+    assert place.run("ratings-report", *study).status == 0
+    assert r"Ours\_1 \& co" in (place.study.folder / "report" / "choices.tex").read_text()
+
+
+def test_a_key_or_a_label_that_is_wrong_is_named(place: Workplace) -> None:
+    folder = place.folder / "studies" / "mine"
+    folder.mkdir(parents=True)
+    (folder / "duel.yaml").write_text(RUBRIC)
+    for old, new, fault in (
+        ("b: is_right", "c: is_right", "has no label 'c', whose system subject.systems names"),
+        ("b: is_right", "b: right", "the column 'right' has another use too"),
+        ("b: is_right", "b: is_left", "name the columns of two systems or more"),
+        ("b: is_right", "b: nowhere", "no column 'nowhere'"),
+    ):
+        folder.with_suffix(".yaml").write_text(STUDY.replace(old, new))
+        write_csv(
+            folder.parent / "duel.csv", ["text", "left", "right", "is_left", "is_right"], [["t", "x", "y", "A", "B"]]
+        )
+        done = place.run("sample", "--study", "studies/mine.yaml")
+        assert done.status == 2 and fault in done.err
+
+
+@pytest.mark.parametrize("winner", ["Model {}", "{name}", "{number}"])
+def test_imported_choices_name_the_system_by_side_or_name(place: Workplace, winner: str) -> None:
+    names, rows = ("gpt", "llama"), []
+    for n in range(12):
+        side = n % 2  # of the first system, which is preferred on ten of twelve
+        better = side if n < 10 else 1 - side
+        answer = winner.format("AB"[better], name=names[0 if n < 10 else 1], number=better + 1)
+        rows.append(
+            [f"Question {n}?", names[side], names[1 - side], f"o{n}", f"p{n}", "ada", answer if n != 5 else "tie"]
+        )
+    write_csv(place.folder / "d.csv", ["source", "model_a", "model_b", "output_a", "output_b", "rater", "winner"], rows)
+    done = place.take("d.csv", "--column", "answer=winner", "--language", "en")
+    if winner == "{number}":  # 1, 2 and a tie in words
+        assert "systems: label-1 is model_a, label-2 is model_b" in done.out
+    accepted = place.run("accept", "--study", "studies/mine.yaml")
+    assert "Gpt" not in accepted.out and "gpt is preferred most (winner: 9 wins, 1 tie, 2 losses" in accepted.out
+
+
+def test_codes_of_which_any_may_be_the_tie_compare_no_systems(place: Workplace) -> None:
+    write_csv(place.folder / "d.csv", ["source", "model_a", "model_b", "rater", "winner"], [
+        [f"Question {n}?", "gpt", "llama", "ada", n % 3] for n in range(12)])  # fmt: skip
+    done = place.take("d.csv", "--column", "answer=winner", "--language", "en")
+    assert "so systems are not compared; write A, B and tie" in done.out
+    assert "preferred most" not in place.run("accept", "--study", "studies/mine.yaml").out
