@@ -139,7 +139,7 @@ def test_a_study_asks_for_choices_and_shows_nobody_the_systems(place: Workplace)
     for command in ("sample", "preview"):
         assert (done := place.run(command, *study)).status == 0, done.err
     records = pd.read_parquet(place.study.folder / "pairs.parquet")
-    pages = [path for path in place.folder.rglob("*.html")]
+    pages = list(place.folder.rglob("*.html"))
     assert pages and not any(name in path.read_text() for path in pages for name in ("Ours_1", "is_left"))
     ours = [("a" if systems.startswith('{"a": "Ours') else "b") for systems in records["systems"]]
     rows = enumerate(zip(records["pair_id"], ours, strict=True))
