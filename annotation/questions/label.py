@@ -147,6 +147,7 @@ def of_labels(answers: Answers, seed: int | None, label: str = "") -> tuple[Coef
 class SingleLabelQuestion(LabelledQuestion, kind="label"):
     """A question that is answered with one label."""
 
+    picks_one: ClassVar[bool] = True
     argilla: ClassVar[str] = "label_selection"
     asks_for: ClassVar[str] = "one of"
     heds: ClassVar[tuple[int, int]] = (1, 7)

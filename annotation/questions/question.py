@@ -52,6 +52,7 @@ class Question:
     #: Whether raters answer in their own words, which are read and not compared, and may name people.
     free_text: ClassVar[bool] = False
     away: ClassVar[tuple[float, ...]] = ()  #: true values that a plan tries, from a rule's limit
+    picks_one: ClassVar[bool] = False  #: whether an answer is one of the labels
     argilla: ClassVar[str]  #: Argilla's type of question
     asks_for: ClassVar[str]  #: what raters are asked for, before the labels
     heds: ClassVar[tuple[int, int]]  #: how it is shown and answered, as options of HEDS's form

@@ -49,25 +49,27 @@ def _choices(ratings: pd.DataFrame, pairs: Sequence[Pair], design: Design) -> It
     }
     answers = ratings[ratings["pair_id"].isin(compared.keys())]
     for name, of_question in answers.groupby("question", sort=False, observed=True):
-        question, sign = design.asked(str(name)), _sign(design, str(name))
+        question = design.asked(str(name))
         columns = of_question[["pair_id", "rater_id", "answer"]].astype(str)
         for pair_id, rater, answer in columns.itertuples(index=False, name=None):
             pair, systems = compared[pair_id]
             labels = [label for label in question.labels if label in systems]
-            if not sign and len(labels) > 2 and answer in labels:
+            of_several = question.picks_one and len({systems[label] for label in labels}) > 2
+            sign = _sign(design, str(name), labels) if of_several else 1
+            if not sign:
                 continue
             twos = {
                 (systems[first], systems[second], gain) for first, second, gain in question.preferences(answer, labels)
             }
             for first, second, gain in twos:
                 if first != second:
-                    chosen = {1: first, 0: "", -1: second}[gain * (sign or 1)]
+                    chosen = {1: first, 0: "", -1: second}[gain * sign]
                     yield first, second, chosen, f"{pair.language}: {texts[pair_id]}", rater, str(name), pair.language
 
 
-def _sign(design: Design, question: str) -> int:
-    """Return 1 if the rules on a question want many answers for a label, -1 if few, 0 without a rule."""
-    rules = [rule for rule in design.rule.rules if rule.question == question]
+def _sign(design: Design, question: str, labels: Sequence[str]) -> int:
+    """Return 1 if the rules on labels want many answers, as for the best of several, -1 if few, 0 without a rule."""
+    rules = [rule for rule in design.rule.rules if rule.question == question and rule.label in labels]
     return (1 if any(rule.at_least is not None for rule in rules) else -1) if rules else 0
 
 

@@ -149,7 +149,8 @@ def test_a_study_asks_for_choices_and_shows_nobody_the_systems(place: Workplace)
         for rater in ("ada", "bob")
     ]
     write_csv(place.folder / "answers.csv", ["pair", "rater", "preference"], answered)
-    assert (done := place.run("collect", *study, "--csv", "answers.csv")).status == 0, done.err
+    columns = "pair=pair,rater=rater,preference=preference"
+    assert (done := place.run("collect", *study, "--csv", "answers.csv", "--columns", columns)).status == 0, done.err
     done = place.run("accept", *study)
     assert "Ours_1 & co is preferred most (preference: 20 wins, 4 ties, 0 losses, Bradley-Terry score +" in done.out
     assert "Systems by preference" in done.out and "83% / 17% / 0%" in done.out
