@@ -18,7 +18,9 @@ from plumbline.statistics.estimates import CONFIDENCE
 from plumbline.study.subject import TEXT
 from plumbline.words import count, printable_line
 
-NO_CHOICES = SideBySide(*(pd.DataFrame(columns=["language", *columns, "reason"]) for columns in (SYSTEMS, CHOICES)))
+NO_CHOICES = SideBySide(
+    pd.DataFrame(columns=["language", *SYSTEMS, "reason"]), pd.DataFrame(columns=["language", *CHOICES, "reason"])
+)
 _COLUMNS = ("system", "opponent", "preferred", "original", "rater_id", "question", "language")
 
 
