@@ -58,7 +58,7 @@ class RatingVariation:
         middle = (scale[0] + scale[-1]) / 2
 
         def variance(values: Floats) -> float:
-            return float(_WEIGHTS @ values**2 - (_WEIGHTS @ values) ** 2)
+            return float(_WEIGHTS @ (values - _WEIGHTS @ values) ** 2)
 
         of_all = variance(rated(middle + math.sqrt(spread + bias + noise) * _NORMAL, scale))
         of_pairs, of_raters = (

@@ -322,6 +322,8 @@ def test_the_variation_of_ratings_follows_from_what_raters_feel() -> None:
         math.sqrt(values.mean(axis=1).var(axis=1, ddof=1).mean() - found.noise**2 / 200), rel=0.02
     )
     assert astuple(found.before_rating(SCALE)) == pytest.approx(astuple(felt), rel=0.01)
+    alike = RatingVariation(bias=0.0)  # raters of whom none leans
+    assert alike.as_rated(SCALE).before_rating(SCALE).bias == pytest.approx(0, abs=1e-6)
 
 
 def test_a_study_that_has_ratings_is_planned_by_how_they_vary() -> None:
