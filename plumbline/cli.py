@@ -108,11 +108,6 @@ def _write_guarded(write: Callable[[str], int], bars: bool, text: str) -> int:
     return len(text)
 
 
-def note(line: str) -> None:
-    """Print advice to standard error, beside the command's output."""
-    print(f"note: {line}", file=sys.stderr)
-
-
 def reads(read: Callable[[str], object]) -> Parameter:
     """Return an option whose word `read` makes a value of; `read` raises ValueError with the reason for a wrong one."""
 
