@@ -30,7 +30,7 @@ from plumbline.study import Study, load_study
 from plumbline.study.datasets import TaskType
 from plumbline.study.subject import is_reserved
 from plumbline.study.transformations import AXES, EIGHT
-from plumbline.words import shows
+from plumbline.words import printable_line, shows
 
 FOLDER = Path("studies")
 #: Usual column names for each field of a task (`output`: the text as somebody has transformed it).
@@ -188,7 +188,7 @@ def study_text(file: Path, target: Path, name: str, guessed: Guess, texts: _Text
     least = max(1, min(20, pairs // len(languages), *languages.values()))
     return "\n".join(
         [
-            f"# Made from {file.name} by `plumbline init`. docs/own_study.md describes all settings.",
+            f"# Made from {printable_line(file.name)} by `plumbline init`. docs/own_study.md describes all settings.",
             f"name: {name}",
             "",
             "datasets:",

@@ -375,7 +375,7 @@ def _write_columns(request: ImportRequest, tables: Sequence[CellTable], proposal
     content = {"columns": columns, "scales": {name: scale.text for name, scale in request.scales.items()}}
     text = yaml.safe_dump({**content, "language": request.language}, sort_keys=False, allow_unicode=True, width=118)
     names = ", ".join(table.path.name for table in tables)
-    head = f"# The roles of the columns of {names}, as `plumbline import` reads them."
+    head = f"# The roles of the columns of {printable_line(names)}, as `plumbline import` reads them."
     file_name = request.target.out.with_suffix("") / COLUMNS
     with atomic(file_name, public=True) as file:
         file.write(f"{head}\n# Correct them here, and run again with --columns {file_name}\n{text}".encode())

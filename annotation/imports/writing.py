@@ -39,7 +39,7 @@ from plumbline.store import atomic
 from plumbline.study import Study, load_study
 from plumbline.study.campaign import RuleSpec
 from plumbline.study.subject import VerdictUnit
-from plumbline.words import count, readable
+from plumbline.words import count, printable_line, readable
 
 RUBRIC = "questions"
 SEED = 1337
@@ -122,7 +122,8 @@ def write_study_files(
         shown_and_compared = [*beside_names(material), *compared_columns(material)]
         _write_parquet(layout.folder / "texts.parquet", _text_rows(items, language, shown_and_compared))
     if not stays:
-        head = (f"Written from {', '.join(sorted(set(material.answers['file'].astype(str))))} by `plumbline import`.\n"
+        names = printable_line(", ".join(sorted(set(material.answers["file"].astype(str)))))
+        head = (f"Written from {names} by `plumbline import`.\n"
                 "# Its rules were fixed after the ratings, and its verdicts say so.")  # fmt: skip
         _write_yaml(layout.file, content, head)
     return load_study(layout.file, exports)

@@ -258,11 +258,12 @@ def test_systems_are_compared_on_the_same_originals_and_raters_do_not_learn_whic
 def test_systems_have_names_that_can_be_read_and_are_told_apart(init: Path, capsys: pytest.CaptureFixture[str]) -> None:
     systems = ["Überblick", "模型", "Модель", "GPT-4", "gpt 4", "model", "paraphrasing"]
     rows = [(text, system, f"{text} {system}!") for text in TEXTS for system in systems]
-    pd.DataFrame(rows, columns=["text", "system", "output"]).to_csv(init / "named.csv", index=False)
-    run("named.csv")
+    file = init / "named\nraters: {people: [eve]}\n#.csv"  # lines of a file's name are none of the study
+    pd.DataFrame(rows, columns=["text", "system", "output"]).to_csv(file, index=False)
+    run(file.name, "--name", "named")
     study = load_study("studies/named.yaml")
     names = ["uberblick", "system_2", "system_3", "gpt_4", "gpt_4_5", "system_model", "system_paraphrasing"]
-    assert list(study.kinds) == names
+    assert list(study.kinds) == names and study.raters.people is None
     assert [study.transforming[name].source for name in names] == systems
     assert "system_2 (column '模型'), system_3 (column 'Модель')" in capsys.readouterr().out
 

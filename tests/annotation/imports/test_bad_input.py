@@ -36,6 +36,15 @@ def rows() -> list[list[object]]:
     ]
 
 
+def test_lines_of_a_files_name_are_no_lines_of_the_study(place: Workplace) -> None:
+    name = "ratings\nlanguage: de\n#.csv"
+    write_csv(place.folder / name, HEADER, rows())
+    place.take(name, *MEANING)
+    assert len(place.ratings()) == 60
+    written = [place.folder / "studies" / file for file in ("mine.yaml", "mine/columns.yaml")]
+    assert all("ratings language: de #.csv" in file.read_text(encoding="utf-8").split("\n")[0] for file in written)
+
+
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig", "cp1252"])
 def test_encodings(place: Workplace, encoding: str) -> None:
     write_csv(place.folder / "plain.csv", HEADER, [[f"{row[0]} Café.", *row[1:]] for row in rows()])
