@@ -1,7 +1,8 @@
 """What MkDocs is told about this site: pages that are made of the code, and links from documents to other files.
 
 Documents in docs/ link to the repository's files as they stand beside them (`../studies/demo.yaml`); on the site these
-are files of its own, so that a link that leads nowhere ends the build.
+are files of its own, so that a link that leads nowhere ends the build. A link to a name in the code
+(`../plumbline/study/crowd.py#crowdspec`) leads to the code in the repository, and to the reference on the site.
 """
 
 from __future__ import annotations
@@ -21,6 +22,12 @@ from mkdocs.structure.files import File, Files  # noqa: E402
 
 #: Documents outside docs/ that are pages here.
 ELSEWHERE = {"exports/README.md": "reference/files.md"}
+#: Code whose content is a page here as a whole.
+CODE = {
+    "plumbline/__init__.py": "reference/api.md",
+    "plumbline/records.py": "reference/records.md",
+    "plumbline/study/__init__.py": "reference/study.md",
+}
 _LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#|/)([^)\s#]+)(#[^)\s]*)?(?=\))")
 
 
@@ -61,13 +68,29 @@ def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
             there = target.removeprefix("docs/")
         elif target in ELSEWHERE:
             there = ELSEWHERE[target]
-        elif (ROOT / target).is_file():
+        elif page_of_code := _page_of_code(target, found[2] or ""):
+            there = page_of_code
+        elif (ROOT / target).is_file() and not (target.endswith(".py") and found[2]):
             there = _site_file(target)
         else:
             return found[0]  # MkDocs says that it leads nowhere
         return posixpath.relpath(there, posixpath.dirname(place) or ".") + (found[2] or "")
 
     return mathml.with_formulas(_LINK.sub(led, markdown))
+
+
+def _page_of_code(target: str, anchor: str) -> str:
+    """Return the page of the reference that describes a name of a module; empty if there is neither."""
+    if not target.endswith(".py") or not (ROOT / target).is_file():
+        return ""
+    code, name = (ROOT / target).read_text(encoding="utf-8"), re.escape(anchor.removeprefix("#"))
+    if not name:
+        return CODE.get(target, "")
+    if not re.search(rf"^(def|class) {name}\b", code, re.MULTILINE | re.IGNORECASE):
+        return ""
+    if target.startswith("plumbline/study/"):
+        return "reference/study.md"
+    return "reference/records.md" if target.endswith("/records.py") else "reference/api.md"
 
 
 def _off_site(target: str, config: Any) -> bool:
