@@ -177,7 +177,7 @@ def _bonuses_to_come(ledger: Ledger, spec: CrowdSpec) -> int:
     for offer in ledger.offered() if not math.isnan(longer) else ():
         good = done[offer.batch.batch_id]
         times = [work.seconds for work in good if work.seconds > 0]
-        expected = [offer.reward * 36 / spec.pay.hourly * (1 + longer)]
+        expected = [round(offer.reward * 36 / spec.pay.hourly * (1 + longer), 6)]
         cents = pay.owed_bonus(offer.reward, times or expected, spec.pay)
         workers = len(good) if offer.batch.batch_id in released else max(len(good), offer.places)
         workers -= sum(work.submission_id in paid for work in good)

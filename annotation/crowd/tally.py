@@ -119,7 +119,7 @@ class Tally:
     @property
     def hours(self) -> float:
         """Hours of work that are paid for."""
-        return float(sum(part.hours * part.raters for part in self.parts))
+        return round(float(sum(part.hours * part.raters for part in self.parts)), 9)  # in whatever order
 
     @property
     def each(self) -> float:
@@ -211,7 +211,7 @@ class Tally:
         """Cents of bonuses, with fees, if each batch takes longer by this share than it is paid for."""
         spec, fee, total = self.study.crowd or CrowdSpec(), fee_of(self.study, self.platform), 0
         for part in self.parts:
-            cents = pay.owed_bonus(part.reward, [part.hours * 3600 * (1 + longer)], spec.pay)
+            cents = pay.owed_bonus(part.reward, [round(part.hours * 3600 * (1 + longer), 6)], spec.pay)
             total += part.raters * (cents + (fee(cents, part.raters) if cents else 0))
         return total
 

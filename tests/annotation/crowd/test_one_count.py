@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -17,9 +18,11 @@ from annotation.crowd import judging
 from annotation.crowd.collecting import collect
 from annotation.crowd.ledger import Work
 from annotation.crowd.summary import read_summaries
+from annotation.crowd.tally import Part, Tally
 from annotation.ratings.decisions import decide
 from annotation.report.exhibits import asked_exhibit
 from annotation.report.material import campaign_material
+from annotation.sampling.queues import Queue
 from annotation.status.status import read_status
 from annotation.status.text import next_step, status_text
 from annotation.verdicts.acceptance import accept
@@ -130,6 +133,15 @@ def test_every_command_prints_the_same_numbers_for_a_study(variant: Make, tmp_pa
         assert counts[name][0].answers <= len(shown) * study.raters.per_pair
     assert {name for name, found in counts.items() if len(set(found)) != 1} == set(), counts
     assert sorted(map(len, counts.values())) == [3] * 7 + [4] * 5
+
+
+def test_hours_and_bonuses_do_not_depend_on_the_order_of_batches(variant: Make) -> None:
+    """Batches of 8, 8, 9 and 8 pairs at 30 s; 7 pairs that take 10% longer, 231 s, are owed 14 cents more."""
+    study = variant(name="hours", crowd=CROWD | {"fee": 0.0})
+    sizes = [Part(Queue("a", "en", "en"), n, 0, 0, 2, n, n / 120, 20 * n, 0) for n in (8, 8, 9, 8, 7)]
+    orders = {Tally(parts, study).cost_text.partition(",")[0] for parts in itertools.permutations(sizes[:4])}
+    assert orders == {"0.6 hours of work"}
+    assert Tally((sizes[4],), study).bonuses(0.1) == 28
 
 
 @pytest.mark.parametrize("how", ["excluded", "rejected"])
