@@ -63,7 +63,7 @@ def put_out(
         reads = accounts.languages_at(argilla, home)
         done = publish(study, argilla, reads, ahead)
         training = publish_training(study, argilla, rubric)
-        settings["annotators"] = done.admission.people
+        settings |= {"annotators": done.admission.people, "unopened": len(done.unopened)}
     if study.raters.blocks and argilla.connection is not None:
         exports = study.folder.parent
         exports = exports.absolute() if isinstance(exports, Path) else exports

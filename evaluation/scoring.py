@@ -25,7 +25,7 @@ from evaluation.sources import Folder
 from evaluation.stored import StoredResults
 from evaluation.units import Model, ScoreUnit, plan_units
 from evaluation.work import JobOutcome, Loader, Made, ModelJob, ScoringOptions, UnitScore, pieces, quiet
-from plumbline.cli import columns
+from plumbline.cli import StudyOptions, columns
 from plumbline.errors import StudyError
 from plumbline.manifest import stage
 from plumbline.records import Pair
@@ -132,7 +132,7 @@ def judged(records: EvaluationRecords, *, include_rejected: bool) -> tuple[list[
     return verdicts, records.known_pairs if include_rejected and not verdicts else records.pairs
 
 
-def score_study(*, options: ScoringOptions, include_rejected: bool = False) -> None:
+def score_study(*, options: ScoringOptions, include_rejected: bool = False) -> StudyOptions:
     """Score models and measure drift on accepted texts.
 
     The study's models are scored on the original and on the accepted transformations of its data sets. You can stop it
@@ -152,14 +152,14 @@ def score_study(*, options: ScoringOptions, include_rejected: bool = False) -> N
         verdicts, pairs = judged(records, include_rejected=include_rejected)
         units = plan_units(Folder(study), verdicts, pairs, include_rejected=include_rejected)
         print(forecast(records, units, [Model.of(host, spec) for spec in host.chosen(options.models)]))
-        return
+        return options
     if study.judging.does_tasks:
         from evaluation.human.run import command  # noqa: PLC0415 (no other study needs it)
 
         if include_rejected:
             raise StudyError("--include-rejected does not apply to studies in which people do tasks; leave it out")
         command(study, options.models, options.ray)
-        return
+        return options
     chosen = host.chosen(options.models)
     names = ("looks.json", "pairs.parquet", "ratings.parquet", "transformations")
     inputs = [study.folder / name for name in names]
@@ -170,6 +170,7 @@ def score_study(*, options: ScoringOptions, include_rejected: bool = False) -> N
         print(report(records, outcome.verdicts))
         print(f"\n{study.name}: {outcome.line(outputs[0])}")
         outcome.refuse_failures(len(chosen))
+    return options
 
 
 def forecast(records: EvaluationRecords, units: Sequence[ScoreUnit], chosen: Iterable[Model]) -> str:

@@ -217,7 +217,7 @@ def transform_texts(
     allow_code: bool = False,
     dry_run: bool = False,
     route: Route = Route(),
-) -> None:
+) -> StudyOptions | None:
     """Transform the study's texts.
 
     You can stop it at any time; run it again to continue.
@@ -237,7 +237,7 @@ def transform_texts(
         study = study.by(study.generator_called(generator))
     if dry_run:
         print(forecast(study, again=again))
-        return
+        return options
     if route.batch_output or route.batch_lost:
         for line in read_batch(study, route.batch_output, lost=route.batch_lost):
             print(line)
@@ -245,7 +245,7 @@ def transform_texts(
         counts = generate_shard(study, route.shard, again=again, allow_code=allow_code)
         print(f"{study.name}: {_counted(counts)}; when all shards have ended, run again without --shard")
         _refuse_failures(counts["failed"] + counts["unanswered"], counts["ok"] + counts["reused"])
-        return
+        return options
     outputs = [study.folder / "texts.parquet", study.outputs]
     with stage(study, "generation", study.data_files(), outputs):
         counts = generate(study, again=again, cluster=route.ray, batch_file=route.batch_file, allow_code=allow_code)
@@ -264,8 +264,9 @@ def transform_texts(
         print(f"  {line}")
     if route.batch_file and (steps := next_steps(study, route.batch_file)):
         print("\n".join(steps))
-    else:
-        _refuse_failures(reasons.total(), n_made)
+        return None
+    _refuse_failures(reasons.total(), n_made)
+    return options
 
 
 def _refuse_failures(n_failed: int, n_made: int) -> None:

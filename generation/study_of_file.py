@@ -22,7 +22,7 @@ from generation.datasets.local import languages_of_rows
 from generation.datasets.tables import encoding_remark, read_frame, row_number, unpacked_list
 from generation.flags import language_of
 from generation.recordings import load_outputs, outputs_path
-from plumbline.cli import Named, reads
+from plumbline.cli import Named, StudyOptions, reads
 from plumbline.errors import DataError, StudyError
 from plumbline.languages import language_name, language_pair, pair_code
 from plumbline.store import atomic
@@ -301,7 +301,7 @@ def make_study(
     name: Annotated[str, reads(_name), Parameter(metavar="NAME")] = "",
     study: Annotated[Named, Parameter(metavar="FILE")] = "",
     sheet: Annotated[str, Parameter(metavar="NAME")] = "",
-) -> None:
+) -> StudyOptions:
     """Make a study from your own file of texts.
 
     The file is CSV, TSV, JSONL, Parquet or Excel. The command guesses the meaning of columns and the language of the
@@ -364,7 +364,7 @@ def make_study(
     if texts_file != path:
         print(f"-> {texts_file}: a row for each text, with a column for each system")
     print(f"-> {loaded.file}: read it and change what you like")
-    print(f"next: {loaded.command('generate')}{'' if 'output' in guessed.columns else ' --dry-run'}")
+    return StudyOptions(str(target))
 
 
 def _with_systems(

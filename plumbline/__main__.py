@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Iterable, Sequence
 
@@ -28,7 +29,7 @@ def run(words: Sequence[str]) -> int:
         words: The command's name and its options, as on a command line.
 
     Returns:
-        The exit status.
+        The exit status. A command that returns its study's options has ended a step, and the next one is printed.
 
     Raises:
         PlumblineError: An expected error; its text says what to do.
@@ -49,7 +50,11 @@ def run(words: Sequence[str]) -> int:
         print(_actions(command, second))
         return 0
     try:
-        return int(application()(words) or 0)
+        done = application()(words)
+        if isinstance(done, cli.StudyOptions):
+            _say_next(done)
+            return 0
+        return int(done or 0)
     except CycloptsError as error:
         fault, name = " ".join(str(error).split()).rstrip("."), error.argument.name if error.argument else ""
         if not name.startswith("-") and name not in fault:  # cyclopts names options only, not other words
@@ -60,6 +65,17 @@ def run(words: Sequence[str]) -> int:
         if not isinstance(cause, ModuleNotFoundError) or (cause.name or "").partition(".")[0] in ("", *PACKAGES):
             raise
         raise missing_package(f"plumbline {command.name}", cause, command.extra) from None
+
+
+def _say_next(options: cli.StudyOptions) -> None:
+    """Print the next step of the study of a command that ended a step."""
+    try:
+        text = importlib.import_module("annotation.status.text")
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] in PACKAGES:
+            raise
+        return  # a host for generation alone does not have the packages of a campaign
+    text.say_next_of(options)
 
 
 def _actions(group: Command, word: str) -> str:

@@ -98,7 +98,7 @@ def stage(
     yield written
     entry = {
         "started_at": started.isoformat(timespec="seconds"),
-        "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "finished_at": datetime.now(UTC).isoformat(timespec="milliseconds"),  # some end in one second
         "seconds": round(time.monotonic() - clock, 3),
         "study_sha256": ran_on,
         "inputs": _hashes(bases, inputs),

@@ -6,7 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
-from plumbline.cli import Local
+from plumbline.cli import Local, StudyOptions
 from plumbline.errors import StudyError
 from plumbline.resources import resource, working
 from plumbline.store import atomic
@@ -42,7 +42,7 @@ def write_schema(*, out: Local | None = None) -> None:
 FOLDER = Path("studies")
 
 
-def copy_studies() -> None:
+def copy_studies() -> StudyOptions:
     """Copy the sample studies into ./studies, to run or adapt.
 
     Existing files stay unchanged.
@@ -52,7 +52,7 @@ def copy_studies() -> None:
     new = put_samples()
     print(f"{count(new, 'file')} copied to {FOLDER}/" if new else f"the sample studies are in {FOLDER}/ already")
     print(f"prompts and rubrics to adapt: {resource('prompts')}; put yours, with other names, in {working('prompts')}")
-    print("next: plumbline generate --study studies/demo.yaml")
+    return StudyOptions("studies/demo.yaml")
 
 
 def put_samples() -> int:

@@ -20,6 +20,7 @@ from streamlit.web import cli as streamlit_cli
 from plumbline.cli import StudyOptions
 from plumbline.errors import PlumblineError, StudyError
 from plumbline.importing import altair
+from plumbline.manifest import stage
 from plumbline.study import load_study
 
 #: The pages after the first, and a library that tables need and that is slow to import.
@@ -41,7 +42,7 @@ def serve(options: StudyOptions, port: int | None) -> None:
     words = ["--server.port", str(port)] if port else []
     words += ["--runner.magicEnabled", "false"]  # no page uses it, and with it each page is parsed twice
     study = ["--study", options.study, *(["--exports", options.exports] if options.exports else [])]
-    options.load()  # an error is reported here, not on each page
+    loaded = options.load()  # an error is reported here, not on each page
     if port:
         with socket.socket() as trial:
             trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -49,6 +50,10 @@ def serve(options: StudyOptions, port: int | None) -> None:
                 trial.bind(("127.0.0.1", port))
             except OSError as error:
                 raise StudyError(f"--port {port}: {error.strerror}; name another port") from None
+    if loaded.folder.exists():  # the next step is another one once somebody has looked
+        shown = [loaded.folder / name for name in ("looks.json", "scores.parquet")]
+        with contextlib.suppress(PlumblineError, OSError), stage(loaded, "dashboard", shown):
+            pass  # records that cannot be written to are shown all the same
     import_module("streamlit_app.views.answer")  # the first page, before a browser requests it
     Thread(target=prepare, args=(options.study, options.exports), daemon=True).start()
     app = Path(__file__).with_name("app.py")

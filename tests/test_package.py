@@ -142,7 +142,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
 @pytest.fixture(scope="module")
 def studied(installed: Installed) -> Installed:
     """The sample study, as far as it goes without raters."""
-    assert installed.done("", "studies").endswith("next: plumbline generate --study studies/demo.yaml\n")
+    assert installed.done("", "studies").endswith("Next: plumbline generate --study studies/demo.yaml\n")
     installed.done("generation", "generate", *STUDY)
     installed.done("annotation", "sample", *STUDY)
     return installed

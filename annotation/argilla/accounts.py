@@ -384,6 +384,14 @@ def answered_now(study_name: str, home: Home, datasets: Collection[str]) -> Serv
         return ServerAnswers(url, f"{url}: its reply is not an Argilla response")
 
 
+def is_served(home: Home) -> bool:
+    """Return whether a server runs on a home, or the environment names another; it is only asked who it is."""
+    try:
+        return (configured() or probe(home)) is not None
+    except PlumblineError:
+        return True  # what is wrong is said where it is used
+
+
 def _counted(study_name: str, connection: Connection, datasets: Collection[str]) -> dict[str, int]:
     """Return the submitted answers by account."""
 

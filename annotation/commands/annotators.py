@@ -28,9 +28,10 @@ from annotation.questions.wordings import packaged, words_in
 from annotation.sampling.queues import Queue, queues_of
 from annotation.server.home import is_locked, write_private
 from annotation.verdicts.preregistration import rubric_to_ask
-from plumbline.cli import Local, Named, columns
+from plumbline.cli import Local, Named, StudyOptions, columns
 from plumbline.errors import StudyError
 from plumbline.languages import display_name, language_code, language_name
+from plumbline.manifest import stage
 from plumbline.study import Study, load_study
 from plumbline.study.crowd import PaySpec
 from plumbline.words import count
@@ -74,8 +75,9 @@ def invite(
     work = _work(CampaignRecords(study), ours=has_rating_page(connection))  # refused before accounts are made
     passwords = accounts.add(connection, home, invited)
     reads = accounts.languages(connection, home)
-    with attach(connection) as argilla:
-        admit_annotators(study, argilla, reads)
+    settings: dict[str, int] = {}
+    with stage(study, "users invite", settings=settings), attach(connection) as argilla:
+        settings["annotators"] = admit_annotators(study, argilla, reads).people
         pseudonyms = {name: rater for rater, name in names_at(study.name, argilla).items()}
     if connection.home is not None:
         users = server.credentials(connection.home)
@@ -225,7 +227,7 @@ def invite_users(
     to: Annotated[Local | None, Parameter(metavar="DIR")] = None,
     address: Address = "",
     links: bool = False,
-) -> None:
+) -> StudyOptions:
     """Create accounts for a study's people, and write an invitation for each.
 
     Example: plumbline users invite --study studies/mine.yaml --to invitations
@@ -250,6 +252,7 @@ def invite_users(
     elif server.is_loopback(urlsplit(address or connection.url).hostname or ""):
         print(f"{address or connection.url} can be opened on this machine only; with --address, give the"
               " address that others open (docs/howto/tls.md)", file=sys.stderr)  # fmt: skip
+    return options
 
 
 def hand_out(letters: Sequence[Letter], folder: Path | None) -> None:

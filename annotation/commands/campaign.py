@@ -30,6 +30,7 @@ from annotation.judges.check import differences_text, means_text
 from annotation.judges.powered import read_outcome
 from annotation.options import CampaignOptions
 from annotation.page.training import read_items
+from annotation.preview import FILE as PREVIEW
 from annotation.preview import write_preview
 from annotation.questions.wordings import addressed_lines
 from annotation.ratings.decisions import decide, review_text, waiting_text, withdraw
@@ -39,7 +40,7 @@ from annotation.sampling.controls import ControlDesign
 from annotation.sampling.queues import queues_of
 from annotation.sampling.sample import draw_sample, extend_sample, sample_settings
 from annotation.server import has_database
-from annotation.status.status import read_status
+from annotation.status.status import read_status, unreviewed
 from annotation.status.text import headline
 from annotation.verdicts.acceptance import accept, answers_lines
 from annotation.verdicts.conclusion import known_verdicts
@@ -108,7 +109,9 @@ def short_lines(study: Study, records: CampaignRecords) -> Iterator[str]:
             )
 
 
-def sample(*, options: CampaignOptions, extend: Annotated[str | None, Parameter(metavar="REASON")] = None) -> None:
+def sample(
+    *, options: CampaignOptions, extend: Annotated[str | None, Parameter(metavar="REASON")] = None
+) -> StudyOptions:
     """Draw the pairs that people rate.
 
     Example: plumbline sample --study studies/demo.yaml
@@ -127,10 +130,7 @@ def sample(*, options: CampaignOptions, extend: Annotated[str | None, Parameter(
         pairs = draw_sample(study)
     item = study.called.item
     if wave is not None:
-        print(
-            f"{study.name}: wave {wave.number} adds {count(wave.pairs, item)} to the sample; publish the wave to"
-            " collect ratings"
-        )
+        print(f"{study.name}: wave {wave.number} adds {count(wave.pairs, item)} to the sample")
     records = CampaignRecords(study)  # read again, now that the sample is drawn
     checks = judging.checks(Counter(pair.control for pair in records.controls))
     print(
@@ -160,9 +160,10 @@ def sample(*, options: CampaignOptions, extend: Annotated[str | None, Parameter(
     say_verdicts(study, pairs)
     say_flagged(records)
     say_unread(records, accounts.languages_unasked(options.home))
+    return options
 
 
-def preview(*, options: StudyOptions, pairs: Count = 3) -> None:
+def preview(*, options: StudyOptions, pairs: Count = 3) -> StudyOptions:
     """Write a page that shows each queue as raters see it.
 
     Example: plumbline preview --study studies/demo.yaml
@@ -172,10 +173,13 @@ def preview(*, options: StudyOptions, pairs: Count = 3) -> None:
         pairs: Pairs to show of each queue, at most (default: 3).
     """
     study = options.load()
-    print(f"{study.name}: preview of raters' pages -> {write_preview(study, pairs)}; open it in a browser")
+    with stage(study, "preview", shown_files(study.folder), [study.folder / PREVIEW]):
+        page = write_preview(study, pairs)
+    print(f"{study.name}: preview of raters' pages -> {page}; open it in a browser")
+    return options
 
 
-def publish_pairs(*, options: CampaignOptions) -> None:
+def publish_pairs(*, options: CampaignOptions) -> StudyOptions:
     """Send the pairs to Argilla, where annotators rate them.
 
     Example: plumbline publish --study studies/demo.yaml
@@ -197,8 +201,6 @@ def publish_pairs(*, options: CampaignOptions) -> None:
               " their answers stay on the server")  # fmt: skip
     if not study.raters.simulated:
         warn_of_readers(study.raters, done)
-        if done.admission.readers and not any(done.admission.readers.values()):
-            print(f"  next: invite annotators with `{study.command('users invite')} NAME ...`")
         say_unread(records, reads)
     texts = {(pair.language, pair.output_language) for pair in records.shown}
     for line in addressed_lines(study, rubric, texts):
@@ -206,6 +208,7 @@ def publish_pairs(*, options: CampaignOptions) -> None:
     say_verdicts(study, pairs, published=True)
     if records.has(SUPPLY):
         say_flagged(records)
+    return options
 
 
 def warn_of_readers(raters: RatersSpec, done: Publication) -> None:
@@ -224,17 +227,18 @@ def warn_of_readers(raters: RatersSpec, done: Publication) -> None:
               f" (set the languages: plumbline users add NAME --languages en,de)")  # fmt: skip
 
 
-def simulate_raters(*, options: CampaignOptions) -> None:
+def simulate_raters(*, options: CampaignOptions) -> StudyOptions:
     """Rehearse: simulated raters answer.
 
     Example: plumbline simulate --study studies/demo.yaml
     """
     study = options.load()
     CampaignRecords(study).need(PAIRS)  # no server is started to say that there are none
-    with connect(options.home, existing=True) as argilla:
+    with stage(study, "simulate"), connect(options.home, existing=True) as argilla:
         answered = simulate(study, argilla)
     drawn = f"; {study.judging.simulation}" if answered and study.judging.simulation else ""
     print(f"{study.name}: {count(answered, 'answer')} given by simulated raters{drawn}")
+    return options
 
 
 def collect_answers(  # noqa: PLR0913  # a command's options
@@ -246,7 +250,7 @@ def collect_answers(  # noqa: PLR0913  # a command's options
     columns: Annotated[str, Parameter(metavar="MAPPING")] = "",
     participants: Annotated[Local | None, Parameter(metavar="CSV")] = None,
     archive: Annotated[Local | None, Parameter(metavar="CSV")] = None,
-) -> None:
+) -> StudyOptions:
     """Fetch the answers given so far, in Argilla and by a crowd.
 
     Example: plumbline collect --study studies/demo.yaml
@@ -275,13 +279,13 @@ def collect_answers(  # noqa: PLR0913  # a command's options
             ratings = collect_csv(study, home, csv, named_columns, sheet=sheet, replace=replace, say=print)
     elif archive:
         collect_archive(study, home, archive, replace=replace)
-        return
+        return options
     else:
         records.need(PAIRS)  # no server is started to say that there are none
         if participants or places - {ARGILLA}:
             collect_campaigns(study, options, replace=replace, participants=participants)
             if ARGILLA not in places:
-                return
+                return options
         elif study.crowd and not places and not has_database(home):
             offer = f"`{study.command('publish')}`, or for a crowd `{study.command('crowd plan')}`"
             raise StudyError(f"{study.name}: nobody was asked yet; first {offer}")
@@ -293,6 +297,7 @@ def collect_answers(  # noqa: PLR0913  # a command's options
     simulated = f", {int(answers['simulated'].sum()):,} of them simulated" if answers["simulated"].any() else ""
     number = f"{count(len(ratings), 'rating')} in {count(len(answers), 'answer')}"
     print(f"{study.name}: {number} ({parts}{simulated}) -> {study.folder / 'ratings.parquet'}")
+    return options
 
 
 _AT_MOST_ONE = Group("At most one of these", validator=LimitedChoice(0, 1))
@@ -306,7 +311,7 @@ def review(
     judged: Annotated[bool, Parameter(group=_AT_MOST_ONE)] = False,
     answers: Annotated[str, Parameter(metavar="SUBMISSION", group=_AT_MOST_ONE)] = "",
     reason: Annotated[str | None, Parameter(metavar="TEXT")] = None,
-) -> None:
+) -> StudyOptions | None:
     """Show signs of careless answers, and a crowd's work that waits; exclude raters.
 
     Example: plumbline review --study studies/demo.yaml
@@ -325,13 +330,13 @@ def review(
     study = options.load()
     if judged:
         print(differences_text(Evidence(study)))
-        return
+        return None
     crowded = bool(present_campaigns(study.scratch / LEDGER))
     if answers or crowded:
         from annotation.crowd.commands import show_submission, show_waiting  # noqa: PLC0415 (a crowd alone)
     if answers:
         show_submission(Evidence(study), answers)
-        return
+        return None
     evidence = Evidence.read(study)
     evidence.refuse_other_rules()
     names = known_names(options.home, study.name)
@@ -340,10 +345,9 @@ def review(
         if crowded:
             show_waiting(evidence)
             if not evidence.has(RATINGS):  # of a test, or of nobody yet
-                return
+                return None
             print()
-        show_signs(evidence, names)
-        return
+        return None if show_signs(evidence, names) else options
     with alone(study):
         decision = decide(
             study,
@@ -356,26 +360,34 @@ def review(
     done = "excluded" if decision.exclude else "kept"
     print(
         f"{study.name}: {', '.join(named(rater, names) for rater in raters)} {'is' if len(raters) == 1 else 'are'}"
-        f" {done}: {decision.reason}; run `{study.command('accept')}` again"
+        f" {done}: {decision.reason}"
     )
-    if decision.exclude:
-        print(f"  to offer the {study.called.item}s of excluded raters to others again, run"
-              f" `{study.command('publish')}`, or for a crowd `{study.command('crowd launch')}`,"
-              " which uses the remaining money")  # fmt: skip
+    return options
 
 
-def show_signs(evidence: Evidence, names: Mapping[str, str]) -> None:
-    """Print the evidence about each rater; `names` are raters' own, by pseudonym."""
+def show_signs(evidence: Evidence, names: Mapping[str, str]) -> bool:
+    """Print the evidence about each rater, and return whether a person has to decide about any.
+
+    `names` are raters' own, by pseudonym.
+    """
     evidence.need(RATINGS)
     waiting = [verdict for verdict in known_verdicts(evidence) if verdict.review.to_look_at]
     text = review_text(evidence, evidence.signs, evidence.unlooked, names)
     print(f"{waiting_text(waiting, names)}{text}")
-    if {sign.rater_id for sign in evidence.signs} - {decision.rater_id for decision in evidence.decided}:
-        command = evidence.study.command("review")
-        print(f"\nTo decide: {command} --exclude RATER --reason '...' (or --keep RATER)")
+    waited_for = [rater for verdict in waiting for rater in verdict.review.to_look_at]
+    raters = list(dict.fromkeys([*waited_for, *unreviewed(evidence.signs, evidence.decisions)]))
+    if raters:
+        review = evidence.study.command("review")
+        lines = [
+            f"  {review} --{decision} {rater} --reason WHY" for rater in raters for decision in ("exclude", "keep")
+        ]
+        print("\n".join(["\nTo decide, one of these for each rater, with your reason in the place of WHY:", *lines]))
+    return bool(raters)
 
 
-def reach_verdicts(*, options: StudyOptions, amend: Annotated[str | None, Parameter(metavar="REASON")] = None) -> None:
+def reach_verdicts(
+    *, options: StudyOptions, amend: Annotated[str | None, Parameter(metavar="REASON")] = None
+) -> StudyOptions:
     """Compute agreement and verdicts.
 
     Example: plumbline accept --study studies/demo.yaml
@@ -396,7 +408,7 @@ def reach_verdicts(*, options: StudyOptions, amend: Annotated[str | None, Parame
             answered = answers_lines(done)
         judges, why_not = read_outcome(done.evidence, done.verdicts)
     status = read_status(done.evidence, datetime.now(UTC), done.verdicts, manifest)
-    lines = headline(status, done.verdicts, done.side_by_side, done.preferred)
+    *lines, _ = headline(status, done.verdicts, done.side_by_side, done.preferred)  # the next step comes last
     print("\n".join([*lines, *([SIMULATED] if status.simulated else [])]), end="\n\n")
     if not people:  # their agreement is the evaluation's, of whole answers and not of single questions
         print(f"Study {study.name}\n\n{agreement_text(done.groups, study.called)}\n")
@@ -418,6 +430,7 @@ def reach_verdicts(*, options: StudyOptions, amend: Annotated[str | None, Parame
             print(f"\n{unbiased.text()}")
     if judges or why_not:
         print(f"\nJudges beside people, study {study.name}\n\n{means_text(judges) if judges else why_not}")
+    return options
 
 
 _ONE = Group("One of these", validator=LimitedChoice(1))
@@ -430,7 +443,7 @@ def withdraw_pairs(
     pairs_from: Annotated[Local | None, Parameter(group=_ONE)] = None,
     take_back: bool = False,
     reason: Annotated[str, Parameter(metavar="TEXT")] = "",
-) -> None:
+) -> StudyOptions:
     """Exclude pairs from rating and from results, with a reason.
 
     Example: plumbline withdraw --study studies/demo.yaml --pair 1a2b3c4d --reason "two texts in one"
@@ -466,8 +479,7 @@ def withdraw_pairs(
     print(f"{study.name}: {pairs} {done} ({decisions[0].reason}); {of_them} {again}")
     if evidence.has(OFFERED):
         print(f"  to update Argilla, run `{study.command('publish')}`; pairs with answers or drafts stay there")
-    if evidence.looks:
-        print(f"  run `{study.command('accept')}` again")
+    return options
 
 
 def export_ratings(
@@ -476,7 +488,7 @@ def export_ratings(
     form: FormName = "csv",
     licence: Annotated[str, Parameter(metavar="TEXT")] = "",
     words: bool = False,
-) -> None:
+) -> StudyOptions:
     """Write the ratings as CSV, Excel file or data set.
 
     A codebook describes the tables.
@@ -493,6 +505,7 @@ def export_ratings(
     folder = export(study, form=form, licence=licence, words=words)
     codebook = {"csv": "codebook.md", "xlsx": "its sheet `codebook`", "datasets": "README.md"}[form]
     print(f"{study.name}: ratings -> {folder}; {codebook} describes the tables")
+    return options
 
 
 _REPORTED = ("pairs.parquet", "ratings.parquet", "looks.json", "decisions.json", "rules.json")
@@ -508,7 +521,7 @@ def _reporting(study: Study, name: str) -> Iterator[None]:
             raise StudyError(f"reports need {error.name}: {installing('report')}") from None
 
 
-def report(*, options: StudyOptions) -> None:
+def report(*, options: StudyOptions) -> StudyOptions:
     """Write the report on raters, agreement and verdicts.
 
     Example: plumbline ratings-report --study studies/demo.yaml
@@ -519,9 +532,10 @@ def report(*, options: StudyOptions) -> None:
 
         page = write_report(study)
     print(f"{study.name}: report -> {page}, and its tables as CSV beside it")
+    return options
 
 
-def sheet(*, options: StudyOptions) -> None:
+def sheet(*, options: StudyOptions) -> StudyOptions:
     """Write HEDS 3.0, ARR's checklist D and a datasheet.
 
     Example: plumbline sheet --study studies/demo.yaml
@@ -532,3 +546,4 @@ def sheet(*, options: StudyOptions) -> None:
 
         lines = write_sheets(study)
     print("\n".join(lines))
+    return options

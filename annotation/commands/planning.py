@@ -27,10 +27,11 @@ from annotation.variation import RatingVariation, StudyVariations
 from annotation.verdicts.rules import in_words
 from annotation.verdicts.systems import asked, questions_of
 from generation.datasets.loading import iter_datasets
-from plumbline.cli import Count, Finite, Seed, Several, columns, positive, reads
+from plumbline.cli import Count, Finite, Seed, Several, StudyOptions, columns, positive, reads
 from plumbline.errors import StudyError
 from plumbline.exhibits import templates
 from plumbline.exhibits.table import number
+from plumbline.manifest import stage
 from plumbline.statistics.estimates import stream
 from plumbline.study import Study
 from plumbline.study.campaign import RuleSpec
@@ -79,7 +80,7 @@ class PlanOptions:
         return {name: value for name, value in deviations.items() if value is not None}
 
 
-def plan_study(*, options: CampaignOptions, planning: PlanOptions = PlanOptions()) -> None:
+def plan_study(*, options: CampaignOptions, planning: PlanOptions = PlanOptions()) -> StudyOptions:
     """Estimate the number of pairs and raters that you need, and their cost.
 
     Example: plumbline plan --study studies/demo.yaml
@@ -88,7 +89,10 @@ def plan_study(*, options: CampaignOptions, planning: PlanOptions = PlanOptions(
         options: The study.
         planning: The sizes and assumptions.
     """
-    print((plan_text if planning.apart is None else apart_text)(options.load(), planning))
+    study = options.load()
+    with stage(study, "plan"):
+        print((plan_text if planning.apart is None else apart_text)(study, planning))
+    return options
 
 
 def plan_text(study: Study, planning: PlanOptions) -> str:

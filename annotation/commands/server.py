@@ -23,6 +23,7 @@ from annotation.options import Address, Hidden, HomeOptions
 from annotation.rounds import BlockOpener
 from annotation.server.backup import EVERY, KEEP, Keeper
 from annotation.server.home import POLL_SECONDS
+from annotation.status.text import say_next
 from plumbline.cli import Count, Local, Named, Port, reads
 from plumbline.errors import StudyError
 from plumbline.study import Study, load_study
@@ -122,6 +123,8 @@ def serve(
             _make_annotators(study, connection)
         openers.append(BlockOpener(home, connection))
         print("Ready", flush=True)
+        if study is not None:
+            say_next(study, home)
 
     def open_blocks() -> None:
         for opener in openers:

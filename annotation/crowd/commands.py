@@ -42,7 +42,7 @@ from annotation.server.home import Home
 from annotation.verdicts.counted import ahead_of_sample, never_lines, size_line
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import fix_rules
-from plumbline.cli import Choice, Positive, reads, whole
+from plumbline.cli import Choice, Positive, StudyOptions, reads, whole
 from plumbline.errors import PlumblineError, StudyError
 from plumbline.manifest import stage
 from plumbline.study import Study
@@ -201,7 +201,7 @@ def campaign_name(records: CampaignRecords, options: CrowdOptions) -> CampaignNa
     return here[0]
 
 
-def show_plan(*, options: CrowdOptions, pilot: _Number = 0) -> None:
+def show_plan(*, options: CrowdOptions, pilot: _Number = 0) -> StudyOptions:
     """Show what would be offered and what it costs; nothing is created.
 
     Example: plumbline crowd plan --study studies/mine.yaml --platform prolific
@@ -219,6 +219,7 @@ def show_plan(*, options: CrowdOptions, pilot: _Number = 0) -> None:
     print(campaign.marked(size_line(groups, study.called.item, study.acceptance)))
     for line in [*never_lines(study, groups, offered=False), *lacking(records, campaign)]:
         print(campaign.marked(f"before launching: {line}"))
+    return options
 
 
 def launch_batches(
@@ -227,7 +228,7 @@ def launch_batches(
     pilot: _Number = 0,
     invite: _Number = 20,
     tester: Annotated[str, Parameter(metavar="EMAIL")] = "",
-) -> None:
+) -> StudyOptions:
     """Offer batches to workers, within the limits on cost and on batches per worker.
 
     Example: plumbline crowd launch --study studies/mine.yaml --platform prolific --pilot 20
@@ -271,6 +272,7 @@ def launch_batches(
             campaign.say(f"refused: {line}")
         if done.stopped:
             raise StudyError(done.stopped)
+    return options
 
 
 def show_campaign(*, options: CrowdOptions) -> None:
@@ -387,7 +389,7 @@ def approve_work(
     options: CrowdOptions,
     every: Annotated[bool, Parameter(name="--all", group=_APPROVED)] = False,
     reason: Annotated[str, Parameter(metavar="TEXT")] = "",
-) -> None:
+) -> StudyOptions:
     """Approve submissions, which pays them.
 
     Example: plumbline crowd approve --study studies/mine.yaml --all
@@ -413,11 +415,12 @@ def approve_work(
         for case in waiting:
             campaign.say(f"  {case.work.submission.submission_id}: {'; '.join(case.against)}")
         _write_lists(campaign)
+    return options
 
 
 def reject_work(
     submissions: tuple[str, ...], /, *, options: CrowdOptions, reason: Annotated[str, Parameter(metavar="TEXT")] = ""
-) -> None:
+) -> StudyOptions:
     """Reject submissions, with a reason: they are not paid, and their ratings are excluded.
 
     Example: plumbline crowd reject --study studies/mine.yaml SUBMISSION --reason "both controls the wrong way round"
@@ -434,9 +437,10 @@ def reject_work(
             f"{count(number, 'submission')} rejected and their ratings excluded;"
             f" `{campaign.name.command(campaign.study, 'launch')}` offers their places to other workers"
         )
+    return options
 
 
-def pay_bonuses(*, options: SpendingOptions) -> None:
+def pay_bonuses(*, options: SpendingOptions) -> StudyOptions:
     """Pay bonuses where the work took longer than the reward pays for.
 
     Example: plumbline crowd bonus --study studies/mine.yaml --live --max-cost 500
@@ -446,6 +450,7 @@ def pay_bonuses(*, options: SpendingOptions) -> None:
         in_all = f", {pay.dollars(cents)} in all" if number else ""
         campaign.say(f"{count(number, 'bonus', 'bonuses')} paid for work that took longer than assumed{in_all}")
         _write_lists(campaign)
+    return options
 
 
 def _write_lists(campaign: CrowdCampaign) -> None:
@@ -453,7 +458,7 @@ def _write_lists(campaign: CrowdCampaign) -> None:
         campaign.say(f"payments to make: {path}")
 
 
-def close_campaign(*, options: CrowdOptions, forget: bool = False) -> None:
+def close_campaign(*, options: CrowdOptions, forget: bool = False) -> StudyOptions:
     """Stop for good: nobody new can begin, and workers who have begun may finish.
 
     Example: plumbline crowd close --study studies/mine.yaml
@@ -476,7 +481,7 @@ def close_campaign(*, options: CrowdOptions, forget: bool = False) -> None:
             ledger.forget()  # last: after a crash, the next run removes the rest
         what = "rehearsal" if name.made_up else "test"
         print(name.marked(f"{count(number, 'rating')} and everything else of the {what} removed"))
-        return
+        return options
     with campaign_of(study, options) as campaign:
         name, (closed, released) = campaign.name, campaign.close()
         unoffered = len(campaign.ledger.offered()) - closed
@@ -491,3 +496,4 @@ def close_campaign(*, options: CrowdOptions, forget: bool = False) -> None:
         if due := judging.owed(campaign):  # closing ends the wait for batches that lack workers
             owed = count(len(due), "bonus is", "bonuses are")
             campaign.say(f"{owed} owed; pay with `{name.command(study, 'bonus')}`")
+    return options

@@ -39,7 +39,7 @@ from annotation.ratings.answers import source_of_file
 from annotation.server import Home
 from generation.flags import language_of
 from plumbline import cli
-from plumbline.cli import Local, Named
+from plumbline.cli import Local, Named, StudyOptions
 from plumbline.errors import DataError, LanguageError, StudyError, read_each
 from plumbline.exhibits.table import csv_bytes
 from plumbline.languages import language_code, language_name
@@ -144,7 +144,7 @@ def import_files(
     target: ImportTarget,
     reading: ReadingOptions = ReadingOptions(),
     home: HomeOptions = HomeOptions(),
-) -> None:
+) -> StudyOptions | None:
     """Make a study from ratings made in another tool.
 
     The command shows how it reads the files, and writes the study if nothing is doubtful.
@@ -163,6 +163,7 @@ def import_files(
         source_of_file(file)  # refuses names of a campaign's own ratings
     tables = itertools.chain.from_iterable(read_file(file, reading.sheet) for file in files)
     import_tables(tables, request, home.home, print)
+    return None if target.dry_run else StudyOptions(str(target.out), target.exports)
 
 
 def import_ratings(  # noqa: PLR0913 (the command's options)
@@ -302,7 +303,6 @@ def _import(request: ImportRequest, home: Home, material: Material, say: Callabl
     in_language = ", ".join(map(language_name, dict.fromkeys(every)))
     in_language += " (if this is wrong, add --language CODE)" if len(named) < len(material.items) else ""
     say(f"  texts: {in_language if has_texts else 'none in the files, so ids replace them'}")
-    say(f"  next: {study.command('accept')}")
 
 
 @contextlib.contextmanager

@@ -50,7 +50,7 @@ def run_judges(
     asking: AskingOptions = AskingOptions(),
     generator: Annotated[str, Parameter(metavar="MODEL")] = "",
     outputs: Count = 0,
-) -> None:
+) -> StudyOptions:
     """Have the study's judges rate outputs, or its models do people's tasks; resumes where it stopped.
 
     Example: plumbline judge run --study studies/demo.yaml
@@ -69,13 +69,13 @@ def run_judges(
                 f"{study.file}: a study with subject human has no generator outputs; leave out --generator"
             )
         _ask_models(study, asking)
-        return
+        return options
     if generator:
         study = study.by(study.generator_called(generator))
     if asking.dry_run:
         of_judges, pairs = questionnaires(study, asking.judge), draw_judged(study, outputs, keep=False)
         print(forecast(progress_of(study, of_judges, pairs, study.judgements, again=asking.again), asking.rate))
-        return
+        return options
     inputs = study.data_files() if not study.judging.transforms else [study.folder / "texts.parquet", study.outputs]
     recorded = [study.resolve(path) for spec in study.judges for path in spec.engine.recordings]
     with stage(study, "judge", [*inputs, *recorded], [study.judgements]):
@@ -86,6 +86,7 @@ def run_judges(
     judgements = read_judgements(study, [run.judge for run in done])
     _say_failures(judgements)
     _refuse_failures(judgements)
+    return options
 
 
 def _ask_models(study: Study, asking: AskingOptions) -> None:
@@ -168,7 +169,7 @@ def _share(value: str) -> float:
 
 def check_judges(
     *, options: StudyOptions, epsilon: Annotated[float, reads(_share), Parameter(metavar="SHARE")] = 0.1
-) -> None:
+) -> StudyOptions:
     """Compare judges with people's ratings.
 
     Example: plumbline judge check --study studies/demo.yaml
@@ -185,6 +186,7 @@ def check_judges(
         checked = check.check(Evidence.whole(study), epsilon)
         write_files(folder, {f"{name}.csv": csv_bytes(table) for name, table in checked.tables.items()})
     print(f"{check.check_text(study.name, checked)}\nall tables -> {folder}")
+    return options
 
 
 def _say_failures(judgements: pd.DataFrame) -> None:

@@ -149,6 +149,8 @@ def _counts(frame: pd.DataFrame, by: str | list[str]) -> Counter[Any]:
 
 
 State = Literal["done", "stale", "under way", "not yet"]
+REHEARSING = ("publish", "simulate", "collect")  # what raters who are simulated need, in turn
+DASHBOARD = "dashboard"
 PEOPLE_REPORT = "people and models"  # the report of a study whose people do tasks
 _LARGE = ("texts.parquet", "transformations")  # hashed when they were made, and not again to look at them
 
@@ -162,7 +164,8 @@ class Stage:
     at: datetime | None = None  #: when it ended last, UTC; None if unknown
     note: str = ""  #: why it is stale, or how far it is
     wanted: bool = True  #: whether the study has such a stage; one that it has not is done
-    annotators: int | None = None  #: how many annotators could see what was published then; None if unknown
+    annotators: int | None = None  #: how many annotators may see what was published; None if unknown
+    admitted_at: datetime | None = None  #: when these were counted
 
 
 class _StageHistory:
@@ -176,6 +179,10 @@ class _StageHistory:
     def ended(self, command: str) -> datetime | None:
         """Return the time at which a command last ended."""
         return datetime.fromisoformat(self.entries[command]["finished_at"]) if command in self.entries else None
+
+    def ended_at(self) -> dict[str, datetime]:
+        """Return when each command last ended."""
+        return {name: datetime.fromisoformat(entry["finished_at"]) for name, entry in self.entries.items()}
 
     def _place(self, name: str) -> Path:
         """Return the path of a file that a command read, among the records or below the study file."""
@@ -261,7 +268,10 @@ class _StageHistory:
         """
         if "publish" in self.entries:
             stage = self.stage("published", self.study.folder / "pairs.parquet", "publish")
-            return replace(stage, annotators=self.entries["publish"].get("settings", {}).get("annotators"))
+            ended = self.ended_at()
+            last = max((name for name in ("publish", "users invite") if name in ended), key=lambda name: ended[name])
+            people = self.entries[last].get("settings", {}).get("annotators")
+            return replace(stage, annotators=people, admitted_at=ended[last])
         if (ratings["source"] == ARGILLA).any():
             return Stage("published", "done")
         if offered := [campaign for campaign in ledgers(self.study.scratch / LEDGER) if campaign.counts]:
@@ -318,3 +328,25 @@ def stages_of(
         page = study.folder / "report_human" / "index.html"
         stages.append(noted.stage(PEOPLE_REPORT, page, "evaluation human report"))
     return {stage.name: stage for stage in stages}
+
+
+def pages_of(study: Study, manifest: Mapping[str, Any]) -> dict[str, Stage]:
+    """Return what shows a study to people beside the stages of its flow, by the command that makes it."""
+    noted = _StageHistory(study, manifest)
+    files = {
+        "preview": ("preview", "preview.html"),
+        "judge check": ("judge check", "judge_check"),
+        "scores-report": ("evaluation report", "report_evaluation/index.html"),
+        "sheet": ("sheet", "sheet"),
+        DASHBOARD: (DASHBOARD, "manifest.json"),
+    }
+    stages = {name: noted.stage(name, study.folder / file, stage) for name, (stage, file) in files.items()}
+    return {
+        name: stage if files[name][0] in noted.entries else replace(stage, state="not yet")
+        for name, stage in stages.items()
+    }
+
+
+def ended_at(study: Study, manifest: Mapping[str, Any]) -> dict[str, datetime]:
+    """Return when each command that the manifest notes last ended."""
+    return _StageHistory(study, manifest).ended_at()

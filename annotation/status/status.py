@@ -6,6 +6,8 @@ suits breaks the rule. With blocks the decisions of the looks so far are shown.
 
 from __future__ import annotations
 
+import functools
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,10 +18,11 @@ from typing import Any
 import pandas as pd
 
 from annotation import server
-from annotation.argilla.accounts import ServerAnswers, answered_now
+from annotation.argilla.accounts import ServerAnswers, answered_now, is_served
 from annotation.campaign.counting import asked_again
 from annotation.campaign.records import CampaignData
 from annotation.crowd.summary import whole_tally
+from annotation.options import HomeOptions
 from annotation.page.training import by_trained, read_trained
 from annotation.questions.wordings import addressed_lines
 from annotation.records import Decision, Fixed, Sign, Verdict
@@ -27,7 +30,15 @@ from annotation.sampling.candidates import flagged_supply
 from annotation.sampling.queues import SCOPES, frames_by_queue
 from annotation.sampling.sample import mismatch
 from annotation.status.monitoring import Going
-from annotation.status.progress import Stage, Workload, by_rater, by_transformation, stages_of
+from annotation.status.progress import (
+    Stage,
+    Workload,
+    by_rater,
+    by_transformation,
+    ended_at,
+    pages_of,
+    stages_of,
+)
 from annotation.verdicts.conclusion import Conclusion, looked_at
 from annotation.verdicts.counted import Ahead, Place, ahead, never_lines
 from annotation.verdicts.doubts import doubts_of, withdrawn_lines
@@ -41,6 +52,8 @@ from plumbline.records import ARGILLA
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec
 from plumbline.words import count
+
+_ON_SERVER = ("sample", "plan", "serve", "users", "publish", "simulate", "collect", "review", "crowd")  # take --data
 
 
 @dataclass(frozen=True)
@@ -78,6 +91,37 @@ class Status:
     blocks: tuple[str, ...] = ()  #: of a rule by blocks: what is open now, in lines
     asked_for: tuple[str, ...] = ()  #: what the study asks of people in all, in lines
     again: int = 0  #: answers of excluded raters whose pairs `publish` would offer again, for what is undecided
+    unopened: int = 0  #: pairs, controls and repeats of blocks that are not open by the answers on record
+    enough: bool = False  #: whether every pair has as many answers as a verdict needs
+    manifest: Mapping[str, Any] = field(default_factory=dict)
+    serves: bool = True  #: whether the study's server runs, as far as is known
+    data: str = ""  #: the server's folder, where commands have to name it
+
+    @property
+    def begun(self) -> bool:
+        """Whether raters may have seen the sample."""
+        return any(self.stages[name].state != "not yet" for name in ("published", "collected"))
+
+    @functools.cached_property
+    def pages(self) -> Mapping[str, Stage]:
+        """What shows the study to people beside the stages of its flow, by command."""
+        return pages_of(self.study, self.manifest)
+
+    @functools.cached_property
+    def ended(self) -> Mapping[str, datetime]:
+        """When each command that the manifest notes last ended."""
+        return ended_at(self.study, self.manifest)
+
+    @property
+    def opens(self) -> bool:
+        """Whether the answers on record open a block that was not published."""
+        settings = self.manifest.get("stages", {}).get("publish", {}).get("settings") or {}
+        return self.unopened < int(settings.get("unopened", 0))
+
+    def command(self, name: str) -> str:
+        """Return a command to paste, with the options that name the study and the server."""
+        named = self.data and name.split(maxsplit=1)[0] in _ON_SERVER
+        return f"{self.study.command(name)} --data {shlex.quote(self.data)}" if named else self.study.command(name)
 
     @property
     def uncollected(self) -> int:
@@ -91,7 +135,7 @@ class Status:
         if raters.empty:
             return True
         members = raters["open"].notna()
-        since = published.at and collected.at and collected.at <= published.at
+        since = published.admitted_at and collected.at and collected.at <= published.admitted_at
         if since and (published.annotators or 0) > members.sum():
             return False
         return bool(members.any() and not raters.loc[members & ~raters["excluded"], "open"].sum())
@@ -106,6 +150,8 @@ def read_status(
     """The status of a study at a time, from its records. Raises DataError for damaged ones.
 
     `reached` are valid verdicts that the caller has just reached, and `manifest` is the manifest that records them.
+
+    Long: a line for each field.
     """
     study, read = evidence.study, evidence.read_all().collected
     mismatched = mismatch(evidence, [*evidence.known_pairs, *evidence.known_controls])
@@ -155,6 +201,9 @@ def read_status(
         going=Going.of(evidence, progress, stages["collected"].at or read_at),
         asked_for=tuple(whole_tally(evidence).lines()) if sampled and evidence.offered else (),
         again=_again(evidence, stages["published"], undecided),
+        unopened=len(evidence.unopened()),
+        enough=bool(pairs.loc[~pairs["withdrawn"], "enough"].all()),
+        manifest=manifest or evidence.manifest,
     )
 
 
@@ -296,6 +345,7 @@ def status_now(study: Study, home: server.Home) -> Status:
 
 def with_server(status: Status, collected: CampaignData, home: server.Home) -> Status:
     """Return the status with the server's answers; unchanged if nothing was published in Argilla."""
+    status = replace(status, serves=is_served(home), data="" if home == HomeOptions().home else str(home.path))
     if status.stages["published"].annotators is None and ARGILLA not in status.sources:
         return status
     names = {queue.dataset(status.study.name) for queue, _ in frames_by_queue(collected.pairs)}

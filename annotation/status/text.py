@@ -4,31 +4,29 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import MappingProxyType
 
 import pandas as pd
 
 from annotation.campaign.names import known_names, named
-from annotation.campaign.offering import LEDGER, ledgers
-from annotation.options import CampaignOptions
+from annotation.options import CampaignOptions, HomeOptions
 from annotation.records import Outcome, Verdict
+from annotation.server.home import Home
 from annotation.statistics.systems import SideBySide
 from annotation.status.monitoring import agreement_exhibit
-from annotation.status.progress import PEOPLE_REPORT
+from annotation.status.next_step import NextStep, collecting, next_step
 from annotation.status.status import Status, server_line, status_now
 from annotation.verdicts import preferences
-from annotation.verdicts.counted import never_lines
 from annotation.verdicts.doubts import doubts_text
-from annotation.verdicts.held import raters_named
 from annotation.verdicts.preferences import NO_CHOICES
 from annotation.verdicts.rules import LATE, marks_of
 from annotation.verdicts.systems import NONE, answers
 from annotation.verdicts.tables import SIMULATED, display, looks_exhibit
-from plumbline.cli import columns
-from plumbline.models.batch import batch_path
-from plumbline.records import ARGILLA
+from plumbline.cli import StudyOptions, columns
+from plumbline.errors import PlumblineError
+from plumbline.study import Study
 from plumbline.words import count
 
 DASH = "–"
@@ -63,200 +61,6 @@ def status_text(status: Status, names: Mapping[str, str] = MappingProxyType({}))
     return "\n\n".join([*parts, f"Next: {next_step(status)}"])
 
 
-@dataclass(frozen=True)
-class NextStep:
-    """The next step of a study: a command to paste (empty where no command helps), and what to know about it."""
-
-    command: str
-    words: str = ""
-
-    def __str__(self) -> str:
-        """The command in a line, and below it the words."""
-        return f"{self.command}\n  {self.words}" if self.command and self.words else self.command or self.words
-
-
-def next_step(status: Status) -> NextStep:
-    """Return the next step."""
-    if status.rules_changed and status.sources:
-        amend = f'{status.study.command("accept")} --amend "reason"'
-        return NextStep(amend, "the rules changed after the first rating: say why, or undo the change")
-    came_whole = bool(status.sources) and status.stages["transformations"].state == "not yet"
-    if came_whole and (step := _rate(status) or _before_scores(status)):
-        return step  # an import has pairs and ratings; outputs are needed for scores alone
-    return _make(status) or _rate(status) or _judge(status)
-
-
-def _before_scores(status: Status) -> NextStep | None:
-    """Return the command for an import's missing verdicts or report; None if only scores are left."""
-    stages = {name: stage for name, stage in status.stages.items() if name in ("verdicts", "report")}
-    step = _after(replace(status, stages=stages))
-    return step or (_judge(status) if status.stages["scores"].state == "done" else None)
-
-
-def _make(status: Status) -> NextStep | None:
-    """Return the next step up to a published sample; None after it."""
-    state = {name: stage.state for name, stage in status.stages.items()}
-    begun = state["published"] != "not yet" or state["collected"] != "not yet"
-    in_batch, generate = batch_path(status.study).exists(), status.study.command("generate")
-    lacking = state["transformations"] != "done" or (in_batch and not begun)
-    if lacking or (state["texts"] == "stale" and status.study.judging.transforms):
-        with_files = f"{generate} --batch-file NEW --batch-output FILE, with the batch's output and error files"
-        return NextStep("", with_files) if in_batch else NextStep(generate)
-    judging = status.study.judging
-    if state["texts"] == "not yet" and not judging.transforms and judging.first_command != "sample":
-        return NextStep(status.study.command(judging.first_command))
-    if step := _draw(status, begun=begun):
-        return step
-    if step := None if begun else _never(status):
-        return step
-    refix = status.rules_changed and not status.sources  # they may change before the first rating
-    if not begun or refix or state["published"] == "stale":
-        may_crowd = status.study.crowd is not None and not status.sources  # workers may still be asked instead
-        command = f"{status.study.command('crowd plan')} --platform prolific"
-        crowd = f"or, to ask a crowd (a made-up one with --platform rehearsal): {command}"
-        return NextStep(status.study.command("publish"), crowd if may_crowd else "")
-    return None
-
-
-def _never(status: Status) -> NextStep | None:
-    """Return advice if no answers can decide any undecided group; None if some can."""
-    groups, study = status.undecided, status.study
-    if not groups or not all(group.lacks(study) for group in groups):
-        return None
-    begun = any(status.stages[name].state != "not yet" for name in ("published", "collected"))
-    return NextStep("", never_lines(study, groups, offered=begun)[0])
-
-
-def _draw(status: Status, *, begun: bool) -> NextStep | None:
-    """Return the next step towards the study's sample; None if it is drawn. `begun`: raters may have seen it."""
-    stage, sample = status.stages["sample"], status.study.command("sample")
-    extend = f'{sample} --extend "reason"'
-    if stage.state in ("not yet", "under way"):
-        return NextStep(sample if stage.state == "not yet" else extend)
-    if status.mismatch:
-        if begun:
-            return NextStep("", status.mismatch[0].rpartition(";")[2].strip())
-        transforms = status.study.judging.transforms
-        return NextStep(status.study.command("generate"), f"then {sample}") if transforms else NextStep(sample)
-    if stage.state == "stale" and not begun:
-        return NextStep(sample)
-    if "other settings" in stage.note:
-        return NextStep(extend, "adds the pairs that the study asks for now; or undo the change of the sample")
-    return None
-
-
-def _rate(status: Status) -> NextStep | None:
-    """Return the next step while ratings come in; None when verdicts can be or have been reached."""
-    study, collect = status.study, _collect(status)
-    if status.uncollected:
-        return _collected(status, f"{count(status.uncollected, 'answer')} on the server that are not collected yet")
-    if not status.sources and study.raters.simulated:
-        return NextStep(study.command("simulate"), f"then {collect}")
-    if status.stages["collected"].state != "done":
-        return _first(status)
-    if status.decided and status.stages["verdicts"].state == "done":
-        return None
-    if status.to_look_at or (status.unreviewed and status.stages["verdicts"].state != "done"):
-        return _review(status)
-    return None if status.decided else _wait(status)
-
-
-def _first(status: Status) -> NextStep:
-    """Return the next step while nothing is collected, or the collected answers are about other pairs."""
-    collect, annotators = _collect(status), status.stages["published"].annotators
-    if status.sources or annotators is None:
-        return _collected(status)
-    if step := _never(status):
-        return step
-    if not annotators:
-        return _find(status, f"nobody can rate yet; if some have had access since the publication: {collect}")
-    return NextStep(collect, f"when raters have answered: {count(annotators, 'annotator')} can, counted at publication")
-
-
-def _find(status: Status, words: str) -> NextStep:
-    """Return the step that lets raters in: those whom the study names, or somebody. Reports show it: it has no name."""
-    if status.study.raters.people:
-        return NextStep(status.study.command("users invite"), words)
-    languages = f" --languages {','.join(status.languages)}" if status.languages else ""
-    add = f"plumbline users add NAME{languages}"
-    return NextStep(status.study.command("publish"), f"after `{add}` for each new rater: {words}")
-
-
-def _wait(status: Status) -> NextStep | None:
-    """Return the next step towards answers that can decide something; None if no answers are to come."""
-    if step := _never(status):
-        return step
-    if status.again:
-        more = f"offers the pairs of {count(status.again, 'answer')} by excluded raters to others"
-        return NextStep(status.study.command("publish"), more)
-    missing = sum(group.open for group in status.undecided if not group.lacks(status.study))
-    if not missing:
-        return None
-    once = not status.study.raters.blocks and status.stages["verdicts"].state == "not yet"
-    after = _after(status)
-    rest = after.command if after else "nothing is left to do"
-    end = f"when no more will come{', and only once' if once else ''}: {rest}"
-    if status.nobody_left:
-        return _find(
-            status, f"{count(missing, 'answer')} to come, and the present raters have none left to give; {end}"
-        )
-    return _collected(status, f"when more of the {count(missing, 'answer')} that are open have come; {end}")
-
-
-def _collect(status: Status) -> str:
-    from_files = status.sources and ARGILLA not in status.sources and not ledgers(status.study.scratch / LEDGER)
-    more = " --csv FILE --columns MAPPING" if from_files else ""
-    return f"{status.study.command('collect')}{more}"
-
-
-def _collected(status: Status, words: str = "") -> NextStep:
-    """Return the step that collects; where answers come in a file that only people can name, it is in the words."""
-    collect = _collect(status)
-    return NextStep("", f"{collect} {words}".strip()) if " --csv " in collect else NextStep(collect, words)
-
-
-def _review(status: Status) -> NextStep:
-    """Return the step that records a look at raters whom verdicts wait for, or else at those with signs."""
-    raters, relation = status.to_look_at, "whom verdicts wait for"
-    names = " ".join(raters_named(raters)) if raters else "RATER"
-    if not raters:
-        raters, relation = status.unreviewed, "with signs and no decision yet"
-    about = f"{count(len(raters), 'rater')} {relation}"
-    words = f"then decide about {about}: add --exclude {names} or --keep {names}, and --reason"
-    return NextStep(status.study.command("review"), words)
-
-
-def _judge(status: Status) -> NextStep:
-    """Return the next step from complete ratings on."""
-    if step := _after(status):
-        return step
-    if status.unreviewed:
-        return _review(status)
-    missing = int(status.progress["open"].sum()) if len(status.progress) else 0
-    if status.judged and not status.decided:
-        names = [name for group in status.undecided for name in group.names]
-        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-        return NextStep("", f"nothing to wait for: no further answer can decide {', '.join(names[:_NAMED])}{more}")
-    if missing:
-        missing_answers = count(missing, "answer that the study asks for is", "answers that the study asks for are")
-        return NextStep("", f"nothing is left to do: all is decided ({missing_answers} missing)")
-    return NextStep("", "nothing is left to do")
-
-
-def _after(status: Status) -> NextStep | None:
-    """Return the first command after collecting that has not run on the present ratings; None if all have."""
-    commands = {
-        "verdicts": "accept",
-        "report": "ratings-report",
-        "scores": status.study.judging.scored_by,
-        PEOPLE_REPORT: "human-report",
-    }
-    for stage, command in commands.items():
-        if stage in status.stages and status.stages[stage].state != "done":
-            return NextStep(status.study.command(command))
-    return None
-
-
 def _flow_text(status: Status) -> str:
     rows = []
     for stage in (stage for stage in status.stages.values() if stage.wanted):
@@ -265,7 +69,7 @@ def _flow_text(status: Status) -> str:
     table = columns(["Stage", "State", "When", "Note"], rows)
     if status.stages["collected"].state == "not yet":
         return table
-    return f"{table}\nAnswers given later are not included; collect them with {_collect(status)}"
+    return f"{table}\nAnswers given later are not included; collect them with {collecting(status)}"
 
 
 def _progress_text(status: Status) -> str:
@@ -408,6 +212,20 @@ def decided(verdicts: Sequence[Verdict]) -> str:
         if names or outcome == "accepted":
             parts.append(f"{word}: {', '.join(names) or 'nothing'}")
     return f"{lateness}{'; '.join(parts)}."
+
+
+def say_next_of(options: StudyOptions) -> None:
+    """Print the next step of the study of a command that ended a step."""
+    say_next(options.load(), (options if isinstance(options, HomeOptions) else HomeOptions()).home)
+
+
+def say_next(study: Study, home: Home) -> None:
+    """Print the next step of a study: the one that `status` shows now."""
+    try:
+        step = next_step(status_now(study, home))
+    except PlumblineError as error:
+        step = NextStep(study.command("status"), str(error))
+    print(f"Next: {step}", flush=True)
 
 
 def show_status(*, options: CampaignOptions) -> None:

@@ -110,7 +110,7 @@ _ABOUT = (
 )
 
 
-def report_study(*, options: StudyOptions) -> None:
+def report_study(*, options: StudyOptions) -> StudyOptions:
     """Write the report on people and models on the same items.
 
     The report has tables (CSV, Markdown, LaTeX), figures (SVG, PNG) and one HTML page.
@@ -127,6 +127,7 @@ def report_study(*, options: StudyOptions) -> None:
         page, material = write_report(study)
     print("\n".join(headline(material)))
     print(f"-> {page}")
+    return options
 
 
 def write_report(study: Study) -> tuple[Path, HumanMaterial]:

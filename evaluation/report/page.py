@@ -16,8 +16,9 @@ import pandas as pd
 from cyclopts import Parameter
 
 from annotation.campaign.records import LOOKS, PAIRS, RATINGS
+from annotation.status.next_step import NextStep, next_step
 from annotation.status.status import Status, read_status
-from annotation.status.text import NextStep, in_short, next_step
+from annotation.status.text import in_short
 from annotation.verdicts.rules import late_lines
 from annotation.verdicts.tables import display
 from evaluation.display import points
@@ -234,7 +235,7 @@ def report_study(
     choices: Choices = _DEFAULT,
     compare: Annotated[Named | None, Parameter(metavar="FILE")] = None,
     prompts: Annotated[tuple[Named, ...], Several, Parameter(metavar="FILE...")] = (),
-) -> None:
+) -> StudyOptions:
     """Write the report on scores and drift: tables and figures.
 
     The report on an evaluated study has tables (CSV, Markdown, LaTeX), figures (SVG, PNG) and one HTML page.
@@ -265,6 +266,7 @@ def report_study(
     with stage(study, "evaluation report", inputs, [study.folder / FOLDER]):
         page = write_report(study, choices, compared, prompted)
     print(f"{study.name}: tables and figures -> {page}")
+    return options
 
 
 _REFUSED = "_with_refused"  # the end of the names of tables that include rejected transformations

@@ -9,7 +9,8 @@ import pandas as pd
 import streamlit as st
 
 from annotation.records import Verdict
-from annotation.status.text import headline, next_step
+from annotation.status.next_step import next_step
+from annotation.status.text import headline
 from annotation.verdicts.doubts import doubts_text
 from annotation.verdicts.tables import display, rated
 from plumbline.exhibits.table import Exhibit, number

@@ -157,13 +157,15 @@ def give(study: Study, raters: str, *, value: int = 5, pairs: int = 24) -> None:
     Manifest.of(study).write_table("ratings.parquet", rows, Rating)
 
 
-def test_from_nothing_to_a_published_sample(demo: Study) -> None:
+def test_from_nothing_to_a_published_sample(demo: Study) -> None:  # noqa: PLR0915 (one way)
     status, following = at(demo)
     assert states(status) == "- - - - - - - -" and following == f"plumbline generate {ARGUMENTS}"
 
     generate(demo)
     made = ["texts.parquet", "transformations"]
     noted(demo, "generation", outputs=made)
+    assert at(demo)[1].startswith(f"{MAIN} plan {ARGUMENTS}\n")
+    noted(demo, "plan")
     assert at(demo)[1] == f"{MAIN} sample {ARGUMENTS}"
     batch_path(demo).touch()
     assert at(demo)[1].startswith(f"{MAIN} generate {ARGUMENTS} --batch-file NEW --batch-output FILE")
@@ -179,7 +181,12 @@ def test_from_nothing_to_a_published_sample(demo: Study) -> None:
     draw_sample(demo)
     noted(demo, "sample", made, ["pairs.parquet"])
     status, following = at(demo)
-    assert states(status) == "+ + + - - - - -" and following == f"{MAIN} publish {ARGUMENTS}"
+    assert states(status) == "+ + + - - - - -" and following.startswith(f"{MAIN} preview {ARGUMENTS}\n")
+    (demo.folder / "preview.html").touch()
+    noted(demo, "preview", ["pairs.parquet"], ["preview.html"])
+    assert at(demo)[1] == f"{MAIN} judge run {ARGUMENTS}"
+    noted(demo, "judge")
+    assert at(demo)[1] == f"{MAIN} publish {ARGUMENTS}"
     assert set(status.progress["verdict"]) == {"waiting for 96 answers"}  # 24 pairs x 4
     one.write_bytes(demo.transformation_file("paraphrasing", 1337).read_bytes())
     noted(demo, "generation", outputs=made)  # other outputs than those that the sample was drawn from
@@ -190,7 +197,9 @@ def test_from_nothing_to_a_published_sample(demo: Study) -> None:
 
     noted(demo, "publish", ["pairs.parquet", "controls.parquet"])
     fix_rules(CampaignRecords(demo))
-    assert at(demo)[1].startswith(f"{MAIN} simulate {ARGUMENTS}\n  then {MAIN} collect")
+    assert at(demo)[1] == f"{MAIN} simulate {ARGUMENTS}"
+    noted(demo, "simulate")
+    assert at(demo)[1] == f"{MAIN} collect {ARGUMENTS}"
     people = demo.model_copy(update={"raters": demo.raters.model_copy(update={"simulated": ()})})
     assert at(people)[1] == f"{MAIN} collect {ARGUMENTS}"
     text, every = status_text(read_status(Evidence(people), NOW)), people.raters.per_pair
@@ -201,14 +210,14 @@ def test_from_nothing_to_a_published_sample(demo: Study) -> None:
     for number, who in ((1, "1 annotator"), (3, "3 annotators")):
         with stage(demo, "publish", [demo.folder / "pairs.parquet"], settings={"annotators": number}):
             pass
-        words = f"when raters have answered: {who} can, counted at publication"
+        words = f"when raters have answered: {who} can"
         following = f"{MAIN} collect {ARGUMENTS}\n  {words}"
         assert at(people)[1] == following
         assert f"published to {who}; no ratings" in status_text(read_status(Evidence(people), NOW))
     with stage(demo, "publish", [demo.folder / "pairs.parquet"], settings={"annotators": 0}):
         pass
     lines = at(people)[1].splitlines()
-    assert lines[0] == f"{MAIN} publish {ARGUMENTS}" and f"after `{MAIN} users add NAME" in lines[1]
+    assert lines[0] == f"{MAIN} users invite {ARGUMENTS} rater-1 rater-2 rater-3 rater-4"
     named = people.model_copy(update={"raters": people.raters.model_copy(update={"people": ("ada", "jo ann")})})
     assert at(named)[1].splitlines()[0] == f"{MAIN} users invite {ARGUMENTS}"
 

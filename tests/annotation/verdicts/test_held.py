@@ -54,7 +54,9 @@ def test_raters_who_read_nothing_decide_nothing(clicked: Study) -> None:
     assert look.startswith("review raters before 8 verdicts can be decided (")
     assert look.endswith("run it with `--exclude` or `--keep a b c --reason WHY`")
     step = str(next_step(read_status(Evidence(clicked), NOW)))
-    assert step.startswith(f"plumbline review {clicked.arguments}\n  then decide about 3 raters")
+    assert step.startswith(
+        f"plumbline review {clicked.arguments}\n  shows 3 raters for whom verdicts wait: a person decides, "
+    )
 
 
 def test_a_person_who_keeps_the_raters_ends_it_until_they_answer_more(generated: Study) -> None:
@@ -63,11 +65,11 @@ def test_a_person_who_keeps_the_raters_ends_it_until_they_answer_more(generated:
     assert {one.decision for one in found} == {"undecided"}
     read = here("review", *options(generated))
     assert "Verdicts of the last `accept` that wait until these raters are excluded or kept" in read.stdout
-    assert "To decide: plumbline review " in read.stdout
+    assert "To decide, " in read.stdout
     done = here("review", *options(generated), "--keep", "a", "b", "c", "d", "--reason", "watched them work")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "To decide: " not in here("review", *options(generated)).stdout
-    assert "a, b, c, d are kept: watched them work; run `" in done.stdout
+    assert "To decide, " not in here("review", *options(generated)).stdout
+    assert "a, b, c, d are kept: watched them work\nNext: " in done.stdout
     with pytest.raises(DataError, match="decisions about raters and pairs changed after the verdicts were reached"):
         refuse_unlooked(CampaignRecords(generated))
     looked_at = accept(generated).verdicts

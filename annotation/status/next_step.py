@@ -1,0 +1,269 @@
+"""The next step of a study: one function decides it for `status`, for every command that ends a step, and for reports.
+
+A step is a command that can be pasted. Where a person has to act first, its words say so, and the command shows what
+they need or checks for what they did. A step that is done does not come again, unless what it rests on has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from annotation.campaign.offering import LEDGER, ledgers
+from annotation.status.progress import DASHBOARD, PEOPLE_REPORT, REHEARSING, Stage
+from annotation.status.status import Status
+from annotation.verdicts.counted import never_lines
+from plumbline.models.batch import batch_path
+from plumbline.records import ARGILLA
+from plumbline.words import count
+
+_NAMED = 6  # verdicts, above which their number is given
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """The next step of a study: a command to paste (empty where no command helps), and what to know about it."""
+
+    command: str
+    words: str = ""
+
+    def __str__(self) -> str:
+        """The command in a line, and below it the words."""
+        return f"{self.command}\n  {self.words}" if self.command and self.words else self.command or self.words
+
+
+def next_step(status: Status) -> NextStep:
+    """Return the next step."""
+    if status.rules_changed and status.sources:
+        amend = f'{status.command("accept")} --amend "reason"'
+        return NextStep(amend, "the rules changed after the first rating: say why, or undo the change")
+    came_whole = bool(status.sources) and status.stages["transformations"].state == "not yet"
+    if came_whole and (step := _rate(status) or _before_scores(status)):
+        return step  # an import has pairs and ratings; outputs are needed for scores alone
+    return _make(status) or _offer(status) or _rate(status) or _judge(status)
+
+
+def _before_scores(status: Status) -> NextStep | None:
+    """Return the command for an import's missing verdicts or report; None if only scores are left."""
+    stages = {name: stage for name, stage in status.stages.items() if name in ("verdicts", "report")}
+    step = _after(replace(status, stages=stages))
+    return step or (_judge(status) if status.stages["scores"].state == "done" else None)
+
+
+def _make(status: Status) -> NextStep | None:
+    """Return the next step up to a sample that raters can be asked about; None after it."""
+    state = {name: stage.state for name, stage in status.stages.items()}
+    in_batch, generate = batch_path(status.study).exists(), status.command("generate")
+    lacking = state["transformations"] != "done" or (in_batch and not status.begun)
+    if lacking or (state["texts"] == "stale" and status.study.judging.transforms):
+        with_files = f"{generate} --batch-file NEW --batch-output FILE, with the batch's output and error files"
+        return NextStep("", with_files) if in_batch else NextStep(generate)
+    judging = status.study.judging
+    if state["texts"] == "not yet" and not judging.transforms and judging.first_command != "sample":
+        return NextStep(status.command(judging.first_command))
+    return _draw(status) or (None if status.begun else _never(status))
+
+
+def _draw(status: Status) -> NextStep | None:
+    """Return the next step towards the study's sample; None if it is drawn."""
+    stage, sample = status.stages["sample"], status.command("sample")
+    extend = f'{sample} --extend "reason"'
+    if stage.state == "not yet":
+        planned = "plan" in status.ended or "plan" in status.study.judging.refusals
+        words = "shows how many pairs and raters are needed; change `sample` and `raters` in the study as you like"
+        return NextStep(sample) if planned else NextStep(status.command("plan"), words)
+    if stage.state == "under way":
+        return NextStep(extend)
+    if status.mismatch and status.begun:
+        return NextStep("", status.mismatch[0].rpartition(";")[2].strip())
+    if stage.state == "stale" and not status.begun:
+        remade = status.mismatch and status.study.judging.transforms
+        return NextStep(status.command("generate"), f"then {sample}") if remade else NextStep(sample)
+    if "other settings" in stage.note:
+        return NextStep(extend, "adds the pairs that the study asks for now; or undo the change of the sample")
+    return None
+
+
+def _offer(status: Status) -> NextStep | None:
+    """Return the next step from a sample to people who can rate it; None after it."""
+    study, published = status.study, status.stages["published"].state
+    refix = status.rules_changed and not status.sources  # they may change before the first rating
+    if status.begun and not refix and published != "stale":
+        return None
+    if not status.begun and status.pages["preview"].state != "done":
+        return NextStep(status.command("preview"), "then open the page and try it as raters will")
+    if not status.begun and (study.judges or study.judging.model_names()) and "judge" not in status.ended:
+        return NextStep(status.command("judge run"))
+    if study.crowd is not None and not (status.sources or study.raters.simulated):
+        return _crowd(status)
+    return _serve(status) or _invite(status) or NextStep(status.command("publish"))
+
+
+def _invite(status: Status) -> NextStep | None:
+    """Return the step that invites the people whom the study names; None where that is done."""
+    if not status.study.raters.people or "users invite" in status.ended:
+        return None
+    return NextStep(status.command("users invite"), "makes an account and a letter for each person")
+
+
+def _crowd(status: Status) -> NextStep:
+    """Return the step that plans or begins a crowd campaign."""
+    crowd = status.study.crowd
+    platform = crowd.platform if crowd is not None and crowd.platform else "prolific"
+    plan = f"{status.command('crowd plan')} --platform {platform}"
+    publish = _serve(status) or NextStep(status.command("publish"))
+    made_up = "a made-up crowd: --platform rehearsal"
+    return NextStep(plan, f"to ask a crowd ({made_up}); or, to have people rate in Argilla: {publish.command}")
+
+
+def _serve(status: Status) -> NextStep | None:
+    """Return the step that starts the server on which people rate; None if it runs, or if raters are simulated."""
+    if status.serves or status.study.raters.simulated:
+        return None
+    return NextStep(status.command("serve"), "runs until Ctrl-C, so that raters can sign in; go on in another terminal")
+
+
+def _never(status: Status) -> NextStep | None:
+    """Return advice if no answers can decide any undecided group; None if some can."""
+    groups, study = status.undecided, status.study
+    if not groups or not all(group.lacks(study) for group in groups):
+        return None
+    return NextStep("", never_lines(study, groups, offered=status.begun)[0])
+
+
+def _rate(status: Status) -> NextStep | None:
+    """Return the next step while ratings come in; None when verdicts can be or have been reached."""
+    if status.uncollected:
+        return _collected(status, f"{count(status.uncollected, 'answer')} on the server that are not collected yet")
+    if step := _rehearse(status):
+        return step
+    if status.stages["collected"].state != "done":
+        return _first(status)
+    if status.decided and status.stages["verdicts"].state == "done":
+        return None
+    if status.to_look_at or (status.unreviewed and status.stages["verdicts"].state != "done"):
+        return _review(status)
+    return None if status.decided else _wait(status)
+
+
+def _rehearse(status: Status) -> NextStep | None:
+    """Return the step of simulated raters: they answer what was published, and that is collected."""
+    if not status.study.raters.simulated or "publish" not in status.ended:
+        return None
+    last = max((name for name in REHEARSING if name in status.ended), key=lambda name: status.ended[name])
+    following = {"publish": "simulate", "simulate": "collect"}.get(last)
+    return NextStep(status.command(following)) if following else None
+
+
+def _first(status: Status) -> NextStep:
+    """Return the next step while nothing is collected, or the collected answers are about other pairs."""
+    annotators = status.stages["published"].annotators
+    if status.sources or annotators is None:
+        return _collected(status)
+    if step := _never(status) or _serve(status) or _invite(status):
+        return step
+    if not annotators:
+        return _find(status, "nobody can rate yet")
+    raters = count(annotators, "annotator")
+    return NextStep(collecting(status), f"when raters have answered: {raters} can")
+
+
+def _find(status: Status, words: str) -> NextStep:
+    """Return the step that lets raters in: those whom the study names, or new ones. Reports show it: it has no name."""
+    people, invite = status.study.raters.people, status.command("users invite")
+    annotators = status.stages["published"].annotators or 0
+    if people is None:
+        more = 1 if annotators else status.study.raters.per_pair
+        names = [f"rater-{number}" for number in range(annotators + 1, annotators + more + 1)]
+        return NextStep(f"{invite} {' '.join(names)}", f"{words}; take other names if you like")
+    if annotators < len(people) or "users invite" not in status.ended:
+        return NextStep(invite, words)
+    return NextStep(invite, f"after you have added a person to raters.people in {status.study.file}: {words}")
+
+
+def _wait(status: Status) -> NextStep | None:
+    """Return the next step towards answers that can decide something; None if no answers are to come."""
+    if step := _never(status):
+        return step
+    if status.again:
+        more = f"offers the pairs of {count(status.again, 'answer')} by excluded raters to others"
+        return NextStep(status.command("publish"), more)
+    if status.opens:
+        return NextStep(status.command("publish"), "opens the next block to raters")
+    missing = sum(group.open for group in status.undecided if not group.lacks(status.study))
+    if not missing or (status.simulated and status.nobody_left and status.enough):
+        return None
+    once = not status.study.raters.blocks and status.stages["verdicts"].state == "not yet"
+    after = _after(status)
+    rest = after.command if after else "nothing is left to do"
+    end = f"when no more will come{', and only once' if once else ''}: {rest}"
+    if status.nobody_left:
+        words = f"{count(missing, 'answer')} to come, and the present raters have none left to give; {end}"
+        return _find(status, words)
+    words = f"when more of the {count(missing, 'answer')} that are open have come; {end}"
+    return (_serve(status) if ARGILLA in status.sources else None) or _collected(status, words)
+
+
+def collecting(status: Status) -> str:
+    """Return the command that collects the study's answers."""
+    from_files = status.sources and ARGILLA not in status.sources and not ledgers(status.study.scratch / LEDGER)
+    more = " --csv FILE --columns MAPPING" if from_files else ""
+    return f"{status.command('collect')}{more}"
+
+
+def _collected(status: Status, words: str = "") -> NextStep:
+    """Return the step that collects; where answers come in a file that only people can name, it is in the words."""
+    collect = collecting(status)
+    return NextStep("", f"{collect} {words}".strip()) if " --csv " in collect else NextStep(collect, words)
+
+
+def _review(status: Status) -> NextStep:
+    """Return the step that shows raters whom verdicts wait for, or else those with signs, to a person who decides."""
+    raters, relation = status.to_look_at, "for whom verdicts wait"
+    if not raters:
+        raters, relation = status.unreviewed, "with signs and no decision yet"
+    about = f"{count(len(raters), 'rater')} {relation}"
+    return NextStep(status.command("review"), f"shows {about}: a person decides, by one of the commands that it prints")
+
+
+def _judge(status: Status) -> NextStep:
+    """Return the next step from complete ratings on."""
+    if step := _after(status):
+        return step
+    if status.unreviewed:
+        return _review(status)
+    return next(_last(status), None) or NextStep("", _nothing(status))
+
+
+def _last(status: Status) -> Iterator[NextStep]:
+    """Yield the steps that show and document the results."""
+    if status.pages["sheet"].state != "done":
+        yield NextStep(status.command("sheet"), "documents the evaluation: HEDS, ARR's checklist, a datasheet")
+    if status.pages[DASHBOARD].state != "done":
+        yield NextStep(status.command(DASHBOARD), f"shows everything in a browser, until Ctrl-C; {_nothing(status)}")
+
+
+def _nothing(status: Status) -> str:
+    """Return why nothing is left to do."""
+    if status.judged and not status.decided:
+        names = [name for group in status.undecided for name in group.names]
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        return f"nothing to wait for: no further answer can decide {', '.join(names[:_NAMED])}{more}"
+    missing = int(status.progress["open"].sum()) if len(status.progress) else 0
+    unused = f" ({count(missing, 'answer')} that the study asks for would change nothing)" if missing else ""
+    return f"nothing else is left to do{': all is decided' if status.judged else ''}{unused}"
+
+
+def _after(status: Status) -> NextStep | None:
+    """Return the first command after collecting that has not run on the present ratings; None if all have."""
+    scored_by = status.study.judging.scored_by
+    commands = {"verdicts": "accept", "report": "ratings-report", "scores": scored_by, PEOPLE_REPORT: "human-report"}
+    stages: dict[str, Stage] = {commands[name]: status.stages[name] for name in commands if name in status.stages}
+    if "report" in status.stages and status.study.judges:
+        stages["judge check"] = status.pages["judge check"]
+    scores = status.stages.get("scores")
+    if scores is not None and scores.wanted and not status.study.judging.does_tasks:
+        stages["scores-report"] = status.pages["scores-report"]
+    order = ("accept", "ratings-report", "judge check", scored_by, "scores-report", "human-report")
+    command = next((name for name in order if name in stages and stages[name].state != "done"), None)
+    return NextStep(status.command(command)) if command else None
