@@ -94,9 +94,11 @@ def _offer(status: Status) -> NextStep | None:
         return NextStep(status.command("preview"), "then open the page and try it as raters will")
     if not status.begun and (study.judges or study.judging.model_names()) and "judge" not in status.ended:
         return NextStep(status.command("judge run"))
-    if study.crowd is not None and not (status.sources or study.raters.simulated):
-        return _crowd(status)
-    return _serve(status) or _invite(status) or NextStep(status.command("publish"))
+    if step := _serve(status) or _invite(status):
+        return step
+    may_crowd = study.crowd is not None and not status.sources  # workers may still be asked instead
+    crowd = f"or, to ask a crowd (a made-up one with --platform rehearsal): {status.command('crowd plan')}"
+    return NextStep(status.command("publish"), f"{crowd} --platform prolific" if may_crowd else "")
 
 
 def _invite(status: Status) -> NextStep | None:
@@ -104,16 +106,6 @@ def _invite(status: Status) -> NextStep | None:
     if not status.study.raters.people or "users invite" in status.ended:
         return None
     return NextStep(status.command("users invite"), "makes an account and a letter for each person")
-
-
-def _crowd(status: Status) -> NextStep:
-    """Return the step that plans or begins a crowd campaign."""
-    crowd = status.study.crowd
-    platform = crowd.platform if crowd is not None and crowd.platform else "prolific"
-    plan = f"{status.command('crowd plan')} --platform {platform}"
-    publish = _serve(status) or NextStep(status.command("publish"))
-    made_up = "a made-up crowd: --platform rehearsal"
-    return NextStep(plan, f"to ask a crowd ({made_up}); or, to have people rate in Argilla: {publish.command}")
 
 
 def _serve(status: Status) -> NextStep | None:
@@ -259,7 +251,7 @@ def _after(status: Status) -> NextStep | None:
     scored_by = status.study.judging.scored_by
     commands = {"verdicts": "accept", "report": "ratings-report", "scores": scored_by, PEOPLE_REPORT: "human-report"}
     stages: dict[str, Stage] = {commands[name]: status.stages[name] for name in commands if name in status.stages}
-    if "report" in status.stages and status.study.judges:
+    if "report" in status.stages and status.study.judges and "judge" in status.ended:
         stages["judge check"] = status.pages["judge check"]
     scores = status.stages.get("scores")
     if scores is not None and scores.wanted and not status.study.judging.does_tasks:

@@ -11,11 +11,13 @@ import pytest
 from annotation.campaign.offering import LEDGER, CampaignName
 from annotation.campaign.records import CampaignRecords
 from annotation.crowd.commands import lacking
+from annotation.preview import write_preview
 from annotation.status.status import read_status
 from annotation.status.text import status_text
 from annotation.verdicts.evidence import Evidence
 from plumbline import __main__ as commands
 from plumbline import cli
+from plumbline.manifest import stage
 from plumbline.study import Study
 from tests.annotation.campaigns import Make
 from tests.annotation.crowd.campaigns import CROWD, drawn, honest
@@ -56,6 +58,8 @@ def test_a_campaign_by_commands_alone(
     variant: Make, crowd: Crowd, site: MTurkSite, far: Callable[[Study], Study]
 ) -> None:
     study = far(drawn(variant, crowd=CROWD | {"share": 1.0}))
+    with stage(study, "preview", [], [write_preview(study)]):
+        pass
     before = status_text(read_status(Evidence(study), datetime.now(UTC)))
     assert f"plumbline crowd plan {study.arguments} --platform prolific\n" in f"{before}\n"
     code, plan, _ = crowd(study, "plan", "--platform", "mturk", "--live")
@@ -186,7 +190,7 @@ def test_all_that_a_crowd_needs_is_named_at_once(variant: Make, crowd: Crowd) ->
             assert f"{len(missing)} settings are missing" in last and f"docs/howto/{platform}.md" in last
     nearly = drawn(variant, crowd=CROWD)
     code, said, _ = crowd(nearly, "plan", "--platform", "prolific", PROLIFIC_TOKEN="")
-    address, token = said.splitlines()[-2:]
+    address, token = said.partition("Next: ")[0].splitlines()[-2:]
     assert code == 0 and all("[sandbox prolific] before launching: " in line for line in (address, token))
     assert "crowd.address is missing" in address and "PROLIFIC_TOKEN is not set" in token
     assert lacking(CampaignRecords(nearly), CampaignName("mturk", "live")) == []
