@@ -345,7 +345,7 @@ def review(
         if crowded:
             show_waiting(evidence)
             if not evidence.has(RATINGS):  # of a test, or of nobody yet
-                return None
+                return options
             print()
         return None if show_signs(evidence, names) else options
     with alone(study):
