@@ -25,6 +25,7 @@ from generation.recordings import load_outputs, outputs_path
 from plumbline.cli import Named, StudyOptions, reads
 from plumbline.errors import DataError, StudyError
 from plumbline.languages import language_name, language_pair, pair_code
+from plumbline.prompts import PROMPTS, prompt_folders
 from plumbline.store import atomic
 from plumbline.study import Study, load_study
 from plumbline.study.datasets import TaskType
@@ -195,7 +196,7 @@ def study_text(file: Path, target: Path, name: str, guessed: Guess, texts: _Text
             f"  - {dataset[0]}",
             *(f"    {line}" for line in dataset[1:]),
             "",
-            *_transformations(", ".join(texts.keys(target)), guessed),
+            *_transformations(", ".join(texts.keys(target)), guessed, name),
             "seeds: [1337]  # one run of the random choices; HTEB uses three",
             "",
             "sample:",
@@ -228,7 +229,7 @@ _RATERS = (
 )
 
 
-def _transformations(file: str, guessed: Guess) -> list[str]:
+def _transformations(file: str, guessed: Guess, name: str) -> list[str]:
     """Return the study's lines on the transformations and the generator; `file` names that of the outputs."""
     if guessed.systems:
         text = _quoted(guessed.columns["text"])
@@ -236,16 +237,18 @@ def _transformations(file: str, guessed: Guess) -> list[str]:
             "transformations:  # the systems; raters do not learn whose output they read",
             *(
                 line
-                for name, output in guessed.systems.items()
+                for system, output in guessed.systems.items()
                 for line in (
-                    f"  - name: {name}",
-                    *([f"    source: {_quoted(output)}"] if output != name else []),
+                    f"  - name: {system}",
+                    *([f"    source: {_quoted(output)}"] if output != system else []),
                     "    axis: own",
                     "    queue: systems",
                     f"    outputs: {{{file}, text: {text}, output: {_quoted(output)}}}",
                     *_RATERS,
                 )
             ),
+            f"# rubric: {name}  # your own questions, in prompts/rubrics/{name}.yaml; in place of `threshold` below,",
+            "#   write rules: [{question: quality, at_least: 3}]",
         ]
     if "output" in guessed.columns:
         text, output = _quoted(guessed.columns["text"]), _quoted(guessed.columns["output"])
@@ -357,12 +360,14 @@ def make_study(
     frame, guessed, texts_file = _with_systems(frame, guessed, outputs, path, target)
     different = len(set(map(str, pd.concat([frame[heading] for heading in guessed.texts]))))
     texts = _Texts(texts_file, sheet if texts_file == path else "", different, language, languages)
-    loaded = _write(
-        target, study_text(path, target, name, guessed, texts), {texts_file: frame} if texts_file != path else {}
-    )
+    tables = {texts_file: frame.to_csv(index=False).encode()} if texts_file != path else {}
+    questions = _own_questions(name) if guessed.systems else {}
+    loaded = _write({target: study_text(path, target, name, guessed, texts).encode(), **tables, **questions})
     print(*guessed.lines(path, language_of_all(language, languages)), sep="\n")
     if texts_file != path:
         print(f"-> {texts_file}: a row for each text, with a column for each system")
+    for rubric in questions:
+        print(f"-> {rubric}: questions to make your own; `rubric: {name}` in the study asks them")
     print(f"-> {loaded.file}: read it and change what you like")
     return StudyOptions(str(target))
 
@@ -448,9 +453,18 @@ def _systems(columns: Sequence[str]) -> dict[str, str]:
     return systems
 
 
-def _write(target: Path, text: str, tables: Mapping[Path, pd.DataFrame]) -> Study:
-    """Write the study with tables that it reads, and return it if its texts can be read; else remove all."""
-    contents = {target: text.encode(), **{path: table.to_csv(index=False).encode() for path, table in tables.items()}}
+def _own_questions(name: str) -> dict[Path, bytes]:
+    """Return a file of questions to start from, by its place; none where there is one."""
+    rubrics = [folder / "rubrics" / f"{name}.yaml" for folder in prompt_folders()]
+    if any(file.exists() for file in rubrics):
+        return {}
+    text = (PROMPTS / "rubrics" / "own.yaml").read_text(encoding="utf-8")
+    return {rubrics[-1]: text[text.index("\nname: ") + 1 :].replace("name: own\n", f"name: {name}\n", 1).encode()}
+
+
+def _write(contents: Mapping[Path, bytes]) -> Study:
+    """Write the study (the first file) and what it needs, and return it if its texts can be read; else remove all."""
+    target = next(iter(contents))
     for path, content in contents.items():
         with atomic(path, public=True) as file:
             file.write(content)

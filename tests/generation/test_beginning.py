@@ -231,6 +231,12 @@ def test_systems_are_compared_on_the_same_originals_and_raters_do_not_learn_whic
     run("long.csv")
     said = capsys.readouterr().out
     assert "systems: big_model (column 'Big Model'), system_7b (column '7b')" in said
+    assert "-> prompts/rubrics/long.yaml: questions to make your own" in said.replace(f"{Path.cwd()}/", "")
+    with_own = Path("studies/long.yaml").read_text(encoding="utf-8").replace("# rubric: long", "rubric: long")
+    (rules,) = re.findall("#   write (rules: .*)", with_own)
+    with_own = re.sub("threshold: 3.0.*", rules, with_own)
+    (own := Path("studies/own.yaml")).write_text(with_own, encoding="utf-8")
+    assert [question.name for question in load_rubric(load_study(own)).questions] == ["quality", "ease", "tone"]
     wide = pd.read_csv(init / "studies" / "long.csv")
     assert list(wide["text"]) == TEXTS and list(wide["7b"]) == [f"{text} 7b!" for text in TEXTS]
     study = load_study("studies/long.yaml", exports=str(init / "exports"))
