@@ -124,6 +124,9 @@ def _xlsx(tables: Mapping[str, pd.DataFrame], facts: Mapping[str, Any]) -> dict[
     sheets = {**tables, "codebook": pd.DataFrame(described, columns=["table", "column", "meaning"])}
     if long := next((name for name, frame in sheets.items() if len(frame) > _MOST_ROWS), ""):
         raise DataError(f"{long}: {len(sheets[long]):,} rows are more than Excel can hold; export with --form csv")
+    texts = (value for frame in sheets.values() for value in frame.to_numpy().flat if isinstance(value, str))
+    if (longest := max(map(len, texts), default=0)) > _LONGEST:
+        raise DataError(f"a text of {longest:,} characters is longer than Excel's cells can be; export with --form csv")
     try:
         book = openpyxl.Workbook(write_only=True)
         for name, frame in sheets.items():
@@ -148,12 +151,7 @@ def _excel_cell(sheet: Any, value: Any) -> Any:
         return None
     if isinstance(value, (bool, int, float, np.generic)):
         return value.item() if isinstance(value, np.generic) else value
-    text = readable(str(value))
-    if len(text) > _LONGEST:
-        raise DataError(
-            f"a text of {len(text):,} characters is longer than Excel's cells can be; export with --form csv"
-        )
-    cell = openpyxl.cell.WriteOnlyCell(sheet, value=_ESCAPE.sub("_x005F_", text))
+    cell = openpyxl.cell.WriteOnlyCell(sheet, value=_ESCAPE.sub("_x005F_", readable(str(value))))
     cell.data_type = "s"
     return cell
 
@@ -190,7 +188,7 @@ def _answers(ratings: pd.DataFrame, questions: Sequence[Question], *, words: boo
     wide = wide[[question.name for question in questions if question.name in wide]]
     for question in questions:
         if question.has_points and question.name in wide:
-            wide[question.name] = pd.to_numeric(wide[question.name]).convert_dtypes()
+            wide[question.name] = pd.to_numeric(wide[question.name].astype(object)).convert_dtypes()
     once = submitted.groupby(keys)
     if submitted["submitted_at"].notna().all():
         wide["time"] = once["submitted_at"].max().map(lambda at: at.isoformat())

@@ -24,6 +24,7 @@ from annotation.ratings.answers import Answer, SourcePart, keep
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
 from generation.production import generate
+from plumbline.errors import DataError
 from plumbline.exhibits.table import as_markdown
 from plumbline.manifest import Manifest
 from plumbline.records import Rating
@@ -149,6 +150,10 @@ def test_excel_and_datasets_hold_the_same_values_and_texts_are_never_formulas(
     described = {(row[0].value, row[1].value) for row in book["codebook"].iter_rows(min_row=2)}
     assert {("ratings", "comment"), ("pairs", "pair_id"), ("question", "quality")} <= described
     assert csv.joinpath("answers.csv").is_file()  # each form has its own files
+    assert not re.search(r",\d\.0,", csv.joinpath("answers.csv").read_text(encoding="utf-8"))
+    Manifest.of(study).write_table("ratings.parquet", ratings.assign(comment="x" * 2**15), Rating)
+    with pytest.raises(DataError, match="a text of 32,768 characters is longer than Excel's cells can be"):
+        export(study, form="xlsx", words=True)
 
 
 def _as_text(value: object) -> str:
