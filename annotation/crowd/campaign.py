@@ -24,7 +24,7 @@ from tqdm import tqdm
 
 from annotation.campaign.counting import excluded_raters
 from annotation.campaign.names import worker_pseudonym
-from annotation.campaign.offering import Mode
+from annotation.campaign.offering import CampaignName, Mode
 from annotation.campaign.records import CampaignRecords
 from annotation.campaign.rubric import Rubric
 from annotation.crowd import pay
@@ -48,9 +48,10 @@ class LimitError(StudyError):
 def pairs_of(records: CampaignRecords, batch: Batch, mode: Mode) -> tuple[Pair, ...]:
     """Return a batch's pairs, in the order of showing. Raises DataError if the sample no longer has them."""
     if not records.shown_by_id.keys() >= set(batch.pair_ids):
+        forget = CampaignName("prolific", "test").command(records.study, "close --forget")
         raise DataError(
             f"{records.study.folder / 'pairs.parquet'}: the {mode} campaign has pairs that this sample does not have;"
-            " restore the sample that was offered"
+            f" {f'end it with `{forget}`' if mode == 'test' else 'restore the sample that was offered'}"
         )
     return tuple(records.shown_by_id[pair_id] for pair_id in batch.pair_ids)
 

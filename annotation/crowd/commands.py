@@ -195,8 +195,11 @@ def campaign_name(records: CampaignRecords, options: CrowdOptions) -> CampaignNa
         refuse_lost_campaign(records, mode)
         platforms = " and ".join(campaign.platform for campaign in here)
         has = f"has campaigns on {platforms}" if here else f"has no {mode} campaign yet"
-        if not here and not options.live and begun:
-            raise StudyError(f"{study.name} {has}, but a live one; add --live to use it, or --platform to rehearse")
+        if begun and mode == "sandbox" and not here:
+            other = begun[0].mode
+            raise StudyError(
+                f"{study.name} {has}, but a {other} one; add --{other} to use it, or --platform to rehearse"
+            )
         raise StudyError(f"{study.name} {has}; name the platform: --platform {' or --platform '.join(PLATFORMS)}")
     return here[0]
 

@@ -31,7 +31,7 @@ Fee = Callable[[int, int], int]  # of a payment in cents, in a batch with so man
 
 def fees_text(fees: int) -> str:
     """Say whether a sum of money has the platform's fees."""
-    return "fees included" if fees else "without a fee of the platform, as the study names none (crowd.fee)"
+    return "fees included" if fees else "without a fee of the platform, as crowd.fee names none"
 
 
 @dataclass(frozen=True)

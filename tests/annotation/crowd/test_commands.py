@@ -124,6 +124,7 @@ def test_what_waits_and_why_nothing_was_approved_is_said(variant: Make, crowd: C
     crowd(study, "collect")
     assert "1 submission approved" in crowd(study, "approve", "--live", "--all")[1]
     assert "0 submissions approved; none waits: 1 approved" in crowd(study, "approve", "--live", "--all")[1]
+    assert "has no sandbox campaign yet, but a live one; add --live" in crowd(study, "close")[2]
 
 
 def _refuse_another_machine(study: Study, crowd: Crowd, site: MTurkSite) -> None:

@@ -100,7 +100,7 @@ def test_a_campaign_is_practised_without_a_key_and_every_line_says_so(
 def test_a_fee_that_is_left_out_is_said(variant: Make, crowd: Crowd) -> None:  # noqa: F811
     study = drawn(variant, crowd={"countries": {"en": ["US"]}, "platform": "prolific"})
     plan, launched = crowd(study, "plan", "--platform", "rehearsal"), crowd(study, "launch", *PLAY)
-    left_out = "without a fee of the platform, as the study names none (crowd.fee)"
+    left_out = "without a fee of the platform, as crowd.fee names none"
     assert launched[0] == 0 and left_out in plan[1] and left_out in crowd(study, "status")[1]
 
 

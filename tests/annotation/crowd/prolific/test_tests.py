@@ -17,9 +17,10 @@ from annotation.crowd.collecting import collect
 from annotation.crowd.ledger import Ledger
 from annotation.crowd.summary import read_summaries, summary_text
 from annotation.questions.question import Value
+from annotation.sampling.sample import draw_sample
 from annotation.status.status import read_status
 from annotation.verdicts.evidence import Evidence
-from plumbline.errors import PlumblineError
+from plumbline.errors import DataError, PlumblineError
 from plumbline.study import Study
 from tests.annotation.campaigns import Make
 from tests.annotation.crowd import campaigns
@@ -84,6 +85,16 @@ def test_a_test_is_gone_through_and_counts_nowhere(variant: Make, site: Site) ->
     assert launch(study, site).posted == 1  # a share of .5 of three batches: what a study without a test offers first
     with Ledger(study.scratch / LEDGER, study.name, "prolific", "live") as ledger:
         assert len(ledger.offered()) == 3 and not ledger.work() and ledger.spent() > 0
+
+
+def test_after_a_test_another_sample_may_be_drawn_and_the_way_out_is_said(variant: Make, site: Site) -> None:
+    study = drawn(variant, crowd=CROWD | {"address": "https://argilla.example.org"})
+    step(study, site, offer)
+    other = study.model_copy(update={"sample": study.sample.model_copy(update={"seed": 5})})
+    draw_sample(other)
+    with pytest.raises(DataError, match="end it with `plumbline crowd close --forget --platform prolific --test"):
+        step(other, site, offer)
+    assert launch(other, site).posted == 1
 
 
 def test_a_test_that_prolific_has_not_enabled_is_refused_in_words(variant: Make, site: Site) -> None:
