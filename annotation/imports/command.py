@@ -279,7 +279,8 @@ def _import(request: ImportRequest, home: Home, material: Material, say: Callabl
         systems = systems_of_labels(questions, material)
         behind = ", ".join(f"{label} is {column.partition(':')[2]}" for label, column in systems.items())
         unclear = "no answer says which output is preferred, so systems are not compared; write A, B and tie"
-        say(f"  systems: {behind or unclear}")
+        of_several = "; of three or more a choice is for the best, or for the worst if its rule says at_most"
+        say(f"  systems: {behind or unclear}{of_several if len(systems) > 2 else ''}")
     elif has_pairs(material) and not layout.is_pairs:
         say("  a system has several outputs of an original, so each output is a text with its original beside it; if a"
             " column tells these outputs apart, name it with --column system=NAME")  # fmt: skip

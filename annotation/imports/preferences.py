@@ -15,6 +15,7 @@ from plumbline.errors import DataError
 LABELS = AskedScale("labels", labels=True)
 _WORDS = packaged("imports/words.yaml")["preferences"]
 _NAMES, _TIES = frozenset(_WORDS["names"].split()), frozenset(map(plain, _WORDS["ties"]))
+_WORST = frozenset(_WORDS["worst"].split())
 _CANDIDATE = _WORDS["candidates"].replace(" ", "|")
 _CHOSEN = re.compile(
     rf"(?:(?:prefer|choose)\s+)?(?:(?:{_CANDIDATE})\s*(?:a|b|1|2|one|two)|a|b|left|right|first|second)"
@@ -53,6 +54,11 @@ def is_preference(title: str, answers: Collection[str], *, two: bool) -> bool:
     return named
 
 
+def asks_for_worst(title: str) -> bool:
+    """Return whether a question's name says that the worst output is chosen, not the best."""
+    return any(word in _WORST for word in re.findall(r"[^\W_]+", title.casefold()))
+
+
 def as_preference(question: ImportedQuestion) -> ImportedQuestion:
     """Return a question of labels as a choice between two, with the tie as its last label."""
     if question.kind != "label":
@@ -62,7 +68,12 @@ def as_preference(question: ImportedQuestion) -> ImportedQuestion:
 
 
 def sides(question: ImportedQuestion, number: int) -> dict[str, int]:
-    """Return which of a row's candidates each label stands for, from 0 on; none if that is unclear."""
+    """Return which of a row's candidates each label stands for, from 0 on; none if that is unclear.
+
+    Nor are there any for the worse of two, as no rule can say that it is not preferred.
+    """
+    if number == 2 and asks_for_worst(question.title):
+        return {}
     codes = {text.strip().removesuffix(".0") for text in question.labels.values()}
     codes = {text for text in codes if text.removeprefix("-").isdecimal()}
     if codes and codes != {str(side) for side in range(1, number + 1)}:

@@ -21,7 +21,7 @@ from annotation.campaign.rubric import load_rubric
 from annotation.campaign.subjects import read_items
 from annotation.imports.answers import ImportedQuestion, affirmative, distinct, slug
 from annotation.imports.matching import Material
-from annotation.imports.preferences import sides
+from annotation.imports.preferences import asks_for_worst, sides
 from annotation.imports.times import coarse
 from annotation.questions.label import SingleLabelQuestion
 from annotation.ratings.answers import PAUSE, write_ratings
@@ -340,8 +340,9 @@ def _no_rules(questions: Sequence[ImportedQuestion]) -> DataError:
 
 def _share_rule(question: ImportedQuestion) -> dict[str, Any]:
     """Return the rule on the share of a label; none for a question whose labels have no shares to judge."""
-    label = affirmative(question) or next(iter(question.labels), "")
-    rule = {"question": question.name, "label": label, "at_least": 0.5}
+    label, yes = next(iter(question.labels), ""), affirmative(question)
+    end = "at_most" if not yes and asks_for_worst(question.title) else "at_least"
+    rule = {"question": question.name, "label": yes or label, end: 0.5}
     spec = RuleSpec.model_validate(rule)
     fits = question.labels and not question.asked.rule_fault(spec, by_blocks=False, with_agreement=False)
     return rule if fits else {}

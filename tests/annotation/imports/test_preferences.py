@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from annotation.imports.preferences import is_preference, shows_two
@@ -68,3 +70,19 @@ def test_what_is_no_choice_between_two() -> None:
     assert not is_preference("grade", {"A", "B", "C"}, two=True)
     assert not is_preference("preference", {"1", "3", "5"}, two=True)
     assert not is_preference("same", {"yes", "no"}, two=True)
+
+
+@pytest.mark.parametrize(("question", "number", "best"), [("best", 3, "x"), ("worst", 3, "y"), ("worse", 2, "")])
+def test_the_worst_of_several_is_not_preferred(place: Workplace, question: str, number: int, best: str) -> None:
+    """System x is nearly always chosen, wherever it stands, and now and then z, or y of two."""
+    names, rows = ["x", "y", "z"][:number], []
+    for n in range(24):
+        chosen, place_of_x = names[-1] if n % 6 == 0 else "x", n % number
+        systems = [*names[place_of_x:], *names[:place_of_x]]
+        rows += [[f"Text {n} is {n * n}.", *systems, rater, chosen] for rater in ("ada", "bob")]
+    systems_of_row = [f"system_{side}" for side in "abc"[:number]]
+    write_csv(place.folder / "d.csv", ["text", *systems_of_row, "rater", question], rows)
+    done = place.take("d.csv", "--column", f"answer={question}", "--language", "en")
+    assert ("so systems are not compared" in done.out) is (not best)
+    preferred = re.findall(r"(\w) is preferred most", place.run("accept", "--study", "studies/mine.yaml").out)
+    assert preferred == [best] * bool(best)
