@@ -196,9 +196,9 @@ def campaign_name(records: CampaignRecords, options: CrowdOptions) -> CampaignNa
         platforms = " and ".join(campaign.platform for campaign in here)
         has = f"has campaigns on {platforms}" if here else f"has no {mode} campaign yet"
         if begun and mode == "sandbox" and not here:
-            other = begun[0].mode
+            begun_mode = begun[0].mode
             raise StudyError(
-                f"{study.name} {has}, but a {other} one; add --{other} to use it, or --platform to rehearse"
+                f"{study.name} {has}, but a {begun_mode} one; add --{begun_mode} to use it, or --platform to rehearse"
             )
         raise StudyError(f"{study.name} {has}; name the platform: --platform {' or --platform '.join(PLATFORMS)}")
     return here[0]
