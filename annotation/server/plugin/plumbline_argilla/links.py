@@ -88,7 +88,7 @@ class Links:
         account, number = self._opened_token(token)
         async with database.AsyncSessionLocal() as session:
             user = await User.get(session, UUID(account)) if account else None
-        first = self._book.bind(account, number, browser) if user is not None else None
+        first = self._book.bind(account, number, browser) if user is not None and user.is_annotator else None
         if user is None or first != browser:
             return Response(status_code=ELSEWHERE if first else GONE)
         made = JWT.encode(JWT.decode(accounts.generate_user_token(user)) | {"browser": browser})
