@@ -148,6 +148,7 @@ FOLDERS = (*PACKAGES, "tests", "docs", "prompts", "studies", "benchmarks", "cons
 #: Examples of files that a user would make, and what `make bench` writes.
 NOT_HERE = {
     "prompts/rubrics/NAME.yaml",
+    "prompts/rubrics/outputs.yaml",
     "prompts/rubrics/support.yaml",
     "studies/outputs.yaml",
     "prompts/rubrics/meaning.yaml",
