@@ -103,7 +103,7 @@ class Going:
     """How a campaign goes."""
 
     agreement: pd.DataFrame  #: `agreement_so_far`; empty without ratings
-    pace: Pace | None  #: None while nobody has answered, and without times
+    pace: Pace | None  #: None while nobody has answered, without times, and where others asked the raters
 
     @classmethod
     def of(cls, evidence: Evidence, progress: pd.DataFrame, to: datetime) -> Going:
@@ -112,7 +112,7 @@ class Going:
         if ratings.empty:
             return cls(pd.DataFrame(), None)
         still_open = int(progress["open"].sum()) if len(progress) else 0
-        return cls(agreement_so_far(evidence), pace_of(ratings, still_open, to))
+        return cls(agreement_so_far(evidence), pace_of(ratings, still_open, to) if evidence.offered else None)
 
 
 def agreement_exhibit(frame: pd.DataFrame, called: ItemNames) -> Exhibit:

@@ -124,7 +124,9 @@ def _shared_blocks(
         for value in itertools.chain.from_iterable(look.values for look in taken):
             look = DifferenceLook(**{name: getattr(value, name) for name in LOOKED})
             of_couple = past.setdefault((first, second), {})
-            of_couple.setdefault(value.question, []).append(look)
+            of_question = of_couple.setdefault(value.question, [])
+            if len(of_question) == value.look - 1:  # an optional question may have no answers before a later look
+                of_question.append(look)
         complete[first, second] = max(len(taken), min(members[name].answered for name in (first, second)))
     return SharedBlocks([end / ends[-1] for end in ends], block, complete, past)
 

@@ -23,7 +23,7 @@ from annotation.statistics.shared_blocks import DifferenceLook, SharedBlocks
 from annotation.status.status import read_status
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence, write_looks
-from annotation.verdicts.systems import answers, differences_exhibit
+from annotation.verdicts.systems import _shared_blocks, answers, differences_exhibit
 from generation.production import generate
 from plumbline.statistics.group_sequential import error_reached, spent
 from plumbline.statistics.paired import holm
@@ -164,6 +164,24 @@ def test_a_look_that_was_taken_is_not_taken_again() -> None:
     parts = np.diff(spent(shares, "pocock"), prepend=0.0)
     assert alone[1].level == pytest.approx(parts[1])
     assert p(2, replace(first, above=1e-9)) >= p(2)  # what decided must still decide
+
+
+def test_a_question_that_nobody_answered_at_first_has_no_earlier_looks(variant: Make, tmp_path: Path) -> None:
+    """An optional question's look 2 stays look 2, though no record of look 1 has it."""
+    study = systems_study(variant, tmp_path, ("ours", "theirs"))
+    rate(study, tmp_path, {"ours": 4.2, "theirs": 4.0})
+    before = Evidence(study)
+    (first,) = [look for look in before.block_looks if look.group[0] == "both"]
+    quality, fluency = first.values
+    second = [quality.model_copy(update={"look": 2}), fluency.model_copy(update={"look": 2})]
+    taken = [
+        first.model_copy(update={"values": (quality,)}),
+        first.model_copy(update={"look": 2, "values": tuple(second)}),
+    ]
+    members = {name: before.blocks[name, "en"] for name in ("ours", "theirs")}
+    originals = {pair.pair_id: pair.original for pair in before.pairs}
+    past = _shared_blocks("both", ["en"], members, taken, originals).past["ours", "theirs"]
+    assert [len(past[name]) for name in (quality.question, fluency.question)] == [2, 0]
 
 
 ENDS_OF_SIMULATION = (10, 20, 30, 40)
