@@ -11,19 +11,13 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from annotation.server.home import Home
-from plumbline.addresses import refuse_no_host
+from plumbline.addresses import entrance
 from plumbline.cli import Named, StudyOptions, reads
 
 HOME_VARIABLE = "PLUMBLINE_ARGILLA_HOME"
 
 
-def _address(text: str) -> str:
-    """Return an address such as https://argilla.example.org. Raises ValueError."""
-    refuse_no_host(text, "https://argilla.example.org")
-    return text
-
-
-Address = Annotated[str, reads(_address), Parameter(metavar="URL")]
+Address = Annotated[str, reads(entrance), Parameter(metavar="URL")]
 Hidden = Annotated[Named | None, Parameter(show=False)]  # an option that commands print, and nobody needs to know
 
 

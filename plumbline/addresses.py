@@ -34,11 +34,17 @@ def refuse_no_address(address: str, example: str) -> None:
         raise ValueError(f"{address[:100]!r} is not an address; write it like {example}")
 
 
-def refuse_no_host(address: str, example: str) -> None:
-    """Raise ValueError as `refuse_no_address`, and for a path: the server's pages need a host name of their own."""
-    refuse_no_address(address, example)
-    if urlsplit(address).path.strip("/"):
-        raise ValueError(f"{address[:100]!r} contains a path; give only the server's address, such as {example}")
+def entrance(address: str) -> str:
+    """Return the server's address as people open it, with its path if a proxy has it under one, without a last slash.
+
+    Raises ValueError as `refuse_no_address`, and for a path that pages and cookies cannot hold as it is.
+    """
+    refuse_no_address(address, "https://argilla.example.org")
+    if not re.fullmatch(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*/?", urlsplit(address).path):
+        raise ValueError(
+            f"{address[:100]!r}: its path may have letters, digits and . _ ~ - alone, as in https://example.org/rate"
+        )
+    return address.rstrip("/")
 
 
 def key_in(variable: str) -> str:

@@ -53,8 +53,8 @@ class ServeOptions(HomeOptions):
         exports: The place for the study's records.
         host: Address to listen on (default: 127.0.0.1, this machine only).
         port: Port to listen on (default: 6900; with --during, any free port).
-        address: The address at which others reach the server, through a TLS proxy; other host names are refused.
-            Repeatable.
+        address: The address at which others reach the server, through a TLS proxy, with its path if any; other host
+            names are refused. Repeatable.
         database_url: Use PostgreSQL instead of SQLite, also on later starts; `sqlite` goes back. Give a URL with a
             password in PLUMBLINE_ARGILLA_DATABASE_URL: all users of this machine can see arguments.
         workers: Server processes; more than one needs PostgreSQL (default: 1).

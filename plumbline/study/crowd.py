@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal, get_args
 
 from pydantic import AfterValidator, Field, field_validator
 
-from plumbline.addresses import refuse_no_address, refuse_no_host
+from plumbline.addresses import entrance, refuse_no_address
 from plumbline.errors import StudyError
 from plumbline.languages import language_code, territory_name
 from plumbline.study.base import StudyPart, Words, worded
@@ -157,7 +157,8 @@ class CrowdSpec(StudyPart):
     )
     address: str = Field(
         default="",
-        description="https address of the running Argilla server that participants open (Prolific, link)",
+        description="https address of the running Argilla server that participants open (Prolific, link); its path, if"
+        " any, is the server's",
     )
 
     @field_validator("consent", mode="before")
@@ -177,9 +178,7 @@ class CrowdSpec(StudyPart):
     @field_validator("address")
     @classmethod
     def _reachable(cls, value: str) -> str:
-        if value:
-            refuse_no_host(value, "https://argilla.example.org")
-        return value.rstrip("/")
+        return entrance(value) if value else value
 
     def countries_of(self, language: str) -> tuple[str, ...]:
         """Return the countries to recruit readers of a language (code) in. Raises StudyError if none are named."""

@@ -19,6 +19,7 @@ from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 from annotation import server
 from annotation.argilla.client import Argilla, connect
@@ -146,8 +147,15 @@ class ArgillaRooms:
     def open(self, offer: Offer) -> Room:
         """Create the workspace and dataset if missing, send missing pairs, and tell the server.
 
-        Raises StudyError for a room of another study with this name and these pairs.
+        Raises StudyError for a room of another study with this name and these pairs, and if the server runs under
+        another path than the study's address has: its pages would not work.
         """
+        wanted, has = (urlsplit(url).path for url in (self._crowd.address, self._argilla.url))
+        if wanted != has:
+            raise StudyError(
+                f"{self._study.file}: crowd.address has {f'the path {wanted}' if wanted else 'no path'}, and the server"
+                f" runs under {has or 'none'}: stop it, and start it with `plumbline serve --study {self._study.file}`"
+            )
         room = self._room(offer.batch.batch_id)
         entry = read_rooms(self._home).get(room.room_id)
         if entry is not None and entry["offered"] != self._offered:

@@ -44,8 +44,8 @@ def parser() -> argparse.ArgumentParser:
     serve.add_argument("--port", type=int, default=6900, help="the port; 0: a free one")
     serve.add_argument(
         "--address", action="append", default=[], metavar="URL",
-        help="an address under which other machines reach the server; the server then refuses requests to other host"
-        " names",
+        help="an address under which other machines reach the server, with its path if a proxy has it under one; the"
+        " server then refuses requests to other host names",
     )  # fmt: skip
     serve.add_argument(
         "--database-url", metavar="URL",

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from . import home
 from .errors import MigrationNeededError, StartError
-from .hosts import Hosts
+from .hosts import Hosts, path_in, under
 from .imports import leave_out_the_unused, silence_deprecations
 from .journal import Journal, inherit
 from .setup import Setup, Switches, api_of, load
@@ -60,7 +60,8 @@ class Order:
 
     host: str = "127.0.0.1"
     port: int = 6900  #: 0 takes a free one
-    addresses: Sequence[str] = ()  #: under which others reach it, through a proxy: it answers under no other names then
+    #: Under which others reach it, through a proxy: it answers under no other names then. All have the same path.
+    addresses: Sequence[str] = ()
     workers: int = 1  #: processes that serve; more than one needs PostgreSQL
     may_migrate: bool = False  #: whether a database of an older Argilla is migrated
     switches: Switches = field(default_factory=Switches)
@@ -167,11 +168,12 @@ def address(listening: socket.socket) -> str:
     return f"http://[{here}]:{port}" if ":" in here else f"http://{here}:{port}"
 
 
-def settings(url: str, secret: str, hardened: bool) -> dict[str, str]:
+def settings(origin: str, path: str, secret: str, hardened: bool) -> dict[str, str]:
     """Argilla's settings, which it reads from its environment; set inside the process, no listing shows them."""
-    origins = {"ARGILLA_CORS_ORIGINS": json.dumps([url])} if hardened else {}
+    origins = {"ARGILLA_CORS_ORIGINS": json.dumps([origin])} if hardened else {}
     return origins | {
         "ARGILLA_HOME_PATH": ".",
+        "ARGILLA_BASE_URL": f"{path}/",
         "ARGILLA_DATABASE_URL": database_url(),
         "ARGILLA_DATABASE_SQLITE_TIMEOUT": str(BUSY_SECONDS),
         "ARGILLA_SEARCH_ENGINE": ENGINE_NAME,
@@ -193,8 +195,8 @@ def database_url() -> str:
 
 def run(listening: Sequence[socket.socket], order: Order, on_ready: Callable[[str], None] | None) -> None:
     """Configure Argilla, bring the database up to date, and serve: in this process, or in one for each socket."""
-    url, several = address(listening[0]), len(listening) > 1
-    os.environ.update(settings(url, home.SECRET.read_text(encoding="utf-8").strip(), order.switches.hardened))
+    origin, path, several = address(listening[0]), path_in(order.addresses), len(listening) > 1
+    os.environ.update(settings(origin, path, home.SECRET.read_text(encoding="utf-8").strip(), order.switches.hardened))
 
     inherit(JOBS)
     leave_out_the_unused()
@@ -216,9 +218,9 @@ def run(listening: Sequence[socket.socket], order: Order, on_ready: Callable[[st
         serve(process, listening[worker], worker, ending, on_ready, look)
 
     def ready() -> None:
-        write_state(url)
+        write_state(f"{origin}{path}")
         if on_ready is not None:
-            on_ready(url)
+            on_ready(f"{origin}{path}")
 
     try:
         if several:
@@ -292,7 +294,11 @@ def serve(  # what one process has for itself
     guarded = Guard(gated, process.hosts, process.policy, signing_in.role_of)
     server = Server(
         uvicorn.Config(
-            guarded, access_log=False, log_level="error", timeout_graceful_shutdown=10, **protocol.settings()
+            under(process.hosts.path, guarded),
+            access_log=False,
+            log_level="error",
+            timeout_graceful_shutdown=10,
+            **protocol.settings(),
         )
     )
     allow_many_connections()
@@ -312,11 +318,13 @@ def assembled(secret: str, recent: Recent, switches: Switches, plugins: Sequence
     `secret` signs sessions; `recent` remembers who guessed passwords. Call it once, with Argilla's settings set and the
     home as working folder. Raises StartError for a plugin that cannot be loaded.
     """
-    from argilla_server._app import app  # noqa: PLC0415
+    from argilla_server import _app  # noqa: PLC0415
 
     from . import hardening, privacy, signing_in  # noqa: PLC0415
     from .throttle import Throttle  # noqa: PLC0415
 
+    # Under a path, Argilla mounts its application in an empty one; here `hosts.under` stands before the guard instead.
+    app = _app.app if os.environ["ARGILLA_BASE_URL"] == "/" else _app.app.routes[0].app
     setup = Setup(app, secret, recent, switches)
     hardening.mend(app)
     privacy.know_readers()

@@ -26,7 +26,7 @@ from argilla_embedded import imports, launch
 from argilla_embedded.recent import Recent
 from argilla_embedded.setup import Switches
 imports.leave_out_the_unused()
-os.environ.update(launch.settings("http://127.0.0.1:1", "secret", True))
+os.environ.update(launch.settings("http://127.0.0.1:1", "", "secret", True))
 def walk(routes, before=""):
     for route in routes:
         path = before + getattr(route, "path", "?")

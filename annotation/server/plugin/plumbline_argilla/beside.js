@@ -7,7 +7,7 @@ bar.dir = DIRECTION;
 bar.hidden = true;
 bar.setAttribute("aria-label", WORDS.title);
 said.setAttribute("role", "status");
-home.href = "/work";
+home.href = `${BASE}/work`;
 home.textContent = WORDS.title;
 on.textContent = WORDS.go_on;
 bar.append(said, on, home);
@@ -26,7 +26,7 @@ Storage.prototype.setItem = function (name, value) {
 };
 
 let work = [], reader = null, token = null, waiting = null, typed = false;
-const here = () => (location.pathname.match(/^\/dataset\/([^/]+)\/annotation-mode/) || [])[1];
+const here = () => (location.pathname.slice(BASE.length).match(/^\/dataset\/([^/]+)\/annotation-mode/) || [])[1];
 const narrow = () => window.innerWidth < 768;
 
 function show(shown) {
@@ -46,7 +46,7 @@ function show(shown) {
 function crowd(batch, busy) {
   said.textContent = summary([batch]);
   on.hidden = busy;
-  on.href = `/crowd/enter/${encodeURIComponent(batch.name.split("-crowd-").pop())}`;
+  on.href = `${BASE}/crowd/enter/${encodeURIComponent(batch.name.split("-crowd-").pop())}`;
 }
 
 async function look(all, answered) {

@@ -52,6 +52,7 @@ from . import crowd_pages as pages
 from .crowd_book import TICKET_SECONDS, Book, Seal
 from .crowd_files import Newcomers, Rooms
 from .crowd_words import on_platform as said
+from .work_page import BASE
 
 LOGGER = logging.getLogger("plumbline_argilla.crowd")
 WORKER, WORKER_LENGTH = "worker-", len("worker-") + 12
@@ -194,7 +195,7 @@ class Entrance:
         """Give the browser its cookie, for this room alone."""
         values = (room_id, browser.secret, browser.worker, browser.person)
         sealed = self._seal.close("browser", *values, seconds=pages.COOKIE_SECONDS)
-        pages.hand_cookie(page, request, COOKIE, sealed, f"/crowd/enter/{room_id}")
+        pages.hand_cookie(page, request, COOKIE, sealed, f"{BASE}/crowd/enter/{room_id}")
 
     def _session(self, room_id: str, room: dict[str, Any], key: bytes, pid: str, session: str, study: str = "") -> str:
         """Return a hash of the platform's session, empty in a rehearsal. Raises RefusedError for an unfit link.

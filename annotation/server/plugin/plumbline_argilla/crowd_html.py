@@ -68,7 +68,7 @@ def entrance_body(room_id: str, room: Mapping[str, Any], ticket: str) -> str:
         f"{contact(room)}"
         f'<section lang="{escape(room["language"])}" dir="auto">{MARKDOWN.render(room["guidelines"])}'
         f"{room.get('examples', '')}</section>"  # HTML of `annotation.crowd.page`, which escapes every text in it
-        f'<form method="post" action="/crowd/enter/{escape(room_id)}" autocomplete="off">'
+        f'<form method="post" action="{escape(room_id)}" autocomplete="off">'
         f'<input type="hidden" name="ticket" value="{escape(ticket)}">'
         f'<fieldset><legend>{shown(room, "consent")}</legend><p dir="auto">{escape(room["consent"])}</p>'
         f'<label><input type="checkbox" name="consent" value="yes" required>{shown(room, "agree")}</label></fieldset>'

@@ -69,7 +69,7 @@ def resume(room_id: str, room: Mapping[str, Any], left: int, ticket: str) -> HTM
     """Return the page for participants who have begun before, with the way to the rest."""
     body = (
         f"<p>{shown(room, 'left_one' if left == 1 else 'left_many', n=left)}</p>{contact(room)}"
-        f'<form method="post" action="/crowd/enter/{escape(room_id)}">'
+        f'<form method="post" action="{escape(room_id)}">'
         f'<input type="hidden" name="ticket" value="{escape(ticket)}">'
         f"<p><button>{shown(room, 'go_on')}</button></p></form>"
     )
@@ -120,9 +120,9 @@ def refusal(status: int, words: str) -> HTMLResponse:
 
 
 def pairs_page(room: Mapping[str, Any]) -> str:
-    """Return the path of a room's rating page."""
+    """Return the address of a room's rating page, from the room's own page."""
     dataset = quote(str(room["dataset_id"]), safe="")
-    return f"/rate/{dataset}"
+    return f"../../rate/{dataset}"
 
 
 def literal(value: object) -> str:

@@ -5,7 +5,7 @@ history.replaceState(null, "", location.pathname);
 async function open() {
   on.disabled = true;
   const status = await byLink(token);
-  if (status === 200) { location.replace("/work"); return; }
+  if (status === 200) { location.replace(`${BASE}/work`); return; }
   document.getElementById("said").textContent = {
     400: WORDS.cookies, 409: `${WORDS.elsewhere} ${WORDS.new_link}`, 410: `${WORDS.gone} ${WORDS.new_link}`,
   }[status] || WORDS.trouble;

@@ -41,7 +41,7 @@ from argilla_embedded.setup import Setup
 from .crowd import WORKER, answered, same_site, small_form
 from .crowd_book import Book, Seal
 from .crowd_pages import COOKIE_SECONDS, hand_cookie
-from .work_page import PAGE, link_page
+from .work_page import BASE, PAGE, link_page
 
 PATH, COOKIE = f"{PAGE}/link", "plumbline_rater"
 SECONDS = 30 * 86400
@@ -149,7 +149,9 @@ class Links:
         return secret, token
 
     def _hand_cookie(self, reply: Response, request: Request, secret: str, token: str) -> None:
-        hand_cookie(reply, request, COOKIE, self._seal.close("rater", secret, token, seconds=COOKIE_SECONDS), PATH)
+        hand_cookie(
+            reply, request, COOKIE, self._seal.close("rater", secret, token, seconds=COOKIE_SECONDS), f"{BASE}{PATH}"
+        )
 
     @property
     def _book(self) -> Book:

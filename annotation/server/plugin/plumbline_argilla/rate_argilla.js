@@ -13,13 +13,13 @@ const argilla = async (task, questions, list, reader) => {
     [name, ["rating", "slider"].includes(kinds.get(name)) ? Number(value) : value])));
 
   // A participant of a crowd comes by the entrance of a room, which their browser's cookie opens again.
-  const room = reader.username.startsWith("worker-") && `/crowd/enter/${encodeURIComponent(task.queue.split("-crowd-").pop())}`;
+  const room = reader.username.startsWith("worker-") && `${BASE}/crowd/enter/${encodeURIComponent(task.queue.split("-crowd-").pop())}`;
 
   // Somebody else may have signed in meanwhile, in another tab: nothing of one rater's goes out in another's name.
   let token = session();
   const call = async (path, body, method) => {
     if (session() && session() !== token) {
-      if ((await ask("me")).id !== reader.id) { location.replace(room || "/work"); throw failed(401); }
+      if ((await ask("me")).id !== reader.id) { location.replace(room || `${BASE}/work`); throw failed(401); }
       token = session();
     }
     return ask(path, body, method);
@@ -87,7 +87,7 @@ const argilla = async (task, questions, list, reader) => {
     introduced: Boolean(room),  // participants of a crowd have read it all at the entrance
     key: `${task.study} ${task.queue} ${reader.id}`,
     rater: reader.id,
-    door: {href: room || `/work?to=${encodeURIComponent(location.pathname)}`, label: WORDS.sign_in},
+    door: {href: room || `${BASE}/work?to=${encodeURIComponent(location.pathname)}`, label: WORDS.sign_in},
     next: async n => handOut(await search(OPEN, Math.min(n + waiting.size, MOST))),
     save: async (id, values, status, _, again) => {
       saving++;
@@ -121,7 +121,7 @@ const argilla = async (task, questions, list, reader) => {
     end: async () => {
       if (room) { location.replace(room); return new Promise(() => {}); }  // which shows the code
       const work = await allWork(), on = next(work);
-      if (!on) return {text: summary(work), href: "/work", label: WORDS.title};
+      if (!on) return {text: summary(work), href: `${BASE}/work`, label: WORDS.title};
       if (on.id !== DATASET) { location.replace(target(on)); return new Promise(() => {}); }
       return {text: summary(work), href: target(on), label: WORDS.go_on};
     },
@@ -156,17 +156,17 @@ const ordered = (task, questions, {questions: about = [], options: labels = []} 
 };
 
 const begin = async () => {
-  if (!session()) { location.replace(`/work?to=${encodeURIComponent(location.pathname)}`); return; }
+  if (!session()) { location.replace(`${BASE}/work?to=${encodeURIComponent(location.pathname)}`); return; }
   try {
     const [reader, dataset, {items}] = await Promise.all(
       [ask("me"), ask(`datasets/${DATASET}`), ask(`datasets/${DATASET}/questions`)]);
     const {rate: task, drawn} = dataset.metadata || {};
-    if (!task) { location.replace(`/dataset/${DATASET}/annotation-mode`); return; }
+    if (!task) { location.replace(`${BASE}/dataset/${DATASET}/annotation-mode`); return; }
     [document.documentElement.lang, document.documentElement.dir] = [task.language, task.direction];
     document.title = task.name;
     start(ordered(task, items, drawn), await argilla(task, items, drawn || {}, reader));
   } catch (error) {
-    if ([401, 403, 404].includes(error.status)) { location.replace("/work"); return; }
+    if ([401, 403, 404].includes(error.status)) { location.replace(`${BASE}/work`); return; }
     document.getElementById("notice").textContent = WORDS.trouble;
     setTimeout(begin, 5000);
   }

@@ -18,7 +18,7 @@ async function enter(event) {
   event.preventDefault();
   say("");
   const body = new URLSearchParams({ username: $("name").value, password: $("password").value });
-  const answer = await fetch("/api/v1/token", { method: "POST", body }).catch(() => ({ ok: false }));
+  const answer = await fetch(`${BASE}/api/v1/token`, { method: "POST", body }).catch(() => ({ ok: false }));
   if (!answer.ok) { say(answer.status === 401 ? WORDS.wrong : WORDS.trouble); return; }
   signIn((await answer.json()).access_token);
   $("password").value = "";
@@ -27,7 +27,7 @@ async function enter(event) {
 
 async function signOut() {
   $("out").disabled = true;
-  const answer = await fetch("/work/link", { method: "DELETE" }).catch(() => null);
+  const answer = await fetch(`${BASE}/work/link`, { method: "DELETE" }).catch(() => null);
   $("out").disabled = false;
   if (!answer || !answer.ok) { say(WORDS.trouble); return; }
   forget();
@@ -38,7 +38,7 @@ async function signOut() {
 async function entered() {
   // Who was signed out on a page goes back to it; nothing but our own pages is an address here.
   const to = new URLSearchParams(location.search).get("to") || "";
-  if (/^\/rate\/[0-9a-f-]{36}$/.test(to)) { location.replace(to); return; }
+  if (to.startsWith(`${BASE}/`) && /^\/rate\/[0-9a-f-]{36}$/.test(to.slice(BASE.length))) { location.replace(to); return; }
   await show();
 }
 

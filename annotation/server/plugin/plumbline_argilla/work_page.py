@@ -16,6 +16,7 @@ from typing import Any
 
 from argilla_server import database
 from argilla_server.models import Dataset
+from argilla_server.settings import settings
 from sqlalchemy import select
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, Response
@@ -29,6 +30,8 @@ from .crowd_pages import guarded, literal, page
 HERE = Path(__file__).parent
 RIGHT_TO_LEFT = ("ar", "ur")
 WORDS: dict[str, dict[str, str]] = json.loads((HERE / "work_words.json").read_text(encoding="utf-8"))
+#: The path under which a proxy has the server, empty for none: browsers need it in addresses, routes do not.
+BASE = str(settings.base_url).removesuffix("/")
 PAGE, RATE = "/work", "/rate"
 SCRIPT, STYLE = f"{PAGE}/beside.js", f"{PAGE}/beside.css"
 
@@ -40,7 +43,7 @@ def mount(setup: Setup) -> None:
     """
     own = {PAGE: work, SCRIPT: beside, STYLE: style, RATE: work, f"{RATE}/{{dataset:uuid}}": rating}
     setup.app.router.routes[:0] = [Route(path, answer, methods=["GET"]) for path, answer in own.items()]
-    added = f'<link rel="stylesheet" href="{STYLE}"><script src="{SCRIPT}" defer></script></body>'
+    added = f'<link rel="stylesheet" href="{BASE}{STYLE}"><script src="{BASE}{SCRIPT}" defer></script></body>'
     for file in setup.pages.rglob("*.html"):
         text = file.read_text(encoding="utf-8")
         file.write_text(text.replace("</body>", added, 1), encoding="utf-8")
@@ -114,7 +117,7 @@ def _room(request: Request) -> dict[str, Any]:
 
 def _script(room: dict[str, Any], *names: str) -> str:
     """Return our scripts, closed to everything else on a page, with the words of a language."""
-    named = {"WORDS": room["words"], "LANGUAGE": room["language"], "DIRECTION": room["direction"]}
+    named = {"BASE": BASE, "WORDS": room["words"], "LANGUAGE": room["language"], "DIRECTION": room["direction"]}
     words = "".join(f"const {name} = {literal(value)};\n" for name, value in named.items())
     texts = "".join(_text(name) for name in ("work_shared.js", *names))
     return f"(() => {{\n'use strict';\n{words}{texts}}})();\n"

@@ -18,7 +18,7 @@ function signIn(token) {
 
 // Signs in by a link, or by the one that this browser used; the status says what hinders it, 0 that nothing answers.
 async function byLink(token = "") {
-  const answer = await fetch("/work/link", { method: "POST", body: new URLSearchParams({ token }) }).catch(() => null);
+  const answer = await fetch(`${BASE}/work/link`, { method: "POST", body: new URLSearchParams({ token }) }).catch(() => null);
   if (answer && answer.status === 200) signIn((await answer.json()).access_token);
   return answer ? answer.status : 0;
 }
@@ -30,7 +30,7 @@ async function ask(path, body, method = body ? "POST" : "GET") {
   if (!session()) throw failed(401);
   const headers = { Authorization: session(), ...(body ? { "Content-Type": "application/json" } : {}) };
   const sent = { method, headers, cache: "no-store", signal: AbortSignal.timeout(PATIENCE_MS) };
-  const answer = await fetch(`/api/v1/${path}`, body ? { ...sent, body: JSON.stringify(body) } : sent);
+  const answer = await fetch(`${BASE}/api/v1/${path}`, body ? { ...sent, body: JSON.stringify(body) } : sent);
   if (!answer.ok) throw failed(answer.status);
   return answer.json();
 }
@@ -62,9 +62,9 @@ const next = work => {
 const ours = one => Boolean(one.task);
 const called = one => ours(one) ? one.task.name : one.name;
 const target = one => {
-  if (ours(one)) return `/rate/${encodeURIComponent(one.id)}`;
+  if (ours(one)) return `${BASE}/rate/${encodeURIComponent(one.id)}`;
   const status = one.left > one.drafts ? "pending" : one.left ? "draft" : "submitted"; // Argilla lists drafts apart
-  return `/dataset/${encodeURIComponent(one.id)}/annotation-mode?status=${status}`;
+  return `${BASE}/dataset/${encodeURIComponent(one.id)}/annotation-mode?status=${status}`;
 };
 
 function summary(work) {
