@@ -135,7 +135,7 @@ def plan_text(study: Study, planning: PlanOptions) -> str:
         "pooled": study.judging.transforms and {"translation", "cross_translation"} <= set(study.kinds),
         "never": bool(outlooks["right"].isna().any()),
         "paid": study.crowd.pay if study.crowd else PaySpec(),
-        "extra": {n: share for n, share in EXTRA_PAY.items() if n in study.kinds or study.judging.transforms},
+        "extra": {n: share for n, share in EXTRA_PAY.items() if n in study.kinds},
     }
     return templates.text("annotation/plan.jinja", facts)
 

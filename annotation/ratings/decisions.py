@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Any
 
 import pandas as pd
 
@@ -19,7 +18,6 @@ from annotation.ratings.signs import of_questions
 from annotation.records import Decision, OfferedAgain, Sign, Verdict
 from plumbline.cli import columns
 from plumbline.errors import StudyError, nearest
-from plumbline.fields import columns_read
 from plumbline.identity import identity
 from plumbline.manifest import Manifest
 from plumbline.records import Pair
@@ -164,42 +162,29 @@ def _note(records: CampaignRecords, new: Sequence[Decision]) -> None:
         write_ratings(records.changed(decided=decisions), records.all_ratings)
 
 
-MOST = 30  # pairs
-_PAIR = ["pair_id", "transformation", "language", "original", "transformed"]
-_NUMBERS = ["question", "lowest", "highest", "mean", "n_ratings", "comments"]
-_COLUMNS = [*_PAIR[:3], *_NUMBERS, *_PAIR[3:]]
-
-
-def pairs_to_read(pairs: pd.DataFrame, ratings: pd.DataFrame, per_pair: int, most: int = MOST) -> pd.DataFrame:
+def pairs_to_read(ratings: pd.DataFrame, per_pair: int, rules: QualityLimits) -> pd.DataFrame:
     """Return the pairs to read first: most comments, then ratings farthest apart, then low means.
 
     Pairs that people withdrew are not among them. A pair has one row, of the question on which its ratings lie farthest
-    apart (of such, that with the lowest mean). Columns: pair_id, transformation, language, question, lowest, highest,
+    apart as a share of its scale (of such, that with the lowest mean). Columns: pair_id, question, lowest, highest,
     mean (of ratings that count; missing of a pair that has only comments), n_ratings, comments (raters who wrote one,
-    counting or not), original, transformed (of another subject than pairs `original` has all that raters read).
-    `pairs` and `ratings` are frames of `plumbline.records.Pair` and `Rating`.
+    counting or not). `ratings` is a frame of `plumbline.records.Rating`.
     """
     counting = counting_ratings(ratings, per_pair)
     values = counting[counting["value"].notna()].groupby(["pair_id", "question"], sort=False, observed=True)["value"]
     rated = values.agg(lowest="min", highest="max", mean="mean", n_ratings="size").reset_index()
-    rated["apart"] = rated["highest"] - rated["lowest"]
-    rated = rated.sort_values(["apart", "mean", "question"], ascending=[False, True, True]).drop_duplicates("pair_id")
+    quarter, low = (of_questions(rated["question"], rules, name) for name in ("apart", "low"))
+    rated["apart"] = (rated["highest"] - rated["lowest"]) / quarter
+    rated["height"] = (rated["mean"] - low) / quarter
+    keys = ["apart", "height", "question"]
+    rated = rated.sort_values(keys, ascending=[False, True, True]).drop_duplicates("pair_id")
     written = ratings.loc[stays(ratings) & (ratings["comment"].str.strip() != ""), ["pair_id", "rater_id"]]
     comments = written.drop_duplicates()["pair_id"].value_counts().rename("comments").reset_index()
     table = rated.merge(comments, how="outer", on="pair_id")
-    table = table.fillna({"comments": 0, "n_ratings": 0, "question": ""})
-    types: dict[Hashable, Any] = {
-        "lowest": "Int64",
-        "highest": "Int64",
-        "n_ratings": int,
-        "comments": int,
-        "question": str,
-    }
-    first, _, *more = columns_read(pairs)
-    read = pairs.assign(original=more[0].where(more[0] != "", first)) if more else pairs
-    table = table.astype(types).merge(read[_PAIR], on="pair_id", how="inner")
-    keys = ["comments", "apart", "mean", "pair_id"]
-    return table.sort_values(keys, ascending=[False, False, True, True]).head(most)[_COLUMNS].reset_index(drop=True)
+    table = table.fillna({"comments": 0, "n_ratings": 0, "question": ""}).convert_dtypes()
+    keys = ["comments", "apart", "height", "pair_id"]
+    table = table.sort_values(keys, ascending=[False, False, True, True], ignore_index=True)
+    return table.drop(columns=["apart", "height"])
 
 
 def low_pairs(ratings: pd.DataFrame, rules: QualityLimits) -> pd.DataFrame:

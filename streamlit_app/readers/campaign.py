@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pandas as pd
 
+from annotation.campaign.rubric import load_rubric
 from annotation.ratings.decisions import pairs_to_read
 from annotation.report import exhibits
 from annotation.report.material import CampaignMaterial, campaign_material, read_material
@@ -57,9 +58,8 @@ class CampaignReader(StudyReader):
         read = pairs.assign(original=more[0].where(more[0] != "", first)) if more else pairs
         if "ratings.parquet" not in self:
             return read.assign(question="", **dict.fromkeys(_COUNTS, 0))
-        rated = pairs_to_read(pairs, self.answers(), self.study.raters.per_pair, len(pairs))
-        columns = ["pair_id", "question", "lowest", "highest", "mean", *_COUNTS]
-        table = rated[columns].merge(read, on="pair_id", how="outer", sort=False)
+        rated = pairs_to_read(self.answers(), self.study.raters.per_pair, load_rubric(self.study).quality)
+        table = rated.merge(read, on="pair_id", how="right")
         position = pd.Series(range(len(rated)), index=rated["pair_id"])
         table = table.iloc[table["pair_id"].map(position).fillna(len(rated)).argsort(kind="stable")]
         return table.fillna({"question": "", **dict.fromkeys(_COUNTS, 0)}).reset_index(drop=True)

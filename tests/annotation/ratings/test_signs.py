@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pandas as pd
 
-from annotation.ratings.decisions import low_pairs
+from annotation.ratings.decisions import low_pairs, pairs_to_read
 from annotation.ratings.signs import controls_missed, find_signs
 from annotation.records import Sign
 from plumbline.records import Pair, Rating
@@ -143,6 +143,22 @@ def test_pairs_that_people_found_bad_are_listed() -> None:
     assert list(found.columns) == ["pair_id", "transformation", "question", "mean", "n"]
     assert (found["question"] == "quality").sum() == sum(honest(n, "quality") <= 2 for n in range(24)) == 10
     assert set(found["n"]) == {3}
+
+
+def test_pairs_whose_ratings_lie_apart_by_more_of_their_scale_are_read_first() -> None:
+    """On 1 to 5 by 3 points, 75% of the scale; on a slider from 0 to 100 without steps by 40 points, 40% of it."""
+    rules = QualityLimits({"quality": Tolerance.of((1, 2, 3, 4, 5)), "fluency": Tolerance.of((0, 100))})
+
+    def first(number: int, question: str) -> int:
+        return 1 if (number, question) == (7, "quality") else 4
+
+    ratings = frame({"a": first, "b": lambda *_: 4, "c": lambda *_: 4})
+    slider = (ratings["question"] == "fluency") & ratings["pair_id"].isin(SAMPLE)
+    ratings["value"] = ratings["value"].astype("Float64").mask(slider, 20.5 + 40 * (ratings["rater_id"] == "a"))
+    found = pairs_to_read(ratings[ratings["pair_id"].isin(SAMPLE)], 3, rules)
+    assert list(found.iloc[0][["pair_id", "question", "lowest", "highest"]]) == ["p7", "quality", 1, 4]
+    assert list(found.iloc[1][["question", "lowest", "highest"]]) == ["fluency", 20.5, 60.5]
+    assert len(found) == len(SAMPLE)
 
 
 def test_drafts_and_strangers_play_no_part() -> None:
