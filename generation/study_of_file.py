@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -196,7 +196,7 @@ def study_text(file: Path, target: Path, name: str, guessed: Guess, texts: _Text
             f"  - {dataset[0]}",
             *(f"    {line}" for line in dataset[1:]),
             "",
-            *_transformations(", ".join(texts.keys(target)), guessed, name),
+            *_transformations(", ".join(texts.keys(target)), guessed, name, languages),
             "seeds: [1337]  # one run of the random choices; HTEB uses three",
             "",
             "sample:",
@@ -222,15 +222,25 @@ def study_text(file: Path, target: Path, name: str, guessed: Guess, texts: _Text
     )
 
 
-_RATERS = (
-    "    raters:  # what raters read about the transformation",
-    '      asked: {en: "The text was rewritten; its meaning should be the same."}',
-    "      expected: {negative: {quality: 1}}  # a few pairs of unrelated texts check raters' care",
-)
+_ASKED = {
+    "en": "The text was rewritten; its meaning should be the same.",
+    "de": "Der Text wurde umformuliert; sein Sinn soll derselbe sein.",
+    "fr": "Le texte a été reformulé ; son sens devrait être le même.",
+    "es": "El texto fue reescrito; su sentido debería ser el mismo.",
+}
 
 
-def _transformations(file: str, guessed: Guess, name: str) -> list[str]:
-    """Return the study's lines on the transformations and the generator; `file` names that of the outputs."""
+def _transformations(file: str, guessed: Guess, name: str, languages: Collection[str]) -> list[str]:
+    """Return the study's lines on the transformations and the generator; `file` names that of the outputs.
+
+    Raters of texts in these `languages` read what was asked in them.
+    """
+    asked = ", ".join(f'{code}: "{words}"' for code, words in _ASKED.items() if code == "en" or code in languages)
+    raters = [
+        "    raters:  # what raters read about the transformation",
+        f"      asked: {{{asked}}}",
+        "      expected: {negative: {quality: 1}}  # a few pairs of unrelated texts check raters' care",
+    ]
     if guessed.systems:
         text = _quoted(guessed.columns["text"])
         return [
@@ -244,7 +254,7 @@ def _transformations(file: str, guessed: Guess, name: str) -> list[str]:
                     "    axis: own",
                     "    queue: systems",
                     f"    outputs: {{{file}, text: {text}, output: {_quoted(output)}}}",
-                    *_RATERS,
+                    *raters,
                 )
             ),
             f"# rubric: {name}  # your own questions, in prompts/rubrics/{name}.yaml; in place of `threshold` below,",
@@ -258,7 +268,7 @@ def _transformations(file: str, guessed: Guess, name: str) -> list[str]:
             "  - name: rewritten",
             "    axis: own",
             f"    outputs: {{{file}, text: {text}, output: {output}{number}}}",
-            *_RATERS,
+            *raters,
         ]
     return [
         "# HTEB has further ones: backtranslation, style_change, expansion, summarisation, summarised_expansion,",
