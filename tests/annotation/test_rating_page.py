@@ -126,6 +126,17 @@ def responses(argilla: Argilla, dataset_id: str) -> dict[str, list[dict[str, Any
     return {record["external_id"]: record.get("responses") or [] for record in argilla.records(dataset_id)}
 
 
+def test_queues_of_several_studies_that_are_called_alike_have_the_studies_names(
+    argilla: Argilla, study: Study, user: server.User, crowded: Study, page: Page
+) -> None:
+    sign_in(page, argilla.url, user)
+    rows = page.get_by_role("rowheader")
+    expect(rows).to_have_text([re.compile(r"^Paraphrasing, English$|^[^(]+$")])
+    publish(crowded, argilla)
+    page.reload()
+    expect(rows).to_have_text([re.compile(r"\(crowded\)$"), re.compile(rf"\({study.name}\)$")])
+
+
 def test_an_answer_on_its_way_while_the_page_is_loaded_anew_counts_once(
     argilla: Argilla, study: Study, user: server.User, page: Page
 ) -> None:

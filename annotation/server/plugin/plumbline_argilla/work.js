@@ -42,10 +42,10 @@ async function entered() {
   await show();
 }
 
-function row(one) {
+function row(one, several) {
   const line = document.createElement("tr"), link = document.createElement("a");
   link.href = target(one);
-  link.textContent = called(one);
+  link.textContent = several && ours(one) ? `${called(one)} (${one.task.study})` : called(one); // queues may be called alike
   for (const part of [link, String(one.done), String(one.left)]) {
     const cell = document.createElement(part === link ? "th" : "td");
     cell.append(part);
@@ -65,7 +65,8 @@ async function show(marks = true) {
     if (on) $("on").href = target(on);
     const theirs = work.filter(one => one.done || one.left); // others finished the rest
     document.querySelector("table").hidden = !theirs.length;
-    document.querySelector("tbody").replaceChildren(...theirs.map(row));
+    const several = new Set(theirs.filter(ours).map(one => one.task.study)).size > 1;
+    document.querySelector("tbody").replaceChildren(...theirs.map(one => row(one, several)));
     $("door").hidden = true;
     $("work").hidden = false;
     if (on && marks) $("on").focus();
