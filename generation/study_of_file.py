@@ -235,10 +235,10 @@ def _transformations(file: str, guessed: Guess, name: str, languages: Collection
 
     Raters of texts in these `languages` read what was asked in them.
     """
-    asked = ", ".join(f'{code}: "{words}"' for code, words in _ASKED.items() if code == "en" or code in languages)
+    sentences = ", ".join(f'{code}: "{words}"' for code, words in _ASKED.items() if code == "en" or code in languages)
     raters = [
         "    raters:  # what raters read about the transformation",
-        f"      asked: {{{asked}}}",
+        f"      asked: {{{sentences}}}",
         "      expected: {negative: {quality: 1}}  # a few pairs of unrelated texts check raters' care",
     ]
     if guessed.systems:

@@ -201,6 +201,14 @@ def test_a_study_in_two_languages_asks_of_each_verdict_what_it_can_have(init: Pa
     assert {one.key for one in sizes} == {("en",), ("de",)} and not any(one.lacks(study.acceptance) for one in sizes)
 
 
+def test_what_was_asked_stands_in_the_languages_of_the_texts(init: Path) -> None:
+    outputs = [f"{text} Ja." for text in TEXTS]
+    pd.DataFrame({"text": TEXTS, "language": ["en", "de"] * 6, "output": outputs}).to_csv("asked.csv", index=False)
+    run("asked.csv")
+    (rewritten,) = load_study("studies/asked.yaml").kinds.values()
+    assert set(rewritten.raters["asked"]) == {"en", "de"}
+
+
 def test_a_study_asks_of_no_language_more_pairs_than_it_has_texts(
     init: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
