@@ -27,7 +27,7 @@ from plumbline.errors import DataError
 from plumbline.exhibits.table import csv_bytes, write_files
 from plumbline.exhibits.templates import markdown
 from plumbline.importing import openpyxl
-from plumbline.records import REHEARSAL, SOURCES, Pair, Rating, Record
+from plumbline.records import SOURCES, Pair, Rating, Record
 from plumbline.resources import missing_package
 from plumbline.statistics.agreement import number_of_raters
 from plumbline.study import Study
@@ -35,12 +35,11 @@ from plumbline.words import readable
 
 FOLDER = "export"
 FormName = Literal["csv", "xlsx", "datasets"]
-_SOURCES = [name for name in SOURCES if name not in (REHEARSAL, "simulated")]
 _OF_SUBJECTS = ("fields", "expected", "queue")  # columns of other subjects than pairs
 _MORE = {
     "control": "kind of check on the rater (positive, negative, known, repeat); empty for the sample",
-    "source": "source of the answer: argilla, mturk, prolific, link, or file (without the file's name, which may name a"
-    " person)",
+    "source": "source of the answer: argilla, mturk, prolific, link, simulated, REHEARSAL (a made-up crowd), or file"
+    " (without the file's name, which may name a person)",
     "submitted_at": "when the answer last changed, UTC; empty if its file has no times",
     "withdrawn": "the reason why a person withdrew the pair; empty if nobody did",
     "counts": "whether the rating counts in the verdicts: submitted, on a pair of the sample, and not excluded,"
@@ -168,7 +167,7 @@ def _ratings(collected: CampaignData, per_pair: int, left_out: Sequence[str], *,
     plain = collected.plain_ratings
     counting = counting_ratings(collected.sample_ratings, per_pair).index
     kinds = collected.pairs.astype({"control": str}).set_index("pair_id")["control"]
-    sources = plain["source"].where(plain["source"].isin(_SOURCES), "file")
+    sources = plain["source"].where(plain["source"].isin(SOURCES), "file")
     table = plain.assign(
         source=sources,
         submitted_at=plain["submitted_at"].mask(untimed(plain)),

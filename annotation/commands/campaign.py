@@ -147,6 +147,7 @@ def sample(
     for line in [
         *short_lines(study, records),
         *(line for supply in records.drawn_from for line in supply.lines(judging)),
+        *addressed_lines(study, records.rubric, {(pair.language, pair.output_language) for pair in records.shown}),
     ]:
         print(f"  {line}")
     tally = counted(study, records.rubric, records.shown)

@@ -111,6 +111,8 @@ class CrowdSummary:
         spent = pay.dollars(self.spent) + (f" ({', '.join(parts)})" if parts else "")
         bonuses = self.spent_on.get("bonus", 0) + self.to_come
         planned = f"{pay.dollars(self.planned)} for all batches"
+        if replaced := self.in_all - self.planned - bonuses:
+            planned += f", {pay.dollars(replaced)} for work rejected, released or offered again"
         planned += f", {pay.dollars(bonuses)} for bonuses at the times so far" if bonuses else ", bonuses not included"
         return f"{spent} spent or reserved of {pay.dollars(self.in_all)} planned ({planned}), {fees_text(self.fees)}"
 

@@ -66,6 +66,7 @@ _CANDIDATE_COLUMN = re.compile(
 )
 _ANSWERING = {"answer", "by_rater", "by_item", "slot"}
 _PARTS = re.compile(r"\.|:(?=\S)")  # between the parts of a name
+_PREFERENCES = frozenset(_WORDS["preferences"]["names"].split())
 _SYSTEM_NOUNS = ("system", "model", "sys")
 OF_KEYS = ("system", "rater", "item", "question")  # what keys of objects may be
 _COUNTED = re.compile(r"(?<=\w)[ _.-]*(?:\d{1,4}|(?<=[ _.-])[A-Za-z])$")  # the end of annotator1, model_b
@@ -258,7 +259,7 @@ class _Draft:
         self.roles[name], self.reasons[name] = role, reason
 
     def set_compared(self) -> None:
-        """Take `system_a` and `system_b` for the systems that a row compares, and `output_a` ... for their outputs."""
+        """Give `system_a` and `output_a` ... their roles as what a row compares, and `winner` that of its answer."""
         sets = [
             names for names in candidate_columns(self.roles) if all(self.reasons[name] == _NO_ROLE for name in names)
         ]
@@ -267,6 +268,10 @@ class _Draft:
             for name in names:
                 self.roles[name] = "compared" if names in compared else "beside"
                 self.reasons[name] = "its name"
+        if self.named("compared") and not self.named(*_ANSWERING):
+            for name in self.roles:
+                if self.reasons[name] == _NO_ROLE and name.casefold() in _PREFERENCES:
+                    self.roles[name], self.reasons[name] = "answer", "its name"
 
     def set_entry(self) -> None:
         """Make an entry's number the item if nothing else tells the entries apart."""

@@ -287,11 +287,12 @@ def _study(layout: Layout, material: Material, questions: Sequence[ImportedQuest
     content["sample"] = {"pairs": largest, "seed": SEED, "controls": 0, "repeats": 0}
     content["rubric"] = RUBRIC
     content["raters"] = {"per_pair": min(1000, int(raters.max(initial=1)))}
-    least_raters = 2 if (raters >= 2).sum() * 2 >= len(items) else 1
+    # Where chance decides which output stands first, few raters see the same two in the same order.
+    has_two = not compared_columns(material) and (raters >= 2).sum() * 2 >= len(items)
     content["acceptance"] = {
         **_rules(questions, material),
         "min_pairs": min(_LEAST_PAIRS, largest),
-        "min_raters": least_raters,
+        "min_raters": 2 if has_two else 1,
     }
     return content
 

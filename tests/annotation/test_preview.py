@@ -86,6 +86,7 @@ def test_in_a_browser_texts_are_text_and_run_their_way(page: Page, variant: Make
     page.locator("iframe").nth(2).scroll_into_view_if_needed()
     expect(other.locator("html")).to_have_attribute("dir", "rtl")
     for frame, text, direction in ((english, HOSTILE, "ltr"), (other, arabic, "rtl")):
+        expect(frame.locator("#intro p").first).to_have_attribute("dir", "auto")  # English ends with its stop
         frame.locator("#begin").click()
         expect(frame.locator(".text", has_text=text).first).to_have_css("direction", direction)
         frame.get_by_role("radio").first.check()

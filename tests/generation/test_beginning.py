@@ -80,6 +80,15 @@ def test_the_study_is_run_and_sampled_as_it_stands(init: Path, capsys: pytest.Ca
     assert scored.returncode == 2 and "no models to score; add `evaluation`" in scored.stderr
 
 
+def test_sample_says_that_raters_of_another_language_would_read_english_questions(init: Path) -> None:
+    texts = [f"هذا هو النص رقم {number}" for number in range(3)]
+    pd.DataFrame({"text": texts, "output": [f"{text}." for text in texts]}).to_csv(init / "own.csv", index=False)
+    run("own.csv", "--language", "ar")
+    place = ["--study", str(init / "studies" / "own.yaml"), "--exports", str(init / "exports")]
+    assert here("generate", *place).returncode == 0
+    assert "Raters of texts in ar see questions in English; to show them" in here("sample", *place).stdout
+
+
 @pytest.mark.parametrize(
     ("columns", "task"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from annotation.crowd.ledger import Ledger
 from annotation.crowd.pay import dollars
 from annotation.crowd.rehearsal import MadeUpCrowd, worker_of
 from annotation.crowd.summary import read_summaries
+from annotation.export import export
 from annotation.report.page import write_report
 from annotation.status.progress import stages_of
 from annotation.verdicts.acceptance import accept
@@ -47,6 +49,7 @@ def practise(study: Study, crowd: Crowd) -> list[str]:  # noqa: F811
         waiting = [line.split()[1] for line in crowd(study, "review")[1].splitlines() if line.endswith(" ask")]
         if waiting:
             printed.append(crowd(study, "reject", *waiting, "--reason", "failed the controls, and gave no reason"))
+            printed.append(crowd(study, "status"))
         printed.append(crowd(study, "launch", *PLAY[2:]))
         if "0 are open, 0 wait" in printed[-1][1]:
             break
@@ -69,6 +72,11 @@ def test_a_campaign_is_practised_without_a_key_and_every_line_says_so(
     assert "A worker may do 37.5% of the batches" in printed[0]
     lines = [line for text in printed for line in text.partition("Next: ")[0].splitlines()]
     assert len(lines) > 50 and all(line.startswith("[REHEARSAL]") for line in lines)
+    sums = re.findall(r"(\$[\d.,]+)(?: planned)? \(([^)]+)\)", "".join(line for line in lines if " money: " in line))
+    assert len(sums) >= 4
+    for total, parts in sums:
+        amounts = [float(amount.replace("$", "")) for amount in re.findall(r"-?\$[\d.]+", parts)]
+        assert f"${sum(amounts):.2f}" == total
     # Six pairs in a batch at $0.20; 33.3% of $1.20, rounded up, is $0.40 for each of two workers.
     assert "$1.20  $0.80  $3.20" in printed[0]
     ratings = CampaignRecords(study).all_ratings
@@ -95,6 +103,7 @@ def test_a_campaign_is_practised_without_a_key_and_every_line_says_so(
     assert "SIMULATED RATINGS, A REHEARSAL" in report.read_text(encoding="utf-8")
     rows = pd.read_csv(report.with_name("crowd_campaigns.csv"))
     assert rows["Platform"].to_list() == ["REHEARSAL, a made-up crowd"]
+    assert set(pd.read_csv(export(study) / "ratings.csv")["source"]) == {"REHEARSAL"}
 
 
 def test_a_fee_that_is_left_out_is_said(variant: Make, crowd: Crowd) -> None:  # noqa: F811

@@ -200,3 +200,19 @@ def test_codes_of_which_any_may_be_the_tie_compare_no_systems(place: Workplace) 
     done = place.take("d.csv", "--column", "answer=winner", "--language", "en")
     assert "so systems are not compared; write A, B and tie" in done.out
     assert "preferred most" not in place.run("accept", "--study", "studies/mine.yaml").out
+
+
+def test_imported_choices_count_whoever_saw_the_two_in_which_order(place: Workplace) -> None:
+    """Each text and order has one rater or three, and a column `preference` is the answer without being named."""
+    rows = []
+    for n in range(8):
+        for rater, side in (("ada", n % 2), ("bob", n % 2), ("cyd", n % 2), ("dee", 1 - n % 2)):
+            names = ("gpt", "llama") if side == 0 else ("llama", "gpt")
+            rows.append([f"Question {n}?", *names, *(f"{name} {n}" for name in names), rater, "AB"[side]])
+    write_csv(
+        place.folder / "d.csv", ["source", "model_a", "model_b", "output_a", "output_b", "rater", "preference"], rows
+    )
+    place.take("d.csv", "--language", "en")
+    assert place.study.acceptance.min_raters == 1
+    done = place.run("accept", "--study", "studies/mine.yaml")
+    assert "gpt is preferred most (preference: 32 wins, 0 ties, 0 losses" in done.out

@@ -48,7 +48,7 @@ const rendered = (parent, text, level) => {
       else if (entry) strong(make(list ||= make(parent, "ul"), "li"), entry);
       else if (line.trim()) {
         if (paragraph) make(paragraph, "br");
-        strong(paragraph ||= make(parent, "p"), line);
+        strong(paragraph ||= make(parent, "p", {dir: "auto"}), line);
       }
     }
   }
@@ -645,7 +645,7 @@ function start(task, store) {
     if (task.asked) {
       const asked = make(form, "p", {class: "asked", dir: "auto"});
       make(asked, "span", {}, `${task.about}: `);
-      asked.append(item.asked || task.asked);
+      make(asked, "bdi", {}, item.asked || task.asked);
     }
     const places = [...task.texts.keys()], own = places.at(-1);
     view = {order: []};
