@@ -10,8 +10,8 @@ import pandas as pd
 from annotation.statistics.preferences import CHOICES, COUNTS, SYSTEMS, bradley_terry
 from annotation.statistics.summaries import Design
 from annotation.statistics.systems import SHARES, SideBySide
-from annotation.verdicts.systems import difference_words, languages, p_words, places_of
-from plumbline.exhibits.table import Cell, Exhibit, Row, interval, number, reasons, word
+from annotation.verdicts.systems import difference_words, languages, p_words, places_of, rank_words
+from plumbline.exhibits.table import Cell, Exhibit, Row, interval, number, reasons
 from plumbline.fields import fields_of, systems_of
 from plumbline.records import Pair
 from plumbline.statistics.estimates import CONFIDENCE
@@ -101,12 +101,12 @@ def preferences_exhibit(done: SideBySide) -> Exhibit:
         "Wins / ties / losses": _counts,
         "Score [95%]": lambda row: interval(row["score"], row["low"], row["high"]),
         "Texts": "n",
-        "Rank [95%]": lambda row: f"{word(_rank(row['rank']))} [{row['rank_low']}, {row['rank_high']}]",
-        "Group": "group",
+        "Rank [95%]": rank_words,
+        "Letters": "group",
     }
     notes = [
         "scores are Bradley and Terry's, with a tie as half a win for either: 0 is the mean system, and at a difference"
-        " of 1 the better one is preferred 73% of the time; those that share a letter (Group) are not told apart",
+        " of 1 the better one is preferred 73% of the time; those that share a letter are not told apart",
         *reasons(places_of(done.systems), done.systems["reason"]),
     ]
     return Exhibit.of("preferences", "Systems by preference", done.systems, columns, notes)
@@ -136,10 +136,6 @@ def choices_exhibit(done: SideBySide) -> Exhibit:
 
 def _counts(row: Row) -> str:
     return " / ".join(str(row[name]) for name in COUNTS)
-
-
-def _rank(rank: float) -> str:
-    return "" if math.isnan(rank) else f"{rank:g}"
 
 
 def _named(name: object) -> str:

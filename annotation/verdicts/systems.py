@@ -21,7 +21,7 @@ from annotation.statistics.summaries import Design
 from annotation.statistics.systems import DIFFERENCES, SHARES, SYSTEMS, SideBySide, compared_by, side_by_side
 from annotation.verdicts.looks import BlockProgress
 from annotation.verdicts.tables import display
-from plumbline.exhibits.table import Cell, Exhibit, Row, cell, interval, number, numbers, reasons, word
+from plumbline.exhibits.table import Cell, Exhibit, Row, cell, interval, number, numbers, reasons
 from plumbline.fields import fields_of
 from plumbline.languages import language_name
 from plumbline.records import Pair
@@ -241,6 +241,11 @@ def difference_words(row: Row) -> str:
     return interval(row["difference"], row["low"], row["high"], functools.partial(number, sign="+"))
 
 
+def rank_words(row: Row) -> str:
+    """Return a rank with its interval as tables print it."""
+    return f"{number(row['rank'], 0)} [{row['rank_low']}, {row['rank_high']}]"
+
+
 def systems_exhibit(done: SideBySide, called: ItemNames = PAIRS) -> Exhibit:
     """Return a row for each question and system: its mean over the originals that all have, and its rank."""
     columns: dict[str, Cell] = {
@@ -249,11 +254,11 @@ def systems_exhibit(done: SideBySide, called: ItemNames = PAIRS) -> Exhibit:
         called.judged.capitalize(): cell("system", _named),
         "Mean": numbers("mean"),
         "Originals": "n",
-        "Rank [95%]": lambda row: f"{word(row['rank'])} [{row['rank_low']}, {row['rank_high']}]",
-        "Group": "group",
+        "Rank [95%]": rank_words,
+        "Letters": "group",
     }
     notes = [
-        "means are over the originals that all have ratings for; those that share a letter (Group) are not told apart",
+        "means are over the originals that all have ratings for; those that share a letter are not told apart",
         *reasons(places_of(done.systems), done.systems["reason"]),
     ]
     caption = f"{called.judged.capitalize()}s side by side, on the same originals"
@@ -270,7 +275,7 @@ def differences_exhibit(done: SideBySide, called: ItemNames = PAIRS) -> Exhibit:
         "Difference [95%]": difference_words,
         **({"Look": "look"} if done.looks else {}),
         "p (Holm)": p_words,
-        "Better / equal / worse": lambda row: " / ".join(f"{row[name]:.0%}" for name in SHARES),
+        "Better / equal / worse": lambda row: " / ".join(number(row[name], 0, times=100, unit="%") for name in SHARES),
         "Originals": "n",
     }
     systems = done.differences["system"].map(_named) + " and " + done.differences["other"].map(_named)

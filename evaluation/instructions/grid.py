@@ -187,7 +187,7 @@ def grid_of(marked_scores: pd.DataFrame, named: Callable[[str], str] = str) -> G
     if width < 2:
         raise DataError("no task has scores under 2 distinct wordings; prompt sensitivity needs at least 2")
     wordings = pd.MultiIndex.from_product([tasks, range(width)])
-    facts = once.set_index(["task", "number"]).reindex(wordings, fill_value="")
+    facts = once.set_index(["task", "number"]).astype(object).reindex(wordings, fill_value="")
     numbers = once.set_index(["task", "prompt_id"])["number"]
     of_wordings = worded.join(numbers, on=["task", "prompt_id"])
 
