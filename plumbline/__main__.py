@@ -70,12 +70,10 @@ def run(words: Sequence[str]) -> int:
 def _say_next(options: cli.StudyOptions) -> None:
     """Print the next step of the study of a command that ended a step."""
     try:
-        text = importlib.import_module("annotation.status.text")
-    except ModuleNotFoundError as error:
+        importlib.import_module("annotation.status.text").say_next_of(options)
+    except ModuleNotFoundError as error:  # a host for generation alone does not have the packages of a campaign
         if (error.name or "").partition(".")[0] in PACKAGES:
             raise
-        return  # a host for generation alone does not have the packages of a campaign
-    text.say_next_of(options)
 
 
 def _actions(group: Command, word: str) -> str:

@@ -53,11 +53,14 @@ class CampaignName(NamedTuple):
         """Put the label before each line, so that copied lines name their origin."""
         return "\n".join(f"[{self.label}] {line}".rstrip() for line in text.split("\n"))
 
+    def words(self, action: str) -> str:
+        """Return a `crowd` command on this campaign without the program and the study."""
+        return f"crowd {action} --platform {self.platform}{'' if self.mode == 'sandbox' else f' --{self.mode}'}"
+
     def command(self, study: Study, action: str) -> str:
         """Return a `crowd` command on this campaign, to paste (`collect` and `review` know their campaigns)."""
         limit = " --max-cost DOLLARS" if self.spends and action in ("launch", "bonus") else ""
-        mode = "" if self.mode == "sandbox" else f" --{self.mode}"
-        return study.command(f"crowd {action} --platform {self.platform}{mode}{limit}")
+        return study.command(f"{self.words(action)}{limit}")
 
     @property
     def source(self) -> str:

@@ -185,17 +185,6 @@ class CrowdCampaign:
         """Return the platform's ids of the offers, by batch."""
         return {operation.subject: operation.outcome for operation in self.ledger.operations("post", state="done")}
 
-    def closed(self) -> set[str]:
-        """The batches that a person closed."""
-        return {operation.details["batch"] for operation in self.ledger.operations("close")}
-
-    def work_by_batch(self) -> Mapping[str, list[Work]]:
-        """Return the work on each batch in the ledger; [] for a batch without work."""
-        works = defaultdict[str, list[Work]](list)
-        for work in self.ledger.work():
-            works[work.batch_id].append(work)
-        return works
-
     def pseudonym(self, worker: str) -> str:
         """Return a worker's pseudonym outside the ledger.
 
@@ -315,8 +304,8 @@ class CrowdCampaign:
         """Record which answers are asked for again; the ledger has them, even if an earlier command was killed."""
         pairs = {offer.batch.batch_id: offer.batch.pair_ids for offer in self.ledger.offered()}
         paid = [(key, works) for key, works in lost_work.items() if len(works) <= self._replaced(key)]
-        closed = self.closed()
-        for key, works in self.work_by_batch().items():  # whose places are open again
+        closed = self.ledger.closed()
+        for key, works in self.ledger.work_by_batch().items():  # whose places are open again
             rejected = [work for work in works if work.submission.state == "rejected"]
             reserved = self._reserved(key) - self.offer(key).places - len(lost_work[key]) if rejected else 0
             if rejected and key not in closed and (self.platform.refills or len(rejected) <= reserved):
@@ -369,7 +358,7 @@ class CrowdCampaign:
 
         These are offers that ended too early and offers with too few places. Closed offers are left alone.
         """
-        closed, work_on, places_wanted = self.closed(), self.work_by_batch(), dict[str, int]()
+        closed, work_on, places_wanted = self.ledger.closed(), self.ledger.work_by_batch(), dict[str, int]()
         for batch_id, posted in states.items():
             places, works = self.offer(batch_id).places, work_on[batch_id]
             rejected = sum(work.submission.state == "rejected" for work in works)
@@ -405,7 +394,7 @@ class CrowdCampaign:
         for batch_id, key in posted.items():
             self.do("close", batch_id, 0, {"batch": batch_id, "posted": key})
         self.refresh()
-        work = self.work_by_batch()
+        work = self.ledger.work_by_batch()
         for batch_id, key in posted.items():
             state = self.platform.posted(key)
             if state.open or self.ledger.operation("release", batch_id):

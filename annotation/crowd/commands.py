@@ -17,6 +17,7 @@ from typing import Annotated
 from cyclopts import Group, Parameter
 from cyclopts.validators import LimitedChoice
 
+from annotation.campaign.counting import excluded_raters
 from annotation.campaign.names import is_pseudonym, pseudonym_key, worker_pseudonym
 from annotation.campaign.offering import (
     LEDGER,
@@ -496,7 +497,9 @@ def close_campaign(*, options: CrowdOptions, forget: bool = False) -> StudyOptio
             waits = count(waiting, "submission still waits", "submissions still wait")
             collect, review = study.command("collect"), study.command("review")
             campaign.say(f"{waits} for your decision: `{collect}`, then `{review}`")
-        if due := judging.owed(campaign):  # closing ends the wait for batches that lack workers
+        if due := judging.owed(
+            campaign.ledger, excluded_raters(campaign.records.decided), campaign.spec
+        ):  # closing ends the wait for batches that lack workers
             owed = count(len(due), "bonus is", "bonuses are")
             campaign.say(f"{owed} owed; pay with `{name.command(study, 'bonus')}`")
     return options

@@ -28,6 +28,7 @@ from annotation.verdicts.preregistration import asked_rubric
 from plumbline.cli import columns
 from plumbline.errors import StudyError
 from plumbline.fields import fields_of
+from plumbline.study.crowd import CrowdSpec
 from plumbline.words import count
 
 FINAL = ("approved", "rejected")
@@ -168,29 +169,29 @@ def finish(campaign: CrowdCampaign, again: Collection[str] = ()) -> None:
         raise RefusedError("; ".join(refused))
 
 
-def owed(campaign: CrowdCampaign) -> list[tuple[Work, int]]:
+def owed(ledger: Ledger, excluded: Collection[str], spec: CrowdSpec) -> list[tuple[Work, int]]:
     """Return approved work that its reward underpays by the batch's observed time, and the missing cents.
 
     Only finished batches count: all work is decided, and enough of it is approved or the batch is closed. Work of
-    excluded workers that others are to do again does not count as enough. The times of rejected work affect nobody's
+    `excluded` workers that others are to do again does not count as enough. The times of rejected work affect nobody's
     pay. A test pays nothing.
     """
-    if not campaign.name.counts:
+    if not ledger.campaign.counts:
         return []
-    work_on, closed, lost_work = campaign.work_by_batch(), campaign.closed(), campaign.lost_work()
+    work_on, closed = ledger.work_by_batch(), ledger.closed()
     bonuses = []
-    for offer in campaign.ledger.offered():
+    for offer in ledger.offered():
         works = [work for work in work_on[offer.batch.batch_id] if work.submission.state != "returned"]
         good = [work for work in works if work.submission.state == "approved"]
         if any(work.submission.state not in FINAL for work in works):
             continue
-        done = len(good) - len(lost_work[offer.batch.batch_id])
+        done = sum(work.pseudonym not in excluded for work in good)
         if done < offer.places and offer.batch.batch_id not in closed:
             continue
         times = [work.submission.seconds for work in good if not math.isnan(work.submission.seconds)]
-        cents = pay.owed_bonus(offer.reward, times, campaign.spec.pay)
+        cents = pay.owed_bonus(offer.reward, times, spec.pay)
         for work in good:
-            paid = campaign.ledger.operation("bonus", work.submission.submission_id)
+            paid = ledger.operation("bonus", work.submission.submission_id)
             if cents and (paid is None or paid.state == "refused"):
                 bonuses.append((work, cents))
     return bonuses
@@ -204,7 +205,8 @@ def pay_bonuses(campaign: CrowdCampaign) -> tuple[int, int]:
     """
     finish(campaign)
     campaign.refresh()
-    bonuses, paid, refused = owed(campaign), 0, list[str]()
+    excluded = excluded_raters(campaign.records.decided)
+    bonuses, paid, refused = owed(campaign.ledger, excluded, campaign.spec), 0, list[str]()
     for work, cents in bonuses:
         try:
             campaign.bonus(work, cents)

@@ -14,6 +14,7 @@ import json
 import math
 import os
 import sqlite3
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -334,6 +335,17 @@ class Ledger:
             submission = Submission(key, posted_id, worker, state, time, when, paid)
             works.append(Work(submission, batch_id, pseudonym, bool(answered), trouble))
         return works
+
+    def work_by_batch(self) -> Mapping[str, list[Work]]:
+        """Return the work on each batch; [] for a batch without work."""
+        works = defaultdict[str, list[Work]](list)
+        for work in self.work():
+            works[work.batch_id].append(work)
+        return works
+
+    def closed(self) -> set[str]:
+        """Return the batches that a person closed."""
+        return {operation.details["batch"] for operation in self.operations("close")}
 
     def judge(self, judgement: SubmissionReview) -> None:
         """Record a person's decision; later decisions take precedence, earlier ones stay."""

@@ -11,10 +11,11 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from annotation.campaign.counting import excluded_raters
 from annotation.campaign.offering import ARGILLA, LEDGER, CampaignName, Mode, ledgers
 from annotation.crowd import pay
 from annotation.crowd.campaign import next_batches, pairs_of
-from annotation.crowd.judging import cases, on_rules
+from annotation.crowd.judging import cases, on_rules, owed
 from annotation.crowd.ledger import BatchOffer, Ledger, refuse_lost_batches, refuse_lost_campaign
 from annotation.crowd.platform import Decision, Offer, Submission, crowd_of, platform_class
 from annotation.crowd.tally import Tally, counted, fees_text, of_offers
@@ -241,6 +242,39 @@ def cases_text(records: Evidence, ledger: Ledger) -> str:
         key = case.work.submission.submission_id
         lines += [f"  {key}: {line}" for line in case.against]
     return "\n".join(lines)
+
+
+def to_pay(records: Evidence) -> tuple[str, str]:
+    """Return the command for workers who wait for a decision or a bonus, with words; empty where nobody waits.
+
+    The command is without the program and the study. A test's workers wait for nobody.
+    """
+    path, excluded = records.study.scratch / LEDGER, excluded_raters(records.decided)
+    for name in ledgers(path):
+        with Ledger(path, records.study.name, *name) as ledger:
+            waiting = cases(records, ledger) if name.counts else []
+            if ready := sum(case.advice == "approve" for case in waiting):
+                return name.words("approve --all"), f"pays {count(ready, 'submission')} that nothing speaks against"
+            if waiting:
+                words = "shows what speaks against them; a person names each in `crowd approve` or `crowd reject`"
+                return "review", f"{count(len(waiting), 'submission')} by workers: {words}"
+            if bonuses := owed(ledger, excluded, spec := crowd_of(records.study)):
+                platform, places = platform_class(name.platform), {o.batch.batch_id: o.places for o in ledger.offered()}
+                cents = sum(more + platform.fee(more, places[work.batch_id], spec) for work, more in bonuses)
+                limit = f" --max-cost {math.ceil((ledger.spent() + cents) / 100)}" if name.spends else ""
+                return name.words("bonus") + limit, f"pays {count(len(bonuses), 'bonus', 'bonuses')} for longer work"
+    return "", ""
+
+
+def to_close(study: Study) -> str:
+    """Return the command that ends a campaign in which batches are offered; empty where there is none."""
+    path = study.scratch / LEDGER
+    for name in ledgers(path):
+        with Ledger(path, study.name, *name) as ledger:
+            posted = {operation.subject for operation in ledger.operations("post", state="done")}
+            if name.spends and posted - ledger.closed():
+                return name.words("close")
+    return ""
 
 
 def whole_tally(records: Evidence) -> Tally:

@@ -40,7 +40,7 @@ def next_step(status: Status) -> NextStep:
     came_whole = bool(status.sources) and status.stages["transformations"].state == "not yet"
     if came_whole and (step := _rate(status) or _before_scores(status)):
         return step  # an import has pairs and ratings; outputs are needed for scores alone
-    return _make(status) or _offer(status) or _rate(status) or _judge(status)
+    return _make(status) or _offer(status) or _pay(status) or _rate(status) or _judge(status)
 
 
 def _before_scores(status: Status) -> NextStep | None:
@@ -121,6 +121,12 @@ def _never(status: Status) -> NextStep | None:
     if not groups or not all(group.lacks(study) for group in groups):
         return None
     return NextStep("", never_lines(study, groups, offered=status.begun)[0])
+
+
+def _pay(status: Status) -> NextStep | None:
+    """Return the step for crowd workers who wait for a decision or a bonus; None where nobody waits."""
+    action, words = status.to_pay
+    return NextStep(status.command(action), words) if action else None
 
 
 def _rate(status: Status) -> NextStep | None:
@@ -228,7 +234,9 @@ def _judge(status: Status) -> NextStep:
 
 
 def _last(status: Status) -> Iterator[NextStep]:
-    """Yield the steps that show and document the results."""
+    """Yield the steps that end a crowd campaign, and show and document the results."""
+    if status.to_close:
+        yield NextStep(status.command(status.to_close), "ends the crowd's campaign: nobody new can begin")
     if status.pages["sheet"].state != "done":
         yield NextStep(status.command("sheet"), "documents the evaluation: HEDS, ARR's checklist, a datasheet")
     if status.pages[DASHBOARD].state != "done":

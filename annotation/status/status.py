@@ -21,7 +21,7 @@ from annotation import server
 from annotation.argilla.accounts import ServerAnswers, answered_now, is_served
 from annotation.campaign.counting import asked_again
 from annotation.campaign.records import CampaignData
-from annotation.crowd.summary import whole_tally
+from annotation.crowd.summary import to_close, to_pay, whole_tally
 from annotation.options import HomeOptions
 from annotation.page.training import by_trained, read_trained
 from annotation.questions.wordings import addressed_lines
@@ -91,6 +91,8 @@ class Status:
     blocks: tuple[str, ...] = ()  #: of a rule by blocks: what is open now, in lines
     asked_for: tuple[str, ...] = ()  #: what the study asks of people in all, in lines
     again: int = 0  #: answers of excluded raters whose pairs `publish` would offer again, for what is undecided
+    to_pay: tuple[str, str] = ("", "")  #: what crowd workers wait for (`annotation.crowd.summary.to_pay`)
+    to_close: str = ""  #: the command that ends a crowd campaign
     unopened: int = 0  #: pairs, controls and repeats of blocks that are not open by the answers on record
     enough: bool = False  #: whether every pair has as many answers as a verdict needs
     manifest: Mapping[str, Any] = field(default_factory=dict)
@@ -201,6 +203,8 @@ def read_status(
         going=Going.of(evidence, progress, stages["collected"].at or read_at),
         asked_for=tuple(whole_tally(evidence).lines()) if sampled and evidence.offered else (),
         again=_again(evidence, stages["published"], undecided),
+        to_pay=to_pay(evidence),
+        to_close=to_close(study),
         unopened=len(evidence.unopened()),
         enough=bool(pairs.loc[~pairs["withdrawn"], "enough"].all()),
         manifest=manifest or evidence.manifest,

@@ -33,6 +33,7 @@ from tests.annotation.imports.importing import LONG, write_long
 from tests.annotation.sampling.test_queues import RULE
 from tests.generation.test_beginning import TEXTS
 from tests.ports import free_port
+from tests.scale import FULL
 
 MOST = 30  # steps
 FEW = {"plan": " --campaigns 2 --pairs 30 --raters 3"}  # what a person waits for is tested elsewhere
@@ -169,6 +170,7 @@ def test_two_systems_in_a_file_are_compared_by_people(tmp_path: Path) -> None:
                     "ratings-report", "sheet", "dashboard"]  # fmt: skip
 
 
+@pytest.mark.skipif(not FULL, reason="half a minute; `make test-all` has it")
 @pytest.mark.usefixtures("argilla")
 def test_the_sample_study_goes_to_its_scores_with_simulated_raters_and_judges(
     tmp_path: Path, home: server.Home

@@ -46,14 +46,20 @@ def practise(study: Study, crowd: Crowd) -> list[str]:  # noqa: F811
     printed = [crowd(study, "plan", "--platform", "rehearsal"), crowd(study, "launch", *PLAY)]
     for _ in range(12):
         printed += [crowd(study, "collect"), crowd(study, "approve", "--all")]
+        (_, collected, _), (_, approved, _) = printed[-2:]
+        assert ("Next: plumbline crowd approve --all " in collected) == ("] 0 submissions approved" not in approved)
         waiting = [line.split()[1] for line in crowd(study, "review")[1].splitlines() if line.endswith(" ask")]
+        assert ("Next: plumbline review " in approved) == bool(waiting)
         if waiting:
             printed.append(crowd(study, "reject", *waiting, "--reason", "failed the controls, and gave no reason"))
             printed.append(crowd(study, "status"))
         printed.append(crowd(study, "launch", *PLAY[2:]))
         if "0 are open, 0 wait" in printed[-1][1]:
             break
-    printed += [crowd(study, "bonus", *PLAY[2:]), crowd(study, "close"), crowd(study, "status")]
+    owed = re.findall(r"Next: plumbline crowd bonus .*(--max-cost) (\d+)", printed[-1][1])
+    printed.append(crowd(study, "bonus", *(owed[0] if owed else PLAY[2:4]), "--yes"))
+    assert ("] 0 bonuses paid" in printed[-1][1]) != bool(owed), printed[-1]
+    printed += [crowd(study, "close"), crowd(study, "status")]
     assert all(code == 0 for code, *_ in printed), printed
     return [out for _, out, _ in printed]
 

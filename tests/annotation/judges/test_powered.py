@@ -54,7 +54,8 @@ def design(**rule: Any) -> Design:
 
 
 def sampled() -> pd.DataFrame:
-    return pd.DataFrame([one.model_dump() for one in sample()])[["pair_id", "pool", "language", "task_type", "wave"]]
+    names = ["pair_id", "pool", "language", "task_type", "wave", "shared"]
+    return pd.DataFrame([{**one.model_dump(), "shared": one.pair_id} for one in sample()])[names]
 
 
 def row(ratings: pd.DataFrame, judging: Judging, chosen: Design | None = None) -> pd.Series:

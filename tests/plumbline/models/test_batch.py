@@ -282,7 +282,7 @@ def test_the_next_command_is_a_line_to_paste(tmp_path: Path, monkeypatch: pytest
     assert done.returncode == 0 and "0 texts transformed, 0 failed, 14 unanswered" in done.stdout
     assert "14 requests in" in done.stdout and IN_BATCH not in done.stdout
     number = 0
-    while last := next((line for line in done.stdout.splitlines() if line.startswith("Next: ")), ""):
+    while " --batch-file " in (last := next(line for line in done.stdout.splitlines() if line.startswith("Next: "))):
         number += 1
         assert done.stdout.endswith(f"{last}\n")
         words = shlex.split(last.removeprefix("Next: plumbline "))
