@@ -1,8 +1,8 @@
 """Links that sign one annotator in without a password, each in one browser: the first in which it is used.
 
-    GET    /work/link                the page that a link opens; it hands the browser its cookie
-    POST   /work/link                Argilla's session, for the token in the form or, later, in the browser's cookie
-    DELETE /work/link                signs out: the cookie forgets the token
+    GET    LINK                      the page that a link opens; it hands the browser its cookie
+    POST   LINK                      Argilla's session, for the token in the form or, later, in the browser's cookie
+    DELETE LINK                      signs out: the cookie forgets the token
     POST   /api/v1/users/<id>/link   a new link's token, for owners; the one before ends, with its sessions
     DELETE /api/v1/users/<id>/link   ends it
 
@@ -41,9 +41,9 @@ from argilla_embedded.setup import Setup
 from .crowd import WORKER, answered, same_site, small_form
 from .crowd_book import Book, Seal
 from .crowd_pages import COOKIE_SECONDS, hand_cookie
-from .work_page import BASE, PAGE, link_page
+from .work_page import BASE, LINK, link_page
 
-PATH, COOKIE = f"{PAGE}/link", "plumbline_rater"
+COOKIE = "plumbline_rater"
 SECONDS = 30 * 86400
 NOTHING, NO_COOKIE, ELSEWHERE, GONE = 204, 400, 409, 410  # statuses, for which link.js has words
 
@@ -59,7 +59,7 @@ class Links:
         """Add the pages to the application, before its static ones. Call it once."""
         own = {"GET": self.show, "POST": self.use, "DELETE": self.forget}
         setup.app.router.routes[:0] = [
-            Route(PATH, answered(answer), methods=[method]) for method, answer in own.items()
+            Route(LINK, answered(answer), methods=[method]) for method, answer in own.items()
         ]
         setup.api.add_api_route("/users/{user_id}/link", self.make, methods=["POST"])
         setup.api.add_api_route("/users/{user_id}/link", self.revoke, methods=["DELETE"])
@@ -150,7 +150,7 @@ class Links:
 
     def _hand_cookie(self, reply: Response, request: Request, secret: str, token: str) -> None:
         hand_cookie(
-            reply, request, COOKIE, self._seal.close("rater", secret, token, seconds=COOKIE_SECONDS), f"{BASE}{PATH}"
+            reply, request, COOKIE, self._seal.close("rater", secret, token, seconds=COOKIE_SECONDS), f"{BASE}{LINK}"
         )
 
     @property

@@ -27,7 +27,7 @@ async function enter(event) {
 
 async function signOut() {
   $("out").disabled = true;
-  const answer = await fetch(`${BASE}/work/link`, { method: "DELETE" }).catch(() => null);
+  const answer = await fetch(LINK, { method: "DELETE" }).catch(() => null);
   $("out").disabled = false;
   if (!answer || !answer.ok) { say(WORDS.trouble); return; }
   forget();

@@ -33,6 +33,7 @@ WORDS: dict[str, dict[str, str]] = json.loads((HERE / "work_words.json").read_te
 #: The path under which a proxy has the server, empty for none: browsers need it in addresses, routes do not.
 BASE = str(settings.base_url).removesuffix("/")
 PAGE, RATE = "/work", "/rate"
+LINK = f"{PAGE}/link"
 SCRIPT, STYLE = f"{PAGE}/beside.js", f"{PAGE}/beside.css"
 
 
@@ -117,7 +118,13 @@ def _room(request: Request) -> dict[str, Any]:
 
 def _script(room: dict[str, Any], *names: str) -> str:
     """Return our scripts, closed to everything else on a page, with the words of a language."""
-    named = {"BASE": BASE, "WORDS": room["words"], "LANGUAGE": room["language"], "DIRECTION": room["direction"]}
+    named = {
+        "BASE": BASE,
+        "LINK": f"{BASE}{LINK}",
+        "WORDS": room["words"],
+        "LANGUAGE": room["language"],
+        "DIRECTION": room["direction"],
+    }
     words = "".join(f"const {name} = {literal(value)};\n" for name, value in named.items())
     texts = "".join(_text(name) for name in ("work_shared.js", *names))
     return f"(() => {{\n'use strict';\n{words}{texts}}})();\n"

@@ -18,7 +18,7 @@ function signIn(token) {
 
 // Signs in by a link, or by the one that this browser used; the status says what hinders it, 0 that nothing answers.
 async function byLink(token = "") {
-  const answer = await fetch(`${BASE}/work/link`, { method: "POST", body: new URLSearchParams({ token }) }).catch(() => null);
+  const answer = await fetch(LINK, { method: "POST", body: new URLSearchParams({ token }) }).catch(() => null);
   if (answer && answer.status === 200) signIn((await answer.json()).access_token);
   return answer ? answer.status : 0;
 }
