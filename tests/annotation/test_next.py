@@ -33,7 +33,6 @@ from tests.annotation.imports.importing import LONG, write_long
 from tests.annotation.sampling.test_queues import RULE
 from tests.generation.test_beginning import TEXTS
 from tests.ports import free_port
-from tests.scale import FULL
 
 MOST = 30  # steps
 FEW = {"plan": " --campaigns 2 --pairs 30 --raters 3"}  # what a person waits for is tested elsewhere
@@ -170,15 +169,12 @@ def test_two_systems_in_a_file_are_compared_by_people(tmp_path: Path) -> None:
                     "ratings-report", "sheet", "dashboard"]  # fmt: skip
 
 
-@pytest.mark.skipif(not FULL, reason="half a minute; `make test-all` has it")
-@pytest.mark.usefixtures("argilla")
-def test_the_sample_study_goes_to_its_scores_with_simulated_raters_and_judges(
-    tmp_path: Path, home: server.Home
-) -> None:
-    walk = Walk(tmp_path, home)
+def test_the_sample_study_goes_to_its_scores_with_simulated_raters_and_judges(tmp_path: Path) -> None:
+    walk = Walk(tmp_path, server.Home(tmp_path / "home"))  # its own: whoever has an account could rate this study
     assert following(walk.run("plumbline studies"))[0] == "plumbline generate --study studies/demo.yaml"
-    demo(tmp_path, name="next-demo")
-    done = walk.go("plumbline studies")
+    demo(tmp_path)
+    with server.running(walk.home):
+        done = walk.go("plumbline studies")
     assert done == ["generate", "plan", "sample", "preview", "judge run", "publish", "simulate", "collect", "accept",
                     "ratings-report", "judge check", "evaluate", "scores-report", "sheet", "dashboard"]  # fmt: skip
 
