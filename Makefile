@@ -8,7 +8,7 @@ PY := $(VENV)/bin/python
 # pip reads its own settings (PIP_INDEX_URL and others) as usual.
 TORCH ?= auto
 
-.PHONY: help setup demo test test-all check audit format serve dashboard screenshots docs docs-build bench constraints dist browser axe postgres engine clean
+.PHONY: help setup demo test test-release test-all check audit format serve dashboard screenshots docs docs-build bench constraints dist browser axe postgres engine clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-14s%s\n", $$1, $$2 }'
@@ -32,11 +32,14 @@ demo: setup ## run the whole flow on the sample study, with simulated raters
 	@$(PY) -m plumbline demo --study $(STUDY)
 
 # Many tests start commands: their modules are compiled once, even if a container's settings forbid it.
-test: setup browser axe postgres engine ## run every test; slow tests at reduced size
-	@PYTHONDONTWRITEBYTECODE= $(PY) -m pytest -n auto --dist loadfile
+test: setup browser axe postgres ## run the tests, slow ones at reduced size, but those of `make test-release`
+	@PYTHONDONTWRITEBYTECODE= $(PY) -m pytest -n auto --dist loadfile --ignore tests/release
 
-test-all: ## run every test; slow tests in full (docs/promises.md)
-	@PLUMBLINE_TESTS=full PYTEST_TIMEOUT=1200 $(MAKE) --no-print-directory test
+test-release: setup browser engine ## test package, set-up, site, tutorials, audit, and vLLM and Ray themselves
+	@PYTHONDONTWRITEBYTECODE= $(PY) -m pytest -n auto --dist loadfile tests/release
+
+test-all: ## run all tests of both, slow ones in full (docs/promises.md)
+	@PLUMBLINE_TESTS=full PYTEST_TIMEOUT=1200 $(MAKE) --no-print-directory test test-release
 
 check: setup ## check formatting, lint and types, and run `make audit`
 	@$(PY) -m ruff format --check .

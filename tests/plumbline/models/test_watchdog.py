@@ -1,4 +1,4 @@
-"""What a killed run leaves behind is ended. With the real engine: `test_vllm`."""
+"""What a killed run leaves behind is ended. With the real engine: `tests.release.test_vllm`."""
 
 from __future__ import annotations
 

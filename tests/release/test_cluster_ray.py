@@ -28,15 +28,14 @@ from evaluation.score_frames import SCORES
 from evaluation.scoring import evaluate
 from plumbline.study import ROOT, Study, load_study
 from tests.commands import here
+from tests.evaluation.conftest import write_outputs, write_pairs, write_study, write_verdicts
+from tests.evaluation.human.rehearsed import human_study, make_human
+from tests.evaluation.instructions import test_run as wordings
+from tests.evaluation.models.test_server import Stub, good, stub
 from tests.instructions import label
 from tests.ray_cluster import Cluster, running, until
 from tests.scale import FULL, scaled
 from tests.shared import made_once
-
-from .conftest import write_outputs, write_pairs, write_study, write_verdicts
-from .human.rehearsed import human_study, make_human
-from .instructions import test_run as wordings
-from .models.test_server import Stub, good, stub
 
 __all__ = ["stub"]  # a fixture
 pytestmark = pytest.mark.timeout(900)  # many processes start one after the other, on a busy machine
