@@ -12,29 +12,18 @@ from numpy.typing import NDArray
 
 from annotation.statistics.systems import SHARES, Comparison, Over, SideBySide
 from plumbline.frames import filled, that_count, with_names
-from plumbline.importing import evalica, scipy
-from plumbline.statistics.estimates import (
-    AT_ONCE,
-    RESAMPLES,
-    Bootstrap,
-    Estimate,
-    Floats,
-    draw_counts,
-    expanded_tail,
-    stream,
-)
+from plumbline.importing import evalica
+from plumbline.statistics.estimates import Estimate, Floats, adding_raters, over_pairs, spread_over_pairs
 
 COUNTS = ("wins", "ties", "losses")
 SYSTEMS = ("question", "system", "n", *COUNTS, "score", "low", "high", "rank", "rank_low", "rank_high", "group")
 CHOICES = ("question", "system", "other", "n", *COUNTS, *SHARES, "difference", "low", "high", "p", "p_holm")
-_FEWEST_RATERS = 2
 _EQUAL = 1e-6  # scores that differ by less are equal
 
 
 def bradley_terry(  # noqa: PLR0913 (six of them name columns)
     choices: pd.DataFrame,
     *,
-    seed: int,
     over: Over = "pairs",
     system: str = "system",
     opponent: str = "opponent",
@@ -47,8 +36,8 @@ def bradley_terry(  # noqa: PLR0913 (six of them name columns)
 
     Ties are kept, as half a win for either. Bradley and Terry's scores b are the logarithms of strengths, with the sum
     0: by the model, the one system is preferred to the other with the chance 1 / (1 + exp(b_other - b)), a tie counted
-    as half. Their intervals are the percentile bootstrap's over originals, with all choices about one, expanded for few
-    originals; with raters as a sample too, raters are drawn independently of originals, which errs to the safe side.
+    as half. Their intervals are Student's t over originals, with all choices about one, by the sandwich estimator, and
+    do not suppose that the model holds; with raters as a sample too, the variance over raters is added.
 
     Two systems differ, on each original, by the share of choices for the one less that for the other. The mean of that
     over originals has the interval and p of the paired t-test, as `side_by_side` has for means; so have Holm's
@@ -57,7 +46,6 @@ def bradley_terry(  # noqa: PLR0913 (six of them name columns)
     Args:
         choices: a row each: the two systems, which of them was preferred (empty for a tie), the original, the rater and
             the question. `status`, `excluded`, `withdrawn` and `surplus` decide which count, if there.
-        seed: of the resamples.
         over: what is a sample: the originals, with raters taken as fixed, or originals and raters.
         system: the column of the one system.
         opponent: the column of the other.
@@ -78,15 +66,14 @@ def bradley_terry(  # noqa: PLR0913 (six of them name columns)
         ValueError: a column is missing, a system is compared with itself, or neither of the two is the preferred one.
 
     Source: Bradley and Terry (1952), Biometrika 39, 324-345, by evalica (Ustalov 2025), which counts ties as Zermelo's
-    half wins; that scores exist: Ford (1957), The American Mathematical Monthly 64 (8), 28-33; resampling originals and
-    raters: Owen (2007), The Annals of Applied Statistics 1, 386-411; expansion: Hesterberg (2015), The American
-    Statistician 69, 371-386; tests as in `side_by_side`.
+    half wins; that scores exist: Ford (1957), The American Mathematical Monthly 64 (8), 28-33; the sandwich over
+    clusters: Liang and Zeger (1986), Biometrika 73, 13-22; raters as a sample, and tests, as in `side_by_side`.
 
     >>> import pandas as pd
     >>> from annotation import bradley_terry
     >>> choices = pd.DataFrame({"preferred": ["A"] * 12 + ["B"] * 6 + [""] * 2}).rename_axis("original").reset_index()
     >>> choices = choices.assign(system="A", opponent="B", rater_id="ada", question="preference")
-    >>> row = bradley_terry(choices, seed=1).systems.iloc[0]
+    >>> row = bradley_terry(choices).systems.iloc[0]
     >>> print(f"{row['system']}: {row['wins']} wins, {row['ties']} ties, {row['losses']} losses, {row['score']:.2f}")
     A: 12 wins, 2 ties, 6 losses, 0.31
     """
@@ -109,7 +96,7 @@ def bradley_terry(  # noqa: PLR0913 (six of them name columns)
     for name, rows in counting.groupby("question", sort=False, observed=True):
         compared = _ChoiceComparison(rows, over)
         differences += [{"question": name, **row} for row in compared.choices()]
-        systems += [{"question": name, **row} for row in compared.systems(stream(seed, "bradley_terry", str(name)))]
+        systems += [{"question": name, **row} for row in compared.systems()]
     return SideBySide(
         pd.DataFrame(systems, columns=[*SYSTEMS, "reason"]), pd.DataFrame(differences, columns=[*CHOICES, "reason"])
     )
@@ -126,12 +113,10 @@ class _ChoiceComparison(Comparison):
         self._gain = np.where(both[0] < both[1], 1, -1) * choices["gain"].to_numpy(np.int64)
         self._first, self._second = both.min(axis=0), both.max(axis=0)
         self._original, self._rater = (pd.factorize(choices[name])[0] for name in ("original", "rater_id"))
-        # Choices between the same two with the same outcome are one cell.
-        cells, cell = np.unique([self._first, self._second, self._gain], axis=1, return_inverse=True)
-        places = np.arange(len(choices)), cell.ravel()
-        self._cells, self._of_cell = cells, scipy.sparse.csr_array((np.ones(len(choices)), places))
-        totals: Floats = np.asarray(self._of_cell.sum(axis=0))[None]
-        self._wins, self._scores = self._won(totals)[0], self._fitted(totals)[0]
+        self._wins = np.zeros((len(self._names), len(self._names)))  # a tie is half a win for either
+        np.add.at(self._wins, (self._first, self._second), (1 + self._gain) / 2)
+        np.add.at(self._wins, (self._second, self._first), (1 - self._gain) / 2)
+        self._scores = self._fitted()
         compared = self._wins + self._wins.T
         shares = np.divide(self._wins, compared, out=np.full_like(compared, np.nan), where=compared > 0)
         by = np.nanmean(shares, axis=1) if np.isnan(self._scores).any() else self._scores
@@ -161,9 +146,9 @@ class _ChoiceComparison(Comparison):
             shares = dict(zip(SHARES, np.divide(counts, len(gain)), strict=True)) if len(gain) else {}
             yield row | dict(zip(COUNTS, counts, strict=True)) | shares
 
-    def systems(self, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
+    def systems(self) -> Iterator[dict[str, Any]]:
         """Yield the systems, the best first."""
-        scores = dict(zip(self._names, self._estimates(rng), strict=True))
+        scores = dict(zip(self._names, self._estimates(), strict=True))
         for row in self.places():
             number = list(self._names).index(row["system"])
             sides = [self._gain[self._first == number], -self._gain[self._second == number]]
@@ -175,64 +160,55 @@ class _ChoiceComparison(Comparison):
                 **{"score": score.value, "low": score.low, "high": score.high, "rank": rank, "reason": score.reason},
             }
 
-    def _estimates(self, rng: np.random.Generator) -> list[Estimate]:
-        """Return each system's score with its interval."""
+    def _estimates(self) -> Iterator[Estimate]:
+        """Yield each system's score with its interval."""
         if why := self._unbounded():
-            return [Estimate.undefined(why)] * len(self._names)
-        n, n_raters = int(self._original.max()) + 1, int(self._rater.max()) + 1
-        if self._over != "pairs" and n_raters < _FEWEST_RATERS:
-            return [Estimate.alone(score, "too few raters, so there is no interval", n) for score in self._scores]
-        tail = expanded_tail(n)
-        resampled = np.concatenate([self._fitted(weights) for weights in self._resamples(rng, n, n_raters)])
-        return [
-            Bootstrap(float(score), n, values).percentile("no interval: scores have no bounds", tail=tail)
-            for score, values in zip(self._scores, resampled.T, strict=True)
-        ]
+            yield from [Estimate.undefined(why)] * len(self._names)
+            return
+        design = np.eye(len(self._names))[self._first] - np.eye(len(self._names))[self._second]
+        expected = 1 / (1 + np.exp(-design @ self._scores))
+        information = (design * (expected * (1 - expected))[:, None]).T @ design
+        residual = ((1 + self._gain) / 2 - expected)[:, None] * design
+        # How far each choice moves the scores; adding 1 keeps their sum at 0, and so has an inverse.
+        influence = residual @ np.linalg.inv(information + 1)
+        by_original, by_rater = (
+            pd.DataFrame(influence).groupby(codes).sum().to_numpy().T for codes in (self._original, self._rater)
+        )
+        n, scores, n_choices = by_original.shape[1], self._scores[:, None], np.bincount(self._rater).astype(np.float64)
+        moved, ones = scores + n * by_original, np.ones(n)  # their mean is the score, its variance the sandwich
+        mean, reason = over_pairs(moved, ones), "choices do not vary from original to original"
+        if self._over != "pairs":
+            spread = spread_over_pairs(moved, ones)
+            mean = adding_raters(mean, spread, scores * n_choices + n_choices.sum() * by_rater, n_choices)
+            reason = "choices do not vary, or there are too few raters"
+        for score, low, high in zip(self._scores, mean.low, mean.high, strict=True):
+            why = f"{reason}, so there is no interval" if math.isnan(low) else ""
+            yield Estimate(value=float(score), low=float(low), high=float(high), n=n, reason=why)
 
-    def _resamples(self, rng: np.random.Generator, n: int, n_raters: int) -> Iterator[Floats]:
-        """Yield resamples, some at a time: how often each cell's choices were drawn."""
-        of_originals, of_raters = rng.spawn(2)
-        at_once = max(1, AT_ONCE // len(self._gain))
-        raters = draw_counts(of_raters, n_raters, RESAMPLES, at_once=at_once * n_raters)
-        for drawn in draw_counts(of_originals, n, RESAMPLES, at_once=at_once * n):
-            times = drawn[:, self._original].astype(np.float64)
-            times = times if self._over == "pairs" else times * next(raters)[:, self._rater]
-            yield np.asarray(times @ self._of_cell)
-
-    def _won(self, weights: Floats) -> Floats:
-        """Return how often each system won against each other, ties as half: resamples by systems by systems."""
-        wins = np.zeros((len(weights), len(self._names), len(self._names)))
-        for times, (first, second, gain) in zip(weights.T, self._cells.T, strict=True):
-            wins[:, first, second] += times * (1 + gain) / 2
-            wins[:, second, first] += times * (1 - gain) / 2
-        return wins
-
-    def _fitted(self, weights: Floats) -> Floats:
-        """Return the scores of resamples (rows); NaN where a score has no bound."""
-        first, second, gain = self._cells
-        winners = [(evalica.Winner.Y, evalica.Winner.Draw, evalica.Winner.X)[sign + 1] for sign in gain.tolist()]
-        scores = np.full((len(weights), len(self._names)), np.nan)
-        for row in np.flatnonzero(_reached(self._won(weights)).all(axis=(1, 2))):
-            fit = evalica.bradley_terry(
-                first.tolist(),
-                second.tolist(),
-                winners,
-                index=pd.RangeIndex(len(self._names)),
-                weights=weights[row].tolist(),
-                tolerance=1e-9,
-                limit=100_000,
-            )
-            scores[row] = np.log(fit.scores.sort_index().to_numpy())
-        centred: Floats = scores - scores.mean(axis=1, keepdims=True)
+    def _fitted(self) -> Floats:
+        """Return the scores; NaN where they have no bounds."""
+        if not _reached(self._wins).all():
+            return np.full(len(self._names), np.nan)
+        winners = (evalica.Winner.Y, evalica.Winner.Draw, evalica.Winner.X)
+        fit = evalica.bradley_terry(
+            self._first.tolist(),
+            self._second.tolist(),
+            [winners[gain + 1] for gain in self._gain.tolist()],
+            index=pd.RangeIndex(len(self._names)),
+            tolerance=1e-9,
+            limit=100_000,
+        )
+        scores = np.log(fit.scores.sort_index().to_numpy())
+        centred: Floats = scores - scores.mean()
         return centred
 
     def _unbounded(self) -> str:
         """Return why the scores are undefined; empty if they are not."""
         if not np.isnan(self._scores).any():
             return ""
-        if not _reached((self._wins + self._wins.T)[None]).all():
+        if not _reached(self._wins + self._wins.T).all():
             return "not all systems were compared, not even through others, so there are no scores"
-        reached = _reached(self._wins[None])[0]
+        reached = _reached(self._wins)
         top = [
             str(name) for number, name in enumerate(self._names) if not (reached[:, number] & ~reached[number]).any()
         ]
@@ -240,11 +216,11 @@ class _ChoiceComparison(Comparison):
 
 
 def _reached(wins: Floats) -> NDArray[np.bool_]:
-    """Return which system won, directly or through others, against which: resamples by systems by systems.
+    """Return which system won, directly or through others, against which: systems by systems.
 
     Scores exist if each did against each (Ford 1957).
     """
-    reached = (wins > 0) | np.eye(wins.shape[1], dtype=np.bool_)
-    for _ in range(wins.shape[1].bit_length()):
+    reached = (wins > 0) | np.eye(len(wins), dtype=np.bool_)
+    for _ in range(len(wins).bit_length()):
         reached = (reached.astype(np.float32) @ reached) > 0
     return reached

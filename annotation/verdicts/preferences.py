@@ -36,7 +36,7 @@ def preferred(ratings: pd.DataFrame, pairs: Sequence[Pair], design: Design) -> S
     by_language = dict(iter(choices.groupby("language")))
     tables = []
     for language, part in {"": choices, **(by_language if len(by_language) > 1 else {})}.items():
-        done = bradley_terry(part, seed=design.seed, over=design.rule.interval)
+        done = bradley_terry(part, over=design.rule.interval)
         tables.append([frame.assign(language=language) for frame in (done.systems, done.differences)])
     systems, differences = (pd.concat(frames, ignore_index=True) for frames in zip(*tables, strict=True))
     return SideBySide(systems, differences)

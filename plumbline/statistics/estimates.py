@@ -199,15 +199,12 @@ class Bootstrap:
         as_far = np.abs(self.defined - self.value) >= abs(self.value) - _EQUAL
         return float((1 + as_far.sum()) / (1 + len(self.defined)))
 
-    def percentile(
-        self, undefined: str = "no interval: undefined", ends: tuple[float, float] = _ENDLESS, *, tail: float = 0.025
-    ) -> Estimate:
+    def percentile(self, undefined: str = "no interval: undefined", ends: tuple[float, float] = _ENDLESS) -> Estimate:
         """Return the statistic with its 95% percentile interval over the defined resamples (2.5% and 97.5%).
 
         Args:
             undefined: begins the reason where the statistic, or more than a tenth of the resamples, is undefined.
             ends: the least and the most that the statistic can be.
-            tail: the share of resamples beyond either end; of few units that of `expanded_tail` covers better.
 
         Returns:
             The estimate, whose ends are NaN where `reason` says why: where all resamples are equal, for one.
@@ -219,7 +216,7 @@ class Bootstrap:
             return Estimate.alone(self.value, f"{undefined} in {number - len(defined)} of {number} resamples", self.n)
         if np.ptp(defined) < _EQUAL:
             return Estimate.alone(self.value, ALIKE, self.n)
-        low, high = percentiles(defined, tail)
+        low, high = percentiles(defined)
         return Estimate(value=self.value, low=max(ends[0], low), high=min(ends[1], high), n=self.n)
 
 
@@ -242,12 +239,11 @@ def expanded_tail(n: int) -> float:
     return float(scipy.special.ndtr(math.sqrt(n / (n - 1)) * scipy.special.stdtrit(n - 1, _TAIL)))
 
 
-def percentiles(values: Floats, tail: float = 0.025) -> tuple[float, float]:
+def percentiles(values: Floats) -> tuple[float, float]:
     """Return the 2.5% and the 97.5% quantile of values, interpolated linearly.
 
     Args:
         values: at least one number, in any order; NaN makes both ends NaN.
-        tail: the share of values beyond either end, if it is not 2.5%.
 
     Returns:
         (low, high), between which 95% of the values lie.
@@ -261,7 +257,7 @@ def percentiles(values: Floats, tail: float = 0.025) -> tuple[float, float]:
     >>> percentiles(np.arange(41.0))
     (1.0, 39.0)
     """
-    low, high = np.quantile(values, [tail, 1 - tail])
+    low, high = np.quantile(values, [_TAIL, 1 - _TAIL])
     return float(low), float(high)
 
 
