@@ -90,10 +90,18 @@ def alone(study: Study) -> contextlib.AbstractContextManager[None]:
 
 def offered(records: CampaignRecords) -> str:
     """Return how people may have come to see the sample, in words; empty where they cannot have."""
-    for offering in records.offerings:
-        if not offering.to.startswith(_TRIED):
-            return f"offered to raters ({offering.to}, {offering.at:%Y-%m-%d})"
+    if real := _real(records):
+        return f"offered to raters ({real[0].to}, {real[0].at:%Y-%m-%d})"
     return "rated" if records.has(RATINGS) and len(records.all_ratings) else ""
+
+
+def _real(records: CampaignRecords) -> list[Offering]:
+    return [offering for offering in records.offerings if not offering.to.startswith(_TRIED)]
+
+
+def places_asked(records: CampaignRecords) -> set[str]:
+    """Return where raters were asked: rehearsals and tests only while nobody is asked in earnest."""
+    return {offering.to for offering in _real(records) or records.offerings}
 
 
 def offered_to_raters(records: CampaignRecords) -> bool:
@@ -158,7 +166,7 @@ def refuse_other_sample(records: CampaignRecords, *, cut_off: bool = False) -> N
     The offered sample with its later extensions is accepted. An extension that was cut off must be finished first, so
     it is refused, unless `cut_off` says that the caller finishes it.
     """
-    real, waves = [offering for offering in records.offerings if not offering.to.startswith(_TRIED)], records.waves
+    real, waves = _real(records), records.waves
     for name, file in (("pairs", PAIRS), ("controls", CONTROLS)) if real else ():
         hashes = {getattr(real[-1], f"{name}_sha256")}
         for wave in waves:

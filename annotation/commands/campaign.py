@@ -17,7 +17,7 @@ from annotation.argilla.publish import Publication
 from annotation.argilla.simulate import simulate
 from annotation.argilla.training import training_lines
 from annotation.campaign.names import known_names, named, pseudonym_of
-from annotation.campaign.offering import ARGILLA, LEDGER, alone, present_campaigns
+from annotation.campaign.offering import ARGILLA, LEDGER, alone, places_asked, present_campaigns
 from annotation.campaign.records import OFFERED, PAIRS, RATINGS, SUPPLY, CampaignRecords, collected_files, shown_files
 from annotation.commands.annotators import unread_lines
 from annotation.crowd.tally import counted
@@ -269,7 +269,7 @@ def collect_answers(  # noqa: PLR0913  # a command's options
     """
     study, home = options.load(), options.home
     records = CampaignRecords(study)
-    places = {offering.to for offering in records.offerings}
+    places = places_asked(records)
     if archive or participants or places - {ARGILLA}:
         from annotation.crowd.commands import collect_archive, collect_campaigns  # noqa: PLC0415 (a crowd alone)
     if bool(csv) != bool(columns):

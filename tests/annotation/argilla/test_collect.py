@@ -25,18 +25,22 @@ from annotation.argilla.publish import publish
 from annotation.argilla.simulate import simulate
 from annotation.campaign.counting import counting_ratings
 from annotation.campaign.names import WORKER
+from annotation.campaign.offering import LEDGER, CampaignName, Mode, begin_offering
 from annotation.campaign.records import CampaignRecords
 from annotation.campaign.rubric import load_rubric
+from annotation.crowd.ledger import BatchOffer, Ledger
 from annotation.ratings.answers import Answer, SourcePart, keep
 from annotation.ratings.decisions import decide, withdraw
 from annotation.status.progress import read_members
 from annotation.verdicts.acceptance import accept
+from plumbline import __main__ as commands
 from plumbline.errors import DataError, ServiceError
 from plumbline.manifest import Manifest
 from plumbline.records import Rating
 from plumbline.study import ROOT, Study
 from tests import forks
 from tests.annotation.campaigns import Make, answer, dataset, pending, published_study, rater, ratings_of, small
+from tests.annotation.crowd.offers import batch_offer
 from tests.annotation.kinds import RULES, ask, rubric
 
 
@@ -85,6 +89,21 @@ def test_collected_ratings_say_who_when_and_in_which_state(argilla: Argilla, var
     assert set(known["status"]) == {"draft", "discarded"} and known["seconds"].between(0, 60).all()
     assert len(counting_ratings(ratings, 3)) == 4
     pd.testing.assert_frame_equal(ratings, collect(study, argilla))
+
+
+@pytest.mark.parametrize("mode", ["test", "sandbox"])
+def test_a_crowds_platform_is_not_asked_about_trials_of_a_study_in_argilla(
+    argilla: Argilla, home: server.Home, variant: Make, monkeypatch: pytest.MonkeyPatch, mode: Mode
+) -> None:
+    study = small(variant, f"tried-{mode}", transformations=["paraphrasing"])
+    name = CampaignName("prolific", mode)
+    begin_offering(CampaignRecords(study), str(name), load_rubric(study))
+    with Ledger(study.scratch / LEDGER, study.name, *name) as ledger:
+        ledger.add_batches([BatchOffer(batch_offer(study, 2).batch, 1, 100)])
+    publish(study, argilla)
+    monkeypatch.delenv("PROLIFIC_TOKEN", raising=False)
+    places = ["--study", str(study.file), "--exports", str(study.folder.parent), "--data", str(home.path)]
+    assert commands.run(["collect", *places]) == 0
 
 
 def test_an_admin_who_can_see_a_dataset_is_not_asked_to_rate_it(argilla: Argilla, variant: Make) -> None:
