@@ -17,7 +17,7 @@ import math
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tqdm import tqdm
@@ -65,7 +65,7 @@ class Launch:
 
     posted: int = 0  #: batches offered now
     extended: int = 0  #: offers opened again, or to more workers
-    open: int = 0  #: offers that workers can take or are working on
+    open: Mapping[str, str] = field(default_factory=dict)  #: by batch, offers that workers can take or are working on
     waiting: int = 0  #: batches that are offered when earlier ones are done
     stopped: str = ""  #: why the launch stopped early; empty if it did not
     troubles: tuple[str, ...] = ()  #: why batches could not be offered, or opened again
@@ -246,10 +246,8 @@ class CrowdCampaign:
         finally:
             self._note_replaced(lost_work)
         ids = self.posted_ids()
-        open_now = sum(self.platform.posted(key).open for key in ids.values())
-        return Launch(
-            len(ids) - len(states), len(extended), open_now, len(offered) - len(ids), stopped, tuple(troubles)
-        )
+        waiting = len(offered) - len(ids)
+        return Launch(len(ids) - len(states), len(extended), self._open(ids), waiting, stopped, tuple(troubles))
 
     def _launch_test(self, pilot: int, begin: Callable[[], object]) -> Launch:
         """Offer one batch, to one test participant and at no cost: the first that a launch without ratings offers."""
@@ -268,7 +266,10 @@ class CrowdCampaign:
             self.platform.restore(self.shown(offer))
         self.refresh()
         posted = self.posted_ids()
-        return Launch(len(posted) - len(earlier), 0, sum(self.platform.posted(key).open for key in posted.values()))
+        return Launch(len(posted) - len(earlier), 0, self._open(posted))
+
+    def _open(self, posted: Mapping[str, str]) -> dict[str, str]:
+        return {batch_id: key for batch_id, key in posted.items() if self.platform.posted(key).open}
 
     def _check(self, batches: Sequence[BatchOffer]) -> None:
         """Raise StudyError if a batch cannot be offered, before the first one costs money."""

@@ -267,10 +267,10 @@ def launch_batches(
         done = campaign.launch(pilot, lambda: begin_offering(campaign.records, name, rubric))
         campaign.say(
             f"{count(done.posted, 'batch', 'batches')} offered now, {done.extended} opened again;"
-            f" {done.open} {'is' if done.open == 1 else 'are'} open,"
+            f" {len(done.open)} {'is' if len(done.open) == 1 else 'are'} open,"
             f" {done.waiting} {'waits' if done.waiting == 1 else 'wait'} until earlier batches are done"
         )
-        for line in campaign.platform.launch_lines(campaign.posted_ids()):
+        for line in campaign.platform.launch_lines(done.open):
             campaign.say(line)
         for line in done.troubles:
             campaign.say(f"refused: {line}")

@@ -227,7 +227,7 @@ class Platform(ABC):
         """The address where a coordinator sees an offer as workers do."""
 
     def launch_lines(self, posted_ids: Mapping[str, str]) -> Iterator[str]:
-        """Yield what a coordinator does with each offer after a launch; `posted_ids` are by batch."""
+        """Yield what a coordinator does with each open offer after a launch; `posted_ids` are by batch."""
         for batch_id, posted_id in posted_ids.items() if self.mode != "live" else ():
             yield f"try batch {batch_id}: {self.preview(posted_id)}"
 

@@ -12,7 +12,7 @@ from annotation.campaign.offering import LEDGER, CampaignName
 from annotation.campaign.records import CampaignRecords
 from annotation.crowd import judging, pay
 from annotation.crowd.batches import Batch
-from annotation.crowd.campaign import Launch, next_batches
+from annotation.crowd.campaign import next_batches
 from annotation.crowd.collecting import collect
 from annotation.crowd.ledger import Ledger, Work
 from annotation.crowd.mturk.adapter import MTurk
@@ -80,7 +80,8 @@ def test_batches_to_come_leave_withdrawn_pairs_out_and_those_that_are_out_stay(v
 def test_a_campaign_from_the_first_offer_to_the_last_cent(variant: Make, site: MTurkSite) -> None:
     study = drawn(variant)
     # 12 pairs in batches of 4 are three batches; half of them, rounded down, is one for each worker: one open at a time
-    assert launch(study, site) == Launch(posted=1, open=1, waiting=2)
+    done = launch(study, site)
+    assert (done.posted, len(done.open), done.waiting) == (1, 1, 2)
     for number in range(3):
         (hit,) = [
             key for key, one in site.hits.items() if len([a for a in site.assignments.values() if a.hit is one]) < 2
@@ -301,7 +302,8 @@ def test_an_offer_that_ended_short_of_workers_is_opened_again(variant: Make, sit
     (hit,) = site.hits
     work(study, site, hit, "one")
     site.expire(hit)
-    assert launch(study, site) == Launch(extended=1, open=1, waiting=2)
+    done = launch(study, site)
+    assert (done.posted, done.extended, list(done.open.values()), done.waiting) == (0, 1, [hit], 2)
     work(study, site, hit, "two")
     assert site.hits[hit].places == 2
 
