@@ -26,6 +26,7 @@ from annotation.campaign.records import CampaignRecords
 from annotation.crowd.account import AccountOffer, AccountPlatform
 from annotation.crowd.platform import Offer, Opening, RefusedError, Submission, platform_class
 from annotation.human.forms import Skill
+from annotation.human.order import drawing_of
 from annotation.human.simulated import rehearsal_of
 from annotation.questions.question import Value
 from annotation.ratings.answers import Answer
@@ -157,11 +158,12 @@ class MadeUpCrowd(AccountPlatform):
         """Return the worker's simulated answers, each pair with an equal share of the time."""
         work = self._works[submission.submission_id]
         worker, at = worker_of(self._seed, work.worker), (work.submitted_at or datetime.now(UTC)).isoformat()
-        seconds = round(work.seconds / len(offer.pairs), 1)
+        seconds, drawing = round(work.seconds / len(offer.pairs), 1), drawing_of(self._study, offer.pairs)
+        orders = drawing.drawn_for(worker.name, offer.pairs) if drawing is not None else {}
         return [
             Answer(
                 pair_id=pair.pair_id, values=self._felt(worker, pair.pair_id), submitted_at=at, seconds=seconds,
-                comment="REHEARSAL",
+                comment="REHEARSAL", **orders.get(pair.pair_id, {}),
             )
             for pair in offer.pairs
         ]  # fmt: skip

@@ -8,11 +8,12 @@ an original that are rated on one page (`sample.together`).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
-from annotation.human.forms import form_of
+from annotation.human.forms import TaskQuestion, form_of
 from annotation.human.records import ANSWERS, ITEMS, MODEL_ANSWERS, TASKS, HumanAnswer, HumanItem, HumanTask
 from annotation.human.tasks import read_tasks
 from plumbline.errors import DataError
@@ -35,6 +36,34 @@ class OrderDrawing:
     questions: tuple[str, ...] = ()  #: the questions about one candidate each, in the candidates' order
     options: tuple[str, ...] = ()  #: the labels that each name a candidate
     groups: Mapping[str, str] | None = None  #: by pair, the group of records shown together: 32 hexadecimal digits
+
+    @classmethod
+    def of_candidates(cls, seed: str, questions: Sequence[TaskQuestion], pairs: Sequence[Pair]) -> Self:
+        """Return the drawing for items that have their candidates in one field; none are drawn if numbers differ."""
+        numbers = {len(field.value) for pair in pairs for field in fields_of(pair) if field.name == FIELD}
+        if len(numbers) != 1:
+            return cls(seed)
+        (number,) = numbers
+        about = tuple(question.name for question in questions if question.position)[:number]
+        labels = tuple(f"d{position}" for position in range(1, number + 1))
+        name_candidates = any(set(labels) <= set(question.labels) for question in questions)
+        return cls(seed, number, about, labels if name_candidates else ())
+
+    def drawn_for(self, rater: str, pairs: Sequence[Pair]) -> dict[str, dict[str, Any]]:
+        """Return by pair the order and turn in which a simulated rater sees it, as a server draws them."""
+
+        def drawn(name: object) -> str:
+            return identity("order-of-rater-v1", self.seed, rater, name)
+
+        groups = {pair.pair_id: (self.groups or {}).get(pair.pair_id, pair.pair_id) for pair in pairs}
+        queue = sorted(groups, key=lambda pair_id: (drawn(groups[pair_id]), drawn(pair_id)))
+        candidates, places = " ".join(map(str, sorted(range(1, self.number + 1), key=drawn))), Counter[str]()
+        orders = dict[str, dict[str, Any]]()
+        for turn, pair_id in enumerate(queue, 1):
+            places[groups[pair_id]] += 1
+            order = candidates if self.groups is None else str(places[groups[pair_id]])
+            orders[pair_id] = {"order": order, "turn": turn}
+        return orders
 
     def of_dataset(self) -> dict[str, Any]:
         """Return the drawing as a dataset's metadata, which `plumbline_argilla.entries` reads."""
@@ -72,21 +101,14 @@ def drawing_of(study: Study, pairs: Sequence[Pair]) -> OrderDrawing | None:
     seed = identity("order-of-raters-v1", study.sample.seed, pool, pairs[0].language, pairs[0].output_language)
     if pages:
         return OrderDrawing(seed, groups=pages)
-    task = next(task for task in read_tasks(study) if task.task == pool)
-    form = form_of(task)
-    if form.per_candidate:  # raters see the records of a query together
-        items = read_records(study.folder / ITEMS, HumanItem, study.command(_COMMAND))
-        of_task = [item for item in items if item.task == task.task]
-        groups = {record: identity("query-v1", pool, item.item)[:32] for item in of_task for record in item.records}
-        return OrderDrawing(seed, groups=groups)
-    numbers = {len(field.value) for pair in pairs for field in fields_of(pair) if field.name == FIELD}
-    if len(numbers) != 1:
-        return OrderDrawing(seed)
-    (number,), questions = numbers, form.questions()
-    about = tuple(question.name for question in questions if question.position)[:number]
-    labels = tuple(f"d{position}" for position in range(1, number + 1))
-    name_candidates = any(set(labels) <= set(question.labels) for question in questions)
-    return OrderDrawing(seed, number, about, labels if name_candidates else ())
+    form = form_of(next(task for task in read_tasks(study) if task.task == pool))
+    if not form.per_candidate:
+        return OrderDrawing.of_candidates(seed, form.questions(), pairs)
+    items = read_records(study.folder / ITEMS, HumanItem, study.command(_COMMAND))
+    of_task = [item for item in items if item.task == pool]
+    # Raters see the records of a query together.
+    groups = {record: identity("query-v1", pool, item.item)[:32] for item in of_task for record in item.records}
+    return OrderDrawing(seed, groups=groups)
 
 
 def pages_shown(study: Study, pairs: Iterable[Pair]) -> dict[str, str]:

@@ -22,13 +22,14 @@ from annotation.crowd.pay import dollars
 from annotation.crowd.rehearsal import MadeUpCrowd, worker_of
 from annotation.crowd.summary import read_summaries
 from annotation.export import export
+from annotation.human.order import pages_shown
 from annotation.report.page import write_report
 from annotation.status.progress import stages_of
 from annotation.verdicts.acceptance import accept
 from plumbline.errors import DataError, StudyError
 from plumbline.manifest import Manifest
 from plumbline.study import Study
-from tests.annotation.campaigns import Make
+from tests.annotation.campaigns import SYSTEMS, Make, systems
 from tests.annotation.crowd import campaigns
 from tests.annotation.crowd.broken import BATCHES, REWARD, Broken, own, places, prepared, runs
 from tests.annotation.crowd.campaigns import CROWD, drawn, honest, step
@@ -55,6 +56,7 @@ def practise(study: Study, crowd: Crowd) -> list[str]:  # noqa: F811
             printed.append(crowd(study, "status"))
         printed.append(crowd(study, "launch", *PLAY[2:]))
         if "0 are open, 0 wait" in printed[-1][1]:
+            assert "try batch" not in printed[-1][1]  # none can be
             break
     owed = re.findall(r"Next: plumbline crowd bonus .*(--max-cost) (\d+)", printed[-1][1])
     printed.append(crowd(study, "bonus", *(owed[0] if owed else PLAY[2:4]), "--yes"))
@@ -117,6 +119,20 @@ def test_a_fee_that_is_left_out_is_said(variant: Make, crowd: Crowd) -> None:  #
     plan, launched = crowd(study, "plan", "--platform", "rehearsal"), crowd(study, "launch", *PLAY)
     left_out = "without a fee of the platform, as crowd.fee names none"
     assert launched[0] == 0 and left_out in plan[1] and left_out in crowd(study, "status")[1]
+
+
+def test_each_worker_saw_the_outputs_of_a_page_in_an_order_of_their_own(tmp_path: Path, crowd: Crowd) -> None:  # noqa: F811
+    study = systems(tmp_path, *SYSTEMS, sample={"pairs": 6, "together": True, "batch": 9}, crowd=CROWD)
+    crowd(study, "launch", *PLAY)
+    for _ in range(4):
+        assert crowd(study, "collect")[0] == 0
+    ratings = CampaignRecords(study).ratings.drop_duplicates(["pair_id", "rater_id"])
+    pages = ratings["pair_id"].map(pages_shown(study, CampaignRecords(study).shown))
+    seen = ratings.assign(page=pages).sort_values("turn").groupby(["batch", "rater_id", "page"])
+    assert len(seen) >= 4
+    for _, page in seen:
+        assert page["order"].to_list() == ["1", "2", "3"] and page["turn"].max() - page["turn"].min() == 2
+    assert len({tuple(page["transformation"]) for _, page in seen}) > 1
 
 
 def test_the_same_seed_gives_the_same_crowd(variant: Make, tmp_path: Path) -> None:
