@@ -108,6 +108,32 @@ def test_the_same_commands_on_an_argilla_elsewhere(argilla: Argilla, home: serve
         call(server.Connection(argilla.url, "wrong"), "GET", "users")
 
 
+def test_a_session_that_a_link_opened_ends_with_the_role_that_it_gave_and_with_the_link(
+    argilla: Argilla, home: server.Home
+) -> None:
+    reached = connection(argilla)
+    accounts.add(reached, home, ["rising"])
+    user = accounts.account_of(reached, "rising")
+    with httpx.Client(base_url=argilla.url, trust_env=False) as browser:
+
+        def enter(token: str = "") -> httpx.Response:
+            browser.get("/work/link")
+            return browser.post("/work/link", data={"token": token} if token else {})
+
+        def status(session: str) -> int:
+            return browser.get("/api/v1/me", headers={"Authorization": f"Bearer {session}"}).status_code
+
+        session = enter(accounts.new_link(reached, "rising").token).json()["access_token"]
+        assert status(session) == 200
+        for role in ("owner", "admin"):
+            argilla.request("PATCH", f"/users/{user['id']}", json={"role": role})
+            assert status(session) == 401 and enter().status_code == 410
+        argilla.request("PATCH", f"/users/{user['id']}", json={"role": "annotator"})
+        session = enter().json()["access_token"]
+        assert status(session) == 200 and accounts.revoke_link(reached, "rising")
+        assert status(session) == 401 and enter().status_code == 410
+
+
 def test_a_server_that_is_silent_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ARGILLA_API_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("ARGILLA_API_KEY", "an.owner")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from argilla_server.enums import UserRole
 from argilla_server.security.authentication.db.api_key_backend import APIKeyAuthenticationBackend
 from argilla_server.security.authentication.db.bearer_token_backend import BearerTokenAuthenticationBackend
 from argilla_server.security.authentication.jwt import JWT
@@ -25,7 +26,9 @@ def end_sessions(is_released: Callable[[UserInfo, str], bool]) -> None:
         if found is None:
             return None
         browser = JWT.decode((await self.scheme(request)).credentials).get("browser")
-        return None if browser and is_released(found[1], browser) else found
+        if browser and (found[1].role != UserRole.annotator or is_released(found[1], browser)):
+            return None  # a link, or a page of the crowd, lets an annotator in and nobody else
+        return found
 
     BearerTokenAuthenticationBackend.authenticate = checked
     APIKeyAuthenticationBackend.authenticate = key_checked
