@@ -151,10 +151,11 @@ def test_argillas_pages_work_under_their_policy(site: Site, page: Page) -> None:
 
 
 def test_unknown_hosts_are_refused_where_an_address_is_set(site: Site) -> None:
-    def status(host: str) -> int:
-        return httpx.get(f"{site.connection.url}/api/v1/version", headers={"Host": host}, trust_env=False).status_code
+    def status(host: str, path: str = "/api/v1/version") -> int:
+        return httpx.get(f"{site.connection.url}{path}", headers={"Host": host}, trust_env=False).status_code
 
-    assert status("rebound.example") == 200  # no address is known yet, and a proxy may send any
+    for path in ("/api/v1/version", "/work", "/work/link"):  # no address is known yet, and a proxy may send any
+        assert status("rebound.example", path) == status("[", path) == 200
     rooms = site.home.path / "crowd" / "rooms.json"
     rooms.parent.mkdir(mode=0o700, exist_ok=True)
     entry = {"address": "https://Argilla.example.org"}
@@ -166,6 +167,13 @@ def test_unknown_hosts_are_refused_where_an_address_is_set(site: Site) -> None:
             assert status(host) == 421, host
     finally:
         rooms.unlink()
+
+
+@pytest.mark.parametrize(("scheme", "secure"), [("https", True), ("https, http", True), ("http", False), ("", False)])
+def test_a_browser_that_came_by_https_sends_its_cookie_by_https_alone(site: Site, scheme: str, secure: bool) -> None:
+    headers = {"X-Forwarded-Proto": scheme} if scheme else {}
+    cookie = httpx.get(f"{site.connection.url}/work/link", headers=headers, trust_env=False).headers["set-cookie"]
+    assert ("; Secure" in cookie, "; HttpOnly" in cookie) == (secure, True)
 
 
 class Clock:

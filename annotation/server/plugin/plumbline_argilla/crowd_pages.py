@@ -56,7 +56,8 @@ def guarded(text: str, nonce: str, status: int = 200, *, asks: bool) -> HTMLResp
 
 def hand_cookie(reply: Response, request: Request, name: str, value: str, path: str) -> None:
     """Give a browser a cookie that its scripts cannot read, for one path of this server."""
-    secure = request.headers.get("x-forwarded-proto", request.url.scheme) == "https"
+    scheme = request.headers.get("x-forwarded-proto", request.scope["scheme"])
+    secure = scheme.partition(",")[0].strip() == "https"  # of several proxies, the first one's
     reply.set_cookie(name, value, COOKIE_SECONDS, path=path, httponly=True, samesite="lax", secure=secure)
 
 

@@ -44,8 +44,25 @@ from .crowd_pages import COOKIE_SECONDS, hand_cookie
 from .work_page import BASE, LINK, link_page
 
 COOKIE = "plumbline_rater"
-SECONDS = 30 * 86400
+DAYS = 30
+SECONDS = (DAYS + 2) * 86400  # the last day is whole in every time zone
 NOTHING, NO_COOKIE, ELSEWHERE, GONE = 204, 400, 409, 410  # statuses, for which link.js has words
+
+
+async def annotator(
+    user_id: UUID,
+    db: Annotated[AsyncSession, Depends(get_async_db)],
+    current_user: Annotated[User, Security(auth.get_current_user)],
+) -> str:
+    """Return the id of an account that can have a link, for who may change accounts."""
+    await authorize(current_user, UserPolicy.update)
+    user = await User.get_or_raise(db, user_id)
+    if not user.is_annotator or user.username.startswith(WORKER):
+        raise UnprocessableEntityError("only annotators' accounts can have a link")
+    return str(user.id)
+
+
+Account = Annotated[str, Depends(annotator)]
 
 
 class Links:
@@ -104,38 +121,19 @@ class Links:
             self._hand_cookie(reply, request, secret, "")
         return reply
 
-    async def make(
-        self,
-        user_id: UUID,
-        db: Annotated[AsyncSession, Depends(get_async_db)],
-        current_user: Annotated[User, Security(auth.get_current_user)],
-    ) -> dict[str, str]:
+    async def make(self, account: Account) -> dict[str, str]:
         """Return the token of an annotator's new link, and the day on which it ends."""
-        account = await self._account(user_id, db, current_user)
         token = self._seal.close("link", account, seconds=SECONDS)
         _, number = self._opened_token(token)
         self._book.renew(account, number)
-        return {"token": token, "until": f"{datetime.now(UTC) + timedelta(seconds=SECONDS):%Y-%m-%d}"}
+        return {"token": token, "until": f"{datetime.now(UTC) + timedelta(days=DAYS):%Y-%m-%d}"}
 
-    async def revoke(
-        self,
-        user_id: UUID,
-        db: Annotated[AsyncSession, Depends(get_async_db)],
-        current_user: Annotated[User, Security(auth.get_current_user)],
-    ) -> dict[str, bool]:
+    async def revoke(self, account: Account) -> dict[str, bool]:
         """End an annotator's link; return whether there was one."""
-        account = await self._account(user_id, db, current_user)
         found = self._file.exists() and bool((self._book.link(account) or ("",))[0])
         if found:
             self._book.renew(account, "")
         return {"ended": found}
-
-    async def _account(self, user_id: UUID, db: AsyncSession, current_user: User) -> str:
-        await authorize(current_user, UserPolicy.update)
-        user = await User.get_or_raise(db, user_id)
-        if not user.is_annotator or user.username.startswith(WORKER):
-            raise UnprocessableEntityError("only annotators' accounts can have a link")
-        return str(user.id)
 
     def _opened_token(self, token: str) -> tuple[str, str]:
         """Return a token's account and number, empty for one that is not ours or too old."""

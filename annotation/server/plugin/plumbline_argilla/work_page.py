@@ -22,6 +22,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import Route
 
+from argilla_embedded.hosts import named
 from argilla_embedded.setup import Setup
 
 from . import rate
@@ -64,9 +65,10 @@ async def _page(request: Request, title: str, name: str) -> HTMLResponse:
     """Return a page, which says before anybody is signed in whose it is and whom to ask."""
     room = _room(request)
     words, studies = room["words"], await _studies()
-    rows = [(words["server"], request.url.hostname or "")]
+    rows = []
     for study, contact in studies:
         rows += [(words["study"], study), *([(words["ask"], contact)] if contact else [])]
+    rows.append((words["server"], named(f"//{request.headers.get('host', '')}")))
     about = "".join(f"<dt>{escape(label)}</dt><dd><bdi>{escape(value)}</bdi></dd>" for label, value in rows)
     whom = ", ".join(dict.fromkeys(contact for _, contact in studies if contact)) or words["sender"]
     whom = f"\u2068{whom}\u2069"  # in its own direction
