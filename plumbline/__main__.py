@@ -56,15 +56,20 @@ def run(words: Sequence[str]) -> int:
             return 0
         return int(done or 0)
     except CycloptsError as error:
-        fault, name = " ".join(str(error).split()).rstrip("."), error.argument.name if error.argument else ""
-        if not name.startswith("-") and name not in fault:  # cyclopts names options only, not other words
-            fault = f"Invalid value for {name}: {fault}"
-        raise StudyError(f"{fault}; see `plumbline {command.name} --help`") from None
+        raise StudyError(f"{fault_in_words(error)}; see `plumbline {command.name} --help`") from None
     except ImportError as error:
         cause = error.__cause__ or error  # cyclopts says only which module it was importing
         if not isinstance(cause, ModuleNotFoundError) or (cause.name or "").partition(".")[0] in ("", *PACKAGES):
             raise
         raise missing_package(f"plumbline {command.name}", cause, command.extra) from None
+
+
+def fault_in_words(error: CycloptsError) -> str:
+    """Return what is wrong with a command's words, in one line that names the option or the argument."""
+    fault, name = " ".join(str(error).split()).rstrip("."), error.argument.name if error.argument else ""
+    if name.startswith("-") or name in fault:
+        return fault
+    return f"Invalid value for {name}: {fault}"  # cyclopts names options only
 
 
 def _say_next(options: cli.StudyOptions) -> None:

@@ -64,12 +64,7 @@ def invite(
     reads none of the study's languages gets one. Raises StudyError if nobody is named, for a person whom the study does
     not name, for an invalid name, and for links of another Argilla.
     """
-    people = study.raters.people
-    invited = list(dict.fromkeys(names or people or ()))
-    if not invited:
-        raise StudyError(f"{study.file} names nobody in raters.people; add names there, or to the command")
-    if people is not None and (unlisted := [name for name in invited if name not in people]):
-        raise StudyError(f"{study.file}: raters.people does not name {unlisted[0]!r}; add the name there first")
+    invited = people_to_invite(study, names)
     if links:
         accounts.refuse_without_links(connection)
     work = _work(CampaignRecords(study), ours=has_rating_page(connection))  # refused before accounts are made
@@ -91,6 +86,17 @@ def invite(
             text = _text(study, entry, link or (name, passwords[name] or ""), codes, queues)
             letters.append(Letter(name, pseudonyms[name], text))
     return letters
+
+
+def people_to_invite(study: Study, names: Sequence[str]) -> list[str]:
+    """Return `names`, or else the study's `raters.people`. Raises StudyError as `invite`."""
+    people = study.raters.people
+    invited = list(dict.fromkeys(names or people or ()))
+    if not invited:
+        raise StudyError(f"{study.file} names nobody in raters.people; add names there, or to the command")
+    if people is not None and (unlisted := [name for name in invited if name not in people]):
+        raise StudyError(f"{study.file}: raters.people does not name {unlisted[0]!r}; add the name there first")
+    return invited
 
 
 def entrance(address: str, *, has_page: bool) -> str:

@@ -34,6 +34,7 @@ from annotation.preview import FILE as PREVIEW
 from annotation.preview import write_preview
 from annotation.questions.wordings import addressed_lines
 from annotation.ratings.decisions import decide, review_text, waiting_text, withdraw
+from annotation.records import Decision
 from annotation.rounds import put_out, take_in
 from annotation.sampling.candidates import flagged_supply
 from annotation.sampling.controls import ControlDesign
@@ -109,6 +110,27 @@ def short_lines(study: Study, records: CampaignRecords) -> Iterator[str]:
             )
 
 
+def sample_lines(study: Study, records: CampaignRecords) -> Iterator[str]:
+    """Yield what a drawn sample lacks, and what it asks of people."""
+    if study.judging.does_tasks:
+        yield from task_lines(read_tasks(study), read_task_items(study))
+    design = ControlDesign.of(study, records.rubric)
+    for pool in design.unchecked(pair.pool for pair in records.pairs):
+        yield f"no controls for {pool}: add right answers, `expected`, to its `raters` (docs/transformations.md)"
+    if not study.raters.blocks and (lacking := design.lacking(records.pairs, records.controls)):
+        yield lacking
+    yield from short_lines(study, records)
+    for supply in records.drawn_from:
+        yield from supply.lines(study.judging)
+    texts = {(pair.language, pair.output_language) for pair in records.shown}
+    yield from addressed_lines(study, records.rubric, texts)
+    tally = counted(study, records.rubric, records.shown)
+    yield from tally.lines()
+    spare = len(records.controls) - tally.controls - tally.repeats
+    if spare and tally.in_batches and not study.raters.blocks:
+        yield f"{count(spare, 'further control')} for a pilot (crowd launch --pilot), which nobody is shown without one"
+
+
 def sample(
     *, options: CampaignOptions, extend: Annotated[str | None, Parameter(metavar="REASON")] = None
 ) -> StudyOptions:
@@ -137,27 +159,8 @@ def sample(
         f"{study.name}: {count(len(pairs), item)} drawn, and {checks} -> {study.folder / 'pairs.parquet'},"
         " controls.parquet"
     )
-    for line in task_lines(read_tasks(study), read_task_items(study)) if judging.does_tasks else ():
+    for line in sample_lines(study, records):
         print(f"  {line}")
-    for pool in ControlDesign.of(study, records.rubric).unchecked(pair.pool for pair in records.pairs):
-        print(f"  no controls for {pool}: add right answers, `expected`, to its `raters` (docs/transformations.md)")
-    lacking = ControlDesign.of(study, records.rubric).lacking(records.pairs, records.controls)
-    if lacking and not study.raters.blocks:
-        print(f"  {lacking}")
-    for line in [
-        *short_lines(study, records),
-        *(line for supply in records.drawn_from for line in supply.lines(judging)),
-        *addressed_lines(study, records.rubric, {(pair.language, pair.output_language) for pair in records.shown}),
-    ]:
-        print(f"  {line}")
-    tally = counted(study, records.rubric, records.shown)
-    for line in tally.lines():
-        print(f"  {line}")
-    spare = len(records.controls) - tally.controls - tally.repeats
-    if spare and tally.in_batches and not study.raters.blocks:
-        print(
-            f"  {count(spare, 'further control')} for a pilot (crowd launch --pilot), which nobody is shown without one"
-        )
     say_verdicts(study, pairs)
     say_flagged(records)
     say_unread(records, accounts.languages_unasked(options.home))
@@ -350,20 +353,15 @@ def review(
             print()
         return None if show_signs(evidence, names) else options
     with alone(study):
-        decision = decide(
-            study,
-            *raters,
-            exclude=bool(exclude),
-            reason=reason or "",
-            signs=evidence.signs,
-            names=names,
-        )
-    done = "excluded" if decision.exclude else "kept"
-    print(
-        f"{study.name}: {', '.join(named(rater, names) for rater in raters)} {'is' if len(raters) == 1 else 'are'}"
-        f" {done}: {decision.reason}"
-    )
+        decision = decide(study, *raters, exclude=bool(exclude), reason=reason or "", signs=evidence.signs, names=names)
+    say_decision(study, decision, [named(rater, names) for rater in raters])
     return options
+
+
+def say_decision(study: Study, decision: Decision, raters: Sequence[str]) -> None:
+    """Print the decision about raters, who are named as people know them."""
+    is_or_are, done = "is" if len(raters) == 1 else "are", "excluded" if decision.exclude else "kept"
+    print(f"{study.name}: {', '.join(raters)} {is_or_are} {done}: {decision.reason}")
 
 
 def show_signs(evidence: Evidence, names: Mapping[str, str]) -> bool:

@@ -23,7 +23,7 @@ from annotation.planning import (
 )
 from annotation.sampling.expected import ExpectedSample
 from annotation.statistics.summaries import Design
-from annotation.variation import RatingVariation, StudyVariations
+from annotation.variation import StudyVariations
 from annotation.verdicts.rules import in_words
 from annotation.verdicts.systems import asked, questions_of
 from generation.datasets.loading import iter_datasets
@@ -108,11 +108,15 @@ def plan_text(study: Study, planning: PlanOptions) -> str:
     expected = ExpectedSample.of(study, rubric)
     outlooks, tallies_of = planned(expected, sizes, planning.means, planning.given, planning.campaigns, seed)
     systems, variations, tables = systems_of(study), StudyVariations(study, design, planning.given), []
+    ends = study.raters.blocks[-1:]  # with blocks, no more pairs are rated
     for part in planned_rules(design):
         scale = design.asked(part.question).judged_scale
         variation, of_part = variations.of(part.question, part.label), outlooks[outlooks["rule"] == in_words(part)]
         rated = variation.between_systems.as_rated(scale)
-        apart = {size: _apart(study, size, systems, rated) for size in sizes} if systems > 1 else {}
+        apart = {
+            (pairs, raters): least_difference((min([pairs, *ends]), raters), systems, rated, looks_of(study))
+            for pairs, raters in (sizes if systems > 1 else ())
+        }
         table = _table(of_part, part, item, apart, by_blocks=by_blocks)
         tables.append({"words": in_words(part), "variation": variation, "ends": (scale[0], scale[-1]), "rows": table})
     facts = {
@@ -145,12 +149,6 @@ def systems_of(study: Study) -> int:
     return sum(kind.queue != "" for kind in study.kinds.values()) if study.judging.transforms else 0
 
 
-def _apart(study: Study, size: tuple[int, int], systems: int, rated: RatingVariation) -> float:
-    """Return how far apart two systems must be; with blocks by as many pairs as these have at most."""
-    most = study.raters.blocks[-1] if study.raters.blocks else size[0]
-    return least_difference((min(size[0], most), size[1]), systems, rated, looks_of(study))
-
-
 def looks_of(study: Study) -> list[float]:
     """Return the shares of the originals after which the study looks."""
     blocks = study.raters.blocks
@@ -169,7 +167,7 @@ def apart_text(study: Study, planning: PlanOptions) -> str:
     design, there_are = Design.of(study, rubric), originals_in(study)
     variations, expected = StudyVariations(study, design, planning.given), ExpectedSample.of(study, rubric)
     seed = study.sample.seed if planning.seed is None else planning.seed
-    looks = looks_of(study)
+    looks, most = looks_of(study), there_are or math.inf
     sources, rows = [], []
     for question, label in questions_of(design):
         name, scale = asked(question, label), design.asked(question).judged_scale
@@ -181,12 +179,12 @@ def apart_text(study: Study, planning: PlanOptions) -> str:
             needed = originals_needed(
                 apart, raters, systems, variation, scale, generator, looks=looks, campaigns=planning.campaigns
             )
-            low, high = ("" if n > (there_are or math.inf) or math.isnan(n) else f"{n:,.0f}" for n in needed)
-            size = (int(needed[1]), raters) if high else None
-            tally = tallies(expected, [size])[size] if size else None
-            prices = [f"{tally.answers:,}", f"{tally.hours:.1f}", f"{tally.cost / 100:,.0f}"] if tally else [_NONE] * 3
-            both = dict.fromkeys(end or _NONE for end in (low, high))
-            rows.append([name, str(raters), " to ".join(both), *prices])
+            ends, prices = dict.fromkeys(f"{n:,.0f}" if n <= most else _NONE for n in needed), [_NONE] * 3
+            if needed[1] <= most:
+                size = (int(needed[1]), raters)
+                tally = tallies(expected, [size])[size]
+                prices = [f"{tally.answers:,}", f"{tally.hours:.1f}", f"{tally.cost / 100:,.0f}"]
+            rows.append([name, str(raters), " to ".join(ends), *prices])
     table = columns(["Question", "Raters", "Originals", "Answers", "Hours", "Dollars"], rows)
     facts = {
         "study": study,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -91,7 +91,12 @@ class TaskDrawing:
             units[item.drawn_with if item.drawn_with and not item.labels else item.item].append(item)
         order = sorted(units, key=self.rank)
         if self.spec.balance == "label":
-            order = _in_turns(order, lambda name: ", ".join(sorted(units[name][0].labels)))
+            turns, placed = Counter[str](), list[tuple[int, int, str]]()
+            for name in order:
+                label = ", ".join(sorted(units[name][0].labels))
+                placed.append((turns[label], len(placed), name))
+                turns[label] += 1
+            order = [name for *_, name in sorted(placed)]  # labels alternate
         picked = set[str]()
         for name in order:
             if picked and len(picked) + len(units[name]) > self.spec.items:
@@ -100,15 +105,6 @@ class TaskDrawing:
             if len(picked) >= self.spec.items:
                 break
         return [item for item in items if item.item in picked]
-
-
-def _in_turns(names: Sequence[str], label: Callable[[str], str]) -> list[str]:
-    """Return the names ordered so that labels alternate."""
-    turns, placed = Counter[str](), list[tuple[int, int, str]]()
-    for name in names:
-        placed.append((turns[label(name)], len(placed), name))
-        turns[label(name)] += 1
-    return [name for *_, name in sorted(placed)]
 
 
 class TaskKind:

@@ -213,7 +213,8 @@ def hosted_html(
 
 def script_policy() -> str:
     """The part of a policy that lets the page's script run, and no other."""
-    return f"script-src {_hash(_code()[0])}"
+    name = base64.b64encode(hashlib.sha256(_code()[0].encode()).digest()).decode()
+    return f"script-src 'sha256-{name}'"
 
 
 @functools.cache
@@ -226,8 +227,3 @@ def _lean(source: str) -> str:
     """Return a script or style without indentation, empty lines and comments: services limit a page's length."""
     lines = (line.partition("  // ")[0].strip() for line in source.splitlines())
     return "\n".join(line for line in lines if line and not line.startswith("//"))
-
-
-def _hash(source: str) -> str:
-    """The name of an inline script or style in a policy."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()}'"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -55,18 +56,23 @@ class Arrivals:
         """
         if groups is None:
             return [id_ for part in self.parts for id_ in apart(shuffled(part, user_id), self.equals)]
-        members, parts = dict[str, list[str]](), list[list[str]]()
-        for part in self.parts:
-            parts.append(list(dict.fromkeys(groups[id_] for id_ in part if groups[id_] not in members)))
-            members |= {name: [] for name in parts[-1]}
+        members = defaultdict[str, list[str]](list)
         for id_ in shuffled([id_ for part in self.parts for id_ in part], user_id):
             members[groups[id_]].append(id_)
+        return [id_ for name in self.of_groups(groups).own_order(user_id) for id_ in members[name]]
+
+    def of_groups(self, groups: Mapping[str, str]) -> Arrivals:
+        """Return the groups as they came; equal ones have equal records."""
+        contents, parts = dict[str, list[str]](), list[list[str]]()
+        for part in self.parts:
+            parts.append(list(dict.fromkeys(groups[id_] for id_ in part if groups[id_] not in contents)))
+            for id_ in part:
+                contents.setdefault(groups[id_], []).append(self.alike.get(id_, id_))
         equals, first = dict[str, str](), dict[tuple[str, ...], str]()
-        for name, ids in members.items():
-            same = first.setdefault(tuple(sorted(self.alike.get(id_, id_) for id_ in ids)), name)
+        for name, records in contents.items():
+            same = first.setdefault(tuple(sorted(records)), name)
             equals |= {same: name, name: same} if same not in equals and same != name else {}
-        names = (name for part in parts for name in apart(shuffled(part, user_id), equals))
-        return [id_ for name in names for id_ in members[name]]
+        return Arrivals(parts, equals, {})
 
 
 def apart(ids: Sequence[str], equals: Mapping[str, str]) -> list[str]:

@@ -8,7 +8,7 @@ and never its place, so it means the same to every reader, and on servers that d
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Any
 from uuid import UUID
@@ -174,22 +174,27 @@ async def orders(
     every = every.where(Record.dataset_id == dataset_id).order_by(Record.inserted_at, Record.id)
     rows = [(record_id.hex, *row) for record_id, *row in await db.execute(every)]
     arrived, names = Arrivals.of(row[:3] for row in rows), {record: name for record, _, _, name, _ in rows}
-    groups = {record: group_of(record, metadata) for record, *_, metadata in rows}
-    answered, others = dict[UUID, set[str]](), set[UUID]()
-    given = select(Response.user_id, Response.record_id, User.role).join(Record).where(Record.dataset_id == dataset_id)
-    for user_id, record_id, role in await db.execute(given.join(User, Response.user_id == User.id)):
-        answered.setdefault(user_id, set()).add(record_id.hex)
-        others |= {user_id} if role != UserRole.annotator else set()
-    number, turns, places = mark.get("number", 0), dict[str, dict[str, int]](), dict[str, dict[str, int]]()
-    for user_id, own in answered.items():
-        queue, met = arrived.own_order(user_id, groups if mark.get("groups") else None), Counter[str]()
-        turns[str(user_id)] = {names[one]: turn for turn, one in enumerate(queue, 1) if one in own}
-        stood = {one: (met.update([groups[one]]), met[groups[one]])[1] for one in queue}
-        places[str(user_id)] = {names[one]: place for one, place in stood.items() if one in own}
-    drawn = {
-        str(user_id): [*range(1, number + 1)]  # owners and admins see the records' own order
-        if user_id in others
-        else [entry + 1 for entry in order_of(mark["seed"], user_id, number)]
-        for user_id in answered
-    }
-    return {"orders": drawn if number else {}, "turns": turns, "places": places if mark.get("groups") else {}}
+    groups = {record: group_of(record, metadata) for record, *_, metadata in rows} if mark.get("groups") else None
+    answered = defaultdict[tuple[UUID, UserRole], set[str]](set)
+    given = select(Response.user_id, User.role, Response.record_id).join(Record).where(Record.dataset_id == dataset_id)
+    for user_id, role, record_id in await db.execute(given.join(User, Response.user_id == User.id)):
+        answered[user_id, role].add(record_id.hex)
+    found: dict[str, dict[str, Any]] = {"orders": {}, "turns": {}, "places": {}}
+    for (user_id, role), own in answered.items():
+        queue, reader = arrived.own_order(user_id, groups), str(user_id)
+        found["turns"][reader] = {names[one]: turn for turn, one in enumerate(queue, 1) if one in own}
+        if groups is not None:
+            found["places"][reader] = {names[one]: place for one, place in places(queue, groups).items() if one in own}
+        if number := mark.get("number", 0):  # owners and admins see the records' own order
+            order = order_of(mark["seed"], user_id, number) if role == UserRole.annotator else range(number)
+            found["orders"][reader] = [entry + 1 for entry in order]
+    return found
+
+
+def places(queue: Sequence[str], groups: Mapping[str, str]) -> dict[str, int]:
+    """Return the place of each record in its group, from 1."""
+    found, met = dict[str, int](), Counter[str]()
+    for record in queue:
+        met[groups[record]] += 1
+        found[record] = met[groups[record]]
+    return found
