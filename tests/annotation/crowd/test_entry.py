@@ -372,6 +372,28 @@ def test_consent_is_dated(home: server.Home, study: Study, pid: str, visitor: Vi
 
 
 @pytest.mark.browser
+def test_who_discarded_too_much_is_asked_again_about_what_they_discarded(
+    argilla: Argilla, room: Room, pid: str, page: Page
+) -> None:
+    page.goto(f"{argilla.url}/crowd/enter/{room.room_id}?PROLIFIC_PID={pid}&STUDY_ID={'a' * 24}&SESSION_ID={'b' * 24}")
+    page.get_by_role("checkbox", name="I agree").check()
+    page.get_by_role("button", name="Begin").click()
+    for place in (1, 2):
+        expect(page.locator("#turn")).to_have_text(f"Pair {place} of 2")
+        page.get_by_role("button", name="I cannot judge this pair").click()
+        page.keyboard.press("2")
+    expect(page.get_by_role("heading", name="Too few pairs are rated")).to_be_visible()
+    page.get_by_role("link", name="Go on", exact=True).click()
+    expect(page.locator("#turn")).to_have_text("Pair 1 of 2")
+    expect(page.get_by_text("You discarded this")).to_be_visible()
+    page.keyboard.press("Enter")  # leaves it so
+    expect(page.locator("#turn")).to_have_text("Pair 2 of 2")
+    for key in ("4", "5", "Enter"):
+        page.keyboard.press(key)
+    expect(page.get_by_text(room.code, exact=True)).to_be_visible()
+
+
+@pytest.mark.browser
 def test_a_participant_works_through_a_room_in_the_browser(argilla: Argilla, room: Room, pid: str, page: Page) -> None:
     page.set_viewport_size({"width": 360, "height": 740})
     page.goto(f"{argilla.url}/crowd/enter/{room.room_id}?PROLIFIC_PID={pid}&STUDY_ID={'a' * 24}&SESSION_ID={'b' * 24}")

@@ -105,7 +105,7 @@ def finished(room: Mapping[str, Any], person: str) -> HTMLResponse:
 
 def too_few_rated(room: Mapping[str, Any], rated: int, least: int) -> HTMLResponse:
     """Return the page for participants who answered everything but discarded too much."""
-    target = pairs_page(room)
+    target = f"{pairs_page(room)}#discarded"
     body = (
         f"<p>{shown(room, 'too_few', rated=rated, all=int(room['records']), least=least)}</p>"
         f'<p><a class="button" href="{escape(target)}">{shown(room, "go_on")}</a></p>'

@@ -26,8 +26,7 @@ WORDS = {
     "left_many": "{n} pairs are still to be rated.",
     "too_few_title": "Too few pairs are rated",
     "too_few": "You rated {rated} of {all} pairs and discarded the others. For the completion code at least {least}"
-    " pairs have to be rated. Discarded pairs can still be rated:"
-    ' choose "discarded" in the list of states above the pairs.',
+    " pairs have to be rated. Discarded pairs can still be rated.",
     "not_go_on": "I do not want to go on",
     "questions": "Questions:",
 }

@@ -14,6 +14,7 @@
 //   previous(id) -> item | null       what was answered before this one, or last of all (null)
 //   end() -> {text, label, href | go} the last page: a sentence, and a link or what its button does
 //   closed                            a sentence where items can be looked at alone
+//   revisits                          whether it hands out what was answered before
 //   introduced                        whether the rater has read the instructions elsewhere
 //   door                              {href, label} of where to sign in again
 // All of them may return promises. An item is {id, texts, answer, questions, right}: its answer so far, questions that
@@ -841,7 +842,8 @@ function start(task, store) {
   const open = async () => {
     fill();
     await send();  // first: whether an answer of an earlier visit has arrived is not known, and none is counted twice
-    counter = await showProgress();
+    const n = await showProgress();
+    counter = store.revisits ? 0 : n;
     const first = makeIntro(advance);
     if ((store.introduced || remembered().has("seen")) && !store.closed) return advance();
     page("intro");

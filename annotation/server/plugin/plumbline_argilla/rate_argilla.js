@@ -3,6 +3,8 @@ const DATASET = location.pathname.split("/").pop(), AGAIN_MS = 20000, MOST = 100
 const terms = (entity, property, ...values) => ({type: "terms", scope: {entity, property}, values});
 const given = status => [terms("response", "status", status)];
 const OPEN = [terms("response", "status", "pending", "draft"), terms("record", "status", "pending")];
+// A participant of a crowd who discarded too much for the code is asked again about what they discarded.
+const AGAIN = location.hash === "#discarded";
 
 const argilla = async (task, questions, list, reader) => {
   const types = new Map(questions.map(question => [question.name, question.settings.type]));
@@ -88,7 +90,8 @@ const argilla = async (task, questions, list, reader) => {
     key: `${task.study} ${task.queue} ${reader.id}`,
     rater: reader.id,
     door: {href: room || `${BASE}/work?to=${encodeURIComponent(location.pathname)}`, label: WORDS.sign_in},
-    next: async n => handOut(await search(OPEN, Math.min(n + waiting.size, MOST))),
+    next: async n => handOut(await search(AGAIN ? given("discarded") : OPEN, Math.min(n + waiting.size, MOST))),
+    revisits: AGAIN,
     save: async (id, values, status, _, again) => {
       saving++;
       try {
