@@ -13,36 +13,35 @@ from . import rate
 from .crowd_words import place, said, shown
 
 COMPLETE = "https://app.prolific.com/submissions/complete?cc="
-#: The colours are those of the rating page, which follows these pages.
+#: They look as the rating page does, which comes between them.
 STYLE = (
-    rate.source("rate.css").partition("*, ")[0]
+    rate.source("rate.css")
     + """
-* { box-sizing: border-box; }
-body { font: 1rem/1.5 system-ui, sans-serif; max-width: 42rem; margin: 0 auto; padding: 1rem; overflow-wrap: anywhere;
-  background: var(--back); color: var(--ink); }
-h1 { font-size: 1.5rem; }
-a { color: var(--mark); }
-fieldset { border: 1px solid var(--edge); border-radius: .5rem; margin: 1rem 0; padding: .75rem; min-width: 0; }
-legend { font-weight: 600; padding: 0 .25rem; }
-label { display: block; padding: .5rem 0; }
-input { width: 1.25rem; height: 1.25rem; margin-inline-end: .5rem; vertical-align: middle; }
-input[type=text], input[type=password] { display: block; width: 100%; max-width: 24rem; height: auto; font: inherit;
-  padding: .5rem; color: inherit; background: var(--card); border: 1px solid var(--edge); border-radius: .5rem; }
-button, .button { display: inline-block; font: inherit; font-weight: 600; padding: .75rem 1.25rem; border-radius: .5rem;
-  border: 2px solid var(--mark); background: var(--mark); color: var(--on); text-decoration: none; cursor: pointer; }
-.quiet { background: none; border-color: transparent; padding-inline: 0; color: var(--mark); font-weight: 400; }
-button[disabled] { opacity: .6; }
-section { border-block: 1px solid var(--line); padding-block: .5rem; }
-h2 { font-size: 1.25rem; }
-thead th { overflow-wrap: normal; color: var(--soft); font-size: .9rem; }
-th, td { text-align: start; padding: .25rem 1.5rem .25rem 0; font-weight: inherit; }
-dl { display: grid; grid-template-columns: auto 1fr; gap: .25rem 1rem; margin: 0 0 1rem; }
-dt { color: var(--soft); }
-dd { margin: 0; }
-td { font-variant-numeric: tabular-nums; }
-[hidden] { display: none !important; }
-:focus-visible { outline: 3px solid var(--mark); outline-offset: 2px; }
-.code { font: 700 1.75rem/1 ui-monospace, monospace; letter-spacing: .1em; user-select: all; }
+main { max-width: 42rem; padding-block: 1.25rem 2rem }
+main > * + *, form > * + *, section > * + *, details > * + *, #work > * + * { margin-top: 1rem }
+h1 { font-size: 1.5rem; line-height: 1.25 }
+h2 { font-size: 1.25rem }
+a { color: var(--mark) }
+section { border-block: 1px solid var(--line); padding-block: .75rem }
+input[type=text], input[type=password] { display: block; width: 100%; max-width: 24rem; min-height: 2.75rem;
+  padding: .5rem .7rem; font: inherit; color: inherit; background: var(--back); border: 1px solid var(--edge);
+  border-radius: .6rem }
+label { display: block }
+fieldset > * + .point { margin-top: .5rem }
+table { width: 100%; border-collapse: collapse }
+thead th { overflow-wrap: normal; color: var(--soft); font-size: .9rem }
+th, td { padding: .6rem 0; border-bottom: 1px solid var(--line); text-align: start; font-weight: inherit }
+th + th, td { padding-inline-start: 1.5rem; text-align: end; font-variant-numeric: tabular-nums }
+dl { display: grid; grid-template-columns: auto 1fr; gap: .25rem 1rem; margin-bottom: 0 }
+dt { color: var(--soft) }
+dd { margin: 0 }
+#said:empty { margin: 0 }
+#said:not(:empty):has(~ form:not([hidden])) { padding: .5rem .8rem; background: var(--tint); border-radius: .5rem }
+.code { font: 700 1.75rem/1.3 ui-monospace, monospace; letter-spacing: .1em; user-select: all }
+@media (min-width: 48rem) {
+  main { margin-top: 6vh; padding: 1.75rem 2rem 2rem; background: var(--card); border: 1px solid var(--line);
+    border-radius: .9rem }
+}
 """
 )
 #: The rubric's guidelines are Markdown; tags in them are shown as text.
@@ -71,8 +70,9 @@ def entrance_body(room_id: str, room: Mapping[str, Any], ticket: str) -> str:
         f'<form method="post" action="{escape(room_id)}" autocomplete="off">'
         f'<input type="hidden" name="ticket" value="{escape(ticket)}">'
         f'<fieldset><legend>{shown(room, "consent")}</legend><p dir="auto">{escape(room["consent"])}</p>'
-        f'<label><input type="checkbox" name="consent" value="yes" required>{shown(room, "agree")}</label></fieldset>'
-        f"<p><button>{shown(room, 'begin')}</button></p></form>"
+        f'<label class="point"><input type="checkbox" name="consent" value="yes" required>'
+        f"{shown(room, 'agree')}</label></fieldset>"
+        f'<p><button class="button">{shown(room, "begin")}</button></p></form>'
         f"<p>{back(room, said(room, 'not_part'))} ({shown(room, 'returns')})</p>"
     )
 

@@ -72,7 +72,7 @@ def resume(room_id: str, room: Mapping[str, Any], left: int, ticket: str) -> HTM
         f"<p>{shown(room, 'left_one' if left == 1 else 'left_many', n=left)}</p>{contact(room)}"
         f'<form method="post" action="{escape(room_id)}">'
         f'<input type="hidden" name="ticket" value="{escape(ticket)}">'
-        f"<p><button>{shown(room, 'go_on')}</button></p></form>"
+        f'<p><button class="button">{shown(room, "go_on")}</button></p></form>'
     )
     return page(said(room, "welcome_back"), body, room=room, script=ONCE)
 

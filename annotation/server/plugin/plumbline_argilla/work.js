@@ -3,12 +3,14 @@ const $ = id => document.getElementById(id);
 
 const forget = () => [TOKEN, EXPIRES, STRATEGY].forEach(name => localStorage.removeItem(name));
 const say = words => { $("said").textContent = words; };
+const name = words => { document.querySelector("h1").textContent = document.title = words; };
 
 // Who came by a link comes back without it, in the same browser, until they sign out.
 async function door(again = true) {
   const status = again ? await byLink() : 0;
   if (status === 200) { await entered(); return; }
   if (status === 409 || status === 410) say(`${WORDS.gone} ${WORDS.new_link}`);
+  name(WORDS.sign_in);
   $("work").hidden = true;
   $("door").hidden = false;
   $("name").focus();
@@ -60,7 +62,9 @@ async function show(marks = true) {
   try {
     const [reader, work] = await Promise.all([ask("me"), allWork()]), on = next(work);
     $("out").textContent = `${WORDS.sign_out} (${reader.username})`;
+    name(WORDS.title);
     say(summary(work));
+    [$("meter").value, $("meter").max] = [sum(work, "done"), sum(work, "done") + sum(work, "left") || 1];
     $("on").hidden = !on;
     if (on) $("on").href = target(on);
     const theirs = work.filter(one => one.done || one.left); // others finished the rest
