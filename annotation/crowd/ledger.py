@@ -57,6 +57,8 @@ class SubmissionReview:
 
 
 VERSION = 1
+#: Which operations count as spent: a crash may have come after the call of an intended one.
+_SPENT = "(state = 'done' OR (state = 'intended' AND cents > 0))"
 
 _SCHEMA = """
 CREATE TABLE campaign (study TEXT NOT NULL);
@@ -248,16 +250,13 @@ class Ledger:
 
         The money of a rejection is counted back when the rejection is done.
         """
-        return self._spent("mode = ?", (self.campaign.mode,))
+        query = f"SELECT COALESCE(SUM(cents), 0) FROM operations WHERE mode = ? AND {_SPENT}"  # noqa: S608
+        return int(self._database.execute(query, (self.campaign.mode,)).fetchone()[0])
 
-    def spent_here(self) -> int:
-        """The cents of all operations done or intended in this mode, on this platform alone."""
-        return self._spent("platform = ? AND mode = ?", self.campaign)
-
-    def _spent(self, condition: str, values: tuple[str, ...]) -> int:
-        counting = "(state = 'done' OR (state = 'intended' AND cents > 0))"
-        query = f"SELECT COALESCE(SUM(cents), 0) FROM operations WHERE {condition} AND {counting}"  # noqa: S608
-        return int(self._database.execute(query, values).fetchone()[0])
+    def spent_on(self) -> dict[str, int]:
+        """The cents of all operations done or intended in this mode on this platform alone, by kind, in their order."""
+        where = f"platform = ? AND mode = ? AND {_SPENT} GROUP BY kind ORDER BY MIN(rowid)"
+        return dict(self._database.execute(f"SELECT kind, SUM(cents) FROM operations WHERE {where}", self.campaign))  # noqa: S608
 
     def _operations(self, more: str, values: tuple[str, ...]) -> Iterator[Operation]:
         columns = "kind, subject, cents, details, state, outcome, intended_at"

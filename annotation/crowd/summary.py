@@ -67,7 +67,7 @@ class CrowdSummary:
             + max(sum(done.bonuses), bonuses.get(done.submission_id, 0))
             for work in approved
         }
-        wage, seconds = _typical(payments)
+        (wage, seconds), spent_on = _typical(payments), ledger.spent_on()
         platform = platform_class(ledger.campaign.platform)
         paid = offered if ledger.campaign.counts else []  # a test costs nothing
         planned = sum(platform.cost(offer.reward, offer.places, spec) for offer in paid)
@@ -84,8 +84,8 @@ class CrowdSummary:
             unreadable=sum(bool(work.trouble) for work in works),
             planned=planned,
             fees=planned - sum(offer.reward * offer.places for offer in paid),
-            spent=ledger.spent_here(),
-            spent_on=_money(ledger),
+            spent=sum(spent_on.values()),
+            spent_on=spent_on,
             to_come=_bonuses_to_come(ledger, spec) if paid else 0,
             rewards=sum(rewards[work.batch_id] for work in approved if paid),
             bonuses=sum(bonuses.values()),
@@ -146,15 +146,6 @@ def read_summaries(study: Study) -> list[CrowdSummary]:
         with Ledger(path, study.name, *campaign) as ledger:
             summaries.append(CrowdSummary.of(ledger, crowd_of(study)))
     return summaries
-
-
-def _money(ledger: Ledger) -> dict[str, int]:
-    """Return the cents of a campaign's operations by kind, as `Ledger.spent_here` adds them."""
-    cents = Counter[str]()
-    for operation in ledger.operations():
-        if operation.state == "done" or (operation.state == "intended" and operation.cents > 0):
-            cents[operation.kind] += operation.cents
-    return cents
 
 
 def longer_than_paid(ledger: Ledger, spec: CrowdSpec) -> float:
