@@ -334,7 +334,8 @@ def test_candidates_stand_in_an_order_of_each_rater_and_answers_name_them(
             rate(page, 2)
         expect(page.get_by_role("heading", name="Thank you")).to_be_visible()
         page.close()
-    drawn = argilla.request("GET", f"/datasets/{datasets['search']}/orders")["orders"]  # one in 720 raters has the other's
+    # One in 720 raters has the other's.
+    drawn = argilla.request("GET", f"/datasets/{datasets['search']}/orders")["orders"]
     assert len(drawn) == 2 and len(orders) == 2 * len(set(map(tuple, drawn.values())))  # of two items
     collect(searched, argilla)
     answers_lines(accept(searched))
