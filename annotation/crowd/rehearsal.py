@@ -136,6 +136,9 @@ class MadeUpCrowd(AccountPlatform):
         """Return a line that explains that there is no page: workers are made up."""
         return f"no page: workers are made up; `{self._study.command('preview')}` shows what people would see"
 
+    def launch_lines(self, posted_ids: Mapping[str, str]) -> Iterator[str]:
+        yield from [self.preview(posted_id) for posted_id in posted_ids.values()][:1]  # the same for all
+
     # Who works
 
     def submissions(self, posted_id: str) -> Iterator[Submission]:

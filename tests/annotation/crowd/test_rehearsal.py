@@ -56,7 +56,7 @@ def practise(study: Study, crowd: Crowd) -> list[str]:  # noqa: F811
             printed.append(crowd(study, "status"))
         printed.append(crowd(study, "launch", *PLAY[2:]))
         if "0 are open, 0 wait" in printed[-1][1]:
-            assert "try batch" not in printed[-1][1]  # none can be
+            assert "no page: workers are made up" not in printed[-1][1]  # there is no batch to try
             break
     owed = re.findall(r"Next: plumbline crowd bonus .*(--max-cost) (\d+)", printed[-1][1])
     printed.append(crowd(study, "bonus", *(owed[0] if owed else PLAY[2:4]), "--yes"))
@@ -118,7 +118,8 @@ def test_a_fee_that_is_left_out_is_said(variant: Make, crowd: Crowd) -> None:  #
     study = drawn(variant, crowd={"countries": {"en": ["US"]}, "platform": "prolific"})
     plan, launched = crowd(study, "plan", "--platform", "rehearsal"), crowd(study, "launch", *PLAY)
     left_out = "without a fee of the platform, as crowd.fee names none"
-    assert launched[0] == 0 and left_out in plan[1] and left_out in crowd(study, "status")[1]
+    assert launched[0] == 0 and launched[1].count("no page: workers are made up") == 1
+    assert left_out in plan[1] and left_out in crowd(study, "status")[1]
 
 
 def test_each_worker_saw_the_outputs_of_a_page_in_an_order_of_their_own(tmp_path: Path, crowd: Crowd) -> None:  # noqa: F811
