@@ -25,9 +25,8 @@ from hypothesis import HealthCheck, settings
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 from streamlit.components.v2 import manifest_scanner
 
-from generation.production import generate
 from plumbline.study import ROOT, Study, load_study
-from tests.shared import made_once
+from tests.shared import generate_once
 
 # Hashes of models' files are remembered: not in the home of whoever runs the tests.
 if "PLUMBLINE_CACHE" not in os.environ:
@@ -48,6 +47,9 @@ DEMO = ROOT / "studies" / "demo.yaml"
 LONGEST = (
     "streamlit_app/test_app_browser.py",
     "test_flow.py",
+    "annotation/test_next.py",
+    "annotation/crowd/test_rehearsal.py",
+    "annotation/crowd/test_killed.py",
     "evaluation/test_run.py",
     "evaluation/report/test_report.py",
     "annotation/server/test_guard.py",
@@ -66,7 +68,12 @@ LONGEST = (
     "annotation/server/test_postgres.py",
     "plumbline/test_store_remote.py",
     "evaluation/test_results.py",
+    "annotation/crowd/test_campaign.py",
+    "annotation/crowd/test_link.py",
+    "annotation/crowd/test_one_count.py",
+    "annotation/crowd/test_commands.py",
     "annotation/crowd/test_entry.py",
+    "annotation/server/test_path.py",
     "evaluation/test_scoring_kept.py",
     "evaluation/human/test_run.py",
     "test_interrupt.py",
@@ -197,16 +204,10 @@ def demo(tmp_path: Path) -> Study:
     return load_study(DEMO, tmp_path / "exports")
 
 
-@pytest.fixture(scope="session")
-def exports_with_outputs() -> Path:
-    """The exports folder of the sample study with its texts transformed; not to be written to."""
-    return made_once("outputs", lambda folder: generate(load_study(DEMO, folder)))
-
-
 @pytest.fixture
-def generated(demo: Study, exports_with_outputs: Path) -> Study:
+def generated(demo: Study) -> Study:
     """The sample study with its texts transformed."""
-    shutil.copytree(exports_with_outputs, demo.folder.parent)
+    generate_once(demo)
     return demo
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -12,10 +13,13 @@ from typing import Any
 
 import pandas as pd
 
+from generation.production import generate
 from plumbline.environments import make_venv
+from plumbline.identity import identity
 from plumbline.manifest import Manifest
 from plumbline.records import Pair, Rating, TransformedText
 from plumbline.study import Study
+from plumbline.study.transformations import EIGHT
 
 VARIABLE = "PLUMBLINE_TESTS_FOLDER"
 
@@ -36,6 +40,23 @@ def made_once(name: str, make: Callable[[Path], object]) -> Path:
             make(folder)
             complete.touch()
     return folder
+
+
+def generate_once(study: Study) -> None:
+    """`generate`; for a study of HTEB's transformations without records, once in a run for the same texts."""
+    if {*study.transformations} - {*EIGHT} or study.folder.exists():
+        generate(study)
+        return
+    parts = study.model_dump(mode="json", include={"datasets", "transformations", "languages", "prompts", "seeds"})
+    paths = [str(study.resolve(getattr(part, "path", ""))) for part in (*study.datasets, study.generator)]
+
+    def make(folder: Path) -> None:
+        copy = study.model_copy(update={"name": "outputs"})
+        copy._exports = folder
+        generate(copy)
+
+    name = identity("outputs", parts, study.generator.model_dump(mode="json"), paths)
+    shutil.copytree(made_once(name, make) / "outputs", study.folder)
 
 
 def environment_with_pip() -> Path:

@@ -24,8 +24,8 @@ SHOWN = "".join((ROOT / name).read_text(encoding="utf-8") for name in ("README.m
 STUDY = "studies/demo.yaml"
 #: Of each transformation: Argilla takes most of the time, for answers to them.
 PAIRS = scaled(8, 24)
-#: Commands with a process of their own here; in test_package.py all have one but those that need Argilla.
-APART = ("generate", "publish", "collect")
+#: Commands with a process of their own here, for they need Argilla; in test_package.py all others have one.
+APART = ("publish", "collect")
 
 pytestmark = pytest.mark.timeout(900)  # twenty commands, on a busy machine
 

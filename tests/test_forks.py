@@ -77,7 +77,7 @@ def test_signals_reach_it_and_its_end_is_seen(sent: signal.Signals, status: int)
         assert process.stdout.readline() == "there\n"
         assert process.poll() is None
         process.send_signal(sent)
-        assert process.wait(timeout=30) == status
+        assert process.wait(timeout=120) == status
     with pytest.raises(ProcessLookupError):
         os.kill(process.pid, 0)
 

@@ -17,8 +17,8 @@ from annotation.argilla.publish import publish
 from annotation.campaign.records import CampaignRecords
 from annotation.sampling.queues import Queue
 from annotation.sampling.sample import draw_sample
-from generation.production import generate
 from plumbline.study import Study, load_study
+from tests.shared import generate_once
 
 Make = Callable[..., Study]
 PARAPHRASING = Queue("paraphrasing", "en", "en")
@@ -30,7 +30,7 @@ def small(variant: Make, name: str, **changes: object) -> Study:
     raters = {"per_pair": 3, "simulated": [{"name": "strict", "bias": -0.3}, {"name": "even"}, {"name": "kind"}]}
     parts = {"name": name, "transformations": ["paraphrasing", "translation"], "raters": raters}
     study = variant(**(parts | {"sample": {"pairs": 4, **ALONE}} | changes))
-    generate(study)
+    generate_once(study)
     draw_sample(study)
     return study
 
@@ -71,7 +71,7 @@ def systems(folder: Path, *names: str, **changes: Any) -> Study:
     file = folder / "study.yaml"
     file.write_text(yaml.safe_dump(parts | changes), encoding="utf-8")
     study = load_study(file, exports=folder / "exports")
-    generate(study)
+    generate_once(study)
     draw_sample(study)
     return study
 

@@ -18,10 +18,10 @@ from annotation.campaign.rubric import load_rubric
 from annotation.questions.wordings import ASKED
 from annotation.sampling.queues import Queue
 from annotation.sampling.sample import draw_sample
-from generation.production import generate
 from plumbline.records import Pair
 from plumbline.study import Study
 from tests.annotation.campaigns import ALONE, answer, dataset, pending, rater
+from tests.shared import generate_once
 
 #: The first where the page has learnt of the own progress before it looks for the next record.
 ALL_DONE = re.compile("The task is completed|no pending records to annotate")
@@ -33,7 +33,7 @@ def study(variant: Callable[..., Study], monkeypatch: pytest.MonkeyPatch) -> Stu
     monkeypatch.setattr("annotation.argilla.publish.has_rating_page", lambda *_: False)
     sample, raters = {"pairs": 5, **ALONE}, {"per_pair": 2}
     made = variant(name="browser", transformations=["paraphrasing"], sample=sample, raters=raters)
-    generate(made)
+    generate_once(made)
     draw_sample(made)
     return made
 

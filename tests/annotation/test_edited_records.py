@@ -36,6 +36,7 @@ from plumbline.study import Study
 from tests.annotation.ratings.test_review import rate
 from tests.concluded import concluded
 from tests.conftest import make_variant
+from tests.shared import generate_once
 
 OUTPUTS = "transformations/paraphrasing/1337.parquet"
 TRANSFORMATIONS = ["paraphrasing", "backtranslation", "translation"]
@@ -47,7 +48,7 @@ def judged_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a study that was generated, offered, rated and judged; not to be written to."""
     folder = tmp_path_factory.mktemp("judged")
     study = make_variant(folder)(transformations=TRANSFORMATIONS)
-    generate(study)
+    generate_once(study)
     draw_sample(study)
     fix_rules(CampaignRecords(study))
     begin_offering(CampaignRecords(study), ARGILLA, load_rubric(study))

@@ -23,7 +23,6 @@ from annotation.export import export
 from annotation.ratings.answers import Answer, SourcePart, keep
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
-from generation.production import generate
 from plumbline.errors import DataError
 from plumbline.exhibits.table import as_markdown
 from plumbline.manifest import Manifest
@@ -32,6 +31,7 @@ from plumbline.study import Study
 from plumbline.words import readable
 from tests.annotation.verdicts.test_doubts import careless
 from tests.concluded import concluded
+from tests.shared import generate_once
 
 Make = Callable[..., Study]
 
@@ -39,7 +39,7 @@ Make = Callable[..., Study]
 def made(variant: Make, name: str, pairs: int = 8) -> Study:
     raters = {"raters": {"per_pair": 3}, "acceptance": {"min_pairs": 5}}
     study = variant(name=name, transformations=["paraphrasing"], sample={"pairs": pairs}, **raters)
-    generate(study)
+    generate_once(study)
     return study
 
 

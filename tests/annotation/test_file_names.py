@@ -14,10 +14,10 @@ from annotation.ratings.answers import Answer, SourcePart, keep
 from annotation.sampling.sample import draw_sample
 from evaluation.benchmarks.checks import _rows_file
 from evaluation.results import Score, path_of
-from generation.production import generate
 from plumbline.errors import DataError
 from plumbline.exhibits.table import write_files
 from tests.annotation.campaigns import Make
+from tests.shared import generate_once
 
 EVIL = ("../../x", "/srv/x", "a/b/c", "..", ".", "a\0b", "a\nb", "x" * 300, "CON", "~", "-rf", "\u202egpj")
 
@@ -43,7 +43,7 @@ def test_letters_are_called_by_pseudonyms_and_one_name_stops_nobody(name: str, v
 @pytest.mark.parametrize("name", EVIL)
 def test_snapshots_stay_in_their_folder_whatever_a_file_is_called(name: str, variant: Make) -> None:
     study = variant(name="sources", transformations=["paraphrasing"], sample={"pairs": 2})
-    generate(study)
+    generate_once(study)
     draw_sample(study)
     (pair, *_) = CampaignRecords(study).pairs
     answer = Answer(

@@ -14,13 +14,13 @@ from annotation.page.task import task_of
 from annotation.preview import FILE, preview_html, write_preview
 from annotation.sampling.queues import queues_of
 from annotation.sampling.sample import draw_sample
-from generation.production import generate
 from plumbline.manifest import Manifest
 from plumbline.records import Pair
 from plumbline.study import Study
 from tests.annotation.campaigns import Make, small
 from tests.annotation.previews import pages, words
 from tests.axe import grave
+from tests.shared import generate_once
 
 HOSTILE = (
     "</p><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\"> [a](javascript:1) =1+1"
@@ -45,7 +45,7 @@ def test_every_queue_shows_what_raters_are_shown(variant: Make) -> None:
 
 def test_it_says_what_it_was_made_of_and_not_which_pairs_are_controls(variant: Make) -> None:
     study = variant(name="told", transformations=["paraphrasing"], sample={"pairs": 4})
-    generate(study)
+    generate_once(study)
     draw_sample(study)
     page = write_preview(study, most=100)
     html = page.read_text(encoding="utf-8")

@@ -155,7 +155,7 @@ def test_cut_off_between_look_and_next_block_the_next_round_finishes_it(
 
 def patiently(act: Callable[[], Any]) -> Any:
     """What a function gives once no round of a serving process holds the campaign."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 240
     while True:
         try:
             return act()
@@ -195,7 +195,7 @@ def test_a_serving_process_that_is_killed_offers_each_block_once(variant: Make, 
             if block == 0:
                 patiently(lambda: put_out(study, home, argilla))
             wanted = {pair_id for pair_id, number in numbers.items() if number <= block}
-            deadline = time.monotonic() + 90
+            deadline = time.monotonic() + 240
             while set(on_server(study, argilla)) != wanted:
                 assert time.monotonic() < deadline
                 time.sleep(0.2)
@@ -203,7 +203,7 @@ def test_a_serving_process_that_is_killed_offers_each_block_once(variant: Make, 
             time.sleep(draw.uniform(0, 8))
             kill()
     with serving(), connect(home) as argilla:
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + 240
         while len(CampaignRecords(study).block_looks) < 2:
             assert time.monotonic() < deadline
             time.sleep(0.2)

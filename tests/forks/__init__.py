@@ -8,8 +8,8 @@ status, a folder and an environment of its own. It is forked from a process that
 nothing of ours (`prepared`): our modules are imported in the child, as ever. `tests/test_forks.py` holds all that.
 
 A test that is about starting (imports, `--help`, an interrupt at once, a package that was installed) starts a process:
-`tests/test_layout.py`, `tests/test_interrupt.py`, `tests/test_flow.py` and `tests/release/test_package.py` do so for
-each command, `tests/annotation/server/test_server.py` for Argilla.
+`tests/test_layout.py`, `tests/test_interrupt.py` and `tests/release/test_package.py` do so for each command,
+`tests/test_flow.py` for those that need Argilla, `tests/annotation/server/test_server.py` for Argilla.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class Terminal:
 
     def shows(self, ending: str) -> str:
         """What the terminal shows until it ends as expected, or half a minute has passed."""
-        shown, until = "", time.monotonic() + 30
+        shown, until = "", time.monotonic() + 120
         while not shown.endswith(ending) and time.monotonic() < until:
             if select.select([self.file], [], [], 0.2)[0]:
                 shown += re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]|[\x07\r]", "", os.read(self.file, 4096).decode())

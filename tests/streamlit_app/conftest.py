@@ -16,7 +16,6 @@ from streamlit.util import calc_hash
 from annotation.records import Verdict
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
-from generation.production import generate
 from plumbline.manifest import Manifest, stage
 from plumbline.records import DriftRecord, Pair, Rating, Score
 from plumbline.study import ROOT, Study, load_study
@@ -24,7 +23,7 @@ from plumbline.study.subject import ORIGINAL
 from plumbline.study.transformations import AXES, EIGHT
 from streamlit_app.app import PAGES
 from tests.annotation.verdicts.fixed import fixed_in_2025
-from tests.shared import made_once, rating_of
+from tests.shared import generate_once, made_once, rating_of
 
 DEMO = ROOT / "studies" / "demo.yaml"
 APP = ROOT / "streamlit_app" / "app.py"
@@ -51,7 +50,7 @@ def make_records(folder: Path) -> None:
     """Every record of the sample study."""
     study = load_study(DEMO, folder)
     with stage(study, "generation"):
-        generate(study)
+        generate_once(study)
     with stage(study, "sample"):
         pairs = draw_sample(study)
     for name in ("publish", "collect", "evaluation"):

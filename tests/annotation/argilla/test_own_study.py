@@ -1,4 +1,4 @@
-"""A ninth transformation and questions of one's own through everything, by files and commands alone."""
+"""A transformation and questions of one's own through everything, by files and commands alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from annotation.campaign.records import CampaignRecords
 from annotation.options import HOME_VARIABLE
 from evaluation.records import EvaluationRecords
 from plumbline.study import ROOT, Study, load_study
-from plumbline.study.transformations import EIGHT
 from tests.annotation.crowd.campaigns import honest
 from tests.annotation.crowd.mturk.mturk_site import MTurkSite
 from tests.annotation.kinds import EFFORT, NATURAL, ask, rubric
@@ -30,6 +29,7 @@ TYPOS = {
     "function": "generation.examples:typos",
     "raters": {"asked": {"en": "The program swapped neighbouring letters."}},
 }
+HTEBS = ("paraphrasing", "summarised_expansion", "translation")
 # A label, and a rating on a scale with a gap: no recording has answers to them for simulated raters.
 HARD = EFFORT | {
     "scale": [0, 1, 4],
@@ -61,7 +61,7 @@ def study(tmp_path: Path, home: server.Home, monkeypatch: pytest.MonkeyPatch) ->
     data |= {
         "name": "ninth",
         "rubric": "kinds",
-        "transformations": [*EIGHT, TYPOS],
+        "transformations": [*HTEBS, TYPOS],
         "sample": {"pairs": 3, "batch": 12},
         "acceptance": {"protocol": "paper", "min_pairs": 3, "rules": [{"question": "quality", "at_least": 2.5}, SOUND]},
         "crowd": {"countries": {code: ["US"] for code in ("ar", "de", "en", "es", "fr", "ru", "tr")}, "share": 1.0},
@@ -86,7 +86,7 @@ def run(study: Study) -> Run:
 
 
 @pytest.mark.usefixtures("argilla")
-def test_a_ninth_transformation_and_questions_of_ones_own_need_no_line_of_code(
+def test_a_transformation_and_questions_of_ones_own_need_no_line_of_code(
     study: Study, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run("generate", "", "--allow-code")
@@ -96,10 +96,10 @@ def test_a_ninth_transformation_and_questions_of_ones_own_need_no_line_of_code(
     assert "The program swapped neighbouring letters." in preview and "How does the new text sound?" in preview
     planned = run("plan", "", "--campaigns", "2", "--pairs", "30", "--raters", "3")
     assert "share of wrong in naturalness at most 0.5" in planned
-    assert "published in 10 datasets" in run("publish")
+    assert "published in 4 datasets" in run("publish")
     run("simulate")
-    told = run("collect")  # 27 pairs, 2 raters, 4 questions
-    assert "216 ratings in 54 answers (54 submitted, 0 draft, 0 discarded, 54 of them simulated)" in told
+    told = run("collect")  # 12 pairs, 2 raters, 4 questions
+    assert "96 ratings in 24 answers (24 submitted, 0 draft, 0 discarded, 24 of them simulated)" in told
     early = CampaignRecords(study).ratings
     own = early[early["transformation"] == "typing_errors"]
     assert early["simulated"].all() and set(own["question"]) == {"quality", "fluency", "naturalness", "effort"}
@@ -155,7 +155,7 @@ def judged(study: Study) -> None:
     counted = ratings[~ratings["surplus"]]
     assert counted.groupby(["pair_id", "question"]).size().eq(3).all()  # two simulated raters and a worker
     verdicts = {one.transformation: one for one in concluded(study).verdicts}
-    assert list(verdicts) == [*EIGHT, "typing_errors"]
+    assert list(verdicts) == [*HTEBS, "typing_errors"]
     typos = verdicts["typing_errors"]
     assert (typos.decision, typos.axis, typos.origin.generator_kind, typos.simulated) == (
         "accepted",
@@ -167,7 +167,7 @@ def judged(study: Study) -> None:
     assert [one.question for one in typos.questions] == ["quality", "fluency", "naturalness", "effort"]
     assert (
         [len(one.result.rules) for one in verdicts.values()]
-        == [2] * 9
+        == [2] * 4
         == [len(one.result.probabilities) for one in verdicts.values()]
     )
     given = counted[(counted["transformation"] == "typing_errors") & (counted["question"] == "naturalness")]

@@ -23,12 +23,12 @@ from annotation.crowd.prolific.workspaces import ArgillaRooms
 from annotation.questions.question import Value
 from annotation.ratings.answers import Answer
 from annotation.sampling.sample import draw_sample
-from generation.production import generate
 from plumbline.study import Study
 from plumbline.study.crowd import PlatformName
 from tests.annotation.campaigns import Make
 from tests.annotation.crowd.mturk.mturk_site import MTurkSite
 from tests.annotation.crowd.prolific.prolific_site import Site
+from tests.shared import generate_once
 
 KEY = b"a key of the tests"
 CROWD: dict[str, Any] = {"countries": {"en": ["US"]}, "share": 0.5, "fee": 0.25}
@@ -45,7 +45,7 @@ def drawn(variant: Make, **changes: object) -> Study:
         "crowd": CROWD,
     }
     study = variant(**(parts | changes))
-    generate(study)
+    generate_once(study)
     draw_sample(study)
     return study
 

@@ -12,18 +12,18 @@ from annotation.campaign.records import CampaignRecords
 from annotation.crowd.batches import Batch, make_batches
 from annotation.sampling.queues import Queue, block_numbers
 from annotation.sampling.sample import draw_sample
-from generation.production import generate
 from plumbline.errors import StudyError
 from plumbline.study import Study
 from tests.annotation.campaigns import Make
 from tests.annotation.human.studies import study_of
+from tests.shared import generate_once
 
 
 @pytest.fixture
 def study(variant: Make) -> Study:
     sample = {"pairs": 24, "batch": 10, "controls": 1, "repeats": 1}
     made = variant(transformations=["paraphrasing", "translation"], sample=sample, crowd={"countries": {"en": ["US"]}})
-    generate(made)
+    generate_once(made)
     draw_sample(made)
     return made
 
@@ -67,7 +67,7 @@ def test_a_third_of_a_batch_and_of_a_block_lies_between_a_pair_and_its_repeat_or
     sample = {"pairs": 24, "batch": size, "controls": 0, "repeats": repeats}
     parts: dict[str, Any] = {"raters": {"blocks": blocks}, "acceptance": {"rule": "lower_bound", "min_pairs": 8}}
     study = variant(transformations=["paraphrasing", "translation"], sample=sample, **(parts if blocks else {}))
-    generate(study)
+    generate_once(study)
     draw_sample(study)
     records = CampaignRecords(study)
     first_of = {pair.pair_id: pair.repeats for pair in records.controls}

@@ -15,17 +15,18 @@ from annotation.campaign.offering import LEDGER
 from annotation.campaign.records import CampaignRecords
 from annotation.crowd.ledger import Ledger
 from plumbline.study import Study
+from tests import forks
 from tests.annotation.campaigns import Make
 from tests.annotation.crowd.campaigns import CROWD, drawn
 
 PLAY = ("--platform", "rehearsal", "--max-cost", "100", "--yes")
 
 
-def start(study: Study, home: Path, name: str, *words: str) -> subprocess.Popen[bytes]:
+def start(study: Study, home: Path, name: str, *words: str) -> forks.Popen:
     options = ["--study", str(study.file), "--exports", str(study.folder.parent), "--data", str(home)]
     crowd = [] if name == "collect" else ["crowd"]
     command = [sys.executable, "-m", "plumbline", *crowd, name, *options, *words]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return forks.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def test_a_command_that_is_killed_and_given_again_pays_nobody_twice(variant: Make, tmp_path: Path) -> None:
@@ -45,7 +46,7 @@ def test_a_command_that_is_killed_and_given_again_pays_nobody_twice(variant: Mak
         process = start(study, tmp_path, name, *words)
         out, err = process.communicate()
         took = time.monotonic() - began
-        assert process.returncode == 0, (name, out.decode(), err.decode())
+        assert process.returncode == 0, (name, out, err)
     account = json.loads((study.scratch / "rehearsal.json").read_text(encoding="utf-8"))
     for kind in ("reward", "bonus"):
         paid = Counter(row["submission_id"] for row in account["payments"] if row["kind"] == kind)

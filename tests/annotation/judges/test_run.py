@@ -19,12 +19,12 @@ from annotation.judges.pool import draw_judged, read_judged
 from annotation.judges.prompts import JudgePrompt
 from annotation.judges.run import judge, questionnaires, read_judgements
 from annotation.sampling.sample import draw_sample
-from generation.production import generate
 from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.prompts import PROMPTS, read_prompt
 from plumbline.study import ROOT, Study
 from tests import forks
 from tests.annotation.judges import demo_rule
+from tests.shared import generate_once
 from tests.stubs import Asked, ChatStub, Reply, answers, refuses, says
 
 PAIRS, JUDGED = 3, 6  # of the sample; by default twice as many are judged
@@ -54,7 +54,7 @@ def judged_by(variant: Callable[..., Study]) -> Callable[..., Study]:
         parts = {"transformations": ["paraphrasing"], "sample": {"pairs": PAIRS}}
         study = variant(**{**parts, "judges": list(judges), **changes})
         if not (study.folder / "pairs.parquet").exists():
-            generate(study)
+            generate_once(study)
             draw_sample(study)
         return study
 

@@ -23,7 +23,6 @@ from annotation.report.page import examples, write_report
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.tables import SIMULATED
-from generation.production import generate
 from plumbline.__main__ import run
 from plumbline.errors import DataError, StudyError
 from plumbline.manifest import Manifest
@@ -33,6 +32,7 @@ from plumbline.study.campaign import AcceptanceSpec
 from tests.annotation.ratings.test_review import rate
 from tests.axe import grave_of_file
 from tests.conftest import DEMO
+from tests.shared import generate_once
 
 SECTIONS = [
     "In short",
@@ -84,7 +84,7 @@ class Reader(HTMLParser):
 def rated(tmp_path_factory: pytest.TempPathFactory) -> Study:
     """The sample study with the ratings of `rate`: 192 pairs, three raters, two questions; a gives 1 to everything."""
     study = load_study(DEMO, tmp_path_factory.mktemp("rated"))
-    generate(study)
+    generate_once(study)
     rate(study)
     return study
 
@@ -281,7 +281,7 @@ def test_it_keeps_nobody_out(study: Study, page: Page) -> None:
 
 def test_examples_are_the_best_the_worst_and_the_most_disputed(variant: Callable[..., Study]) -> None:
     study = variant(name="examples", transformations=["paraphrasing"], sample={"pairs": 8}, raters={"per_pair": 3})
-    generate(study)
+    generate_once(study)
     rate(study)
     # Means 5, 4.67, 4.33, 3, 3, 2, 1.67, 1; the SDs of 1 3 5 and of 1 4 4 are 2 and sqrt(3): the most disputed,
     # then 1 2 3 with 1. Of what is left 5, 4.67, 4.33 are the best, and 1, 1.67 the worst.

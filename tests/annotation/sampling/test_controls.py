@@ -11,15 +11,15 @@ from annotation.sampling.candidates import overlap, words_of
 from annotation.sampling.controls import UNRELATED, all_but_unchanged
 from annotation.sampling.queues import Queue, queues_of
 from annotation.sampling.sample import draw_sample
-from generation.production import generate
 from plumbline.study import Study
 from tests.annotation.campaigns import Make
+from tests.shared import generate_once
 
 
 def test_every_batch_of_every_queue_has_its_controls_and_repeats(variant: Make) -> None:
     sample = {"pairs": 24, "batch": 10, "controls": 2, "repeats": 1}
     study = variant(transformations=["paraphrasing", "cross_translation"], sample=sample)
-    generate(study)
+    generate_once(study)
     draw_sample(study)
     controls = queues_of(CampaignRecords(study).controls)
     for queue, pairs in queues_of(CampaignRecords(study).pairs).items():

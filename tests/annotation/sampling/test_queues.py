@@ -7,10 +7,10 @@ from collections import Counter
 from annotation.campaign.records import CampaignRecords
 from annotation.sampling.queues import Queue, block_numbers, in_order
 from annotation.sampling.sample import draw_sample
-from generation.production import generate
 from plumbline.statistics.group_sequential import FEWEST
 from plumbline.study import Study, campaign
 from tests.annotation.campaigns import Make
+from tests.shared import generate_once
 
 RULE = {"rule": "lower_bound", "min_pairs": 8}
 SAMPLE = {"pairs": 24, "batch": 8, "controls": 1, "repeats": 1}
@@ -20,7 +20,7 @@ def by_blocks(variant: Make, name: str = "blocks", **changes: object) -> Study:
     """A drawn study of three transformations whose verdicts are looked at after 8, 16 and 24 pairs."""
     parts = {"name": name, "transformations": ["paraphrasing", "translation", "cross_translation"], "sample": SAMPLE}
     study = variant(**(parts | {"raters": {"per_pair": 3, "blocks": [8, 16, 24]}, "acceptance": RULE} | changes))
-    generate(study)
+    generate_once(study)
     draw_sample(study)
     return study
 

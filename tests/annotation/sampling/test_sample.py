@@ -26,6 +26,7 @@ from plumbline.records import Text, TransformedText, text_id
 from plumbline.store import read_records, write_table
 from plumbline.study import Study
 from plumbline.study.transformations import EIGHT
+from tests.shared import generate_once
 
 OUTPUTS = "transformations/paraphrasing/1337.parquet"
 
@@ -61,7 +62,7 @@ def test_drawn_again_the_sample_is_the_same(generated: Study) -> None:
 def test_another_seed_draws_others(variant: Callable[..., Study]) -> None:
     one, two = variant(name="one"), variant(name="two", sample={"pairs": 24, "seed": 1338})
     for study in (one, two):
-        generate(study)
+        generate_once(study)
     keys = [{pair.key for pair in draw_sample(study)} for study in (one, two)]
     assert keys[0] != keys[1]
 
@@ -69,13 +70,13 @@ def test_another_seed_draws_others(variant: Callable[..., Study]) -> None:
 def test_a_larger_sample_contains_the_smaller_one(variant: Callable[..., Study]) -> None:
     small, large = variant(name="small", sample={"pairs": 8}), variant(name="large", sample={"pairs": 12})
     for study in (small, large):
-        generate(study)
+        generate_once(study)
     assert {pair.key for pair in draw_sample(small)} < {pair.key for pair in draw_sample(large)}
 
 
 def test_there_are_fewer_pairs_where_there_are_fewer_outputs(variant: Callable[..., Study]) -> None:
     study = variant(sample={"pairs": 1000}, transformations=["paraphrasing"])
-    generate(study)
+    generate_once(study)
     # Each distinct text once; three outputs begin with "Paraphrased text:" and are failed; no two are near-duplicates.
     assert len(draw_sample(study)) == 48 + 36 + 10 + 10 - 3
 
@@ -95,7 +96,7 @@ def add_output(study: Study, text: str) -> None:
 
 def test_of_near_duplicates_one_is_drawn(variant: Callable[..., Study]) -> None:
     study = variant(sample={"pairs": 1000}, transformations=["paraphrasing"])
-    generate(study)
+    generate_once(study)
     before = len(draw_sample(study))
     add_output(study, "THE BAKERY on the corner sells out of bread -- before nine every morning")  # other dress
     add_output(study, "The bakery on the corner sells out of bread before nine every day.")  # 10 of 12 words shared
@@ -108,7 +109,7 @@ def test_of_near_duplicates_one_is_drawn(variant: Callable[..., Study]) -> None:
 
 def test_an_output_that_comes_later_moves_one_pair_at_most(variant: Callable[..., Study]) -> None:
     study = variant(sample={"pairs": 80}, transformations=["paraphrasing"])
-    generate(study)
+    generate_once(study)
     rows = read_transformed(study, "paraphrasing", 1337)
     late = [row for row in rows if row.status == "ok"][::10]
     samples = []
@@ -136,7 +137,7 @@ def test_outputs_with_an_error_type_are_kept_out_where_the_study_says_so(variant
     some = variant(name="some", sample={"pairs": 1000, "without": ["wrong_language"]}, transformations=["paraphrasing"])
     drawn, unflagged = {}, set[str]()
     for study in (every, some):
-        generate(study)
+        generate_once(study)
         unflagged = {pair.key for pair in draw_sample(study)}
         wrong = flag(study, ("wrong_language",), 30)
         flag(study, ("runaway", "wrong_language"), 6)

@@ -22,7 +22,7 @@ from plumbline.errors import StudyError
 from plumbline.manifest import Manifest
 from plumbline.records import Pair
 from plumbline.study import Study, load_study
-from tests.shared import note_outputs
+from tests.shared import generate_once, note_outputs
 
 Make = Callable[..., Study]
 OF_TWO: dict[str, Any] = {"name": "grows", "transformations": ["paraphrasing", "translation"]}
@@ -31,7 +31,7 @@ OF_TWO: dict[str, Any] = {"name": "grows", "transformations": ["paraphrasing", "
 def offered(variant: Make, **changes: object) -> Study:
     """A study of eight pairs of each of two transformations that were offered to raters."""
     study = variant(**(OF_TWO | {"sample": {"pairs": 8, "batch": 4}} | changes))
-    generate(study)
+    generate_once(study)
     draw_sample(study)
     begin_offering(CampaignRecords(study), ARGILLA, load_rubric(study))
     return study
@@ -126,13 +126,13 @@ def test_it_reaches_what_a_fresh_sample_reaches(
     for folder in folders:
         folder.mkdir()
     study = of_file(folders[1], systems, languages, 20, **settings)
-    generate(study)
+    generate_once(study)
     draw_sample(study)
     for pairs in (24, 30):
         begin_offering(CampaignRecords(study), ARGILLA, load_rubric(study))
         extend_sample(study := of_file(folders[1], systems, languages, pairs, **settings), "more")
         fresh = of_file(folders[0], systems, languages, pairs, **settings)
-        generate(fresh)
+        generate_once(fresh)
         draw_sample(fresh)
         (counts, controls), (fresh_counts, fresh_controls) = reached(study), reached(fresh)
         assert counts == fresh_counts and set(counts.values()) == {pairs // len(languages)}
@@ -151,7 +151,7 @@ def test_strata_that_gave_less_go_first(variant: Make) -> None:
     alone = {"transformations": ["paraphrasing"], "datasets": sts}
     offered(variant, **alone)
     study = larger(variant, 16, **(alone | {"datasets": sts + intents}))
-    generate(study)
+    generate_once(study)
     extend_sample(study, "another data set")
     assert Counter((pair.wave, pair.dataset) for pair in CampaignRecords(study).pairs) == {
         (1, "sample_sts"): 8,

@@ -169,6 +169,7 @@ def test_argillas_own_pages_stay_under_the_path(
 
 
 @pytest.mark.browser
+@pytest.mark.parametrize("way", WAYS[1:], indirect=True)
 def test_a_rater_with_a_link_stays_under_the_path(
     argilla: Argilla, study: Study, way: str, url: str, page: Page, complaints: list[str]
 ) -> None:
@@ -188,6 +189,7 @@ def test_a_rater_with_a_link_stays_under_the_path(
 
 
 @pytest.mark.browser
+@pytest.mark.parametrize("way", WAYS[1:], indirect=True)
 def test_a_participant_stays_under_the_path(
     argilla: Argilla, study: Study, way: str, url: str, page: Page, complaints: list[str]
 ) -> None:

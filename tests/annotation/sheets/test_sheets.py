@@ -27,7 +27,6 @@ from annotation.report.sheets.facts import NOBODY, answered, answers_of
 from annotation.report.sheets.writing import HedsAnswers, form, heds_answers, heds_json, write_sheets
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.tables import SIMULATED
-from generation.production import generate
 from plumbline.errors import StudyError
 from plumbline.exhibits.table import as_markdown
 from plumbline.manifest import Manifest
@@ -38,6 +37,7 @@ from tests.annotation.judgements import START, pair, ratings
 from tests.annotation.ratings.test_review import rate
 from tests.annotation.report.test_methods import material, small
 from tests.conftest import DEMO
+from tests.shared import generate_once
 
 PEOPLE = {
     "committee": "The board of the department, number 12.",
@@ -67,7 +67,7 @@ def stored(study: Study) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def rated_once(tmp_path_factory: pytest.TempPathFactory) -> Study:
     study = load_study(DEMO, tmp_path_factory.mktemp("rated"))
-    generate(study)
+    generate_once(study)
     rate(study)
     accept(study)
     write_sheets(study)

@@ -24,7 +24,6 @@ from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import fix_rules
 from annotation.verdicts.tables import SIMULATED
-from generation.production import generate
 from plumbline.__main__ import run
 from plumbline.manifest import Manifest, stage
 from plumbline.models.batch import batch_path
@@ -34,7 +33,7 @@ from plumbline.study.campaign import AcceptanceSpec, SampleSpec
 from tests.annotation.ratings.test_signs import pair
 from tests.annotation.sampling.test_sample import flag
 from tests.concluded import concluded
-from tests.shared import rating_of
+from tests.shared import generate_once, rating_of
 
 ARGUMENTS = "--study s.yaml"
 NOW = datetime(2026, 3, 31, 12, tzinfo=UTC)
@@ -161,7 +160,7 @@ def test_from_nothing_to_a_published_sample(demo: Study) -> None:  # noqa: PLR09
     status, following = at(demo)
     assert states(status) == "- - - - - - - -" and following == f"plumbline generate {ARGUMENTS}"
 
-    generate(demo)
+    generate_once(demo)
     made = ["texts.parquet", "transformations"]
     noted(demo, "generation", outputs=made)
     assert at(demo)[1].startswith(f"{MAIN} plan {ARGUMENTS}\n")

@@ -17,7 +17,6 @@ from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.conclusion import refuse_unlooked
 from annotation.verdicts.tables import verdict_text
-from generation.production import generate
 from plumbline.errors import DataError
 from plumbline.manifest import Manifest
 from plumbline.records import Pair, Rating
@@ -27,6 +26,7 @@ from plumbline.study import Study
 from tests.annotation.judgements import ratings
 from tests.annotation.sampling.test_sample import flag
 from tests.concluded import concluded
+from tests.shared import generate_once
 
 
 def write(study: Study, pairs: list[Pair], value: int, **changes: object) -> None:
@@ -58,7 +58,7 @@ def test_accept_writes_what_others_read(generated: Study) -> None:
 
 def test_a_verdict_says_that_it_rests_on_outputs_without_an_error_type(variant: Callable[..., Study]) -> None:
     study = variant(sample={"pairs": 24, "without": ["wrong_language"]}, transformations=["paraphrasing"])
-    generate(study)
+    generate_once(study)
     flag(study, ("wrong_language",), 30)
     write(study, draw_sample(study), 4)
     (found,) = accept(study).verdicts

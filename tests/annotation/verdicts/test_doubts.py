@@ -22,13 +22,13 @@ from annotation.verdicts.acceptance import accept
 from annotation.verdicts.doubts import doubts_of, doubts_text
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.tables import verdict_text
-from generation.production import generate
 from plumbline.manifest import Manifest
 from plumbline.records import Rating
 from plumbline.statistics.estimates import Estimate
 from plumbline.study import Study
 from tests.annotation.ratings.test_review import rate
 from tests.annotation.verdicts.fixed import fixed_in_2025
+from tests.shared import generate_once
 
 NOW = pd.Timestamp("2026-02-01", tz="UTC").to_pydatetime()
 
@@ -109,7 +109,7 @@ def test_alpha_is_doubtful_only_beside_a_fair_ac2(alpha: float, ac2: float, said
 def test_pairs_that_come_after_a_look_are_doubtful_under_a_rule_for_one(variant: Callable[..., Study]) -> None:
     parts: dict[str, Any] = {"transformations": ["paraphrasing"], "raters": {"per_pair": 3}}
     small, large = ({"sample": {"pairs": pairs}, "acceptance": {"min_pairs": 5}} | parts for pairs in (8, 12))
-    generate(study := variant(**small))
+    generate_once(study := variant(**small))
     careless(study)
     grown = variant(**large)
     extend_sample(grown, "before anybody looked")

@@ -27,12 +27,12 @@ from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import fix_rules, fixed_text, rules_fixed
 from annotation.verdicts.rules import late_lines, marks_of
 from annotation.verdicts.tables import verdict_table, verdict_text
-from generation.production import generate
 from plumbline.errors import DataError
 from plumbline.study import Study
 from tests.annotation.ratings.test_review import rate
 from tests.annotation.verdicts.fixed import fixed_in_2025
 from tests.conftest import make_variant
+from tests.shared import generate_once
 
 Make = Callable[..., Study]
 COLUMNS = {name: name for name in ("pair", "rater", "quality", "fluency")}
@@ -42,7 +42,7 @@ NOW = datetime(2026, 11, 23, tzinfo=UTC)
 def made(variant: Make, name: str, threshold: float = 3) -> Study:
     rules = {"raters": {"per_pair": 3}, "acceptance": {"min_pairs": 5, "threshold": threshold}}
     study = variant(name=name, transformations=["paraphrasing"], sample={"pairs": 8}, **rules)
-    generate(study)
+    generate_once(study)
     return study
 
 
