@@ -170,10 +170,7 @@ def _offer_excluded(records: Evidence, argilla: Argilla, targets: Sequence[_Targ
     for target, responses in _responses(argilla, targets, study.name):
         unchanged = [response for response in responses if response.says(collected, target, rubric)]
         if responses[0].pair_id not in records.withdrawn:
-            submitted = [response for response in responses if response.response["status"] == "submitted"]
-            if sum(response.rater_id not in excluded for response in submitted) < target.per_pair:
-                again = [response for response in submitted if response.rater_id in excluded]
-                set_aside += [response for response in again if response in unchanged]
+            set_aside += _surplus(unchanged, responses, excluded, target.per_pair)
         back += [response for response in unchanged if response.comes_back(excluded, noted)]
     note_again(records, [(response.pair_id, response.rater_id) for response in set_aside])
     for status, some in (("discarded", set_aside), ("submitted", back)):
@@ -419,6 +416,16 @@ class _Response:
         """Return whether the answer was set aside and its rater counts again."""
         discarded = self.response["status"] == "discarded"
         return discarded and self.rater_id not in excluded and (self.pair_id, self.rater_id) in noted
+
+
+def _surplus(
+    unchanged: Sequence[_Response], responses: Sequence[_Response], excluded: Collection[str], wanted: int
+) -> list[_Response]:
+    """Return excluded raters' responses to a pair, if it has too few others."""
+    submitted = [response for response in responses if response.response["status"] == "submitted"]
+    if sum(response.rater_id not in excluded for response in submitted) >= wanted:
+        return []
+    return [response for response in unchanged if response.rater_id in excluded and response in submitted]
 
 
 def _responses(
