@@ -34,7 +34,7 @@ from plumbline.models.batch import (
     BatchServer,
     batch_path,
     batch_server,
-    next_steps,
+    next_step,
     refuse_batch,
     refuse_file,
     refuse_out,
@@ -262,8 +262,9 @@ def transform_texts(
         print("  (the tables have all reasons; the next run repeats unanswered texts, with --again also failed texts)")
     for line in flagged_lines(flagged_outputs(study)):
         print(f"  {line}")
-    if route.batch_file and (steps := next_steps(study, route.batch_file)):
-        print("\n".join(steps))
+    if route.batch_file and requests_out(study):
+        following, words = next_step(study)
+        print(f"{words}\nNext: {study.command(COMMAND)} {following}")
         return None
     _refuse_failures(reasons.total(), n_made)
     return options

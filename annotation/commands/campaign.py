@@ -278,7 +278,8 @@ def collect_answers(  # noqa: PLR0913  # a command's options
     if bool(csv) != bool(columns):
         raise StudyError("--csv and --columns go together: the file, and the meaning of its columns")
     if csv:
-        with stage(study, "collect", shown_files(study.folder), collected_files(study.folder)):
+        noted = {"csv": str(csv), "sheet": sheet, "columns": columns}  # the next step names them
+        with stage(study, "collect", shown_files(study.folder), collected_files(study.folder), noted):
             named_columns = columns_of(asked_rubric(records).asked(), columns)
             ratings = collect_csv(study, home, csv, named_columns, sheet=sheet, replace=replace, say=print)
     elif archive:
@@ -346,12 +347,8 @@ def review(
     names = known_names(options.home, study.name)
     raters = [pseudonym_of(name, names) for name in exclude or keep]
     if not raters:
-        if crowded:
-            show_waiting(evidence)
-            if not evidence.has(RATINGS):  # of a test, or of nobody yet
-                return options
-            print()
-        return None if show_signs(evidence, names) else options
+        waits = crowded and show_waiting(evidence)
+        return None if show_signs(evidence, names, needed=not crowded) or waits else options
     with alone(study):
         decision = decide(study, *raters, exclude=bool(exclude), reason=reason or "", signs=evidence.signs, names=names)
     say_decision(study, decision, [named(rater, names) for rater in raters])
@@ -364,11 +361,16 @@ def say_decision(study: Study, decision: Decision, raters: Sequence[str]) -> Non
     print(f"{study.name}: {', '.join(raters)} {is_or_are} {done}: {decision.reason}")
 
 
-def show_signs(evidence: Evidence, names: Mapping[str, str]) -> bool:
+def show_signs(evidence: Evidence, names: Mapping[str, str], *, needed: bool = True) -> bool:
     """Print the evidence about each rater, and return whether a person has to decide about any.
 
-    `names` are raters' own, by pseudonym.
+    `names` are raters' own, by pseudonym. Ratings are `needed` unless a crowd's work was printed before: of a test, or
+    of nobody yet, there are none.
     """
+    if not needed:
+        if not evidence.has(RATINGS):
+            return False
+        print()
     evidence.need(RATINGS)
     waiting = [verdict for verdict in known_verdicts(evidence) if verdict.review.to_look_at]
     text = review_text(evidence, evidence.signs, evidence.unlooked, names)

@@ -38,6 +38,7 @@ from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import DataError, StudyError
 from plumbline.records import Pair
 from plumbline.study import Study
+from plumbline.study.crowd import CrowdSpec
 from plumbline.words import count
 
 
@@ -91,6 +92,27 @@ def next_batches(records: Evidence, mode: Mode, offered: Sequence[BatchOffer], p
         )
         for batch in make_batches(study, pairs, controls, batches, pilot)
     ]
+
+
+def places_wanted(records: CampaignRecords, ledger: Ledger) -> dict[str, int]:
+    """Return the offers that lack workers, and the places each needs: one more for each rejected or excluded worker.
+
+    Closed offers are left alone.
+    """
+    excluded, wanted, works_on = excluded_raters(records.decided), dict[str, int](), ledger.work_by_batch()
+    places, closed = {offer.batch.batch_id: offer.places for offer in ledger.offered()}, ledger.closed()
+    for batch_id in [posted.subject for posted in ledger.operations("post", state="done")]:
+        works = works_on[batch_id]
+        lost = sum(_valid(work) and work.pseudonym in excluded for work in works)
+        if batch_id not in closed and sum(map(_valid, works)) - lost < places[batch_id]:
+            rejected = sum(work.submission.state == "rejected" for work in works)
+            wanted[batch_id] = places[batch_id] + lost + rejected
+    return wanted
+
+
+def most_open(spec: CrowdSpec, batches: int) -> int:
+    """Return how many of all batches may be open at once: those that one worker may do."""
+    return max(1, math.floor(spec.share * batches))
 
 
 class CrowdCampaign:
@@ -308,7 +330,7 @@ class CrowdCampaign:
         closed = self.ledger.closed()
         for key, works in self.ledger.work_by_batch().items():  # whose places are open again
             rejected = [work for work in works if work.submission.state == "rejected"]
-            reserved = self._reserved(key) - self.offer(key).places - len(lost_work[key]) if rejected else 0
+            reserved = self.ledger.reserved(key) - self.offer(key).places - len(lost_work[key]) if rejected else 0
             if rejected and key not in closed and (self.platform.refills or len(rejected) <= reserved):
                 paid.append((key, rejected))
         answers = [(pair, work.pseudonym) for key, works in paid for work in works for pair in pairs[key]]
@@ -324,9 +346,8 @@ class CrowdCampaign:
         """
         existing = self.ledger.offered_anywhere()
         to_come = next_batches(self.records, self.platform.mode, existing)
-        most = max(1, math.floor(self.spec.share * (len(existing) + len(to_come))))  # of all batches, those one may do
-        may_open = most - sum(state.open for state in states.values())
-        short, extended, troubles = self._short(states, lost_work), list[str](), list[str]()
+        may_open = most_open(self.spec, len(existing) + len(to_come)) - sum(state.open for state in states.values())
+        extended, troubles, short = list[str](), list[str](), self._short(states)
         ended = [batch_id for batch_id in short if not states[batch_id].open]
         opening = [*ended, *(offer.batch.batch_id for offer in offers if offer.batch.batch_id not in states)]
         opening = opening[: max(0, may_open)]
@@ -354,30 +375,14 @@ class CrowdCampaign:
             if batches > most_done:
                 self.do("keep_out", worker)
 
-    def _short(self, states: Mapping[str, PlatformOffer], lost_work: Mapping[str, Sequence[Work]]) -> dict[str, int]:
-        """Return the offers that lack workers, and the places each needs: one more for each rejected or lost worker.
-
-        These are offers that ended too early and offers with too few places. Closed offers are left alone.
-        """
-        closed, work_on, places_wanted = self.ledger.closed(), self.ledger.work_by_batch(), dict[str, int]()
-        for batch_id, posted in states.items():
-            places, works = self.offer(batch_id).places, work_on[batch_id]
-            rejected = sum(work.submission.state == "rejected" for work in works)
-            wanted = places + rejected + len(lost_work[batch_id])
-            if batch_id in closed or sum(map(_valid, works)) - len(lost_work[batch_id]) >= places:
-                continue
-            if not posted.open or self._reserved(batch_id) < wanted:
-                places_wanted[batch_id] = wanted
-        return places_wanted
-
-    def _reserved(self, batch_id: str) -> int:
-        """Return how many places of a batch have money reserved, rejected workers' included."""
-        extensions = [extension for extension in self.ledger.extensions(batch_id) if extension.state != "refused"]
-        return max([self.offer(batch_id).places, *(int(extension.details["places"]) for extension in extensions)])
+    def _short(self, states: Mapping[str, PlatformOffer]) -> dict[str, int]:
+        """Return the offers that ended too early or have too few places, and the places each needs."""
+        wanted, reserved = places_wanted(self.records, self.ledger), self.ledger.reserved
+        return {key: places for key, places in wanted.items() if not states[key].open or reserved(key) < places}
 
     def _extend(self, posted: PlatformOffer, batch_id: str, places: int, redo: int) -> bool:
         """Open an offer again to `places` workers, `redo` of them for lost work; return whether anything changed."""
-        earlier = self._replaced(batch_id) if self.platform.refills else self._reserved(batch_id)
+        earlier = self._replaced(batch_id) if self.platform.refills else self.ledger.reserved(batch_id)
         more = max(0, (redo if self.platform.refills else places) - earlier)
         # A finished extension is not repeated; an offer that lacks workers again gets a new one.
         done = sum(operation.state == "done" for operation in self.ledger.extensions(batch_id))
@@ -401,7 +406,7 @@ class CrowdCampaign:
             if state.open or self.ledger.operation("release", batch_id):
                 continue
             first = self.offer(batch_id).places + self._replaced(batch_id)
-            places = first if self.platform.refills else self._reserved(batch_id)
+            places = first if self.platform.refills else self.ledger.reserved(batch_id)
             unpaid = ("returned", "rejected") if self.platform.refills else ("returned",)
             used = sum(work.submission.state not in unpaid for work in work[batch_id])
             cents = self.unit_cost(batch_id) * max(0, places - used)

@@ -218,7 +218,8 @@ def show_plan(*, options: CrowdOptions, pilot: _Number = 0) -> StudyOptions:
     records = Evidence(study)
     campaign = campaign_name(records, options)
     refuse_incomplete(records, campaign, launching=False)
-    print(summary.plan_text(records, campaign, pilot))
+    with stage(study, "crowd plan"):
+        print(summary.plan_text(records, campaign, pilot))
     groups = ahead_of_sample(records.pairs, study.acceptance, study.raters_of)
     print(campaign.marked(size_line(groups, study.called.item, study.acceptance)))
     for line in [*never_lines(study, groups, offered=False), *lacking(records, campaign)]:
@@ -363,13 +364,27 @@ def collect_archive(study: Study, home: Home, archive: Path, *, replace: bool = 
     print("\n".join(f"  left out: {line}" for line in done.troubles.values()), end="\n" if done.troubles else "")
 
 
-def show_waiting(records: Evidence) -> None:
-    """Print the submissions that wait for a decision, with signs, times and pay (`plumbline review`)."""
-    path = records.study.scratch / LEDGER
+def show_waiting(records: Evidence) -> bool:
+    """Print the submissions that wait for a decision, with signs, times and pay (`plumbline review`).
+
+    Returns whether a person has to decide about any.
+    """
+    path, commands = records.study.scratch / LEDGER, list[str]()
     for name in present_campaigns(path):
         with Ledger(path, records.study.name, *name) as ledger:
             title = "Submissions that wait for a decision, as of the last collection; signs are advice only"
             print(name.marked(f"{title}\n{summary.cases_text(records, ledger)}"))
+            doubtful = [case.work.submission.submission_id for case in judging.cases(records, ledger) if case.against]
+            commands += [
+                f"  {name.command(records.study, f'{decision} {key}')} --reason WHY"
+                for key in doubtful
+                for decision in ("approve", "reject")
+            ]
+    if commands:
+        print(
+            "\nTo decide, one of these for each submission, with your reason in the place of WHY:", *commands, sep="\n"
+        )
+    return bool(commands)
 
 
 def show_submission(records: CampaignRecords, submission: str) -> None:

@@ -245,6 +245,12 @@ class Ledger:
         """Return the operations that extend a batch's offer, done or not, the oldest first."""
         return list(self._operations("AND kind = 'extend' AND json_extract(details, '$.batch') = ?", (batch_id,)))
 
+    def reserved(self, batch_id: str) -> int:
+        """Return how many places of a batch have money reserved, rejected workers' included."""
+        extensions = [extension for extension in self.extensions(batch_id) if extension.state != "refused"]
+        offer = self.find_offered(batch_id)
+        return max([offer.places if offer else 0, *(int(extension.details["places"]) for extension in extensions)])
+
     def spent(self) -> int:
         """The cents of all operations done or intended in this mode, on all platforms.
 

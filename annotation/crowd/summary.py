@@ -12,9 +12,18 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from annotation.campaign.counting import excluded_raters
-from annotation.campaign.offering import ARGILLA, LEDGER, CampaignName, Mode, ledgers
+from annotation.campaign.offering import (
+    ARGILLA,
+    LEDGER,
+    REHEARSED,
+    CampaignName,
+    Mode,
+    ledgers,
+    offered,
+    present_campaigns,
+)
 from annotation.crowd import pay
-from annotation.crowd.campaign import next_batches, pairs_of
+from annotation.crowd.campaign import most_open, next_batches, pairs_of, places_wanted
 from annotation.crowd.judging import cases, on_rules, owed
 from annotation.crowd.ledger import BatchOffer, Ledger, refuse_lost_batches, refuse_lost_campaign
 from annotation.crowd.platform import Decision, Offer, Submission, crowd_of, platform_class
@@ -247,14 +256,54 @@ def to_pay(records: Evidence) -> tuple[str, str]:
             if ready := sum(case.advice == "approve" for case in waiting):
                 return name.words("approve --all"), f"pays {count(ready, 'submission')} that nothing speaks against"
             if waiting:
-                words = "shows what speaks against them; a person names each in `crowd approve` or `crowd reject`"
-                return "review", f"{count(len(waiting), 'submission')} by workers: {words}"
+                words = "shows what speaks against them: a person decides, by one of the commands that it prints"
+                return "review", f"{count(len(waiting), 'submission')} by workers, and {words}"
             if bonuses := owed(ledger, excluded, spec := crowd_of(records.study)):
                 platform, places = platform_class(name.platform), {o.batch.batch_id: o.places for o in ledger.offered()}
                 cents = sum(more + platform.fee(more, places[work.batch_id], spec) for work, more in bonuses)
                 limit = f" --max-cost {math.ceil((ledger.spent() + cents) / 100)}" if name.spends else ""
                 return name.words("bonus") + limit, f"pays {count(len(bonuses), 'bonus', 'bonuses')} for longer work"
     return "", ""
+
+
+def to_launch(records: Evidence) -> tuple[CampaignName, int] | None:
+    """Return the campaign whose `launch` would offer places, and what it may have spent then, in cents; else None.
+
+    A crowd that nobody asked yet is asked on its platform, or rehearsed where the study names none. What is open on the
+    platform is known as of the last command that asked it.
+    """
+    study, path = records.study, records.study.scratch / LEDGER
+    if study.crowd is None or not records.known_pairs or not records.offered:
+        return None
+    begun = [name for name in present_campaigns(path) if name.counts]
+    if not begun and not offered(records):
+        platform = crowd_of(study).platform or REHEARSED.platform
+        return CampaignName(platform, "live") if platform != REHEARSED.platform else REHEARSED, whole_tally(
+            records
+        ).cost
+    for name in begun:
+        with Ledger(path, study.name, *name) as ledger:
+            if cents := _cents_to_offer(records, ledger):
+                return name, ledger.spent() + cents
+    return None
+
+
+def _cents_to_offer(records: Evidence, ledger: Ledger) -> int:
+    """Return what the places cost that are not offered yet; 0 if `launch` would offer none of them now."""
+    mode, spec, existing = ledger.campaign.mode, crowd_of(records.study), ledger.offered_anywhere()
+    if ledger.closed() or any(pair not in records.shown_by_id for offer in existing for pair in offer.batch.pair_ids):
+        return 0
+    to_come = next_batches(records, mode, existing)
+    posted = {operation.subject for operation in ledger.operations("post", state="done")}
+    waiting = [offer for offer in [*ledger.offered(), *to_come] if offer.batch.batch_id not in posted]
+    wanted = places_wanted(records, ledger)
+    short = {batch_id: places - ledger.reserved(batch_id) for batch_id, places in wanted.items()}
+    if max(short.values(), default=0) <= 0 and len(wanted) >= most_open(spec, len(existing) + len(to_come)):
+        return 0
+    platform, offers = platform_class(ledger.campaign.platform), {o.batch.batch_id: o for o in ledger.offered()}
+    again = [(offers[batch_id], places) for batch_id, places in short.items() if places > 0]
+    cents = sum(platform.cost(offer.reward, offer.places, spec) // offer.places * places for offer, places in again)
+    return cents + sum(platform.cost(offer.reward, offer.places, spec) for offer in waiting)
 
 
 def to_close(study: Study) -> str:

@@ -6,6 +6,8 @@ they need or checks for what they did. A step that is done does not come again, 
 
 from __future__ import annotations
 
+import math
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -13,7 +15,7 @@ from annotation.campaign.offering import LEDGER, ledgers
 from annotation.status.progress import DASHBOARD, PEOPLE_REPORT, REHEARSING, Stage
 from annotation.status.status import Status
 from annotation.verdicts.counted import never_lines
-from plumbline.models.batch import batch_path
+from plumbline.models import batch
 from plumbline.records import ARGILLA
 from plumbline.words import count
 
@@ -35,12 +37,20 @@ class NextStep:
 def next_step(status: Status) -> NextStep:
     """Return the next step."""
     if status.rules_changed and status.sources:
-        amend = f'{status.command("accept")} --amend "reason"'
-        return NextStep(amend, "the rules changed after the first rating: say why, or undo the change")
+        return _amend(status)
     came_whole = bool(status.sources) and status.stages["transformations"].state == "not yet"
     if came_whole and (step := _rate(status) or _before_scores(status)):
         return step  # an import has pairs and ratings; outputs are needed for scores alone
     return _make(status) or _offer(status) or _pay(status) or _rate(status) or _judge(status)
+
+
+def _amend(status: Status) -> NextStep:
+    """Return the step after a change of the rules that raters' answers are judged by."""
+    if status.lasting:
+        words = f"after you have undone the change of the rules, or given the new study another name: {status.lasting}"
+        return NextStep(status.command("status"), words)
+    words = "the rules changed after the first rating: give the reason, which every report shows, or undo the change"
+    return NextStep(f'{status.command("accept")} --amend "no reason was given"', words)
 
 
 def _before_scores(status: Status) -> NextStep | None:
@@ -53,11 +63,13 @@ def _before_scores(status: Status) -> NextStep | None:
 def _make(status: Status) -> NextStep | None:
     """Return the next step up to a sample that raters can be asked about; None after it."""
     state = {name: stage.state for name, stage in status.stages.items()}
-    in_batch, generate = batch_path(status.study).exists(), status.command("generate")
+    in_batch, generate = batch.batch_path(status.study).exists(), status.command("generate")
     lacking = state["transformations"] != "done" or (in_batch and not status.begun)
     if lacking or (state["texts"] == "stale" and status.study.judging.transforms):
-        with_files = f"{generate} --batch-file NEW --batch-output FILE, with the batch's output and error files"
-        return NextStep("", with_files) if in_batch else NextStep(generate)
+        if not in_batch:
+            return NextStep(generate)
+        options, words = batch.next_step(status.study)
+        return NextStep(f"{generate} {options}", words)
     judging = status.study.judging
     if state["texts"] == "not yet" and not judging.transforms and judging.first_command != "sample":
         return NextStep(status.command(judging.first_command))
@@ -67,7 +79,7 @@ def _make(status: Status) -> NextStep | None:
 def _draw(status: Status) -> NextStep | None:
     """Return the next step towards the study's sample; None if it is drawn."""
     stage, sample = status.stages["sample"], status.command("sample")
-    extend = f'{sample} --extend "reason"'
+    extend = f"{sample} --extend {shlex.quote(stage.note.partition(': ')[2])}"
     if stage.state == "not yet":
         planned = "plan" in status.ended or "plan" in status.study.judging.refusals
         words = "shows how many pairs and raters are needed; change `sample` and `raters` in the study as you like"
@@ -75,7 +87,7 @@ def _draw(status: Status) -> NextStep | None:
     if stage.state == "under way":
         return NextStep(extend)
     if status.mismatch and status.begun:
-        return NextStep("", status.mismatch[0].rpartition(";")[2].strip())
+        return NextStep(status.command("status"), f"after you {status.mismatch[0].rpartition(';')[2].strip()}")
     if stage.state == "stale" and not status.begun:
         remade = status.mismatch and status.study.judging.transforms
         return NextStep(status.command("generate"), f"then {sample}") if remade else NextStep(sample)
@@ -94,11 +106,25 @@ def _offer(status: Status) -> NextStep | None:
         return NextStep(status.command("preview"), "then open the page and try it as raters will")
     if not status.begun and (study.judges or study.judging.model_names()) and "judge" not in status.ended:
         return NextStep(status.command("judge run"))
-    if step := _serve(status) or _invite(status):
+    by_crowd = not status.begun and "users invite" not in status.ended
+    if step := (_ask_crowd(status) if by_crowd else None) or _serve(status) or _invite(status):
         return step
-    may_crowd = study.crowd is not None and not status.sources  # workers may still be asked instead
-    crowd = f"or, to ask a crowd (a made-up one with --platform rehearsal): {status.command('crowd plan')}"
-    return NextStep(status.command("publish"), f"{crowd} --platform prolific" if may_crowd else "")
+    return NextStep(status.command("publish"))
+
+
+def _ask_crowd(status: Status) -> NextStep | None:
+    """Return the step that asks crowd workers; None where there are no places to offer now."""
+    if status.to_launch is None:
+        return None
+    campaign, cents = status.to_launch
+    if not status.begun and "crowd plan" not in status.ended:
+        people = f"; or, to ask people of your own: {status.command('publish')}"
+        return NextStep(status.command(campaign.words("plan")), f"shows batches, pay and fees{people}")
+    if campaign.mode == "live" and campaign.platform != "mturk" and (step := _serve(status)):
+        return step
+    limit = f" --max-cost {math.ceil(cents / 100)}" if campaign.spends else ""
+    who = "a made-up crowd, for practice" if campaign.made_up else f"workers ({campaign.label})"
+    return NextStep(status.command(f"{campaign.words('launch')}{limit}"), f"offers places to {who}")
 
 
 def _invite(status: Status) -> NextStep | None:
@@ -120,7 +146,11 @@ def _never(status: Status) -> NextStep | None:
     groups, study = status.undecided, status.study
     if not groups or not all(group.lacks(study) for group in groups):
         return None
-    return NextStep("", never_lines(study, groups, offered=status.begun)[0])
+    words = never_lines(study, groups, offered=status.begun)[0]
+    if status.begun and (study.raters.blocks or "sample --extend" in study.judging.refusals):
+        return NextStep(status.command("status"), words)
+    extend = ' --extend "too few could count"' if status.begun else ""
+    return NextStep(f"{status.command('sample')}{extend}", words)
 
 
 def _pay(status: Status) -> NextStep | None:
@@ -132,7 +162,9 @@ def _pay(status: Status) -> NextStep | None:
 def _rate(status: Status) -> NextStep | None:
     """Return the next step while ratings come in; None when verdicts can be or have been reached."""
     if status.uncollected:
-        return _collected(status, f"{count(status.uncollected, 'answer')} on the server that are not collected yet")
+        return NextStep(
+            collecting(status), f"{count(status.uncollected, 'answer')} on the server that are not collected yet"
+        )
     if step := _rehearse(status):
         return step
     if status.stages["collected"].state != "done":
@@ -156,8 +188,10 @@ def _rehearse(status: Status) -> NextStep | None:
 def _first(status: Status) -> NextStep:
     """Return the next step while nothing is collected, or the collected answers are about other pairs."""
     annotators = status.stages["published"].annotators
+    if annotators is None and (step := _ask_crowd(status)):
+        return step
     if status.sources or annotators is None:
-        return _collected(status)
+        return NextStep(collecting(status))
     if step := _never(status) or _serve(status) or _invite(status):
         return step
     if not annotators:
@@ -181,7 +215,7 @@ def _find(status: Status, words: str) -> NextStep:
 
 def _wait(status: Status) -> NextStep | None:
     """Return the next step towards answers that can decide something; None if no answers are to come."""
-    if step := _never(status):
+    if step := _never(status) or _ask_crowd(status):
         return step
     if status.again:
         more = f"offers the pairs of {count(status.again, 'answer')} by excluded raters to others"
@@ -199,20 +233,19 @@ def _wait(status: Status) -> NextStep | None:
         words = f"{count(missing, 'answer')} to come, and the present raters have none left to give; {end}"
         return _find(status, words)
     words = f"when more of the {count(missing, 'answer')} that are open have come; {end}"
-    return (_serve(status) if ARGILLA in status.sources else None) or _collected(status, words)
+    return (_serve(status) if ARGILLA in status.sources else None) or NextStep(collecting(status), words)
 
 
 def collecting(status: Status) -> str:
     """Return the command that collects the study's answers."""
     from_files = status.sources and ARGILLA not in status.sources and not ledgers(status.study.scratch / LEDGER)
-    more = " --csv FILE --columns MAPPING" if from_files else ""
-    return f"{status.command('collect')}{more}"
-
-
-def _collected(status: Status, words: str = "") -> NextStep:
-    """Return the step that collects; where answers come in a file that only people can name, it is in the words."""
-    collect = collecting(status)
-    return NextStep("", f"{collect} {words}".strip()) if " --csv " in collect else NextStep(collect, words)
+    last = status.manifest.get("stages", {}).get("collect", {}).get("settings") or {}
+    words = [word for name, value in last.items() if value for word in (f"--{name}", value)]
+    return (
+        f"{status.command('collect')} {shlex.join(words) or '--csv FILE --columns MAPPING'}"
+        if from_files
+        else (status.command("collect"))
+    )
 
 
 def _review(status: Status) -> NextStep:

@@ -248,7 +248,12 @@ class _StageHistory:
         """Return the stage of the sample: stale if it is no longer the study's."""
         stage = self.stage("sample", self.study.folder / "pairs.parquet", "sample")
         if cut_off := [wave for wave in records.waves[-1:] if not is_complete(records, wave)]:
-            return Stage("sample", "under way", stage.at, f"its extension to wave {cut_off[0].number} was interrupted")
+            return Stage(
+                "sample",
+                "under way",
+                stage.at,
+                f"its extension to wave {cut_off[0].number} was interrupted: {cut_off[0].reason}",
+            )
         if mismatched:
             judging = self.study.judging
             note = "made by another generator or other prompts than the study's"

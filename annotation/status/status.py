@@ -20,8 +20,9 @@ import pandas as pd
 from annotation import server
 from annotation.argilla.accounts import ServerAnswers, answered_now, is_served
 from annotation.campaign.counting import asked_again
+from annotation.campaign.offering import CampaignName
 from annotation.campaign.records import CampaignData
-from annotation.crowd.summary import to_close, to_pay, whole_tally
+from annotation.crowd.summary import to_close, to_launch, to_pay, whole_tally
 from annotation.options import HomeOptions
 from annotation.page.training import by_trained, read_trained
 from annotation.questions.wordings import addressed_lines
@@ -44,7 +45,7 @@ from annotation.verdicts.counted import Ahead, Place, ahead, never_lines
 from annotation.verdicts.doubts import doubts_of, withdrawn_lines
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.looks import BlockProgress
-from annotation.verdicts.preregistration import amendment_lines, first_rating, fixed_text, other_rules
+from annotation.verdicts.preregistration import amendment_lines, first_rating, fixed_text, lasting, other_rules
 from annotation.verdicts.tables import looks_frame, of_group
 from generation.output_statistics import FlagCount, flagged_lines, flagged_outputs
 from plumbline.errors import DataError, StudyError
@@ -72,6 +73,7 @@ class Status:
     unreviewed: tuple[str, ...]  #: raters with signs about whom nobody decided
     mismatch: Sequence[str]  #: why the sample is no longer the study's, a line a fault; empty if it is
     rules_changed: bool  #: whether the study has other rules than those that were fixed
+    lasting: str  #: why these cannot be amended; empty if they can
     to_look_at: tuple[str, ...]  #: raters whom verdicts wait for
     judged: bool  #: whether there are verdicts that hold
     undecided: tuple[Ahead, ...]  #: the groups that are judged apart and not decided so far, with what can still come
@@ -92,6 +94,7 @@ class Status:
     asked_for: tuple[str, ...] = ()  #: what the study asks of people in all, in lines
     again: int = 0  #: answers of excluded raters whose pairs `publish` would offer again, for what is undecided
     to_pay: tuple[str, str] = ("", "")  #: what crowd workers wait for (`annotation.crowd.summary.to_pay`)
+    to_launch: tuple[CampaignName, int] | None = None  #: a crowd to ask now (`annotation.crowd.summary.to_launch`)
     to_close: str = ""  #: the command that ends a crowd campaign
     unopened: int = 0  #: pairs, controls and repeats of blocks that are not open by the answers on record
     enough: bool = False  #: whether every pair has as many answers as a verdict needs
@@ -160,7 +163,7 @@ def read_status(
     verdicts, outdated = _reached(evidence) if reached is None else (reached, "")
     stages = stages_of(evidence, manifest or evidence.manifest, mismatched, outdated)
     ratings, found_signs = read.known, evidence.signs if len(read.known) else []
-    rules, broken = _rules(evidence)
+    rules, broken, lasts = _rules(evidence)
     sampled = stages["sample"].state != "not yet"  # before, the outputs that it would be drawn from are checked
     flagged = flagged_supply(evidence.supply) if sampled or not study.judging.transforms else flagged_outputs(study)
     warnings = [*mismatched, broken, *(str(flags) for flags in flagged if flags.doubtful)]
@@ -188,6 +191,7 @@ def read_status(
         mismatch=mismatched,
         rules_fixed=evidence.rules_fixed[0],
         rules_changed=bool(broken),
+        lasting=lasts,
         to_look_at=tuple(dict.fromkeys(rater for verdict in reached_now for rater in verdict.review.to_look_at)),
         judged=bool(reached_now),
         undecided=tuple(undecided),
@@ -204,6 +208,7 @@ def read_status(
         asked_for=tuple(whole_tally(evidence).lines()) if sampled and evidence.offered else (),
         again=_again(evidence, stages["published"], undecided),
         to_pay=to_pay(evidence),
+        to_launch=to_launch(evidence),
         to_close=to_close(study),
         unopened=len(evidence.unopened()),
         enough=bool(pairs.loc[~pairs["withdrawn"], "enough"].all()),
@@ -261,18 +266,18 @@ def unreviewed(signs: Sequence[Sign], decisions: Sequence[Decision]) -> tuple[st
     return tuple(dict.fromkeys(raters))
 
 
-def _rules(evidence: Evidence) -> tuple[tuple[str, ...], str]:
-    """Return when the rules were fixed and amended, and a warning if the study has others now."""
+def _rules(evidence: Evidence) -> tuple[tuple[str, ...], str, str]:
+    """Return when the rules were fixed and amended, a warning if the study has others now, and why they cannot hold."""
     study, ratings = evidence.study, evidence.collected.known
     fixed, first = evidence.rules, first_rating(ratings)
     lines = [fixed_text(fixed, ratings), *amendment_lines(fixed, first)]
-    changed = "; ".join(other_rules(evidence.rules_now, fixed, ratings))
-    if not changed:
-        return tuple(lines), ""
+    if not (changed := other_rules(evidence.rules_now, fixed, ratings)):
+        return tuple(lines), "", ""
+    lasts = lasting(changed, evidence.rules_now) if first is not None else ""
     how = "publish again" if first is None else 'accept with --amend "reason"'
-    return tuple(
-        lines
-    ), f"{study.file}: the rules differ from those that were fixed: {changed}; undo the change, or {how}"
+    how = f"give the new study another name: {lasts}" if lasts else how
+    differs = f"{study.file}: the rules differ from those that were fixed: {'; '.join(changed)}"
+    return tuple(lines), f"{differs}; undo the change, or {how}", lasts
 
 
 def _reached(evidence: Evidence) -> tuple[Sequence[Verdict], str]:

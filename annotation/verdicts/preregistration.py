@@ -149,7 +149,7 @@ def refuse_other_rules(records: CampaignRecords, current: Mapping[str, Any], rat
         return
     line = f"{study.file}: changed after the first rating ({first:%Y-%m-%d %H:%M} UTC): {'; '.join(changed)}"
     line += "; undo this, or"
-    if reason := _lasting(changed, current):
+    if reason := lasting(changed, current):
         raise StudyError(f"{line} give the new study another name: {reason}")
     how = f'{study.command("accept")} --amend "reason"'
     raise StudyError(f"{line} run `{how}` (every report shows the reason)")
@@ -158,8 +158,12 @@ def refuse_other_rules(records: CampaignRecords, current: Mapping[str, Any], rat
 _OF_BLOCKS = ("raters.blocks ", "acceptance.scope ")
 
 
-def _lasting(changed: Sequence[str], current: Mapping[str, Any]) -> str:
-    """Return why one of these changes of rules cannot be amended; empty if all can."""
+def lasting(changed: Sequence[str], current: Mapping[str, Any]) -> str:
+    """Return why one of these changes of rules cannot be amended; empty if all can.
+
+    >>> lasting(["acceptance.threshold 3.0, now 2.5"], {"raters": {"blocks": []}})
+    ''
+    """
     if any(change.startswith("raters.per_pair ") for change in changed):
         return "raters were asked for the earlier number of ratings"
     if any(change.startswith("sample.together ") for change in changed):
@@ -195,7 +199,7 @@ def rules_due(
     if amend is not None and not (changed and reason):
         advice = "say why the rules changed" if changed else "leave it out: the rules have not changed"
         raise StudyError(f"{records.study.file}: --amend: {advice}")
-    if not reason or _lasting(changed, current):
+    if not reason or lasting(changed, current):
         refuse_other_rules(records, current, ratings)
     if fixed and not changed:
         return list(fixed)

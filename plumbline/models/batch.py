@@ -301,20 +301,19 @@ def refuse_file(file: Path) -> None:
         raise StudyError(f"--batch-file {file}: exists already; name a new file")
 
 
-def next_steps(study: Study, file: Path) -> list[str]:
-    """Return what to do with the requests that are out after a run that wrote new ones into `file`; empty for none."""
-    if not (out := requests_out(study)):
-        return []
+def next_step(study: Study) -> tuple[str, str]:
+    """Return the options of the `generate` that reads a batch's answers and goes on, and what to do before it."""
+    out = requests_out(study)
+    file = Path([*out, "requests.jsonl"][max(0, len(out) - 1)])  # the last of them
     base, _, number = file.stem.rpartition(".")
     base, first = (base, int(number) + 1) if base and number.isdecimal() else (file.stem, 2)
     names = (file.with_stem(f"{base}.{number}") for number in itertools.count(first))
-    following = next(name for name in names if not name.exists())
+    options = ["--batch-file", str(next(name for name in names if not name.exists()))]
+    if not out:
+        return shlex.join(options), "goes on with the batch"
     outputs = [str(Path(name).with_stem(f"{Path(name).stem}.output")) for name in out]
-    options = shlex.join(["--batch-file", str(following), "--batch-output", *outputs])
-    line = (
+    words = (
         f"{count(out.total(), 'request')} in {', '.join(out)}: send each file as a batch for {URL}, and save its output"
+        f" as {', '.join(outputs)} (name its error file too; --batch-lost asks again what has no answer)"
     )
-    return [
-        f"{line} as {', '.join(outputs)} (name its error file too; --batch-lost asks again what has no answer)",
-        f"Next: {study.command('generate')} {options}",
-    ]
+    return shlex.join([*options, "--batch-output", *outputs]), words

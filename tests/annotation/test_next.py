@@ -81,11 +81,14 @@ class Walk:
         return said
 
     def decided(self, said: str) -> str:
-        """What is printed last when a person runs one of the commands that `review` shows for each rater."""
-        shown = [line for line in said.splitlines() if line.startswith("  plumbline review ")]
-        for line in shown:
+        """What is printed last when a person runs one of the commands that `review` shows for each rater.
+
+        A crowd's submissions come first, and those that something speaks against are rejected.
+        """
+        shown = [line for line in said.splitlines() if line.startswith("  plumbline ") and line.endswith(" WHY")]
+        for line in [line for line in shown if " crowd " in line] or shown:
             rater = line.split(" --reason")[0].split()[-1]
-            if ("--exclude" in line) == (rater in self.careless):
+            if "crowd reject" in line or (" crowd " not in line and ("--exclude" in line) == (rater in self.careless)):
                 said = self.run(line.replace("WHY", "'seen by a person'"))
         return said
 
@@ -141,7 +144,7 @@ def answered(study: Study, home: server.Home, raters: Collection[str], wrong: Co
 
 
 def demo(folder: Path, **changes: Any) -> None:
-    """Make the copied sample study small."""
+    """Make the copied sample study small; a part that is None is left out."""
     file = folder / "studies" / "demo.yaml"
     content = yaml.safe_load(file.read_text(encoding="utf-8"))
     small = {
@@ -151,7 +154,8 @@ def demo(folder: Path, **changes: Any) -> None:
         "acceptance": {"threshold": 3.0, "min_pairs": 6},
         "evaluation": {"models": [{"name": "character-n-grams", "kind": "lexical"}]},
     }
-    file.write_text(yaml.safe_dump(content | small | changes), encoding="utf-8")
+    parts = {name: part for name, part in (content | small | changes).items() if part is not None}
+    file.write_text(yaml.safe_dump(parts), encoding="utf-8")
 
 
 def test_two_systems_in_a_file_are_compared_by_people(tmp_path: Path) -> None:
@@ -177,6 +181,21 @@ def test_the_sample_study_goes_to_its_scores_with_simulated_raters_and_judges(tm
         done = walk.go("plumbline studies")
     assert done == ["generate", "plan", "sample", "preview", "judge run", "publish", "simulate", "collect", "accept",
                     "ratings-report", "judge check", "evaluate", "scores-report", "sheet", "dashboard"]  # fmt: skip
+
+
+def test_a_made_up_crowd_is_asked_paid_and_replaced(tmp_path: Path) -> None:
+    walk = Walk(tmp_path, server.Home(tmp_path / "home"))
+    walk.run("plumbline studies")
+    people = {"crowd": {"share": 0.5}, "raters": {"per_pair": 2}, "judges": [], "training": ""}
+    demo(tmp_path, **people, sample={"pairs": 8, "seed": 1337, "batch": 4}, evaluation=None)
+
+    done = walk.go("plumbline status --study studies/demo.yaml")
+    crowd = [name.removeprefix("crowd ").partition(" ")[0] for name in done if name.startswith("crowd ")]
+    assert done[:4] == ["generate", "plan", "sample", "preview"] and crowd[:2] == ["plan", "launch"]
+    assert crowd.count("launch") > 1 and "approve" in crowd and crowd[-1] == "close"
+    assert [name.partition(" --")[0] for name in done[-5:]] == [
+        "accept", "ratings-report", "crowd close", "sheet", "dashboard"
+    ]  # fmt: skip
 
 
 def test_imported_ratings(tmp_path: Path) -> None:

@@ -167,7 +167,7 @@ def test_from_nothing_to_a_published_sample(demo: Study) -> None:  # noqa: PLR09
     noted(demo, "plan")
     assert at(demo)[1] == f"{MAIN} sample {ARGUMENTS}"
     batch_path(demo).touch()
-    assert at(demo)[1].startswith(f"{MAIN} generate {ARGUMENTS} --batch-file NEW --batch-output FILE")
+    assert at(demo)[1].startswith(f"{MAIN} generate {ARGUMENTS} --batch-file requests.2.jsonl\n")
     batch_path(demo).unlink()
     one = demo.transformation_file("expansion", 1337)
     kept = one.read_bytes()
@@ -351,7 +351,7 @@ def test_nobody_waits_for_what_cannot_decide(generated: Study) -> None:
 
     small = judged_by(generated, min_pairs=49)  # more than both translations have together
     status, following = at(small)
-    assert following.startswith("too few pairs can ever count") and "and 4 more" in following
+    assert following.startswith(f"{MAIN} sample {ARGUMENTS} --extend ") and "and 4 more" in following
     assert "when more" not in following and status.progress["verdict"].str.contains("at most").all()
 
     accept(generated)
