@@ -294,7 +294,7 @@ def read_results(
     is a range if that of its subsets differs. Raises DataError for a damaged file.
     """
     logging.getLogger("mteb").setLevel(logging.ERROR)  # it tells of every missing split
-    about = {task.metadata.name: task.metadata for task in tasks}
+    about = {task.metadata.name: (str(task.metadata.type), task.metadata.main_score) for task in tasks}
     files, parts, unprompted = list[dict[str, str]](), list[tuple[Any, ...]](), list[Path]()
     for path in paths:
         progress()
@@ -305,13 +305,15 @@ def read_results(
             meta = read_json(about_model)
         if not isinstance(meta, dict):
             raise DataError(f"{about_model}: not a file of mteb; delete it, or fetch it again")
-        metadata = about.get(path.stem)
-        task_type = str(metadata.type) if metadata else ""
-        prompt = _prompt(meta.get("experiment_kwargs"), path.stem, task_type) if in_experiment else ""
-        if prompt is None:
-            unprompted.append(path)
-            continue
-        of_wording = identity("prompt-v1", prompt)[:12] if prompt else NONE
+        task_type, metric = about.get(path.stem, ("", ""))
+        prompt: str | None = ""
+        prompt_id = DEFAULT
+        if in_experiment:
+            prompt = _prompt(meta.get("experiment_kwargs"), path.stem, task_type)
+            if prompt is None:
+                unprompted.append(path)
+                continue
+            prompt_id = identity("prompt-v1", prompt)[:12] if prompt else NONE
         result = _result(path)
         version = str(result.mteb_version or "")
         entries: list[tuple[Any, ...]] = [
@@ -324,8 +326,8 @@ def read_results(
             {
                 "file": str(path), "file_version": version, "dataset_revision": str(result.dataset_revision or ""),
                 "model": str(meta.get("name") or slash(model)), "revision": str(meta.get("revision") or revision),
-                "task": result.task_name, "task_type": task_type, "metric": metadata.main_score if metadata else "",
-                "prompt_id": of_wording if in_experiment else DEFAULT, "text": prompt,
+                "task": result.task_name, "task_type": task_type, "metric": metric,
+                "prompt_id": prompt_id, "text": prompt,
             }
         )  # fmt: skip
     rows = pd.DataFrame(parts, columns=["number", "split", "subset", "score", "mteb_version"])

@@ -19,7 +19,7 @@ from plumbline.scales import classes_of, is_whole, marks
 from plumbline.study.transformations import Axes
 
 DECISIONS = {"accepted": "circle", "undecided": "diamond", "rejected": "cross"}
-_WIDTH = 340  # with the labels beside it, a chart can still be read on a telephone
+_WIDTH = 280  # with the labels beside it, two charts stand side by side, and one can be read on a telephone
 _ROW = 24
 _FAINT = 0.07  # smaller shares have no number in them
 _PUOR = ((230, 97, 1), (253, 184, 99), (247, 247, 247), (178, 171, 210), (94, 60, 153))

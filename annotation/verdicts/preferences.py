@@ -81,7 +81,8 @@ def answers(done: SideBySide) -> Iterator[str]:
     for question, systems in overall.groupby("question", sort=False):
         best, score = systems.iloc[0], systems.iloc[0]["score"]
         others = choices[(choices["question"] == question) & (choices["system"] == best["system"])]
-        if math.isnan(score) and not others["n"].all():  # not compared with all, so nothing says that it is the best
+        # Not compared with all, or another is preferred to it by the mean over texts: it may not be the best.
+        if (math.isnan(score) and not others["n"].all()) or best["rank_low"] > 1:
             continue
         alike = list(map(_named, others.loc[~(others["p_holm"] < 1 - CONFIDENCE), "other"]))
         apart = f"not told apart from {' and '.join(alike)}" if alike else "told apart from all others"

@@ -84,7 +84,7 @@ def _by_blocks(
         if group[0] in queues:
             members.setdefault((queues[group[0]], *group[1:]), {})[group[0]] = progress
     answers, tables, looks = _answers(ratings, pairs, design, judging), [], dict[tuple[str, ...], Any]()
-    languages = {group[1:] for group in members}
+    languages, queues_compared = {group[1:] for group in members}, {group[0] for group in members}
     originals = {pair.pair_id: original_of(pair, judging) for pair in pairs}
     for (queue, *rest), of_queue in members.items():
         rows = answers[answers["transformation"].isin(list(of_queue))].rename(columns={"transformation": "system"})
@@ -97,7 +97,8 @@ def _by_blocks(
         n_looks = {key: len(of_couple) for key, of_couple in done.looks.items()}
         couples = zip(*(done.differences[name] for name in ("question", "system", "other")), strict=True)
         look = [n_looks[question, min(pair), max(pair)] for question, *pair in couples]
-        tables.append([done.systems.assign(language=language), done.differences.assign(language=language, look=look)])
+        columns = {"language": language, **({"queue": queue} if len(queues_compared) > 1 else {})}
+        tables.append([done.systems.assign(**columns), done.differences.assign(**columns, look=look)])
         for (question, *couple), of_couple in done.looks.items():
             looks[queue, *couple, *rest, question] = of_couple
     if not tables:
@@ -220,7 +221,8 @@ def answers(done: SideBySide) -> Iterator[str]:
     overall, differences = (frame.assign(question=places_of(frame)) for frame in frames)
     for question, systems in overall.groupby("question", sort=False):
         best = systems.iloc[0]
-        if math.isnan(best["mean"]):  # no original has ratings for all, so the order is of different originals
+        # No original has ratings for all, or another system is better on those that it shares with this one.
+        if math.isnan(best["mean"]) or best["rank_low"] > 1:
             continue
         others = differences[(differences["question"] == question) & (differences["system"] == best["system"])]
         alike = [_named(name) for name in others.loc[~(others["p_holm"] < 1 - CONFIDENCE), "other"]]
@@ -294,11 +296,14 @@ def _named(name: object) -> str:
 
 
 def places_of(frame: pd.DataFrame) -> pd.Series[str]:
-    """Return the question of each row, with its language if it is about one."""
-    return frame["question"] + frame["language"].map(lambda code: f" ({language_name(code)})" if code else "")
+    """Return the question of each row, with its language if it is about one, and its queue if there are several."""
+    queues = ", " + frame["queue"] if "queue" in frame else ""
+    return frame["question"] + frame["language"].map(lambda code: f" ({language_name(code)})" if code else "") + queues
 
 
 def languages(frame: pd.DataFrame) -> dict[str, Cell]:
-    """Return the column of languages, if there are several."""
+    """Return the columns of queues and of languages, if there are several."""
+    queues: dict[str, Cell] = {"Queue": "queue"} if "queue" in frame else {}
     several = (frame["language"] != "").any()
-    return {"Language": cell("language", lambda code: language_name(code) if code else "all")} if several else {}
+    name = cell("language", lambda code: language_name(code) if code else "all")
+    return queues | ({"Language": name} if several else {})

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -36,15 +37,26 @@ RULE = {"rule": "lower_bound", "interval": "pairs", "min_pairs": 20, "threshold"
 MAPPING = {"pair": "pair", "rater": "rater", "quality": "quality", "fluency": "fluency"}
 
 
-def systems_study(variant: Make, folder: Path, names: Sequence[str] = ("ours", "theirs", "third")) -> Study:
-    """A drawn study of systems in one queue, whose 60 originals are rated in three blocks by two raters each."""
+def systems_study(
+    variant: Make,
+    folder: Path,
+    names: Sequence[str] = ("ours", "theirs", "third"),
+    queues: Mapping[str, str] = MappingProxyType({}),
+) -> Study:
+    """A drawn study of systems in a queue (or `queues`), whose 60 originals are rated in three blocks by two raters."""
     texts = [f"Text {number} says {number * 7919 % 1000} things of {number * 104729 % 997}." for number in range(60)]
     rows = [",".join(["text", *names]), *(",".join([text, *(f"{name} {text}" for name in names)]) for text in texts)]
     (folder / "texts.csv").write_text("\n".join(rows))
     asked = {"asked": {"en": "Is it the same?"}}
     outputs = {"path": str(folder / "texts.csv"), "text": "text"}
     systems = [
-        {"name": name, "axis": "own", "queue": "both", "outputs": {**outputs, "output": name}, "raters": asked}
+        {
+            "name": name,
+            "axis": "own",
+            "queue": queues.get(name, "both"),
+            "outputs": {**outputs, "output": name},
+            "raters": asked,
+        }
         for name in names
     ]
     dataset = {"name": "mine", "task": "bitext_mining", "path": outputs["path"], "language": "en", "split": "all"}
@@ -90,6 +102,17 @@ def test_systems_of_a_queue_have_the_same_originals_in_each_block(variant: Make,
     for block, end in enumerate(np.diff(ENDS, prepend=0)):
         assert len(blocks["ours", block]) == end
         assert blocks["ours", block] == blocks["theirs", block] == blocks["third", block]
+
+
+def test_systems_of_two_queues_have_ranks_and_a_best_one_in_each(variant: Make, tmp_path: Path) -> None:
+    queues = {"ours": "first", "theirs": "first", "third": "second", "fourth": "second"}
+    study = systems_study(variant, tmp_path, list(queues), queues)
+    rate(study, tmp_path, {"ours": 4.2, "theirs": 3.0, "third": 3.4, "fourth": 2.2})
+    found = Evidence(study).side_by_side
+    best = found.systems[(found.systems["question"] == "quality") & (found.systems["rank"] == 1)]
+    assert dict(zip(best["system"], best["queue"], strict=True)) == {"ours": "first", "third": "second"}
+    quality = [sentence for sentence in answers(found) if "quality" in sentence]
+    assert [sentence.split(" has the best ")[0] for sentence in quality] == ["Ours", "Third"]
 
 
 def test_blocks_go_on_for_systems_that_are_not_told_apart(variant: Make, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from annotation.statistics.summaries import Design
+from annotation.statistics.systems import SideBySide, side_by_side
 from annotation.verdicts.systems import answers, compared
 from plumbline.study.campaign import AcceptanceSpec
 from plumbline.study.subject import PairSubject
@@ -58,3 +59,19 @@ def test_no_system_is_called_best_where_no_original_has_ratings_for_all() -> Non
     more = more.assign(pair_id=more["pair_id"].str.replace("ours", "more"))
     found = compared(pd.concat([frame, more]), [*PAIRS, *third], Design(("quality",)), PairSubject())
     assert len(found.differences) == 3 and found.systems["mean"].isna().all() and not list(answers(found))
+
+
+def test_no_system_is_called_best_that_another_beats_on_the_originals_of_both() -> None:
+    """All three share four originals, on which theirs is better; on the other 36 ours is better by 0.9."""
+    gain = {name: {"ours": 1.0, "theirs": 0.1}.get(name, 0) for name in ("ours", "theirs", "more")}
+    rows = [
+        {"original": number, "system": name, "rater_id": "a", "question": "quality"}
+        | {"value": 2 + gain[name] + number % 3 / 10 - 2 * (name == "ours" and number < 4)}
+        for name in gain
+        for number in range(40)
+        if name != "more" or number < 4
+    ]
+    found = side_by_side(pd.DataFrame(rows))
+    systems = found.systems.assign(language="")
+    assert systems[["system", "rank", "rank_low"]].iloc[0].tolist() == ["theirs", 1, 2]
+    assert not list(answers(SideBySide(systems, found.differences.assign(language=""))))
