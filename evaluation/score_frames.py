@@ -306,14 +306,13 @@ def read_results(
         if not isinstance(meta, dict):
             raise DataError(f"{about_model}: not a file of mteb; delete it, or fetch it again")
         task_type, metric = about.get(path.stem, ("", ""))
-        prompt: str | None = ""
-        prompt_id = DEFAULT
+        prompt, prompt_id = "", DEFAULT
         if in_experiment:
-            prompt = _prompt(meta.get("experiment_kwargs"), path.stem, task_type)
-            if prompt is None:
+            of_experiment = _prompt(meta.get("experiment_kwargs"), path.stem, task_type)
+            if of_experiment is None:
                 unprompted.append(path)
                 continue
-            prompt_id = identity("prompt-v1", prompt)[:12] if prompt else NONE
+            prompt, prompt_id = of_experiment, identity("prompt-v1", of_experiment)[:12] if of_experiment else NONE
         result = _result(path)
         version = str(result.mteb_version or "")
         entries: list[tuple[Any, ...]] = [
