@@ -7,10 +7,10 @@ workers    several processes, restarted when killed
 database   migration, accounts, repair at the start; connections: pools, and locks against stale reads
 holding    the lock of a PostgreSQL database, taken again after PostgreSQL was away
 recount    the status of a record after each answer, in two statements
-trips      one trip to a connection's thread for each statement to SQLite
+trips      fewer trips to the threads of the connections to SQLite
 guard      limits on requests, security headers; hosts, protocol: host names, slow connections
 signing_in checks of passwords; throttle: their waits after wrong ones; recent: the memory for these
-gate       one writing request at a time, answers on PostgreSQL together; turns: the order, over all processes
+gate       one writing request at a time, few that read; turns: the order, over all processes
 jobs       Argilla's background jobs in this process, in place of Redis
 journal    the jobs, in a file that survives a crash
 engine     Argilla's SearchEngine on its own SQL tables; reading, predicates, ordering: filters and sorts;

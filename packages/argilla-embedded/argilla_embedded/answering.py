@@ -9,6 +9,7 @@ ones, and tells webhooks.
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from types import SimpleNamespace
 from typing import Annotated, Any
@@ -31,6 +32,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from . import recount
 from .connections import LOCKING
+from .turns import Turns
 
 _RECORDS, _DATASETS, _RESPONSES, _QUESTIONS = (one.__table__ for one in (Record, Dataset, Response, Question))
 _MEMBERS, _WEBHOOKS = WorkspaceUser.__table__, Webhook.__table__
@@ -55,22 +57,29 @@ _Search = Annotated[SearchEngine, Depends(get_search_engine)]
 _Sender = Annotated[User, Security(auth.get_current_user)]
 
 
-def apply(api: FastAPI, engine: Engine) -> None:
+def apply(api: FastAPI, engine: Engine, turns: Turns) -> None:
     """Put this route in the place of Argilla's, after plugins' own. Call it once.
 
     `engine` is one for threads (`connections.open_sync`).
     """
+    # Threads of their own: searches may take all others for a while.
+    writers = ThreadPoolExecutor(turns.writers, thread_name_prefix="answers")
 
     async def create(
         db: _Session, search_engine: _Search, record_id: UUID, response_create: ResponseCreate, current_user: _Sender
     ) -> Any:
-        stored = await asyncio.to_thread(store, engine, record_id, current_user, response_create)
+        await db.commit()  # gives the connection back, which a request that has its turn may wait for
+        async with turns.together():
+            stored = await asyncio.get_running_loop().run_in_executor(
+                writers, store, engine, record_id, current_user, response_create
+            )
         if stored is not None:
             return stored
-        return await create_record_response(
-            db=db, search_engine=search_engine, record_id=record_id, response_create=response_create,
-            current_user=current_user,
-        )  # fmt: skip
+        async with turns.answer():
+            return await create_record_response(
+                db=db, search_engine=search_engine, record_id=record_id, response_create=response_create,
+                current_user=current_user,
+            )  # fmt: skip
 
     routes = api.router.routes
     place = [getattr(route, "endpoint", None) for route in routes].index(create_record_response)

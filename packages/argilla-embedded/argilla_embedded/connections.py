@@ -27,12 +27,14 @@ from .errors import StartError
 LOCKING = "argilla_embedded_locking"
 IDLE = "argilla_embedded_idle"  #: since when a connection is
 IDLE_SECONDS = 1.0  #: after which PostgreSQL is asked whether it is there, before a connection is used
-#: Connections of one process: for its searches, which run in threads (`asyncio.to_thread` has six on two processors),
-#: and for its sessions. Beside them come few: one for a job at a time, those of the start.
-SEARCHES, SESSIONS, BESIDE = 6, 24, 4
-#: As few sessions will do for a process: those of the answers that are written together, and some that read. So many
+#: Threads of one process that store new answers: SQLite lets one transaction write at a time.
+WRITERS = {"sqlite": 1, "postgresql": 2}
+#: Connections of one process: for these threads and for those of its searches (`asyncio.to_thread` has six on two
+#: processors), and for its sessions. Beside them come few: one for a job at a time, those of the start.
+THREADS, SESSIONS, BESIDE = 8, 22, 4
+#: As few sessions will do for a process: those of the changes that are written together, and one that reads. So many
 #: connections of PostgreSQL are left to backups and to people.
-LEAST_SESSIONS, OTHERS = 10, 10
+LEAST_SESSIONS, OTHERS = 9, 10
 CONNECT_SECONDS = 10
 #: PostgreSQL compiles a statement of many rows in more time than it takes; 0.1 s for what asyncpg asks at first.
 PLAIN = {"jit": "off", "application_name": "argilla-embedded"}
@@ -107,7 +109,7 @@ def open_sync() -> Engine:
         arguments = {"options": " ".join(f"-c {name}={value}" for name, value in PLAIN.items())}
         arguments["connect_timeout"] = CONNECT_SECONDS
     return tune(
-        create_engine(sync_url(), pool_size=SEARCHES, max_overflow=0, connect_args=arguments, hide_parameters=True)
+        create_engine(sync_url(), pool_size=THREADS, max_overflow=0, connect_args=arguments, hide_parameters=True)
     )  # fmt: skip
 
 
@@ -132,9 +134,9 @@ def share(engine: Engine, workers: int) -> int:
         known = {name: int(number) for name, number in rows if number.isdecimal()}
     most = known["max_connections"]
     free = most - known.get("superuser_reserved_connections", 0) - known.get("reserved_connections", 0) - OTHERS
-    each = min(SESSIONS, free // workers - SEARCHES - BESIDE)
+    each = min(SESSIONS, free // workers - THREADS - BESIDE)
     if each < LEAST_SESSIONS:
-        least = most - free + workers * (SEARCHES + BESIDE + LEAST_SESSIONS)
+        least = most - free + workers * (THREADS + BESIDE + LEAST_SESSIONS)
         raise StartError(
             f"PostgreSQL allows {most} connections, too few for {workers} processes of this server; set its"
             f" max_connections to {least} or more, or start fewer processes (--workers)"
@@ -150,11 +152,6 @@ class Sessions:
 
     def __init__(self, most: int) -> None:
         self.pooled, self.single = open_async(most), open_async(None)
-
-    @property
-    def are_sqlite(self) -> bool:
-        """Whether the database is SQLite."""
-        return is_sqlite(self.pooled.sync_engine)
 
     def here(self) -> AsyncEngine:
         """The engine for the calling thread."""

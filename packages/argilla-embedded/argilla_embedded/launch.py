@@ -268,12 +268,14 @@ def serve(  # what one process has for itself
     import uvicorn  # noqa: PLC0415
 
     from . import answering, database, engine, gate, jobs, protocol, signing_in  # noqa: PLC0415
+    from .connections import WRITERS  # noqa: PLC0415
     from .guard import Guard  # noqa: PLC0415
     from .turns import Turns  # noqa: PLC0415
 
     bound = database.open_sessions(process.sessions)
     searches = engine.register(ENGINE_NAME, process.queues)
-    answering.apply(api_of(process.app), searches)
+    turns = Turns(Path("tmp"), WRITERS[searches.dialect.name])
+    answering.apply(api_of(process.app), searches, turns)
     jobs.apply(Journal(JOBS, worker))
     gc.freeze()
     gc.enable()
@@ -290,8 +292,7 @@ def serve(  # what one process has for itself
             await super().shutdown(sockets)
             await bound.close()
 
-    gated = gate.WriteGate(process.app, Turns(Path("tmp")), answers_together=not bound.are_sqlite)
-    guarded = Guard(gated, process.hosts, process.policy, signing_in.role_of)
+    guarded = Guard(gate.Gate(process.app, turns), process.hosts, process.policy, signing_in.role_of)
     server = Server(
         uvicorn.Config(
             under(process.hosts.path, guarded),

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import fcntl
 from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TextIO
 
@@ -21,15 +22,19 @@ POLL_SECONDS = 0.002, 0.02  #: the first and the longest pause between two looks
 class Turns:
     """One process's turns. Its files are opened at their first use: a lock belongs to the process that opened them."""
 
-    def __init__(self, folder: Path) -> None:
-        """`folder` is the same for all processes."""
-        self._folder = folder
+    def __init__(self, folder: Path, writers: int) -> None:
+        """`folder` is the same for all processes; the database lets `writers` transactions change it at once."""
+        self._folder, self.writers = folder, writers
         self._entrance = asyncio.Lock()  # first come, first served
         self._places = asyncio.Semaphore(TOGETHER)
         self._inside = 0
         self._empty = asyncio.Event()
         self._empty.set()
         self._files: tuple[TextIO, TextIO] | None = None
+
+    def answer(self) -> AbstractAsyncContextManager[None]:
+        """The turn of an answer that Argilla's handlers store: they read, and later write."""
+        return self.alone() if self.writers == 1 else self.together()
 
     @contextlib.asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:
