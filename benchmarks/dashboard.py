@@ -14,6 +14,8 @@ import pandas as pd
 import yaml
 from playwright.sync_api import Page
 
+from annotation.campaign.records import CampaignRecords
+from annotation.ratings.answers import write_ratings
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.conclusion import Conclusion
@@ -24,7 +26,7 @@ from benchmarks.registry import Measurement, benchmark
 from generation.production import generate
 from plumbline.identity import identity
 from plumbline.manifest import Manifest
-from plumbline.records import DriftRecord, Pair, Rating, Score
+from plumbline.records import DriftRecord, Pair, Score
 from plumbline.study import ROOT, Study, load_study
 from plumbline.study.subject import ORIGINAL
 from plumbline.study.transformations import EIGHT
@@ -147,39 +149,31 @@ def _finish(study: Study, pairs: list[Pair], datasets: list[str], seeds: tuple[i
     """Ratings, verdicts, drift and scores, made up."""
     rng = np.random.default_rng(1337)
     felt = np.repeat(rng.normal(3.9, 0.7, len(pairs)), 6) + rng.normal(0, 0.7, 6 * len(pairs))
-    three = [pair for pair in pairs for _ in range(6)]
-    ratings = pd.DataFrame(
-        {
-            "pair_id": [pair.pair_id for pair in three],
-            "transformation": [pair.transformation for pair in three],
-            "language": [pair.language for pair in three],
-            "rater_id": [f"simulated-{pair.language}-{place // 2 % 3}" for place, pair in enumerate(three)],
-            "question": ["quality", "fluency"] * (len(three) // 2),
-            "value": np.clip(np.round(felt), 1, 5).astype(int),
-            "status": "submitted",
-            "submitted_at": pd.Timestamp("2026-01-01", tz="UTC"),
-            "source": "argilla",
-            "batch": "",
-            "seconds": rng.uniform(5, 60, len(three)),
-            "answer": "",
-            "comment": "",
-            "excluded": "",
-            "surplus": False,
-            "simulated": True,
-        }
+    each = pd.DataFrame(
+        [(pair.pair_id, pair.transformation, pair.language) for pair in pairs],
+        columns=["pair_id", "transformation", "language"],
     )
-    Manifest.of(study).write_table("ratings.parquet", ratings, Rating)
-    Manifest.of(study).write_table("control_ratings.parquet", ratings.head(0), Rating)
+    ratings = each.loc[each.index.repeat(6)].reset_index(drop=True)
+    ratings = ratings.assign(
+        rater_id="simulated-" + ratings["language"] + "-" + (ratings.index // 2 % 3).astype(str),
+        question=["quality", "fluency"] * (len(ratings) // 2),
+        value=np.clip(np.round(felt), 1, 5).astype(int),
+        status="submitted",
+        submitted_at=pd.Timestamp("2026-01-01", tz="UTC"),
+        source="argilla",
+        batch="",
+        seconds=rng.uniform(5, 60, len(ratings)),
+        answer="",
+        order="",
+        turn=0,
+        comment="",
+        simulated=True,
+    )
+    write_ratings(CampaignRecords(study), ratings)
     accept(study)
     models = [spec.name for spec in study.evaluation.models]
-    drift = pd.DataFrame(
-        {
-            "pair_id": [pair.pair_id for pair in pairs] * len(models),
-            "transformation": [pair.transformation for pair in pairs] * len(models),
-            "model": np.repeat(models, len(pairs)),
-            "drift": rng.beta(2, 9, len(models) * len(pairs)),
-            "unit_id": "",
-        }
+    drift = pd.concat([each.drop(columns="language")] * len(models)).assign(
+        model=np.repeat(models, len(pairs)), drift=rng.beta(2, 9, len(models) * len(pairs)), unit_id=""
     )
     Manifest.of(study).write_table("drift.parquet", drift, DriftRecord)
     accepted = {
