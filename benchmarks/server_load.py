@@ -32,7 +32,7 @@ from benchmarks.registry import Measurement, benchmark
 RATERS = (8, 32)
 SECONDS = 10.0  #: of each run
 PACED_SECONDS = 45.0
-PAIRS = 2000  #: more than are answered, by three raters each
+PAIRS = 4000  #: more than are answered, by three raters each
 PACE = 0.95
 AHEAD = 5  #: pairs that a search asks for
 Waits = dict[str, float]  #: what was measured, by the names of the measurements' parts
@@ -47,6 +47,7 @@ def sqlite() -> Iterator[Measurement]:
     yield Measurement("server.p95_ms_8_raters_without_pauses", waits["p95_8"], "ms", at_most=250)
     yield Measurement("server.p95_ms_32_raters_without_pauses", waits["p95_32"], "ms", at_most=900)
     yield Measurement("server.p95_ms_32_raters", waits["paced_32"], "ms", at_most=500)
+    yield Measurement("server.p95_ms_32_raters_beside_progress", waits["beside_32"], "ms", at_most=250)
 
 
 @benchmark
@@ -74,6 +75,7 @@ def on_postgres() -> Iterator[Measurement]:
         yield Measurement(f"{name}_p95_ms_8_raters_without_pauses", waits["p95_8"], "ms", at_most=325)
         yield Measurement(f"{name}_p95_ms_32_raters_without_pauses", waits["p95_32"], "ms", at_most=1170)
         yield Measurement(f"{name}_p95_ms_32_raters", waits["paced_32"], "ms", at_most=650)
+        yield Measurement(f"{name}_p95_ms_32_raters_beside_progress", waits["beside_32"], "ms", at_most=325)
 
 
 def measured(home: Home, workers: int) -> Waits:
@@ -88,9 +90,13 @@ def measured(home: Home, workers: int) -> Waits:
             seconds, took = run(people[:number], without_pauses)
             waits[f"rate_{number}"], waits[f"p95_{number}"] = len(seconds) / took, p95(seconds)
             told += len(seconds)
-        seconds, _ = run(people, functools.partial(rate, connection, dataset, pace=PACE, seconds=PACED_SECONDS))
-        waits["paced_32"] = p95(seconds)
-        told += len(seconds)
+        paced = functools.partial(rate, connection, dataset, pace=PACE, seconds=PACED_SECONDS)
+        progress = f"me/datasets/{dataset}/metrics", f"datasets/{dataset}/progress"
+        beside = functools.partial(rate, connection, dataset, pace=0.0, seconds=SECONDS, reads=progress)
+        for name, work in (("paced_32", paced), ("beside_32", beside)):
+            seconds, _ = run(people, work)
+            waits[name] = p95(seconds)
+            told += len(seconds)
         with bench.client(connection, connection.api_key) as owner:
             shown = owner.get(f"datasets/{dataset}/users/progress").json()["users"]
         held = sum(one[status]["submitted"] for one in shown for status in ("completed", "pending"))
@@ -115,10 +121,14 @@ def run(people: Sequence[User], work: Callable[[User, threading.Barrier], list[f
     return found, time.perf_counter() - start
 
 
-def rate(
-    connection: Connection, dataset: str, user: User, barrier: threading.Barrier, *, pace: float, seconds: float
-) -> list[float]:
-    """Answer pair after pair for so many seconds; what each answer took. A late answer does not delay the next."""
+def rate(  # noqa: PLR0913
+    connection: Connection, dataset: str, user: User, barrier: threading.Barrier, *, pace: float, seconds: float,
+    reads: Sequence[str] = (),
+) -> list[float]:  # fmt: skip
+    """Answer pair after pair for so many seconds; what each answer took. A late answer does not delay the next.
+
+    After each answer, `reads` are requested, as Argilla's own page does.
+    """
     draw = random.Random(user.username)  # noqa: S311 (a simulation, no secret)
     took: list[float] = []
     with contextlib.closing(http.client.HTTPConnection(urlsplit(connection.url).netloc, timeout=60)) as browser:
@@ -139,15 +149,18 @@ def rate(
             sent = time.perf_counter()
             call(browser, user, f"records/{record}/responses", {"status": "submitted", "values": values})
             took.append(time.perf_counter() - sent)
+            for path in reads:
+                call(browser, user, path)
     return took
 
 
-def call(browser: http.client.HTTPConnection, user: User, path: str, body: Any) -> Any:
+def call(browser: http.client.HTTPConnection, user: User, path: str, body: Any = None) -> Any:
     """One call that must succeed; http.client takes a tenth of httpx's processor time, which is the server's here."""
     headers = {"X-Argilla-Api-Key": user.api_key, "Content-Type": "application/json"}
-    browser.request("POST", f"/api/v1/{path}", json.dumps(body), headers)
+    method, content = ("GET", None) if body is None else ("POST", json.dumps(body))
+    browser.request(method, f"/api/v1/{path}", content, headers)
     answer = browser.getresponse()
-    content = answer.read()
+    text = answer.read()
     if answer.status not in (http.client.OK, http.client.CREATED):
         raise RuntimeError(f"{path}: {answer.status}")
-    return json.loads(content)
+    return json.loads(text)
