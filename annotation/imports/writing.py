@@ -271,7 +271,7 @@ def _study(layout: Layout, material: Material, questions: Sequence[ImportedQuest
                 "name": unit,
                 "axis": GROUP,
                 "outputs": {"path": f"{folder}/outputs/{unit}.parquet"},
-                "source": (title := readable(name)[:200]),
+                "title": (title := readable(name)[:100]),
                 "raters": {"title": {"en": title}, "asked": {"en": "What was asked for is not known."}},
             }
             for unit, name in layout.titles.items()

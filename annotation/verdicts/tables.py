@@ -21,7 +21,7 @@ from plumbline.languages import language_name
 from plumbline.statistics.agreement import band
 from plumbline.statistics.estimates import Estimate
 from plumbline.study.campaign import QualityLimits
-from plumbline.study.subject import PAIRS, ItemNames
+from plumbline.study.subject import KNOWN, PAIRS, ItemNames
 from plumbline.words import count
 
 AT_LEAST = "AC2 and alpha at least"
@@ -387,7 +387,7 @@ def display(name: str, *, pooled: bool = True) -> str:
     if pooled and name == "translation":
         return "(Cross-)translation"
     special = {"lexical_stylistic": "Lexical/Stylistic", "cross_translation": "Cross-translation"}
-    return special.get(name, name.replace("_", " ").capitalize())
+    return special.get(name) or KNOWN.get(name) or name.replace("_", " ").capitalize()
 
 
 def scoped(transformation: str, language: str, task_type: str = "") -> str:

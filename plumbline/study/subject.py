@@ -33,9 +33,9 @@ _TAKEN = {
     *("n_failed", "included_rejected", "simulated", "family", "parameters", "threshold", "accepted", "n_scopes"),
     *("reason", "axis", "transformation"),
 }
-#: The names of all units that this process knows: HTEB's transformations, and the units of the studies that it has
-#: read. A table with any other name in the place of a transformation is damaged.
-KNOWN: set[str] = set()
+#: The titles of all units that this process knows, by name (empty: none): HTEB's transformations, and the units of the
+#: studies that it has read. A table with any other name in the place of a transformation is damaged.
+KNOWN: dict[str, str] = {}
 ENDS = ("_original", "_difference", "_reason")  # of an axis's columns
 
 
@@ -47,7 +47,8 @@ def is_reserved(name: str) -> bool:
 class VerdictUnit(StudyPart):
     """A unit that gets verdicts (a transformation, or a group of items): its name, and its explanation to raters."""
 
-    name: JudgedName = Field(description="its name in files, tables and pages")
+    name: JudgedName = Field(description="its name in files, and in tables and pages if it has no title")
+    title: str = Field(default="", max_length=100, description="its name in tables and pages, such as GPT-4.1")
     axis: JudgedName = Field(description="the property that it changes; results are averaged by axis")
     rated_with: str = Field(
         default="", description="name of the transformation with which it shares ratings and verdict"
@@ -70,13 +71,13 @@ class VerdictUnit(StudyPart):
         return value
 
     def model_post_init(self, _context: Any, /) -> None:
-        """Note the name."""
-        KNOWN.add(self.name)
+        """Note the name and the title."""
+        KNOWN[self.name] = self.title
 
     def __setstate__(self, state: dict[Any, Any]) -> None:
-        """Restore the unit in another process, and note its name."""
+        """Restore the unit in another process, and note its name and title."""
         super().__setstate__(state)
-        KNOWN.add(self.name)
+        KNOWN[self.name] = self.title
 
     @property
     def pool(self) -> str:

@@ -15,6 +15,7 @@ from annotation.campaign.records import CampaignRecords
 from annotation.campaign.rubric import load_rubric
 from annotation.sampling.queues import Queue
 from annotation.sampling.sample import draw_sample, extend_sample
+from annotation.verdicts.tables import display
 from generation.datasets.loading import texts_in
 from generation.datasets.local import load_local
 from generation.flags import language_of
@@ -287,7 +288,8 @@ def test_systems_have_names_that_can_be_read_and_are_told_apart(init: Path, caps
     study = load_study("studies/named.yaml")
     names = ["uberblick", "system_2", "system_3", "gpt_4", "gpt_4_5", "system_model", "system_paraphrasing"]
     assert list(study.kinds) == names and study.raters.people is None
-    assert [study.transforming[name].source for name in names] == systems
+    assert [study.transforming[name].title for name in names] == systems
+    assert [display(name) for name in names] == systems  # in tables and pages as the file writes them
     assert "system_2 (column '模型'), system_3 (column 'Модель')" in capsys.readouterr().out
 
 
