@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -189,6 +190,9 @@ class Rubric(StudyPart):
             if unknown := [pool for pool in question.pools if pool not in self.pools]:
                 yield f"question {question.name!r} names a pool {unknown[0]!r} that the rubric does not define"
         by_name = {question.name: question for question in reversed(self.asked())}
+        for best, number in Counter(filter(None, (question.worst_of for question in self.questions))).items():
+            if number > 1 or best not in by_name or not by_name[best].picks_one or by_name[best].lower_is_better:
+                yield f"worst_of {best!r}: name a question of kind label that asks for the best, and name it once"
         for name, pool in self.pools.items():
             yield from _wrong_pool(name, pool, by_name)
             if not any(question.required for question in self.asked(name)):
@@ -323,9 +327,9 @@ def _wrong_threshold(rubric: Rubric, rule: AcceptanceSpec, pools: Sequence[str],
         if not any(question in judged for question in rubric.asked(pool)):
             yield f"the pool {pool!r} has no rating for the threshold; set acceptance.rules instead"
     for question in judged:
-        if question.scale != scale:
-            yield (f"question {question.name!r} has its own scale, which one threshold cannot judge;"
-                   " set acceptance.rules instead")  # fmt: skip
+        if (question.scale, bool(question.lower_is_better)) != (scale, False):
+            yield (f"question {question.name!r} has its own scale or counts fewer points as better, so one threshold"
+                   " cannot judge it; set acceptance.rules instead")  # fmt: skip
     if scale and not scale[0] <= rule.threshold <= scale[-1]:
         yield f"acceptance.threshold {rule.threshold:g} is outside the scale {scale[0]} to {scale[-1]}"
     elif by_blocks and rule.threshold in (scale[:1] + scale[-1:]):

@@ -27,6 +27,7 @@ from annotation.imports.preferences import LABELS, as_preference, is_preference
 from annotation.imports.tables import CellTable, UnplacedRow
 from annotation.imports.word_scales import folded
 from annotation.imports.writing import (
+    Layout,
     compared_columns,
     has_pairs,
     lay_out,
@@ -264,26 +265,13 @@ def import_tables(read: Iterable[CellTable], request: ImportRequest, home: Home,
 def _import(request: ImportRequest, home: Home, material: Material, say: Callable[[str], None]) -> None:
     target, listed = request.target, list(material.listed)
     material, questions = read_questions(material, request.scales, listed)
-    material = _with_codes(material)
-    named = material.items["language"].dropna()
-    language = request.language or str(named.mode().get(0, "")) or _language(material)
-    for question in questions:
-        say(f"  question {question.name}: {question.kind.replace('_', ' ')}, {question.scale}")
-    for line in material.notes:
+    material, language, languages = _with_languages(material, request.language)
+    layout = lay_out(target.out, material)
+    for line in _interpretation(layout, material, questions):
         say(f"  {line}")
     if target.dry_run:
         say("no study is written (--dry-run)")
         return
-    layout = lay_out(target.out, material)
-    if compared_columns(material):
-        systems = systems_of_labels(questions, material)
-        behind = ", ".join(f"{label} is {column.partition(':')[2]}" for label, column in systems.items())
-        unclear = "no answer says which output is preferred, so systems are not compared; write A, B and tie"
-        of_several = "; of three or more a choice is for the best, or for the worst if its rule says at_most"
-        say(f"  systems: {behind or unclear}{of_several if len(systems) > 2 else ''}")
-    elif has_pairs(material) and not layout.is_pairs:
-        say("  a system has several outputs of an original, so each output is a text with its original beside it; if a"
-            " column tells these outputs apart, name it with --column system=NAME")  # fmt: skip
     replaced = [load_study(target.out, target.exports).folder] if target.replace and target.out.exists() else []
     with _restored_on_error(target.out, layout.folder, *replaced):
         for folder in replaced:
@@ -293,17 +281,30 @@ def _import(request: ImportRequest, home: Home, material: Material, say: Callabl
             pseudonyms = pseudonyms_of(home, study, material)
             number = write_records(study, layout, material, questions, pseudonyms)
     names = map(str, material.answers["rater"].unique())  # of those who answered
-    raters = len({pseudonyms[name] for name in names}) if material.has_raters else 0
-    item = study.called.item
-    who = f" by {count(raters, 'rater')}" if raters else ""
-    ratings = f"{count(number, 'rating')} of {count(len(material.items), item)}{who}"
+    raters = {pseudonyms[name] for name in names} if material.has_raters else set()
+    who = f" by {count(len(raters), 'rater')}" if raters else ""
+    ratings = f"{count(number, 'rating')} of {count(len(material.items), study.called.item)}{who}"
     say(f"{study.name}: {ratings} -> {study.file}, {study.folder}")
     _list(study, listed, material.without_role, say)
-    has_texts = material.items[list(_TEXTS)].notna().any(axis=None)
-    every = [*named.unique(), *([language] if len(named) < len(material.items) else [])]
-    in_language = ", ".join(map(language_name, dict.fromkeys(every)))
-    in_language += " (if this is wrong, add --language CODE)" if len(named) < len(material.items) else ""
-    say(f"  texts: {in_language if has_texts else 'none in the files, so ids replace them'}")
+    say(f"  texts: {languages}")
+
+
+def _interpretation(layout: Layout, material: Material, questions: Sequence[ImportedQuestion]) -> Iterator[str]:
+    """Yield lines on the questions and on what the answers are about."""
+    for question in questions:
+        yield f"question {question.name}: {question.kind.replace('_', ' ')}, {question.scale}"
+    yield from material.notes
+    if compared_columns(material):
+        systems = systems_of_labels(questions, material)
+        behind = ", ".join(f"{label} is {column.partition(':')[2]}" for label, column in systems.items())
+        unclear = "no answer says which output is preferred, so systems are not compared; write A, B and tie"
+        yield f"systems: {behind or unclear}"
+        if systems:
+            yield ("what is decided: which system is preferred, in the tables of systems; verdicts are on the texts, by"
+                   " the study's acceptance.rules, and name no system")  # fmt: skip
+    elif has_pairs(material) and not layout.is_pairs:
+        yield ("a system has several outputs of an original, so each output is a text with its original beside it; if a"
+               " column tells these outputs apart, name it with --column system=NAME")  # fmt: skip
 
 
 @contextlib.contextmanager
@@ -453,8 +454,11 @@ def pseudonyms_of(home: Home, study: Study, material: Material) -> dict[str, str
     return {name: worker_pseudonym(key, study.name, "import", name.casefold()) for name in names}
 
 
-def _with_codes(material: Material) -> Material:
-    """Return items with the codes of their languages. Raises DataError with the first row of each unknown one."""
+def _with_languages(material: Material, usual: str) -> tuple[Material, str, str]:
+    """Return items with the codes of their languages, the language of those that name none, and all in words.
+
+    Raises DataError with the first row of each unknown language, and if the texts' own is uncertain.
+    """
     items = material.items
     names = items["language"].astype(object)
     names = names.where(names.notna(), "").astype(str).str.strip()
@@ -467,14 +471,13 @@ def _with_codes(material: Material) -> Material:
         except LanguageError as error:
             raise DataError(f"{file}, line {line}: {error}") from None
 
-    codes = dict(read_each(rows[["name", "file", "line"]].itertuples(index=False, name=None), read))
-    return replace(material, items=items.assign(language=names.map(codes)))
-
-
-def _language(material: Material) -> str:
-    """Return the language of most texts. Raises DataError if it is uncertain."""
-    texts = next((material.items[name].dropna() for name in _TEXTS if material.items[name].notna().any()), None)
-    return "en" if texts is None else language_of(texts, least=1, share=0.8)
+    codes = names.map(dict(read_each(rows[["name", "file", "line"]].itertuples(index=False, name=None), read)))
+    texts = next((items[name].dropna() for name in _TEXTS if items[name].notna().any()), None)
+    usual = usual or str(codes.mode().get(0, "")) or ("en" if texts is None else language_of(texts, least=1, share=0.8))
+    in_words = ", ".join(map(language_name, dict.fromkeys([*codes.dropna(), *([usual] if codes.isna().any() else [])])))
+    in_words += " (if this is wrong, add --language CODE)" if codes.isna().any() else ""
+    in_words = "none in the files, so ids replace them" if texts is None else in_words
+    return replace(material, items=items.assign(language=codes)), usual, in_words
 
 
 def _list(study: Study, listed: Sequence[UnplacedRow], without_role: Sequence[str], say: Callable[[str], None]) -> None:

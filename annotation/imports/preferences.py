@@ -15,7 +15,7 @@ from plumbline.errors import DataError
 LABELS = AskedScale("labels", labels=True)
 _WORDS = packaged("imports/words.yaml")["preferences"]
 _NAMES, _TIES = frozenset(_WORDS["names"].split()), frozenset(map(plain, _WORDS["ties"]))
-_WORST = frozenset(_WORDS["worst"].split())
+_WORST, _BEST = (frozenset(_WORDS[end].split()) for end in ("worst", "best"))
 _CANDIDATE = _WORDS["candidates"].replace(" ", "|")
 _CHOSEN = re.compile(
     rf"(?:(?:prefer|choose)\s+)?(?:(?:{_CANDIDATE})\s*(?:a|b|1|2|one|two)|a|b|left|right|first|second)"
@@ -39,7 +39,7 @@ def is_preference(title: str, answers: Collection[str], *, two: bool) -> bool:
     """
     texts = {plain(text) for text in answers if plain(text)}
     codes = {text.strip().removesuffix(".0") for text in answers}
-    named = any(word in _NAMES for word in re.findall(r"[^\W_]+", title.casefold()))
+    named = not _NAMES.isdisjoint(_words(title))
     chosen = {text for text in texts if _CHOSEN.fullmatch(text)}
     if chosen and len(texts) > 1 and texts <= chosen | _TIES:
         return True
@@ -56,7 +56,24 @@ def is_preference(title: str, answers: Collection[str], *, two: bool) -> bool:
 
 def asks_for_worst(title: str) -> bool:
     """Return whether a question's name says that the worst output is chosen, not the best."""
-    return any(word in _WORST for word in re.findall(r"[^\W_]+", title.casefold()))
+    return not _WORST.isdisjoint(_words(title))
+
+
+def direction(question: ImportedQuestion, choices: Iterable[ImportedQuestion]) -> dict[str, str | bool]:
+    """Return what a rubric says of a choice: whether it asks for the worst, and by the standard of which other choice.
+
+    Their names are equal but for the words for best and worst: `best` and `worst`, `more fluent` has none.
+    """
+    if not asks_for_worst(question.title):
+        return {"lower_is_better": False}
+    standard = _words(question.title) - _WORST
+    best = [choice.name for choice in choices
+            if not asks_for_worst(choice.title) and _words(choice.title) - _BEST - _NAMES == standard]  # fmt: skip
+    return {"worst_of": best[0]} if len(best) == 1 else {"lower_is_better": True}
+
+
+def _words(title: str) -> set[str]:
+    return set(re.findall(r"[^\W_]+", title.casefold()))
 
 
 def as_preference(question: ImportedQuestion) -> ImportedQuestion:
@@ -68,12 +85,7 @@ def as_preference(question: ImportedQuestion) -> ImportedQuestion:
 
 
 def sides(question: ImportedQuestion, number: int) -> dict[str, int]:
-    """Return which of a row's candidates each label stands for, from 0 on; none if that is unclear.
-
-    Nor are there any for the worse of two, as no rule can say that it is not preferred.
-    """
-    if number == 2 and asks_for_worst(question.title):
-        return {}
+    """Return which of a row's candidates each label stands for, from 0 on; none if that is unclear."""
     codes = {text.strip().removesuffix(".0") for text in question.labels.values()}
     codes = {text for text in codes if text.removeprefix("-").isdecimal()}
     if codes and codes != {str(side) for side in range(1, number + 1)}:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +21,7 @@ from annotation.campaign.rubric import load_rubric
 from annotation.campaign.subjects import read_items
 from annotation.imports.answers import ImportedQuestion, affirmative, distinct, slug
 from annotation.imports.matching import Material
-from annotation.imports.preferences import asks_for_worst, sides
+from annotation.imports.preferences import asks_for_worst, direction, sides
 from annotation.imports.times import coarse
 from annotation.questions.label import SingleLabelQuestion
 from annotation.ratings.answers import PAUSE, write_ratings
@@ -46,6 +46,7 @@ SEED = 1337
 GROUP = "imported"
 _ENOUGH = 0.5  # share of the answer sets from which a question counts as asked of everybody
 _LEAST_PAIRS = 20  # HTEB's study has 100; `AcceptanceSpec.min_pairs`
+_LETTERS = "abcdefgh"  # of the sides of a row, as labels
 _UNIT = ("original", "model", "axis", "transformation", "texts", "total", "overall", "reason", "name", "accepted")
 
 
@@ -170,6 +171,8 @@ def systems_of_labels(questions: Sequence[ImportedQuestion], material: Material)
     columns = compared_columns(material)
     by_question = [sides(question, len(columns)) for question in questions]
     labels = {(label, side) for question_sides in by_question for label, side in question_sides.items()}
+    if labels and all(label == _LETTERS[side] for label, side in labels):  # one may never have been chosen
+        labels = set(zip(_LETTERS, range(len(columns)), strict=False))
     one_each = len(labels) == len(dict(labels))
     return {label: columns[side] for label, side in sorted(labels)} if one_each else {}
 
@@ -208,13 +211,26 @@ def _rubric(layout: Layout, material: Material, questions: Sequence[ImportedQues
         if layout.is_pairs
         else {"texts": {"title": {"en": "Texts"}, "asked": {"en": "Nobody noted what was said here."}}}
     )
+    systems = systems_of_labels(questions, material)
+    choices = [question for question in questions if not systems.keys().isdisjoint(question.labels)]
+    words = {label: text for choice in choices for label, text in choice.labels.items()}
+    of_systems = {label: words.get(label, label.upper()) for label in systems}  # some may never have been the answer
+    of_choices = {
+        choice.name: {
+            "labels": {label: {"en": text} for label, text in {**of_systems, **choice.labels}.items()},
+            **direction(choice, choices),
+        }
+        for choice in choices
+    }
     return {
         "name": RUBRIC,
         "source": "imported; the wording that raters saw is not known",
         **({"scale": _written(shared)} if shared else {}),
         "fields": fields,
         "comment": {"en": "Comment"},
-        "questions": [_question(question, material, bool(shared)) for question in questions],
+        "questions": [
+            _question(question, material, bool(shared)) | of_choices.get(question.name, {}) for question in questions
+        ],
         "guidelines": {"en": f"Raters saw {asked_about}. What else they were told is not known."},
         "pools": pools,
     }
@@ -233,6 +249,7 @@ def _question(question: ImportedQuestion, material: Material, shared: bool) -> d
         worded = question.points if set(question.words) - set(ends) and not is_fine(question.points) else ends
         entry["points"] = {point: {"en": question.words.get(point, f"{point:g}")} for point in worded}
         entry |= {} if shared else {"scale": _written(question.points)}
+        entry |= {"lower_is_better": True} if question.title in material.lower else {}
     else:
         entry["kind"] = question.kind
         entry |= {"labels": {name: {"en": words} for name, words in question.labels.items()}} if question.labels else {}
@@ -309,12 +326,15 @@ def _rules(questions: Sequence[ImportedQuestion], material: Material) -> dict[st
     """Return the acceptance rules.
 
     For ratings HTEB's threshold (3 on 1 to 5), or the middle of another scale; for labels half of the answers for a
-    label that means yes.
+    label that means yes; for choices between systems at most half of the answers for none of them.
     """
     common = [question for question in questions if everybody_asked(question, material)]
     ratings = [question for question in common if question.points]
-    in_order = sorted(common, key=lambda question: question.is_preference)
-    shares = {question.name: rule for question in in_order if (rule := _share_rule(question))}
+    in_order, systems = (
+        sorted(common, key=lambda question: question.is_preference),
+        systems_of_labels(questions, material),
+    )
+    shares = {question.name: rule for question in in_order if (rule := _share_rule(question, systems))}
     yes = [shares[question.name] for question in common if question.name in shares and affirmative(question)]
     shared = _shared_scale(questions)
     every_rating = len(ratings) == sum(bool(question.points) for question in questions)
@@ -339,11 +359,13 @@ def _no_rules(questions: Sequence[ImportedQuestion]) -> DataError:
     )
 
 
-def _share_rule(question: ImportedQuestion) -> dict[str, Any]:
+def _share_rule(question: ImportedQuestion, systems: Collection[str]) -> dict[str, Any]:
     """Return the rule on the share of a label; none for a question whose labels have no shares to judge."""
+    ties = [label for label in question.labels if label not in systems]
+    tie = ties[0] if ties and len(ties) < len(question.labels) else ""
     label, yes = next(iter(question.labels), ""), affirmative(question)
-    end = "at_most" if not yes and asks_for_worst(question.title) else "at_least"
-    rule = {"question": question.name, "label": yes or label, end: 0.5}
+    end = "at_most" if tie or (not yes and asks_for_worst(question.title)) else "at_least"
+    rule = {"question": question.name, "label": yes or tie or label, end: 0.5}
     spec = RuleSpec.model_validate(rule)
     fits = question.labels and not question.asked.rule_fault(spec, by_blocks=False, with_agreement=False)
     return rule if fits else {}

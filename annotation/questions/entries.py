@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, model_validator
@@ -80,6 +81,19 @@ class RubricQuestion(StudyPart):
         default=None, description="whether an answer is required; by default yes, except for texts"
     )
     pools: tuple[str, ...] = Field(default=(), description="the pools for which the question is asked; by default all")
+    # Not in the identity of a rubric that does not set them.
+    lower_is_better: bool | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        description="whether fewer points are better or, of a label, whether it names the worst output; by default what"
+        " the study's rules say",
+    )
+    worst_of: str = Field(
+        default="",
+        exclude_if=lambda value: not value,
+        description="the question for the best output, if this one asks for the worst by the same standard: their"
+        " choices make one order of systems",
+    )
 
     @model_validator(mode="after")
     def _fits_its_kind(self) -> RubricQuestion:
@@ -93,6 +107,8 @@ class RubricQuestion(StudyPart):
         if label := next((name for name in self.labels if not _LABEL.fullmatch(name)), ""):
             raise ValueError(f"question {self.name!r}, label {label!r}: a name begins with a lower-case letter and has"
                              " only lower-case letters, digits, - and _; its wordings are free")  # fmt: skip
+        if not kind.picks_one and (self.worst_of or (self.lower_is_better is not None and not kind.has_points)):
+            raise ValueError(f"question {self.name!r} is a {self.kind}; only a label can ask for the worst output")
         if self.scale and list(self.scale) != sorted(set(self.scale)):
             raise ValueError(f"question {self.name!r}: the scale's points must ascend")
         return self
@@ -116,7 +132,8 @@ class RubricQuestion(StudyPart):
 
     def asked(self, scale: tuple[float, ...]) -> Question:
         """Return the question as raters answer it; `scale` is the rubric's."""
-        return KINDS[self.kind].of(self.name, self.scale or scale, tuple(self.labels), self.required, self.pools)
+        asked = KINDS[self.kind].of(self.name, self.scale or scale, tuple(self.labels), self.required, self.pools)
+        return replace(asked, lower_is_better=bool(self.worst_of) or self.lower_is_better, worst_of=self.worst_of)
 
 
 # A right answer: a point, a label, or several labels. A number in quotes is a number, as it always was.

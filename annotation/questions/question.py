@@ -45,6 +45,8 @@ class Question:
     labels: tuple[str, ...] = ()  #: of the kinds that have some, in their order
     required: bool = True
     pools: tuple[str, ...] = ()  #: that it is asked about; empty for all
+    lower_is_better: bool | None = None  #: or whether it asks for the worst; None if only the study's rules tell
+    worst_of: str = ""  #: the question for the best, to which its choices are added
 
     kind: ClassVar[str]
     has_points: ClassVar[bool] = False  #: whether answers are points of a scale, which have a mean

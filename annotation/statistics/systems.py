@@ -117,7 +117,7 @@ def compared_by(
         systems += [{"question": name, **row} for row in compared.systems()]
     return SideBySide(
         pd.DataFrame(systems, columns=[*SYSTEMS, "reason"]),
-        pd.DataFrame(differences, columns=[*DIFFERENCES, *SHARES, "reason"]),
+        pd.DataFrame(differences, columns=[*DIFFERENCES, *SHARES, "reason", *([] if blocks is None else ["look"])]),
         looks,
     )
 
@@ -260,7 +260,7 @@ class _BlockComparison(_RatingComparison):
     def _difference(self, first: Hashable, second: Hashable) -> dict[str, Any]:
         couple = _couple(first, second)
         self.looks[couple] = looks = self._blocks.looks(couple, self._question, self.of_both(*couple))
-        row = super()._difference(first, second)
+        row = super()._difference(first, second) | {"look": len(looks)}
         if not looks:
             return row | {"reason": "no block is complete"}
         if math.isnan(row["p"]):

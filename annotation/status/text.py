@@ -177,7 +177,9 @@ def headline(
         status = replace(status, stages=stages)
     answer, *rest = in_short(decided(verdicts), status.doubts, next_step(status))
     better = "; ".join([*answers(compared), *preferences.answers(preferred)])
-    return (answer, *([f"{better}."] if better else []), *rest)
+    sentences = [answer, f"{better}."] if better else [answer]
+    # Choices are made between systems: their verdicts are only about how often a label was chosen.
+    return (*(sentences if preferred.systems.empty else reversed(sentences)), *rest)
 
 
 def in_short(answer: str, doubts: Sequence[str], step: NextStep) -> tuple[str, ...]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import pandas as pd
 
 from annotation.statistics.preferences import CHOICES, COUNTS, SYSTEMS, bradley_terry
 from annotation.statistics.summaries import Design
 from annotation.statistics.systems import SHARES, SideBySide
-from annotation.verdicts.systems import difference_words, languages, p_words, places_of, rank_words
+from annotation.verdicts.systems import by_language, difference_words, languages, p_words, places_of, rank_words
 from plumbline.exhibits.table import Cell, Exhibit, Row, interval, number, reasons
 from plumbline.fields import fields_of, systems_of
 from plumbline.records import Pair
@@ -27,52 +28,64 @@ _COLUMNS = ("system", "opponent", "preferred", "original", "rater_id", "question
 def preferred(ratings: pd.DataFrame, pairs: Sequence[Pair], design: Design) -> SideBySide:
     """Return a study's systems by preference, over all languages (language "") and, if there are several, for each.
 
-    `ratings` are those that count, of pairs with enough raters. There are no rows without pairs that name the systems
-    behind labels (`subject.systems`), nor with `raters.blocks`.
+    `ratings` are those that count, of pairs with enough raters. Choices of the best and of the worst output are one
+    question if the rubric says so (`worst_of`). There are no rows without pairs that name the systems behind labels
+    (`subject.systems`).
     """
-    choices = pd.DataFrame([] if design.blocks else _choices(ratings, pairs, design), columns=list(_COLUMNS))
+    choices = pd.DataFrame(_choices(ratings, pairs, design), columns=list(_COLUMNS))
     if choices.empty:
         return NO_CHOICES
-    by_language = dict(iter(choices.groupby("language")))
-    tables = []
-    for language, part in {"": choices, **(by_language if len(by_language) > 1 else {})}.items():
-        done = bradley_terry(part, over=design.rule.interval)
-        tables.append([frame.assign(language=language) for frame in (done.systems, done.differences)])
-    systems, differences = (pd.concat(frames, ignore_index=True) for frames in zip(*tables, strict=True))
-    return SideBySide(systems, differences)
+    return by_language(choices, functools.partial(bradley_terry, over=design.rule.interval))
 
 
 def _choices(ratings: pd.DataFrame, pairs: Sequence[Pair], design: Design) -> Iterator[tuple[str, ...]]:
-    """Yield a row for each two systems that an answer compares."""
+    """Yield a row for each two systems that a rater compared on a text.
+
+    Where the answers contradict one another, as where one output is both the best and the worst, the two are equal.
+    """
     compared = {pair.pair_id: (pair, systems) for pair in pairs if (systems := systems_of(pair))}
     texts = {
         pair_id: next((field.text for field in fields_of(pair) if field.name == TEXT), "")
         for pair_id, (pair, _) in compared.items()
     }
-    answers = ratings[ratings["pair_id"].isin(compared.keys())]
-    for name, of_question in answers.groupby("question", sort=False, observed=True):
-        question = design.asked(str(name))
-        columns = of_question[["pair_id", "rater_id", "answer"]].astype(str)
-        for pair_id, rater, answer in columns.itertuples(index=False, name=None):
-            pair, systems = compared[pair_id]
-            labels = [label for label in question.labels if label in systems]
-            of_several = question.picks_one and len({systems[label] for label in labels}) > 2
-            sign = _sign(design, str(name), labels) if of_several else 1
-            if not sign:
+    titles, signs = _asked(design, [systems for _, systems in compared.values()])
+    gains = dict[tuple[str, str, str], dict[tuple[str, str], int]]()
+    rows = ratings[ratings["pair_id"].isin(compared.keys()) & ratings["question"].isin(titles.keys())]
+    columns = rows[["question", "pair_id", "rater_id", "answer"]].astype(str)
+    for name, pair_id, rater, answer in columns.itertuples(index=False, name=None):
+        question, (_, systems) = design.asked(name), compared[pair_id]
+        of_rater = gains.setdefault((titles[name], pair_id, rater), {})
+        for label, rival, gain in question.preferences(answer, [name for name in question.labels if name in systems]):
+            first, second = sorted((systems[label], systems[rival]))
+            turned = signs[name] if first == systems[label] else -signs[name]
+            of_rater[first, second] = of_rater.get((first, second), 0) + turned * gain
+    for (title, pair_id, rater), of_rater in gains.items():
+        language = compared[pair_id][0].language
+        for (first, second), gain in of_rater.items():
+            if first != second:
+                chosen = first if gain > 0 else second if gain < 0 else ""
+                yield first, second, chosen, f"{language}: {texts[pair_id]}", rater, title, language
+
+
+def _asked(design: Design, systems: Collection[Mapping[str, str]]) -> tuple[dict[str, str], dict[str, int]]:
+    """Return the questions that compare systems: the title of each in tables, and 1 if it asks for the best, else -1.
+
+    Of several systems a label may be the best or the worst: without the rubric or a rule that says which, the question
+    compares nothing. `systems` are those behind the labels of each pair.
+    """
+    questions, titles, signs = [design.asked(name) for name in design.questions], dict[str, str](), dict[str, int]()
+    worst_by_best = {question.worst_of: question.name for question in questions if question.worst_of}
+    labels, several = set().union(*systems), any(len(set(by_label.values())) > 2 for by_label in systems)
+    for question in questions:
+        best, is_worst = question.worst_of or question.name, question.lower_is_better
+        if is_worst is None and question.picks_one and several and best not in worst_by_best:
+            rules = [rule for rule in design.rule.rules if rule.question == question.name and rule.label in labels]
+            if not rules:
                 continue
-            twos = {
-                (systems[first], systems[second], gain) for first, second, gain in question.preferences(answer, labels)
-            }
-            for first, second, gain in twos:
-                if first != second:
-                    chosen = {1: first, 0: "", -1: second}[gain * sign]
-                    yield first, second, chosen, f"{pair.language}: {texts[pair_id]}", rater, str(name), pair.language
-
-
-def _sign(design: Design, question: str, labels: Sequence[str]) -> int:
-    """Return 1 if the rules on labels want many answers, as for the best of several, -1 if few, 0 without a rule."""
-    rules = [rule for rule in design.rule.rules if rule.question == question and rule.label in labels]
-    return (1 if any(rule.at_least is not None for rule in rules) else -1) if rules else 0
+            is_worst = all(rule.at_least is None for rule in rules)
+        titles[question.name] = f"{best} and {worst_by_best[best]}" if best in worst_by_best else best
+        signs[question.name] = -1 if is_worst else 1
+    return titles, signs
 
 
 def answers(done: SideBySide) -> Iterator[str]:

@@ -6,16 +6,14 @@ import bisect
 import functools
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any
 
 import pandas as pd
 
 from annotation.records import BlockLook, TakenLook
-from annotation.sampling.queues import SCOPES
 from annotation.statistics.shared_blocks import Couple, DifferenceLook, SharedBlocks
 from annotation.statistics.summaries import Design
 from annotation.statistics.systems import DIFFERENCES, SHARES, SYSTEMS, SideBySide, compared_by, side_by_side
@@ -58,53 +56,61 @@ def compared(
     With `raters.blocks` only systems that share a queue are compared, by looks after the `blocks` that they have in
     common, for each language, or for all together if verdicts are; not for each task.
     """
-    if design.blocks:
-        return _by_blocks(ratings, pairs, design, judging, blocks)
     answers = _answers(ratings, pairs, design, judging)
-    by_language = dict(iter(answers.groupby("language")))
-    tables = []
-    for language, part in {"": answers, **(by_language if len(by_language) > 1 else {})}.items():
-        done = side_by_side(part, over=design.rule.interval, lower_is_better=_lower(design), system="transformation")
-        tables.append([frame.assign(language=language) for frame in (done.systems, done.differences)])
+    if design.blocks:
+        return _by_blocks(answers, pairs, design, judging, blocks)
+    compare = functools.partial(
+        side_by_side, over=design.rule.interval, lower_is_better=_lower(design), system="transformation"
+    )
+    return by_language(answers, compare)
+
+
+def by_language(rows: pd.DataFrame, compare: Callable[[pd.DataFrame], SideBySide]) -> SideBySide:
+    """Return systems compared by rows of all languages (language "") and, if there are several, of each."""
+    parts = dict(iter(rows.groupby("language")))
+    of_languages = {"": rows, **(parts if len(parts) > 1 else {})}
+    return _joined(({"language": str(code)}, compare(part)) for code, part in of_languages.items())
+
+
+def _joined(parts: Iterable[tuple[Mapping[str, str], SideBySide]]) -> SideBySide:
+    """Return comparisons as one, with further columns of each, such as its language."""
+    tables, looks = [], dict[tuple[str, ...], Sequence[DifferenceLook]]()
+    for columns, done in parts:
+        tables.append([frame.assign(**columns) for frame in (done.systems, done.differences)])
+        looks |= done.looks
     systems, differences = (pd.concat(frames, ignore_index=True) for frames in zip(*tables, strict=True))
-    return SideBySide(systems, differences)
+    return SideBySide(systems, differences, looks)
 
 
 def _by_blocks(
-    ratings: pd.DataFrame,
+    answers: pd.DataFrame,
     pairs: Sequence[Pair],
     design: Design,
     judging: Subject,
     blocks: Mapping[Place, BlockProgress],
 ) -> SideBySide:
     """Return systems that share a queue side by side by looks after the blocks that they have in common."""
-    members = dict[tuple[str, ...], dict[str, BlockProgress]]()
-    queues = {pair.pool: pair.queue for pair in pairs if pair.queue and not pair.fields}
-    for group, progress in blocks.items() if len(SCOPES[design.rule.scope]) < len(SCOPES["task"]) else ():
-        if group[0] in queues:
-            members.setdefault((queues[group[0]], *group[1:]), {})[group[0]] = progress
-    answers, tables, looks = _answers(ratings, pairs, design, judging), [], dict[tuple[str, ...], Any]()
+    queues, members = dict[str, str](), dict[Place, dict[str, BlockProgress]]()
+    if design.rule.scope != "task":
+        queues = {pair.pool: pair.queue for pair in pairs if pair.queue and not pair.fields}
+    for (pool, *rest), progress in blocks.items():
+        if pool in queues:
+            members.setdefault((queues[pool], *rest), {})[pool] = progress
     languages, queues_compared = {group[1:] for group in members}, {group[0] for group in members}
+    parts = list[tuple[Mapping[str, str], SideBySide]]()
     originals = {pair.pair_id: original_of(pair, judging) for pair in pairs}
     for (queue, *rest), of_queue in members.items():
-        rows = answers[answers["transformation"].isin(list(of_queue))].rename(columns={"transformation": "system"})
-        rows = rows[rows["language"].isin(rest)] if rest else rows
-        if rows.empty:
-            continue
-        shared = _shared_blocks(queue, rest, of_queue, design.past_looks, originals)
-        done = compared_by(rows, "pairs", _lower(design), shared)
-        language = rest[0] if len(languages) > 1 else ""
-        n_looks = {key: len(of_couple) for key, of_couple in done.looks.items()}
-        couples = zip(*(done.differences[name] for name in ("question", "system", "other")), strict=True)
-        look = [n_looks[question, min(pair), max(pair)] for question, *pair in couples]
-        columns = {"language": language, **({"queue": queue} if len(queues_compared) > 1 else {})}
-        tables.append([done.systems.assign(**columns), done.differences.assign(**columns, look=look)])
-        for (question, *couple), of_couple in done.looks.items():
-            looks[queue, *couple, *rest, question] = of_couple
-    if not tables:
-        return NONE
-    systems, differences = (pd.concat(frames, ignore_index=True) for frames in zip(*tables, strict=True))
-    return SideBySide(systems, differences, looks)
+        rows = answers[
+            answers["transformation"].isin(list(of_queue)) & answers["language"].isin(rest or answers["language"])
+        ]
+        if len(rows):
+            shared = _shared_blocks(queue, rest, of_queue, design.past_looks, originals)
+            done = compared_by(rows.rename(columns={"transformation": "system"}), "pairs", _lower(design), shared)
+            looks = {(queue, *couple, *rest, name): of_couple for (name, *couple), of_couple in done.looks.items()}
+            columns = {"language": rest[0] if len(languages) > 1 else ""}
+            columns |= {"queue": queue} if len(queues_compared) > 1 else {}
+            parts.append((columns, replace(done, looks=looks)))
+    return _joined(parts) if parts else NONE
 
 
 def _shared_blocks(
@@ -175,9 +181,13 @@ def couple_looks(done: SideBySide, at: datetime, rule_id: str) -> Iterator[Taken
 
 
 def _lower(design: Design) -> set[str]:
-    """Return the questions whose lower numbers are the better ones by the study's rules."""
+    """Return the questions whose lower numbers are the better ones: by the rubric, or else by the study's rules."""
     higher = {asked(rule.question, rule.label) for rule in design.rule.rules if rule.at_least is not None}
-    return {asked(rule.question, rule.label) for rule in design.rule.rules if rule.at_least is None} - higher
+    lower = {asked(rule.question, rule.label) for rule in design.rule.rules if rule.at_least is None} - higher
+    by_rubric = {
+        name: is_lower for name in design.rated if (is_lower := design.asked(name).lower_is_better) is not None
+    }
+    return {name for name in {*lower, *by_rubric} if by_rubric.get(name, True)}
 
 
 def _answers(ratings: pd.DataFrame, pairs: Sequence[Pair], design: Design, judging: Subject) -> pd.DataFrame:

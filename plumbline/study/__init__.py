@@ -190,7 +190,10 @@ class Study(StudyPart):
             self.generator.refuse_absence(f"{asking[0]} needs one")
 
     def _stops_where_it_can(self) -> None:
-        if self.raters.blocks and (reason := self.judging.refusals.get("raters.blocks")):
+        reason = self.judging.refusals.get("raters.blocks", "")
+        if self.judging.systems_by_label:
+            reason = "choices between systems (subject.systems) are compared once all are collected; leave blocks out"
+        if self.raters.blocks and reason:
             raise ValueError(f"raters.blocks: {reason}")
 
     def _shows_systems_together(self, kinds: Sequence[Transformation]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +32,7 @@ def items(*orders: tuple[str, ...], language: str = "en") -> list[Pair]:
     return [
         pair(number, f"order{place}", language).model_copy(
             update={"fields": f'{{"text": "text {number}", "a": "x", "b": "y"}}'}
-            | {"systems": str(dict(zip("abc", order, strict=False))).replace("'", '"')}
+            | {"systems": str(dict(zip("abcd", order, strict=False))).replace("'", '"')}
         )
         for place, order in enumerate(orders)
         for number in range(12)
@@ -62,9 +63,6 @@ def test_choices_are_counted_for_the_system_behind_the_label_whatever_its_side()
         "Ours_1 & co is preferred most (preference: 24 wins, 12 ties, 0 losses, Bradley-Terry score +"
     )
     assert "told apart" in sentence and "difference of shares +0.75 [" in sentence
-    blocks = Design(("preference",), (), rule=AcceptanceSpec(rule="lower_bound", interval="pairs"), blocks=(8, 12),
-                    extra={"preference": SingleLabelQuestion("preference", (), LABELS)})  # fmt: skip
-    assert preferred(given(pairs, {NAMES[0]: "a", NAMES[1]: "tie"}), pairs, blocks).systems.empty
 
 
 def test_a_ranking_compares_each_two_and_a_best_or_worst_one_with_the_others() -> None:
@@ -87,6 +85,96 @@ def test_a_ranking_compares_each_two_and_a_best_or_worst_one_with_the_others() -
         assert systems.loc[NAMES[2], ["wins", "losses"]].tolist() == [wins, 24 - wins]
     # Without a rule nothing says whether the best or the worst was asked for.
     assert preferred(picked, pairs, design(choice)).systems.empty
+
+
+def best_and_worst(answers: list[tuple[str, str]], labels: tuple[str, ...]) -> tuple[list[Pair], pd.DataFrame, Design]:
+    """Items, each with a rater's best and worst, and the design that pools the two questions."""
+    names = tuple(f"System {label}" for label in labels)
+    pairs = items(*[names] * -(-len(answers) // 12))[: len(answers)]
+    rows = [
+        (one.pair_id, "ada", question, label)
+        for one, both in zip(pairs, answers, strict=True)
+        for question, label in zip(("best", "worst"), both, strict=True)
+    ]
+    offered = (*labels, "none")
+    questions = (
+        SingleLabelQuestion("best", (), offered),
+        SingleLabelQuestion("worst", (), offered, lower_is_better=True, worst_of="best"),
+    )
+    return pairs, pd.DataFrame(rows, columns=["pair_id", "rater_id", "question", "answer"]), design(*questions)
+
+
+def test_best_and_worst_of_three_are_a_ranking_of_them() -> None:
+    order = np.random.default_rng(8).choice(
+        [("a", "c"), ("b", "c"), ("a", "b"), ("c", "a")], 24, p=[0.4, 0.3, 0.2, 0.1]
+    )
+    answers = [(str(best), str(worst)) for best, worst in order]
+    pairs, ratings, asked = best_and_worst(answers, ("a", "b", "c"))
+    found = preferred(ratings, pairs, asked)
+    ranked = [f"{best} > {({*'abc'} - {best, worst}).pop()} > {worst}" for best, worst in answers]
+    ranking = pd.DataFrame({"pair_id": [one.pair_id for one in pairs], "rater_id": "ada", "answer": ranked})
+    of_ranking = preferred(
+        ranking.assign(question="order"), pairs, design(RankingQuestion("order", (), ("a", "b", "c")))
+    )
+    assert set(found.systems["question"]) == {"best and worst"} and len(found.differences) == 3
+    columns = ["system", "wins", "ties", "losses", "n"]
+    assert found.systems[columns].equals(of_ranking.systems[columns])
+    for numbers in ("score", "rank_low", "rank_high"):
+        assert found.systems[numbers].to_numpy() == pytest.approx(of_ranking.systems[numbers].to_numpy(), abs=1e-6)
+    for numbers in ("difference", "low", "high", "p_holm"):
+        assert found.differences[numbers].to_numpy() == pytest.approx(of_ranking.differences[numbers].to_numpy())
+
+
+def test_best_and_worst_of_four_have_the_scores_of_an_independent_computation_with_ties() -> None:
+    """Each answer is 2k - 3 comparisons: the best with all others, and these with the worst; "none" is a tie."""
+    rng, labels = np.random.default_rng(5), ("a", "b", "c", "d")
+    felt = np.array([0.9, 0.5, 0.1, 0.0]) + rng.gumbel(size=(96, 4))
+    answers = [(labels[row.argmax()], labels[row.argmin()]) for row in felt]
+    answers[:4] = [("none", "none"), ("none", "d"), ("a", "none"), ("b", "b")]
+    won = np.zeros((4, 4))
+    for best, worst in answers:
+        for one, other in itertools.combinations(labels, 2):
+            signs = []
+            for chosen, side in ((best, 1), (worst, -1)):
+                if chosen == "none":
+                    signs.append(0)
+                elif chosen in (one, other):
+                    signs.append(side if chosen == one else -side)
+            if signs:
+                half = (1 + np.sign(sum(signs))) / 2
+                won[labels.index(one), labels.index(other)] += half
+                won[labels.index(other), labels.index(one)] += 1 - half
+    strength = np.ones(4)  # Hunter's MM algorithm (2004)
+    for _ in range(5000):
+        sums = strength[:, None] + strength
+        strength = won.sum(axis=1) / np.where(np.eye(4, dtype=bool), 0, (won + won.T) / sums).sum(axis=1)
+        strength /= np.exp(np.log(strength).mean())
+    pairs, ratings, asked = best_and_worst(answers, labels)
+    systems = preferred(ratings, pairs, asked).systems.set_index("system")
+    scores = [systems.loc[f"System {label}", "score"] for label in labels]
+    assert scores == pytest.approx(list(np.log(strength)), abs=1e-5)
+    assert systems["wins"].sum() * 2 + systems["ties"].sum() == won.sum() * 2
+    # Without the rubric's word the two questions are not one, and without a rule neither says what it asks for.
+    apart = design(*(SingleLabelQuestion(name, (), (*labels, "none")) for name in ("best", "worst")))
+    assert preferred(ratings, pairs, apart).systems.empty
+
+
+def test_the_worse_of_two_counts_against_it() -> None:
+    pairs, better, worse = (
+        items(NAMES[:2], NAMES[1::-1]),
+        {NAMES[0]: "a", NAMES[1]: "b"},
+        {NAMES[0]: "b", NAMES[1]: "a"},
+    )
+    ratings = pd.concat([given(pairs, better, "better"), given(pairs, worse, "worse")])
+    questions = [
+        SingleLabelQuestion("better", (), LABELS),
+        SingleLabelQuestion("worse", (), LABELS, lower_is_better=True),
+    ]
+    found = preferred(ratings, pairs, design(*questions)).systems
+    assert found.loc[found["system"] == NAMES[0], ["question", "wins", "losses"]].to_numpy().tolist() == [
+        ["better", 24, 0],
+        ["worse", 24, 0],
+    ]
 
 
 def test_tables_are_latex_and_html_that_show_names_as_they_are() -> None:
@@ -167,6 +255,7 @@ def test_a_key_or_a_label_that_is_wrong_is_named(place: Workplace) -> None:
         ("b: is_right", "b: right", "the column 'right' has another use too"),
         ("b: is_right", "b: is_left", "name the columns of two systems or more"),
         ("b: is_right", "b: nowhere", "no column 'nowhere'"),
+        ("per_pair: 2", "per_pair: 2, blocks: [8, 12]", "raters.blocks: choices between systems"),
     ):
         folder.with_suffix(".yaml").write_text(STUDY.replace(old, new))
         write_csv(
