@@ -202,11 +202,10 @@ def _numbered(text: ImportedQuestion, texts: Mapping[str, int], scale: AskedScal
     Raises DataError if two different answers would be one point, or if words contradict the order of numbers.
     """
     forms = {answer: form for answer in texts if (form := _form_of(answer)) is not None}
-    trailing = {answer: form for answer, form in forms.items() if form.trails}
-    if trailing and not _are_points(trailing.values()):
-        forms = {answer: form for answer, form in forms.items() if not form.trails}
-    forms = {answer: form for answer, form in forms.items() if plain(form.words) not in _NO_POINT}
-    none = [answer for answer in texts if (form := _form_of(answer)) and plain(form.words) in _NO_POINT]
+    none = {answer for answer, form in forms.items() if plain(form.words) in _NO_POINT}
+    trailing = [form for form in forms.values() if form.trails]
+    are_numbers = not trailing or _are_points(trailing)  # else they are words that end with a number
+    forms = {a: form for a, form in forms.items() if a not in none and (are_numbers or not form.trails)}
     texts = {answer: number for answer, number in texts.items() if answer not in none}
     text = replace(text, faults={**text.faults, **dict.fromkeys(none, "no answer")})
     numbers = {answer: (form.number, form.words) for answer, form in forms.items()}

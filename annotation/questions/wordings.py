@@ -26,7 +26,7 @@ from plumbline.reading import parse_yaml, read_yaml
 from plumbline.study import Study
 from plumbline.study.base import complaints
 from plumbline.study.human import HUMAN
-from plumbline.study.subject import TEXT, Subject, VerdictUnit
+from plumbline.study.subject import Subject, VerdictUnit
 from plumbline.study.transformations import EIGHT
 
 CHECKED_BY = "checked_by"  #: the native speaker who checked a wording; empty for nobody
@@ -208,26 +208,25 @@ def wrong_fields(rubric: _Rubric, judging: Subject, groups: Collection[str]) -> 
 
 
 def _of_texts(rubric: _Rubric, judging: Subject, groups: Collection[str]) -> Iterator[str]:
-    names, field_names = judging.fields, [field.name for field in rubric.fields.shown]
-    if unknown := [name for name in field_names if name not in names]:
-        yield f"shows a field {unknown[0]!r} that the subject does not have; {nearest(unknown[0], names)}"
-    if unseen := [name for name in names if name not in field_names]:
-        location = "`subject.context`" if unseen[0] != TEXT else "the subject"
-        yield f"does not show the field {unseen[0]!r}, which {location} has; add it to `fields`, or remove it there"
-    pools = {field.name: field.pools for field in rubric.fields.shown} | {
-        question.name: question.pools for question in rubric.asked()
-    }
-    if some := [name for name, of_pools in pools.items() if of_pools and not set(groups) <= set(of_pools)]:
-        yield f"{some[0]!r} is for some groups only, but raters must not learn the groups; leave its `pools` out"
-    by_name = {question.name: question for question in rubric.asked()}
-    for name in judging.known_questions:
-        if name not in by_name:
-            yield f"has no question {name!r}, which subject.expected has answers to; {nearest(name, list(by_name))}"
-        elif by_name[name].free_text:
+    shown = {field.name: field.pools for field in rubric.fields.shown}
+    questions = {question.name: question for question in rubric.asked()}
+    labels = {label: name for name, question in questions.items() for label in question.labels}
+    names: tuple[tuple[Iterable[str], Collection[str], str], ...] = (
+        (shown, judging.fields, "shows a field {!r} that the subject does not have"),
+        (judging.known_questions, questions, "has no question {!r}, which subject.expected has answers to"),
+        (judging.systems_by_label, labels, "has no label {!r}, whose system subject.systems names"),
+    )
+    for wanted, known, fault in names:
+        yield from (f"{fault.format(name)}; {nearest(name, list(known))}" for name in wanted if name not in known)
+    for name in judging.fields:
+        if name not in shown:
+            yield f"does not show the field {name!r}, which the subject has; add it to `fields`, or remove it there"
+    for name, pools in {**shown, **{question.name: question.pools for question in questions.values()}}.items():
+        if pools and not set(groups) <= set(pools):
+            yield f"{name!r} is for some groups only, but raters must not learn the groups; leave its `pools` out"
+    for name, question in questions.items():
+        if question.free_text and name in judging.known_questions:
             yield f"asks {name!r} for a text, which has no right answer; remove it from subject.expected"
-    labels = [label for question in rubric.asked() for label in question.labels]
-    if unknown := [label for label in judging.systems_by_label if label not in labels]:
-        yield f"has no label {unknown[0]!r}, whose system subject.systems names; {nearest(unknown[0], labels)}"
 
 
 def with_own_words(rubric: Any, kinds: Mapping[str, VerdictUnit], study_file: Path) -> Any:

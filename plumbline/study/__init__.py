@@ -346,11 +346,11 @@ def load_study(file: str | Path, exports: str | Path | None = None) -> Study:
         raise StudyError(f"no study file {file} on this machine; {hint}") from None
     if not isinstance(data, dict):
         raise StudyError(f"{path}: a study is a mapping of keys to values; see {resource('studies/demo.yaml')}")
-    faults = list[str]()
+    data, faults = dict(data), list[str]()
     try:
         for part in ("crowd", "bundle"):  # which may be in files of their own
-            if isinstance(named := data.get(part), str):
-                data = {name: value for name, value in data.items() if name != part}
+            if isinstance(data.get(part), str):
+                named = data.pop(part)
                 try:
                     data[part] = read_yaml(path.parent / named)
                 except FileNotFoundError:
@@ -360,11 +360,11 @@ def load_study(file: str | Path, exports: str | Path | None = None) -> Study:
             data = with_human(data, context)
         if isinstance(data.get("transformations"), list):
             try:
-                names, context["transformations"] = own_transformations(data["transformations"], path.resolve().parent)
-                data = {**data, "transformations": names}
+                own = own_transformations(data["transformations"], path.resolve().parent)
+                data["transformations"], context["transformations"] = own
             except StudyError as error:
                 faults += error.args
-                data = {name: value for name, value in data.items() if name != "transformations"}
+                del data["transformations"]
         study = _validated(data, context, faults)
         study._own = custom = context["transformations"]
         study._own = {**custom, **within_languages(study.transforming, study.languages, study.generator)}
@@ -373,8 +373,9 @@ def load_study(file: str | Path, exports: str | Path | None = None) -> Study:
         faults += complaints(error) if isinstance(error, ValidationError) else error.args
         raise StudyError(*with_lines(path, faults)) from None
     study._file = path.resolve()
-    study._options = ("--study", str(file), *(("--exports", str(exports)) if exports is not None else ()))
+    study._options = ("--study", str(file))
     if exports is not None:
+        study._options += ("--exports", str(exports))
         folder = place(exports, "--exports")  # a local one, or any that fsspec knows (`s3://bucket/studies`)
         study._exports = folder if "://" in str(exports) else resolved(folder, "--exports")
     return study

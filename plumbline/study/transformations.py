@@ -316,37 +316,30 @@ def _read(entry: dict[Any, Any] | str, base: Path, field: str) -> Transformation
 
 def refuse_mixed_up(custom: Mapping[str, Transformation]) -> None:
     """Raise StudyError for names and axes that would change HTEB's numbers, or give one name two meanings."""
-    axes = {kind.axis for kind in EIGHT.values()}
+    axes, faults = {kind.axis for kind in EIGHT.values()}, list[str]()
+    reserved = "is reserved, because HTEB's own transformations have an axis of that name; choose another"
     for name, kind in custom.items():
-        field = f"transformation {name!r}"
-        if name in EIGHT:
-            raise StudyError(f"{field} is one of HTEB's eight; give yours another name")
-        if name in axes or kind.axis in axes:
-            reserved = f"its axis {kind.axis!r}" if kind.axis in axes else "its name"
-            raise StudyError(
-                f"{field}: {reserved} is reserved, because HTEB's own transformations have an axis of that name;"
-                " choose another"
-            )
-        if kind.axis in EIGHT or kind.axis in custom:
-            raise StudyError(f"{field}: its axis {kind.axis!r} is also a transformation's name; rename one of them")
-        if kind.queue in {*EIGHT, *custom, *axes}:
-            raise StudyError(
-                f"{field}: its queue {kind.queue!r} is also the name of a transformation or an axis; rename it"
-            )
-        if kind.queue and kind.rated_with:
-            raise StudyError(f"{field}: raters do not learn which of a queue made a text, so leave rated_with out")
-        languages = {(system.language, system.languages) for system in custom.values() if system.queue == kind.queue}
-        if kind.queue and languages != {(kind.language, ())}:
-            raise StudyError(
-                f"{field}: the same people rate all outputs of a queue, so give all transformations with queue"
-                f" {kind.queue!r} the same `language`, and draw none"
-            )
         partner = custom.get(kind.rated_with)
-        if kind.rated_with and (partner is None or partner is kind or partner.rated_with or partner.axis != kind.axis):
-            raise StudyError(
-                f"{field}: rated_with {kind.rated_with!r} must be another of the study's own transformations, on the"
-                " same axis and without rated_with"
-            )
+        is_partner = partner and partner is not kind and not partner.rated_with and partner.axis == kind.axis
+        languages = {(system.language, system.languages) for system in custom.values() if system.queue == kind.queue}
+        wrong = {
+            " is one of HTEB's eight; give yours another name": name in EIGHT,
+            f": its name {reserved}": name in axes,
+            f": its axis {kind.axis!r} {reserved}": kind.axis in axes,
+            f": its axis {kind.axis!r} is also a transformation's name; rename one of them": kind.axis
+            in {*EIGHT, *custom},
+            f": its queue {kind.queue!r} is also the name of a transformation or an axis; rename it": kind.queue
+            in {*EIGHT, *custom, *axes},
+            ": raters do not learn which of a queue made a text, so leave rated_with out": kind.queue
+            and kind.rated_with,
+            f": the same people rate all outputs of a queue, so give all transformations with queue {kind.queue!r} the"
+            " same `language`, and draw none": kind.queue and languages != {(kind.language, ())},
+            f": rated_with {kind.rated_with!r} must be another of the study's own transformations, on the same axis and"
+            " without rated_with": kind.rated_with and not is_partner,
+        }
+        faults += [f"transformation {name!r}{fault}" for fault, is_so in wrong.items() if is_so]
+    if faults:
+        raise StudyError(*faults)
 
 
 def in_order(names: Iterable[str]) -> list[str]:
