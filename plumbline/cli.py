@@ -131,6 +131,8 @@ def named(value: str) -> str:
     """Return the name of a file, folder, address or the like; an empty word would name the current folder."""
     if not value.strip():
         raise ValueError("is empty; name one, or leave the option out")
+    if any("\ud800" <= sign <= "\udfff" for sign in value):  # bytes that the locale's encoding lacks
+        raise ValueError(f"{value!r} is not UTF-8; rename it, or set LC_ALL=C.UTF-8")
     return value
 
 

@@ -401,3 +401,10 @@ def test_raters_who_answered_nothing_are_not_counted(place: Workplace) -> None:
     rows = [[original(n), rater, "" if rater == "ed" else 1 + n % 5] for n in range(6) for rater in ("di", "ed", "flo")]
     write_csv(place.folder / "d.csv", ["text", "rater", "rating"], rows)
     assert "12 ratings of 6 texts by 2 raters" in place.take("d.csv", "--language", "en").out
+
+
+@pytest.mark.parametrize("words", [("import", "--out", "studies/mine.yaml"), ("init",), ("status", "--study")])
+def test_a_file_name_that_is_not_utf_8_is_refused_in_one_line(place: Workplace, words: tuple[str, ...]) -> None:
+    done = place.run(*words, os.fsdecode(b"d\xe9\xff.csv"))
+    assert done.status == 2 and "is not UTF-8; rename it" in done.err and done.err.count("\n") == 1
+    assert not (place.folder / "studies").exists()
