@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from generation.datasets.loading import refuse_missing_files
 from generation.jobs import Plan
 from generation.unit import Unit, planned
 from plumbline import cli
@@ -22,6 +23,7 @@ def forecast(study: Study, *, again: bool = False) -> str:
     HTEB's from the lengths of Gemma-3's answers (HTEB, Table 23). Functions and files of outputs take neither requests
     nor tokens.
     """
+    refuse_missing_files(study)
     plan = Plan(study)
     # The study may be generating now, so write nothing into it.
     with (

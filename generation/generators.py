@@ -13,7 +13,7 @@ from generation.flags import clean
 from generation.hteb import HtebOutputs, Recordings, published_outputs
 from generation.jobs import Function, Job, Plan, load_function
 from generation.recordings import Place, Recording, load_outputs, load_recordings, recordings_path
-from plumbline.errors import StudyError, TextFailedError, TextUnansweredError
+from plumbline.errors import StudyError, TextFailedError, TextUnansweredError, read_each
 from plumbline.languages import language_name
 from plumbline.models.chat import Attempt, Chat, Client, open_chat
 from plumbline.models.cluster import ClusterChat
@@ -140,7 +140,8 @@ class OutputsFiles(Generator):
 
     def __init__(self, kinds: Mapping[str, Transformation]) -> None:
         """Read the files of some transformations. Raises DataError for a file that cannot be used."""
-        self._kinds, self._outputs = kinds, {name: load_outputs(kind) for name, kind in kinds.items()}
+        self._kinds = kinds
+        self._outputs = dict(zip(kinds, read_each(kinds.values(), load_outputs), strict=True))
 
     async def transform(self, job: Job, attempt: Attempt) -> GenerationOutcome:
         """Return the file's output. Raises TextFailedError if it has none."""

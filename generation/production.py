@@ -18,6 +18,7 @@ from typing import Annotated
 from cyclopts import Group, Parameter
 from cyclopts.validators import LimitedChoice
 
+from generation.datasets.loading import refuse_missing_files
 from generation.forecast import forecast
 from generation.generators import Generator, make_generator, refuse_code
 from generation.jobs import COMMAND, Job, Plan, refuse_other_outputs
@@ -59,6 +60,7 @@ def generate(
     StudyError if a function is needed without it or requests are in a batch, DataError for data sets that cannot be
     read, and ServiceError for a generator that cannot work; outputs received before stay.
     """
+    refuse_missing_files(study)
     plan = Plan(study)
     busy = f"another run is generating for {study.name!r}"
     with contextlib.ExitStack() as locks:
@@ -120,6 +122,7 @@ def generate_shard(study: Study, shard: Shard, *, again: bool = False, allow_cod
     """
     if is_remote(study.folder):
         raise StudyError("--shard needs a folder that all machines share, not an address; name a folder with --exports")
+    refuse_missing_files(study)
     plan = Plan(study)
     busy = f"a run without --shard is generating for {study.name!r}"
     twice = f"another run is generating shard {shard.number}/{shard.of} of {study.name!r}"

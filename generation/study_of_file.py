@@ -135,8 +135,8 @@ def guess(frame: pd.DataFrame, named: Sequence[tuple[str, str]], path: Path) -> 
         raise DataError(f"{path}: no column {min(unknown)!r} among {listed}")
     for meaning, names in NAMES.items():
         matches = [name for name in header if name.strip().lower() in names and name not in columns.values()]
-        if meaning not in columns and matches:
-            columns[meaning] = min(matches, key=lambda name: names.index(name.strip().lower()))
+        if matches:
+            columns.setdefault(meaning, min(matches, key=lambda name: names.index(name.strip().lower())))
     several = "output" in columns and all(isinstance(unpacked_list(cell), list) for cell in frame[columns["output"]])
     if several and "label" not in dict(named):  # of paraphrase sets: a category says where a text is from
         columns.pop("label", None)
@@ -236,8 +236,10 @@ def _transformations(file: str, guessed: Guess, name: str, languages: Collection
     Raters of texts in these `languages` read what was asked in them.
     """
     sentences = ", ".join(f'{code}: "{words}"' for code, words in _ASKED.items() if code == "en" or code in languages)
+    english = ", ".join(sorted({*languages} - _ASKED.keys()))
     raters = [
         "    raters:  # what raters read about the transformation",
+        *([f"      # Raters of texts in {english} read it in English; add a sentence for each."] if english else []),
         f"      asked: {{{sentences}}}",
         "      expected: {negative: {quality: 1}}  # a few pairs of unrelated texts check raters' care",
     ]

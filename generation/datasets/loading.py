@@ -12,15 +12,36 @@ from generation.datasets.dataset import Dataset
 from generation.datasets.local import load_local
 from generation.datasets.mteb_loading import task_of
 from generation.datasets.mteb_tasks import load_mteb
+from plumbline.errors import DataError
 from plumbline.languages import language_pair
+from plumbline.reading import with_lines
 from plumbline.study import Study
 from plumbline.study.datasets import DatasetSpec, TaskType, Text, languages_of
 
 
 def iter_datasets(study: Study) -> Iterator[Dataset]:
-    """Yield the data sets of a study in its order, so that only one is in memory at a time."""
+    """Yield the data sets of a study in its order, so that only one is in memory at a time.
+
+    Raises DataError with the faults of all data sets, and else as `load_dataset`.
+    """
+    faults = list[str]()
     for spec in study.datasets:
-        yield load_dataset(spec, study.file.parent)
+        try:
+            yield load_dataset(spec, study.file.parent)
+        except DataError as error:
+            faults += error.args
+    if faults:
+        raise DataError(*faults)
+
+
+def refuse_missing_files(study: Study) -> None:
+    """Raise DataError with all local files of data sets and outputs that do not exist, each with its line."""
+    paths = {f"datasets.{n}.path": study.resolve(spec.path) for n, spec in enumerate(study.datasets) if not spec.mteb}
+    for number, kind in enumerate(study.transforming.values()):
+        if kind.outputs and not kind.file:  # a file of its own names its outputs itself
+            paths[f"transformations.{number}.outputs.path"] = kind.base / kind.outputs.path
+    if faults := [f"{key}: no file {path}; correct it" for key, path in paths.items() if not path.exists()]:
+        raise DataError(*with_lines(study.file, faults))
 
 
 def load_dataset(spec: DatasetSpec, base: Path) -> Dataset:

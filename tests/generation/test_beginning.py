@@ -217,6 +217,10 @@ def test_what_was_asked_stands_in_the_languages_of_the_texts(init: Path) -> None
     run("asked.csv")
     (rewritten,) = load_study("studies/asked.yaml").kinds.values()
     assert set(rewritten.raters["asked"]) == {"en", "de"}
+    assert "read it in English" not in Path("studies/asked.yaml").read_text(encoding="utf-8")
+    pd.DataFrame({"text": TEXTS, "language": ["it", "pl"] * 6, "output": outputs}).to_csv("further.csv", index=False)
+    run("further.csv")
+    assert "# Raters of texts in it, pl read it in English" in Path("studies/further.yaml").read_text(encoding="utf-8")
 
 
 def test_a_study_asks_of_no_language_more_pairs_than_it_has_texts(

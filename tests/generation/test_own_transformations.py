@@ -212,6 +212,20 @@ def test_a_file_of_outputs_that_cannot_be_used_is_refused(
         Plan(study)
 
 
+def test_all_files_that_are_missing_are_named_at_once_with_their_lines(tmp_path: Path) -> None:
+    study = small_study(tmp_path, transformations=[outputs(tmp_path, "text,output\n")], generator={"kind": "none"})
+    for name in ("own.csv", study.datasets[0].path):
+        (tmp_path / name).unlink()
+    lines = study.file.read_text(encoding="utf-8").splitlines()
+    for command in (generate, forecast):
+        with pytest.raises(DataError) as caught:
+            command(study)
+        places = [re.fullmatch(r".*(datasets|transformations)\.0.*: no file .* \(line (\d+)\)", fault)
+                  for fault in caught.value.args]  # fmt: skip
+        assert [place[1] for place in places if place] == ["datasets", "transformations"]
+        assert all("path" in lines[int(place[2]) - 1] for place in places if place)
+
+
 CALLS = {"name": "mine", "axis": "noise", "calls": [{"text": "Say: {text}"}]}
 
 

@@ -310,3 +310,7 @@ def test_data_sets_are_read_one_at_a_time(tmp_path: Path) -> None:
     assert next(found).name == "one"
     with pytest.raises(DataError, match="data set 'two': no file"):
         next(found)
+    both = [{"name": name, **words, "path": f"{name}.csv", "columns": {"text": "t"}} for name in ("words", "none")]
+    with pytest.raises(DataError) as caught:
+        list(iter_datasets(small_study(tmp_path, datasets=both)))
+    assert "no column 't'" in caught.value.args[0] and "no file" in caught.value.args[1]
