@@ -27,11 +27,8 @@ from annotation.imports.preferences import LABELS, as_preference, is_preference
 from annotation.imports.tables import CellTable, UnplacedRow
 from annotation.imports.word_scales import folded
 from annotation.imports.writing import (
-    Layout,
-    compared_columns,
-    has_pairs,
+    interpretation,
     lay_out,
-    systems_of_labels,
     write_records,
     write_study_files,
 )
@@ -267,7 +264,7 @@ def _import(request: ImportRequest, home: Home, material: Material, say: Callabl
     material, questions = read_questions(material, request.scales, listed)
     material, language, languages = _with_languages(material, request.language)
     layout = lay_out(target.out, material)
-    for line in _interpretation(layout, material, questions):
+    for line in interpretation(layout, material, questions):
         say(f"  {line}")
     if target.dry_run:
         say("no study is written (--dry-run)")
@@ -287,24 +284,6 @@ def _import(request: ImportRequest, home: Home, material: Material, say: Callabl
     say(f"{study.name}: {ratings} -> {study.file}, {study.folder}")
     _list(study, listed, material.without_role, say)
     say(f"  texts: {languages}")
-
-
-def _interpretation(layout: Layout, material: Material, questions: Sequence[ImportedQuestion]) -> Iterator[str]:
-    """Yield lines on the questions and on what the answers are about."""
-    for question in questions:
-        yield f"question {question.name}: {question.kind.replace('_', ' ')}, {question.scale}"
-    yield from material.notes
-    if compared_columns(material):
-        systems = systems_of_labels(questions, material)
-        behind = ", ".join(f"{label} is {column.partition(':')[2]}" for label, column in systems.items())
-        unclear = "no answer says which output is preferred, so systems are not compared; write A, B and tie"
-        yield f"systems: {behind or unclear}"
-        if systems:
-            yield ("what is decided: which system is preferred, in the tables of systems; verdicts are on the texts, by"
-                   " the study's acceptance.rules, and name no system")  # fmt: skip
-    elif has_pairs(material) and not layout.is_pairs:
-        yield ("a system has several outputs of an original, so each output is a text with its original beside it; if a"
-               " column tells these outputs apart, name it with --column system=NAME")  # fmt: skip
 
 
 @contextlib.contextmanager

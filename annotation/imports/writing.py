@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -88,6 +88,24 @@ def lay_out(file: Path, material: Material) -> Layout:
 def has_pairs(material: Material) -> bool:
     """Return whether the files hold originals and outputs."""
     return bool(material.items["original"].notna().any() and material.items["output"].notna().any())
+
+
+def interpretation(layout: Layout, material: Material, questions: Sequence[ImportedQuestion]) -> Iterator[str]:
+    """Yield lines on the questions and on what the answers are about."""
+    for question in questions:
+        yield f"question {question.name}: {question.kind.replace('_', ' ')}, {question.scale}"
+    yield from material.notes
+    if compared_columns(material):
+        systems = systems_of_labels(questions, material)
+        behind = ", ".join(f"{label} is {column.partition(':')[2]}" for label, column in systems.items())
+        unclear = "no answer says which output is preferred, so systems are not compared; write A, B and tie"
+        yield f"systems: {behind or unclear}"
+        if systems:
+            yield ("what is decided: which system is preferred, in the tables of systems; verdicts are on the texts, by"
+                   " the study's acceptance.rules, and name no system")  # fmt: skip
+    elif has_pairs(material) and not layout.is_pairs:
+        yield ("a system has several outputs of an original, so each output is a text with its original beside it; if a"
+               " column tells these outputs apart, name it with --column system=NAME")  # fmt: skip
 
 
 def write_study_files(

@@ -216,8 +216,8 @@ def _of_texts(rubric: _Rubric, judging: Subject, groups: Collection[str]) -> Ite
         (judging.known_questions, questions, "has no question {!r}, which subject.expected has answers to"),
         (judging.systems_by_label, labels, "has no label {!r}, whose system subject.systems names"),
     )
-    for wanted, known, fault in names:
-        yield from (f"{fault.format(name)}; {nearest(name, list(known))}" for name in wanted if name not in known)
+    for named, defined, fault in names:
+        yield from (f"{fault.format(name)}; {nearest(name, list(defined))}" for name in named if name not in defined)
     for name in judging.fields:
         if name not in shown:
             yield f"does not show the field {name!r}, which the subject has; add it to `fields`, or remove it there"

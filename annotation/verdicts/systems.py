@@ -56,13 +56,12 @@ def compared(
     With `raters.blocks` only systems that share a queue are compared, by looks after the `blocks` that they have in
     common, for each language, or for all together if verdicts are; not for each task.
     """
-    answers = _answers(ratings, pairs, design, judging)
     if design.blocks:
-        return _by_blocks(answers, pairs, design, judging, blocks)
+        return _by_blocks(ratings, pairs, design, judging, blocks)
     compare = functools.partial(
         side_by_side, over=design.rule.interval, lower_is_better=_lower(design), system="transformation"
     )
-    return by_language(answers, compare)
+    return by_language(_answers(ratings, pairs, design, judging), compare)
 
 
 def by_language(rows: pd.DataFrame, compare: Callable[[pd.DataFrame], SideBySide]) -> SideBySide:
@@ -83,7 +82,7 @@ def _joined(parts: Iterable[tuple[Mapping[str, str], SideBySide]]) -> SideBySide
 
 
 def _by_blocks(
-    answers: pd.DataFrame,
+    ratings: pd.DataFrame,
     pairs: Sequence[Pair],
     design: Design,
     judging: Subject,
@@ -98,6 +97,7 @@ def _by_blocks(
             members.setdefault((queues[pool], *rest), {})[pool] = progress
     languages, queues_compared = {group[1:] for group in members}, {group[0] for group in members}
     parts = list[tuple[Mapping[str, str], SideBySide]]()
+    answers = _answers(ratings, pairs, design, judging)
     originals = {pair.pair_id: original_of(pair, judging) for pair in pairs}
     for (queue, *rest), of_queue in members.items():
         rows = answers[

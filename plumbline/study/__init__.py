@@ -360,8 +360,8 @@ def load_study(file: str | Path, exports: str | Path | None = None) -> Study:
             data = with_human(data, context)
         if isinstance(data.get("transformations"), list):
             try:
-                own = own_transformations(data["transformations"], path.resolve().parent)
-                data["transformations"], context["transformations"] = own
+                names, context["transformations"] = own_transformations(data["transformations"], path.resolve().parent)
+                data["transformations"] = names
             except StudyError as error:
                 faults += error.args
                 del data["transformations"]
