@@ -10,6 +10,8 @@ from pathlib import Path
 
 import psutil
 
+from plumbline.study import Study
+
 PROC = Path("/proc")
 _MB = 1 << 20
 
@@ -34,10 +36,17 @@ def memory(name: str, process: int | None = None) -> float:
     return resident / _MB
 
 
-def wait(process: subprocess.Popen[bytes]) -> tuple[int, float]:
-    """Wait until a process ends; return its exit status and the peak of its memory in MB."""
+def command(study: Study, *words: str) -> tuple[float, float]:
+    """Run a command on a study as a process of its own; return its processor seconds and its peak of memory in GB.
+
+    Processor time, since a wait for other programs is none of the command's. Raises RuntimeError if it fails.
+    """
+    line = [sys.executable, "-m", "plumbline", *words, "--study", str(study.file), "--exports"]
+    process = subprocess.Popen([*line, str(study.folder.parent)], stdout=subprocess.DEVNULL)
     _, status, used = os.wait4(process.pid, 0)
-    return os.waitstatus_to_exitcode(status), _peak(used)
+    if os.waitstatus_to_exitcode(status):
+        raise RuntimeError(f"{' '.join(words)} failed: nothing was measured")
+    return used.ru_utime + used.ru_stime, _peak(used) * _MB / 1e9
 
 
 def _peak(used: resource.struct_rusage) -> float:

@@ -5,6 +5,7 @@ How much of that grows with the raters is what a crowd of a thousand shows: each
 
 from __future__ import annotations
 
+import math
 import random
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from annotation.ratings.answers import write_ratings
 from annotation.records import Member
 from annotation.verdicts.evidence import Evidence
 from benchmarks.browser import browser, dashboard, read, settle
+from benchmarks.memory import command
 from benchmarks.registry import Measurement, benchmark
 from generation.jobs import Plan
 from plumbline.identity import identity
@@ -35,6 +37,7 @@ PAIRS, RATERS, PER_PAIR = 100_000, 1_000, 3
 POOLS = ("paraphrasing", "backtranslation", "style_change", "expansion")
 WORDS = 25  #: of a text
 CONTROLS = 50  #: pairs with one control of each kind
+ACCEPT = (25, 1.35, 12)  #: most seconds and gigabytes of `accept`, and seconds of `status`, for a million ratings
 
 
 @benchmark
@@ -54,6 +57,23 @@ def looked_at() -> Iterator[Measurement]:
         yield Measurement("annotation.status_seconds_100k", time.perf_counter() - start, "s", at_most=8)
         if "Next: plumbline " not in done.stdout:
             raise RuntimeError(f"nothing was measured: {done.stdout[-500:]}")
+
+
+@benchmark
+def commands() -> Iterator[Measurement]:
+    """`accept` and then `status` of 1,000,000 ratings of 1,000 raters as processes, and how `accept` grows to that."""
+    seconds = dict[int, float]()
+    for ratings in (100_000, 1_000_000):
+        with tempfile.TemporaryDirectory() as folder:
+            study = made_up(Path(folder), raters=RATERS, pairs=-(-ratings // (2 * PER_PAIR * len(POOLS))) * len(POOLS))
+            seconds[ratings], gigabytes = command(study, "accept")
+            status_seconds, _ = command(study, "status")
+    yield Measurement("annotation.accept_seconds_1m", seconds[1_000_000], "s", at_most=ACCEPT[0])
+    yield Measurement("annotation.accept_gigabytes_1m", gigabytes, "GB", at_most=ACCEPT[1])
+    yield Measurement(
+        "annotation.accept_exponent_1m", math.log10(seconds[1_000_000] / seconds[100_000]), "exponent", at_most=1
+    )
+    yield Measurement("annotation.status_seconds_1m", status_seconds, "s", at_most=ACCEPT[2])
 
 
 @benchmark
@@ -90,6 +110,7 @@ def made_up(folder: Path, *, raters: int, pairs: int = PAIRS) -> Study:
     with stage(study, "sample", [], files):
         for file, rows in zip(files, (sample, controls), strict=True):
             Manifest.of(study).write_table(file.name, rows, Pair)
+        Manifest.of(study).write_models("sample.json", [])
     with stage(study, "publish", files):
         pass
     outputs = [study.folder / name for name in ("ratings.parquet", "control_ratings.parquet", "members.json")]

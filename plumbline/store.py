@@ -17,7 +17,6 @@ import os
 import shutil
 import sqlite3
 import tempfile
-import typing
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -398,8 +397,13 @@ def read_records(path: Path, record: type[R], made_by: str) -> list[R]:
 
 def as_record(row: dict[str, Any], record: type[R]) -> R:
     """Return a row of a checked table as a record."""
-    values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
-    return typing.cast("R", record.model_construct(_fields_set=_names(record), **values))
+    values = {name: tuple(value) if type(value) is list else value for name, value in row.items()}
+    unpickled = record.__new__(record)  # `model_construct` takes several times as long, to look for missing fields
+    unpickled.__setstate__(
+        {"__dict__": values, "__pydantic_fields_set__": _names(record), "__pydantic_extra__": None,
+         "__pydantic_private__": None}
+    )  # fmt: skip
+    return unpickled
 
 
 @functools.cache

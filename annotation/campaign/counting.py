@@ -39,7 +39,10 @@ def marked(
 def _looked_up(names: pd.Series, reasons: Mapping[str, str]) -> pd.Categorical[str]:
     """Return the reason of each name; empty without one."""
     named, words = names.astype("category").cat, sorted({"", *reasons.values()})
-    of_name = np.array([words.index(reasons.get(str(name), "")) for name in named.categories], np.int64)
+    of_name, places = np.zeros(len(named.categories), np.int64), named.categories.get_indexer(list(reasons))
+    of_name[places[places >= 0]] = [
+        words.index(word) for word, at in zip(reasons.values(), places, strict=True) if at >= 0
+    ]
     return pd.Categorical.from_codes(of_name[named.codes], pd.Index(words))
 
 

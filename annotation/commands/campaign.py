@@ -28,7 +28,7 @@ from annotation.human.simulated import read_items as read_task_items
 from annotation.human.tasks import read_tasks, task_lines
 from annotation.judges.check import differences_text, means_text
 from annotation.judges.powered import read_outcome
-from annotation.options import CampaignOptions
+from annotation.options import CampaignOptions, HomeOptions
 from annotation.page.training import read_items
 from annotation.preview import FILE as PREVIEW
 from annotation.preview import write_preview
@@ -41,7 +41,8 @@ from annotation.sampling.controls import ControlDesign
 from annotation.sampling.queues import queues_of
 from annotation.sampling.sample import draw_sample, extend_sample, sample_settings
 from annotation.server import has_database
-from annotation.status.status import read_status, unreviewed
+from annotation.status.next_step import next_step
+from annotation.status.status import read_status, unreviewed, with_server
 from annotation.status.text import headline
 from annotation.verdicts.acceptance import accept, answers_lines
 from annotation.verdicts.conclusion import known_verdicts
@@ -386,9 +387,7 @@ def show_signs(evidence: Evidence, names: Mapping[str, str], *, needed: bool = T
     return bool(raters)
 
 
-def reach_verdicts(
-    *, options: StudyOptions, amend: Annotated[str | None, Parameter(metavar="REASON")] = None
-) -> StudyOptions:
+def reach_verdicts(*, options: StudyOptions, amend: Annotated[str | None, Parameter(metavar="REASON")] = None) -> None:
     """Compute agreement and verdicts.
 
     Example: plumbline accept --study studies/demo.yaml
@@ -431,7 +430,7 @@ def reach_verdicts(
             print(f"\n{unbiased.text()}")
     if judges or why_not:
         print(f"\nJudges beside people, study {study.name}\n\n{means_text(judges) if judges else why_not}")
-    return options
+    print(f"Next: {next_step(with_server(status, done.evidence.collected, HomeOptions().home))}")
 
 
 _ONE = Group("One of these", validator=LimitedChoice(1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, Decimal
 
@@ -12,13 +13,12 @@ from plumbline.study.crowd import EXTRA_PAY, PaySpec
 
 def reward(transformations: Iterable[str], pay: PaySpec) -> int:
     """Cents for a batch whose pairs are of these transformations, one name a pair; controls are paid like pairs."""
-    seconds = sum((_seconds(name, pay) for name in transformations), Decimal(0))
-    return rounded_up(100 * seconds * _hourly(pay) / 3600)
+    return rounded_up(100 * _seconds(transformations, pay) * _hourly(pay) / 3600)
 
 
 def assumed_hours(transformations: Iterable[str], pay: PaySpec) -> float:
     """The hours that `reward` pays for."""
-    return float(sum((_seconds(name, pay) for name in transformations), Decimal(0)) / 3600)
+    return float(_seconds(transformations, pay) / 3600)
 
 
 def owed_bonus(paid: int, seconds: Sequence[float], pay: PaySpec) -> int:
@@ -53,8 +53,10 @@ def rounded_up(cents: Decimal) -> int:
     return int(cents.to_integral_value(ROUND_CEILING))
 
 
-def _seconds(transformation: str, pay: PaySpec) -> Decimal:
-    return Decimal(str(pay.seconds)) * (1 + Decimal(str(EXTRA_PAY.get(transformation, 0.0))))
+def _seconds(transformations: Iterable[str], pay: PaySpec) -> Decimal:
+    each = Decimal(str(pay.seconds))
+    numbers = Counter(transformations).items()
+    return sum((n * each * (1 + Decimal(str(EXTRA_PAY.get(name, 0.0)))) for name, n in numbers), Decimal(0))
 
 
 def _hourly(pay: PaySpec) -> Decimal:

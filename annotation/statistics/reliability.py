@@ -88,15 +88,17 @@ def _means(values: Floats, by: NDArray[np.int64]) -> Floats:
 def _groups(pair: NDArray[np.int64], rater: NDArray[np.int64], pairs: int, raters: int) -> int:
     """Return the number of groups of raters that share no pair with each other.
 
-    Each rater takes the lowest number among the raters of their pairs until none changes. `scipy.sparse` knows graphs,
-    but its import takes a tenth of the time of `status`.
+    Raters who share a pair take the lower of their two numbers until none changes. `scipy.sparse` knows graphs, but its
+    import takes a tenth of the time of `status`.
     """
+    first = np.empty(pairs, np.int64)
+    first[pair] = rater  # any one rater of each pair: the others share the pair with this one
+    lower, upper = np.divmod(pd.unique(first[pair] * raters + rater), raters)
     groups = np.arange(raters)
     while True:
-        lowest = np.full(pairs, raters)
-        np.minimum.at(lowest, pair, groups[rater])
         joined = groups.copy()
-        np.minimum.at(joined, rater, lowest[pair])
+        np.minimum.at(joined, lower, groups[upper])
+        np.minimum.at(joined, upper, groups[lower])
         if (joined == groups).all():
             return len(np.unique(groups))
         groups = joined

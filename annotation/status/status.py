@@ -170,7 +170,7 @@ def read_status(
     warnings += _unsampled(evidence)
     fresh = stages["verdicts"].state == "done"
     reached_now = verdicts if fresh else _found_so_far(evidence, may_judge=not broken)
-    pairs = evidence.answers_by_pair()
+    pairs = evidence.answers_by_pair
     undecided = _undecided(study.acceptance, pairs, reached_now, evidence.blocks)
     progress = _progress(study, pairs, reached_now, undecided, fresh=fresh)
     if not evidence.offered:  # imported ratings: how many were asked for is unknown

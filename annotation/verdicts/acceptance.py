@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import pandas as pd
 
-from annotation.campaign.counting import counting_ratings, stays
+from annotation.campaign.counting import counting_ratings, rows_of, stays
 from annotation.campaign.offering import refuse_other_sample
 from annotation.campaign.records import (
     AGREEMENT,
@@ -87,8 +87,9 @@ def accept(study: Study, amend: str | None = None) -> Acceptance:
 
 def _check(evidence: Evidence) -> None:
     """Refuse ratings that cannot be judged: none submitted, of other pairs, or not on the scale."""
-    study, ratings = evidence.study, evidence.collected.sample_ratings
-    unknown = set(ratings["pair_id"].unique()) - {pair.pair_id for pair in evidence.collected.sample_pairs}
+    study, collected = evidence.study, evidence.collected
+    ratings = collected.coded_ratings
+    unknown = set(ratings["pair_id"][rows_of(collected.sample, ratings["pair_id"]) < 0])
     if unknown:
         raise DataError(
             f"{count(len(unknown), 'rated pair is', 'rated pairs are')} not in the sample (first {min(unknown)});"

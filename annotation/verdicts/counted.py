@@ -6,7 +6,7 @@ order that the sample fixes, and those of its first blocks count, up to the look
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -42,9 +42,9 @@ def basis(sample: pd.DataFrame, ratings: pd.DataFrame, design: Design, coverage:
     `sample` has a row for each pair (`verdicts.sample_frame`), `ratings` are those that count,
     none of a withdrawn pair. `coverage` says which pairs need not be waited for (`campaign.counting.coverage_of`).
     """
-    answered = answers(ratings, design)
     if not design.blocks:
-        return Basis(_of_pairs(ratings, answered.index[answered >= design.rule.min_raters], design.questions))
+        return Basis(with_enough(ratings, design))
+    answered = answers(ratings, design)
     waves, originals = (dict(zip(sample["pair_id"], sample[name], strict=True)) for name in ("wave", "shared"))
     order = in_order(sample["pair_id"], design.seed, waves, originals)
     turns = pd.Series(range(len(order)), index=order)
@@ -54,7 +54,7 @@ def basis(sample: pd.DataFrame, ratings: pd.DataFrame, design: Design, coverage:
         of_blocks = ratings[ratings["pair_id"].isin(ids) & ratings["question"].isin(design.questions)]
         blocks[group] = block_progress(ids.tolist(), of_blocks, numbers, coverage or PairCoverage(), design, group)
     pair_ids = [pair_id for progress in blocks.values() for pair_id in progress.counting]
-    return Basis(_of_pairs(ratings, pair_ids, design.questions), blocks)
+    return Basis(ratings[ratings["question"].isin(design.questions) & is_among(ratings["pair_id"], pair_ids)], blocks)
 
 
 def answers(ratings: pd.DataFrame, design: Design) -> pd.Series:
@@ -78,12 +78,8 @@ def answers(ratings: pd.DataFrame, design: Design) -> pd.Series:
 
 def with_enough(ratings: pd.DataFrame, design: Design) -> pd.DataFrame:
     """Return the ratings of pairs with `min_raters` answers on every question; `ratings` are counting ones."""
-    answered = answers(ratings, design)
-    return _of_pairs(ratings, answered.index[answered >= design.rule.min_raters], design.questions)
-
-
-def _of_pairs(ratings: pd.DataFrame, pair_ids: Collection[str], questions: Sequence[str]) -> pd.DataFrame:
-    chosen = ratings["question"].isin(questions) & is_among(ratings["pair_id"], pair_ids)
+    enough = answers(ratings, design).to_numpy() >= design.rule.min_raters
+    chosen = ratings["question"].isin(design.questions) & enough[pd.factorize(ratings["pair_id"])[0]]
     return ratings if chosen.all() else ratings[chosen]
 
 

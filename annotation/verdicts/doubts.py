@@ -175,7 +175,7 @@ def _open(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[str]:
     """Yield a line on answers that verdicts did not wait for; none if all ratings were given elsewhere."""
     if not verdicts or not evidence.offered:
         return
-    answers = evidence.answers_by_pair()
+    answers = evidence.answers_by_pair
     open_answers, wanted = int(answers["open"].sum()), int(answers["wanted"].sum())
     if open_answers:
         yield f"{open_answers:,} of the {count(wanted, 'answer')} that the sample needs are still open"

@@ -110,7 +110,7 @@ class Evidence(CampaignRecords):
         data, design = self.collected, self.design
         if not design.blocks or data.sample.empty:
             return {}
-        coverage = coverage_of(data.sample_ratings, data.withdrawn)
+        coverage = coverage_of(data.coded_ratings, data.withdrawn)
         return basis(sample_frame(data.sample_pairs), self.counting, design, coverage).blocks
 
     @functools.cached_property
@@ -148,8 +148,9 @@ class Evidence(CampaignRecords):
         early = set(self.all_ratings["pair_id"]) - self.spared if opened else set()  # in blocks that were opened early
         return self._beyond(opened) - early
 
+    @functools.cached_property
     def answers_by_pair(self) -> pd.DataFrame:
-        """Return how many answers each pair of the sample has, and how many it still needs (`counting.by_pair`)."""
+        """How many answers each pair of the sample has, and how many it still needs (`counting.by_pair`)."""
         read, study = self.collected, self.study
         least = study.acceptance.min_raters
         return by_pair(read.sample, read.of_sample, study.raters_of, least, read.withdrawn, self.unopened())

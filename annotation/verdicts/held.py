@@ -11,8 +11,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pandas as pd
+from pandas.api.extensions import take
 
-from annotation.campaign.counting import counting_ratings, coverage_of
+from annotation.campaign.counting import counting_ratings, coverage_of, rows_of
 from annotation.questions.summary import MeanOfAnswers
 from annotation.ratings.decisions import answers_hash
 from annotation.ratings.signs import controls_by_kind
@@ -117,9 +118,9 @@ def held_back(
     """Return the verdicts, undecided where somebody must look at raters; `ratings` are all of the sample's."""
     key = SCOPES[design.rule.scope]
     sample, counting = sample_frame(pairs), counting_ratings(ratings, design.per_pair)
-    counted = basis(sample, counting, design, coverage_of(ratings, withdrawn)).ratings
-    facts = sample.set_index("pair_id")
-    counted = counted.assign(**{name: counted["pair_id"].map(facts[name]) for name in key})
+    counted = basis(sample, counting, design, coverage_of(ratings, withdrawn) if design.blocks else None).ratings
+    rows = rows_of(sample, counted["pair_id"])
+    counted = counted.assign(**{name: take(sample[name].array, rows, allow_fill=True) for name in key})
     groups = {tuple(map(str, group_key)): group for group_key, group in counted.groupby(key, observed=True)}
     reasons = {
         group_key: list(reasons_to_look(group, design, checks, group_key[0])) for group_key, group in groups.items()

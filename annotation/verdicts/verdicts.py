@@ -12,8 +12,9 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
+from pandas.api.extensions import take
 
-from annotation.campaign.counting import PairCoverage, counting_ratings, coverage_of, stays
+from annotation.campaign.counting import PairCoverage, counting_ratings, coverage_of, rows_of, stays
 from annotation.questions.summary import Chance, MeanOfAnswers
 from annotation.records import RuleResult, Supply, Verdict
 from annotation.sampling.queues import SCOPES, original_shared
@@ -104,7 +105,7 @@ def judged_sample(
     """
     ratings = coded(ratings)
     counting = counting_ratings(ratings, design.per_pair)
-    judged = verdicts(pairs, counting, design, seed, coverage_of(ratings, withdrawn))
+    judged = verdicts(pairs, counting, design, seed, coverage_of(ratings, withdrawn) if design.blocks else None)
     judged = with_exclusions(judged, pairs, ratings, design, withdrawn)
     return with_withdrawals(judged, pairs, ratings, design, withdrawn)
 
@@ -204,10 +205,11 @@ def sample_frame(pairs: Sequence[Pair]) -> pd.DataFrame:
 
 def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None) -> dict[Place, dict[str, object]]:
     """Return the fields of verdicts by the key of each group that the rule's scope judges apart."""
-    rule, key = design.rule, SCOPES[design.rule.scope]
-    facts = sample.set_index("pair_id")
-    ratings = rests.ratings
-    rated = compact(ratings.assign(**{name: ratings["pair_id"].map(facts[name]) for name in ("pool", "task_type")}))
+    rule, key, ratings = design.rule, SCOPES[design.rule.scope], rests.ratings
+    rows = rows_of(sample, ratings["pair_id"])
+    rated = compact(
+        ratings.assign(**{name: take(sample[name].array, rows, allow_fill=True) for name in ("pool", "task_type")})
+    )
     groups = {tuple(map(str, group_key)): group for group_key, group in rated.groupby(key, observed=True)}
     counted = sample[is_among(sample["pair_id"], ratings["pair_id"].unique())]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -20,8 +21,8 @@ from evaluation.tables.scores import (
     with_originals,
 )
 from plumbline.statistics.abstention import CONFIDENCES
-from plumbline.statistics.estimates import stream
-from plumbline.statistics.paired import sample_sd, spearman_interval
+from plumbline.statistics.estimates import Estimate, stream
+from plumbline.statistics.paired import sample_sd, spearman_intervals
 from plumbline.study.subject import ORIGINAL
 from plumbline.study.transformations import Axes
 
@@ -282,19 +283,24 @@ def drift_correlations(frame: pd.DataFrame, seed: int, *, n_resamples: int = 100
     """Return Spearman's rho between drift and mean quality, a row for each transformation x model.
 
     `frame` is `drift_by_quality`'s. Columns: transformation, axis, model, rho, low, high (95% percentile
-    bootstrap over pairs), n (pairs), reason (why a value is NaN), simulated. Each row has its own
-    random numbers, by `seed`, transformation and model.
+    bootstrap over pairs), n (pairs), reason (why a value is NaN), simulated. Each transformation has its own
+    random numbers, by `seed`; models with the same pairs share its resamples.
     """
-    rows = []
+    estimates, rows = dict[tuple[Hashable, Hashable], Estimate](), []
+    for transformation, of_all in frame.groupby("transformation", sort=False):
+        parts = dict(iter(of_all.groupby("model", sort=False)))
+        with_pairs = defaultdict[tuple[str, ...], list[Hashable]](list)
+        for model, part in parts.items():
+            with_pairs[tuple(part["pair_id"])].append(model)
+        for models in with_pairs.values():
+            drifts = [parts[model]["drift"].to_numpy(float) for model in models]
+            quality, rng = parts[models[0]]["mean_quality"].to_numpy(float), stream(seed, "drift", str(transformation))
+            rhos = spearman_intervals(drifts, quality, n_resamples=n_resamples, rng=rng)
+            estimates |= {(transformation, model): rho for model, rho in zip(models, rhos, strict=True)}
     for (transformation, axis, model), part in frame.groupby(["transformation", "axis", "model"], sort=False):
-        estimate = spearman_interval(
-            part["drift"].to_numpy(float),
-            part["mean_quality"].to_numpy(float),
-            n_resamples=n_resamples,
-            rng=stream(seed, "drift", str(transformation), str(model)),
-        )
         of_part = {"transformation": transformation, "axis": axis, "model": model}
-        rows.append(of_part | of_estimate("rho", estimate) | {"simulated": bool(part["simulated"].any())})
+        rho = of_estimate("rho", estimates[transformation, model])
+        rows.append(of_part | rho | {"simulated": bool(part["simulated"].any())})
     columns = ["transformation", "axis", "model", "rho", "low", "high", "n", "reason", "simulated"]
     return pd.DataFrame(rows, columns=columns)
 

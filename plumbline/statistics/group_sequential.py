@@ -568,7 +568,10 @@ def p_above(values: Floats, threshold: float | Floats, bottom: float) -> Floats:
     if values.shape[-1] < FEWEST:
         return np.full(values.shape[:-1], np.nan)
     n = values.shape[-1]
-    return _p(np.maximum(values, bottom), np.full(n, 1 / n), n, thresholds, bottom)
+    if values.ndim > 1:
+        return _p(np.maximum(values, bottom), np.full(n, 1 / n), n, thresholds, bottom)
+    distinct, counts = np.unique(np.maximum(values, bottom), return_counts=True)  # means of few ratings are often equal
+    return _p(distinct, counts / n, n, thresholds, bottom)
 
 
 def reached(values: Floats, limit: float, scale: tuple[float, float]) -> Floats:

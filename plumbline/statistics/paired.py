@@ -20,6 +20,7 @@ from plumbline.importing import scipy
 from plumbline.statistics.estimates import (
     ALIKE,
     CONFIDENCE,
+    Bootstrap,
     Estimate,
     Floats,
     Value,
@@ -54,7 +55,7 @@ def average_ranks(rows: Floats) -> Floats:
 Values = Sequence[float] | Floats
 
 _EXACT = 50  # most differences for the exact distribution, in scipy and in the paper's program
-_ENUMERATED = 13  # most differences with ties for trying all signs (2**13 ways)
+_ENUMERATED = 13  # most differences with ties for the exact distribution, as in scipy
 _DIGITS = 12  # digits to which differences are compared; beyond, they differ only by rounding
 
 
@@ -108,55 +109,101 @@ def spearman_interval(x: Values, y: Values, *, n_resamples: int = 1000, rng: np.
     >>> spearman_interval(x, x**2, rng=np.random.default_rng(1)).value
     1.0
     """
-    first, second = paired(x, y)
-    n = len(first)
-    reason = ""
-    if n < 3:
-        reason = f"rho needs at least 3 pairs, not {n}"
-    elif not (np.isfinite(first).all() and np.isfinite(second).all()):
-        reason = "rho needs finite values"
-    elif np.ptp(first) == 0 or np.ptp(second) == 0:
-        reason = "rho is undefined: all values of one side are equal"
-    if reason:
-        return Estimate.undefined(reason, n)
-    rho = float(row_correlations(average_ranks(first[None]), average_ranks(second[None]))[0])
-    draws = draw_indices(rng, n, n_resamples, at_once=_CACHED)
-    resampled = bootstrap(_rho_of_drawn(first, second), draws, value=rho, n=n)
-    return resampled.percentile("no interval: rho is undefined")
+    return spearman_intervals([x], y, n_resamples=n_resamples, rng=rng)[0]
 
 
-_MOST_WHOLE = 2_000_000  # the sum of n squares of at most n each has to be below 2 ** 63
+def spearman_intervals(
+    several: Sequence[Values], y: Values, *, n_resamples: int = 1000, rng: np.random.Generator
+) -> list[Estimate]:
+    """Return Spearman's rho of each of several samples with one other, all over the same resamples of pairs.
+
+    Args:
+        several: samples of n numbers each.
+        y: as many, of the same units.
+        n_resamples: the resamples.
+        rng: the generator.
+
+    Returns:
+        rho with its interval for each sample, as `spearman_interval` says.
+
+    Raises:
+        ValueError: the samples differ in length or in their labels.
+
+    Source: as `spearman_interval`.
+
+    >>> import numpy as np
+    >>> x = np.arange(20.0)
+    >>> [found.value for found in spearman_intervals([x, -x], x**2, rng=np.random.default_rng(1))]
+    [1.0, -1.0]
+    """
+    second = np.asarray(y, dtype=np.float64)
+    samples = [paired(x, y)[0] for x in several]
+    reasons = [_no_rho(first, second) for first in samples]
+    defined = [first for first, reason in zip(samples, reasons, strict=True) if not reason]
+    resamples = iter(())
+    if defined:
+        draws = draw_indices(rng, len(second), n_resamples, at_once=_CACHED)
+        resamples = iter(np.concatenate([*map(_rhos_of_drawn(defined, second), draws)], axis=1))
+    ranks, estimates = average_ranks(second[None]), list[Estimate]()
+    for first, reason in zip(samples, reasons, strict=True):
+        if reason:
+            estimates.append(Estimate.undefined(reason, len(first)))
+            continue
+        rho = float(row_correlations(average_ranks(first[None]), ranks)[0])
+        resampled = Bootstrap(rho, len(first), next(resamples))
+        estimates.append(resampled.percentile("no interval: rho is undefined"))
+    return estimates
 
 
-def _rho_of_drawn(x: Floats, y: Floats) -> Callable[[NDArray[np.int64]], Floats]:
-    """Return a function that computes Spearman's rho of resamples, given as rows of positions in two samples.
+def _no_rho(first: Floats, second: Floats) -> str:
+    """Return why two samples have no rank correlation; empty if they have one."""
+    if len(first) < 3:
+        return f"rho needs at least 3 pairs, not {len(first)}"
+    if not (np.isfinite(first).all() and np.isfinite(second).all()):
+        return "rho needs finite values"
+    return "rho is undefined: all values of one side are equal" if 0 in (np.ptp(first), np.ptp(second)) else ""
+
+
+_MOST_WHOLE = 2_000_000  # the cube of n has to be below 2 ** 63
+
+
+def _rhos_of_drawn(samples: Sequence[Floats], y: Floats) -> Callable[[NDArray[np.int64]], Floats]:
+    """Return a function that computes each sample's rho in resamples, given as rows of positions: samples by rows.
 
     Nothing is sorted but the samples, once: it is enough to count how often each place was drawn. Centred ranks are
     doubled, so that they are whole numbers: these are accumulated several times as fast as floating-point numbers, and
     their sums are exact in whatever order. More than _MOST_WHOLE pairs are summed as floating-point numbers. NaN stands
-    where a side is constant, as in `row_correlations`.
+    where a side is constant, as in `row_correlations`. The squares of doubled centred ranks of n units, of which t are
+    equal at each place, sum to (n^3 - sum of t^3) / 3.
     """
-    n = len(x)
-    by_x, by_y = np.argsort(x, kind="stable"), np.argsort(y, kind="stable")
-    x_starts, y_starts = (np.flatnonzero(np.diff(side[by], prepend=-np.inf)) for side, by in ((x, by_x), (y, by_y)))
-    from_x_to_y = np.argsort(by_x)[by_y]
-    x_codes = np.repeat(np.arange(len(x_starts)), np.diff(x_starts, append=n))
-    y_codes = np.empty_like(x_codes)  # of units in the order of x
-    y_codes[from_x_to_y] = np.repeat(np.arange(len(y_starts)), np.diff(y_starts, append=n))
+    n, by_y = len(y), np.argsort(y, kind="stable")
+    orders = [np.argsort(x, kind="stable") for x in samples]
+    y_starts, *starts = (
+        np.flatnonzero(np.diff(side[by], prepend=-np.inf))
+        for side, by in ((y, by_y), *zip(samples, orders, strict=True))
+    )
+    y_codes = np.empty(n, np.int64)
+    y_codes[by_y] = np.repeat(np.arange(len(y_starts)), np.diff(y_starts, append=n))
+
+    def squares_of(times: NDArray[np.int64]) -> NDArray[np.int64]:
+        return (n**3 - (times * times * times).sum(axis=1)) // 3
 
     def correlations(drawn: NDArray[np.int64]) -> Floats:
         counts = counts_of(drawn, n)
-        times = np.take(counts if n <= _MOST_WHOLE else counts.astype(np.float64), by_x, axis=1)
-        x_times = times if len(x_starts) == n else np.add.reduceat(times, x_starts, axis=1)
-        y_times = np.add.reduceat(np.take(times, from_x_to_y, axis=1), y_starts, axis=1)
-        x_ranks, y_ranks = (2 * side.cumsum(axis=1) - side - n for side in (x_times, y_times))
-        weighted = times * (x_ranks if len(x_starts) == n else np.take(x_ranks, x_codes, axis=1))
-        product = (weighted * np.take(y_ranks, y_codes, axis=1)).sum(axis=1)
-        x_squares, y_squares = (x_times * x_ranks**2).sum(axis=1), (y_times * y_ranks**2).sum(axis=1)
-        scale = np.sqrt(x_squares.astype(np.float64) * y_squares)
-        rho = np.full(len(scale), np.nan)
-        np.divide(product, scale, out=rho, where=scale > 0)
-        return rho
+        counts = counts if n <= _MOST_WHOLE else counts.astype(np.float64)
+        y_times = np.add.reduceat(np.take(counts, by_y, axis=1), y_starts, axis=1)
+        y_squares, untied = squares_of(y_times), squares_of(counts)
+        weighted = counts * np.take(2 * y_times.cumsum(axis=1) - y_times - n, y_codes, axis=1)
+        rhos = np.full((len(samples), len(drawn)), np.nan)
+        for rho, order, x_starts in zip(rhos, orders, starts, strict=True):
+            x_times, summed, x_squares = np.take(counts, order, axis=1), np.take(weighted, order, axis=1), untied
+            if len(x_starts) < n:
+                x_times, summed = (np.add.reduceat(side, x_starts, axis=1) for side in (x_times, summed))
+                x_squares = squares_of(x_times)
+            product = (summed * (2 * x_times.cumsum(axis=1) - x_times)).sum(axis=1)  # ranks less n, times a sum of 0
+            scale = np.sqrt(x_squares.astype(np.float64) * y_squares)
+            np.divide(product, scale, out=rho, where=scale > 0)
+        return rhos
 
     return correlations
 
@@ -196,14 +243,17 @@ def wilcoxon(first: Values, second: Values) -> SignedRank:
     zeros = len(differences) - len(nonzero)
     if not len(nonzero):
         return SignedRank(math.nan, math.nan, 0, zeros, "", "the test is undefined: no difference is other than zero")
-    ties = len(np.unique(np.abs(nonzero))) < len(nonzero)
-    if len(nonzero) > (_ENUMERATED if ties else _EXACT):
-        test = scipy.stats.wilcoxon(nonzero, method="asymptotic")  # type: ignore[call-overload]  # the stubs know its old name
-        method = "normal approximation"
+    n, (_, alike) = len(nonzero), np.unique(np.abs(nonzero), return_counts=True)
+    ranks, middle = average_ranks(np.abs(nonzero)[None])[0], n * (n + 1) / 4
+    above = float(ranks[nonzero > 0].sum())
+    least = min(above, 2 * middle - above)
+    if n <= (_EXACT if len(alike) == n else _ENUMERATED):
+        twice = (2 * ranks).astype(np.int64)  # with ties there are halves
+        p, method = 2 * float(_signed_sum_cdf(np.sort(twice))[int(2 * least)]), "exact"
     else:
-        test = scipy.stats.wilcoxon(nonzero, method=scipy.stats.PermutationMethod(2**_ENUMERATED) if ties else "exact")
-        method = "exact"
-    return SignedRank(float(test.statistic), float(test.pvalue), len(nonzero), zeros, method, "")
+        variance = (n * (n + 1) * (2 * n + 1) - (alike**3 - alike).sum() / 2) / 24
+        p, method = 2 * float(scipy.special.ndtr((least - middle) / math.sqrt(variance))), "normal approximation"
+    return SignedRank(least, min(p, 1.0), n, zeros, method, "")
 
 
 def holm(p_values: Values) -> Floats:
@@ -286,7 +336,7 @@ def hodges_lehmann(first: Values, second: Values) -> Estimate:
         return Estimate.undefined(reason, n)
     walsh = np.sort(_walsh(differences))
     # So many averages from either end lie outside: sums of ranks below that number have a chance of 2.5% at most.
-    outside = int(np.searchsorted(_signed_rank_cdf(n), (1 - CONFIDENCE) / 2, side="right"))
+    outside = int(np.searchsorted(_signed_sum_cdf(np.arange(1, n + 1)), (1 - CONFIDENCE) / 2, side="right"))
     value = float(np.median(walsh))
     if walsh[0] == walsh[-1]:
         return Estimate.alone(value, ALIKE, n)
@@ -471,14 +521,15 @@ def _walsh(differences: Floats) -> Floats:
     return (differences[first] + differences[second]) / 2
 
 
-def _signed_rank_cdf(n: int) -> Floats:
-    """Return P(T <= t) for rank sums t up to the middle one, if each of n differences is + or - with chance 1/2."""
-    middle = n * (n + 1) // 4
+def _signed_sum_cdf(numbers: NDArray[np.int64]) -> Floats:
+    """Return P(T <= t) for sums t up to the middle one, if each of these rising numbers is + or - with chance 1/2."""
+    middle, largest = int(numbers.sum()) // 2, 0
     chances = np.zeros(middle + 1)
     chances[0] = 1.0
-    for rank in range(1, n + 1):
-        reached = chances[: min(rank * (rank + 1) // 2, middle) + 1]  # the largest sum of these ranks
-        reached[rank:] = reached[rank:] + reached[:-rank]
+    for number in numbers.tolist():
+        largest += number
+        reached = chances[: min(largest, middle) + 1]
+        reached[number:] = reached[number:] + reached[:-number]
         reached /= 2
     return np.cumsum(chances)
 

@@ -26,7 +26,7 @@ from plumbline.statistics.estimates import (
     draw_indices,
     expanded_tail,
 )
-from plumbline.statistics.paired import Values, holm, letter_display, paired, row_correlations
+from plumbline.statistics.paired import Values, average_ranks, holm, letter_display, paired, row_correlations
 
 _DIGITS = 9  # digits to which scores are compared; beyond, they differ only by rounding
 _FEW = 100  # most models for which comparing all pairs is faster than scipy's sorting
@@ -61,7 +61,12 @@ def kendall(first: Values, second: Values) -> Value:
         reason = "tau needs finite scores"
     elif np.ptp(x) == 0 or np.ptp(y) == 0:
         reason = "tau is undefined: all scores of one side are equal"
-    return Value(math.nan if reason else float(scipy.stats.kendalltau(x, y).statistic), len(x), reason)
+    if reason:
+        return Value(math.nan, len(x), reason)
+    few = len(x) <= _FEW
+    return Value(
+        float(kendall_rows(x[None], y[None])[0] if few else scipy.stats.kendalltau(x, y).statistic), len(x), ""
+    )
 
 
 def kendall_interval(first: Values, second: Values, *, n_resamples: int = 1000, rng: np.random.Generator) -> Estimate:
@@ -175,7 +180,7 @@ def split_half(scores: Floats, tasks: Sequence[str], *, n_splits: int = 1000, rn
         return Value(math.nan, 0, reason)
     first = stratified_halves(tasks, n_splits, rng)
     means = [half @ grid.T / half.sum(axis=1, keepdims=True) for half in (first, ~first)]
-    correlations = row_correlations(*(scipy.stats.rankdata(half, axis=1) for half in means))
+    correlations = row_correlations(*map(average_ranks, means))
     defined = correlations[np.isfinite(correlations)]
     if len(defined) < DEFINED_SHARE * n_splits:
         return Value(math.nan, len(defined), f"rho is undefined in {n_splits - len(defined)} of {n_splits} splits")
@@ -250,8 +255,7 @@ def points_of(scores: Floats) -> Floats:
     >>> points_of(np.array([[0.9], [0.8], [0.8]])).ravel()
     array([2. , 0.5, 0.5])
     """
-    ranks = scipy.stats.rankdata(-np.round(scores, _DIGITS), axis=0, nan_policy="omit")
-    return np.nan_to_num(len(scores) - ranks)
+    return np.nan_to_num(len(scores) - average_ranks(-np.round(scores, _DIGITS).T).T)
 
 
 def ranks_of(counts: Floats) -> NDArray[np.int64]:
@@ -267,8 +271,7 @@ def ranks_of(counts: Floats) -> NDArray[np.int64]:
     >>> ranks_of(np.array([3.0, 1.0, 3.0]))
     array([1, 3, 1])
     """
-    ranks: NDArray[np.int64] = scipy.stats.rankdata(-counts, method="min").astype(np.int64)
-    return ranks
+    return pd.Series(-counts).rank(method="min").to_numpy(np.int64)
 
 
 def stratified_halves(tasks: Sequence[str], n_splits: int, rng: np.random.Generator) -> NDArray[np.bool_]:
@@ -418,7 +421,7 @@ def told_apart(points: Floats) -> Bools:
     # If all differences are equal, the error is rounding alone, and t is set to its maximum.
     t = np.divide(np.abs(difference), np.maximum(error, 10**-_DIGITS))
     first, second = np.triu_indices(len(some), 1)
-    p = np.maximum(2 * scipy.stats.t.sf(t[first, second], n_tasks - 1), 2.0 ** (1 - n_tasks))
+    p = np.maximum(2 * scipy.special.stdtr(n_tasks - 1, -t[first, second]), 2.0 ** (1 - n_tasks))
     surely = holm(p) < 1 - CONFIDENCE
     better = difference[first, second] > 0
     winner, loser = np.where(better, first, second)[surely], np.where(better, second, first)[surely]
@@ -474,9 +477,8 @@ def _rank_ends(counts: Floats, tail: float, compared: Bools) -> tuple[Floats, Fl
     step = max(1, _RESAMPLES_AT_ONCE // len(compared))
     for start in range(0, len(counts), step):
         rows = slice(start, start + step)
-        drawn = -counts[rows][:, compared]
-        best[rows] = scipy.stats.rankdata(drawn, method="min", axis=1)
-        worst[rows] = scipy.stats.rankdata(drawn, method="max", axis=1)
+        drawn = pd.DataFrame(-counts[rows][:, compared])
+        best[rows], worst[rows] = drawn.rank(axis=1, method="min"), drawn.rank(axis=1, method="max")
     low[compared] = np.quantile(best, tail, axis=0, method="inverted_cdf")
     high[compared] = np.quantile(worst, 1 - tail, axis=0, method="inverted_cdf") + (~compared).sum()
     return low, high

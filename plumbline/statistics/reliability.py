@@ -131,7 +131,7 @@ def _two_way(table: Floats, form: str) -> Estimate:
     a = k * value / (n * (1 - value))
     b = 1 + k * value * (n - 1) / (n * (1 - value))
     freedom = (a * raters + b * rest) ** 2 / ((a * raters) ** 2 / (k - 1) + (b * rest) ** 2 / ((n - 1) * (k - 1)))
-    low, high = scipy.stats.f.ppf(_UPPER, n - 1, freedom), scipy.stats.f.ppf(_UPPER, freedom, n - 1)
+    low, high = scipy.special.fdtri(n - 1, freedom, _UPPER), scipy.special.fdtri(freedom, n - 1, _UPPER)
     both = k * raters + (k * n - k - n) * rest
     low_end = n * (items - low * rest) / (low * both + n * items)
     single = np.array([value, low_end, n * (high * items - rest) / (both + n * high * items)])
@@ -143,7 +143,7 @@ def _two_way(table: Floats, form: str) -> Estimate:
 
 def _f_ends(ratio: float, above: float, below: float) -> tuple[float, float]:
     """Return the 95% interval of a ratio of mean squares with these degrees of freedom."""
-    return ratio / scipy.stats.f.ppf(_UPPER, above, below), ratio * scipy.stats.f.ppf(_UPPER, below, above)
+    return ratio / scipy.special.fdtri(above, below, _UPPER), ratio * scipy.special.fdtri(below, above, _UPPER)
 
 
 def _estimate(values: Floats, n: int) -> Estimate:

@@ -205,13 +205,27 @@ def test_correlations_of_drift_and_quality(pairs: pd.DataFrame) -> None:
 
 def test_an_interval_is_the_same_whatever_other_models_stand_beside_it() -> None:
     moved, felt = np.random.default_rng(0).normal(size=(2, 30))
-    common = {"transformation": "paraphrasing", "axis": "lexical_stylistic", "simulated": False}
+    common = {"transformation": "paraphrasing", "axis": "lexical_stylistic", "simulated": False, "pair_id": range(30)}
     both = pd.concat(
         pd.DataFrame({"model": model, "drift": moved, "mean_quality": felt, **common}) for model in ("m", "n")
     )
     whole, alone = (drift_correlations(frame, 0) for frame in (both, both[both["model"] == "n"]))
     pd.testing.assert_frame_equal(whole[whole["model"] == "n"].reset_index(drop=True), alone)
-    assert whole["low"].nunique() == 2  # equal values, other random numbers
+    assert whole["low"].nunique() == 1  # one draw of pairs for all models
+
+
+def test_models_with_other_pairs_are_resampled_apart() -> None:
+    moved, felt = np.random.default_rng(0).normal(size=(2, 30))
+    common = {"transformation": "paraphrasing", "axis": "lexical_stylistic", "simulated": False}
+    pairs = {"a": range(30), "b": range(30), "few": range(20)}
+    frames = [
+        pd.DataFrame({"model": model, "pair_id": ids, "drift": moved[ids], "mean_quality": felt[ids], **common})
+        for model, ids in pairs.items()
+    ]
+    found = drift_correlations(pd.concat(frames), 0)
+    alone = pd.concat([drift_correlations(frame, 0) for frame in frames], ignore_index=True)
+    pd.testing.assert_frame_equal(found, alone)
+    assert found["n"].tolist() == [30, 30, 20]
 
 
 def test_constant_quality_has_no_rho(pairs: pd.DataFrame) -> None:
