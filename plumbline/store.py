@@ -20,7 +20,7 @@ import tempfile
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any, TypeVar, get_origin
 
 import numpy as np
 import pandas as pd
@@ -396,17 +396,22 @@ def read_records(path: Path, record: type[R], made_by: str) -> list[R]:
 
 
 def as_record(row: dict[str, Any], record: type[R]) -> R:
-    """Return a row of a checked table as a record."""
-    values = {name: tuple(value) if type(value) is list else value for name, value in row.items()}
+    """Return a row of a checked table as a record, which keeps the row itself."""
+    names, listed = _names(record)
+    for name in listed:
+        row[name] = tuple(row[name]) if type(row[name]) is list else row[name]
     unpickled = record.__new__(record)  # `model_construct` takes several times as long, to look for missing fields
     unpickled.__setstate__(
-        {"__dict__": values, "__pydantic_fields_set__": _names(record), "__pydantic_extra__": None,
-         "__pydantic_private__": None}
-    )  # fmt: skip
+        {"__dict__": row, "__pydantic_fields_set__": names, "__pydantic_extra__": None, "__pydantic_private__": None}
+    )
     return unpickled
 
 
 @functools.cache
-def _names(record: type[Record]) -> set[str]:
-    """Return the names of a record's fields, one set for all rows: sets of their own take three times their memory."""
-    return set(record.model_fields)
+def _names(record: type[Record]) -> tuple[set[str], list[str]]:
+    """Return the names of a record's fields, and those that are lists in tables.
+
+    One set of names for all rows: sets of their own take three times their memory.
+    """
+    fields = record.model_fields.items()
+    return set(record.model_fields), [name for name, one in fields if get_origin(one.annotation) is tuple]

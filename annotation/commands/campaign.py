@@ -418,7 +418,7 @@ def reach_verdicts(*, options: StudyOptions, amend: Annotated[str | None, Parame
     print(
         f"Verdicts, study {study.name}\n\n"
         + "\n".join(rules)
-        + f"\n\n{doubts_text(done.doubts, study.judging, judged=True)}"
+        + f"\n\n{doubts_text(status.doubts, study.judging, judged=True)}"
     )
     compared = [exhibit(done.side_by_side, study.called) for exhibit in (systems_exhibit, differences_exhibit)]
     for shown in (*compared, preferences_exhibit(done.preferred), choices_exhibit(done.preferred)):

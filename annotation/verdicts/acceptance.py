@@ -47,8 +47,12 @@ class Acceptance:
     preferred: SideBySide  #: systems by preference
     verdicts: Sequence[Verdict]
     amendments: Sequence[str]  #: a line for each change of the rules after the first rating
-    doubts: Sequence[str]  #: a line for each thing that is doubtful
     evidence: Evidence = field(repr=False)  #: the verdicts' evidence, with the rules and looks that were written
+
+    @property
+    def doubts(self) -> Sequence[str]:
+        """A line for each thing that is doubtful."""
+        return doubts_of(self.evidence, self.verdicts, self.evidence.signs)
 
 
 def accept(study: Study, amend: str | None = None) -> Acceptance:
@@ -72,10 +76,9 @@ def accept(study: Study, amend: str | None = None) -> Acceptance:
     if not looks or looks[-1].model_copy(update={"at": look.at}) != look:
         looks = [*looks, look]
     written = evidence.changed(rules=rules, looks=looks, signs=evidence.signs)
-    doubts = doubts_of(written, conclusion.verdicts, written.signs)
     amendments = amendment_lines(rules, evidence.first)
     groups, compared = conclusion.groups, (conclusion.side_by_side, conclusion.preferred)
-    acceptance = Acceptance(groups, *compared, conclusion.verdicts, amendments, doubts, written)
+    acceptance = Acceptance(groups, *compared, conclusion.verdicts, amendments, written)
     write_rules(evidence, rules)
     if len(looks) > len(evidence.looks):  # noted before anybody can read the results
         Manifest.of(study).write_models(LOOKS.name, looks)
