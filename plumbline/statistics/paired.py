@@ -186,7 +186,8 @@ def _rhos_of_drawn(samples: Sequence[Floats], y: Floats) -> Callable[[NDArray[np
     y_codes[by_y] = np.repeat(np.arange(len(y_starts)), np.diff(y_starts, append=n))
 
     def squares_of(times: NDArray[np.int64]) -> NDArray[np.int64]:
-        return (n**3 - (times * times * times).sum(axis=1)) // 3
+        squares: NDArray[np.int64] = (n**3 - (times * times * times).sum(axis=1)) // 3
+        return squares
 
     def correlations(drawn: NDArray[np.int64]) -> Floats:
         counts = counts_of(drawn, n)

@@ -271,7 +271,8 @@ def ranks_of(counts: Floats) -> NDArray[np.int64]:
     >>> ranks_of(np.array([3.0, 1.0, 3.0]))
     array([1, 3, 1])
     """
-    return pd.Series(-counts).rank(method="min").to_numpy(np.int64)
+    ranks: NDArray[np.int64] = pd.Series(-counts).rank(method="min").to_numpy().astype(np.int64)
+    return ranks
 
 
 def stratified_halves(tasks: Sequence[str], n_splits: int, rng: np.random.Generator) -> NDArray[np.bool_]:

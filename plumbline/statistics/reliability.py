@@ -143,7 +143,8 @@ def _two_way(table: Floats, form: str) -> Estimate:
 
 def _f_ends(ratio: float, above: float, below: float) -> tuple[float, float]:
     """Return the 95% interval of a ratio of mean squares with these degrees of freedom."""
-    return ratio / scipy.special.fdtri(above, below, _UPPER), ratio * scipy.special.fdtri(below, above, _UPPER)
+    low, high = (float(scipy.special.fdtri(*pair, _UPPER)) for pair in ((above, below), (below, above)))
+    return ratio / low, ratio * high
 
 
 def _estimate(values: Floats, n: int) -> Estimate:
