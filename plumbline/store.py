@@ -413,5 +413,5 @@ def _names(record: type[Record]) -> tuple[set[str], list[str]]:
 
     One set of names for all rows: sets of their own take three times their memory.
     """
-    fields = record.model_fields.items()
-    return set(record.model_fields), [name for name, one in fields if get_origin(one.annotation) is tuple]
+    fields = record.model_fields
+    return set(fields), [name for name, field in fields.items() if get_origin(field.annotation) is tuple]

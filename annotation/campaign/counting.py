@@ -39,7 +39,7 @@ def marked(
 def _looked_up(names: pd.Series, reasons: Mapping[str, str]) -> pd.Categorical[str]:
     """Return the reason of each name; empty without one."""
     named, words = names.astype("category").cat, sorted({"", *reasons.values()})
-    of_name, places = np.zeros(len(named.categories), np.int64), named.categories.get_indexer(list(reasons))
+    of_name, places = np.zeros(len(named.categories), np.int64), named.categories.get_indexer(pd.Index(list(reasons)))
     of_name[places[places >= 0]] = [
         words.index(word) for word, at in zip(reasons.values(), places, strict=True) if at >= 0
     ]

@@ -11,9 +11,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pandas as pd
-from pandas.api.extensions import take
 
-from annotation.campaign.counting import counting_ratings, coverage_of, rows_of
+from annotation.campaign.counting import counting_ratings, coverage_of
 from annotation.questions.summary import MeanOfAnswers
 from annotation.ratings.decisions import answers_hash
 from annotation.ratings.signs import controls_by_kind
@@ -25,7 +24,7 @@ from annotation.verdicts.counted import basis
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.rules import rules_for
 from annotation.verdicts.tables import scoped
-from annotation.verdicts.verdicts import sample_frame
+from annotation.verdicts.verdicts import sample_frame, with_facts
 from plumbline.records import Pair
 from plumbline.statistics.agreement import Answers
 from plumbline.study.campaign import QualityLimits
@@ -119,8 +118,7 @@ def held_back(
     key = SCOPES[design.rule.scope]
     sample, counting = sample_frame(pairs), counting_ratings(ratings, design.per_pair)
     counted = basis(sample, counting, design, coverage_of(ratings, withdrawn) if design.blocks else None).ratings
-    rows = rows_of(sample, counted["pair_id"])
-    counted = counted.assign(**{name: take(sample[name].array, rows, allow_fill=True) for name in key})
+    counted = with_facts(counted, sample, key)
     groups = {tuple(map(str, group_key)): group for group_key, group in counted.groupby(key, observed=True)}
     reasons = {
         group_key: list(reasons_to_look(group, design, checks, group_key[0])) for group_key, group in groups.items()

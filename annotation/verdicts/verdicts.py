@@ -203,13 +203,16 @@ def sample_frame(pairs: Sequence[Pair]) -> pd.DataFrame:
     return frame.assign(shared=[original_shared(pair) for pair in pairs])
 
 
+def with_facts(ratings: pd.DataFrame, sample: pd.DataFrame, names: Collection[str]) -> pd.DataFrame:
+    """Return ratings with these columns of their pairs in `sample_frame`; NaN for a pair that is not in it."""
+    rows = rows_of(sample, ratings["pair_id"])
+    return ratings.assign(**{name: take(sample[name].array, rows, allow_fill=True) for name in names})
+
+
 def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None) -> dict[Place, dict[str, object]]:
     """Return the fields of verdicts by the key of each group that the rule's scope judges apart."""
     rule, key, ratings = design.rule, SCOPES[design.rule.scope], rests.ratings
-    rows = rows_of(sample, ratings["pair_id"])
-    rated = compact(
-        ratings.assign(**{name: take(sample[name].array, rows, allow_fill=True) for name in ("pool", "task_type")})
-    )
+    rated = compact(with_facts(ratings, sample, ("pool", "task_type")))
     groups = {tuple(map(str, group_key)): group for group_key, group in rated.groupby(key, observed=True)}
     counted = sample[is_among(sample["pair_id"], ratings["pair_id"].unique())]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -286,21 +286,21 @@ def drift_correlations(frame: pd.DataFrame, seed: int, *, n_resamples: int = 100
     bootstrap over pairs), n (pairs), reason (why a value is NaN), simulated. Each transformation has its own
     random numbers, by `seed`; models with the same pairs share its resamples.
     """
-    estimates, rows = dict[tuple[Hashable, Hashable], Estimate](), []
-    for transformation, of_all in frame.groupby("transformation", sort=False):
-        parts = dict(iter(of_all.groupby("model", sort=False)))
-        with_pairs = defaultdict[tuple[str, ...], list[Hashable]](list)
-        for model, part in parts.items():
-            with_pairs[tuple(part["pair_id"])].append(model)
-        for models in with_pairs.values():
-            drifts = [parts[model]["drift"].to_numpy(float) for model in models]
-            quality, rng = parts[models[0]]["mean_quality"].to_numpy(float), stream(seed, "drift", str(transformation))
+    estimates, rows = dict[tuple[str, str], Estimate](), []
+    for name, of_all in frame.groupby("transformation", sort=False):
+        parts = {str(label): part for label, part in of_all.groupby("model", sort=False)}
+        with_pairs = defaultdict[tuple[str, ...], list[str]](list)
+        for label, part in parts.items():
+            with_pairs[tuple(part["pair_id"])].append(label)
+        for labels in with_pairs.values():
+            drifts = [parts[label]["drift"].to_numpy(float) for label in labels]
+            quality, rng = parts[labels[0]]["mean_quality"].to_numpy(float), stream(seed, "drift", str(name))
             rhos = spearman_intervals(drifts, quality, n_resamples=n_resamples, rng=rng)
-            estimates |= {(transformation, model): rho for model, rho in zip(models, rhos, strict=True)}
+            estimates |= {(str(name), label): rho for label, rho in zip(labels, rhos, strict=True)}
     for (transformation, axis, model), part in frame.groupby(["transformation", "axis", "model"], sort=False):
         of_part = {"transformation": transformation, "axis": axis, "model": model}
-        rho = of_estimate("rho", estimates[transformation, model])
-        rows.append(of_part | rho | {"simulated": bool(part["simulated"].any())})
+        of_rho = of_estimate("rho", estimates[str(transformation), str(model)])
+        rows.append(of_part | of_rho | {"simulated": bool(part["simulated"].any())})
     columns = ["transformation", "axis", "model", "rho", "low", "high", "n", "reason", "simulated"]
     return pd.DataFrame(rows, columns=columns)
 
